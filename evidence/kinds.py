@@ -50,6 +50,7 @@ class Kind(TextChoices):
     MODEL_CHANGED = "model.changed"
     MODEL_REMOVED = "model.removed"
     MODEL_PRICES_SET = "model_prices.set"
+    MODEL_METER_DIFFERED = "model_meter.differed"
     VERSION_STAGED = "version.staged"
     VERSION_YANKED = "version.yanked"
     VERSION_TRUSTED = "version.trusted"

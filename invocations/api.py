@@ -15,7 +15,7 @@ from evidence.models import Fact, Snapshot
 from evidence.services import reveal_values
 from invocations import services
 from invocations.accept.api import CallView
-from invocations.answer.envelope import build_answer_envelope, build_call_object
+from invocations.answer.envelope import build_answer_envelope, build_answered_envelope, build_call_object
 from invocations.answer.prefer_header import parse_prefer_header
 from invocations.calls import AnsweredCall, BegunCall, CallRefused
 from invocations.models import Invocation, State
@@ -115,9 +115,7 @@ def make_call(request: Request, call: CallRequest) -> HttpResponse:
 
 
 def write_answered(request: Request, answered: AnsweredCall) -> HttpResponse:
-    response = write_answer(
-        request, answered.invocation, build_answer_envelope(answered.invocation, notices=answered.notices)
-    )
+    response = write_answer(request, answered.invocation, build_answered_envelope(answered))
     inject_fault("answer.before")
     if answered.replayed and answered.invocation.is_final:
         response.headers["Idempotency-Replayed"] = "true"

@@ -17,11 +17,12 @@ from invocations.models import Invocation, Origin
 from kernel.canonical import encode_hash_input
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from uuid import UUID
 
     from invocations.chains.models import ChainStep
     from invocations.decide.preflight import Preflight
+    from invocations.model_calls.held_files import HeldFile
     from kernel.http.envelopes import RequestEnvelope
     from kernel.principal import Principal
     from kernel.problems import Problem
@@ -47,6 +48,7 @@ class CallRequest:
     chain_step: ChainStep | None = None  # of the chain whose call this is
     model_operation: str = ""  # what a model is asked for: chat, embed or rerank; empty: this is the call of a tool
     shown_tools: tuple[ToolSpec, ...] = ()  # those that the model may propose calls of
+    held_files: Mapping[str, HeldFile] = field(default_factory=dict)  # that a request to a model names, by id
     own_tools: int = 0  # how many of these, the last ones, the caller has described itself
     unusable: Problem | None = None  # why the arguments that a model wrote cannot be used; such a call never runs
 
@@ -98,11 +100,15 @@ class BegunCall:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredCall:
-    """The row after the wait. It may still be running. ``replayed``: an earlier call with the same key was answered again."""
+    """The row after the wait. It may still be running. ``replayed``: an earlier call with the same key was answered again.
+
+    ``whole_data``: the value, where more of it is at hand than is stored.
+    """
 
     invocation: Invocation
     replayed: bool = False
     notices: tuple[str, ...] = ()
+    whole_data: dict[str, Any] | None = None
 
 
 class CallRefused(Exception):

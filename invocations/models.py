@@ -18,6 +18,7 @@ from evidence.models import SubjectKey
 from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.callbacks.models import CallbackEndpoint
 from invocations.chains.models import ChainStep
+from invocations.model_meters.models import ModelMeter
 from invocations.replays.models import Replay, Rerun
 from kernel.database.rows import PreparedQuery, update_rows
 from kernel.ids import encode, new_id
@@ -26,7 +27,7 @@ from registry.models import LONG_FIELDS, Installation, ToolVersion
 if TYPE_CHECKING:
     from kernel.principal import Principal
 
-OF_THIS_APP = (Artifact, ArtifactContent, Replay, Rerun)  # whose models Django looks for here
+OF_THIS_APP = (Artifact, ArtifactContent, ModelMeter, Replay, Rerun)  # whose models Django looks for here
 
 
 class State(models.TextChoices):

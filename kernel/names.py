@@ -28,6 +28,7 @@ ATTR_FINISH_REASONS = "gen_ai.response.finish_reasons"
 ATTR_TOKEN_TYPE = "gen_ai.token.type"  # noqa: S105  no secret
 MODEL_OPERATIONS = {"chat": "chat", "embed": "embeddings", "rerank": "rerank"}  # by the operation of a model's manifest
 
+METRIC_METER_DIFFERENCES = "toolhub.models.meter_differences"
 METRIC_BOXES = "toolhub.sandbox.boxes"
 METRIC_WAITING = "toolhub.sandbox.waiting"
 METRIC_CALLS = "toolhub.sandbox.calls"

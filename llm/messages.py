@@ -41,7 +41,7 @@ MAX_PIXELS = 65_535  # of a side
 MAX_SECONDS = 24 * 60 * 60
 
 PROPOSAL = {"call_id", "name", "arguments"}
-HELD = ("art", "file")  # what begins the id of an artifact, of a file
+HELD = ("art", "fil")  # what begins the id of an artifact, of a file
 
 
 def _check_hub_id(text: str) -> str:
@@ -49,7 +49,7 @@ def _check_hub_id(text: str) -> str:
     try:
         decode(prefix if prefix in HELD else HELD[0], text)
     except ValueError:
-        message = "Name an artifact (art_…) or a file (file_…) of the hub. Addresses are not fetched."
+        message = "Name an artifact (art_…) or a file (fil_…) of the hub. Addresses are not fetched."
         raise refuse_field(message) from None
     return text
 

@@ -261,13 +261,13 @@ class PriceTable:
         price = self.find_set_price(model, at=at)
         if price is not None:
             amounts = {name: getattr(price, name) for name in AMOUNTS}
-            return {"source": SET} | {name: format_amount(each) for name, each in amounts.items() if each is not None}
+            return {"origin": SET} | {name: format_amount(each) for name, each in amounts.items() if each is not None}
         found = _ask_package(_PROBE, model, at) if self._packaged else None
         if found is None:
             return None
         shown = {name: getattr(found.model_price, field, None) for name, field in _PACKAGE_FIELDS.items()}
         first = {name: getattr(each, "base", each) for name, each in shown.items() if each is not None}
-        return {"source": PACKAGE} | {name: format_amount(Decimal(str(each))) for name, each in first.items()}
+        return {"origin": PACKAGE} | {name: format_amount(Decimal(str(each))) for name, each in first.items()}
 
     def find_rate(self, at: datetime) -> Decimal:
         """What a US dollar costs then in the currency of budgets; before the day of the first rate as much as on it."""

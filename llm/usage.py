@@ -13,6 +13,7 @@ class Usage:
     """What was used so far or in all. Figures are snapshots: a later one replaces an earlier one and is not added to it.
 
     ``cached_tokens`` are a part of ``input_tokens``. ``estimated``: counted here, because the provider did not say.
+    ``charged_usd``: what the provider says that it charges, where it does.
     """
 
     input_tokens: int = 0
@@ -22,6 +23,7 @@ class Usage:
     audio_seconds: float = 0.0
     requests: int = 1
     estimated: bool = False
+    charged_usd: Decimal | None = None
 
     def __post_init__(self) -> None:
         figures = (self.input_tokens, self.output_tokens, self.image_units, self.audio_seconds, self.requests)
@@ -45,6 +47,7 @@ class Usage:
             self.audio_seconds + other.audio_seconds,
             self.requests + other.requests,
             self.estimated or other.estimated,
+            None if self.charged_usd is None or other.charged_usd is None else self.charged_usd + other.charged_usd,
         )
 
 

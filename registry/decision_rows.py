@@ -214,6 +214,7 @@ def read_consent(
     policy_hash: str,
     expires_at: str | None,
     decided_at: str | None,
+    data_classes: list[str],
 ) -> ConsentValue:
     return ConsentValue(
         read_id(id),
@@ -224,6 +225,7 @@ def read_consent(
         policy_hash,
         _time(expires_at) if expires_at else None,
         decided_at=_time(decided_at) if decided_at else None,
+        data_classes=data_classes,
     )
 
 

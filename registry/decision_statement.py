@@ -86,7 +86,7 @@ COLUMNS = {
         conditions="{json}(g.conditions)",
         chain="CASE WHEN g.delegated_from_id IS NOT NULL THEN ({chain}) END",
     ),
-    "consent": write_columns(read_consent, "c"),
+    "consent": write_columns(read_consent, "c", data_classes="{json}(c.data_classes)"),
     "budget": write_columns(read_budget, "b", used="w.used", reserved="w.reserved", raised="w.raised"),
     "policy": write_columns(PolicyRow, "p"),
     "named_installation": write_columns(NamedInstallationRow, "a", installation="{json}(a.installation)"),

@@ -14,7 +14,7 @@ from kernel.ids import encode
 from unitools.semver import Range, Version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -31,6 +31,7 @@ class ConsentValue(NamedTuple):
     expires_at: datetime | None = None
     state: str = ConsentState.APPROVED
     decided_at: datetime | None = None
+    data_classes: Sequence[str] = ()
 
     def is_younger_than(self, validity_s: int | None, now: datetime) -> bool:
         """Whether it was given within so many seconds; None bounds nothing."""
@@ -49,6 +50,7 @@ MISFITS: dict[str, str] = {
     "other_version": "It is for other versions of the tool.",
     "other_user": "It is for calls on behalf of another user.",
     "other_arguments": "It is for one call with other arguments.",
+    "other_data": "It does not name all classes of sensitive data that the call sends.",
     "policy_changed": "It is for one call under a policy that has changed since.",
 }
 
@@ -61,6 +63,7 @@ def find_misfit(
     arguments_fingerprint: str,
     policy_hash: str,
     now: datetime,
+    data_classes: frozenset[str] = frozenset(),
 ) -> str:
     """Why the consent does not fit the call, as a word of :data:`MISFITS`; empty when it fits. What cannot be read fits nothing."""
     if consent.state != ConsentState.APPROVED:
@@ -71,6 +74,8 @@ def find_misfit(
         return "other_version"
     if consent.user_fingerprint and consent.user_fingerprint != user_fingerprint:
         return "other_user"
+    if not data_classes <= set(consent.data_classes):
+        return "other_data"
     if consent.mode != ConsentMode.ONCE:
         return ""
     if not consent.arguments_fingerprint or consent.arguments_fingerprint != arguments_fingerprint:
@@ -100,14 +105,16 @@ def find_matching_consent(
     arguments_fingerprint: str,
     policy_hash: str,
     now: datetime,
+    data_classes: frozenset[str] = frozenset(),
 ) -> ConsentValue | None:
-    """The consent that the call goes ahead with, if there is one."""
+    """The consent that the call goes ahead with, if there is one. ``data_classes``: what it lets go to where it may not go else."""
     call: dict[str, Any] = {
         "version": version,
         "user_fingerprint": user_fingerprint,
         "arguments_fingerprint": arguments_fingerprint,
         "policy_hash": policy_hash,
         "now": now,
+        "data_classes": data_classes,
     }
     return min((each for each in consents if not find_misfit(each, **call)), key=_lasts, default=None)
 

@@ -60,6 +60,8 @@ _ALL = (
     Attribute("client_app", AttributeType.TEXT, gettext_lazy("client application"), optional=True),
     Attribute("user_present", AttributeType.FLAG, gettext_lazy("a user is named")),
     Attribute("consent", AttributeType.FLAG, gettext_lazy("a valid consent exists")),
+    Attribute("data_classes", AttributeType.SET, gettext_lazy("classes of data that a model's request holds")),
+    Attribute("allow_sensitive", AttributeType.FLAG, gettext_lazy("sensitive data is to be sent to a model unmasked")),
     Attribute("bytes_in", AttributeType.NUMBER, gettext_lazy("bytes of the arguments")),
     Attribute("hour", AttributeType.NUMBER, gettext_lazy("hour of the day (UTC)"), most=23),
     Attribute("weekday", AttributeType.NUMBER, gettext_lazy("day of the week (Monday is 1)"), least=1, most=7),
@@ -67,6 +69,7 @@ _ALL = (
     Attribute("signed", AttributeType.FLAG, gettext_lazy("the publisher has signed the version")),
     Attribute("signed_by", AttributeType.TEXT, gettext_lazy("id of the key that signed the version"), optional=True),
 )
+NO_REQUEST = {"data_classes": [], "allow_sensitive": False}  # what a call has that asks no model
 ATTRIBUTES: dict[str, Attribute] = {each.name: each for each in _ALL}
 
 # Which atoms an attribute of a type takes; `has` and `not` go with every type.

@@ -19,14 +19,12 @@ from access.problems import ObligationFailed
 from access.redaction.detectors import ALL, KINDS
 from access.redaction.masks import (
     REDACTED,
-    changed_text,
-    digit_text,
     masked_hit,
     masked_whole,
-    number_duplicates,
     redacted_hit,
 )
 from access.redaction.pointers import PointerVisit, parse_pointer
+from access.redaction.sweeps import Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -92,7 +90,8 @@ def _failed(obligation: Obligation, why: str) -> ObligationFailed:
     )
 
 
-def _kinds(obligation: Obligation) -> tuple[str, ...]:
+def detector_kinds(obligation: Obligation) -> tuple[str, ...]:
+    """What an obligation with a detector looks for."""
     return KINDS if obligation["detector"] == ALL else (obligation["detector"],)
 
 
@@ -105,37 +104,9 @@ def _at_pointer(value: Any, obligation: Obligation) -> tuple[Any, list[dict[str,
     return changed, [{"action": obligation["action"], "pointer": obligation["pointer"], "count": visit.found}]
 
 
-@dataclass(slots=True)
-class _Sweep:
-    """A walk through all texts, names of properties and numbers included."""
-
-    kinds: tuple[str, ...]
-    change: Callable[[str, str], str]
-    counts: dict[str, int] = field(default_factory=dict)
-
-    def text(self, text: str, name: str = "") -> str:
-        changed, counts = changed_text(text, self.kinds, self.change, name=name)
-        for kind, count in counts.items():
-            self.counts[kind] = self.counts.get(kind, 0) + count
-        return changed
-
-    def value(self, value: Any, name: str = "") -> Any:
-        if isinstance(value, str):
-            return self.text(value, name)
-        if isinstance(value, dict):
-            pairs = [(self.text(each), self.value(below, each)) for each, below in value.items()]
-            return dict(zip(number_duplicates([each for each, _ in pairs]), (below for _, below in pairs), strict=True))
-        if isinstance(value, list):
-            return [self.value(each, name) for each in value]
-        if (digits := digit_text(value)) is not None:
-            changed = self.text(digits, name)
-            return value if changed == digits else changed
-        return value
-
-
 def _by_detector(value: Any, obligation: Obligation) -> tuple[Any, list[dict[str, Any]]]:
     action = obligation["action"]
-    sweep = _Sweep(_kinds(obligation), masked_hit if action == "mask" else redacted_hit)
+    sweep = Sweep(detector_kinds(obligation), masked_hit if action == "mask" else redacted_hit)
     changed = sweep.value(value)
     done = [{"action": action, "detector": kind, "count": count} for kind, count in sorted(sweep.counts.items())]
     return changed, done or [{"action": action, "detector": obligation["detector"], "count": 0}]

@@ -21,7 +21,7 @@ from kernel.database.connections import database_time
 from kernel.database.tenancy import NO_TENANT, hub_wide
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 DAMAGED, STUCK, ANCHOR = "damaged", "stuck", "anchor"
 NOT_SEALED, NOT_SIGNED, NOT_VERIFIED = "not_sealed", "not_signed", "not_verified"
+METERED = "metered"
 MOST_TRIES = 3
 SUBJECT_LETTERS = 128
 TITLES: dict[str, str | _StrPromise] = {
@@ -41,6 +42,7 @@ TITLES: dict[str, str | _StrPromise] = {
     NOT_SEALED: gettext_lazy("Facts are not sealed"),
     NOT_SIGNED: gettext_lazy("No checkpoint was signed recently"),
     NOT_VERIFIED: gettext_lazy("The log was not verified recently"),
+    METERED: gettext_lazy("A provider reports other figures than before"),
 }
 SILENT = {NOT_SEALED, NOT_SIGNED, NOT_VERIFIED}
 VERIFIED_WITHIN = timedelta(hours=6)  # with many logs their turn comes round slowly
@@ -51,6 +53,8 @@ SHARED: dict[UUID, str | _StrPromise] = {
     GLOBAL_LOG: gettext_lazy("the log of checkpoints, which all tenants share"),
     NO_TENANT: gettext_lazy("the hub's own log"),
 }
+# What modules above this one watch over, by tenant; they say so when they are loaded.
+SOURCES: list[Callable[[UUID], list[Alarm]]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,7 @@ def list_alarms(tenant_id: UUID) -> list[Alarm]:
     own = _alarms_of_log(tenant_id)
     told = {each.kind for each in own} & SILENT  # one keeper that stands still is one thing to be told of
     found = [*own, *(each for each in shared_alarms() if each.kind not in told)]
+    found += [each for find in SOURCES for each in find(tenant_id)]
     return sorted(found, key=lambda each: (list(TITLES).index(each.kind), each.place))
 
 

@@ -86,6 +86,14 @@ class AskedModel(LeafPart):
     price: Annotated[str | None, "version of the price that it was reserved at"] = None
     tools: Annotated[ListDigest | None, "those that the model is shown: how many, and their digest"] = None
     own_tools: Annotated[int | None, "how many of these the caller has described itself"] = None
+    files: Annotated[
+        ListDigest | None, "of the hub that are sent with it: how many, and a digest of ids and keyed hashes"
+    ] = None
+    data_classes: Annotated[list[str] | None, "classes of data that the provider is sent, as far as they are known"] = (
+        None
+    )
+    masked: Annotated[dict[str, int] | None, "what was masked before: how often, by what detectors call it"] = None
+    by_consent: Annotated[list[str] | None, "classes that it is sent only because of the consent of the call"] = None
 
 
 @leaf_part

@@ -60,3 +60,16 @@ class SetModelPrices(LeafData):
     prices: Annotated[int, "how many prices"]
     currency: Annotated[str, "of budgets"]
     reason: Written
+
+
+@leaf_data(Kind.MODEL_METER_DIFFERED)
+class DifferentMeter(LeafData):
+    """That a provider reports more or less of a model than was to be expected from what the hub counts."""
+
+    provider: Annotated[str, "its name in the tenant"]
+    name: Annotated[str, "the provider's own name of the model"]
+    figure: Annotated[str, "`input` or `output`: tokens; `money`: what it says that it charges"]
+    difference_per_mille: Annotated[int, "of what was to be expected; below 0: less is reported"]
+    calls: Annotated[int, "how many were compared with earlier ones"]
+    reported: Annotated[int, "the sum of what was reported for them"]
+    counted: Annotated[int, "the sum of what the hub counted"]

@@ -6,6 +6,7 @@ is read again is the answer that was given.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -26,6 +27,7 @@ from kernel.observability.telemetry import read_trace_id
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from invocations.calls import AnsweredCall
     from invocations.decide.preflight import Preflight
     from kernel.problems import Problem
 
@@ -135,3 +137,11 @@ def build_answer_envelope(
             artifacts=value.get("artifacts", []),
         ),
     )
+
+
+def build_answered_envelope(answered: AnsweredCall) -> ResponseEnvelope:
+    """The envelope for who waited for the call."""
+    envelope = build_answer_envelope(answered.invocation, notices=answered.notices)
+    if answered.whole_data is None or envelope.error is not None:
+        return envelope
+    return replace(envelope, data=answered.whole_data)

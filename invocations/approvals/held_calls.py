@@ -103,7 +103,7 @@ def request_call_consent(incoming: IncomingCall, preflight: Preflight, *, until:
         validity_s=min(validity_s, demanded.validity_s) if demanded else validity_s,
         mode=mode,
         widest=mode,
-        data_classes=manifest.data_classes,
+        data_classes=sorted({*manifest.data_classes, *preflight.problem.details.get("data_classes", ())}),
         policy_hash=preflight.policy_hash,
         invocation_id=incoming.id,
         until=until,

@@ -136,7 +136,7 @@ def build_sealed_artifacts(rows: Sequence[Artifact], artifacts: Sequence[Describ
     ]
 
 
-def _rows(by: Principal) -> QuerySet[Artifact]:
+def find_artifacts(by: Principal) -> QuerySet[Artifact]:
     """People see those of their tenant, an agent those of its own calls."""
     rows = Artifact.objects.filter(tenant_id=by.tenant_id).select_related("content", "thumbnail")
     return rows.filter(invocation__agent_id=by.agent_id) if by.agent_id else rows
@@ -147,7 +147,7 @@ def read_artifact(
     *, artifact_id: UUID, by: Principal, via: str, thumbnail: bool = False, reason: str = ""
 ) -> tuple[Artifact, bytes]:
     """The artifact and its content. That it was read, and ``via`` what, is a fact before it is returned."""
-    row = _rows(by).filter(pk=artifact_id).first()
+    row = find_artifacts(by).filter(pk=artifact_id).first()
     if row is None or (thumbnail and row.thumbnail is None):
         raise NoSuchArtifact(remedy=WHERE)
     content = row.thumbnail if thumbnail and row.thumbnail is not None else row.content
@@ -165,7 +165,7 @@ def read_artifact(
 def remove_artifact(*, artifact_id: UUID, by: Principal) -> None:
     """Take it away; its content goes with the last artifact that has it."""
     Tenant.objects.select_for_update(no_key=True).get(pk=by.tenant_id)
-    row = _rows(by).filter(pk=artifact_id).first()
+    row = find_artifacts(by).filter(pk=artifact_id).first()
     if row is None:
         raise NoSuchArtifact(remedy=WHERE)
     evidence.record(

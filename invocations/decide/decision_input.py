@@ -25,9 +25,18 @@ OWN_WORDS = ("model", "client_app")
 
 
 def build_attributes(
-    call: CallRequest, version: CompiledVersion, decision_context: DecisionContext, *, size: int, consent: bool
+    call: CallRequest,
+    version: CompiledVersion,
+    decision_context: DecisionContext,
+    *,
+    size: int,
+    consent: bool,
+    data_classes: Iterable[str] = (),
+    allow_sensitive: bool = False,
 ) -> dict[str, Any]:
-    """By access.policies.attributes. ``size``: bytes of the arguments; ``consent``: whether one fits the call."""
+    """By access.policies.attributes. ``size``: bytes of the arguments; ``consent``: whether one fits the call. ``data_classes`` and
+    ``allow_sensitive``: of a request to a model.
+    """
     envelope, models = call.envelope, version.manifest.models
     model = envelope.client.get("model", "")
     found = version.attributes | {
@@ -37,6 +46,8 @@ def build_attributes(
         "dry_run": envelope.dry_run,
         "user_present": bool(envelope.user_id),
         "consent": consent,
+        "data_classes": sorted(data_classes),
+        "allow_sensitive": allow_sensitive,
         "bytes_in": size,
         "hour": decision_context.at.hour,
         "weekday": decision_context.at.isoweekday(),

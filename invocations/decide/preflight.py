@@ -20,7 +20,7 @@ from invocations.step_log import FAILED, PASSED, SKIPPED, StepLog
 from kernel.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from uuid import UUID
 
     from access.consents.matcher import ConsentValue
@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     from invocations.calls import CallRequest
     from invocations.decide.profiles import ResolvedProfile
     from invocations.decide.rules import Rule
+    from invocations.model_calls.held_files import HeldFile
     from invocations.model_calls.model_demand import ModelDemand
     from invocations.model_calls.model_requests import ModelRequest
+    from invocations.model_calls.request_data import RequestData
+    from invocations.model_calls.sent_data import SentData
     from invocations.proposals.proposal_links import ProposalLink
     from invocations.sandbox.base import Profile
     from registry.decision_context import DecisionContext
@@ -57,6 +60,9 @@ class Preflight:
     demand: Demand = field(default_factory=Demand)
     model_request: ModelRequest | None = None  # of a call of a model; then `model_demand` is set as well
     model_demand: ModelDemand | None = None
+    held_files: Mapping[str, HeldFile] = field(default_factory=dict)  # that its request names, by id
+    request_data: RequestData | None = None  # what kinds of data its request holds
+    sent_data: SentData | None = None  # what of them its provider is sent; then `model_request` is what may be sent
     proposal: ProposalLink | None = None  # the answer of a model that proposed the call, where its caller named it
     lines: list[BudgetLine] = field(default_factory=list)
 

@@ -64,7 +64,7 @@ class PreflightResult(NamedTuple):
         }
         said |= {"refused_at": preflight.refused_at or None, "steps": describe_steps(preflight, self.log)}
         if (demand := preflight.model_demand) is not None:
-            rest["model"] = demand.to_json()
+            rest["model"] = demand.to_json() | ({"masked": dict(sent.masked)} if (sent := preflight.sent_data) else {})
         return said | rest | {"profile_explanation": preflight.explanation}
 
 

@@ -31,7 +31,15 @@ from invocations.metrics.call_metrics import count_validation
 from invocations.model_calls.model_demand import ModelDemand, build_model_demand, check_window
 from invocations.model_calls.model_prices import check_priced, choose_prices
 from invocations.model_calls.model_requests import read_model_request
+from invocations.model_calls.request_data import inspect_request
+from invocations.model_calls.sent_data import (
+    check_sensitive_allowed,
+    prepare_sent_request,
+    turn_into_sensitive,
+    wants_sensitive,
+)
 from invocations.model_calls.tenant_providers import check_provider_ready
+from invocations.model_meters.learned_counts import find_learned_counts
 from invocations.problems import CalledAsModel, CapabilityBlocked
 from invocations.proposals.proposal_links import find_proposal_link
 from invocations.sandbox.factory import current_sandbox
@@ -39,6 +47,7 @@ from kernel.ids import encode
 from kernel.problems import Forbidden
 from registry.dependencies import check_ready
 from registry.discovery.visibility import check_shown
+from registry.model_providers.data_classes import list_unsendable
 from registry.problems import ToolIsModel
 from registry.tools.callability import check_callable, check_model, check_not_yanked, check_offered, check_set_up
 from registry.versions.compiler import compiled_version
@@ -111,7 +120,16 @@ class CallLook(Look):
         """What policy says; asked once, as soon as a rule needs to know."""
         if self.result.verdict is None:
             consent = self.find_consent_within(self.version.manifest.consent_scope) is not None
-            asked = build_attributes(self.call, self.version, self.decision_context, size=self.size, consent=consent)
+            data = self.result.request_data
+            asked = build_attributes(
+                self.call,
+                self.version,
+                self.decision_context,
+                size=self.size,
+                consent=consent,
+                data_classes=data.classes if data is not None else (),
+                allow_sensitive=wants_sensitive(self.result.model_request),
+            )
             if self.result.proposal is not None:
                 asked["model_verified"] = self.result.proposal.model
             self.result.verdict = evaluate_policies(self.decision_context.layers, asked)
@@ -130,7 +148,16 @@ class CallLook(Look):
             "arguments_fingerprint": self.fingerprints["arguments_fingerprint"],
             "policy_hash": self.result.policy_hash,
             "now": self.now,
+            "data_classes": self.classes_to_allow,
         }
+
+    @property
+    def classes_to_allow(self) -> frozenset[str]:
+        """Classes of data that a model's provider may be sent only if a person's consent names them."""
+        data = self.result.request_data
+        if data is None or not wants_sensitive(self.result.model_request):
+            return frozenset()
+        return frozenset(list_unsendable(data.classes, self.version.manifest))
 
     def find_consent_within(self, widest: str, *, validity_s: int | None = None) -> ConsentValue | None:
         """The consent that the call goes ahead with, if it is no wider than may be, nor older than a policy lets it become."""
@@ -264,8 +291,12 @@ def check_arguments(look: CallLook) -> str | None:
         raise look.call.unusable
     check_input(look.version, look.call.arguments, look.call.body, today=look.now.date())
     if (part := look.version.manifest.model) is not None:
-        look.result.model_request = read_model_request(look.call, part)
-        check_window(look.result.model_request, part)
+        request = look.result.model_request = read_model_request(look.call, part)
+        check_window(request, part)
+        held = look.result.held_files = look.call.held_files
+        own_tools = look.call.shown_tools[len(look.call.shown_tools) - look.call.own_tools :]
+        tenant_id = look.decision_context.tenant_id
+        look.result.request_data = inspect_request(request, held, own_tools, tenant_id=tenant_id)
     return None
 
 
@@ -380,8 +411,9 @@ def compute_model_demand(look: CallLook) -> ModelDemand | None:
     request, part = look.result.model_request, look.version.manifest.model
     if request is None or part is None:
         return None
-    prices = choose_prices(part, tenant_id=look.decision_context.tenant_id)
-    demand = look.result.model_demand = build_model_demand(request, prices)
+    tenant_id = look.decision_context.tenant_id
+    prices, learned = choose_prices(part, tenant_id=tenant_id), find_learned_counts(tenant_id, part.provider, part.name)
+    demand = look.result.model_demand = build_model_demand(request, prices, learned)
     check_priced(demand.cost_micros, part)
     return demand
 
@@ -443,6 +475,7 @@ def _consent_missing(look: CallLook, widest: str) -> ConsentRequired:
             "rules": list(demanded.rules) if demanded else [],
             "others": list_misfits(consents, **look.consent_binding) if consents else [],
             "on_consent": ASKING,
+            **({"data_classes": sorted(look.classes_to_allow)} if look.classes_to_allow else {}),
             "request": {"method": "POST", "path": "/api/v1/consents", "body": {"tool": tool, "purpose": "…"}},
         },
     )
@@ -451,9 +484,23 @@ def _consent_missing(look: CallLook, widest: str) -> ConsentRequired:
 def check_policy(look: CallLook) -> str:
     """Do the policies permit it? And what remains of what the tool asks for? A call keeps both as it was accepted under them."""
     if not look.verdict.allowed:
-        raise build_policy_denial(look.verdict, look.decision_context)
+        denial = build_policy_denial(look.verdict, look.decision_context)
+        raise turn_into_sensitive(denial, look.verdict, look.decision_context.layers) or denial
     look.result.reach = look.resolve_profile_under(look.result.grant)
     return look.result.policy_label
+
+
+def check_sent_data(look: CallLook) -> str | None:
+    """May what a request holds be sent to the model's provider? From here on it is what may be sent."""
+    request, data = look.result.model_request, look.result.request_data
+    if request is None or data is None:
+        return None
+    if wants_sensitive(request):
+        check_sensitive_allowed(look.verdict, look.decision_context.layers)
+    obligations, provider = look.verdict.obligations, look.version.manifest
+    look.result.model_request, sent = prepare_sent_request(request, data, provider, obligations)
+    look.result.sent_data = sent
+    return f"{sum(sent.masked.values())} masked" if sent.masked else None
 
 
 def check_sandbox(look: CallLook) -> None:
@@ -511,6 +558,7 @@ RULES: tuple[Rule, ...] = (
     Rule("quota", "quota", check_quota),
     Rule("consent", "consent", check_consent),
     Rule("policy", "profile", check_policy),
+    Rule("data", "profile", check_sent_data),
     Rule("sandbox", "sandbox_guard", check_sandbox),
 )
 

@@ -82,7 +82,8 @@ def _sealed(tenant_id: UUID, path: str, content: bytes, key: SubjectKey | None) 
     }
 
 
-def _opened(row: StoredFile) -> bytes:
+def open_file(row: StoredFile) -> bytes:
+    """Its content. Who opens it to give it to somebody records that first."""
     data_key = unwrap_key(row)
     try:
         return AESGCM(data_key).decrypt(bytes(row.nonce), bytes(row.ciphertext), _context(row.tenant_id, row.path))
@@ -159,12 +160,17 @@ def _row(path: str, by: Principal) -> StoredFile:
     return row
 
 
+def find_file(file_id: UUID, *, by: Principal) -> StoredFile | None:
+    """One of the tenant's, by its id."""
+    return StoredFile.objects.filter(tenant_id=by.tenant_id, pk=file_id).first()
+
+
 @transaction.atomic
 def read_file(*, path: str, by: Principal) -> bytes:
     """The content. That it was read is a fact before it is returned."""
     row = _row(path, by)
     evidence.record(kind=Kind.FILE_READ, subject=row.wire_id, actor=by, data=FileContent(content=row.fingerprint))
-    return _opened(row)
+    return open_file(row)
 
 
 @transaction.atomic
@@ -222,7 +228,7 @@ def load_run_files(reach: Capabilities, *, tenant_id: UUID) -> tuple[TenantFile,
             remedy="Narrow the paths of the grant or the installation, or remove files.",
         )
     rows = StoredFile.objects.filter(pk__in=[pk for pk, _ in readable]).order_by("path")
-    return tuple(TenantFile(row.path, _opened(row)) for row in rows)
+    return tuple(TenantFile(row.path, open_file(row)) for row in rows)
 
 
 @dataclass(slots=True)

@@ -40,6 +40,10 @@ class _ModelInstruments:
             description="From the request to the first piece of the answer",
             explicit_bucket_boundaries_advisory=SECONDS,
         )
+        self.meter_differences = meter.create_counter(
+            names.METRIC_METER_DIFFERENCES,
+            description="Times that a provider was found to report other figures than was to be expected",
+        )
 
 
 @Once
@@ -64,3 +68,8 @@ def count_model_run(ending: Ending, duration_ms: float) -> None:
     instruments.tokens.record(report.counted.output_tokens, of | {names.ATTR_TOKEN_TYPE: "output"})
     if report.first_token_ms is not None:
         instruments.first_token.record(report.first_token_ms / 1000, of)
+
+
+def count_meter_difference(provider: str, model: str, figure: str) -> None:
+    of = {names.ATTR_PROVIDER: provider, names.ATTR_REQUEST_MODEL: model, names.ATTR_TOKEN_TYPE: figure}
+    get_model_instruments().meter_differences.add(1, of)

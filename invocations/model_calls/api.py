@@ -195,7 +195,7 @@ def ask_model(
         return form.write_whole(request, services.get_answer(begun))
     if not can_wait(request._request):
         run.run_here()
-        return answer_from_store(request, begun, wants_stream=wants_stream, form=form)
+        return answer_from_store(request, begun, wants_stream=wants_stream, form=form, run=run)
     if wants_stream:
         return form.open_stream(request, run, begun)
     return answer_when_there(request, run, begun, by=by, form=form)
@@ -219,7 +219,7 @@ def answer_when_there(
     def look(last: bool) -> HttpResponse | None:
         with acting_for(by.tenant_id):
             answered = services.find_answer(begun, last=last)
-            return None if answered is None else form.write_whole(request, answered)
+            return None if answered is None else form.write_whole(request, run.complete(answered))
 
     at_most_s = run.timeout_s + LATE_S
     return WaitingResponse(RunWaiter(run), at_most_s=at_most_s, look=look, end=run.leave)
@@ -237,8 +237,12 @@ def answer_again(
         return answer_from_store(request, begun, wants_stream=wants_stream, form=form)
 
 
-def answer_from_store(request: Request, begun: BegunCall, *, wants_stream: bool, form: AnswerForm) -> HttpResponse:
+def answer_from_store(
+    request: Request, begun: BegunCall, *, wants_stream: bool, form: AnswerForm, run: ModelRun | None = None
+) -> HttpResponse:
     """The answer of a call that has ended, as its caller wants it. One that failed is a problem in both forms."""
     answered = services.get_answer(begun)
+    if run is not None:
+        answered = run.complete(answered)
     whole = form.write_whole(request, answered)
     return form.write_stored_stream(request, answered) if wants_stream and whole.status_code == 200 else whole

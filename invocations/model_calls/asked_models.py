@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from invocations.calls import CallRequest
 from invocations.decide.callable_tools import offer_tools
+from invocations.model_calls.held_files import load_held_files
 from kernel.problems import Problem, SchemaInvalid
 from registry.discovery.tool_specs import build_spec
 from registry.models import Installation, InstallationState
@@ -13,6 +14,7 @@ from registry.problems import UnknownModel
 from unitools.expressions import ExpressionError, build_subject, parse_cached
 
 if TYPE_CHECKING:
+    from invocations.model_calls.held_files import HeldFile
     from kernel.http.envelopes import RequestEnvelope
     from kernel.principal import Principal
     from unitools.calls import ToolSpec
@@ -30,9 +32,11 @@ def build_model_call(
     tool: str, arguments: dict[str, Any], envelope: RequestEnvelope, *, operation: str, by: Principal
 ) -> CallRequest:
     shown: tuple[ToolSpec, ...] = ()
+    held: dict[str, HeldFile] = {}
     unusable: Problem | None = None
     try:
         shown = choose_tools(arguments.get("tools"), by=by)
+        held = load_held_files(arguments, by=by)
     except Problem as problem:  # it is refused with everything else about the call, so that it has its pair
         unusable = problem
     return CallRequest(
@@ -42,6 +46,7 @@ def build_model_call(
         scope=SCOPE,
         model_operation=operation,
         shown_tools=shown,
+        held_files=held,
         unusable=unusable,
     )
 

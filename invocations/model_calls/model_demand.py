@@ -5,10 +5,15 @@ The request's tokens are estimated, and the answer may be as long as the request
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any
 
-from invocations.model_calls.token_counts import BYTES_A_TOKEN, MOST_BYTES_A_TOKEN, estimate_request
+from invocations.model_calls.token_counts import BYTES_A_TOKEN, MOST_BYTES_A_TOKEN, estimate_request, list_media
+from invocations.model_meters.learned_counts import UNKNOWN, LearnedCounts
+from llm.messages import AudioRef, ImageRef
+from llm.meter_windows import MeterWindow
 from llm.problems import ContextOverflow
 from llm.requests import ChatRequest, TextFormat
 from llm.usage import Usage
@@ -27,6 +32,11 @@ class ModelDemand:
     output_tokens: int
     prices: CallPrices
     requests: int = 1
+    image_units: int = 0
+    audio_seconds: float = 0.0
+    counted_tokens: int = 0  # of the input by its bytes alone, whatever was learned of the model
+    has_media: bool = False
+    learned: LearnedCounts = UNKNOWN
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -46,15 +56,40 @@ class ModelDemand:
     @property
     def cost_micros(self) -> int | None:
         """The most that it costs; None where there is no price."""
-        most = Usage(self.input_tokens * self.requests, self.output_tokens * self.requests, requests=self.requests)
-        return self.prices.find_micros(most)
+        one = self.add_media(Usage(self.input_tokens, self.output_tokens))
+        return self.prices.find_micros(reduce(add, [one] * self.requests))
+
+    def estimate(self, output_tokens: int) -> Usage:
+        """What one request is likely to have taken. ``output_tokens``: of its answer, by bytes alone."""
+        tokens = self.learned.input.estimate(self.counted_tokens), self.learned.output.estimate(output_tokens)
+        return Usage(*tokens, estimated=True)
+
+    def add_media(self, usage: Usage) -> Usage:
+        """The usage of one request with its pictures and sounds, which the hub knows and providers do not report."""
+        return replace(
+            usage,
+            image_units=usage.image_units or self.image_units,
+            audio_seconds=usage.audio_seconds or self.audio_seconds,
+        )
 
 
-def build_model_demand(request: ModelRequest, prices: CallPrices) -> ModelDemand:
-    if not isinstance(request, ChatRequest):
-        return ModelDemand(estimate_request(request), 0, prices)
-    requests = 1 if isinstance(request.response_format, TextFormat) else 2
-    return ModelDemand(estimate_request(request), request.max_tokens or 0, prices, requests)
+def build_model_demand(request: ModelRequest, prices: CallPrices, learned: LearnedCounts = UNKNOWN) -> ModelDemand:
+    """``learned``: what the model was seen to report, for as much text."""
+    counted, media = estimate_request(request, kind=prices.model.kind, model=prices.model.model), list_media(request)
+    if media:  # of which nothing is learned
+        learned = replace(learned, input=replace(learned.input, window=MeterWindow()))
+    chat = request if isinstance(request, ChatRequest) else None
+    return ModelDemand(
+        learned.input.bound(counted),
+        (chat.max_tokens or 0) if chat is not None else 0,
+        prices,
+        requests=1 if chat is None or isinstance(chat.response_format, TextFormat) else 2,
+        image_units=sum(isinstance(each, ImageRef) for each in media),
+        audio_seconds=sum(each.seconds for each in media if isinstance(each, AudioRef)),
+        counted_tokens=counted,
+        has_media=bool(media),
+        learned=learned,
+    )
 
 
 def check_window(request: ModelRequest, part: ModelPart) -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evidence.leaves.base import ListDigest
 from evidence.leaves.calls import AnsweredModel, AskedModel, TokenCount
+from invocations.model_calls.held_files import digest_held_files
 from kernel.canonical import compute_digest
+from llm.prices import format_amount
 from llm.requests import ChatRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from invocations.decide.preflight import Preflight
+    from invocations.model_calls.sent_data import SentData
     from llm.usage import Usage
     from unitools.calls import ToolSpec
     from unitools.manifest import ModelPart
@@ -35,6 +38,7 @@ class ModelReport:
     part: ModelPart
     counted: Usage
     settled_by: str
+    requests: int = 1
     reported: Usage | None = None
     estimated: Usage | None = None
     answered_by: str = ""
@@ -46,6 +50,7 @@ class ModelReport:
     proposals: int = 0
     first_token_ms: int | None = None
     result_bytes: int | None = None
+    metered: dict[str, tuple[int, int]] = field(default_factory=dict)  # invocations.model_meters: reported, counted
 
     def usage_to_json(self) -> dict[str, Any]:
         """What is counted, and who has counted it; `cost_micros` is null where there is no price."""
@@ -53,12 +58,17 @@ class ModelReport:
             "input_tokens": self.counted.input_tokens,
             "output_tokens": self.counted.output_tokens,
             "cached_tokens": self.counted.cached_tokens,
-            "requests": self.counted.requests,
+            "requests": self.requests,
             "counted_by": self.settled_by,
             "cost_micros": self.cost_micros,
             "currency": self.currency,
             "price_version": self.price or None,
-        }
+        } | self._describe_charge()
+
+    def _describe_charge(self) -> dict[str, str]:
+        """What the provider says that it charged, where it does; beside what the hub has computed."""
+        charged = self.reported.charged_usd if self.reported is not None else None
+        return {} if charged is None else {"charged_usd": format_amount(charged)}
 
     @property
     def tokens(self) -> int:
@@ -85,8 +95,18 @@ def describe_asked_model(preflight: Preflight, *, own_tools: int = 0) -> AskedMo
         input_tokens=demand.input_tokens,
         output_tokens=demand.output_tokens,
         tools=_digest_tools(request.tools) if isinstance(request, ChatRequest) and request.tools else None,
+        files=digest_held_files(preflight.held_files.values()),
+        **_describe_sent_data(preflight.sent_data),
         own_tools=own_tools or None,
     )
+
+
+def _describe_sent_data(sent: SentData | None) -> dict[str, Any]:
+    """What is empty is left out. No value of it is in the fact, and none can be guessed from it."""
+    if sent is None:
+        return {}
+    said = {"data_classes": list(sent.classes), "masked": dict(sent.masked), "by_consent": list(sent.by_consent)}
+    return {name: value for name, value in said.items() if value}
 
 
 def _digest_tools(tools: Sequence[ToolSpec]) -> ListDigest:
@@ -100,7 +120,7 @@ def describe_answered_model(report: ModelReport, proposed: list[str]) -> Answere
         provider=report.part.provider,
         name=report.part.name,
         operation=report.part.operation,
-        requests=report.counted.requests,
+        requests=report.requests,
         settled_by=report.settled_by,
         answered_by=_to_plain_name(report.answered_by) or None,
         finish=report.finish or None,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from uuid import UUID
 
-    from llm.usage import Usage
+    from llm.usage import Cost, Usage
     from unitools.manifest import ModelPart
 
 
@@ -30,9 +30,13 @@ class CallPrices:
     model: PricedModel
     at: datetime
 
+    def find_cost(self, usage: Usage, *, answered_by: str = "") -> Cost | None:
+        """What a usage costs in US dollars; None where there is no price."""
+        return self.table.find_cost(usage, self.model, answered_by=answered_by, at=self.at)
+
     def find_micros(self, usage: Usage, *, answered_by: str = "") -> int | None:
         """What a usage costs, rounded up; None where there is no price."""
-        cost = self.table.find_cost(usage, self.model, answered_by=answered_by, at=self.at)
+        cost = self.find_cost(usage, answered_by=answered_by)
         return None if cost is None else convert_to_micros(cost, rate=self.table.find_rate(self.at))
 
     def to_json(self) -> dict[str, Any] | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from invocations.model_calls.held_files import fit_held_files
 from kernel.problems import SchemaInvalid
 from llm.documents import read_document
-from llm.problems import ForeignTool, ParameterUnsupported, SensitiveBlocked
+from llm.problems import ForeignTool, ParameterUnsupported
 from llm.requests import ChatRequest, EmbedRequest, NamedTool, RerankRequest
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ def read_model_request(call: CallRequest, part: ModelPart) -> ModelRequest:
 
     Raises:
         ParameterUnsupported: the model is for something else.
-        SensitiveBlocked: it asks for what nobody can allow.
         SchemaInvalid: with a finding for each mistake.
     """
     check_operation(call, part)
@@ -44,13 +44,7 @@ def read_model_request(call: CallRequest, part: ModelPart) -> ModelRequest:
     if not isinstance(request, ChatRequest):
         return request
     check_tool_choice(request)
-    # No consent and no policy can say so yet: better no answer than a permission that nobody gave.
-    if request.allow_sensitive:
-        raise SensitiveBlocked(
-            "Nobody can allow sensitive data to be sent to a model of this hub.",
-            remedy="Ask without `allow_sensitive`.",
-        )
-    return bound_answer(request, part)
+    return bound_answer(fit_held_files(request, call.held_files), part)
 
 
 def check_tool_choice(request: ChatRequest) -> None:

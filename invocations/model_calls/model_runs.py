@@ -12,19 +12,23 @@ import logging
 import traceback
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from asgiref.sync import async_to_sync, sync_to_async
 
-from invocations.end.end_record import Ending
+from invocations.end.end_record import Ending, build_caller_principal
 from invocations.end.obligation_enforcement import enforce_obligations
 from invocations.metrics.model_metrics import count_model_run
+from invocations.model_calls.held_files import offer_files, record_sent_files
+from invocations.model_calls.kept_vectors import bound_vectors
 from invocations.model_calls.model_answers import answer_to_json, describe_warnings
 from invocations.model_calls.model_settlement import RunTally, build_model_report
 from invocations.model_calls.piece_buffer import PieceBuffer
 from invocations.model_calls.run_keeper import get_run_keeper
 from invocations.model_calls.run_spans import begin_model_span, end_model_span
+from invocations.model_calls.sent_data import describe_masked
 from invocations.model_calls.tenant_providers import find_model
+from invocations.model_meters.services import note_usage
 from invocations.models import State
 from invocations.problems import CallCancelled
 from invocations.run.execution import write_ending
@@ -43,10 +47,12 @@ from llm.streams import AnswerCollector
 from llm.structured_output import obtain_output
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from uuid import UUID
 
-    from invocations.calls import BegunCall
+    from invocations.calls import AnsweredCall, BegunCall
     from invocations.decide.preflight import Preflight
+    from invocations.model_calls.held_files import HeldFile
     from invocations.model_calls.model_answers import ModelAnswer
     from invocations.model_calls.model_requests import ModelRequest
     from invocations.models import Invocation
@@ -67,6 +73,7 @@ class AskedRun:
     preflight: Preflight
     request: ModelRequest
     model: ChatModel | EmbedModel | RerankModel
+    files: Mapping[str, HeldFile]
 
     @property
     def part(self) -> ModelPart:
@@ -84,6 +91,7 @@ class ModelRun:
         self.id: UUID = asked.invocation.pk
         self.pieces = PieceBuffer()
         self._tally = RunTally()
+        self.whole_data: dict[str, Any] | None = None  # after the end, where not all of the answer is stored
         self._stopped_by: Problem | None = None
         self._asking: asyncio.Task[ModelAnswer] | None = None
         self._whole: asyncio.Task[None] | None = None
@@ -134,6 +142,10 @@ class ModelRun:
         """Until the End is written, or the time is over."""
         await asyncio.wait({self.start()}, timeout=at_most_s)
 
+    def complete(self, answered: AnsweredCall) -> AnsweredCall:
+        """With all of the answer, where not all of it is stored."""
+        return replace(answered, whole_data=self.whole_data)
+
     def cancel(self) -> None:
         """Its caller has asked for its end, or somebody else has closed the call."""
         self._stop(CallCancelled(ASKED_FOR))
@@ -150,13 +162,21 @@ class ModelRun:
             self._asking.cancel()
 
     async def _ask(self) -> ModelAnswer:
+        with offer_files(self._asked.files):
+            return await self._ask_model()
+
+    async def _ask_model(self) -> ModelAnswer:
         asked = self._asked
         if isinstance(asked.request, ChatRequest):
             return await obtain_output(asked.request, self._collect)
         self._tally.begin_request()
+        answer: ModelAnswer
         if isinstance(asked.request, EmbedRequest):
-            return await cast("EmbedModel", asked.model).embed(asked.request)
-        return await cast("RerankModel", asked.model).rerank(asked.request)
+            answer = await cast("EmbedModel", asked.model).embed(asked.request)
+        else:
+            answer = await cast("RerankModel", asked.model).rerank(asked.request)
+        self._tally.end_request(answer)
+        return answer
 
     async def _collect(self, request: ChatRequest) -> ChatAnswer:
         model = cast("ChatModel", self._asked.model)
@@ -200,7 +220,8 @@ class ModelRun:
         )
 
     def _collect_warnings(self, answer: ModelAnswer) -> list[str]:
-        found = describe_warnings(answer.warnings) if isinstance(answer, ChatAnswer | EmbedAnswer) else []
+        found = describe_masked(self._asked.preflight.sent_data)
+        found += describe_warnings(answer.warnings) if isinstance(answer, ChatAnswer | EmbedAnswer) else []
         if isinstance(answer, ChatAnswer) and answer.repairs:
             found.append(f"The JSON of the answer was repaired: {', '.join(answer.repairs)}.")
         return found
@@ -222,7 +243,11 @@ class ModelRun:
         inject_fault("model.answered")
         try:
             with acting_for(invocation.tenant_id), bind_log_context(**_log_fields(invocation)):
-                if not write_ending(invocation, self._enforce_obligations(ending)):
+                stored, whole_data = bound_vectors(self._enforce_obligations(ending))
+                if write_ending(invocation, stored):
+                    self.whole_data = whole_data
+                    note_usage(stored.model, tenant_id=invocation.tenant_id)
+                else:
                     log.warning("%s was ended by somebody else; its answer is discarded", invocation.wire_id)
         finally:
             release_connection()
@@ -251,6 +276,7 @@ def prepare_run(begun: BegunCall, *, wants_stream: bool) -> ModelRun | None:
     inject_fault("model.accepted")
     try:
         model = find_model(invocation, preflight)
+        record_sent_files(preflight.held_files.values(), by=build_caller_principal(invocation))
     except Exception as error:
         problem = error if isinstance(error, Problem) else Internal()
         if not isinstance(error, Problem):
@@ -261,4 +287,4 @@ def prepare_run(begun: BegunCall, *, wants_stream: bool) -> ModelRun | None:
     is_text = isinstance(request, ChatRequest) and isinstance(request.response_format, TextFormat)
     # What is to be read as JSON, or changed by an obligation, is not known before it is whole.
     live = wants_stream and is_text and not invocation.obligations
-    return ModelRun(AskedRun(invocation, preflight, request, model), live=live)
+    return ModelRun(AskedRun(invocation, preflight, request, model, preflight.held_files), live=live)

@@ -14,6 +14,7 @@ from importlib.metadata import entry_points
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
+from invocations.model_calls.held_files import read_offered_file
 from invocations.problems import ModelNotReady
 from kernel.http.outbound import list_allowed_networks
 from kernel.problems import SchemaInvalid
@@ -84,7 +85,11 @@ def list_foreign_kinds() -> frozenset[str]:
 def build_provider_config(provider: ModelProvider, key: str) -> ProviderConfig:
     settings = ProviderSettings.from_json(provider.settings)
     options = {name: value for name, value in settings.options.items() if name not in OF_THE_HUB}
-    options |= {"limits": TimeLimits(**asdict(settings.timeouts)), "networks": tuple(list_allowed_networks())}
+    options |= {
+        "limits": TimeLimits(**asdict(settings.timeouts)),
+        "networks": tuple(list_allowed_networks()),
+        "resolve": read_offered_file,
+    }
     return ProviderConfig(kind=provider.kind, base_url=provider.address, key=key, options=options)
 
 

@@ -160,6 +160,7 @@ FACT: dict[str, tuple[str, str, Text]] = {
     "model.connected": ("info", "link", gettext_lazy("Model connected")),
     "model.changed": ("info", "link", gettext_lazy("Model changed")),
     "model.removed": ("bad", "unplug", gettext_lazy("Model removed")),
+    "model_meter.differed": ("bad", "shield-alert", gettext_lazy("Reported usage changed")),
     "model_prices.set": ("info", "settings", gettext_lazy("Model prices set")),
     "version.staged": ("info", "users", gettext_lazy("Version staged")),
     "version.yanked": ("bad", "undo-2", gettext_lazy("Version yanked")),

@@ -7,6 +7,8 @@ read here first: an error or a broken line is a problem at once, and a stream wi
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any, ClassVar
 
 from llm.answers import FinishReason
@@ -91,7 +93,8 @@ class ChatWatch(WireWatch):
     def read_event(self, document: dict[str, Any]) -> None:
         self.model = document.get("model") or self.model
         if usage := document.get("usage"):
-            self.usage = build_usage(usage, ("prompt_tokens", "completion_tokens"), "prompt_tokens_details")
+            counted = build_usage(usage, ("prompt_tokens", "completion_tokens"), "prompt_tokens_details")
+            self.usage = replace(counted, charged_usd=read_charge(usage.get("cost")))
         for choice in (document.get("choices") or ())[:1]:
             self.reason = choice.get("finish_reason") or self.reason
             self.refused = self.refused or bool((choice.get("delta") or {}).get("refusal"))
@@ -165,3 +168,10 @@ def build_usage(counted: dict[str, Any], names: tuple[str, str], details: str) -
     """OpenAI's figures: those of the cache are a part of the input."""
     read, written = (counted.get(name) or 0 for name in names)
     return Usage(read, written, min(read, (counted.get(details) or {}).get("cached_tokens") or 0))
+
+
+def read_charge(cost: object) -> Decimal | None:
+    """What a router says that it charges, in US dollars; None for what is no amount."""
+    if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < 1_000_000:
+        return None
+    return Decimal(str(cost))

@@ -47,7 +47,7 @@ ETAG = OpenApiParameter(
 class OfferedPriceSerializer(serializers.Serializer[Any]):
     """The price in force: tokens by the million, all else by the piece."""
 
-    source = serializers.ChoiceField((SET, PACKAGE), help_text="Whether the tenant has set it, or the package has it.")
+    origin = serializers.ChoiceField((SET, PACKAGE), help_text="Whether the tenant has set it, or the package has it.")
     input = serializers.CharField(required=False, help_text="In US dollars, as all of them.")
     cached = serializers.CharField(required=False, help_text="Of input that the provider had read before.")
     output = serializers.CharField(required=False)

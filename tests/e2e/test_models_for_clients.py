@@ -63,6 +63,7 @@ def test_a_model_proposes_the_hub_calls_and_the_model_goes_on(world: World) -> N
     (proposal,), (call,) = asked.proposals, done.calls
     assert (asked.finish_reason, proposal.name, proposal.proposed_by) == ("tool", TOOL, asked.call_id)
     assert (call.id, call.status, call.data["total"]) == (proposal.id, "ok", "1898.00")
+    assert call.envelope["call"]["proposed_by"] == asked.call_id
     assert told.text.startswith("You said: ")
     assert '"total": "1898.00"' in told.text
     assert (told.usage.input_tokens, told.usage.output_tokens, told.usage.counted_by) == (12, 7, "provider")

@@ -16,7 +16,7 @@ from evidence.models import Erasure, Snapshot, SubjectKey
 from evidence.problems import KeyUnavailable, ValuesErased
 from invocations.artifacts import services as artifacts
 from invocations.artifacts.models import ArtifactContent
-from invocations.files.services import _opened as opened_file
+from invocations.files.services import open_file as opened_file
 from invocations.models import StoredFile
 from toolhub.database.row_level_security import OURS
 

@@ -81,6 +81,7 @@ class ProviderBench:
         self.configs: list[ProviderConfig] = []
         self.chat: Any = None
         self.scripts: Sequence[Script] = [text_answer("Hi there")] * 1000
+        self.vectors: tuple[tuple[float, ...], ...] | None = None
 
     def connect(self, cfg: ProviderConfig) -> ScriptedProvider:
         self.configs.append(cfg)
@@ -89,6 +90,8 @@ class ProviderBench:
             provider.chat = self.chat
         else:
             provider.chat.scripts = self.scripts
+        if self.vectors is not None:
+            provider.embedder.vectors = self.vectors
         self.provider = provider
         return provider
 

@@ -61,8 +61,10 @@ class ScriptedEmbedder(EmbedModel):
 @dataclass
 class ScriptedRanker(RerankModel):
     scores: tuple[float, ...]
+    requests: list[RerankRequest] = field(default_factory=list)
 
     async def compute_scores(self, request: RerankRequest) -> RerankAnswer:
+        self.requests.append(request)
         return RerankAnswer(self.scores, encoder="bi", usage=Usage(len(request.candidates)))
 
 

@@ -35,6 +35,8 @@ def read_error(answer: Any) -> tuple[int, str, str]:
 # A body for each address that takes calls, by the name of its route, and the model that it asks.
 BODIES: dict[str, dict[str, Any]] = {
     "served_chat_completions": build_chat(),
+    "served_messages": build_chat(max_tokens=9),
+    "served_responses": {"model": MODEL, "input": "x"},
     "served_embeddings": {"model": "model.script.vectors", "input": "x"},
     "served_rerank": {"model": "model.script.ranker", "query": "x", "documents": ["x"]},
 }

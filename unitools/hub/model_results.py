@@ -31,11 +31,12 @@ class ModelUsage:
     requests: int = 0
     counted_by: str = ""
     cost_micros: int | None = None
+    currency: str = ""
     price_version: str = ""
 
     @property
     def cost(self) -> Decimal | None:
-        """In the currency of the prices; None where there is no price."""
+        """In ``currency``; None where there is no price."""
         return None if self.cost_micros is None else Decimal(self.cost_micros) / MICROS
 
 
@@ -210,6 +211,7 @@ def _read_usage(said: Mapping[str, Any]) -> ModelUsage:
         **counts,
         counted_by=str(said.get("counted_by") or ""),
         cost_micros=said.get("cost_micros"),
+        currency=str(said.get("currency") or ""),
         price_version=str(said.get("price_version") or ""),
     )
 

@@ -9,14 +9,17 @@ from unitools.hub.model_results import ChatAnswer, write_proposals
 
 
 def build_dispatch(response: Any) -> dict[str, Any]:
-    """What a hub is sent to dispatch. Proposals of its own models go in one dialect, whatever their provider's is. Raises ValueError
-    for a proposal that cannot be used.
+    """What a hub is sent to dispatch. Proposals of its own models go in one dialect, whatever their provider's is, and name the answer
+    that they came from. Raises ValueError for a proposal that cannot be used.
     """
     calls = response.proposals if isinstance(response, ChatAnswer) else response
     if isinstance(response, ChatAnswer) or (
         isinstance(calls, list | tuple) and calls and all(isinstance(each, ToolCall) for each in calls)
     ):
-        return {"response": write_proposals(calls), "dialect": "openai"}
+        said = {"response": write_proposals(calls), "dialect": "openai"}
+        answers = {each.proposed_by for each in calls}
+        # Those of several answers are made as any other calls are: one dispatch names one answer.
+        return said if len(answers) != 1 or "" in answers else said | {"proposed_by": {"invocation": answers.pop()}}
     return {"response": convert_response(response)}
 
 

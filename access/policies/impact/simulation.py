@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from access.policies.attributes import NO_REQUEST
 from access.policies.conditions import compile_condition, iter_tests
 from access.policies.verdict import evaluate_policies
 from evidence.leaves.calls import DecidedCall, PolicyDecision
@@ -222,6 +223,7 @@ def simulate_calls(rows: Iterable[Row], layers_of: Callable[[UUID], Sequence[Com
         if not isinstance(attributes, dict) or decision is None:
             found.unusable += 1
             continue
+        attributes = NO_REQUEST | attributes
         if tenant not in of_tenant:
             layers = layers_of(tenant)
             of_tenant[tenant] = alike.setdefault(id(layers), _Alike(layers))

@@ -14,12 +14,13 @@ from rest_framework.renderers import JSONRenderer
 from access.authentication.bearer import SCHEME, ApiKeyAuthentication, ApiKeyScheme, resolve_header_principal
 from invocations import services
 from invocations.accept.api import CallView
-from invocations.answer.envelope import build_answer_envelope
+from invocations.answer.envelope import build_answered_envelope
 from invocations.decide.callable_tools import offer_tools
 from invocations.event_streams.api import EventStreamRenderer
 from invocations.model_calls.answer_streams import EVENT_STREAM, HEADERS
 from invocations.model_calls.api import LATE_S, ask_model
 from invocations.model_calls.asked_models import SCOPE, build_model_call, resolve_model_id
+from invocations.model_calls.kept_vectors import check_vectors_kept
 from invocations.model_calls.served.served_calls import build_served_call
 from invocations.model_calls.served.stream_openings import FirstWord, stream_served
 from invocations.serializers import InvokeSerializer
@@ -151,7 +152,9 @@ def read_answer(answered: AnsweredCall) -> ResponseEnvelope:
     """What has become of a call; that it has not ended is a problem, for these formats know no other word for it."""
     if not answered.invocation.is_final:
         raise services.build_in_progress_problem(answered.invocation)
-    return build_answer_envelope(answered.invocation, notices=answered.notices)
+    envelope = build_answered_envelope(answered)
+    check_vectors_kept(envelope.data)
+    return envelope
 
 
 def write_problem(request: Request, invocation: Invocation, problem: Problem) -> HttpResponse:

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 from invocations.calls import CallRequest
 from invocations.decide.callable_tools import offer_tools
 from invocations.model_calls.asked_models import SCOPE, choose_tools, resolve_model_id
+from invocations.model_calls.held_files import load_held_files
 from kernel.problems import Problem, SchemaInvalid
 from registry.discovery.tool_specs import build_spec, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from invocations.model_calls.held_files import HeldFile
     from kernel.http.envelopes import RequestEnvelope
     from kernel.principal import Principal
     from llm.served.formats import ServedChat
@@ -43,12 +45,15 @@ def build_served_call(
     """The call, and what the caller calls the tools that the model is shown."""
     tool = resolve_model_id(served.model, by=by)
     shown, unusable = ShownTools(), None
+    held: dict[str, HeldFile] = {}
     try:
+        held = load_held_files(served.arguments, by=by)
         shown = find_shown_tools(served, dialect=dialect, by=by)
     except Problem as problem:  # it is refused with everything else about the call, so that it has its pair
         unusable = problem
     arguments = served.arguments | {"messages": rename_proposals(served.arguments["messages"], shown.ids or {})}
-    if isinstance(choice := arguments.get("tool_choice"), dict):
+    choice = arguments.get("tool_choice")
+    if isinstance(choice, dict):
         arguments["tool_choice"] = {"name": _find_id(choice.get("name"), shown.ids or {})}
     if shown.of_the_hub or shown.of_the_caller:
         arguments["tools"] = [*(each.name for each in shown.of_the_hub), *map(tool_to_json, shown.of_the_caller)]
@@ -60,6 +65,7 @@ def build_served_call(
         model_operation="chat",
         shown_tools=(*shown.of_the_hub, *shown.of_the_caller),
         own_tools=len(shown.of_the_caller),
+        held_files=held,
         unusable=unusable,
     )
     return call, shown.names or {}

@@ -58,10 +58,19 @@ def test_a_consent_fits_what_it_was_given_for(consent: ConsentValue, why: str) -
     assert find_matching_consent([consent], **CALL) == (None if why else consent)
 
 
+def test_a_consent_lets_go_the_classes_of_data_that_it_names_and_no_others() -> None:
+    named, none = a_consent(data_classes=("personal", "health")), a_consent()
+
+    assert find_misfit(named, **CALL, data_classes=frozenset({"personal"})) == ""
+    assert find_misfit(named, **CALL, data_classes=frozenset({"personal", "payment"})) == "other_data"
+    assert find_misfit(none, **CALL, data_classes=frozenset({"personal"})) == "other_data"
+    assert find_misfit(none, **CALL) == ""
+
+
 def test_every_reason_has_its_sentence() -> None:
     assert set(MISFITS) == {
         *(state for state in ConsentState if state is not ConsentState.APPROVED),
-        *("other_version", "other_user", "other_arguments", "policy_changed"),
+        *("other_version", "other_user", "other_arguments", "other_data", "policy_changed"),
     }
 
 

@@ -24,7 +24,7 @@ from llm.requests import ChatRequest
 from unitools.calls import CallProblem, ToolCall
 
 ART = "art_01kc8q4m7tfxz000000000000a"
-FILE = "file_01kc8q4m7tfxz000000000000a"
+FILE = "fil_01kc8q4m7tfxz000000000000a"
 IMAGE = {"type": "image_ref", "id": ART, "media_type": "image/png", "size_bytes": 10, "width": 2, "height": 3}
 AUDIO = {"type": "audio_ref", "id": FILE, "media_type": "audio/wav", "size_bytes": 10, "seconds": 1.5}
 FILED = {"type": "attachment_ref", "id": FILE, "media_type": "application/pdf", "size_bytes": 10, "name": "a.pdf"}
@@ -81,7 +81,7 @@ def test_every_role_and_every_kind_of_segment_is_read() -> None:
         "http://169.254.169.254/latest",
         "data:image/png;base64,AAAA",
         "file:///etc/passwd",
-        "file_../../etc/passwd",
+        "fil_../../etc/passwd",
         "inv_01kc8q4m7tfxz000000000000a",
         ART + "\n",
         ART.upper(),
@@ -95,7 +95,7 @@ def test_a_segment_names_what_the_hub_holds_and_never_an_address(segment: dict[s
     found = findings_of(user(HELLO, segment | {"id": id}))
 
     assert found == {
-        "/messages/0/segments/1/id": "Name an artifact (art_…) or a file (file_…) of the hub. Addresses are not fetched."
+        "/messages/0/segments/1/id": "Name an artifact (art_…) or a file (fil_…) of the hub. Addresses are not fetched."
     }
 
 

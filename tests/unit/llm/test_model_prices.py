@@ -184,9 +184,9 @@ def test_the_version_of_a_table_names_its_rates() -> None:
 
 def test_the_price_in_force_is_shown_in_dollars_with_whose_it_is() -> None:
     prices = table(row(cached="0.5"), row(model="gpt-4o", effective_from="2027-01-01"))
-    set_here = {"source": "set", "input": "2", "cached": "0.5", "output": "10"}
+    set_here = {"origin": "set", "input": "2", "cached": "0.5", "output": "10"}
     assert prices.show_price(HERE, at=NOW) == set_here | {"image": "0", "audio_second": "0", "request": "0"}
-    packaged = {"source": "genai-prices", "input": "2.5", "cached": "1.25", "output": "10"}
+    packaged = {"origin": "genai-prices", "input": "2.5", "cached": "1.25", "output": "10"}
     assert prices.show_price(GPT, at=NOW) == packaged
     assert prices.show_price(PricedModel("main", "no-such-model", "openai"), at=NOW) is None
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from llm.answers import ChatAnswer, FinishReason
+from llm.providers.wire_watches import ChatWatch
 from llm.usage import Cost, Usage
 
 pytestmark = pytest.mark.req("LLM-7")
@@ -53,3 +54,27 @@ def test_a_cost_is_the_sum_of_its_parts_exactly() -> None:
 
 def test_an_answer_without_a_price_has_no_cost_and_not_one_of_nothing() -> None:
     assert ChatAnswer(FinishReason.STOP, usage=Usage(10, 2)).cost is None
+
+
+def test_what_a_provider_charged_is_known_of_two_requests_where_it_said_so_of_both() -> None:
+    one, other = Usage(1, charged_usd=Decimal("0.1")), Usage(2, charged_usd=Decimal("0.2"))
+    assert (one + other).charged_usd == Decimal("0.3")
+    assert (one + Usage(2)).charged_usd is None
+
+
+@pytest.mark.parametrize(
+    ("cost", "charged"),
+    [
+        (0.0021, Decimal("0.0021")),
+        (0, Decimal(0)),
+        ("0.1", None),
+        (True, None),
+        (-1, None),
+        (float("nan"), None),
+        (None, None),
+    ],
+)
+def test_a_cost_in_a_stream_is_read_where_it_is_an_amount(cost: object, charged: Decimal | None) -> None:
+    watch = ChatWatch()
+    watch.read_event({"usage": {"prompt_tokens": 3, "completion_tokens": 1, "cost": cost}})
+    assert watch.usage == Usage(3, 1, charged_usd=charged)

@@ -71,7 +71,7 @@ def test_openais_sdk_reads_the_same_response_from_a_stream(name: str) -> None:
 
     assert streamed.output_text == whole.output_text
     assert _leave_out_parsed(streamed.to_dict()) == whole.to_dict()
-    items = whole.to_dict()["output"]
+    items: Any = whole.to_dict()["output"]
     said = {
         each["id"]: each.get("arguments") or each["content"][0]["text"] for each in items if each["type"] != "reasoning"
     }

@@ -14,16 +14,21 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from access.roles import Role
 from invocations.metrics import model_metrics
 from invocations.model_calls import run_spans
 from invocations.models import Invocation
 from llm.answers import ChatDelta, FinishReason, ToolCallDelta
 from llm.usage import Usage
+from tests.conftest import make_person
+from tests.support.erasures import cells, forget, opened
+from tests.support.evidence_logs import seal_everything, signing_with
 from tests.support.model_calls import MODEL, ask, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from access.models import Tenant
     from registry.models import Tool
     from tests.conftest import Caller
     from tests.support.model_calls import ProviderBench
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.django_db
 ASKED, ANSWERED, PROPOSED, BROKEN = "quokkaasked", "quokkaanswered", "quokkaproposed", "quokkabroken"
 WORDS = (ASKED, ANSWERED, PROPOSED, BROKEN)
+HIDDEN = "quokkahidden@example.org"
 
 
 def iter_stored_texts() -> Iterator[tuple[str, str]]:
@@ -97,3 +103,31 @@ def test_no_word_of_a_prompt_or_an_answer_is_in_the_database_the_logs_the_traces
     counted: Any = metrics.get_metrics_data()
     assert "gen_ai.client.token.usage" in counted.to_json()
     assert not any(word in counted.to_json() for word in WORDS)
+
+
+@pytest.mark.req("LLM-11")
+def test_after_sealing_the_words_are_in_sealed_values_alone_and_after_an_erasure_of_the_person_nowhere(
+    caller: Caller, tenant: Tenant, model: Tool, bench: ProviderBench, caplog: pytest.LogCaptureFixture
+) -> None:
+    owner = make_person(tenant, "olga", Role.OWNER)
+    proposal = ToolCallDelta(0, "call_1", "sample.tools.echo", f'{{"text": "{PROPOSED}"}}')
+    end = ChatDelta(finish_reason=FinishReason.TOOL, usage=Usage(7, 9))
+    bench.scripts = [
+        (ChatDelta(text=ANSWERED), ChatDelta(tool_call=proposal), end),
+        (ChatDelta(text=f"Half of {BROKEN}"),),
+    ]
+
+    with caplog.at_level(logging.DEBUG), signing_with():
+        said = [ask(caller, say(f"{ASKED} of {HIDDEN}"), user_id="person-7") for _ in range(2)]
+        seal_everything()
+        sealed = opened()
+        kept = [word for word in (*WORDS, HIDDEN) if any(word in each for each in cells())]
+        forget("person-7", by=owner.by)
+        seal_everything()
+
+    assert [each.status_code for each in said] == [200, 502]
+    assert [word in sealed for word in (ASKED, ANSWERED, PROPOSED)] == [True, True, True]
+    assert kept == []
+    assert HIDDEN not in repr(bench.requests)
+    everything = "".join([*cells(), opened(), *(text for _, text in iter_stored_texts()), caplog.text])
+    assert [word for word in (*WORDS, HIDDEN) if word in everything] == []

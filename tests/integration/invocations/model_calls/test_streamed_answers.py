@@ -11,6 +11,7 @@ from asgiref.sync import sync_to_async
 from django.db import connections
 
 from access.budgets.services import set_budget
+from invocations.decide import rules
 from invocations.model_calls import model_runs, run_keeper
 from invocations.models import Invocation
 from kernel.http.deferred_responses import Handler
@@ -271,3 +272,29 @@ def test_json_is_sent_as_a_whole_since_it_is_checked_first(caller: Caller, model
 
     assert [data.get("text") for event, data in events if event == "delta"] == ['{"a":1}', None]
     assert events[-1][1]["data"]["output"] == {"a": 1}
+
+
+@pytest.mark.req("LLM-4")
+def test_a_request_is_looked_through_in_a_thread_before_its_model_is_asked(
+    caller: Caller, model: Tool, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads, inspect = [], rules.inspect_request
+
+    def looked_at(*given: Any, **more: Any) -> Any:
+        threads.append(threading.get_ident())
+        return inspect(*given, **more)
+
+    monkeypatch.setattr(rules, "inspect_request", looked_at)
+
+    async def story(handler: Handler) -> Any:
+        stream = open_stream(handler, caller, "Write to ann@example.org.")
+        await stream.send()
+        return await stream.read(), threading.get_ident()
+
+    events, of_loop = tell(story)
+
+    assert (len(threads), of_loop in threads) == (1, False)
+    assert "ann@example.org" not in repr(bench.requests)
+    assert events[-1][1]["warnings"] == [
+        "Before the model was asked, sensitive data in the request were masked: 1 email."
+    ]

@@ -133,7 +133,7 @@ def test_an_agent_is_told_the_price_in_force_and_the_tag_changes_with_it(
     assert changed.status_code == 200
     version = find_price_table(find_prices_in_force(operator.by.tenant_id).pk).version  # type: ignore[union-attr]
     assert model["price"] == {
-        "source": "set",
+        "origin": "set",
         "input": "1",
         "output": "10",
         "image": "0",

@@ -15,10 +15,18 @@ from unitools.calls import CallProblem, ToolCall
 from unitools.hub import AsyncHubClient, HubClient, NotUnderstood, Unreachable
 from unitools.hub.errors import InvalidArgument, UpstreamError
 from unitools.hub.model_messages import build_messages
+from unitools.hub.responses import build_dispatch
 
 pytestmark = pytest.mark.req("LLM-4")
 
-USAGE = {"input_tokens": 3, "output_tokens": 2, "requests": 1, "counted_by": "provider", "cost_micros": 1500}
+USAGE = {
+    "input_tokens": 3,
+    "output_tokens": 2,
+    "requests": 1,
+    "counted_by": "provider",
+    "cost_micros": 1500,
+    "currency": "EUR",
+}
 SAID = {"text": "Hello", "proposals": [], "finish_reason": "stop", "model": "m-1", "usage": USAGE}
 PROPOSED = SAID | {
     "text": "",
@@ -62,7 +70,8 @@ def test_an_answer_has_its_text_its_usage_and_what_it_cost(using: Any) -> None:
 
     assert (answer.text, answer.finish_reason, answer.model) == ("Hello", "stop", "m-1")
     assert (answer.call_id, answer.warnings, answer.replayed) == (ID, ("w",), True)
-    assert (answer.usage.input_tokens, answer.usage.counted_by, str(answer.usage.cost)) == (3, "provider", "0.0015")
+    assert (answer.usage.input_tokens, answer.usage.counted_by) == (3, "provider")
+    assert (str(answer.usage.cost), answer.usage.currency) == ("0.0015", "EUR")
     first, second = server.heard
     assert json.loads(second.body)["arguments"] == {
         "messages": [{"role": "user", "segments": [{"type": "text", "text": "Hi"}]}],
@@ -168,7 +177,16 @@ def test_proposals_go_to_dispatch_as_they_are(using: Any) -> None:
     bodies = [json.loads(each.body) for each in server.heard[1:]]
     (call,) = bodies[0]["response"]["tool_calls"]
     assert (bodies[0]["response"], bodies[0]["dialect"]) == (bodies[1]["response"], "openai")
+    assert bodies[0]["proposed_by"] == bodies[1]["proposed_by"] == {"invocation": ID}
     assert (call["id"], call["function"]) == ("c1", {"name": "a.b.c", "arguments": '{"n": 1}'})
+
+
+def test_one_dispatch_names_one_answer_or_none() -> None:
+    first, second = (ToolCall(f"c{n}", "a.b.c", {}, proposed_by=f"inv_{n}") for n in (1, 2))
+
+    assert build_dispatch((first, first))["proposed_by"] == {"invocation": "inv_1"}
+    assert "proposed_by" not in build_dispatch((first, second))
+    assert "proposed_by" not in build_dispatch((first, ToolCall("c3", "a.b.c", {})))
 
 
 @both

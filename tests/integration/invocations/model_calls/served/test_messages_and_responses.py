@@ -38,7 +38,7 @@ def show_part(url: str) -> dict[str, Any]:
 
 
 WRONG: list[tuple[str, dict[str, Any], int, str]] = [
-    (MESSAGES, {"model": "nobody"}, 404, "RESOURCE.NOT_FOUND"),
+    (MESSAGES, {"model": "nobody"}, 404, "MODEL.UNKNOWN"),
     (RESPONSES, {"model": "model.script.other"}, 404, "TOOL.UNKNOWN"),
     (MESSAGES, {"surprise": 1}, 400, "SCHEMA.VALIDATION_FAILED"),
     (RESPONSES, {"surprise": 1}, 400, "SCHEMA.VALIDATION_FAILED"),

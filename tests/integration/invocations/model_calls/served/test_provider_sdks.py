@@ -85,7 +85,7 @@ def test_openais_sdk_gets_a_response_whole_and_streamed(gpt: openai.OpenAI, mode
         streamed = stream.get_final_response()
 
     assert (whole.output_text, streamed.output_text, "".join(deltas)) == ("Hi there",) * 3
-    assert (whole.status, whole.metadata, whole.store) == ("completed", {"run": "7"}, False)
+    assert (whole.status, whole.metadata, whole.to_dict()["store"]) == ("completed", {"run": "7"}, False)
     assert streamed.usage == whole.usage
     assert [kinds_of(call) for call in Invocation.objects.all()] == [PAIR, PAIR]
 
@@ -102,7 +102,7 @@ def test_anthropics_sdk_answers_proposals_and_goes_on(
         "tool_choice": {"type": "tool", "name": WIRE_NAME},
     }
 
-    def ask(messages: Any) -> anthropic.types.Message:
+    def ask(messages: Any) -> Any:
         if not streamed:
             return claude.messages.create(messages=messages, **asked)
         with claude.messages.stream(messages=messages, **asked) as stream:

@@ -1,0 +1,112 @@
+"""Request data: which kinds of data a request to a model holds, as detectors find them and as tools say of their results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from access.redaction import KINDS, Sweep
+from llm.messages import AssistantMessage, Text, ToolMessage
+from llm.requests import ChatRequest, EmbedRequest, SchemaFormat
+from registry.model_providers.data_classes import find_data_class
+from registry.models import Installation
+from registry.versions.compiler import compiled_version
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from uuid import UUID
+
+    from invocations.model_calls.held_files import HeldFile
+    from invocations.model_calls.model_requests import ModelRequest
+    from llm.messages import Message, Segment
+    from unitools.calls import ToolCall, ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class RequestData:
+    """``found``: how often, by what detectors call it. ``declared``: classes of data, by the place or the id of what holds them."""
+
+    found: Mapping[str, int] = field(default_factory=dict)
+    declared: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    own_tools: Sequence[ToolSpec] = ()
+
+    @property
+    def classes(self) -> frozenset[str]:
+        return frozenset(map(find_data_class, self.found)).union(*self.declared.values())
+
+
+def inspect_request(
+    request: ModelRequest, held: Mapping[str, HeldFile], own_tools: Sequence[ToolSpec], *, tenant_id: UUID
+) -> RequestData:
+    """``own_tools``: those that the caller has described itself.
+
+    Takes some seconds for the longest request that there may be: not on an event loop.
+    """
+    sweep = Sweep(KINDS, lambda text, _: text)
+    sweep_request(request, sweep)
+    sweep_fixed_texts(request, own_tools, sweep)
+    if not isinstance(request, ChatRequest):
+        return RequestData(sweep.counts, own_tools=own_tools)
+    of_files = {each.id: each.data_classes for each in held.values() if each.data_classes}
+    declared = of_files | find_declared_classes(request.messages, tenant_id=tenant_id)
+    return RequestData(sweep.counts, declared, own_tools)
+
+
+def find_declared_classes(messages: tuple[Message, ...], *, tenant_id: UUID) -> dict[str, frozenset[str]]:
+    """What the manifests of tools say of the results that the conversation holds."""
+    names = {call.id: call.name for each in messages if isinstance(each, AssistantMessage) for call in each.proposals}
+    rows = Installation.objects.filter(tenant_id=tenant_id, name__in=set(names.values())).exclude(version=None)
+    versions = dict(rows.values_list("name", "version_id"))
+    found = {}
+    for place, each in enumerate(messages):
+        if not isinstance(each, ToolMessage) or (version := versions.get(names[each.call_id])) is None:
+            continue
+        if classes := compiled_version(version).manifest.data_classes:
+            found[f"/messages/{place}"] = frozenset(classes)
+    return found
+
+
+def sweep_request(request: ModelRequest, sweep: Sweep) -> ModelRequest:
+    """The request with its texts changed: those of all messages, arguments of calls, items, query and candidates."""
+    if isinstance(request, ChatRequest):
+        return replace(request, messages=tuple(_sweep_message(each, sweep) for each in request.messages))
+    if isinstance(request, EmbedRequest):
+        return replace(request, items=tuple(map(sweep.text, request.items)))
+    candidates = tuple(map(sweep.text, request.candidates))
+    return replace(request, query=sweep.text(request.query), candidates=candidates)
+
+
+def _sweep_message(message: Message, sweep: Sweep) -> Message:
+    before = sum(sweep.counts.values())
+    changed: dict[str, Any] = {"segments": tuple(_sweep_segment(each, sweep) for each in message.segments)}
+    if isinstance(message, AssistantMessage):
+        changed["proposals"] = tuple(_sweep_call(each, sweep) for each in message.proposals)
+    return message if sum(sweep.counts.values()) == before else replace(message, **changed)
+
+
+def _sweep_segment(segment: Segment, sweep: Sweep) -> Segment:
+    return Text(sweep.text(segment.text)) if isinstance(segment, Text) else segment
+
+
+def _sweep_call(call: ToolCall, sweep: Sweep) -> ToolCall:
+    arguments = sweep.value(call.arguments)
+    return call if arguments == call.arguments else replace(call, arguments=arguments, raw="")
+
+
+def sweep_fixed_texts(request: ModelRequest, own_tools: Sequence[ToolSpec], sweep: Sweep) -> list[str]:
+    """Count in what is sent and cannot be changed without asking for something else; the places that hold any."""
+    if not isinstance(request, ChatRequest):
+        return []
+    wanted = request.response_format
+    fixed = {
+        "/stop": list(request.stop),
+        "/tools": [[each.name, each.description, dict(each.parameters)] for each in own_tools],
+        "/response_format/json_schema": wanted.json_schema if isinstance(wanted, SchemaFormat) else None,
+    }
+    places = []
+    for place, value in fixed.items():
+        before = sum(sweep.counts.values())
+        sweep.value(value)
+        if sum(sweep.counts.values()) > before:
+            places.append(place)
+    return places

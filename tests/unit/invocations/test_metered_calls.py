@@ -1,0 +1,123 @@
+"""Does what calls are settled at come to what their providers' own journals come to?"""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any
+
+import genai_prices
+import pytest
+
+from invocations.model_calls.model_demand import ModelDemand
+from invocations.model_calls.model_facts import ESTIMATE, PROVIDER, ModelReport
+from invocations.model_calls.model_prices import CallPrices
+from invocations.model_calls.model_settlement import RunTally, build_model_report
+from kernel.problems import SchemaInvalid
+from llm.answers import ChatDelta, FinishReason
+from llm.prices import MILLION, VENDORS, PricedModel, PriceTable
+from llm.usage import Usage
+
+pytestmark = pytest.mark.req("LLM-7")
+CALLS = 1000
+NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
+# Kind of the provider, the model that is asked, and the one that answers.
+ANSWERS = [
+    ("openai", "gpt-4o", "gpt-4o"),
+    ("openai", "gpt-4o", "gpt-4o-2024-08-06"),
+    ("openai", "gpt-4o", "gpt-4o-mini"),
+    ("anthropic", "claude-sonnet-4-5", "claude-sonnet-4-5-20250929"),
+    ("gemini", "gemini-2.5-flash", "gemini-2.5-flash"),
+]
+FLAVOURS = {"openai": "chat", "anthropic": "default", "gemini": "default"}
+
+
+def draw_answer(kind: str, model: str, chosen: random.Random) -> dict[str, Any]:
+    """An answer as it stands in the journal of a provider of this kind."""
+    read, written = chosen.randrange(1, 100_000), chosen.randrange(1, 8000)
+    cached = chosen.choice([0, read // 3])
+    if kind == "anthropic":
+        usage = {"input_tokens": read - cached, "cache_read_input_tokens": cached, "output_tokens": written}
+        return {"model": model, "usage": usage}
+    if kind == "gemini":
+        counts = {"promptTokenCount": read, "cachedContentTokenCount": cached, "candidatesTokenCount": written}
+        return {"modelVersion": model, "usageMetadata": counts}
+    details = {"prompt_tokens_details": {"cached_tokens": cached}}
+    return {"model": model, "usage": {"prompt_tokens": read, "completion_tokens": written, **details}}
+
+
+def read_usage(kind: str, answer: dict[str, Any]) -> Usage:
+    """As an adapter reports it: cached tokens are a part of the input."""
+    if kind == "anthropic":
+        said = answer["usage"]
+        cached = said["cache_read_input_tokens"]
+        return Usage(said["input_tokens"] + cached, said["output_tokens"], cached)
+    if kind == "gemini":
+        said = answer["usageMetadata"]
+        return Usage(said["promptTokenCount"], said["candidatesTokenCount"], said["cachedContentTokenCount"])
+    said = answer["usage"]
+    cached = said["prompt_tokens_details"]["cached_tokens"]
+    return Usage(said["prompt_tokens"], said["completion_tokens"], cached)
+
+
+def settle(kind: str, asked: str, usages: list[Usage | None], answered: str, *, address: str = "") -> ModelReport:
+    """One call of as many requests; more than one are answers that were not the JSON that was asked for."""
+    prices = CallPrices(PriceTable(), PricedModel("main", asked, kind, address), NOW)
+    preflight = SimpleNamespace(model_demand=ModelDemand(200, 100, prices, counted_tokens=200), verdict=None)
+    tally = RunTally()
+    for usage in usages:
+        tally.begin_request()
+        tally.add(ChatDelta(text="some words", model=answered))
+        tally.add(ChatDelta(finish_reason=FinishReason.STOP, usage=usage))
+    part = SimpleNamespace(provider="main", name=asked, operation="chat")
+    run: Any = SimpleNamespace(preflight=preflight, part=part)
+    return build_model_report(run, tally, None, SchemaInvalid("The answer is not the JSON that was asked for."))
+
+
+def test_a_thousand_mixed_calls_are_settled_within_half_a_per_cent_of_the_journal() -> None:
+    chosen, settled, journal = random.Random(7), 0, Decimal(0)
+    for _ in range(CALLS):
+        kind, asked, answered = chosen.choice(ANSWERS)
+        answers = [draw_answer(kind, answered, chosen) for _ in range(chosen.choice([1, 1, 1, 2]))]
+        report = settle(kind, asked, [read_usage(kind, each) for each in answers], answered)
+        assert report.settled_by == PROVIDER
+        assert report.cost_micros is not None
+        settled += report.cost_micros
+        for each in answers:
+            found = genai_prices.extract_usage(each, provider_id=VENDORS[kind], api_flavor=FLAVOURS[kind])
+            journal += found.calc_price(genai_request_timestamp=NOW).total_price
+
+    assert abs(settled / MILLION - float(journal)) <= 0.005 * float(journal)
+    assert settled > 0
+
+
+@pytest.mark.parametrize("usage", [None, Usage()])
+def test_where_nobody_counted_the_call_is_estimated_and_does_not_cost_nothing(usage: Usage | None) -> None:
+    report = settle("openai", "gpt-4o", [usage], "gpt-4o")
+
+    assert (report.settled_by, report.reported) == (ESTIMATE, None)
+    assert report.cost_micros
+    assert report.metered == {}
+
+
+def test_what_has_no_price_has_no_cost_whatever_it_used() -> None:
+    report = settle("openai", "gpt-4o", [Usage(1000, 100)], "gpt-4o", address="http://10.0.0.7/v1")
+
+    assert (report.cost_micros, report.price, report.usage_to_json()["cost_micros"]) == (None, "", None)
+    assert report.tokens == 1100
+
+
+def test_the_model_that_answered_is_priced_and_not_the_one_that_was_asked() -> None:
+    large, small = (settle("openai", "gpt-4o", [Usage(MILLION)], each) for each in ("gpt-4o", "gpt-4o-mini"))
+
+    assert (large.cost_micros, small.cost_micros) == (2_500_000, 150_000)
+
+
+def test_what_a_router_says_that_it_charges_is_a_third_figure_beside_tokens_and_price() -> None:
+    report = settle("openai", "gpt-4o", [Usage(MILLION, charged_usd=Decimal("2.55"))], "gpt-4o")
+
+    assert report.cost_micros == 2_500_000
+    assert report.usage_to_json()["charged_usd"] == "2.55"
+    assert report.metered["money"] == (2_550_000_000, 2_500_000_000)
