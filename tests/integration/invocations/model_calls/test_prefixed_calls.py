@@ -13,6 +13,7 @@ from django.db import connection
 from access.budgets.services import set_budget
 from evidence.models import Fact, Snapshot
 from evidence.services import open_values
+from invocations.files.services import store_file
 from invocations.model_calls.model_requests import MOST_MESSAGES
 from kernel.canonical import compute_digest
 from llm.messages import SystemMessage, Text
@@ -120,11 +121,12 @@ def test_places_in_a_request_are_counted_without_it(
     grant("model.*")
     connect(features={"image_ref": "refused"})
     put(operator)
+    held, _ = store_file(path="/data/picture", content=b"\x89PNG\r\n\x1a\n", by=operator.by)
     picture = {
         "type": "image_ref",
-        "id": "art_01kc8q4m7tfxz000000000000a",
+        "id": held.wire_id,
         "media_type": "image/png",
-        "size_bytes": 3,
+        "size_bytes": 8,
         "width": 1,
         "height": 1,
     }
