@@ -73,7 +73,7 @@ def answer(heard: Heard) -> Reply:
     call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 2, "b": 3}'}}
     message: dict[str, Any] = {"role": "assistant", "content": None, "tool_calls": [call]}
     if last["role"] == "tool":
-        _, said, _ = last["content"].splitlines()  # between the marks of a text that nobody vouches for
+        *_, said, _ = last["content"].splitlines()  # before the closing mark of a text that nobody vouches for
         message = {"role": "assistant", "content": f"It is {said}."}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     chunks = chat_chunks({"id": "x", "created": 1, "model": "m-1", "choices": [choice]})
