@@ -79,6 +79,15 @@ class ConsentBinding(LeafPart):
 
 
 @leaf_part
+class SentPrefix(LeafPart):
+    """What the tenant says to its models before all else."""
+
+    version: Annotated[int, "of the model prefix"]
+    digest: Annotated[str, "of its text"]
+    tokens: Annotated[int, "as estimated; they are in `input_tokens`"]
+
+
+@leaf_part
 class AskedModel(LeafPart):
     """Which model a call asks, and for how much."""
 
@@ -89,6 +98,7 @@ class AskedModel(LeafPart):
     output_tokens: Annotated[int, "that may be answered at most"]
     price: Annotated[str | None, "version of the price that it was reserved at"] = None
     tools: Annotated[ListDigest | None, "those that the model is shown: how many, and their digest"] = None
+    prefix: Annotated[SentPrefix | None, "the model prefix that it was sent first"] = None
     fallbacks: Annotated[list[str] | None, "ids of the models that may answer in its place"] = None
     own_tools: Annotated[int | None, "how many of these the caller has described itself"] = None
     files: Annotated[

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from invocations.proposals.proposal_links import ProposalLink
     from invocations.sandbox.base import Profile
     from registry.decision_context import DecisionContext
+    from registry.model_prefixes.models import ModelPrefix
     from registry.versions.compiler import CompiledVersion
 
 PREFIX = "preflight."
@@ -63,6 +64,7 @@ class Preflight:
     reach: ResolvedProfile | None = None
     demand: Demand = field(default_factory=Demand)
     model_request: ModelRequest | None = None  # of a call of a model; then `model_demand` is set as well
+    model_prefix: ModelPrefix | None = None  # what the tenant says to the model first, where that is anything
     model_demand: ModelDemand | None = None
     held_files: Mapping[str, HeldFile] = field(default_factory=dict)  # that its request names, by id
     request_data: RequestData | None = None  # what kinds of data its request holds

@@ -131,6 +131,7 @@ def build_model_report(
         surcharge_micros=verdict.price_micros if verdict is not None else 0,
         proposals=len(chat.proposals) if chat is not None else 0,
         first_token_ms=tally.first_token_ms,
+        prefix_tokens=demand.prefix_tokens,
         metered=compare_figures(demand, paid, answered_by=tally.model) if settled_by == PROVIDER else {},
     )
 

@@ -21,6 +21,7 @@ from kernel.http.outbound import list_allowed_networks
 from kernel.problems import Problem, SchemaInvalid
 from llm.interfaces import ChatModel, EmbedModel, RerankModel
 from llm.model_features import ModelFeatures, Treatment
+from llm.prefixed_models import PrefixedChat
 from llm.provider_factory import GROUP, ProviderConfig
 from llm.providers.http_client import TimeLimits
 from llm.providers.kinds import MODULES, load_kind
@@ -113,6 +114,8 @@ def build_attempt(preflight: Preflight, *, tenant_id: UUID) -> ModelAttempt:
     settings = ProviderSettings.from_json(provider.settings)
     try:
         model = find_model(part, kept.factory)
+        if isinstance(model, ChatModel) and preflight.model_prefix is not None:
+            model = PrefixedChat(model, preflight.model_prefix.text)
     except BaseException:
         shelf.put_back(kept)
         raise

@@ -24,6 +24,7 @@ from access.policies import services as policies
 from access.roles import Role
 from kernel.problems import NotFound, Problem
 from registry.installations import services as installations
+from registry.model_prefixes.services import set_prefix
 from registry.model_prices.services import set_model_prices
 from registry.model_providers import connected_models as models
 from registry.model_providers import services as providers
@@ -152,7 +153,7 @@ def _install(run: ConfigurationRun, entry: ConfigurationEntry) -> None:
         installations.pause_installation(name=name, reason=run.reason, by=run.by)
 
 
-# Model providers and models.
+# Models.
 
 
 def _start_providers(run: ConfigurationRun, change: ConfigurationChange) -> None:
@@ -192,6 +193,11 @@ def _model(run: ConfigurationRun, change: ConfigurationChange) -> None:
         installations.pause_installation(name=name, reason=run.reason, by=run.by)
     elif state and change.action is Action.CHANGE:
         installations.resume_installation(name=name, reason=run.reason, by=run.by)
+
+
+def _model_prefix(run: ConfigurationRun, change: ConfigurationChange) -> None:
+    if change.wanted is not None:
+        set_prefix(text=change.wanted.fields["text"], reason=run.reason, by=run.by)
 
 
 def _fallbacks(run: ConfigurationRun, change: ConfigurationChange) -> None:
@@ -390,6 +396,7 @@ STEPS: list[tuple[str, Callable[[ConfigurationRun, ConfigurationChange], None]]]
     ("models", _model),
     ("models", _fallbacks),
     ("model_providers", _stop_providers),
+    ("model_prefix", _model_prefix),
     (PRICES, _prices),
     ("grants", _end_grants),
     ("grants", _give_grants),
