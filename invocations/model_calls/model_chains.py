@@ -181,6 +181,7 @@ class ModelChain:
         changes: dict[str, Any] = {"model": own.model, "idempotency_key": key}
         if isinstance(request, ChatRequest) and isinstance(asked, ChatRequest) and isinstance(own, ChatRequest):
             changes |= {"max_tokens": own.max_tokens, "tools": own.tools}
-            if own.messages != asked.messages:  # what its provider may be sent of them
-                changes["messages"] = (*own.messages, *request.messages[len(asked.messages) :])
+            first, mine = asked.messages, own.messages
+            if mine != first:  # what its provider may be sent of them
+                changes["messages"] = (*mine, *request.messages[len(first) :])
         return replace(request, **changes)
