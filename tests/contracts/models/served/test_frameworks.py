@@ -41,7 +41,7 @@ def run_client(program: str, environment: str, served: ServedHub, home: Path) ->
         ("with_openai_agents", "frameworks", {}),
         ("with_langchain", "frameworks", {"typed": json.loads(DOCUMENT), "vector": pytest.approx(VECTOR)}),
         ("with_pydantic_ai", "frameworks", {"typed": json.loads(DOCUMENT), "foreign": FOREIGN}),
-        ("with_litellm", "litellm", {"vector": pytest.approx(VECTOR), "error": "RateLimitError"}),
+        ("with_litellm", "served-litellm", {"vector": pytest.approx(VECTOR), "error": "RateLimitError"}),
     ],
 )
 def test_a_framework_runs_a_tool_of_the_hub_and_the_second_turn_answers(
