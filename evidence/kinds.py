@@ -46,6 +46,7 @@ class Kind(TextChoices):
     MODEL_PROVIDER_PAUSED = "model_provider.paused"
     MODEL_PROVIDER_ENABLED = "model_provider.enabled"
     MODEL_PROVIDER_REMOVED = "model_provider.removed"
+    MODEL_PREFIX_SET = "model_prefix.set"
     MODEL_CONNECTED = "model.connected"
     MODEL_CHANGED = "model.changed"
     MODEL_REMOVED = "model.removed"

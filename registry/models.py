@@ -18,8 +18,9 @@ from access.models import Tenant
 from access.roles import ON_TOOL
 from kernel.ids import encode, new_id
 from registry.capsules.models import Capsule, PublisherKey, PublishingRules
+from registry.model_prefixes.models import ModelPrefix
 from registry.model_prices.models import ModelPrices
-from registry.model_providers.models import ModelProvider, ModelProviderState
+from registry.model_providers.models import ModelCircuit, ModelCircuitState, ModelProvider, ModelProviderState
 from unitools.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ __all__ = [
     "DependencyState",
     "Installation",
     "InstallationState",
+    "ModelCircuit",
+    "ModelCircuitState",
+    "ModelPrefix",
     "ModelPrices",
     "ModelProvider",
     "ModelProviderState",

@@ -28,6 +28,16 @@ class MovedProvider(LeafData):
     reason: Written
 
 
+@leaf_data(Kind.MODEL_PREFIX_SET)
+class ModelPrefixSet(LeafData):
+    """What is said to every model before all else, from now on."""
+
+    version: Annotated[int, "counted from 1; the Begin of each call of a model has the one that it was sent"]
+    digest: Annotated[str, "of its text"]
+    characters: Annotated[int, "how long it is; 0: there is none"]
+    reason: Written
+
+
 @leaf_data(Kind.MODEL_CONNECTED, Kind.MODEL_CHANGED)
 class ConnectedModel(LeafData):
     """Which model of a provider a name means from now on; nobody reviews it but the person who says so."""

@@ -28,6 +28,7 @@ from invocations.decide.policy_denial import build_policy_denial
 from invocations.decide.profiles import ResolvedProfile, resolve_profile
 from invocations.end.egress_report import suggest_remedy
 from invocations.metrics.call_metrics import count_validation
+from invocations.model_calls.degraded_requests import degrade_request
 from invocations.model_calls.model_demand import ModelDemand, build_model_demand, check_window
 from invocations.model_calls.model_prices import check_priced, choose_prices
 from invocations.model_calls.model_requests import read_model_request
@@ -45,8 +46,10 @@ from invocations.proposals.proposal_links import find_proposal_link
 from invocations.sandbox.factory import current_sandbox
 from kernel.ids import encode
 from kernel.problems import Forbidden
+from llm.requests import ChatRequest
 from registry.dependencies import check_ready
 from registry.discovery.visibility import check_shown
+from registry.model_prefixes.services import find_prefix
 from registry.model_providers.data_classes import list_unsendable
 from registry.problems import ToolIsModel
 from registry.tools.callability import check_callable, check_model, check_not_yanked, check_offered, check_set_up
@@ -291,8 +294,10 @@ def check_arguments(look: CallLook) -> str | None:
         raise look.call.unusable
     check_input(look.version, look.call.arguments, look.call.body, today=look.now.date())
     if (part := look.version.manifest.model) is not None:
-        request = look.result.model_request = read_model_request(look.call, part)
-        check_window(request, part)
+        look.result.model_request = request = read_model_request(look.call, part)
+        if isinstance(request, ChatRequest) and (prefix := find_prefix(look.decision_context.tenant_id)) is not None:
+            look.result.model_prefix = prefix if prefix.text else None
+        check_window(request, part, look.result.model_prefix)
         held = look.result.held_files = look.call.held_files
         own_tools = look.call.shown_tools[len(look.call.shown_tools) - look.call.own_tools :]
         tenant_id = look.decision_context.tenant_id
@@ -411,9 +416,10 @@ def compute_model_demand(look: CallLook) -> ModelDemand | None:
     request, part = look.result.model_request, look.version.manifest.model
     if request is None or part is None:
         return None
+    request = look.result.model_request = degrade_request(request, look.verdict.degradation)
     tenant_id = look.decision_context.tenant_id
     prices, learned = choose_prices(part, tenant_id=tenant_id), find_learned_counts(tenant_id, part.provider, part.name)
-    demand = look.result.model_demand = build_model_demand(request, prices, learned)
+    demand = look.result.model_demand = build_model_demand(request, prices, learned, prefix=look.result.model_prefix)
     check_priced(demand.cost_micros, part)
     return demand
 
@@ -485,6 +491,8 @@ def check_policy(look: CallLook) -> str:
     """Do the policies permit it? And what remains of what the tool asks for? A call keeps both as it was accepted under them."""
     if not look.verdict.allowed:
         denial = build_policy_denial(look.verdict, look.decision_context)
+        if look.result.request_data is None:
+            raise denial
         raise turn_into_sensitive(denial, look.verdict, look.decision_context.layers) or denial
     look.result.reach = look.resolve_profile_under(look.result.grant)
     return look.result.policy_label

@@ -10,7 +10,14 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
-from invocations.model_calls.token_counts import BYTES_A_TOKEN, MOST_BYTES_A_TOKEN, estimate_request, list_media
+from invocations.model_calls.token_counts import (
+    BYTES_A_TOKEN,
+    MOST_BYTES_A_TOKEN,
+    OF_A_MESSAGE,
+    estimate_request,
+    estimate_text,
+    list_media,
+)
 from invocations.model_meters.learned_counts import UNKNOWN, LearnedCounts
 from llm.messages import AudioRef, ImageRef
 from llm.meter_windows import MeterWindow
@@ -21,6 +28,7 @@ from llm.usage import Usage
 if TYPE_CHECKING:
     from invocations.model_calls.model_prices import CallPrices
     from invocations.model_calls.model_requests import ModelRequest
+    from registry.model_prefixes.models import ModelPrefix
     from unitools.manifest import ModelPart
 
 
@@ -37,12 +45,14 @@ class ModelDemand:
     counted_tokens: int = 0  # of the input by its bytes alone, whatever was learned of the model
     has_media: bool = False
     learned: LearnedCounts = UNKNOWN
+    prefix_tokens: int = 0  # those of the input that the tenant's model prefix takes
 
     def to_json(self) -> dict[str, Any]:
         return {
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "requests": self.requests,
+            "prefix_tokens": self.prefix_tokens,
             "cost_micros": self.cost_micros,
             "currency": self.prices.table.currency,
             "price": self.prices.to_json(),
@@ -73,9 +83,16 @@ class ModelDemand:
         )
 
 
-def build_model_demand(request: ModelRequest, prices: CallPrices, learned: LearnedCounts = UNKNOWN) -> ModelDemand:
-    """``learned``: what the model was seen to report, for as much text."""
-    counted, media = estimate_request(request, kind=prices.model.kind, model=prices.model.model), list_media(request)
+def build_model_demand(
+    request: ModelRequest,
+    prices: CallPrices,
+    learned: LearnedCounts = UNKNOWN,
+    *,
+    prefix: ModelPrefix | None = None,
+) -> ModelDemand:
+    """``learned``: what the model was seen to report, for as much text. ``prefix``: what the tenant says to it first."""
+    prefix_tokens, media = estimate_prefix(prefix), list_media(request)
+    counted = estimate_request(request, kind=prices.model.kind, model=prices.model.model) + prefix_tokens
     if media:  # of which nothing is learned
         learned = replace(learned, input=replace(learned.input, window=MeterWindow()))
     chat = request if isinstance(request, ChatRequest) else None
@@ -89,14 +106,20 @@ def build_model_demand(request: ModelRequest, prices: CallPrices, learned: Learn
         counted_tokens=counted,
         has_media=bool(media),
         learned=learned,
+        prefix_tokens=prefix_tokens,
     )
 
 
-def check_window(request: ModelRequest, part: ModelPart) -> None:
+def estimate_prefix(prefix: ModelPrefix | None) -> int:
+    return 0 if prefix is None else estimate_text(prefix.text) + OF_A_MESSAGE
+
+
+def check_window(request: ModelRequest, part: ModelPart, prefix: ModelPrefix | None) -> None:
     """Refuse what cannot fit, before anybody pays for it. What may fit is sent: the estimate is a high one."""
     if part.window_tokens is None or not isinstance(request, ChatRequest):
         return
-    least, room = estimate_request(request) * BYTES_A_TOKEN // MOST_BYTES_A_TOKEN, request.max_tokens or 0
+    tokens, room = estimate_request(request) + estimate_prefix(prefix), request.max_tokens or 0
+    least = tokens * BYTES_A_TOKEN // MOST_BYTES_A_TOKEN
     if least + room > part.window_tokens:
         raise ContextOverflow(
             f"The request has at least {least:,} tokens and asks for {room:,} more; this model takes {part.window_tokens:,} in all.",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evidence.leaves.base import ListDigest
-from evidence.leaves.calls import AnsweredModel, AskedModel, TokenCount
+from evidence.leaves.calls import AnsweredModel, AskedModel, SentPrefix, TokenCount
 from invocations.model_calls.held_files import digest_held_files
 from kernel.canonical import compute_digest
 from llm.prices import format_amount
@@ -16,9 +16,12 @@ from llm.requests import ChatRequest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from access.budgets.lines import BudgetLine
     from invocations.decide.preflight import Preflight
+    from invocations.model_calls.model_demand import ModelDemand
     from invocations.model_calls.sent_data import SentData
     from llm.usage import Usage
+    from registry.model_prefixes.models import ModelPrefix
     from unitools.calls import ToolSpec
     from unitools.manifest import ModelPart
 
@@ -38,7 +41,9 @@ class ModelReport:
     part: ModelPart
     counted: Usage
     settled_by: str
-    requests: int = 1
+    requests: int = 1  # that were sent, to whichever model
+    attempts: list[dict[str, Any]] = field(default_factory=list)  # where more than one model was asked
+    untouched: list[BudgetLine] = field(default_factory=list)  # budgets of models that did not answer
     reported: Usage | None = None
     estimated: Usage | None = None
     answered_by: str = ""
@@ -50,15 +55,19 @@ class ModelReport:
     proposals: int = 0
     first_token_ms: int | None = None
     result_bytes: int | None = None
+    prefix_tokens: int = 0
     metered: dict[str, tuple[int, int]] = field(default_factory=dict)  # invocations.model_meters: reported, counted
 
     def usage_to_json(self) -> dict[str, Any]:
-        """What is counted, and who has counted it; `cost_micros` is null where there is no price."""
+        """What is counted, and who has counted it; `cost_micros` is null where there is no price. `prefix_tokens`: those of a request
+        that the tenant's own text takes, as estimated.
+        """
         return {
             "input_tokens": self.counted.input_tokens,
             "output_tokens": self.counted.output_tokens,
             "cached_tokens": self.counted.cached_tokens,
             "requests": self.requests,
+            "prefix_tokens": self.prefix_tokens,
             "counted_by": self.settled_by,
             "cost_micros": self.cost_micros,
             "currency": self.currency,
@@ -94,11 +103,17 @@ def describe_asked_model(preflight: Preflight, *, own_tools: int = 0) -> AskedMo
         operation=part.operation,
         input_tokens=demand.input_tokens,
         output_tokens=demand.output_tokens,
+        fallbacks=[each.decision_context.tool for each in preflight.fallbacks] or None,
         tools=_digest_tools(request.tools) if isinstance(request, ChatRequest) and request.tools else None,
+        prefix=_describe_prefix(preflight.model_prefix, demand) if preflight.model_prefix is not None else None,
         files=digest_held_files(preflight.held_files.values()),
         **_describe_sent_data(preflight.sent_data),
         own_tools=own_tools or None,
     )
+
+
+def _describe_prefix(prefix: ModelPrefix, demand: ModelDemand) -> SentPrefix:
+    return SentPrefix(version=prefix.number, digest=prefix.digest, tokens=demand.prefix_tokens)
 
 
 def _describe_sent_data(sent: SentData | None) -> dict[str, Any]:
@@ -131,6 +146,7 @@ def describe_answered_model(report: ModelReport, proposed: list[str]) -> Answere
         proposals=report.proposals or None,
         proposed=proposed or None,
         first_token_ms=report.first_token_ms,
+        attempts=report.attempts or None,
     )
 
 

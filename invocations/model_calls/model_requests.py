@@ -9,7 +9,7 @@ from invocations.model_calls.held_files import fit_held_files
 from kernel.problems import SchemaInvalid
 from llm.documents import read_document
 from llm.problems import ForeignTool, ParameterUnsupported
-from llm.requests import ChatRequest, EmbedRequest, NamedTool, RerankRequest
+from llm.requests import MAX_MESSAGES, ChatRequest, EmbedRequest, NamedTool, RerankRequest
 
 if TYPE_CHECKING:
     from invocations.calls import CallRequest
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 ANY_OPERATION = "any"  # what the model is for: asked by a preflight
 ModelRequest = ChatRequest | EmbedRequest | RerankRequest
 REQUESTS: dict[str, type[Any]] = {"chat": ChatRequest, "embed": EmbedRequest, "rerank": RerankRequest}
+MOST_MESSAGES = MAX_MESSAGES - 2  # the hub has messages of its own: a prefix, and what was wrong with an answer
 # What the hub fills in: a caller who sends it would believe that it counts.
 FILLED_IN = {
     "model": "The address names the model.",
@@ -44,6 +45,8 @@ def read_model_request(call: CallRequest, part: ModelPart) -> ModelRequest:
     if not isinstance(request, ChatRequest):
         return request
     check_tool_choice(request)
+    if len(request.messages) > MOST_MESSAGES:
+        raise SchemaInvalid.at("/messages", f"A conversation has at most {MOST_MESSAGES:,} messages.")
     return bound_answer(fit_held_files(request, call.held_files), part)
 
 

@@ -157,6 +157,7 @@ FACT: dict[str, tuple[str, str, Text]] = {
     "model_provider.paused": ("hold", "circle-pause", gettext_lazy("Model provider paused")),
     "model_provider.enabled": ("ok", "circle-check", gettext_lazy("Model provider enabled")),
     "model_provider.removed": ("bad", "unplug", gettext_lazy("Model provider removed")),
+    "model_prefix.set": ("info", "link", gettext_lazy("Model prefix set")),
     "model.connected": ("info", "link", gettext_lazy("Model connected")),
     "model.changed": ("info", "link", gettext_lazy("Model changed")),
     "model.removed": ("bad", "unplug", gettext_lazy("Model removed")),

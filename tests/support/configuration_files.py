@@ -73,6 +73,7 @@ def whole(**sections: Any) -> dict[str, Any]:
                 "state": "paused",
             }
         ],
+        "model_prefix": {"text": "Never promise a price."},
         "model_prices": {
             "currency": "EUR",
             "rates": [{"effective_from": "2026-12-01", "rate": "0.92"}],

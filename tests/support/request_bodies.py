@@ -218,6 +218,7 @@ def bodies(things: Things) -> dict[str, Any]:
         "POST api_connected_models": {"alias": "other", "model": "script", **REASON},
         "PATCH api_connected_model": {"window_tokens": 8192, **REASON},
         "POST api_connected_model_remove": REASON,
+        "PUT api_model_prefix": {"text": "Be careful.", **REASON},
         "PUT api_secret": {"value": "not shown anywhere"},
         "DELETE api_secret": None,
         "POST api_capsules": capsule(shouting(name="another")).data,

@@ -46,7 +46,7 @@ class ConfigurationSection:
     one: bool = False  # it is one thing and no list: nothing of it can be left out of a file and stay
 
 
-POLICY, PRICES = "policy", "model_prices"
+POLICY, PREFIX, PRICES = "policy", "model_prefix", "model_prices"
 SECTIONS: dict[str, ConfigurationSection] = {
     section.name: section
     for section in (
@@ -66,6 +66,7 @@ SECTIONS: dict[str, ConfigurationSection] = {
         ConfigurationSection(
             "models", ("provider", "alias"), ("model", *USUAL, "state"), {**USUAL, "state": "enabled"}
         ),
+        ConfigurationSection(PREFIX, (), ("text",), one=True),
         ConfigurationSection(
             PRICES,
             (),
@@ -194,12 +195,12 @@ def _section(name: str, value: Any, findings: list[Finding]) -> list[Configurati
             for each in validate_policy(value, doubts=False)
         ]
         return [ConfigurationEntry(POLICY, (), {"document": value}, pointer=f"/{POLICY}")]
-    if name == PRICES:
+    if SECTIONS[name].one:
         said = dict(value)
         findings += [
             build_finding(f"/{name}{each['pointer']}", each["message"]) for each in normalize_entry(name, said)
         ]
-        return [ConfigurationEntry(PRICES, (), said, pointer=f"/{name}")]
+        return [ConfigurationEntry(name, (), said, pointer=f"/{name}")]
     section, found = SECTIONS[name], []
     seen: dict[tuple[Any, ...], str] = {}
     for index, item in enumerate(value):
@@ -227,7 +228,8 @@ def build_document(tenant: str, entries: Entries) -> dict[str, Any]:
     for name in SECTIONS:
         if SECTIONS[name].one:
             for entry in entries.get(name, []):
-                document[name] = entry.fields["document"] if name == POLICY else entry.to_json()
+                if any(entry.fields.values()):
+                    document[name] = entry.fields["document"] if name == POLICY else entry.to_json()
         elif name in entries:
             document[name] = [entry.to_json() for entry in entries[name]]
     return document

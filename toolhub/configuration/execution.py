@@ -24,6 +24,7 @@ from access.policies import services as policies
 from access.roles import Role
 from kernel.problems import NotFound, Problem
 from registry.installations import services as installations
+from registry.model_prefixes.services import set_prefix
 from registry.model_prices.services import set_model_prices
 from registry.model_providers import connected_models as models
 from registry.model_providers import services as providers
@@ -152,7 +153,7 @@ def _install(run: ConfigurationRun, entry: ConfigurationEntry) -> None:
         installations.pause_installation(name=name, reason=run.reason, by=run.by)
 
 
-# Model providers and models.
+# Models.
 
 
 def _start_providers(run: ConfigurationRun, change: ConfigurationChange) -> None:
@@ -183,6 +184,7 @@ def _model(run: ConfigurationRun, change: ConfigurationChange) -> None:
         return
     (provider, alias), after = _wanted(change).identity, dict(change.after or {})
     state, name = after.pop("state", ""), f"model.{provider}.{alias}"
+    after.pop("fallbacks", None)
     if change.action is Action.CREATE:
         models.connect_model(provider=provider, alias=alias, reason=run.reason, by=run.by, **after)
     elif after:
@@ -191,6 +193,20 @@ def _model(run: ConfigurationRun, change: ConfigurationChange) -> None:
         installations.pause_installation(name=name, reason=run.reason, by=run.by)
     elif state and change.action is Action.CHANGE:
         installations.resume_installation(name=name, reason=run.reason, by=run.by)
+
+
+def _model_prefix(run: ConfigurationRun, change: ConfigurationChange) -> None:
+    if change.wanted is not None:
+        set_prefix(text=change.wanted.fields["text"], reason=run.reason, by=run.by)
+
+
+def _fallbacks(run: ConfigurationRun, change: ConfigurationChange) -> None:
+    """Once all models are there, for they name each other."""
+    fallbacks = (change.after or {}).get("fallbacks")
+    if change.action is Action.END or fallbacks is None or (change.action is Action.CREATE and not fallbacks):
+        return
+    provider, alias = _wanted(change).identity
+    models.change_model(provider=provider, alias=alias, reason=run.reason, by=run.by, fallbacks=fallbacks)
 
 
 def _prices(run: ConfigurationRun, change: ConfigurationChange) -> None:
@@ -378,7 +394,9 @@ STEPS: list[tuple[str, Callable[[ConfigurationRun, ConfigurationChange], None]]]
     ("installations", _installation),
     ("model_providers", _start_providers),
     ("models", _model),
+    ("models", _fallbacks),
     ("model_providers", _stop_providers),
+    ("model_prefix", _model_prefix),
     (PRICES, _prices),
     ("grants", _end_grants),
     ("grants", _give_grants),

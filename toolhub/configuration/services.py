@@ -38,6 +38,7 @@ NEEDED: dict[str, tuple[str, str | None]] = {
     "installations": ("tools.install", "tools:operate"),
     "model_providers": ("models.manage", "models:manage"),
     "models": ("models.manage", "models:manage"),
+    "model_prefix": ("models.manage", "models:manage"),
     "model_prices": ("models.manage", "models:manage"),
     "grants": ("grants.give", "grants:manage"),
     "budgets": ("budgets.manage", "budgets:manage"),

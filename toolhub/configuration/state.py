@@ -30,6 +30,7 @@ from access.roles import SCOPES, Role
 from kernel.canonical import encode_hash_input
 from kernel.database.connections import database_time
 from kernel.database.tenancy import hub_wide
+from registry.model_prefixes.services import find_prefix
 from registry.model_prices.services import find_prices_in_force
 from registry.model_providers.manifests import read_terms
 from registry.model_providers.rows import FIELDS
@@ -67,6 +68,7 @@ def read_state(tenant_id: UUID, *, issuers: Collection[str] = (), people: bool =
         "installations": _installations,
         "model_providers": _model_providers,
         "models": _models,
+        "model_prefix": _model_prefix,
         PRICES: _prices,
         "grants": _grants,
         "budgets": _budgets,
@@ -130,6 +132,11 @@ def _models(tenant_id: UUID) -> Iterator[ConfigurationEntry]:
         _, provider, alias = row.name.split(".")
         fields = {**read_terms(row.version.view), "state": str(row.state)}
         yield ConfigurationEntry("models", (provider, alias), fields, ref=row.pk)
+
+
+def _model_prefix(tenant_id: UUID) -> Iterator[ConfigurationEntry]:
+    row = find_prefix(tenant_id)
+    yield ConfigurationEntry("model_prefix", (), {"text": row.text if row is not None else ""})
 
 
 def _prices(tenant_id: UUID) -> Iterator[ConfigurationEntry]:

@@ -22,12 +22,13 @@ from llm.messages import (
     ToolMessage,
     UserMessage,
 )
+from llm.prefixed_models import PrefixedChat
 from llm.problems import ParameterUnsupported, SafetyBlocked
 from llm.requests import ChatRequest, JsonFormat, NamedTool, SchemaFormat
 from llm.streams import collect_answer
 from llm.untrusted_texts import delimit_result
 from tests.support.model_servers import ModelServer, Reply, event_reply, served_here
-from tests.support.provider_wires import CALLS, TEXT, WIRES, Wire, build_events, connect
+from tests.support.provider_wires import ALL_WIRES, CALLS, TEXT, WIRES, Wire, build_events, connect
 from unitools.calls import ToolCall, ToolSpec
 
 if TYPE_CHECKING:
@@ -217,6 +218,28 @@ def test_a_conversation_arrives_in_its_order_and_the_result_of_a_tool_whole_betw
     assert places == sorted(places)
     assert all(json.dumps(delimit_result(each), ensure_ascii=False)[1:-1] in text for each in results)
     assert "Be kind." in text
+
+
+@pytest.mark.req("LLM-12")
+@pytest.mark.parametrize("name", ALL_WIRES)
+def test_a_prefix_is_first_in_the_body_also_before_a_system_message(name: str) -> None:
+    wire = ALL_WIRES[name]
+
+    async def work(model: Any, server: ModelServer) -> Any:
+        await PrefixedChat(model, "Never promise a price.").generate(HELLO)
+        (asked,) = server.heard
+        return asked.document
+
+    body = ask(wire, [event_reply(*build_events(wire, calls=False))], work)
+
+    text = json.dumps(body)
+    assert text.count("Never promise a price.") == 1
+    places = [text.index(each) for each in ("Never promise a price.", "Be kind.")]
+    assert places == sorted(places)
+    # Where system messages stand in the conversation, they stand before it; else they are apart from it.
+    talk: Any = next((body[each] for each in ("messages", "input", "contents") if each in body), [])
+    said = json.dumps(talk)
+    assert "Never promise" not in said or said.index("Never promise") < said.index("Hi")
 
 
 @pytest.mark.req("LLM-1")

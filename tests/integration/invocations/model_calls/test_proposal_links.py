@@ -311,7 +311,7 @@ def test_an_exported_log_proves_offline_which_answer_proposed_a_call(
     call = row_of(invoke(caller, asked, arguments={"text": "Grüße, 中"}))
     with signing_with():
         seal_everything()
-        more = {"opens": True, "reason": "An incident is being looked into."} if opens else {}
+        more: dict[str, Any] = {"opens": True, "reason": "An incident is being looked into."} if opens else {}
         job = make_export(format="bundle", by=auditor.by, **more)
         while advance_next():
             pass

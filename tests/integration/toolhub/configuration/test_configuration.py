@@ -42,7 +42,7 @@ from tests.support.configuration_files import (
     whole,
 )
 from toolhub.configuration import services
-from toolhub.configuration.document import read_document
+from toolhub.configuration.document import PRUNABLE, read_document
 from toolhub.configuration.problems import ConfigurationInvalid, PlanStale
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def test_applied_again_a_file_changes_nothing(ready: Person) -> None:
     again = apply(whole(), ready.by)
 
     assert doing(again.plan) == []
-    assert again.plan.counts["same"] == 16  # all but the policy, which waits as a draft
+    assert again.plan.counts["same"] == 17  # all but the policy, which waits as a draft
     assert "already waiting to be published, as the draft tenant@1" in again.plan.warnings[0]
     assert Fact.objects.count() == count
 
@@ -142,6 +142,7 @@ def test_what_differs_is_changed_and_shown_with_before_and_after(ready: Person) 
     changed["installations"][0] |= {"state": "enabled", "config": {"region": "south"}}
     changed["model_providers"][0] |= {"state": "enabled", "settings": {"retries": 3}}
     changed["models"][0] |= {"model": "shop-2", "state": "enabled"}
+    changed["model_prefix"] = {"text": ""}
     changed["model_prices"]["prices"][0]["input"] = 3
     changed["budgets"][0]["amount"] = 2000
     changed["issuers"][0]["audience"] = "other"
@@ -166,6 +167,7 @@ def test_what_differs_is_changed_and_shown_with_before_and_after(ready: Person) 
             {"settings": {"retries": 3}, "state": "enabled"},
         ),
         "models": ({"model": "shop-1", "state": "paused"}, {"model": "shop-2", "state": "enabled"}),
+        "model_prefix": ({"text": "Never promise a price."}, {"text": ""}),
         "model_prices": ({"prices": [price | {"input": "2.5"}]}, {"prices": [price | {"input": "3"}]}),
         "budgets": ({"amount": 1000}, {"amount": 2000}),
         "issuers": ({"audience": "hub"}, {"audience": "other"}),
@@ -238,7 +240,7 @@ def test_what_is_not_in_the_file_is_left_alone(ready: Person) -> None:
 def test_a_pruned_section_has_nothing_beside_the_file(ready: Person) -> None:
     apply(whole(), ready.by)
     members_kept = [{"user": "ophelia", "roles": ["owner"]}]
-    names = [name for name in whole() if name not in ("format", "tenant", "policy", "model_prices", "members")]
+    names = [name for name in whole() if name in PRUNABLE and name != "members"]
     bare = {"format": 1, "members": members_kept, "prune": [*names, "members"]} | {name: [] for name in names}
 
     found = plan(bare, ready.by)

@@ -1,0 +1,1 @@
+"""Model prefixes: the text that a tenant puts before every conversation with its models."""

@@ -1,0 +1,10 @@
+"""Addresses of model prefixes."""
+
+from django.urls import path
+
+from registry.model_prefixes import api
+
+API = [
+    path("model-prefix", api.ModelPrefixView.as_view(), name="api_model_prefix"),
+    path("model-prefix/versions", api.ModelPrefixVersionListView.as_view(), name="api_model_prefix_versions"),
+]
