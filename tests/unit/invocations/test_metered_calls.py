@@ -65,14 +65,17 @@ def read_usage(kind: str, answer: dict[str, Any]) -> Usage:
 def settle(kind: str, asked: str, usages: list[Usage | None], answered: str, *, address: str = "") -> ModelReport:
     """One call of as many requests; more than one are answers that were not the JSON that was asked for."""
     prices = CallPrices(PriceTable(), PricedModel("main", asked, kind, address), NOW)
-    preflight = SimpleNamespace(model_demand=ModelDemand(200, 100, prices, counted_tokens=200), verdict=None)
+    demand = ModelDemand(200, 100, prices, counted_tokens=200)
+    preflight = SimpleNamespace(model_demand=demand, verdict=None, fallbacks=())
     tally = RunTally()
     for usage in usages:
         tally.begin_request()
         tally.add(ChatDelta(text="some words", model=answered))
         tally.add(ChatDelta(finish_reason=FinishReason.STOP, usage=usage))
     part = SimpleNamespace(provider="main", name=asked, operation="chat")
-    run: Any = SimpleNamespace(preflight=preflight, part=part)
+    attempt = SimpleNamespace(preflight=preflight, part=part)
+    chain = SimpleNamespace(current=attempt, asked=[attempt], requests=len(usages))
+    run: Any = SimpleNamespace(preflight=preflight, chain=chain)
     return build_model_report(run, tally, None, SchemaInvalid("The answer is not the JSON that was asked for."))
 
 
