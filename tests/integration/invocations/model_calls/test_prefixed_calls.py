@@ -114,27 +114,6 @@ def test_a_prefix_that_leaves_no_room_in_the_window_is_counted_and_not_quoted(
     assert bench.provider is None
 
 
-def test_places_in_a_request_are_counted_without_it(
-    caller: Caller, operator: Person, connect: Callable[..., Tool], grant: Callable[..., Any], bench: ProviderBench
-) -> None:
-    grant("model.*")
-    connect(features={"image_ref": "refused"})
-    put(operator)
-    picture = {
-        "type": "image_ref",
-        "id": "art_01kc8q4m7tfxz000000000000a",
-        "media_type": "image/png",
-        "size_bytes": 3,
-        "width": 1,
-        "height": 1,
-    }
-
-    answer = ask(caller, {"messages": [{"role": "user", "segments": [picture]}]})
-
-    assert_problem(answer, 422, "LLM.UNSUPPORTED")
-    assert answer.json()["error"]["details"]["findings"][0]["pointer"] == "/messages/0/segments/0"
-
-
 def test_a_request_that_is_asked_for_again_begins_with_it_too(
     caller: Caller, operator: Person, model: Tool, bench: ProviderBench
 ) -> None:
