@@ -15,6 +15,7 @@ from bench import (
     kill_latency,
     large_dependencies,
     load,
+    models,
     sandbox_levels,
     sdk_peers,
     trusted_calls,
@@ -284,15 +285,26 @@ def measure_hub(asked: argparse.Namespace) -> list[list[str]]:
     return verdicts
 
 
+def measure_models(asked: argparse.Namespace) -> list[list[str]]:
+    if os.environ.get("TOOLHUB_TEST_DATABASE_URL") and os.environ.get("TOOLHUB_TEST_REDIS_URL"):
+        return models.measure_models(asked.answers, asked.minutes)
+    print(
+        "\nModels are not measured: TOOLHUB_TEST_DATABASE_URL and TOOLHUB_TEST_REDIS_URL name the services of the hub."
+    )
+    return []
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--only", choices=["sandbox", "hub", "sdk"], help="measure one part")
+    parser.add_argument("--only", choices=["sandbox", "hub", "models", "sdk"], help="measure one part")
     parser.add_argument("--rounds", type=int, default=20, help="of the comparisons in the sandbox (default 20)")
     parser.add_argument("--seconds", type=float, default=10, help="of each load (default 10)")
     parser.add_argument("--kills", type=int, default=50, help="of workers (default 50)")
     parser.add_argument("--preflights", type=int, default=1000, help="for each database (default 1000)")
     parser.add_argument("--pages", type=int, default=100, help="of discovery under each filter (default 100)")
     parser.add_argument("--calls", type=int, default=20, help="governed calls over HTTP (default 20)")
+    parser.add_argument("--answers", type=int, default=100, help="of a model, by each way (default 100)")
+    parser.add_argument("--minutes", type=float, default=1, help="of many streams at once (default 1)")
     asked = parser.parse_args()
     verdicts: list[list[str]] = []
     try:
@@ -302,6 +314,8 @@ def main() -> int:
             verdicts += measure_sandbox(asked)
         if asked.only in (None, "hub"):
             verdicts += measure_hub(asked)
+        if asked.only in (None, "models"):
+            verdicts += measure_models(asked)
         if asked.only in (None, "sdk"):
             sdk_peers.print_report()
     except CannotMeasure as error:

@@ -64,6 +64,7 @@ METRIC_PLACES = "toolhub.worker.places"
 METRIC_MODEL_TOKENS = "gen_ai.client.token.usage"
 METRIC_MODEL_DURATION = "gen_ai.client.operation.duration"
 METRIC_MODEL_FIRST_TOKEN = "gen_ai.client.operation.time_to_first_chunk"  # noqa: S105  no secret
+METRIC_CIRCUITS = "toolhub.models.circuits"
 METRIC_LEVEL = "toolhub.service_level"
 METRIC_OBJECTIVE = "toolhub.service_level.objective"
 

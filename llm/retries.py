@@ -36,7 +36,7 @@ class RetryBounds:
 
 
 class RetriedChat(ChatModel):
-    """A model that is asked again where its provider did not begin to answer."""
+    """A model that is asked again where its provider did not begin to answer. ``is_given_up``: it is not worth it any more."""
 
     def __init__(
         self,
@@ -45,12 +45,14 @@ class RetriedChat(ChatModel):
         *,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         chance: Callable[[], float] = random,
+        is_given_up: Callable[[], bool] = bool,
     ) -> None:
         self.features = model.features
         self._model = model
         self._limits = limits or RetryBounds()
         self._sleep = sleep
         self._chance = chance
+        self._is_given_up = is_given_up
 
     async def open_stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
         tries = 0
@@ -72,7 +74,7 @@ class RetriedChat(ChatModel):
     def _find_wait(self, problem: Problem, tries: int) -> float | None:
         """The provider's own time, or twice as long each time, by chance up to half of it less: many that failed together do not
         come back together."""
-        if tries >= self._limits.most:
+        if tries >= self._limits.most or self._is_given_up():
             return None
         if problem.retry_after is None:
             longest: float = self._limits.first_wait_s * 2**tries

@@ -20,7 +20,7 @@ from kernel.ids import encode, new_id
 from registry.capsules.models import Capsule, PublisherKey, PublishingRules
 from registry.model_prefixes.models import ModelPrefix
 from registry.model_prices.models import ModelPrices
-from registry.model_providers.models import ModelProvider, ModelProviderState
+from registry.model_providers.models import ModelCircuit, ModelCircuitState, ModelProvider, ModelProviderState
 from unitools.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ __all__ = [
     "DependencyState",
     "Installation",
     "InstallationState",
+    "ModelCircuit",
+    "ModelCircuitState",
     "ModelPrefix",
     "ModelPrices",
     "ModelProvider",

@@ -92,6 +92,7 @@ SPECTACULAR_SETTINGS = {
         "EndpointStateEnum": "invocations.callbacks.api.ENDPOINT_STATES",
         "GrantStateEnum": "access.grants.api.STATES",
         "KeyStateEnum": "access.agents.api.KEY_STATES",
+        "ModelCircuitStateEnum": "registry.models.ModelCircuitState",
         "ModelStateEnum": "registry.models.ModelProviderState",
         "NotificationChannelEnum": "access.models.Notification.Channel",
         "NotificationEventEnum": "access.notifications.services.EVENTS",

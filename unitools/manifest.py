@@ -34,6 +34,7 @@ class ModelPart:
     default_output_tokens: int  # what an answer may have where the request says nothing
     features: dict[str, str]  # part of a request: passed, warned or refused
     unpriced: str  # what becomes of a call without a known price: refuse or count
+    fallbacks: tuple[str, ...] = ()  # ids of the models that are asked in its place, where its provider does not answer
     caller_tools: str = "refuse"  # what becomes of tools that callers describe themselves: refuse or allow
 
 
@@ -195,7 +196,7 @@ class Manifest:
     def model(self) -> ModelPart | None:
         """None: it is a tool."""
         part = self.document.get("model")
-        return None if part is None else ModelPart(**part)
+        return None if part is None else ModelPart(**part | {"fallbacks": tuple(part.get("fallbacks", ()))})
 
     @property
     def _implementation(self) -> dict[str, Any]:

@@ -190,6 +190,15 @@ def _settle_plainly(invocation_id: UUID, spent: CallUsage) -> int:
     return len(held)
 
 
+@transaction.atomic(savepoint=False)
+def release_budgets(budget_ids: Iterable[UUID], *, invocation_id: UUID) -> None:
+    """Give back what the call held of some of its budgets, of which it has taken nothing."""
+    held = Reservation.objects.filter(invocation_id=invocation_id, settled=None, window__budget_id__in=list(budget_ids))
+    for each in held.order_by("window__budget_id", "window__number"):
+        BudgetWindow.objects.filter(pk=each.window_id).update(reserved=F("reserved") - each.amount)
+        Reservation.objects.filter(pk=each.pk).update(settled=0)
+
+
 def release_reservations(*, invocation_id: UUID) -> int:
     """Give everything back, the call too: nothing ran."""
     return settle_reservations(invocation_id=invocation_id, spent=NOTHING)

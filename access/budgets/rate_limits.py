@@ -87,13 +87,13 @@ def _limiter(store: BaseStore, rate: RateLimit) -> Throttled:
     return Throttled(using="gcra", quota=quota, store=store, key_prefix=PREFIX)
 
 
-def seconds_to_wait(key: str, rate: RateLimit, *, take: bool) -> float:
-    """0 when one more may come now. ``take``: it does; without, nothing is counted."""
+def seconds_to_wait(key: str, rate: RateLimit, *, take: bool, cost: int = 1) -> float:
+    """0 when one more may come now. ``take``: it does, and counts as so many; without, nothing is counted."""
 
     def ask(store: BaseStore) -> float:
         limiter = _limiter(store, rate)
         if take:
-            return limiter.limit(key).state.retry_after
+            return limiter.limit(key, cost).state.retry_after
         state = limiter.peek(key)  # whose retry_after is short by one interval
         return 0 if state.remaining else state.reset_after - (rate.burst - 1) * rate.window_s / rate.amount
 

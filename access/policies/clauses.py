@@ -1,10 +1,11 @@
 """Clauses: what a rule says besides its condition, and whether that is well-formed.
 
-Ceilings (capabilities, limits), isolation levels, obligations, prices and demands for consent.
+Ceilings (capabilities, limits), isolation levels, obligations, prices, demands for consent, and what less a model may do.
 """
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ class RuleEffect(StrEnum):
     ISOLATION = "isolation"
     OBLIGE = "oblige"
     PRICE = "price"
+    DEGRADE = "degrade"
 
 
 LEVELS = ("shared", "fresh", "single", "cold")  # weakest first
@@ -40,6 +42,8 @@ LIMITS: dict[str, tuple[int, int]] = {
     "max_bytes_out": (2, 1024**3),
 }
 MAX_OBLIGATIONS = 20
+MODEL_ID = re.compile(r"model(\.[a-z][a-z0-9_]*){2}")
+SHOWN_TOOLS = ("none", "read_only")  # the strictest first
 MAX_PRICE = 1_000_000_000_000  # a million whole units
 
 # What a rule of an effect says besides id, effect, when and note; of several parts, at least one.
@@ -51,6 +55,7 @@ SAYS: dict[RuleEffect, tuple[str, ...]] = {
     RuleEffect.ISOLATION: ("level", "untrusted"),
     RuleEffect.OBLIGE: ("obligations",),
     RuleEffect.PRICE: ("amount_micros",),
+    RuleEffect.DEGRADE: ("answered_by", "tools"),
 }
 
 
@@ -136,6 +141,18 @@ def _price(value: Any, pointer: str) -> Found:
         yield PolicyFinding(pointer, "price", message, "For example 2500 for 0.0025 a call.")
 
 
+def _answered_by(value: Any, pointer: str) -> Found:
+    if not isinstance(value, str) or not MODEL_ID.fullmatch(value):
+        message = f"{quote_value(value)} is no model: its id has three segments, model.provider.alias."
+        yield PolicyFinding(pointer, "degrade", message, "Write the id of a model that the tenant has connected.")
+
+
+def _shown_tools(value: Any, pointer: str) -> Found:
+    if value not in SHOWN_TOOLS:
+        message = f"A model cannot be shown {quote_value(value)} of the tools."
+        yield PolicyFinding(pointer, "degrade", message, suggest_known(value, SHOWN_TOOLS))
+
+
 CHECKS: dict[str, Callable[[Any, str], Found]] = {
     "consent": _consent,
     "capabilities": _capabilities,
@@ -144,4 +161,6 @@ CHECKS: dict[str, Callable[[Any, str], Found]] = {
     "untrusted": _untrusted,
     "obligations": _obligations,
     "amount_micros": _price,
+    "answered_by": _answered_by,
+    "tools": _shown_tools,
 }

@@ -53,6 +53,8 @@ class CompiledRule:
     obligations: dict[bytes, dict[str, Any]] = field(default_factory=dict)
     amount: int = 0
     consent: dict[str, Any] = field(default_factory=dict)
+    answered_by: str = ""
+    tools: str = ""
     asked: tuple[str, ...] = ()  # the attributes without which it may be undecided
 
     def unknown(self, attributes: dict[str, Any]) -> list[str]:
@@ -128,6 +130,8 @@ def _compiled(rule: dict[str, Any], label: str) -> CompiledRule:
         obligations={obligation_key(each): each for each in rule.get("obligations", [])},
         amount=rule.get("amount_micros", 0),
         consent=rule.get("consent", {}),
+        answered_by=rule.get("answered_by", ""),
+        tools=rule.get("tools", ""),
         asked=tuple(sorted({test.attribute for test in conditions.iter_tests(condition) if test.ask != "has"})),
     )
 

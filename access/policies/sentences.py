@@ -8,7 +8,13 @@ from django.utils.translation import gettext, ngettext
 
 from access.policies.attributes import ATTRIBUTES, AttributeType
 from access.policies.clauses import DEFAULT_VALIDITY_S, RuleEffect
-from access.policies.impact.outcomes import describe_isolation, describe_obligation, describe_value, format_money
+from access.policies.impact.outcomes import (
+    describe_isolation,
+    describe_lessening,
+    describe_obligation,
+    describe_value,
+    format_money,
+)
 from kernel.components import labels
 from unitools.capabilities import Capabilities
 
@@ -37,6 +43,9 @@ def describe_rule(rule: dict[str, Any]) -> str:
         case RuleEffect.OBLIGE:
             how = _joined(describe_obligation(each) for each in rule["obligations"])
             return gettext("Changes the output of %(calls)s: %(how)s.") % {"calls": calls, "how": how}
+        case RuleEffect.DEGRADE:
+            how = _joined(describe_lessening(rule))
+            return gettext("Gives less to %(calls)s of models: %(how)s.") % {"calls": calls, "how": how}
         case _:
             return gettext("Charges %(amount)s for %(calls)s.") % {
                 "amount": format_money(rule["amount_micros"]),
@@ -124,6 +133,7 @@ def shift_sentence(shift: Shift) -> str:
         "isolation": gettext("Isolation: %(before)s becomes %(after)s."),
         "oblige": gettext("Obligations: %(before)s becomes %(after)s."),
         "price": gettext("Price: %(before)s becomes %(after)s."),
+        "degrade": gettext("Models: %(before)s becomes %(after)s."),
     }
     said = {"before": describe_value(shift.aspect, shift.before), "after": describe_value(shift.aspect, shift.after)}
     return heads[shift.aspect] % said

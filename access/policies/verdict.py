@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from access.policies.clauses import DEFAULT_VALIDITY_S, LEVELS, MODES, RuleEffect
+from access.policies.clauses import DEFAULT_VALIDITY_S, LEVELS, MODES, SHOWN_TOOLS, RuleEffect
 from kernel.canonical import canonicalize, compute_digest
 
 if TYPE_CHECKING:
@@ -33,6 +33,20 @@ class ConsentDemand:
 
 
 @dataclass(frozen=True, slots=True)
+class Degradation:
+    """What less a call of a model gets than it asked for. ``answered_by``: which model alone answers it; empty: the one that is asked.
+    ``tools``: `read_only` or `none`; empty: all that it asked for.
+    """
+
+    answered_by: str
+    tools: str
+    rules: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"answered_by": self.answered_by or None, "tools": self.tools or None, "rules": list(self.rules)}
+
+
+@dataclass(frozen=True, slots=True)
 class Restrictions:
     """What rules other than permit, forbid and price add up to. ``capabilities`` None, and a limit that is not named: no bound."""
 
@@ -43,6 +57,7 @@ class Restrictions:
     untrusted: bool = False
     obligations: list[dict[str, Any]] = field(default_factory=list)
     consent: ConsentDemand | None = None
+    degradation: Degradation | None = None
 
 
 UNRESTRICTED = Restrictions()
@@ -94,6 +109,10 @@ class Verdict:
     def obligations(self) -> list[dict[str, Any]]:
         return self.restrictions.obligations
 
+    @property
+    def degradation(self) -> Degradation | None:
+        return self.restrictions.degradation
+
     def explain(self) -> list[str]:
         """What decided, in sentences that name the rules."""
         said = list(self.broken)
@@ -110,6 +129,10 @@ class Verdict:
         if self.consent is not None:
             kind = {"once": "for this one call", "period": "for a time", "standing": "until it is revoked"}
             said.append(f"A person must consent {kind[self.consent.mode]}, says {_names(self.consent.rules)}.")
+        if (less := self.degradation) is not None:
+            model = f" is answered by {less.answered_by}" if less.answered_by else ""
+            tools = {"": "", "none": " shows no tools", "read_only": " shows only tools that read"}[less.tools]
+            said.append(f"A model's call{' and'.join(filter(None, (model, tools)))}, says {_names(less.rules)}.")
         return said
 
 
@@ -171,6 +194,7 @@ def combine_restrictions(rules: tuple[CompiledRule, ...]) -> Restrictions:
     isolation, untrusted = LEVELS[0], False
     obligations: dict[bytes, dict[str, Any]] = {}
     demands: list[CompiledRule] = []
+    lessening: list[CompiledRule] = []
     for rule in rules:
         match rule.effect:
             case RuleEffect.CEILING:
@@ -184,6 +208,8 @@ def combine_restrictions(rules: tuple[CompiledRule, ...]) -> Restrictions:
                 untrusted = untrusted or rule.untrusted
             case RuleEffect.OBLIGE:
                 obligations |= rule.obligations
+            case RuleEffect.DEGRADE:
+                lessening.append(rule)
             case _:
                 demands.append(rule)
     return Restrictions(
@@ -194,6 +220,7 @@ def combine_restrictions(rules: tuple[CompiledRule, ...]) -> Restrictions:
         untrusted=untrusted,
         obligations=[obligations[key] for key in sorted(obligations)],
         consent=strictest_demand(demands) if demands else None,
+        degradation=combine_degradations(lessening) if lessening else None,
     )
 
 
@@ -202,6 +229,16 @@ def strictest_demand(demands: Sequence[CompiledRule]) -> ConsentDemand:
         mode=max((rule.consent["mode"] for rule in demands), key=MODES.index),
         validity_s=min(rule.consent.get("validity_s", DEFAULT_VALIDITY_S) for rule in demands),
         rules=tuple(rule.ref for rule in demands),
+    )
+
+
+def combine_degradations(rules: Sequence[CompiledRule]) -> Degradation:
+    """The fewest tools; of several models the one whose rule comes first by its name, in whatever order they stand."""
+    ordered = sorted(rules, key=lambda rule: rule.ref)
+    return Degradation(
+        answered_by=next((rule.answered_by for rule in ordered if rule.answered_by), ""),
+        tools=min((rule.tools for rule in ordered if rule.tools), key=SHOWN_TOOLS.index, default=""),
+        rules=tuple(rule.ref for rule in ordered),
     )
 
 

@@ -64,6 +64,10 @@ class PolicyDecision(LeafPart):
     consent: Annotated[bool, "whether a person must consent"]
     by_manifest: Annotated[bool, "whether the tool demands that consent itself"]
     rules: Annotated[list[str], "that contributed"]
+    degraded: Annotated[
+        dict[str, Any] | None,
+        "of a call of a model, what less it gets: which model alone answers, which tools it is shown, and by which rules",
+    ] = None
 
 
 @leaf_part
@@ -95,6 +99,7 @@ class AskedModel(LeafPart):
     price: Annotated[str | None, "version of the price that it was reserved at"] = None
     tools: Annotated[ListDigest | None, "those that the model is shown: how many, and their digest"] = None
     prefix: Annotated[SentPrefix | None, "the model prefix that it was sent first"] = None
+    fallbacks: Annotated[list[str] | None, "ids of the models that may answer in its place"] = None
     own_tools: Annotated[int | None, "how many of these the caller has described itself"] = None
     files: Annotated[
         ListDigest | None, "of the hub that are sent with it: how many, and a digest of ids and keyed hashes"
@@ -147,6 +152,10 @@ class AnsweredModel(LeafPart):
         "keyed hashes of call id, tool and arguments of the first 64 that can be made: a Begin names one in `proposed_by`",
     ] = None
     first_token_ms: Annotated[int | None, "from the request to the first piece of the answer"] = None
+    attempts: Annotated[
+        list[dict[str, Any]] | None,
+        "where more than one model was asked: the id of each, how many requests it was sent, and the reason of its failure",
+    ] = None
 
 
 @leaf_part
@@ -285,6 +294,7 @@ class SpentBudget(LeafPart):
 
     spent: Annotated[dict[str, int], "what was measured; the rest counts as reserved"]
     released: Annotated[bool | None, "nothing ran, nothing counts"] = None
+    not_of: Annotated[list[str] | None, "budgets of models that did not answer: nothing is taken of them"] = None
 
 
 @leaf_part

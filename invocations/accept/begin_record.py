@@ -317,7 +317,7 @@ def accept_call(incoming: IncomingCall, acceptance: Acceptance) -> Invocation:
         state=state,
         preflight=preflight,
         log=acceptance.log,
-        reserved=build_reserved_budget(preflight.lines, preflight.demand),
+        reserved=build_reserved_budget(preflight.held_lines, preflight.demand),
         **build_admitted_fields(incoming, acceptance),
         **fields,
     )
@@ -327,7 +327,7 @@ def accept_call(incoming: IncomingCall, acceptance: Acceptance) -> Invocation:
         with name_step("consent"):
             spend_consent(consent_id=preflight.consent.id, invocation_id=incoming.id, by=by)
     limit = manifest.max_concurrency
-    lines = keep_manifest_limit(preflight.lines, tenant_id=by.tenant_id, tool=call.tool, limit=limit)
+    lines = keep_manifest_limit(preflight.held_lines, tenant_id=by.tenant_id, tool=call.tool, limit=limit)
     with name_step("quota"):
         reserve_call_budgets(
             call, invocation_id=incoming.id, lines=lines, demand=preflight.demand, now=incoming.decision_context.at

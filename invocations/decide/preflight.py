@@ -8,16 +8,20 @@ first that fails decides; its problem says what would allow the call.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from access.budgets.chain_reservations import build_step_lines
 from access.budgets.lines import BudgetLine, Demand, snapshot_lines
 from access.policies.verdict import Verdict, policy_hash, policy_label
 from evidence.leaves.calls import PolicyDecision
+from invocations.decide.fallback_models import add_fallbacks, choose_degraded
 from invocations.decide.rules import RULES, CallLook
 from invocations.metrics.call_metrics import record_preflight
+from invocations.model_calls.degraded_requests import degrade_request
 from invocations.step_log import FAILED, PASSED, SKIPPED, StepLog
 from kernel.problems import Problem
+from registry.decision_context import load_decision_context
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -67,6 +71,9 @@ class Preflight:
     sent_data: SentData | None = None  # what of them its provider is sent; then `model_request` is what may be sent
     proposal: ProposalLink | None = None  # the answer of a model that proposed the call, where its caller named it
     lines: list[BudgetLine] = field(default_factory=list)
+    fallbacks: list[Preflight] = field(default_factory=list)  # of the models that may answer in place of the asked one
+    is_degraded: bool = False  # the first of these answers alone, by a policy
+    left_out: dict[str, str] = field(default_factory=dict)  # those that may not, and why
 
     @property
     def version_id(self) -> UUID | None:
@@ -75,7 +82,19 @@ class Preflight:
     @property
     def budget(self) -> list[dict[str, Any]]:
         """The budgets that the call counts against, as they were before it."""
-        return snapshot_lines(self.lines, self.demand)
+        return snapshot_lines(self.held_lines, self.demand)
+
+    @property
+    def candidates(self) -> list[Preflight]:
+        """Of a call of a model: those that may answer it, in the order in which they are asked."""
+        return self.fallbacks if self.is_degraded else [self, *self.fallbacks]
+
+    @property
+    def held_lines(self) -> list[BudgetLine]:
+        """The budgets that the call is reserved in: those of each model that may answer."""
+        if not self.fallbacks:
+            return self.lines
+        return list({line.budget_id: line for each in (self, *self.fallbacks) for line in each.lines}.values())
 
     @property
     def obligations(self) -> list[dict[str, Any]]:
@@ -116,6 +135,7 @@ class Preflight:
             consent=self.needs_consent,
             by_manifest=self.version is not None and self.version.needs_consent,
             rules=verdict.rules,
+            degraded=verdict.degradation.to_json() if verdict.degradation and self.model_request else None,
         )
 
 
@@ -160,10 +180,11 @@ def run_preflight(
     *,
     log: StepLog,
     everything: bool = False,
+    stands_in: bool = False,
 ) -> Preflight:
     """Go through the steps until one refuses; ``log`` gets each of them, also those that were skipped.
 
-    ``everything``: go on after a refusal with what can still be known, for explanations.
+    ``everything``: go on after a refusal with what can still be known, for explanations. ``stands_in``: for the model that was asked.
     """
     if call.chain_step is not None:
         decision_context = replace(
@@ -184,6 +205,20 @@ def run_preflight(
             if result.problem is None:
                 result.problem, result.refused_at = problem, name
         log.add(PREFIX + name, "control", begun, log.now_ms(), status=status, note=note)
-    if not everything:  # those that explain look further than a call needs
+    if call.model_operation and not stands_in:
+        decide = partial(run_fallback_preflight, look, fingerprints)
+        if not choose_degraded(result, decide):
+            add_fallbacks(result, decide)
+    if not everything and not stands_in:  # those that explain look further than a call needs
         record_preflight((log.now_ms() - started_ms) / 1000, allowed=result.problem is None)
     return result
+
+
+def run_fallback_preflight(look: CallLook, fingerprints: dict[str, str], name: str) -> Preflight:
+    """What would be decided about a call if it asked the model of this name, with no more tools. Its key was looked at."""
+    asked, stand_in = look.decision_context, replace(look.call, tool=name)
+    context = load_decision_context(tenant_id=asked.tenant_id, agent_id=asked.agent_id, tool=name, now=asked.at)
+    found = run_preflight(stand_in, context, fingerprints, log=StepLog(asked.at), stands_in=True)
+    if found.model_request is not None:
+        found.model_request = degrade_request(found.model_request, look.verdict.degradation)
+    return found

@@ -64,7 +64,9 @@ class PreflightResult(NamedTuple):
         }
         said |= {"refused_at": preflight.refused_at or None, "steps": describe_steps(preflight, self.log)}
         if (demand := preflight.model_demand) is not None:
-            rest["model"] = demand.to_json() | ({"masked": dict(sent.masked)} if (sent := preflight.sent_data) else {})
+            fallbacks = [each.decision_context.tool for each in preflight.fallbacks]
+            rest["model"] = demand.to_json() | {"fallbacks": fallbacks, "left_out": preflight.left_out}
+            rest["model"] |= {"masked": dict(sent.masked)} if (sent := preflight.sent_data) else {}
         return said | rest | {"profile_explanation": preflight.explanation}
 
 

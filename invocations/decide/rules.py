@@ -28,6 +28,7 @@ from invocations.decide.policy_denial import build_policy_denial
 from invocations.decide.profiles import ResolvedProfile, resolve_profile
 from invocations.end.egress_report import suggest_remedy
 from invocations.metrics.call_metrics import count_validation
+from invocations.model_calls.degraded_requests import degrade_request
 from invocations.model_calls.model_demand import ModelDemand, build_model_demand, check_window
 from invocations.model_calls.model_prices import check_priced, choose_prices
 from invocations.model_calls.model_requests import read_model_request
@@ -415,6 +416,7 @@ def compute_model_demand(look: CallLook) -> ModelDemand | None:
     request, part = look.result.model_request, look.version.manifest.model
     if request is None or part is None:
         return None
+    request = look.result.model_request = degrade_request(request, look.verdict.degradation)
     tenant_id = look.decision_context.tenant_id
     prices, learned = choose_prices(part, tenant_id=tenant_id), find_learned_counts(tenant_id, part.provider, part.name)
     demand = look.result.model_demand = build_model_demand(request, prices, learned, prefix=look.result.model_prefix)
@@ -489,6 +491,8 @@ def check_policy(look: CallLook) -> str:
     """Do the policies permit it? And what remains of what the tool asks for? A call keeps both as it was accepted under them."""
     if not look.verdict.allowed:
         denial = build_policy_denial(look.verdict, look.decision_context)
+        if look.result.request_data is None:
+            raise denial
         raise turn_into_sensitive(denial, look.verdict, look.decision_context.layers) or denial
     look.result.reach = look.resolve_profile_under(look.result.grant)
     return look.result.policy_label

@@ -155,7 +155,11 @@ def build_spent_budget(ending: Ending) -> SpentBudget:
         "tokens": spent.tokens,
         "money": spent.money,
     }
-    return SpentBudget(spent={name: amount for name, amount in measured.items() if amount is not None})
+    untouched = ending.model.untouched if ending.model is not None else []
+    return SpentBudget(
+        spent={name: amount for name, amount in measured.items() if amount is not None},
+        not_of=sorted(line.wire_id for line in untouched) or None,
+    )
 
 
 class SealedEnding(NamedTuple):
@@ -368,6 +372,9 @@ def settle_budgets(invocation: Invocation, ending: Ending) -> None:
     if spent is None:
         ledger.release_reservations(invocation_id=invocation.pk)
     else:
+        if ending.model is not None and ending.model.untouched:
+            untouched = [line.budget_id for line in ending.model.untouched]
+            ledger.release_budgets(untouched, invocation_id=invocation.pk)
         ledger.settle_reservations(invocation_id=invocation.pk, spent=spent)
 
 

@@ -28,6 +28,8 @@ from kernel.database.connections import database_time, release_connection
 from kernel.database.tenancy import hub_wide
 from kernel.observability import telemetry
 from kernel.singleton import Once
+from registry.model_providers.circuits import read_state
+from registry.models import ModelCircuit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -131,6 +133,22 @@ def _refused(now: datetime) -> list[Observation]:
     return [Observation(int(row.refused_at is not None), {"anchor": row.name}) for row in Anchor.objects.all()]
 
 
+def _circuits(now: datetime) -> list[Observation]:
+    """Models that have failed since they last answered; of those that work nothing is said."""
+    return [
+        Observation(
+            1,
+            {
+                names.ATTR_TENANT: str(row.tenant_id),
+                names.ATTR_PROVIDER: row.provider.name,
+                names.ATTR_REQUEST_MODEL: row.model,
+                "state": str(read_state(row, now)),
+            },
+        )
+        for row in ModelCircuit.objects.select_related("provider")
+    ]
+
+
 GAUGES: dict[str, tuple[Reading, str, str]] = {
     names.METRIC_PENDING: (_pending, "", "Facts that no log holds yet"),
     names.METRIC_PENDING_AGE: (_pending_age, "s", "How long the oldest of them has waited"),
@@ -147,6 +165,7 @@ GAUGES: dict[str, tuple[Reading, str, str]] = {
     names.METRIC_OPEN: (_open, "", "Calls that have begun and not ended, by state"),
     names.METRIC_LEVEL: (_levels, "", "Share of 24 h that was as demanded, by service level"),
     names.METRIC_OBJECTIVE: (_objectives, "", "The least share, by service level"),
+    names.METRIC_CIRCUITS: (_circuits, "", "Models whose providers fail, by whether they are asked"),
     names.METRIC_SINK_LAG: (_sink_lag, "", "Leaves that the sink which is furthest behind has not got"),
     names.METRIC_ANCHOR_AGE: (_anchor_age, "s", "Since a witness, file or repository got a checkpoint"),
     names.METRIC_ANCHOR_REFUSED: (_refused, "", "1 while a witness has seen another history"),

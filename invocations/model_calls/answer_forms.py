@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from invocations.model_calls.model_runs import ModelRun
 
 
-class AnswerForm(Protocol):
+class ModelAnswerForm(Protocol):
     def write_refused(self, request: Request, refused: CallRefused) -> HttpResponse:
         """That the call may not be made."""
 

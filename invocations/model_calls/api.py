@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
     from invocations.calls import AnsweredCall, BegunCall, CallRequest
-    from invocations.model_calls.answer_forms import AnswerForm
+    from invocations.model_calls.answer_forms import ModelAnswerForm
     from invocations.model_calls.model_runs import ModelRun
     from kernel.principal import Principal
 
@@ -180,7 +180,7 @@ ENVELOPES = EnvelopeForm()
 
 
 def ask_model(
-    request: Request, call: CallRequest, *, wants_stream: bool = False, form: AnswerForm = ENVELOPES
+    request: Request, call: CallRequest, *, wants_stream: bool = False, form: ModelAnswerForm = ENVELOPES
 ) -> HttpResponseBase:
     """Make the call, and answer with what becomes of it."""
     by = get_caller(request)
@@ -212,7 +212,7 @@ class RunWaiter:
 
 
 def answer_when_there(
-    request: Request, run: ModelRun, begun: BegunCall, *, by: Principal, form: AnswerForm
+    request: Request, run: ModelRun, begun: BegunCall, *, by: Principal, form: ModelAnswerForm
 ) -> WaitingResponse:
     """The answer as a whole, for which no thread waits. Whoever leaves before it is there ends the run."""
 
@@ -226,7 +226,7 @@ def answer_when_there(
 
 
 def answer_again(
-    request: Request, begun: BegunCall, *, by: Principal, wants_stream: bool, form: AnswerForm
+    request: Request, begun: BegunCall, *, by: Principal, wants_stream: bool, form: ModelAnswerForm
 ) -> HttpResponse:
     """What an earlier call with this key was answered."""
     if begun.waiter is not None and can_wait(request._request) and not wants_stream:
@@ -238,7 +238,7 @@ def answer_again(
 
 
 def answer_from_store(
-    request: Request, begun: BegunCall, *, wants_stream: bool, form: AnswerForm, run: ModelRun | None = None
+    request: Request, begun: BegunCall, *, wants_stream: bool, form: ModelAnswerForm, run: ModelRun | None = None
 ) -> HttpResponse:
     """The answer of a call that has ended, as its caller wants it. One that failed is a problem in both forms."""
     answered = services.get_answer(begun)

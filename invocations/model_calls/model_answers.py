@@ -9,6 +9,8 @@ from llm.answers import ChatAnswer, EmbedAnswer, RerankAnswer
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from invocations.decide.preflight import Preflight
+    from invocations.model_calls.model_chains import ModelChain
     from llm.answers import ChatDelta, ParameterWarning
     from llm.usage import Usage
     from unitools.calls import ToolCall
@@ -50,6 +52,19 @@ def proposal_to_json(call: ToolCall) -> dict[str, Any]:
     said: dict[str, Any] = {"call_id": call.provider_id or call.id, "name": call.name, "arguments": call.arguments}
     if call.problem is not None:
         said |= {"problem": str(call.problem), "detail": call.why}
+    return said
+
+
+def describe_fallback(chain: ModelChain, preflight: Preflight) -> dict[str, Any]:
+    """Which model has answered, what became of those before it, and what policies left out; nothing where all is as asked for."""
+    said: dict[str, Any] = {}
+    less = preflight.verdict.degradation if preflight.verdict is not None else None
+    if less is not None:
+        said["degraded"] = less.to_json()
+    if len(chain.asked) > 1:
+        said["attempts"] = [each.describe() for each in chain.asked]
+    if said and chain.current.tool != preflight.decision_context.tool:
+        said["answered_by"] = chain.current.tool
     return said
 
 

@@ -16,6 +16,7 @@ from llm.requests import ChatRequest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from access.budgets.lines import BudgetLine
     from invocations.decide.preflight import Preflight
     from invocations.model_calls.model_demand import ModelDemand
     from invocations.model_calls.sent_data import SentData
@@ -40,7 +41,9 @@ class ModelReport:
     part: ModelPart
     counted: Usage
     settled_by: str
-    requests: int = 1
+    requests: int = 1  # that were sent, to whichever model
+    attempts: list[dict[str, Any]] = field(default_factory=list)  # where more than one model was asked
+    untouched: list[BudgetLine] = field(default_factory=list)  # budgets of models that did not answer
     reported: Usage | None = None
     estimated: Usage | None = None
     answered_by: str = ""
@@ -100,6 +103,7 @@ def describe_asked_model(preflight: Preflight, *, own_tools: int = 0) -> AskedMo
         operation=part.operation,
         input_tokens=demand.input_tokens,
         output_tokens=demand.output_tokens,
+        fallbacks=[each.decision_context.tool for each in preflight.fallbacks] or None,
         tools=_digest_tools(request.tools) if isinstance(request, ChatRequest) and request.tools else None,
         prefix=_describe_prefix(preflight.model_prefix, demand) if preflight.model_prefix is not None else None,
         files=digest_held_files(preflight.held_files.values()),
@@ -142,6 +146,7 @@ def describe_answered_model(report: ModelReport, proposed: list[str]) -> Answere
         proposals=report.proposals or None,
         proposed=proposed or None,
         first_token_ms=report.first_token_ms,
+        attempts=report.attempts or None,
     )
 
 

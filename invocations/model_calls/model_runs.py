@@ -12,22 +12,25 @@ import logging
 import traceback
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import async_to_sync, sync_to_async
 
 from invocations.end.end_record import Ending, build_caller_principal
 from invocations.end.obligation_enforcement import enforce_obligations
 from invocations.metrics.model_metrics import count_model_run
+from invocations.model_calls.degraded_requests import describe_degradation
 from invocations.model_calls.held_files import offer_files, record_sent_files
 from invocations.model_calls.kept_vectors import bound_vectors
-from invocations.model_calls.model_answers import answer_to_json, describe_warnings
+from invocations.model_calls.model_answers import answer_to_json, describe_fallback, describe_warnings
+from invocations.model_calls.model_chains import ModelChain
 from invocations.model_calls.model_settlement import RunTally, build_model_report
 from invocations.model_calls.piece_buffer import PieceBuffer
 from invocations.model_calls.run_keeper import get_run_keeper
 from invocations.model_calls.run_spans import begin_model_span, end_model_span
 from invocations.model_calls.sent_data import describe_masked
-from invocations.model_calls.tenant_providers import find_model
+from invocations.model_calls.stream_places import places
+from invocations.model_calls.tenant_providers import build_attempts
 from invocations.model_meters.services import note_usage
 from invocations.models import State
 from invocations.problems import CallCancelled
@@ -40,9 +43,8 @@ from kernel.observability.log_context import bind_log_context
 from kernel.observability.telemetry import read_trace_id
 from kernel.problems import Internal, Problem
 from llm.answers import ChatAnswer, EmbedAnswer
-from llm.interfaces import ChatModel, EmbedModel, RerankModel, find_exact_tools
-from llm.prefixed_models import PrefixedChat
-from llm.problems import ModelTimedOut, ParameterUnsupported
+from llm.interfaces import find_exact_tools
+from llm.problems import ModelTimedOut
 from llm.requests import ChatRequest, EmbedRequest, TextFormat
 from llm.streams import AnswerCollector
 from llm.structured_output import obtain_output
@@ -68,12 +70,13 @@ ASKED_FOR = "This call was cancelled while the model answered; what it had used 
 
 @dataclass(frozen=True, slots=True)
 class AskedRun:
-    """What a run was made for. ``model`` is kept to the end, whatever is changed meanwhile."""
+    """What a run was made for. The models of ``chain`` are kept to the end, whatever is changed meanwhile."""
 
     invocation: Invocation
     preflight: Preflight
     request: ModelRequest
-    model: ChatModel | EmbedModel | RerankModel
+    chain: ModelChain
+    steps: StepLog
     files: Mapping[str, HeldFile]
 
     @property
@@ -85,10 +88,10 @@ class AskedRun:
 
 
 class ModelRun:
-    """One call of a model that runs here. ``live``: its pieces are passed on as they come."""
+    """One call of a model that runs here. ``live``: its pieces are passed on as they come. ``has_place``: of its agent's streams."""
 
-    def __init__(self, asked: AskedRun, *, live: bool) -> None:
-        self._asked, self._live = asked, live
+    def __init__(self, asked: AskedRun, *, live: bool, has_place: bool = False) -> None:
+        self._asked, self._live, self._has_place = asked, live, has_place
         self.id: UUID = asked.invocation.pk
         self.pieces = PieceBuffer()
         self._tally = RunTally()
@@ -110,14 +113,22 @@ class ModelRun:
             ending = await self.execute()
         finally:
             self.pieces.close()
+            self._give_place_back()
         await sync_to_async(self.finish, thread_sensitive=False)(ending)
+
+    def _give_place_back(self) -> None:
+        if self._has_place:
+            self._has_place = False
+            places.give_back(self._asked.invocation.agent_id)
 
     async def execute(self) -> Ending:
         """Ask the model and judge what it says. Every failure is an ending."""
-        asked, steps = self._asked, StepLog(self._asked.invocation.created_at)
+        asked, steps = self._asked, self._asked.steps
         if self._stopped_by is not None:
+            await asked.chain.close()
             return Ending(state=State.CANCELLED, problem=self._stopped_by, ran=False, steps=steps.steps)
-        begin_ms, span = steps.now_ms(), begin_model_span(asked.invocation, asked.part)
+        begin_ms = steps.now_ms()
+        span = begin_model_span(asked.invocation, asked.part)
         self._asking = asyncio.create_task(self._ask())
         try:
             with get_run_keeper().keep(self):
@@ -127,8 +138,9 @@ class ModelRun:
                     await asyncio.wait({self._asking})
         finally:
             self._asking.cancel()
+            await asked.chain.close()
         ending = self._judge(self._asking, steps)
-        steps.add("model.ask", "tool", begin_ms, steps.now_ms(), status="ok" if ending.problem is None else "failed")
+        asked.chain.add_steps(steps, failed=ending.problem is not None)
         end_model_span(span, ending)
         count_model_run(ending, steps.now_ms() - begin_ms)
         return ending
@@ -173,15 +185,14 @@ class ModelRun:
         self._tally.begin_request()
         answer: ModelAnswer
         if isinstance(asked.request, EmbedRequest):
-            answer = await cast("EmbedModel", asked.model).embed(asked.request)
+            answer = await asked.chain.embed(asked.request)
         else:
-            answer = await cast("RerankModel", asked.model).rerank(asked.request)
+            answer = await asked.chain.rerank(asked.request)
         self._tally.end_request(answer)
         return answer
 
     async def _collect(self, request: ChatRequest) -> ChatAnswer:
-        model = cast("ChatModel", self._asked.model)
-        deltas, collector = model.stream(request), AnswerCollector(find_exact_tools(request))
+        deltas, collector = self._asked.chain.stream(request), AnswerCollector(find_exact_tools(request))
         self._tally.begin_request()
         async with aclosing(deltas):
             async for delta in deltas:
@@ -209,20 +220,25 @@ class ModelRun:
             problem = Internal()
         report = build_model_report(self._asked, self._tally, answer, problem)
         if answer is None:
-            # Nothing was sent where the request itself was refused.
-            ran = not isinstance(problem, ParameterUnsupported)
+            # Nothing was sent where the request itself was refused, or nobody was worth asking.
+            ran = self._asked.chain.requests > 0
             return Ending(state=state, problem=problem, ran=ran, model=report if ran else None, steps=steps.steps)
         return Ending(
             state=State.SUCCEEDED,
-            output=answer_to_json(answer, report.usage_to_json()),
+            output=answer_to_json(answer, report.usage_to_json())
+            | describe_fallback(self._asked.chain, self._asked.preflight),
             warnings=self._collect_warnings(answer),
             model=report,
             steps=steps.steps,
         )
 
     def _collect_warnings(self, answer: ModelAnswer) -> list[str]:
-        found = describe_masked(self._asked.preflight.sent_data)
+        found = describe_masked(self._asked.chain.current.preflight.sent_data)
         found += describe_warnings(answer.warnings) if isinstance(answer, ChatAnswer | EmbedAnswer) else []
+        found += self._asked.chain.describe_failures()
+        verdict = self._asked.preflight.verdict
+        if verdict is not None and verdict.degradation is not None:
+            found += describe_degradation(verdict.degradation)
         if isinstance(answer, ChatAnswer) and answer.repairs:
             found.append(f"The JSON of the answer was repaired: {', '.join(answer.repairs)}.")
         return found
@@ -255,6 +271,8 @@ class ModelRun:
 
     def run_here(self) -> None:
         """The whole run in this thread, where nobody can wait without one."""
+        self._asked.chain.stay_here()
+        self._give_place_back()
         self.finish(async_to_sync(self.execute)())
 
 
@@ -275,19 +293,29 @@ def prepare_run(begun: BegunCall, *, wants_stream: bool) -> ModelRun | None:
     assert preflight is not None
     assert preflight.model_request is not None
     inject_fault("model.accepted")
+    has_place = False
     try:
-        model = find_model(invocation, preflight)
+        if wants_stream:
+            places.take(invocation.agent_id)
+            has_place = True
+        attempts = build_attempts(invocation, preflight)
         record_sent_files(preflight.held_files.values(), by=build_caller_principal(invocation))
     except Exception as error:
         problem = error if isinstance(error, Problem) else Internal()
         if not isinstance(error, Problem):
             log.exception("The provider of %s cannot be asked", invocation.wire_id)
+        if has_place:
+            places.give_back(invocation.agent_id)
         write_ending(invocation, Ending(state=State.FAILED, problem=problem, ran=False))
         return None
-    if isinstance(model, ChatModel) and preflight.model_prefix is not None:
-        model = PrefixedChat(model, preflight.model_prefix.text)
-    request = replace(preflight.model_request, idempotency_key=invocation.wire_id)
+    asked_for = preflight.candidates[0].model_request
+    assert asked_for is not None
+    request = replace(asked_for, idempotency_key=invocation.wire_id)
     is_text = isinstance(request, ChatRequest) and isinstance(request.response_format, TextFormat)
     # What is to be read as JSON, or changed by an obligation, is not known before it is whole.
     live = wants_stream and is_text and not invocation.obligations
-    return ModelRun(AskedRun(invocation, preflight, request, model, preflight.held_files), live=live)
+    steps = StepLog(invocation.created_at)
+    chain = ModelChain(attempts, now_ms=steps.now_ms)
+    return ModelRun(
+        AskedRun(invocation, preflight, request, chain, steps, preflight.held_files), live=live, has_place=has_place
+    )

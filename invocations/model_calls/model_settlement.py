@@ -21,6 +21,8 @@ from llm.usage import Usage
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from access.budgets.lines import BudgetLine
+    from invocations.decide.preflight import Preflight
     from invocations.model_calls.model_answers import ModelAnswer
     from invocations.model_calls.model_demand import ModelDemand
     from invocations.model_calls.model_runs import AskedRun
@@ -100,20 +102,23 @@ def build_model_report(
     asked: AskedRun, tally: RunTally, answer: ModelAnswer | None, problem: Problem | None
 ) -> ModelReport:
     """``answer``: None where there is none, because of ``problem``."""
-    demand = asked.preflight.model_demand
+    chain, current = asked.chain, asked.chain.current
+    demand = current.preflight.model_demand
     assert demand is not None
-    paid = tally.find_paid(problem)
+    paid = tally.find_paid(problem) if chain.requests else []
     counted = sum_usages(demand.add_media(each.count(demand)) for each in paid)
     if counted is None:
-        counted, settled_by = Usage(requests=len(tally.sent)), NOTHING_ANSWERED
+        counted, settled_by = Usage(requests=chain.requests), NOTHING_ANSWERED
     else:
         settled_by = ESTIMATE if counted.estimated else PROVIDER
     chat = answer if isinstance(answer, ChatAnswer) else None
     cost_micros = demand.prices.find_micros(counted, answered_by=tally.model)
-    verdict = asked.preflight.verdict
+    verdict = current.preflight.verdict
     return ModelReport(
-        part=asked.part,
-        requests=max(1, len(tally.sent)),
+        part=current.part,
+        requests=chain.requests,
+        attempts=[each.describe() for each in chain.asked] if len(chain.asked) > 1 else [],
+        untouched=find_untouched_lines(asked.preflight, current.preflight),
         counted=counted,
         settled_by=settled_by,
         reported=sum_usages(each.reported for each in paid if each.reported is not None),
@@ -129,6 +134,14 @@ def build_model_report(
         prefix_tokens=demand.prefix_tokens,
         metered=compare_figures(demand, paid, answered_by=tally.model) if settled_by == PROVIDER else {},
     )
+
+
+def find_untouched_lines(asked: Preflight, current: Preflight) -> list[BudgetLine]:
+    """The budgets that only other models of the call count against."""
+    if not asked.fallbacks:
+        return []
+    touched = {line.budget_id for line in current.lines}
+    return [line for line in asked.held_lines if line.budget_id not in touched]
 
 
 def compare_figures(demand: ModelDemand, paid: list[SentRequest], *, answered_by: str) -> dict[str, tuple[int, int]]:

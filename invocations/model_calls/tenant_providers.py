@@ -6,50 +6,47 @@ connections, is kept while the row says the same. A run keeps the model that it 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from copy import copy
 from dataclasses import asdict
 from functools import cache
 from importlib.metadata import entry_points
-from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from invocations.model_calls.held_files import read_offered_file
+from invocations.model_calls.kept_providers import shelf
+from invocations.model_calls.model_attempts import ModelAttempt
 from invocations.problems import ModelNotReady
+from kernel.database.connections import database_time
 from kernel.http.outbound import list_allowed_networks
-from kernel.problems import SchemaInvalid
+from kernel.problems import Problem, SchemaInvalid
 from llm.interfaces import ChatModel, EmbedModel, RerankModel
 from llm.model_features import ModelFeatures, Treatment
-from llm.provider_factory import GROUP, ProviderConfig, ProviderFactory
+from llm.prefixed_models import PrefixedChat
+from llm.provider_factory import GROUP, ProviderConfig
 from llm.providers.http_client import TimeLimits
 from llm.providers.kinds import MODULES, load_kind
-from llm.retries import RetriedChat, RetryBounds
 from registry.installations.services import settings_for_run
+from registry.model_providers.circuits import check_circuit, find_circuit
 from registry.model_providers.manifests import KEY
 from registry.model_providers.settings import OF_THE_HUB, ProviderSettings
-from registry.models import ModelProvider
+from registry.models import ModelProvider, ToolVersion
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from invocations.decide.preflight import Preflight
     from invocations.models import Invocation
-    from llm.provider_factory import ProviderKind
+    from llm.provider_factory import ProviderFactory, ProviderKind
     from unitools.manifest import ModelPart
 
 Model = ChatModel | EmbedModel | RerankModel
 M = TypeVar("M", ChatModel, EmbedModel)
-MAX_PROVIDERS = 1024
 KINDS: dict[str, ProviderKind] = {}  # beside those that the hub brings, and those of entry points
-
-_kept: OrderedDict[tuple[UUID, str], tuple[ProviderConfig, ProviderFactory]] = OrderedDict()
-_lock = Lock()
 
 
 def forget_providers() -> None:
     """For tests, and where kinds have changed."""
-    with _lock:
-        _kept.clear()
+    shelf.clear()
 
 
 def load_provider(part: ModelPart, *, tenant_id: UUID) -> ModelProvider:
@@ -64,16 +61,16 @@ def check_provider_ready(part: ModelPart, *, tenant_id: UUID) -> None:
 
     What talks to a kind of provider is imported here by the first call of one, before it has a lease that an import may outlast.
     """
-    kind = load_provider(part, tenant_id=tenant_id).kind
-    if kind in KINDS:
-        return
-    if kind in MODULES:
+    provider = load_provider(part, tenant_id=tenant_id)
+    if (kind := provider.kind) in MODULES and kind not in KINDS:
         try:
             load_kind(kind)
         except SchemaInvalid as error:
             raise ModelNotReady(error.detail) from error
-    elif kind not in list_foreign_kinds():
+    elif kind not in KINDS and kind not in list_foreign_kinds():
         raise ModelNotReady(f"This hub has no providers of the kind {kind}.")
+    if not part.fallbacks:
+        check_circuit(find_circuit(provider, part.name), database_time())
 
 
 @cache
@@ -93,40 +90,47 @@ def build_provider_config(provider: ModelProvider, key: str) -> ProviderConfig:
     return ProviderConfig(kind=provider.kind, base_url=provider.address, key=key, options=options)
 
 
-def connect_provider(tenant_id: UUID, name: str, config: ProviderConfig) -> ProviderFactory:
-    """The connected provider: the one that is kept, or a new one where its settings or its key have changed."""
-    with _lock:
-        kept = _kept.get((tenant_id, name))
-    if kept is not None and kept[0] == config:
-        return kept[1]
-    factory = ProviderFactory(KINDS)
-    factory.register(name, config)
-    with _lock:
-        _kept[tenant_id, name] = (config, factory)
-        while len(_kept) > MAX_PROVIDERS:
-            _kept.popitem(last=False)
-    return factory
+def build_attempts(invocation: Invocation, preflight: Preflight) -> list[ModelAttempt]:
+    """The model of an accepted call and its fallbacks, with their keys opened. A fallback that is not ready is left out."""
+    first, *others = preflight.candidates
+    attempts = [build_attempt(first, tenant_id=invocation.tenant_id)]
+    for each in others:
+        try:
+            attempts.append(build_attempt(each, tenant_id=invocation.tenant_id))
+        except Problem as problem:
+            preflight.left_out[each.decision_context.tool] = problem.reason
+    return attempts
 
 
-def find_model(invocation: Invocation, preflight: Preflight) -> Model:
-    """The model of an accepted call, with its key opened."""
-    assert preflight.version is not None
-    assert invocation.version is not None
-    part = preflight.version.manifest.model
+def build_attempt(preflight: Preflight, *, tenant_id: UUID) -> ModelAttempt:
+    version = preflight.version
+    assert version is not None
+    part = version.manifest.model
     assert part is not None
-    invocation.version.manifest = preflight.version.manifest.document
-    _, secrets = settings_for_run(tenant_id=invocation.tenant_id, name=invocation.tool, version=invocation.version)
-    provider = load_provider(part, tenant_id=invocation.tenant_id)
-    config = build_provider_config(provider, secrets.get(KEY, ""))
-    factory, id = connect_provider(invocation.tenant_id, part.provider, config), f"{part.provider}:{part.name}"
+    stored = ToolVersion(pk=version.id, manifest=version.manifest.document)
+    _, secrets = settings_for_run(tenant_id=tenant_id, name=preflight.decision_context.tool, version=stored)
+    provider = load_provider(part, tenant_id=tenant_id)
+    kept = shelf.take(tenant_id, part.provider, build_provider_config(provider, secrets.get(KEY, "")), KINDS)
+    settings = ProviderSettings.from_json(provider.settings)
+    try:
+        model = find_model(part, kept.factory)
+        if isinstance(model, ChatModel) and preflight.model_prefix is not None:
+            model = PrefixedChat(model, preflight.model_prefix.text)
+    except BaseException:
+        shelf.put_back(kept)
+        raise
+    return ModelAttempt(preflight, provider, settings, model, kept, find_circuit(provider, part.name))
+
+
+def find_model(part: ModelPart, factory: ProviderFactory) -> Model:
+    id = f"{part.provider}:{part.name}"
     match part.operation:
         case "embed":
             return _with_features(factory.get_embed_model(id), part)
         case "rerank":
             return factory.get_rerank_model(id)
         case _:
-            retries = RetryBounds(most=ProviderSettings.from_json(provider.settings).retries)
-            return _with_features(RetriedChat(factory.get_chat_model(id), retries), part)
+            return _with_features(factory.get_chat_model(id), part)
 
 
 def _with_features(model: M, part: ModelPart) -> M:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import astuple
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import DatabaseError, transaction
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("toolhub.models")
 LEARNED_CALLS = 1000  # what is learned rests on as many
 WINDOW_CALLS = 1000  # after which a window without a difference is closed
+WRITTEN = ["learned", "window", "most_per_mille", "most_excess", "differed_at", "difference_per_mille"]
 _book = MeterBook()
 
 
@@ -52,13 +53,13 @@ def note_usage(report: ModelReport | None, *, tenant_id: UUID) -> None:
 @transaction.atomic
 def write_sums(model: MeteredModel, figures: dict[str, MeterSums]) -> None:
     """Add what one process has seen, and look whether it differs from what was learned."""
-    key = {"tenant_id": model.tenant_id, "provider": model.provider, "model": model.model}
+    key: dict[str, Any] = {"tenant_id": model.tenant_id, "provider": model.provider, "model": model.model}
     for figure, sums in sorted(figures.items()):
         row, _ = ModelMeter.objects.select_for_update().get_or_create(**key, figure=figure)
         row.most_per_mille = max(row.most_per_mille, sums.most_per_mille)
         row.most_excess = max(row.most_excess, sums.most_excess)
         compare_window(row, MeterWindow(*row.window) + sums.window)
-        row.save()
+        row.save(update_fields=WRITTEN)
 
 
 def compare_window(row: ModelMeter, window: MeterWindow) -> None:

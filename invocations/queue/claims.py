@@ -1,8 +1,9 @@
 """Claims: which of the calls that wait a worker takes next.
 
 A message only says that there is something to do; who hears it takes the call whose turn it is. Tenants with fewer running calls
-come first, then older calls; a tool that takes one call at a time is passed over while it runs. Of the places of one worker a tenant
-has at most all but those that are kept for others, and calls that may take long have at most half.
+come first, those of models not counted, since no worker runs them; then older calls. A tool that takes one call at a time is passed
+over while it runs. Of the places of one worker a tenant has at most all but those that are kept for others, and calls that may take
+long have at most half.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ LOOKS = 5  # at most, for one that no other worker takes meanwhile
 STATEMENT = """
 WITH chosen AS (
   SELECT i.id FROM invocations_invocation i
-    LEFT JOIN (SELECT tenant_id, count(*) AS at_work FROM invocations_invocation WHERE state = 'running' GROUP BY tenant_id) busy
+    LEFT JOIN (SELECT tenant_id, count(*) AS at_work FROM invocations_invocation
+                WHERE state = 'running' AND substr(tool, 1, 6) <> 'model.' GROUP BY tenant_id) busy
       ON busy.tenant_id = i.tenant_id
    WHERE i.state = 'queued' AND (i.queue_deadline_at IS NULL OR i.queue_deadline_at > {now})
      AND i.work_class IN ({classes}) AND i.tenant_id NOT IN ({full})

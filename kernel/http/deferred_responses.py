@@ -82,7 +82,13 @@ class WaitingResponse(HttpResponse):
             left = self._until - time.monotonic()
             if left > 0:
                 await self._waiter.wait_async(left)
-            found = await in_thread(partial(self._looked, left <= 0))
+            looking = asyncio.ensure_future(in_thread(partial(self._looked, left <= 0)))
+            try:
+                found = await asyncio.shield(looking)
+            except asyncio.CancelledError:
+                # A stream that is found now is closed, since nobody will read it.
+                looking.add_done_callback(_given_up)
+                raise
         for name, value in self.items():
             if name not in ("Content-Length", "Content-Type"):
                 found.headers.setdefault(name, value)
@@ -100,14 +106,14 @@ class WaitingResponse(HttpResponse):
             release_connection()
 
 
-def _given_up(working: asyncio.Future[HttpResponseBase]) -> None:
+def _given_up(working: asyncio.Future[HttpResponseBase | None]) -> None:
     """Nobody is there any more who would have the answer."""
     if working.cancelled() or working.exception() is not None:
         return
     response = working.result()
     if isinstance(response, WaitingResponse):
         response.give_up()
-    elif response.streaming:
+    elif response is not None and response.streaming:
         response.close()
 
 

@@ -154,7 +154,9 @@ class MessageStreamWriter:
         return said + write_event("message_delta", delta=end, usage=usage, hub=hub) + write_event("message_stop")
 
     def fail(self, problem: Problem) -> str:
-        return self._begin() + write_event("error", error=describe_problem(problem)[1])
+        """The hub's reason stands beside: the headers, which have it elsewhere, are sent."""
+        hub = {"call_id": self._about.call_id, "reason": problem.reason}
+        return self._begin() + write_event("error", error=describe_problem(problem)[1], hub=hub)
 
     def _begin(self) -> str:
         if self._begun:

@@ -17,6 +17,7 @@ from rest_framework import serializers
 
 from invocations.decide.callable_tools import offer_tools
 from invocations.model_calls.model_prices import find_prices
+from kernel.database.connections import database_time
 from kernel.http.api_requests import get_caller
 from kernel.http.base_serializers import PageSerializer, build_envelope_serializer, build_page_serializer
 from kernel.http.endpoints import Endpoint
@@ -25,8 +26,9 @@ from kernel.http.pagination import PAGE_SIZE
 from kernel.version import HUB_VERSION
 from llm.model_features import Treatment
 from llm.prices import PACKAGE, SET
+from registry.model_providers.circuits import read_state
 from registry.model_providers.manifests import CALLER_TOOLS, OPERATIONS, UNPRICED
-from registry.models import ToolKind
+from registry.models import ModelCircuit, ModelCircuitState, ToolKind
 from registry.problems import UnknownModel
 
 if TYPE_CHECKING:
@@ -75,6 +77,12 @@ class OfferedModelSerializer(serializers.Serializer[Any]):
     default_output_tokens = serializers.IntegerField(help_text="The longest answer where a request names no limit.")
     features = serializers.DictField(child=serializers.ChoiceField(list(Treatment)))
     unpriced = serializers.ChoiceField(UNPRICED, help_text="What becomes of a call without a known price.")
+    fallbacks = serializers.ListField(
+        child=serializers.CharField(), help_text="Ids of models that may answer in its place. Each needs a grant."
+    )
+    circuit = serializers.ChoiceField(
+        ModelCircuitState.choices, help_text="`open`: its provider fails, and is not asked for now."
+    )
     caller_tools = serializers.ChoiceField(CALLER_TOOLS, help_text="Whether it may be shown tools of the caller's own.")
     data_classes = serializers.ListField(child=serializers.CharField(), help_text="Data that its provider may be sent.")
     price = OfferedPriceSerializer(allow_null=True, help_text="Null: no price is known.")
@@ -88,11 +96,22 @@ MODEL = build_envelope_serializer("OfferedModelEnvelope", OfferedModelSerializer
 MODELS = build_page_serializer("OfferedModels", "models", OfferedModelSerializer)
 
 
+def find_circuit_states(tenant_id: UUID) -> dict[tuple[str, str], str]:
+    """Of the models of a tenant's providers that have failed lately, by the names of both."""
+    now, rows = database_time(), ModelCircuit.objects.filter(tenant_id=tenant_id).select_related("provider")
+    return {(row.provider.name, row.model): str(read_state(row, now)) for row in rows}
+
+
 def show_offered_models(manifests: Iterable[Manifest], *, tenant_id: UUID) -> list[dict[str, Any]]:
-    """With the prices in force, which are looked up once for all of them."""
+    """With the prices in force and the circuits, which are looked up once for all of them."""
     shown = [(each, each.model) for each in manifests if each.model is not None]
     prices = find_prices([part for _, part in shown], tenant_id=tenant_id)
-    return [show_offered_model(manifest, prices.get(f"{part.provider}:{part.name}")) for manifest, part in shown]
+    circuits = find_circuit_states(tenant_id)
+    return [
+        show_offered_model(manifest, prices.get(f"{part.provider}:{part.name}"))
+        | {"circuit": circuits.get((part.provider, part.name), str(ModelCircuitState.CLOSED))}
+        for manifest, part in shown
+    ]
 
 
 def show_offered_model(manifest: Manifest, prices: CallPrices | None = None) -> dict[str, Any]:
@@ -110,6 +129,7 @@ def show_offered_model(manifest: Manifest, prices: CallPrices | None = None) -> 
         "default_output_tokens": part.default_output_tokens,
         "features": part.features,
         "unpriced": part.unpriced,
+        "fallbacks": list(part.fallbacks),
         "caller_tools": part.caller_tools,
         "data_classes": manifest.data_classes,
         "price": prices.to_json() if prices is not None else None,

@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from access.authentication.bearer import ApiKeyAuthentication
 from access.authentication.sessions import PersonAuthentication
+from kernel.database.connections import database_time
 from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
@@ -22,14 +23,15 @@ from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
 from llm.model_features import Treatment
 from registry.model_providers import connected_models, services
-from registry.model_providers.manifests import CALLER_TOOLS, MAX_TOKENS, OPERATIONS, UNPRICED
+from registry.model_providers.circuits import read_state
+from registry.model_providers.manifests import CALLER_TOOLS, MAX_FALLBACKS, MAX_TOKENS, OPERATIONS, UNPRICED
 from registry.model_providers.rows import find_provider
-from registry.models import Installation, InstallationState, ModelProvider, ModelProviderState, ToolState
+from registry.models import InstallationState, ModelCircuitState, ModelProvider, ModelProviderState, ToolState
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
-    from registry.models import Tool
+    from registry.models import Installation, ModelCircuit, Tool
 
 SCOPE, PERMISSION = "models:manage", "models.manage"
 FEATURES = serializers.DictField(
@@ -52,6 +54,25 @@ EXAMPLE = OpenApiExample(
 )
 
 
+FALLBACKS = serializers.ListField(
+    child=serializers.CharField(max_length=128),
+    required=False,
+    max_length=MAX_FALLBACKS,
+    help_text="Ids of models of the tenant that are asked in its place, in this order, where its provider does not begin to answer.",
+)
+
+
+class CircuitSerializer(serializers.Serializer[Any]):
+    """Whether the provider is asked for this model, after failures."""
+
+    state = serializers.ChoiceField(
+        ModelCircuitState.choices, help_text="`half_open`: the next call tries, and decides."
+    )
+    failures = serializers.IntegerField(help_text="In a row.")
+    open_until = serializers.DateTimeField(allow_null=True)
+    why = serializers.CharField(help_text="Reason of the last failure.")
+
+
 class ModelSerializer(serializers.Serializer[Any]):
     """A model that is connected."""
 
@@ -65,6 +86,8 @@ class ModelSerializer(serializers.Serializer[Any]):
     default_output_tokens = serializers.IntegerField()
     features = serializers.DictField(child=serializers.ChoiceField(list(Treatment)))
     unpriced = serializers.ChoiceField(UNPRICED)
+    fallbacks = FALLBACKS
+    circuit = CircuitSerializer(allow_null=True, help_text="What is known of its failures; null: it answers.")
     caller_tools = serializers.ChoiceField(CALLER_TOOLS)
     state = serializers.ChoiceField(ModelProviderState.choices, help_text="Paused by itself, or with its provider.")
 
@@ -93,7 +116,8 @@ class ChangeProviderSerializer(ReasonSerializer):
         max_length=80, allow_blank=True, required=False, help_text="Name of a secret that is set. Empty: no key."
     )
     settings = serializers.DictField(
-        required=False, help_text="`timeouts` in seconds, `retries`, and `options` for its kind to read."
+        required=False,
+        help_text="`timeouts` in seconds, `retries`, `rates` (`requests` and `tokens` a minute), and `options` for its kind.",
     )
     data_classes = serializers.ListField(
         child=serializers.CharField(max_length=40), required=False, help_text="Which classes of data it may be sent."
@@ -113,6 +137,7 @@ class ChangeModelSerializer(ReasonSerializer):
     default_output_tokens = serializers.IntegerField(min_value=1, max_value=MAX_TOKENS, required=False)
     features = FEATURES
     unpriced = serializers.ChoiceField(UNPRICED, required=False)
+    fallbacks = FALLBACKS
     caller_tools = serializers.ChoiceField(
         CALLER_TOOLS,
         required=False,
@@ -130,7 +155,18 @@ MANY = build_page_serializer("ModelProviderPage", "model_providers", ProviderSer
 MODEL = build_envelope_serializer("ConnectedModelEnvelope", ModelSerializer())
 
 
-def show_model(row: Installation) -> dict[str, Any]:
+def describe_circuit(row: ModelCircuit | None) -> dict[str, Any] | None:
+    if row is None:
+        return None
+    return {
+        "state": str(read_state(row, database_time())),
+        "failures": row.failures,
+        "open_until": row.open_until.isoformat() if row.open_until else None,
+        "why": row.why,
+    }
+
+
+def show_model(row: Installation, circuit: ModelCircuit | None) -> dict[str, Any]:
     assert row.version is not None
     manifest = row.version.view
     part = manifest.model
@@ -147,9 +183,22 @@ def show_model(row: Installation) -> dict[str, Any]:
         "default_output_tokens": part.default_output_tokens,
         "features": part.features,
         "unpriced": part.unpriced,
+        "fallbacks": list(part.fallbacks),
+        "circuit": describe_circuit(circuit),
         "caller_tools": part.caller_tools,
         "state": str(ToolState.ENABLED if works else ToolState.PAUSED),
     }
+
+
+def show_models(row: ModelProvider) -> list[dict[str, Any]]:
+    circuits = {each.model: each for each in row.circuits.all()}
+    found = []
+    for each in connected_models.find_models(row):
+        assert each.version is not None
+        part = each.version.view.model
+        assert part is not None
+        found.append(show_model(each, circuits.get(part.name)))
+    return found
 
 
 def show_provider(row: ModelProvider) -> dict[str, Any]:
@@ -162,7 +211,7 @@ def show_provider(row: ModelProvider) -> dict[str, Any]:
         "settings": row.settings,
         "data_classes": row.data_classes,
         "state": row.state,
-        "models": [show_model(each) for each in connected_models.find_models(row)],
+        "models": show_models(row),
         "reason": row.reason,
         "changed_by": row.changed_by,
         "changed_at": row.changed_at.isoformat(),
@@ -174,8 +223,8 @@ def _answer(data: dict[str, Any], *, status: int = 200) -> Response:
 
 
 def _answer_model(tool: Tool, *, status: int = 200) -> Response:
-    row = Installation.objects.select_related("tool", "version").get(tenant_id=tool.tenant_id, name=tool.name)
-    return _answer(show_model(row), status=status)
+    provider = find_provider(tool.name.split(".")[1], tenant_id=tool.tenant_id)
+    return _answer(next(each for each in show_models(provider) if each["id"] == tool.name), status=status)
 
 
 class ProviderEndpoint(Endpoint):

@@ -19,6 +19,7 @@ from kernel.canonical import compute_digest
 from kernel.problems import Conflict
 from registry.installations.resolution import move_installation
 from registry.installations.services import Setup, change_setup, change_state, checked_reason, install_at_home
+from registry.model_providers.fallbacks import check_fallbacks
 from registry.model_providers.manifests import GROUP, KEY, USUAL, ModelTerms, build_manifest, check_terms, read_terms
 from registry.model_providers.rows import check_segment, find_provider
 from registry.models import (
@@ -53,6 +54,7 @@ def connect_model(*, provider: str, alias: str, model: str, reason: str, by: Pri
     row = find_provider(provider, tenant_id=by.tenant_id, locked=True)
     said = ModelTerms(**{**USUAL, "model": model, **terms})  # type: ignore[typeddict-item]
     check_terms(said)
+    check_fallbacks(f"{GROUP}.{row.name}.{alias}", said, tenant_id=by.tenant_id)
     tool, created = Tool.objects.select_for_update().get_or_create(
         tenant_id=by.tenant_id,
         name=f"{GROUP}.{row.name}.{alias}",
@@ -107,6 +109,8 @@ def _rewrite(row: Installation, provider: ModelProvider, terms: dict[str, Any], 
     assert tool.current is not None
     said = ModelTerms(**{**read_terms(tool.current.view), **terms})  # type: ignore[typeddict-item]
     check_terms(said)
+    if "fallbacks" in terms or "operation" in terms:
+        check_fallbacks(tool.name, said, tenant_id=tool.tenant_id)
     _write_version(tool, provider, said, kind=Kind.MODEL_CHANGED, reason=reason, by=by)
     assert tool.current is not None
     move_installation(row, tool.current, why=reason, by=by)

@@ -31,8 +31,3 @@ def find_data_class(detector: str) -> str:
 def list_unsendable(classes: Iterable[str], provider: Recipient) -> list[str]:
     """Those of the classes that the provider may not be sent, by name."""
     return sorted(set(classes) - set(provider.data_classes))
-
-
-def may_be_sent(classes: Iterable[str], provider: Recipient) -> bool:
-    """Whether data of all these classes may go to the provider."""
-    return not list_unsendable(classes, provider)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 GROUP = "model"
 OPERATIONS = ("chat", "embed", "rerank")
 UNPRICED = ("refuse", "count")
+MAX_FALLBACKS = 5
 CALLER_TOOLS = ("refuse", "allow")
 KEY = "API_KEY"  # what the manifest calls the provider's key
 MAX_MODEL_NAME = 200
@@ -39,6 +40,7 @@ class ModelTerms(TypedDict, total=False):
     default_output_tokens: int
     features: dict[str, str]
     unpriced: str
+    fallbacks: list[str]  # ids of models of the tenant
     caller_tools: str
 
 
@@ -49,6 +51,7 @@ USUAL = ModelTerms(
     default_output_tokens=DEFAULT_OUTPUT_TOKENS,
     features={},
     unpriced="refuse",
+    fallbacks=[],
     caller_tools="refuse",
 )
 
@@ -64,6 +67,7 @@ def read_terms(manifest: Manifest) -> ModelTerms:
         default_output_tokens=part["default_output_tokens"],
         features=part["features"],
         unpriced=part["unpriced"],
+        fallbacks=part.get("fallbacks", []),
         caller_tools=part.get("caller_tools", USUAL["caller_tools"]),  # older versions do not say
     )
 
@@ -128,6 +132,7 @@ def build_manifest(provider: ModelProvider, alias: str, terms: ModelTerms, *, ve
             "default_output_tokens": terms["default_output_tokens"],
             "features": terms["features"],
             "unpriced": terms["unpriced"],
+            "fallbacks": terms["fallbacks"],
             "caller_tools": terms["caller_tools"],
         },
     }

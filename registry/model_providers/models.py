@@ -46,3 +46,33 @@ class ModelProvider(models.Model):
     @property
     def urn(self) -> str:
         return f"soul:provider:{self.name}"
+
+
+class ModelCircuitState(models.TextChoices):
+    """Whether a model's provider is asked."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half_open"
+
+
+class ModelCircuit(models.Model):
+    """That a provider's model has failed since it last answered; one that works has no row.
+
+    ``opened``: how often in a row. ``trying_until``: how long the one call that tries has, when the circuit is half open.
+    """
+
+    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="+")
+    provider = models.ForeignKey(ModelProvider, models.CASCADE, related_name="circuits")
+    model = models.CharField(max_length=200)  # the provider's own name
+    failures = models.PositiveIntegerField(default=0)
+    opened = models.PositiveIntegerField(default=0)
+    open_until = models.DateTimeField(null=True)
+    trying_until = models.DateTimeField(null=True)
+    why = models.CharField(max_length=60, blank=True)  # reason of the last failure
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["provider", "model"], name="model_circuit_once_of_a_model")]
+
+    def __str__(self) -> str:
+        return f"{self.provider_id}:{self.model}"

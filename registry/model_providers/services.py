@@ -17,6 +17,7 @@ from kernel.canonical import compute_digest
 from kernel.http.outbound import read_url
 from kernel.problems import Conflict
 from registry.installations.services import checked_reason
+from registry.model_providers.circuits import forget_circuits
 from registry.model_providers.connected_models import find_models, move_models, rewrite_models, take_away
 from registry.model_providers.rows import FIELDS, check_provider, check_segment, find_provider
 from registry.models import ModelProvider, ModelProviderState, ToolState
@@ -77,6 +78,7 @@ def change_provider(*, name: str, reason: str, by: Principal, **terms: Any) -> M
     row.save(update_fields=[*FIELDS, *CHANGED])
     _record_provider(Kind.MODEL_PROVIDER_CHANGED, row, by=by)
     if before != {field: getattr(row, field) for field in FIELDS}:
+        forget_circuits(row)
         rewrite_models(row, reason=row.reason, by=by)
     return row
 

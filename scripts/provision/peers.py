@@ -61,8 +61,8 @@ def ensure_node_modules(name: str = "npm") -> Path:
 
 
 def ensure_python(name: str) -> Path:
-    """The Python of an environment that holds tests/mcp_conformance/clients/NAME.txt."""
-    lock = OURS / "clients" / f"{name}.txt"
+    """The Python of an environment that holds the NAME.txt of one of the folders of clients."""
+    (lock,) = (folder / f"{name}.txt" for folder in venv.CLIENTS if (folder / f"{name}.txt").exists())
     with _kept(name, lock.read_bytes()) as (folder, is_new):
         python = folder / "bin" / "python"
         if is_new:

@@ -31,7 +31,11 @@ UV = str(VENV / "bin" / "uv")
 RUN_LOCK, DEV_LOCK = "requirements.lock", "requirements-dev.lock"
 MODELS_LOCK = "requirements-models.lock"  # the first, and what connections to providers of models need
 BROWSER_LOCK = "sandbox/image/browser.lock"  # of the image, not of this environment
-CLIENTS = ROOT / "tests" / "mcp_conformance" / "clients"  # of others: scripts/provision/peers.py
+# Of others: scripts/provision/peers.py.
+CLIENTS = (
+    ROOT / "tests" / "mcp_conformance" / "clients",
+    ROOT / "tests" / "contracts" / "models" / "served" / "clients",
+)
 
 
 def keep_bytecode() -> None:
@@ -81,7 +85,8 @@ def resolve_locks(*arguments: str) -> None:
                 BROWSER_LOCK,
             ]
         )
-        for wanted in sorted(CLIENTS.glob("*.in")):  # each for an environment of its own, so no constraints
+        # Each for an environment of its own, so no constraints.
+        for wanted in sorted(path for folder in CLIENTS for path in folder.glob("*.in")):
             run_program(
                 [*compile_lock, str(wanted.relative_to(ROOT)), "--output-file", str(wanted.with_suffix(".txt"))]
             )

@@ -92,11 +92,11 @@ class Embedded:
     def seed(self) -> None:
         self.credentials = Credentials(self.manage("seed_demo"))
 
-    def start(self) -> Process:
+    def start(self, *, within_s: float = PATIENCE_S) -> Process:
         process = Process(python("manage.py", "serve"), self.env, self.data / "serve.log")
         self.process = process
         try:
-            process.wait_for(lambda: answers(f"{self.url}/readyz"), "the hub is ready")
+            process.wait_for(lambda: answers(f"{self.url}/readyz"), "the hub is ready", within_s=within_s)
         except BaseException:
             process.kill()
             raise
@@ -110,9 +110,9 @@ class Embedded:
             return int(database.execute(query).fetchone()[0])
 
     @contextmanager
-    def served(self) -> Iterator[Embedded]:
+    def served(self, *, within_s: float = PATIENCE_S) -> Iterator[Embedded]:
         """It runs inside the block, and has left nothing when the block is over."""
-        process = self.start()
+        process = self.start(within_s=within_s)
         try:
             yield self
         finally:

@@ -60,6 +60,7 @@ ROWS_OF_OTHER_THINGS = {  # modules whose rows are no decisions, or are bound by
     "invocations/chains/orchestration.py": "how far a chain is: each of its calls has its pair, and so has the chain",
     "invocations/replays/": "leases and progress of a replay, whose begin and end are facts",
     "invocations/sandbox/": "boxes and images, no rows",
+    "registry/model_providers/circuits.py": "how a provider does now; the End of each call says what came of asking it",
     "invocations/artifacts/": "part of an End, which says how many and of what digest",
 }
 WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {

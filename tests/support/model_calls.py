@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from asgiref.testing import ApplicationCommunicator
 
+from evidence.models import Fact
 from llm.answers import ChatDelta
 from llm.interfaces import ChatModel
 from tests.support.scripted_models import EVERYTHING, ScriptedChat, ScriptedProvider, text_answer
@@ -18,6 +19,7 @@ from tests.support.scripted_models import EVERYTHING, ScriptedChat, ScriptedProv
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
+    from invocations.models import Invocation
     from kernel.http.deferred_responses import Handler
     from llm.provider_factory import ProviderConfig
     from llm.requests import ChatRequest
@@ -99,6 +101,12 @@ class ProviderBench:
     def requests(self) -> list[Any]:
         """What the model was asked."""
         return self.provider.chat.requests if self.provider is not None else []
+
+
+def leaf_of(call: Invocation, kind: str) -> dict[str, Any]:
+    """What a fact of a call says."""
+    found: dict[str, Any] = json.loads(bytes(Fact.objects.get(invocation_id=call.pk, kind=kind).leaf))["data"]
+    return found
 
 
 def say(*texts: str, **more: Any) -> dict[str, Any]:

@@ -130,9 +130,9 @@ def _read_answer(replies: Sequence[Reply | Answer]) -> Answer:
 
 @asynccontextmanager
 async def served_here(
-    *replies: Reply | Answer, keeps: bool = True, tls: ssl.SSLContext | None = None
+    *replies: Reply | Answer, keeps: bool = True, tls: ssl.SSLContext | None = None, port: int = 0
 ) -> AsyncIterator[ModelServer]:
-    """A server in the event loop of the test, on a port of its own."""
+    """A server in the event loop of the test; without a port on one that is free."""
     played = ModelServer(_read_answer(replies), keeps=keeps)
     tasks: set[asyncio.Task[None]] = set()
     writers: list[asyncio.StreamWriter] = []
@@ -141,7 +141,7 @@ async def served_here(
         writers.append(writer)
         tasks.add(asyncio.create_task(played.serve(reader, writer)))
 
-    server = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=tls)
+    server = await asyncio.start_server(accept, "127.0.0.1", port, ssl=tls)
     played.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield played
@@ -157,7 +157,7 @@ async def served_here(
 
 
 @contextmanager
-def model_server(*replies: Reply | Answer) -> Iterator[ModelServer]:
+def model_server(*replies: Reply | Answer, port: int = 0) -> Iterator[ModelServer]:
     """A server in a thread of its own, for tests without an event loop of their own, and for other processes. Callers whose loops end
     leave no connection behind: none is kept.
     """
@@ -165,7 +165,7 @@ def model_server(*replies: Reply | Answer) -> Iterator[ModelServer]:
     ready, loop, over = threading.Event(), asyncio.new_event_loop(), asyncio.Event()
 
     async def main() -> None:
-        async with served_here(*replies, keeps=False) as server:
+        async with served_here(*replies, keeps=False, port=port) as server:
             made.append(server)
             ready.set()
             await over.wait()

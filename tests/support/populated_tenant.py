@@ -52,6 +52,7 @@ from registry.capsules.publisher_keys import add_publisher_key
 from registry.capsules.services import upload_capsule
 from registry.dependencies import states
 from registry.dependencies.failures import Failure
+from registry.model_prices.services import set_model_prices
 from registry.models import Decision, ToolVersion
 from registry.reviews import services as reviews
 from registry.secrets import services as secrets
@@ -188,6 +189,7 @@ def _tools(things: Things) -> dict[str, Any]:
     for alias, operation in {ALIAS: "chat", "vectors": "embed", "ranker": "rerank"}.items():
         terms = {"model": things.word, "operation": operation, "unpriced": "count"}
         connect_scripted_model(things.people["first"].by, alias, **terms)
+    set_model_prices(document={}, reason=things.word, by=things.people["first"].by)
     access.give_grant(agent_id=None, tools="model.*", reason=things.word, by=things.people["first"].by)
     for path in ("/data/of/all.csv", f"/data/of/{things.word}.csv"):
         files.store_file(path=path, content=b"not shown anywhere", by=things.people["first"].by)

@@ -184,6 +184,7 @@ def _model(run: ConfigurationRun, change: ConfigurationChange) -> None:
         return
     (provider, alias), after = _wanted(change).identity, dict(change.after or {})
     state, name = after.pop("state", ""), f"model.{provider}.{alias}"
+    after.pop("fallbacks", None)
     if change.action is Action.CREATE:
         models.connect_model(provider=provider, alias=alias, reason=run.reason, by=run.by, **after)
     elif after:
@@ -197,6 +198,15 @@ def _model(run: ConfigurationRun, change: ConfigurationChange) -> None:
 def _model_prefix(run: ConfigurationRun, change: ConfigurationChange) -> None:
     if change.wanted is not None:
         set_prefix(text=change.wanted.fields["text"], reason=run.reason, by=run.by)
+
+
+def _fallbacks(run: ConfigurationRun, change: ConfigurationChange) -> None:
+    """Once all models are there, for they name each other."""
+    fallbacks = (change.after or {}).get("fallbacks")
+    if change.action is Action.END or fallbacks is None or (change.action is Action.CREATE and not fallbacks):
+        return
+    provider, alias = _wanted(change).identity
+    models.change_model(provider=provider, alias=alias, reason=run.reason, by=run.by, fallbacks=fallbacks)
 
 
 def _prices(run: ConfigurationRun, change: ConfigurationChange) -> None:
@@ -384,6 +394,7 @@ STEPS: list[tuple[str, Callable[[ConfigurationRun, ConfigurationChange], None]]]
     ("installations", _installation),
     ("model_providers", _start_providers),
     ("models", _model),
+    ("models", _fallbacks),
     ("model_providers", _stop_providers),
     ("model_prefix", _model_prefix),
     (PRICES, _prices),

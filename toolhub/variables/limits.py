@@ -76,6 +76,13 @@ TOOLHUB_STREAMS_PER_AGENT = _number(
     roles=(WEB,),
     about="Event streams of one agent in each web process, at most.",
 )
+TOOLHUB_MODEL_STREAMS_PER_AGENT = _number(
+    "TOOLHUB_MODEL_STREAMS_PER_AGENT",
+    200,
+    least=1,
+    roles=(WEB,),
+    about="Streamed answers of models that one agent has on their way in each web process, at most.",
+)
 TOOLHUB_HOLD_S = _number(
     "TOOLHUB_HOLD_S",
     24 * 60 * 60,

@@ -40,6 +40,7 @@ ASPECTS: tuple[RuleEffect | None, ...] = (
     RuleEffect.ISOLATION,
     RuleEffect.OBLIGE,
     RuleEffect.PRICE,
+    RuleEffect.DEGRADE,
 )
 CALL = "call"
 # What stands for a tenant's layer while none is in force: it has nothing to say.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext
 
-from access.policies.clauses import DEFAULT_VALIDITY_S, LEVELS, MODES, RuleEffect
+from access.policies.clauses import DEFAULT_VALIDITY_S, LEVELS, MODES, SHOWN_TOOLS, RuleEffect
 from kernel.canonical import canonicalize
 from kernel.components import labels
 from unitools.capabilities import Capabilities
@@ -65,12 +65,20 @@ def _price(rules: list[dict[str, Any]]) -> Value:
     return max((rule["amount_micros"] for rule in rules), default=0)
 
 
+def _degradation(rules: list[dict[str, Any]]) -> Value:
+    """The models by which calls may be answered; of several rules nobody can say here whose name comes first."""
+    models = frozenset(rule["answered_by"] for rule in rules if "answered_by" in rule)
+    tools = min((SHOWN_TOOLS.index(rule["tools"]) for rule in rules if "tools" in rule), default=len(SHOWN_TOOLS))
+    return models, -tools
+
+
 _VALUES: dict[RuleEffect, Callable[[list[dict[str, Any]]], Value]] = {
     RuleEffect.CONSENT: _consent,
     RuleEffect.CEILING: _ceiling,
     RuleEffect.ISOLATION: _isolation,
     RuleEffect.OBLIGE: _obligations,
     RuleEffect.PRICE: _price,
+    RuleEffect.DEGRADE: _degradation,
 }
 
 
@@ -96,6 +104,8 @@ def _restricts(aspect: RuleEffect | None, a: Value, b: Value) -> bool:
         case RuleEffect.CEILING:
             return _narrower(a, b)
         case RuleEffect.ISOLATION:
+            return bool(a[0] >= b[0] and a[1] >= b[1])
+        case RuleEffect.DEGRADE:
             return bool(a[0] >= b[0] and a[1] >= b[1])
         case _:  # obligations or a price: more restricts more
             return bool(a >= b)
@@ -126,6 +136,9 @@ def as_json(aspect: RuleEffect | None, value: Value) -> Any:
             return {"level": LEVELS[value[0]], "untrusted": value[1]}
         case RuleEffect.OBLIGE:
             return [json.loads(each) for each in sorted(value)]
+        case RuleEffect.DEGRADE:
+            models, tools = value
+            return {"answered_by": sorted(models), "tools": (*SHOWN_TOOLS, None)[-tools]}
         case _:
             return value
 
@@ -143,6 +156,8 @@ def describe_value(aspect: str, value: Any) -> str:
             return ", ".join(describe_obligation(each) for each in value) or gettext("no obligation")
         case RuleEffect.PRICE:
             return format_money(value)
+        case RuleEffect.DEGRADE:
+            return _describe_degradation(value)
         case RuleEffect.ISOLATION:
             return describe_isolation(
                 value if isinstance(value, dict) else {"level": value}
@@ -156,6 +171,20 @@ def _describe_consent(value: Any) -> str:
         return gettext("no consent")
     words = {"once": gettext("consent once"), "period": gettext("consent for a time")}
     return f"{words.get(value['mode'], gettext('standing consent'))}, {labels.span(value['validity_s'])}"
+
+
+def _describe_degradation(value: Any) -> str:
+    return ", ".join(describe_lessening(value)) or gettext("as asked for")
+
+
+def describe_lessening(value: dict[str, Any]) -> list[str]:
+    """Of a rule, or of what rules add up to."""
+    models = value.get("answered_by") or []
+    said = [
+        gettext("answered by %(model)s") % {"model": each} for each in ([models] if isinstance(models, str) else models)
+    ]
+    words = {"none": gettext("without tools"), "read_only": gettext("with tools that only read")}
+    return [*said, words[value["tools"]]] if value.get("tools") else said
 
 
 def describe_isolation(each: dict[str, Any]) -> str:

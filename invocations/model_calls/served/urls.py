@@ -2,13 +2,10 @@
 
 from django.urls import path
 
-from invocations.model_calls.served import api, messages_api, responses_api
+from invocations.model_calls.served import api
 
 PAGES = [
     path("v1/chat/completions", api.ChatCompletionsView.as_view(), name="served_chat_completions"),
-    path("v1/messages", messages_api.MessagesView.as_view(), name="served_messages"),
-    path("v1/messages/count_tokens", messages_api.MessageCountView.as_view(), name="served_message_count"),
-    path("v1/responses", responses_api.ResponsesView.as_view(), name="served_responses"),
     path("v1/embeddings", api.EmbeddingsView.as_view(), name="served_embeddings"),
     path("v1/rerank", api.RerankView.as_view(), name="served_rerank"),
     path("v1/models", api.ServedModelListView.as_view(), name="served_models"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from asgiref.testing import ApplicationCommunicator
-from django.http import HttpResponse, JsonResponse
+from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
 from django.urls import path
 
 from invocations.answer.wake_ups import InProcessWaker
@@ -172,3 +172,31 @@ def test_a_look_that_breaks_is_a_problem_and_not_a_broken_line() -> None:
     assert (status, said["error"]["reason"]) == (500, "UNKNOWN.INTERNAL")
     assert headers["content-type"] == "application/problem+json"
     assert ended == ["end"]
+
+
+def test_a_stream_that_is_found_when_its_caller_has_gone_is_closed() -> None:
+    closed = threading.Event()
+
+    def look(last: bool) -> StreamingHttpResponse:
+        stream = StreamingHttpResponse(iter(["x"]))
+        stream._resource_closers.append(closed.set)  # type: ignore[attr-defined]
+        return stream
+
+    async def story() -> None:
+        go_on = asyncio.Event()
+
+        async def in_thread(work: Any) -> Any:
+            await go_on.wait()
+            return await asyncio.to_thread(work)
+
+        waiting = WaitingResponse(waker_of_nobody, at_most_s=0, look=look, end=lambda: None)
+        asking = asyncio.create_task(waiting.filled(in_thread))
+        await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.wait({asking})
+        go_on.set()
+        await asyncio.to_thread(closed.wait, 20)
+
+    asyncio.run(story())
+
+    assert closed.is_set()

@@ -14,6 +14,7 @@ from llm.problems import ModelTimedOut, ParameterUnsupported, ProviderRateLimite
 from llm.requests import ChatRequest
 from llm.served.anthropic_messages import AnthropicMessages
 from llm.served.anthropic_requests import read_count
+from tests.support.model_calls import parse_events
 from tests.support.served_answers import ABOUT, ANSWERS, PROPOSALS, STATE, build_answer, write_stream
 from unitools.calls import ToolSpec
 
@@ -246,7 +247,9 @@ def test_a_call_whose_arguments_cannot_be_read_fails_the_answer_in_both_forms() 
     with pytest.raises(Problem, match="cannot be read"):
         MESSAGES.write(unusable, ABOUT)
     stream = write_stream(MESSAGES, unusable)
-    assert "event: error" in stream
+    kind, data = parse_events(stream)[-1]
+    assert (kind, data["error"]["type"]) == ("error", "api_error")
+    assert data["hub"] == {"call_id": "inv_1", "reason": "PROVIDER.BAD_RESPONSE"}
     assert '"type":"tool_use"' not in stream
     assert "message_stop" not in stream
 

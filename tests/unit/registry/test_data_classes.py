@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from access.redaction import KINDS
-from registry.model_providers.data_classes import find_data_class, list_unsendable, may_be_sent
+from registry.model_providers.data_classes import find_data_class, list_unsendable
 from registry.models import ModelProvider
 
 pytestmark = pytest.mark.req("LLM-4")
@@ -14,13 +14,12 @@ pytestmark = pytest.mark.req("LLM-4")
 def test_a_provider_is_sent_the_classes_that_it_names_and_no_other() -> None:
     provider = ModelProvider(data_classes=["personal", "health"])
 
-    assert may_be_sent(["personal"], provider)
-    assert not may_be_sent(["personal", "payment"], provider)
+    assert list_unsendable(["personal"], provider) == []
     assert list_unsendable(["payment", "personal", "credentials"], provider) == ["credentials", "payment"]
 
 
 def test_what_is_of_no_class_may_be_sent_to_all() -> None:
-    assert may_be_sent([], ModelProvider(data_classes=[]))
+    assert list_unsendable([], ModelProvider(data_classes=[])) == []
 
 
 def test_whatever_a_detector_finds_is_of_a_class() -> None:

@@ -1,16 +1,24 @@
-"""The processes of `make test`: is what they share out there, and does each test run in one of them?"""
+"""The processes of `make test`: is what they share out there, and does each test run where it should?"""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from scripts.provision.tests import BOXES, HUBS, ONLY_WITH_POSTGRESQL, ONLY_WITH_SQLITE
+from scripts.provision import parts
+from scripts.provision.parts import FIRST, ONLY_WITH_POSTGRESQL, ONLY_WITH_SQLITE, PARTS, Part, run_parts
+
+if TYPE_CHECKING:
+    import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
+ALL = (FIRST, *PARTS)
+TESTS = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "tests").rglob("test_*.py"))]
 
 
 def test_every_place_that_is_named_is_there() -> None:
-    named = (*ONLY_WITH_POSTGRESQL, *ONLY_WITH_SQLITE, *HUBS, *BOXES)
+    named = {path for part in ALL for path in (*part.paths, *part.without)}
 
     assert [each for each in named if not (ROOT / each).exists()] == []
 
@@ -20,3 +28,39 @@ def test_no_test_is_left_out_of_both_databases() -> None:
     assert [
         each for each in (*ONLY_WITH_POSTGRESQL, *ONLY_WITH_SQLITE) if not each.startswith("tests/integration/")
     ] == []
+
+
+def databases_for(test: str) -> list[str]:
+    if not test.startswith("tests/integration/"):
+        return ["sqlite" if any(part.sqlite for part in ALL if part.holds(test)) else "postgresql"]
+    return [
+        *(["postgresql"] if test not in ONLY_WITH_SQLITE else []),
+        *(["sqlite"] if test not in ONLY_WITH_POSTGRESQL else []),
+    ]
+
+
+def test_each_test_runs_in_one_part_and_an_integration_test_once_on_each_database() -> None:
+    run = {
+        test: sorted("sqlite" if part.sqlite else "postgresql" for part in ALL if part.holds(test)) for test in TESTS
+    }
+
+    assert len(TESTS) > 400
+    assert {test: found for test, found in run.items() if found != databases_for(test)} == {}
+
+
+def test_a_part_that_fails_fails_the_whole_and_what_each_says_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = "import os, sys; print(*sys.argv[1:], os.environ.get('IMAGE'), os.environ.get('TOOLHUB_TEST_DB'))"
+    command = [sys.executable, "-c", f"{said}; sys.exit(3 if 'fails' in sys.argv else 0)"]
+    monkeypatch.setattr(parts, "FIRST", Part("the first", ("first",)))
+    others = [Part(f"part {number}", (f"path-{number}",), sqlite=True) for number in range(4)]
+    monkeypatch.setattr(parts, "PARTS", [*others, Part("the last", ("fails",), ("away",))])
+
+    code = run_parts(command, {"PATH": "/usr/bin"}, lambda: {"IMAGE": "made"})
+
+    printed = capsys.readouterr().out
+    assert code == 3
+    assert "-p no:cacheprovider first None None\n" in printed
+    assert [f"path-{number} made sqlite\n" in printed for number in range(4)] == [True] * 4
+    assert "fails --ignore=away made None\n" in printed

@@ -110,6 +110,8 @@ NO_WORDS = {
     | dict.fromkeys(("pin", "config", "hosts", "paths", "secrets"), SETUP),
     "registry.ModelProvider": {"name": CHOSEN, "changed_by": IDS}
     | dict.fromkeys(("kind", "address", "secret", "settings", "data_classes"), SETUP),
+    "registry.ModelPrices": {"document": SETUP, "set_by": IDS},
+    "registry.ModelCircuit": {"model": SETUP, "why": HUBS},
     "registry.Secret": {"name": CHOSEN, "key_id": IDS, "set_by": IDS},
     "invocations.ArtifactContent": {"fingerprint": IDS, "key_id": IDS},
     "invocations.CallbackEndpoint": {"name": SETUP, "url": SETUP, "created_by": IDS},
@@ -126,6 +128,7 @@ NO_WORDS = {
     "invocations.Attempt": dict.fromkeys(("worker", "status", "box", "image"), HUBS),
     "invocations.Tally": dict.fromkeys(("kind", "agent", "tool", "reason"), HUBS),
     "invocations.StoredFile": {"fingerprint": IDS, "key_id": IDS, "changed_by": IDS},
+    "invocations.ModelMeter": {"provider": CHOSEN, "model": SETUP, "learned": HUBS, "window": HUBS},
     "invocations.Unmapped": {"place": HUBS, "error": HUBS},
     "invocations.SandboxHost": {"name": HUBS, "snapshot": HUBS},
 }  # fmt: skip

@@ -44,6 +44,11 @@ BEHAVIOURS: dict[str, tuple[dict[str, Any], int, str, str]] = {
 }
 
 
+# What a run says is written down by another thread, which on SQLite waits, half a minute at most, for the test's transaction to end.
+COMMITS = pytest.mark.django_db(transaction=True)
+
+
+@COMMITS
 @pytest.mark.req("TOOLS-18", "TOOLS-23", "TOOLS-24", "SVC-4", "SVC-7")
 @pytest.mark.parametrize("name", BEHAVIOURS)
 def test_a_tool_that_misbehaves_ends_in_its_problem_with_a_pair(
@@ -65,6 +70,7 @@ def test_a_tool_that_misbehaves_ends_in_its_problem_with_a_pair(
     assert row.attempts.get().finished_at is not None
 
 
+@COMMITS
 @pytest.mark.req("SVC-4", "SVC-7")
 @pytest.mark.parametrize(("name", "word"), [("raises", "TOOL_EXECUTION_ERROR"), ("sleeps", "TOOL_TIMEOUT_ERROR")])
 def test_a_failure_carries_the_word_of_the_older_tool_service(
@@ -78,6 +84,7 @@ def test_a_failure_carries_the_word_of_the_older_tool_service(
     assert answer.json()["error"]["error_type"] == word
 
 
+@COMMITS
 @pytest.mark.req("SPEC-6")
 def test_a_domain_error_reaches_the_caller_with_its_details(
     caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell

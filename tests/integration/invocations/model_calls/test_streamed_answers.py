@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -297,4 +298,36 @@ def test_a_request_is_looked_through_in_a_thread_before_its_model_is_asked(
     assert "ann@example.org" not in repr(bench.requests)
     assert events[-1][1]["warnings"] == [
         "Before the model was asked, sensitive data in the request were masked: 1 email."
+    ]
+
+
+@pytest.mark.req("LLM-8")
+def test_an_agent_has_so_many_streams_at_once_and_one_that_has_ended_makes_room(
+    caller: Caller, model: Tool, bench: ProviderBench, settings: Any
+) -> None:
+    settings.TOOLHUB_MODEL_STREAMS_PER_AGENT = 2
+
+    async def story(handler: Handler) -> Any:
+        chat = bench.chat = HeldChat()
+        streams = [open_stream(handler, caller) for _ in range(4)]
+        for stream in streams[:2]:
+            await stream.send()
+            await stream.read(until="Begin")
+        await streams[2].send()
+        await streams[2].read()
+        chat.go_on.set()
+        for stream in streams[:2]:
+            await stream.read()
+        await streams[3].send()
+        return streams[2], await streams[3].read()
+
+    refused, after = tell(story)
+
+    assert (refused.status, json.loads(refused.text)["error"]["reason"]) == (429, "STREAM.TOO_MANY")
+    assert after[-1][0] == "end"
+    assert sorted(Invocation.objects.values_list("state", flat=True)) == [
+        "failed",
+        "succeeded",
+        "succeeded",
+        "succeeded",
     ]

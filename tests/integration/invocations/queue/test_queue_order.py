@@ -84,6 +84,19 @@ def test_the_tenant_with_fewer_running_calls_comes_first(caller: Caller, foreign
     ]
 
 
+@pytest.mark.django_db
+def test_answers_of_models_that_are_on_their_way_take_no_turn_from_calls_of_tools(
+    caller: Caller, foreigner: Agent
+) -> None:
+    streams = waiting(caller.agent, tool="model.script.main", count=3)
+    Invocation.objects.filter(pk__in=[each.pk for each in streams]).update(state=State.RUNNING)
+    [mine], [theirs] = waiting(caller.agent), waiting(foreigner)
+
+    turns = [claim_call() for _ in range(2)]
+
+    assert [turn and turn.pk for turn in turns] == [mine.pk, theirs.pk]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_many_slow_calls_of_one_tenant_do_not_keep_out_the_quick_one_of_another(
     caller: Caller, foreigner: Agent

@@ -82,6 +82,8 @@ def is_well(caller: Caller) -> bool:
     return bool(answer.status_code == 200 and answer.json()["data"]["text"] == "well")
 
 
+# What a run says is written down by another thread, which on SQLite waits for the transaction of a test to end.
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.req("TOOLS-18", "SVC-7", "SVC-10")
 @pytest.mark.parametrize(
     ("tool", "arguments", "harmless", "reason"),

@@ -48,6 +48,7 @@ def allowed_with(verdict: Verdict) -> dict[str, Any]:
         "isolation": (LEVELS.index(verdict.isolation), verdict.untrusted),
         "oblige": frozenset(str(each) for each in verdict.obligations),
         "price": verdict.price_micros,
+        "degrade": verdict.degradation and (verdict.degradation.answered_by, verdict.degradation.tools),
     }
 
 

@@ -100,6 +100,9 @@ WRONG: list[tuple[Any, str, str]] = [
     (one({"id": "r", "effect": "oblige", "obligations": []}), "/rules/0/obligations", "obligations"),
     (one({"id": "r", "effect": "oblige", "obligations": ["mask"]}), "/rules/0/obligations/0", "obligations"),
     (one({"id": "r", "effect": "price", "amount_micros": -1}), "/rules/0/amount_micros", "price"),
+    (one({"id": "r", "effect": "degrade"}), "/rules/0", "rule"),
+    (one({"id": "r", "effect": "degrade", "tools": "some"}), "/rules/0/tools", "degrade"),
+    (one({"id": "r", "effect": "degrade", "answered_by": "small"}), "/rules/0/answered_by", "degrade"),
 ]
 
 

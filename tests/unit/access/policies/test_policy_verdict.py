@@ -221,3 +221,22 @@ def test_what_is_kept_for_one_tool_is_not_used_for_a_call_that_describes_it_othe
     assert evaluate_policies([policy], says | {"tags": "new"}).forbids == ["tenant@1#no-new"]  # not a list: asked whole
     assert evaluate_policies([policy], says | {"side_effect": None}).unknown == [("tenant@1#no-new", "side_effect")]
     assert not evaluate_policies([policy], {name: value for name, value in says.items() if name != "domains"}).allowed
+
+
+def test_a_call_of_a_model_gets_the_fewest_tools_and_the_model_whose_rule_comes_first_by_name() -> None:
+    rules = [
+        rule("degrade", "b", answered_by="model.b.small"),
+        rule("degrade", "a", tools="read_only", answered_by="model.a.small"),
+        rule("degrade", "c", tools="none"),
+    ]
+    verdicts = [evaluate_policies([compiled(permits(*each), "hub@1")], CALL) for each in (rules, rules[::-1])]
+
+    for verdict in verdicts:
+        less = verdict.degradation
+        assert less is not None
+        assert (less.answered_by, less.tools, less.rules) == (
+            "model.a.small",
+            "none",
+            ("hub@1#a", "hub@1#b", "hub@1#c"),
+        )
+        assert any("is answered by model.a.small and shows no tools" in each for each in verdict.explain())

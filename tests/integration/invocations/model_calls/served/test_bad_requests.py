@@ -96,7 +96,14 @@ def test_a_wrong_key_and_an_address_that_is_not_there_are_told_in_the_same_shape
 
 
 def test_what_changes_nothing_is_left_out_and_said(caller: Caller, model: Tool, bench: ProviderBench) -> None:
-    harmless = {"n": 1, "store": False, "logprobs": False, "parallel_tool_calls": True, "seed": None, "metadata": {}}
+    harmless: dict[str, Any] = {
+        "n": 1,
+        "store": False,
+        "logprobs": False,
+        "parallel_tool_calls": True,
+        "seed": None,
+        "metadata": {},
+    }
 
     quiet = caller.ask(CHAT, build_chat(**harmless)).json()
     said = caller.ask(CHAT, build_chat(metadata={"run": "7"}, safety_identifier="x")).json()

@@ -1,0 +1,190 @@
+"""Model attempts: how one model of a call is asked, request by request, and what is remembered of it.
+
+Before each request stand the circuit of the model and the rates of its provider; what comes of it counts for the circuit, which all
+processes share. Neither a thread nor a connection is held while an answer comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from anyio import sleep
+from asgiref.sync import sync_to_async
+
+from invocations.model_calls.provider_rates import LONGEST_WAIT_S, build_rate_problem, take_from_rates
+from kernel.database.connections import release_connection
+from kernel.database.tenancy import acting_for
+from kernel.problems import Problem
+from llm.interfaces import ChatModel, EmbedModel, RerankModel
+from llm.problems import ModelTimedOut, ProviderAnswerUnreadable, ProviderUnavailable, StreamTruncated
+from llm.retries import RetriedChat, RetryBounds
+from registry.model_providers import circuits
+from registry.models import ModelCircuitState
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable
+
+    from invocations.decide.preflight import Preflight
+    from invocations.model_calls.kept_providers import KeptProvider
+    from invocations.model_calls.tenant_providers import Model
+    from llm.answers import ChatDelta, EmbedAnswer, RerankAnswer
+    from llm.requests import ChatRequest, EmbedRequest, RerankRequest
+    from registry.model_providers.settings import ProviderSettings
+    from registry.models import ModelCircuit, ModelProvider
+    from unitools.manifest import ModelPart
+
+T = TypeVar("T")
+# Failures that are the provider's, after some of which in a row it is not asked for a while. Whoever says no works.
+FAILURES = (ModelTimedOut, ProviderAnswerUnreadable, ProviderUnavailable, StreamTruncated)
+
+
+@dataclass(slots=True)
+class ModelAttempt:
+    """One model of a call. ``provider`` and ``settings`` as they were when the call was accepted, and so is ``model``."""
+
+    preflight: Preflight
+    provider: ModelProvider
+    settings: ProviderSettings
+    model: Model
+    kept: KeptProvider
+    circuit: ModelCircuit | None  # None: it had not failed
+    requests: int = 0
+    problem: Problem | None = None  # that came of it
+    begin_ms: float = 0.0
+    end_ms: float = 0.0
+    here: bool = False  # the database is asked in the thread that the event loop runs in, which nobody else uses
+    _tries: bool = False  # it is the one that tries a circuit that is half open
+    _given_up: bool = False
+
+    @property
+    def tool(self) -> str:
+        return self.preflight.decision_context.tool
+
+    @property
+    def part(self) -> ModelPart:
+        assert self.preflight.version is not None
+        part = self.preflight.version.manifest.model
+        assert part is not None
+        return part
+
+    async def check_worth(self) -> None:
+        """Raise :class:`ProviderUnavailable` where it is not worth asking now. This may be the call that tries a half open circuit."""
+        if self.circuit is not None:
+            times = self.settings.timeouts
+            longest_s = times.connect_s + times.first_event_s
+            self._tries = await self.in_thread(circuits.begin_try, self.circuit, longest_s=longest_s)
+
+    def build_chat(self) -> ChatModel:
+        """The model, asked again as its provider's settings say; the call that tries asks once."""
+        assert isinstance(self.model, ChatModel)
+        bounds = RetryBounds(most=0 if self._tries else self.settings.retries)
+        return RetriedChat(WatchedChat(self.model, self), bounds, is_given_up=lambda: self._given_up)
+
+    def describe(self) -> dict[str, Any]:
+        """For whoever asked."""
+        reason = self.problem.reason if self.problem is not None else None
+        return {"model": self.tool, "requests": self.requests, "problem": reason}
+
+    @asynccontextmanager
+    async def watch_request(self) -> AsyncIterator[None]:
+        """One request to the provider, from its rates to what came of it."""
+        await self._wait_for_rates()
+        self.requests += 1
+        try:
+            yield
+        except FAILURES as problem:
+            await self._count_failure(problem)
+            raise
+        except Problem:
+            await self._count_answer()
+            raise
+        except (asyncio.CancelledError, GeneratorExit):
+            await self._give_up_try()
+            raise
+        await self._count_answer()
+
+    async def _wait_for_rates(self) -> None:
+        rates, demand = self.settings.rates, self.preflight.model_demand
+        if rates.requests is None and rates.tokens is None:
+            return
+        assert demand is not None
+        tokens, left_s = demand.input_tokens + demand.output_tokens, LONGEST_WAIT_S
+        while wait_s := await self.in_thread(take_from_rates, self.provider, rates, tokens):
+            if wait_s > left_s:
+                self._given_up = True
+                await self._give_up_try()
+                raise build_rate_problem(self.provider, wait_s)
+            left_s -= wait_s
+            await sleep(wait_s)
+
+    async def _count_failure(self, problem: Problem) -> None:
+        provider, model, tried = self.provider, self.part.name, self._tries
+        count = circuits.count_failure
+        state = await self.in_thread(count, provider, model, why=problem.reason, tried=tried)
+        self._tries, self._given_up = False, state is ModelCircuitState.OPEN
+
+    async def _count_answer(self) -> None:
+        self._tries = False
+        if self.circuit is not None:
+            await self.in_thread(circuits.count_answer, self.circuit)
+
+    async def _give_up_try(self) -> None:
+        if self._tries and self.circuit is not None:
+            self._tries = False
+            await self.in_thread(circuits.give_up_try, self.circuit)
+
+    async def in_thread(self, function: Callable[..., T], *arguments: Any, **named: Any) -> T:
+        """Ask the database, off the event loop."""
+
+        def work() -> T:
+            try:
+                with acting_for(self.provider.tenant_id):
+                    return function(*arguments, **named)
+            finally:
+                release_connection()
+
+        found: T = await sync_to_async(work, thread_sensitive=self.here)()
+        return found
+
+
+class WatchedChat(ChatModel):
+    """A provider's model, each request of which is watched."""
+
+    def __init__(self, model: ChatModel, attempt: ModelAttempt) -> None:
+        self.features = model.features
+        self._model, self._attempt = model, attempt
+
+    async def open_stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
+        async with self._attempt.watch_request(), aclosing(self._model.open_stream(request)) as deltas:
+            is_whole = False
+            async for delta in deltas:
+                is_whole = is_whole or delta.finish_reason is not None
+                yield delta
+            if not is_whole:
+                raise StreamTruncated
+
+
+class WatchedEmbed(EmbedModel):
+    """As :class:`WatchedChat`."""
+
+    def __init__(self, model: EmbedModel, attempt: ModelAttempt) -> None:
+        self.features = model.features
+        self._model, self._attempt = model, attempt
+
+    async def compute_vectors(self, request: EmbedRequest) -> EmbedAnswer:
+        async with self._attempt.watch_request():
+            return await self._model.compute_vectors(request)
+
+
+class WatchedRerank(RerankModel):
+    """As :class:`WatchedChat`."""
+
+    def __init__(self, model: RerankModel, attempt: ModelAttempt) -> None:
+        self._model, self._attempt = model, attempt
+
+    async def compute_scores(self, request: RerankRequest) -> RerankAnswer:
+        async with self._attempt.watch_request():
+            return await self._model.compute_scores(request)

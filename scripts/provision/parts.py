@@ -1,0 +1,172 @@
+"""Parts of the tests: which of them one process runs, and how the processes share the machine.
+
+Three processes run at a time: on two cores one has something to compute while another waits for PostgreSQL, for a box or for a hub.
+There are more parts than that, so that no core is left without work because one process had the most to do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+
+from scripts.provision.console import ROOT, print_line
+from scripts.provision.processes import end_process, identify_process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+AT_ONCE = 3
+LOOK_AGAIN_S = 0.2
+PATIENCE_S = 30.0
+# A test runs on both databases unless what it tests has no SQL, lock, JSON, trigger or row-level security of its own.
+# Then it runs once: pages, forms and who may open them on PostgreSQL, with its walls, ...
+ONLY_WITH_POSTGRESQL = (
+    "tests/integration/access/budgets/test_budget_pages.py",
+    "tests/integration/access/consents/test_approval_pages.py",
+    "tests/integration/access/delegations/test_delegation_pages.py",
+    "tests/integration/access/policies/test_policy_pages.py",
+    "tests/integration/access/test_access_table.py",
+    "tests/integration/console/test_console_access.py",
+    "tests/integration/console/test_console_forms.py",
+    "tests/integration/evidence/erasures/test_erasure_pages.py",
+    "tests/integration/invocations/chains/test_chain_pages.py",
+    "tests/integration/invocations/replays/test_replay_pages.py",
+    "tests/integration/invocations/sandbox/test_sandbox_page.py",
+    "tests/integration/registry/dependencies/test_dependency_pages.py",
+    "tests/integration/registry/installations/test_installation_pages.py",
+)
+# ... and on SQLite wording, protocols, signatures, files, and what programs answer.
+ONLY_WITH_SQLITE = (
+    "tests/integration/access/issuers/test_issuer_tokens.py",
+    "tests/integration/api/test_body_types.py",
+    "tests/integration/api/test_problem_catalogue.py",
+    "tests/integration/api/test_remedies_at_each_door.py",
+    "tests/integration/console/test_asset_names.py",
+    "tests/integration/console/test_assets.py",
+    "tests/integration/console/test_noun_packages.py",
+    "tests/integration/invocations/dispatch/test_dispatch_errors.py",
+    "tests/integration/invocations/end/test_misbehaving_tools.py",
+    "tests/integration/invocations/end/test_tool_error_codes.py",
+    "tests/integration/invocations/mcp/test_mcp_endpoint.py",
+    "tests/integration/kernel/test_request_bounds.py",
+    "tests/integration/registry/dependencies/test_dependency_builds.py",
+    "tests/integration/registry/dependencies/test_dependency_failures.py",
+    "tests/integration/registry/discovery/test_tools_for_models.py",
+    "tests/integration/toolhub/test_sdk_index.py",
+)
+# Hubs that are killed or lose a service, and the console in a browser. The others of tests/e2e share one hub.
+BREAKING = (
+    "tests/crash",
+    "tests/mcp_conformance",
+    "tests/e2e/test_console_walk.py",
+    "tests/e2e/test_doc_blocks.py",
+    "tests/e2e/test_json_logs.py",
+    "tests/e2e/test_long_calls.py",
+    "tests/e2e/test_production_shape.py",
+    "tests/e2e/test_readiness.py",
+    "tests/e2e/test_signing_in_walk.py",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """``shown``: it writes where people look, and says how far it is. The others are printed when they have ended."""
+
+    says: str
+    paths: tuple[str, ...]
+    without: tuple[str, ...] = ()
+    sqlite: bool = False
+    shown: bool = False
+
+    def build_command(self, pytest: Sequence[str]) -> list[str]:
+        cache = [] if self.shown else ["-p", "no:cacheprovider"]
+        return [*pytest, *cache, *self.paths, *(f"--ignore={each}" for each in self.without)]
+
+    def holds(self, test: str) -> bool:
+        """Whether it runs the tests of this file."""
+        within = [
+            any(test == path or test.startswith(f"{path}/") for path in paths) for paths in (self.paths, self.without)
+        ]
+        return within == [True, False]
+
+
+# Needs no image of the sandbox, so it runs while these are built.
+FIRST = Part(
+    "units, guards, judges of others, and what only PostgreSQL has",
+    ("tests/unit", "tests/guards", "tests/foreign", "tests/postgresql"),
+)
+# What takes longest is begun first.
+PARTS = (
+    Part("integration tests on PostgreSQL", ("tests/integration",), ONLY_WITH_SQLITE, shown=True),
+    Part("hubs that are killed or lose a service, and the console", BREAKING, sqlite=True),
+    Part("integration tests on SQLite", ("tests/integration",), ONLY_WITH_POSTGRESQL, sqlite=True),
+    Part("boxes", ("tests/attacks", "tests/contracts", "tests/egress"), sqlite=True),
+    Part("whole hubs", ("tests/compose", "tests/e2e"), BREAKING, sqlite=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    part: Part
+    process: subprocess.Popen[bytes]
+    output: IO[bytes]
+    begun: float
+
+    def report(self) -> int:
+        """Print what it said; its exit status."""
+        print_line(f"\n[{time.monotonic() - self.begun:6.0f} s] Tests: {self.part.says}")
+        self.output.seek(0)
+        print(self.output.read().decode(errors="replace"), flush=True)
+        return self.process.returncode
+
+
+def run_parts(pytest: Sequence[str], env: dict[str, str], prepare: Callable[[], dict[str, str]]) -> int:
+    """The first exit status that is not 0. ``prepare`` makes what all parts but the first need: more of their environment."""
+    codes = []
+    running: list[Run] = []
+    with contextlib.ExitStack() as stack, _interrupted(running):
+        running += [stack.enter_context(_begin(FIRST, pytest, env))]
+        env = env | prepare()
+        waiting = list(PARTS)
+        while waiting or running:
+            while waiting and len(running) < AT_ONCE:
+                running.append(stack.enter_context(_begin(waiting.pop(0), pytest, env)))
+            time.sleep(LOOK_AGAIN_S)
+            for run in [each for each in running if each.process.poll() is not None]:
+                running.remove(run)
+                codes.append(run.report())
+    return next(filter(None, codes), 0)
+
+
+@contextlib.contextmanager
+def _interrupted(running: Sequence[Run]) -> Iterator[None]:
+    """A Ctrl-C reaches them too, and they get the time to clean up."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        deadline = time.monotonic() + PATIENCE_S
+        for run in running:
+            with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
+                run.process.wait(max(0.0, deadline - time.monotonic()))
+        raise
+
+
+@contextlib.contextmanager
+def _begin(part: Part, pytest: Sequence[str], env: dict[str, str]) -> Iterator[Run]:
+    """Its process, which does not outlive the block."""
+    env = env | ({"TOOLHUB_TEST_DB": "sqlite"} if part.sqlite else {})
+    with tempfile.TemporaryFile() as output:
+        to = None if part.shown else output
+        process = subprocess.Popen(
+            part.build_command(pytest), env=env, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=to, stderr=to
+        )
+        name = identify_process(process.pid)
+        try:
+            yield Run(part, process, output, time.monotonic())
+        finally:
+            end_process(name, signal.SIGTERM)

@@ -1,0 +1,62 @@
+"""Does llm-comply, which nobody here wrote, find the hub's formats as they should be?"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.e2e.processes import clean_environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.contracts.models.served.conftest import ServedHub
+
+pytestmark = pytest.mark.req("LLM-1", "LLM-3")
+PATIENCE_S = 300
+# What it asks for and is refused, each with its reason in docs/reference/served-formats.md.
+REFUSED = {
+    "openai-chat": {"chat-image-input": "Files do not stand in a request."},
+    "anthropic": {"anth-image-input": "Files do not stand in a request."},
+    "open-responses": {"image-input": "Files do not stand in a request."},
+}
+# It asks only models that it knows by name.
+SKIPPED = {
+    "openai-chat": {"chat-reasoning-summary"},
+    "anthropic": {"anth-thinking-display"},
+    "open-responses": {"reasoning-summary"},
+}
+# What the hub does not have: it answers 404, as the judge lets it.
+WARNED = {"open-responses": {"compact-response"}}
+WORDS = {"anthropic": ["--auth-header", "x-api-key", "--no-bearer", "--header", "anthropic-version:2023-06-01"]}
+
+
+def judge(served: ServedHub, form: str, home: Path) -> list[dict[str, Any]]:
+    words = [sys.executable, "-m", "llm_comply.cli", "--format", form, "--base-url", f"{served.url}/v1", "--json"]
+    words += ["--api-key", served.key, "--model", "open", "--verbose", *WORDS.get(form, [])]
+    env = clean_environment(HOME=str(home), NO_PROXY="*")
+    done = subprocess.run(
+        words, env=env, cwd=home, capture_output=True, text=True, timeout=PATIENCE_S, stdin=subprocess.DEVNULL
+    )
+    assert done.stdout.lstrip().startswith(("{", "[")), done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    results: list[dict[str, Any]] = found["results"] if isinstance(found, dict) else found
+    return results
+
+
+@pytest.mark.parametrize("form", REFUSED)
+def test_every_test_passes_but_those_that_are_refused_for_a_reason(
+    form: str, served: ServedHub, tmp_path: Path
+) -> None:
+    results = {each["id"]: each for each in judge(served, form, tmp_path)}
+
+    assert len(results) >= 9
+    assert {id for id, each in results.items() if each["status"] == "skipped"} == SKIPPED[form]
+    failed = {id: each for id, each in results.items() if each["status"] == "failed"}
+    assert set(failed) == set(REFUSED[form]), failed
+    warned = {id: each["warnings"] for id, each in results.items() if each.get("warnings") and id not in failed}
+    assert set(warned) == WARNED.get(form, set()), warned

@@ -1,0 +1,114 @@
+"""Can a policy let a call of a model have less than it asks for, and is that said?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from registry.model_providers.connected_models import connect_model
+from registry.model_providers.services import connect_provider
+from tests.support.calls import ask as preflight
+from tests.support.calls import assert_problem, row_of, writer
+from tests.support.connected_models import SCRIPTED
+from tests.support.model_calls import MODEL, ask, leaf_of, say
+from tests.support.policies_in_force import permit, put_in_force
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from registry.models import Tool
+    from tests.conftest import Caller, Person
+    from tests.support.model_calls import ProviderBench
+
+pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-8")]
+SMALL = "model.other.small"
+
+
+def degrade(**less: Any) -> dict[str, Any]:
+    return {"id": "less", "effect": "degrade", "when": {"tool": {"equals": MODEL}}, **less}
+
+
+@pytest.fixture
+def small(operator: Person, model: Tool) -> Tool:
+    connect_provider(name="other", kind=SCRIPTED, reason="for a test", by=operator.by)
+    return connect_model(
+        provider="other", alias="small", model="script", unpriced="count", reason="for a test", by=operator.by
+    )
+
+
+def test_a_smaller_model_answers_and_decision_leaf_and_answer_say_so(
+    caller: Caller, small: Tool, bench: ProviderBench
+) -> None:
+    put_in_force(permit(), degrade(answered_by=SMALL))
+
+    answer = ask(caller, say("Hello"))
+
+    said, less = answer.json(), {"answered_by": SMALL, "tools": None, "rules": ["hub@1#less"]}
+    assert (said["data"]["text"], said["data"]["answered_by"], said["data"]["degraded"]) == ("Hi there", SMALL, less)
+    assert f"Policy lets {SMALL} answer this call, says hub@1#less." in said["warnings"]
+    began, ended = (leaf_of(row_of(answer), f"invocation.{each}") for each in ("began", "ended"))
+    assert (began["decision"]["degraded"], began["model"]["fallbacks"]) == (less, [SMALL])
+    assert ended["model"]["provider"] == "other"
+    assert len(bench.configs) == 1, "the asked model's provider is not even connected"
+
+
+def test_where_the_smaller_model_may_not_be_asked_the_call_is_refused(
+    caller: Caller, small: Tool, bench: ProviderBench
+) -> None:
+    put_in_force(permit(tool={"equals": MODEL}), degrade(answered_by=SMALL))
+
+    answer = ask(caller, say("Hello"))
+
+    assert_problem(answer, 403, "POLICY.DENY_TOOL")
+    assert SMALL in answer.json()["error"]["message"]
+    assert bench.provider is None
+
+
+@pytest.mark.parametrize(
+    ("tools", "shown"), [("read_only", ["sample.tools.echo"]), ("none", [])], ids=["that only read", "none"]
+)
+def test_the_model_is_shown_fewer_tools_and_so_proposes_none_of_the_others(
+    tools: str,
+    shown: list[str],
+    caller: Caller,
+    model: Tool,
+    bench: ProviderBench,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+) -> None:
+    enable()
+    writing = writer(enable)
+    grant()
+    grant(writing.name)
+    put_in_force(permit(), degrade(tools=tools))
+
+    answer = ask(caller, say("Hello", tools=["sample.tools.echo", writing.name]))
+
+    assert answer.status_code == 200, answer.content
+    [request] = bench.requests
+    assert [each.name for each in request.tools] == shown
+    assert answer.json()["data"]["degraded"]["tools"] == tools
+    assert any("Policy lets the model be shown" in each for each in answer.json()["warnings"])
+    began = leaf_of(row_of(answer), "invocation.began")["model"]
+    assert began.get("tools", {"count": 0})["count"] == len(shown)
+
+
+def test_of_two_rules_the_fewest_tools_remain_and_tools_are_called_as_ever(
+    caller: Caller, model: Tool, bench: ProviderBench, enable: Callable[..., Tool], grant: Callable[..., Any]
+) -> None:
+    enable()
+    grant()
+    every = {"id": "every", "effect": "degrade", "when": {}, "tools": "none"}
+    put_in_force(permit(), degrade(tools="read_only"), every)
+
+    called = preflight(caller, "sample.tools.echo", {"text": "x"})
+    answer = ask(caller, say("Hello", tools=["sample.tools.echo"]))
+
+    assert answer.json()["data"]["degraded"] == {
+        "answered_by": None,
+        "tools": "none",
+        "rules": ["hub@1#every", "hub@1#less"],
+    }
+    assert bench.requests[0].tools == ()
+    assert called["allow"] is True

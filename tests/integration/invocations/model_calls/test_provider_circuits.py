@@ -1,0 +1,173 @@
+"""Is a provider that fails left alone for a while, by all processes, and asked again when it is time?"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from invocations.metrics import hub_gauges
+from kernel.database.connections import database_time
+from llm.answers import ChatDelta
+from llm.problems import ProviderRateLimited, ProviderUnavailable, SafetyBlocked
+from registry.model_providers.api import show_provider
+from registry.model_providers.circuits import FAILURES, begin_try, count_failure, find_circuit
+from registry.model_providers.services import change_provider
+from registry.models import ModelCircuit, ModelProvider
+from tests.support.calls import PAIR, assert_problem, kinds_of, row_of
+from tests.support.model_calls import ask, leaf_of, say
+from tests.support.model_outages import chat_reply, connect_server
+from tests.support.model_servers import model_server
+from tests.support.scripted_models import text_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from registry.models import Tool
+    from tests.conftest import Caller, Person
+    from tests.support.model_calls import ProviderBench
+
+pytestmark = pytest.mark.django_db
+REMOTE = "model.remote.main"
+
+
+def let_time_pass() -> None:
+    """The circuit has been open for as long as it may."""
+    ModelCircuit.objects.update(open_until=database_time() - timedelta(seconds=1))
+
+
+def states_of(operator: Person, caller: Caller) -> tuple[Any, Any]:
+    """What people are told of the circuit, and what agents are."""
+    circuit = show_provider(ModelProvider.objects.get(name="remote"))["models"][0]["circuit"]
+    listed = caller.get("/models").json()["data"]["models"][0]["circuit"]
+    return circuit and circuit["state"], listed
+
+
+@pytest.mark.req("LLM-8")
+def test_a_provider_that_is_killed_is_asked_a_few_times_then_left_alone_then_tried_once_and_used_again(
+    caller: Caller, operator: Person, grant: Callable[..., Any], settings: Any
+) -> None:
+    settings.TOOLHUB_OUTBOUND_NETWORKS = ["127.0.0.0/8"]
+    grant("model.*")
+    with model_server(chat_reply("Hi there")) as server:
+        port = urlsplit(server.url).port
+        connect_server(operator.by, "remote", server.url)
+        assert ask(caller, say("Hello"), model=REMOTE).json()["data"]["text"] == "Hi there"
+        assert states_of(operator, caller) == (None, "closed")
+
+    killed = [ask(caller, say("Hello"), model=REMOTE) for _ in range(FAILURES)]
+    left_alone = ask(caller, say("Hello"), model=REMOTE)
+
+    assert {each.json()["error"]["reason"] for each in killed} == {"PROVIDER.UNAVAILABLE"}
+    assert {row_of(each).state for each in killed} == {"failed"}
+    assert_problem(left_alone, 503, "PROVIDER.UNAVAILABLE")
+    assert int(left_alone["Retry-After"]) in range(1, 6)
+    assert (row_of(left_alone).state, kinds_of(row_of(left_alone))) == ("denied", PAIR)
+    assert states_of(operator, caller) == ("open", "open")
+
+    assert port is not None
+    with model_server(chat_reply("Here again"), port=port) as server:
+        assert ask(caller, say("Hello"), model=REMOTE).status_code == 503
+        assert server.heard == []
+        let_time_pass()
+        assert states_of(operator, caller) == ("half_open", "half_open")
+        tried = ask(caller, say("Hello"), model=REMOTE)
+
+    assert tried.json()["data"]["text"] == "Here again"
+    assert states_of(operator, caller) == (None, "closed")
+
+
+def test_a_try_that_fails_opens_the_circuit_for_twice_as_long(
+    caller: Caller, operator: Person, model: Tool, bench: ProviderBench
+) -> None:
+    ModelProvider.objects.update(settings={"retries": 3})
+    provider = ModelProvider.objects.get()
+    bench.scripts = [(ProviderUnavailable(),)] * 20
+    for _ in range(FAILURES):
+        count_failure(provider, "script", why="PROVIDER.UNAVAILABLE")
+    let_time_pass()
+
+    answer = ask(caller, say("Hello"))
+
+    assert_problem(answer, 503, "PROVIDER.UNAVAILABLE")
+    assert len(bench.requests) == 1, "the call that tries is not made again"
+    circuit = ModelCircuit.objects.get()
+    assert circuit.opened == 2
+    assert circuit.open_until is not None
+    assert circuit.open_until > database_time() + timedelta(seconds=7)
+
+
+def test_of_many_that_come_when_it_is_half_open_one_tries(operator: Person, model: Tool) -> None:
+    provider = ModelProvider.objects.get()
+    for _ in range(FAILURES):
+        count_failure(provider, "script", why="LLM.TIMEOUT")
+    let_time_pass()
+    first, second = (find_circuit(provider, "script") for _ in range(2))  # seen by two processes
+    assert first is not None
+    assert second is not None
+
+    assert begin_try(first, longest_s=30) is True
+    with pytest.raises(ProviderUnavailable):
+        begin_try(second, longest_s=30)
+
+
+def test_what_the_caller_or_the_account_is_refused_for_is_no_failure_of_the_provider(
+    caller: Caller, model: Tool, bench: ProviderBench
+) -> None:
+    ModelProvider.objects.update(settings={"retries": 0})
+    bench.scripts = [(SafetyBlocked(),), (ProviderRateLimited(),)] * FAILURES
+
+    for _ in range(2 * FAILURES):
+        ask(caller, say("Hello"))
+
+    assert not ModelCircuit.objects.exists()
+
+
+def test_failures_between_answers_do_not_add_up(caller: Caller, model: Tool, bench: ProviderBench) -> None:
+    ModelProvider.objects.update(settings={"retries": 0})
+    bench.scripts = [(ChatDelta(text="Half"),), text_answer("Hi there")] * FAILURES
+
+    answers = [ask(caller, say("Hello")) for _ in range(2 * FAILURES)]
+
+    assert [each.status_code for each in answers] == [502, 200] * FAILURES
+    assert not ModelCircuit.objects.exists()
+
+
+def test_a_provider_that_is_reached_otherwise_begins_anew(
+    caller: Caller, operator: Person, model: Tool, bench: ProviderBench
+) -> None:
+    for _ in range(FAILURES):
+        count_failure(ModelProvider.objects.get(), "script", why="PROVIDER.UNAVAILABLE")
+
+    change_provider(name="script", settings={"retries": 1}, reason="for a test", by=operator.by)
+
+    assert ask(caller, say("Hello")).status_code == 200
+
+
+@pytest.mark.req("LLM-8")
+def test_each_request_that_was_sent_is_counted_and_only_the_answered_one_is_paid(
+    caller: Caller, model: Tool, bench: ProviderBench
+) -> None:
+    bench.scripts = [
+        (ProviderRateLimited(retry_after_s=0),),
+        (ProviderUnavailable(retry_after_s=0),),
+        text_answer("Hi"),
+    ]
+
+    answer = ask(caller, say("Hello"))
+
+    usage, ended = answer.json()["data"]["usage"], leaf_of(row_of(answer), "invocation.ended")["model"]
+    assert usage["requests"] == ended["requests"] == len(bench.requests) == 3
+    assert (usage["input_tokens"], usage["output_tokens"]) == (10, 1)
+
+
+def test_the_hub_shows_which_models_it_does_not_ask(operator: Person, model: Tool) -> None:
+    for _ in range(FAILURES):
+        count_failure(ModelProvider.objects.get(), "script", why="PROVIDER.UNAVAILABLE")
+
+    [seen] = hub_gauges._circuits(database_time())
+
+    assert seen.attributes is not None
+    assert (seen.value, seen.attributes["state"], seen.attributes["gen_ai.request.model"]) == (1, "open", "script")
