@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('access', '0008_models_permission'),
-        ('registry', '0007_model_prices'),
+        ('registry', '0008_model_prefixes'),
     ]
 
     operations = [
