@@ -174,7 +174,7 @@ def test_a_rate_counts_from_its_day_on_and_the_first_one_before_it_too() -> None
     prices = PriceTable.read(EUROS)
     rates = [prices.find_rate(datetime(2026, month, 1, tzinfo=UTC)) for month in (1, 11, 12)]
     assert (prices.currency, rates) == ("EUR", [Decimal("0.92"), Decimal("0.92"), Decimal("0.95")])
-    assert (PriceTable().currency, PriceTable().find_rate(NOW)) == ("USD", 1)
+    assert (PriceTable().currency, PriceTable().find_rate(NOW)) == ("USD", Decimal(1))
 
 
 def test_the_version_of_a_table_names_its_rates() -> None:

@@ -97,7 +97,7 @@ def test_what_a_run_leaves_is_kept_as_far_as_it_may_write(caller: Caller, action
     )
 
     rows = StoredFile.objects.filter(tenant_id=caller.by.tenant_id)
-    assert {row.path for row in rows if files_services._opened(row) == b"after"} == kept
+    assert {row.path for row in rows if files_services.open_file(row) == b"after"} == kept
     assert {row.path for row in found.written} == kept
     assert {path for path, why in found.not_taken} == {each.path for each in left} - kept
 
@@ -196,7 +196,7 @@ def test_content_is_encrypted_where_it_lies_and_bound_to_its_path(caller: Caller
         getattr(rows["/data/b.txt"], name) for name in ("ciphertext", "nonce", "wrapped_key")
     )
     with pytest.raises(KeyUnavailable):
-        files_services._opened(swapped)
+        files_services.open_file(swapped)
 
 
 @pytest.mark.parametrize("path", ["a//b", "a%01b", "%2e%2e/b", "x" * 401])

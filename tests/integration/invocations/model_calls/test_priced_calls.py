@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.model_calls import ProviderBench
 
-EUROS = {"currency": "EUR", "rates": [{"effective_from": "2026-01-01", "rate": "0.5"}]}
+EUROS: dict[str, Any] = {"currency": "EUR", "rates": [{"effective_from": "2026-01-01", "rate": "0.5"}]}
 
 
 @pytest.mark.django_db(transaction=True)

@@ -39,7 +39,12 @@ def connect(operator: Person, grant: Callable[..., Any], settings: Any) -> Calla
     set_secret(name="wire.key", value=KEY, by=operator.by)
 
     def make(wire: Wire, server: ModelServer) -> str:
-        terms = {"kind": wire.kind, "address": f"{server.url}/v1", "secret": "wire.key", "settings": {"retries": 0}}
+        terms: dict[str, Any] = {
+            "kind": wire.kind,
+            "address": f"{server.url}/v1",
+            "secret": "wire.key",
+            "settings": {"retries": 0},
+        }
         connect_provider(name="wire", reason="for a test", by=operator.by, **terms)
         terms = {"model": wire.model, "unpriced": "count"}
         connect_model(provider="wire", alias="main", reason="for a test", by=operator.by, **terms)

@@ -14,6 +14,7 @@ from django.db import connections
 from access.budgets.services import set_budget
 from invocations.decide import rules
 from invocations.model_calls import model_runs, run_keeper
+from invocations.model_calls.request_data import inspect_request
 from invocations.models import Invocation
 from kernel.http.deferred_responses import Handler
 from llm.answers import ChatDelta, FinishReason
@@ -279,7 +280,7 @@ def test_json_is_sent_as_a_whole_since_it_is_checked_first(caller: Caller, model
 def test_a_request_is_looked_through_in_a_thread_before_its_model_is_asked(
     caller: Caller, model: Tool, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    threads, inspect = [], rules.inspect_request
+    threads, inspect = [], inspect_request
 
     def looked_at(*given: Any, **more: Any) -> Any:
         threads.append(threading.get_ident())

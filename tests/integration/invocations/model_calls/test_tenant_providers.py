@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import EntryPoints, entry_points
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -49,8 +50,12 @@ def test_what_is_installed_is_looked_through_once_for_all_calls(
     caller: Caller, connect_kind: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[str] = []
-    found = tenant_providers.entry_points(group="llm.providers")
-    monkeypatch.setattr(tenant_providers, "entry_points", lambda group: looked.append(group) or found)
+
+    def look(group: str) -> EntryPoints:
+        looked.append(group)
+        return entry_points(group=group)
+
+    monkeypatch.setattr(tenant_providers, "entry_points", look)
     tenant_providers.list_foreign_kinds.cache_clear()
     connect_kind("nobodys")
 

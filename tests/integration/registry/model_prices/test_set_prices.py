@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db
 PRICE = {"provider": "script", "model": "script-1", "effective_from": "2026-01-01", "input": "2.50"}
-EUROS = {"currency": "EUR", "rates": [{"effective_from": "2026-01-01", "rate": "0.92"}]}
+EUROS: dict[str, Any] = {"currency": "EUR", "rates": [{"effective_from": "2026-01-01", "rate": "0.92"}]}
 
 
 def put(caller: Caller, **document: Any) -> Any:
