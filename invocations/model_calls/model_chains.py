@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from invocations.step_log import StepLog
     from llm.answers import ChatDelta, EmbedAnswer, RerankAnswer
     from llm.interfaces import EmbedModel, RerankModel
+    from llm.messages import Message
 
 R = TypeVar("R", ChatRequest, EmbedRequest, RerankRequest)
 A = TypeVar("A")
@@ -181,7 +182,8 @@ class ModelChain:
         changes: dict[str, Any] = {"model": own.model, "idempotency_key": key}
         if isinstance(request, ChatRequest) and isinstance(asked, ChatRequest) and isinstance(own, ChatRequest):
             changes |= {"max_tokens": own.max_tokens, "tools": own.tools}
-            first, mine = asked.messages, own.messages
+            first: tuple[Message, ...] = asked.messages
+            mine: tuple[Message, ...] = own.messages
             if mine != first:  # what its provider may be sent of them
                 changes["messages"] = (*mine, *request.messages[len(first) :])
         return replace(request, **changes)
