@@ -48,6 +48,10 @@ def test_each_test_runs_in_one_part_and_an_integration_test_once_on_each_databas
     assert {test: found for test, found in run.items() if found != databases_for(test)} == {}
 
 
+def test_one_part_alone_uses_the_database_of_the_tests_on_postgresql() -> None:
+    assert [part.says for part in ALL if not part.sqlite] == ["tests on PostgreSQL"]
+
+
 def test_a_part_that_fails_fails_the_whole_and_what_each_says_is_printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
