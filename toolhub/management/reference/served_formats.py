@@ -74,6 +74,7 @@ def served_formats_page() -> str:
         "`llm-comply` 0.5.0, `--format openai-chat`, against a hub that serves: 7 of 9 tests pass, without a warning. "
         "`chat-image-input` fails: it sends a picture within the request, and files do not stand in requests. "
         "`chat-reasoning-summary` is skipped by the program itself, which asks it only of models that it knows by name. "
-        "Of `--format anthropic` 7 of 9 pass, of `--format open-responses` 11 of 13, one of them (`compact-response`, for the hub has no "
-        "`/responses/compact`) with a warning; `image-input` fails and the test of reasoning is skipped in both, for the same reasons.",
+        "Of `--format anthropic` 7 of 9 pass, of `--format open-responses` 11 of 13, one of them (`compact-response`, for the hub has "
+        "no `/responses/compact`) with a warning; `image-input` fails and the test of "
+        "reasoning is skipped in both, for the same reasons.",
     )
