@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from invocations.calls import CallRequest
     from invocations.decide.profiles import ResolvedProfile
     from invocations.decide.rules import Rule
+    from invocations.model_calls.asked_providers import AskedProvider
     from invocations.model_calls.held_files import HeldFile
     from invocations.model_calls.model_demand import ModelDemand
     from invocations.model_calls.model_requests import ModelRequest
@@ -66,6 +67,7 @@ class Preflight:
     model_request: ModelRequest | None = None  # of a call of a model; then `model_demand` is set as well
     model_prefix: ModelPrefix | None = None  # what the tenant says to the model first, where that is anything
     model_demand: ModelDemand | None = None
+    provider: AskedProvider | None = None  # of the model
     held_files: Mapping[str, HeldFile] = field(default_factory=dict)  # that its request names, by id
     request_data: RequestData | None = None  # what kinds of data its request holds
     sent_data: SentData | None = None  # what of them its provider is sent; then `model_request` is what may be sent

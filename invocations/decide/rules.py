@@ -28,6 +28,7 @@ from invocations.decide.policy_denial import build_policy_denial
 from invocations.decide.profiles import ResolvedProfile, resolve_profile
 from invocations.end.egress_report import suggest_remedy
 from invocations.metrics.call_metrics import count_validation
+from invocations.model_calls.asked_providers import AskedProvider, load_provider
 from invocations.model_calls.degraded_requests import degrade_request
 from invocations.model_calls.model_demand import ModelDemand, build_model_demand, check_window
 from invocations.model_calls.model_prices import check_priced, choose_prices
@@ -117,6 +118,15 @@ class CallLook(Look):
     def version(self) -> CompiledVersion:
         assert self.result.version is not None
         return self.result.version
+
+    @property
+    def provider(self) -> AskedProvider:
+        """Of a model; read once, as soon as a rule needs it."""
+        if self.result.provider is None:
+            part = self.version.manifest.model
+            assert part is not None
+            self.result.provider = load_provider(part, tenant_id=self.decision_context.tenant_id)
+        return self.result.provider
 
     @property
     def verdict(self) -> Verdict:
@@ -418,7 +428,7 @@ def compute_model_demand(look: CallLook) -> ModelDemand | None:
         return None
     request = look.result.model_request = degrade_request(request, look.verdict.degradation)
     tenant_id = look.decision_context.tenant_id
-    prices, learned = choose_prices(part, tenant_id=tenant_id), find_learned_counts(tenant_id, part.provider, part.name)
+    prices, learned = choose_prices(part, look.provider), find_learned_counts(tenant_id, part.provider, part.name)
     demand = look.result.model_demand = build_model_demand(request, prices, learned, prefix=look.result.model_prefix)
     check_priced(demand.cost_micros, part)
     return demand
@@ -514,7 +524,7 @@ def check_sent_data(look: CallLook) -> str | None:
 def check_sandbox(look: CallLook) -> None:
     """A call that could only fail for want of a capability is refused before it starts; of a model, for want of its provider."""
     if (part := look.version.manifest.model) is not None:
-        check_provider_ready(part, tenant_id=look.decision_context.tenant_id)
+        check_provider_ready(part, look.provider)
         return
     assert look.result.reach is not None
     tool = look.decision_context.tool

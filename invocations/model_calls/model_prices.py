@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from invocations.problems import ModelNotReady, ModelUnpriced
+from invocations.problems import ModelUnpriced
 from llm.prices import PricedModel, PriceTable, convert_to_micros, format_amount
 from registry.model_prices.price_tables import build_version_subquery, find_price_table
 from registry.models import ModelProvider
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from uuid import UUID
 
+    from invocations.model_calls.asked_providers import AskedProvider
     from llm.usage import Cost, Usage
     from unitools.manifest import ModelPart
 
@@ -66,12 +67,11 @@ def find_prices(parts: Iterable[ModelPart], *, tenant_id: UUID) -> dict[str, Cal
     return prices
 
 
-def choose_prices(part: ModelPart, *, tenant_id: UUID) -> CallPrices:
+def choose_prices(part: ModelPart, provider: AskedProvider) -> CallPrices:
     """The prices of a call that is accepted now."""
-    found = find_prices([part], tenant_id=tenant_id)
-    if not found:
-        raise ModelNotReady(f"The provider {part.provider} is not connected any more.")
-    return next(iter(found.values()))
+    row = provider.row
+    model = PricedModel(part.provider, part.name, row.kind, row.address)
+    return CallPrices(find_price_table(provider.prices), model, datetime.now(UTC))
 
 
 def check_priced(micros: int | None, part: ModelPart) -> None:

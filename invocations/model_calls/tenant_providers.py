@@ -29,14 +29,16 @@ from registry.installations.services import settings_for_run
 from registry.model_providers.circuits import check_circuit, find_circuit
 from registry.model_providers.manifests import KEY
 from registry.model_providers.settings import OF_THE_HUB, ProviderSettings
-from registry.models import ModelProvider, ToolVersion
+from registry.models import ToolVersion
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from invocations.decide.preflight import Preflight
+    from invocations.model_calls.asked_providers import AskedProvider
     from invocations.models import Invocation
     from llm.provider_factory import ProviderFactory, ProviderKind
+    from registry.models import ModelProvider
     from unitools.manifest import ModelPart
 
 Model = ChatModel | EmbedModel | RerankModel
@@ -49,28 +51,21 @@ def forget_providers() -> None:
     shelf.clear()
 
 
-def load_provider(part: ModelPart, *, tenant_id: UUID) -> ModelProvider:
-    found = ModelProvider.objects.filter(tenant_id=tenant_id, name=part.provider).first()
-    if found is None:
-        raise ModelNotReady(f"The provider {part.provider} is not connected any more.")
-    return found
-
-
-def check_provider_ready(part: ModelPart, *, tenant_id: UUID) -> None:
+def check_provider_ready(part: ModelPart, provider: AskedProvider) -> None:
     """Is there anybody to ask? Its key was looked for with the other settings of the model.
 
     What talks to a kind of provider is imported here by the first call of one, before it has a lease that an import may outlast.
     """
-    provider = load_provider(part, tenant_id=tenant_id)
-    if (kind := provider.kind) in MODULES and kind not in KINDS:
+    if (kind := provider.row.kind) in MODULES and kind not in KINDS:
         try:
             load_kind(kind)
         except SchemaInvalid as error:
             raise ModelNotReady(error.detail) from error
     elif kind not in KINDS and kind not in list_foreign_kinds():
         raise ModelNotReady(f"This hub has no providers of the kind {kind}.")
+    provider.circuit = find_circuit(provider.row, part.name)
     if not part.fallbacks:
-        check_circuit(find_circuit(provider, part.name), database_time())
+        check_circuit(provider.circuit, database_time())
 
 
 @cache
@@ -103,13 +98,14 @@ def build_attempts(invocation: Invocation, preflight: Preflight) -> list[ModelAt
 
 
 def build_attempt(preflight: Preflight, *, tenant_id: UUID) -> ModelAttempt:
-    version = preflight.version
+    version, asked = preflight.version, preflight.provider
     assert version is not None
+    assert asked is not None
     part = version.manifest.model
     assert part is not None
     stored = ToolVersion(pk=version.id, manifest=version.manifest.document)
     _, secrets = settings_for_run(tenant_id=tenant_id, name=preflight.decision_context.tool, version=stored)
-    provider = load_provider(part, tenant_id=tenant_id)
+    provider = asked.row
     kept = shelf.take(tenant_id, part.provider, build_provider_config(provider, secrets.get(KEY, "")), KINDS)
     settings = ProviderSettings.from_json(provider.settings)
     try:
@@ -119,7 +115,7 @@ def build_attempt(preflight: Preflight, *, tenant_id: UUID) -> ModelAttempt:
     except BaseException:
         shelf.put_back(kept)
         raise
-    return ModelAttempt(preflight, provider, settings, model, kept, find_circuit(provider, part.name))
+    return ModelAttempt(preflight, provider, settings, model, kept, asked.circuit)
 
 
 def find_model(part: ModelPart, factory: ProviderFactory) -> Model:
