@@ -52,6 +52,7 @@ class Protocol(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.url = b""  # until a request begins
         self._phase = Phase.IDLE
         self._advanced = False  # the parser has read more than a part of a header
         self._unfinished = 0  # bytes read since it did
