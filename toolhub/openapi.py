@@ -11,7 +11,7 @@ from typing import Any
 from drf_spectacular.views import SpectacularJSONAPIView
 
 from kernel.http.endpoints import Endpoint
-from kernel.http.exception_handlers import PROBLEM_JSON
+from kernel.http.exception_handlers import PROBLEM_JSON, SERVED_PREFIX
 from kernel.problems import PlatformCode, Problem, Retryable, collect_problem_classes
 from toolhub.problem_catalogue import build_example
 
@@ -127,8 +127,16 @@ def document_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
         for cls in collect_problem_classes()
     }
     components["responses"] = {f"Problem{status}": _answer(status, each) for status, each in by_status.items()}
+    components["responses"]["ServedProblem"] = {
+        "description": "A problem in the shape of the format that is served here. `X-Hub-Reason` has the hub's own word.",
+        "content": {"application/json": {"schema": {"type": "object", "required": ["error"]}}},
+    }
     for path, item in result["paths"].items():
         for method, operation in item.items():
+            if path.startswith(SERVED_PREFIX):
+                for status in sorted({*by_status, 400, 529} - {405, 422}):
+                    operation["responses"].setdefault(str(status), {"$ref": "#/components/responses/ServedProblem"})
+                continue
             for status in sorted(list_statuses(method, path, operation, set(by_status))):
                 operation["responses"].setdefault(str(status), {"$ref": f"#/components/responses/Problem{status}"})
     return result

@@ -16,7 +16,7 @@ from access.roles import SCOPES
 from kernel.http.endpoints import Endpoint
 from kernel.http.pagination import MAX_LIMIT
 from tests.support.populated_tenant import make_publisher, make_things
-from tests.support.routes import METHODS, api_routes
+from tests.support.routes import METHODS, SERVED_PREFIX, api_routes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,6 +77,11 @@ def test_no_address_ignores_a_query_parameter_that_it_does_not_know(things: Thin
             if route.name in IGNORES:
                 continue
             answer = ask(things, key, route, method, f"{UNKNOWN}=1")
+            if route.path.startswith(SERVED_PREFIX):  # errors in the shapes of others
+                if (answer.status_code, answer.headers["X-Hub-Reason"]) != (400, "SCHEMA.VALIDATION_FAILED"):
+                    wrong[f"{method} {route.name}"] = (answer.status_code, answer.content[:200])
+                assert UNKNOWN in answer.json()["error"]["message"]
+                continue
             error = answer.json()["error"] if answer.status_code == 422 else {}
             if UNKNOWN not in error.get("message", "") or error["details"]["findings"][0]["pointer"] != f"/{UNKNOWN}":
                 wrong[f"{method} {route.name}"] = (answer.status_code, answer.content[:200])
@@ -130,6 +135,8 @@ def strip_links(rows: list[Any]) -> list[Any]:
 def test_every_list_is_read_page_by_page_without_losing_a_row(things: Things, key: dict[str, str]) -> None:
     wrong = {}
     for route, listed in lists():
+        if route.path.startswith(SERVED_PREFIX):  # lists of others have no pages
+            continue
         if not {"after", "limit"} <= set(listed):
             wrong[route.name] = str(sorted(listed))
             continue
