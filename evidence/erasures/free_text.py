@@ -71,6 +71,7 @@ WRITTEN = (
     FreeTextColumn("registry.Installation", "reason"),
     FreeTextColumn("registry.ModelProvider", "reason"),
     FreeTextColumn("registry.ModelPrices", "reason"),
+    FreeTextColumn("registry.ModelPrefix", "reason"),
     FreeTextColumn("invocations.Replay", "reason"),
     FreeTextColumn("evidence.ExportJob", "reason"),
     FreeTextColumn("evidence.ExportJob", "query", first=forget_exports),

@@ -36,6 +36,8 @@ from registry.models import (
     Capsule,
     Installation,
     InstallationState,
+    ModelCircuit,
+    ModelProvider,
     PublisherKey,
     Tool,
     ToolVersion,
@@ -242,6 +244,12 @@ def cases(tenant: Tenant, agent: Agent, theirs: Tenant, their_agent: Agent) -> d
             ("invocations_invocation", "consent_id"): held,
             ("invocations_invocation", "installation_id"): call_of(tenant, agent, their_installation, None),
             ("invocations_invocation", "version_id"): call_of(tenant, agent, own_installation, private_version),
+            ("invocations_invocation", "proposed_by_id"): call_proposed_by(
+                their_call, call_of(tenant, agent, None, None)
+            ),
+            ("registry_modelcircuit", "provider_id"): ModelCircuit(
+                tenant=tenant, provider=provider_of(theirs), model="m"
+            ),
             ("registry_installation", "tool_id"): installation(tenant, private, None),
             ("registry_installation", "version_id"): Installation(
                 tenant=tenant, tool=tool, name="mine.tools.b", version=private_version, changed_by="usr_1"
@@ -252,6 +260,15 @@ def cases(tenant: Tenant, agent: Agent, theirs: Tenant, their_agent: Agent) -> d
             ("registry_toolversion", "base_id"): ToolVersion(tool=tool, base=private_version, **version),
         }
     )
+
+
+def call_proposed_by(answer: Invocation, call: Invocation) -> Invocation:
+    call.proposed_by = answer
+    return call
+
+
+def provider_of(tenant: Tenant) -> Any:
+    return saved(ModelProvider(tenant=tenant, name="theirs", kind="openai", address="https://a", changed_by="usr_1"))
 
 
 def capsule_of(tenant: Tenant, digest: str, key: PublisherKey | None = None) -> Capsule:

@@ -52,6 +52,7 @@ from registry.capsules.publisher_keys import add_publisher_key
 from registry.capsules.services import upload_capsule
 from registry.dependencies import states
 from registry.dependencies.failures import Failure
+from registry.model_prefixes.services import set_prefix
 from registry.model_prices.services import set_model_prices
 from registry.models import Decision, ToolVersion
 from registry.reviews import services as reviews
@@ -190,6 +191,7 @@ def _tools(things: Things) -> dict[str, Any]:
         terms = {"model": things.word, "operation": operation, "unpriced": "count"}
         connect_scripted_model(things.people["first"].by, alias, **terms)
     set_model_prices(document={}, reason=things.word, by=things.people["first"].by)
+    set_prefix(text=f"You work for {things.tenant.slug}.", reason=things.word, by=things.people["first"].by)
     access.give_grant(agent_id=None, tools="model.*", reason=things.word, by=things.people["first"].by)
     for path in ("/data/of/all.csv", f"/data/of/{things.word}.csv"):
         files.store_file(path=path, content=b"not shown anywhere", by=things.people["first"].by)

@@ -61,7 +61,7 @@ def test_what_is_wrong_with_a_document_is_said_with_pointers(caller: Caller) -> 
     [finding] = body["error"]["details"]["findings"]
     assert (finding["pointer"], finding["fix"]) == (
         "/rules/0/effect",
-        "Use one of: permit, forbid, consent, ceiling, isolation, oblige, price.",
+        "Use one of: permit, forbid, consent, ceiling, isolation, oblige, price, degrade.",
     )
 
     checked = caller.post("/policies/check", {"document": {"format": 1, "rules": []}}).json()["data"]

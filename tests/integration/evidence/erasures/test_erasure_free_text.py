@@ -111,6 +111,7 @@ NO_WORDS = {
     "registry.ModelProvider": {"name": CHOSEN, "changed_by": IDS}
     | dict.fromkeys(("kind", "address", "secret", "settings", "data_classes"), SETUP),
     "registry.ModelPrices": {"document": SETUP, "set_by": IDS},
+    "registry.ModelPrefix": {"text": RULES, "digest": RULES, "set_by": IDS},
     "registry.ModelCircuit": {"model": SETUP, "why": HUBS},
     "registry.Secret": {"name": CHOSEN, "key_id": IDS, "set_by": IDS},
     "invocations.ArtifactContent": {"fingerprint": IDS, "key_id": IDS},

@@ -134,7 +134,7 @@ def ask(headers: list[tuple[bytes, bytes]], pieces: list[bytes]) -> tuple[list[A
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(limit_bodies(application)({"type": "http", "headers": headers}, receive, send))  # type: ignore[arg-type]
+    asyncio.run(limit_bodies(application)({"type": "http", "path": "/", "headers": headers}, receive, send))  # type: ignore[arg-type]
     return received, sent
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from asgiref.sync import async_to_sync, sync_to_async
 from django.conf import settings as django_settings
 
 from evidence.keys.subject_keys import fingerprint_under
@@ -223,10 +225,10 @@ def test_no_thread_waits_where_the_server_can_wait_without_one(
     ready_for_models: ScriptedSandbox, caller: Caller, bell: Bell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def wait_async(seconds: float) -> None:
-        bell.wait(seconds)
+        await in_thread(partial(bell.wait, seconds))
 
     async def in_thread(work: Callable[[], Any]) -> Any:
-        return work()
+        return await sync_to_async(work)()
 
     monkeypatch.setattr(dispatch_api, "can_wait", lambda request: True)
     monkeypatch.setattr(bell, "wait_async", wait_async)
@@ -234,9 +236,7 @@ def test_no_thread_waits_where_the_server_can_wait_without_one(
 
     waiting = send(caller, response)
     begun = len(ready_for_models.calls)
-    with pytest.raises(StopIteration) as stopped:
-        waiting.filled(in_thread).send(None)  # nothing in it has to wait for a loop
-    answer = stopped.value.value
+    answer = async_to_sync(waiting.filled)(in_thread)
 
     assert (begun, len(ready_for_models.calls)) == (0, 2)
     assert [each["status"] for each in json.loads(answer.content)["data"]["calls"]] == ["ok", "unknown_tool", "ok"]
