@@ -1,4 +1,4 @@
-"""Asked providers: the provider of a model as it stood when a call of the model was decided, read by one statement.
+"""Asked providers: the provider of a model as it stood when a call of the model was decided, read once.
 
 Whoever asks the provider goes by this, so that the call is priced, reserved and asked by the same row.
 """
@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from invocations.problems import ModelNotReady
-from registry.model_prices.price_tables import build_version_subquery
+from kernel.database.rows import PreparedQuery
+from registry.model_prices.price_tables import find_version_in_force
 from registry.models import ModelProvider
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from registry.models import ModelCircuit
     from unitools.manifest import ModelPart
+
+NAMED = PreparedQuery(
+    lambda tenant_id, name: ModelProvider.objects.filter(tenant_id=tenant_id, name=name), tenant_id=UUID, name=str
+)
 
 
 @dataclass(slots=True)
@@ -30,8 +34,7 @@ class AskedProvider:
 
 def load_provider(part: ModelPart, *, tenant_id: UUID) -> AskedProvider:
     """Raises :class:`ModelNotReady` where it was removed."""
-    rows = ModelProvider.objects.filter(tenant_id=tenant_id, name=part.provider)
-    found = rows.annotate(prices_version=build_version_subquery("tenant_id")).first()
+    found = NAMED.first(tenant_id=tenant_id, name=part.provider)
     if found is None:
         raise ModelNotReady(f"The provider {part.provider} is not connected any more.")
-    return AskedProvider(found, found.prices_version)
+    return AskedProvider(found, find_version_in_force(tenant_id))

@@ -55,6 +55,8 @@ def inspect_request(
 def find_declared_classes(messages: tuple[Message, ...], *, tenant_id: UUID) -> dict[str, frozenset[str]]:
     """What the manifests of tools say of the results that the conversation holds."""
     names = {call.id: call.name for each in messages if isinstance(each, AssistantMessage) for call in each.proposals}
+    if not names:
+        return {}
     rows = Installation.objects.filter(tenant_id=tenant_id, name__in=set(names.values())).exclude(version=None)
     versions = dict(rows.values_list("name", "version_id"))
     found = {}

@@ -7,6 +7,7 @@ answer, fact and log, only its version, its digest and its tokens do. A change c
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
@@ -14,22 +15,24 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.models import ModelPrefixSet
 from kernel.canonical import compute_digest
+from kernel.database.rows import PreparedQuery
 from kernel.problems import Conflict, SchemaInvalid
 from registry.installations.services import checked_reason
 from registry.model_prefixes.models import ModelPrefix
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from kernel.principal import Principal
 
 MAX_CHARACTERS = 16_000
 SUBJECT = "soul:model-prefix"
+IN_FORCE = PreparedQuery(
+    lambda tenant_id: ModelPrefix.objects.filter(tenant_id=tenant_id).order_by("-number")[:1], tenant_id=UUID
+)
 
 
 def find_prefix(tenant_id: UUID) -> ModelPrefix | None:
     """The version in force; None where there has never been one. Its text may be empty."""
-    return ModelPrefix.objects.filter(tenant_id=tenant_id).order_by("-number").first()
+    return IN_FORCE.first(tenant_id=tenant_id)
 
 
 @transaction.atomic

@@ -7,18 +7,19 @@ id of the version in force with the provider of the model, so a change counts wi
 from __future__ import annotations
 
 from threading import Lock
-from typing import TYPE_CHECKING
+from uuid import UUID
 
 from django.db.models import OuterRef, Subquery
 
+from kernel.database.rows import PreparedQuery
 from llm.prices import PriceTable
 from registry.models import ModelPrices
 
-if TYPE_CHECKING:
-    from uuid import UUID
-
 MAX_TABLES = 256
 PACKAGED = PriceTable()  # of a tenant that has set none: the prices of the package, in US dollars
+IN_FORCE = PreparedQuery(
+    lambda tenant_id: ModelPrices.objects.filter(tenant_id=tenant_id).order_by("-number").only("pk")[:1], tenant_id=UUID
+)
 _tables: dict[UUID, PriceTable] = {}
 _lock = Lock()
 
@@ -27,6 +28,12 @@ def build_version_subquery(tenant: str) -> Subquery:
     """The id of the version in force, in a query for rows of a tenant; ``tenant``: the field with its id."""
     rows = ModelPrices.objects.filter(tenant_id=OuterRef(tenant)).order_by("-number")
     return Subquery(rows.values("pk")[:1])
+
+
+def find_version_in_force(tenant_id: UUID) -> UUID | None:
+    """The id of a tenant's prices as they are now; None where it has set none."""
+    row = IN_FORCE.first(tenant_id=tenant_id)
+    return None if row is None else row.pk
 
 
 def find_price_table(version_id: UUID | None) -> PriceTable:
