@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -18,20 +19,22 @@ from evidence.keys.keystore import NONCE_BYTES, get_keystore
 from evidence.kinds import Kind
 from evidence.leaves.tools import NamedSecret
 from evidence.problems import KeyUnavailable
+from kernel.database.rows import PreparedQuery
 from kernel.problems import SchemaInvalid
 from registry.installations.setup import SECRET_NAME, declared_secrets
 from registry.models import Installation, InstallationState, ModelProvider, Secret
 from registry.problems import SecretInUse, UnknownSecret
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from kernel.principal import Principal
     from unitools.manifest import Manifest
 
 MIN_CHARACTERS = 8  # shorter ones would be found by chance in what tools answer, and can be guessed
 MAX_BYTES = 16_384
 MAX_SECRETS = 500
+NAMED = PreparedQuery(
+    lambda tenant_id, name: Secret.objects.filter(tenant_id=tenant_id, name=name), tenant_id=UUID, name=str
+)
 
 
 def _context(tenant_id: UUID, name: str) -> bytes:
@@ -127,8 +130,6 @@ def _open(secret: Secret) -> str:
 def open_secrets(installation: Installation, manifest: Manifest) -> dict[str, str]:
     """For the worker that runs a call, and nobody else: the values of what the manifest declares, by its names."""
     wanted = {name: installation.secrets[name] for name in declared_secrets(manifest) if name in installation.secrets}
-    if not wanted:
-        return {}
-    rows = Secret.objects.filter(tenant_id=installation.tenant_id, name__in=set(wanted.values()))
-    found = {row.name: row for row in rows}
-    return {name: _open(found[target]) for name, target in wanted.items() if target in found}
+    # One prepared statement each: most tools have one secret or two, and each call of them reads it.
+    found = {target: NAMED.first(tenant_id=installation.tenant_id, name=target) for target in set(wanted.values())}
+    return {name: _open(secret) for name, target in wanted.items() if (secret := found[target]) is not None}
