@@ -26,7 +26,7 @@ from invocations.serializers import EnvelopeSerializer, InvokeSerializer
 from kernel.database.tenancy import acting_for
 from kernel.http.api_requests import get_caller
 from kernel.http.base_serializers import validate_data
-from kernel.http.deferred_responses import WaitingResponse, can_wait
+from kernel.http.deferred_responses import WaitingResponse, can_wait, find_event_loop
 from kernel.http.envelopes import ResponseEnvelope
 from kernel.problems import SchemaInvalid
 
@@ -193,9 +193,11 @@ def ask_model(
     run = prepare_run(begun, wants_stream=wants_stream)
     if run is None:
         return form.write_whole(request, services.get_answer(begun))
-    if not can_wait(request._request):
+    loop = find_event_loop(request._request)
+    if loop is None:
         run.run_here()
         return answer_from_store(request, begun, wants_stream=wants_stream, form=form, run=run)
+    run.start_soon(loop)
     if wants_stream:
         return form.open_stream(request, run, begun)
     return answer_when_there(request, run, begun, by=by, form=form)

@@ -99,6 +99,12 @@ class ModelRun:
         self._stopped_by: Problem | None = None
         self._asking: asyncio.Task[ModelAnswer] | None = None
         self._whole: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def start_soon(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin while the thread that prepared this run is still about its response."""
+        self._loop = loop
+        loop.call_soon_threadsafe(self.start)
 
     def start(self) -> asyncio.Task[None]:
         """Begin on the event loop that runs here; once. The task goes on to the End, whoever waits for it."""
@@ -164,7 +170,11 @@ class ModelRun:
         self._stop(CallCancelled(ASKED_FOR))
 
     def leave(self) -> None:
-        """Nobody reads the answer any more. After the end this does nothing."""
+        """Nobody reads the answer any more, says whatever thread closes the response. After the end this does nothing."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._leave)
+
+    def _leave(self) -> None:
         if self._stopped_by is None and (self._whole is None or not self._whole.done()):
             self._stop(CallCancelled(LEFT))
             self.start()

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Send = Callable[[Mapping[str, Any]], Awaitable[None]]
     InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
 
-WAITS = "toolhub.waits"  # in a scope: whoever serves the request understands a WaitingResponse
+WAITS = "toolhub.waits"  # in a scope: the event loop of whoever serves the request and understands a WaitingResponse
 
 
 class AsyncWaiter(Protocol):
@@ -46,9 +46,15 @@ class AsyncWaiter(Protocol):
     async def wait_async(self, seconds: float) -> None: ...
 
 
+def find_event_loop(request: HttpRequest) -> asyncio.AbstractEventLoop | None:
+    """The loop that serves this request; None where it is served without one."""
+    found: asyncio.AbstractEventLoop | None = getattr(request, "scope", {}).get(WAITS)
+    return found
+
+
 def can_wait(request: HttpRequest) -> bool:
     """Whether a view may answer this request with a :class:`WaitingResponse`."""
-    return bool(getattr(request, "scope", {}).get(WAITS))
+    return find_event_loop(request) is not None
 
 
 class WaitingResponse(HttpResponse):
@@ -138,7 +144,7 @@ class Handler(ASGIHandler):
             body = await self.read_body(receive)
         except RequestAborted:
             return
-        scope[WAITS] = True
+        scope[WAITS] = asyncio.get_running_loop()
         answered = asyncio.create_task(self._answer(scope, body, send))
         gone = asyncio.create_task(self._gone(receive))
         try:

@@ -166,6 +166,34 @@ def test_a_caller_that_leaves_closes_the_providers_stream_and_pays_by_estimate(
     assert_conserved()
 
 
+def test_a_caller_that_leaves_before_its_stream_begins_ends_the_call(
+    caller: Caller, model: Tool, bench: ProviderBench
+) -> None:
+    async def story(handler: Handler) -> HeldChat:
+        chat = bench.chat = HeldChat()
+        stream, is_begun = open_stream(handler, caller), asyncio.Event()
+
+        async def take_nothing(message: Any) -> None:
+            is_begun.set()
+            await asyncio.Event().wait()
+
+        received = [{"type": "http.request", "body": stream._body, "more_body": False}]
+
+        async def receive() -> Any:
+            if received:
+                return received.pop()
+            await is_begun.wait()
+            return {"type": "http.disconnect"}
+
+        await handler(stream.communicator.scope, receive, take_nothing)
+        return chat
+
+    chat = tell(story)
+
+    call = Invocation.objects.get()
+    assert (chat.waiting, call.state, kinds_of(call)) == (0, "cancelled", PAIR)
+
+
 def test_a_caller_that_leaves_before_the_whole_answer_is_there_ends_the_call_too(
     caller: Caller, model: Tool, bench: ProviderBench
 ) -> None:
