@@ -90,7 +90,8 @@ def check_terms(terms: ModelTerms) -> None:
         if type(value) is not int or not 1 <= value <= MAX_TOKENS:
             raise SchemaInvalid.at(f"/{field}", f"It is a number of tokens from 1 to {MAX_TOKENS:,}.")
     limit = terms["max_output_tokens"]
-    if limit is not None and terms["default_output_tokens"] > limit:
+    # What is usual is no contradiction: an answer is held to the smaller of the two.
+    if limit is not None and DEFAULT_OUTPUT_TOKENS != terms["default_output_tokens"] > limit:
         raise SchemaInvalid.at("/default_output_tokens", f"The model writes at most {limit:,} tokens.")
     read_features(terms["features"])
 

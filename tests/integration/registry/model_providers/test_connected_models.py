@@ -73,6 +73,14 @@ def test_the_manifest_of_a_model_names_its_host_its_key_and_its_classes_of_data(
     assert version.view.data_classes == ["personal"]
 
 
+def test_a_model_that_writes_less_than_usual_needs_no_second_number(operator: Person) -> None:
+    tool = connect_scripted_model(operator.by, max_output_tokens=500)
+
+    model = compiled_version(tool.current_id).manifest.model  # type: ignore[arg-type]
+    assert model is not None
+    assert model.max_output_tokens == 500
+
+
 def test_a_provider_at_a_numeric_address_is_a_network_of_one(operator: Person, settings: Any) -> None:
     settings.TOOLHUB_OUTBOUND_NETWORKS = ["127.0.0.0/8"]
     connect_scripted_provider(operator.by, address="http://127.0.0.1:8080/v1")
