@@ -12,6 +12,8 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, TypeVar
 
+from django.conf import settings as of_the_hub
+
 from invocations.model_calls.held_files import read_offered_file
 from invocations.model_calls.kept_providers import shelf
 from invocations.model_calls.model_attempts import ModelAttempt
@@ -24,7 +26,7 @@ from llm.model_features import ModelFeatures, Treatment
 from llm.prefixed_models import PrefixedChat
 from llm.provider_factory import GROUP, ProviderConfig
 from llm.providers.http_client import TimeLimits
-from llm.providers.kinds import MODULES, load_kind
+from llm.providers.kinds import LOCAL, MODULES, load_kind
 from registry.installations.services import settings_for_run
 from registry.model_providers.circuits import check_circuit, find_circuit
 from registry.model_providers.manifests import KEY
@@ -82,7 +84,14 @@ def build_provider_config(provider: ModelProvider, key: str) -> ProviderConfig:
         "networks": tuple(list_allowed_networks()),
         "resolve": read_offered_file,
     }
+    if provider.kind == LOCAL:
+        options["files"] = list_model_files()
     return ProviderConfig(kind=provider.kind, base_url=provider.address, key=key, options=options)
+
+
+def list_model_files() -> dict[str, str]:
+    """The models of this machine, by the names that files have without their ending."""
+    return {file.stem: str(file) for file in sorted(of_the_hub.TOOLHUB_LOCAL_MODELS.glob("*.gguf"))}
 
 
 def build_attempts(invocation: Invocation, preflight: Preflight) -> list[ModelAttempt]:

@@ -14,12 +14,13 @@ from kernel.problems import SchemaInvalid
 if TYPE_CHECKING:
     from llm.provider_factory import ProviderKind
 
+LOCAL = "local"  # models in the process that asks them
 MODULES = {
     kind: f"{__package__}.{module}"
     for kind, module in {
         "anthropic": "anthropic",
         "gemini": "gemini",
-        "local": "local",
+        LOCAL: "local",
         "openai": "openai_chat",
         "openai_compatible": "openai_compatible",
         "openai_responses": "openai_responses",

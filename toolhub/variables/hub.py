@@ -243,6 +243,14 @@ TOOLHUB_OUTBOUND_NETWORKS = VARIABLES.networks(
     example="10.20.0.0/16,192.168.7.9/32",
     about="Identity providers and webhooks are asked at public addresses over https only, and in these networks.",
 )
+TOOLHUB_LOCAL_MODELS = VARIABLES.path(
+    "TOOLHUB_LOCAL_MODELS",
+    TOOLHUB_DATA_DIR / "models",
+    shown="models in TOOLHUB_DATA_DIR",
+    roles=(WEB,),
+    example="/srv/models",
+    about="Models of your own for providers of the kind local: NAME.gguf there is the model NAME.",
+)
 
 _group("Mail, for notifications and invitations")
 TOOLHUB_EMAIL_URL = VARIABLES.value(
