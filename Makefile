@@ -12,7 +12,7 @@ VENV = .venv/bin/python
 NEEDS_VENV = @test -x $(VENV) || { echo "Nothing is set up here yet. Type:  make run" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check fix demo bench soak soak-sandbox doctor requirements clean venv lock engine sandbox-image sandbox-images python
+.PHONY: help run models test test-all check fix demo bench soak soak-sandbox doctor requirements clean venv lock engine sandbox-image sandbox-images python
 
 help: ## this list
 	@echo "toolhub: make TARGET [ARGS=…]"; echo
@@ -20,6 +20,9 @@ help: ## this list
 
 run: python ## set up what is missing and serve the hub on http://127.0.0.1:8000 (Ctrl-C ends it)
 	$(PROVISION) run
+
+models: python ## install a small model and an embedder that answer without key and network; the next `make run` serves them
+	$(PROVISION) models
 
 demo: ## tell the whole story over REST against a running hub
 	$(NEEDS_VENV)

@@ -83,7 +83,7 @@ def check_installed(*modules: str) -> None:
     """Raises NotFound, with what to install."""
     if missing := [module for module in modules if find_spec(module) is None]:
         message = f"This local model needs packages that are not installed ({', '.join(missing)})."
-        raise NotFound(message, remedy=f"Install them beside the hub: {INSTALL}")
+        raise NotFound(message, remedy=f"Install them beside the hub: `make models`, or {INSTALL}")
 
 
 def find_weights() -> Path:

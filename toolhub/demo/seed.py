@@ -25,10 +25,12 @@ from kernel.secret_files import write_once
 from registry.models import Decision, Tool, ToolState, ToolVersion, VersionState
 from registry.versions import services as registry
 from registry.versions.bump import changes_now
+from toolhub.demo import local_models
 from toolhub.demo.scenes import build_scenes
 from unitools.changes import compare_manifests, compute_needed_bump
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 TENANT = ("demo", "Northwind Trading")
@@ -55,6 +57,18 @@ class DemoCredentials:
         body = {"request_id": "my-first-call", "actor": {"type": "agent", "id": AGENT}, "arguments": sku}
         return (
             f"curl -sS {settings.TOOLHUB_PUBLIC_URL}/api/v1/tools/commerce.pricing.get_realtime_quote/invoke \\\n"
+            f"  -H 'Authorization: Bearer {self.api_key}' -H 'Content-Type: application/json' \\\n"
+            f"  -d '{json.dumps(body)}'"
+        )
+
+    def question(self) -> str:
+        """To a model of this machine; empty where there is none."""
+        if not local_models.are_installed():
+            return ""
+        message = {"role": "user", "content": "What is the capital of France?"}
+        body = {"model": local_models.CHAT, "messages": [message], "max_tokens": 60}
+        return (
+            f"curl -sS {settings.TOOLHUB_PUBLIC_URL}/v1/chat/completions \\\n"
             f"  -H 'Authorization: Bearer {self.api_key}' -H 'Content-Type: application/json' \\\n"
             f"  -d '{json.dumps(body)}'"
         )
@@ -139,8 +153,11 @@ def _tools(people: dict[str, Principal]) -> None:
             )
 
 
-def _key_works(agent: Agent, text: str) -> bool:
-    return bool(text) and ApiKey.objects.filter(agent=agent, lookup=text.split("_")[2], revoked_at=None).exists()
+def _key_works(agent: Agent, text: str, scopes: Sequence[str]) -> bool:
+    if not text:
+        return False
+    key = ApiKey.objects.filter(agent=agent, lookup=text.split("_")[2], revoked_at=None).first()
+    return key is not None and set(scopes) <= set(key.scopes)
 
 
 def seed_demo() -> DemoCredentials:
@@ -169,11 +186,15 @@ def seed_demo() -> DemoCredentials:
             calls_limit=10_000,
             by=operator,
         )
-    if not _key_works(agent, kept["api_key"]):
-        _, kept["api_key"] = access.create_key(agent=agent, scopes=AGENT_SCOPES, by=setup)
+    has_models = local_models.are_installed()
+    scopes = (*AGENT_SCOPES, local_models.SCOPE) if has_models else AGENT_SCOPES
+    if not _key_works(agent, kept["api_key"], scopes):
+        _, kept["api_key"] = access.create_key(agent=agent, scopes=scopes, by=setup)
         path.write_text(json.dumps(kept, indent=2))
     owner = get_user_model().objects.get(username="oona")
     owner.groups.add(Group.objects.get_or_create(name=HUB_OWNERS)[0])
     access.give_membership(tenant=other, user=owner, role=Role.OWNER, by=Principal.system("setup", tenant_id=other.pk))
+    if has_models:
+        local_models.connect_local_models(agent, by=operator)
     build_scenes(tenant, other, agent, operator=operator, neighbour=owner)
     return DemoCredentials(passwords=kept["passwords"], api_key=kept["api_key"])

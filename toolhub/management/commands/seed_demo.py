@@ -25,4 +25,11 @@ class Command(BaseCommand):
         say("  A call that works:")
         say("")
         say(credentials.curl())
+        if question := credentials.question():
+            say("")
+            say(
+                "  A question to the model of this machine (a very small one: it shows the way, not what models can do):"
+            )
+            say("")
+            say(question)
         say("")
