@@ -82,7 +82,7 @@ def test_pieces_come_as_events_and_the_last_one_is_the_whole_answer(
     assert kinds_of(Invocation.objects.get()) == PAIR
 
 
-@pytest.mark.req("LLM-5")
+@pytest.mark.req("LLM-5", "LLM-13")
 def test_the_first_piece_is_there_while_the_model_goes_on_and_nothing_of_the_database_is_held(
     caller: Caller, model: Tool, bench: ProviderBench
 ) -> None:
