@@ -115,7 +115,7 @@ class ConversationReader:
             if not isinstance(text, str):
                 self._findings.add_wrong(f"{at}/{kind}", "This is a text.")
             return {"type": "text", "text": text} if isinstance(text, str) and text else None
-        if kind in PARTS:
+        if isinstance(kind, str) and kind in PARTS:
             why = NOT_INLINE if kind != "image_url" or _is_inline(part) else NOT_FETCHED
             self._findings.add_unsupported(at, why.format(kind=PARTS[kind]))
         else:
