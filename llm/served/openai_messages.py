@@ -31,6 +31,7 @@ ECHOED = (
     warned("annotations", "Annotations of an answer are not sent to a model.", []),
     refused("audio", "Answers in sound are not made here."),
     refused("function_call", "Use `tool_calls`."),
+    passed("parsed", "The content again, as OpenAI's SDK has read it for its user; the content counts."),
 )
 FIELDS: dict[str, tuple[Parameter, ...]] = {
     "developer": (*OF_ALL, refused("name", NO_NAMES)),
@@ -114,7 +115,7 @@ class ConversationReader:
             if not isinstance(text, str):
                 self._findings.add_wrong(f"{at}/{kind}", "This is a text.")
             return {"type": "text", "text": text} if isinstance(text, str) and text else None
-        if kind in PARTS:
+        if isinstance(kind, str) and kind in PARTS:
             why = NOT_INLINE if kind != "image_url" or _is_inline(part) else NOT_FETCHED
             self._findings.add_unsupported(at, why.format(kind=PARTS[kind]))
         else:
@@ -160,7 +161,7 @@ def read_tools(tools: Any, findings: Findings) -> tuple[list[str], tuple[ToolSpe
         elif not isinstance(tool, dict) or tool.get("type") != "function" or not isinstance(tool.get("function"), dict):
             findings.add_unsupported(at, "Only tools of the type function are shown to models here.")
         else:
-            for unknown in set(tool) - {"type", "function"}:
+            for unknown in sorted(name for name in set(tool) - {"type", "function"} if tool[name] is not None):
                 findings.add_wrong(f"{at}/{escape(unknown)}", "There is no such parameter.")
             given, said = read_parameters(tool["function"], OF_A_TOOL, findings, f"{at}/function")
             warnings += said

@@ -10,6 +10,7 @@ from pydantic.dataclasses import dataclass
 
 from llm.documents import RULES, build_discriminator, build_tag, read_document, refuse_field
 from llm.messages import MAX_NAME, MAX_TEXT, AttachmentRef, AudioRef, ImageRef
+from llm.served.body_parts import BodyPart
 from llm.served.file_data import refuse_file
 from llm.served.formats import ServedChat
 from llm.served.openai_chat import HUB, NOT_KEPT, OF_ENVELOPE, OF_REQUEST
@@ -103,7 +104,7 @@ Name = Annotated[StrictStr, Field(min_length=1, max_length=MAX_NAME)]
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class TextPart:
+class TextPart(BodyPart):
     text: Words
     type: Literal["input_text", "output_text", "text"]
     annotations: Any = None
@@ -112,13 +113,13 @@ class TextPart:
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class RefusalPart:
+class RefusalPart(BodyPart):
     refusal: Words
     type: Literal["refusal"]
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class FilePart:
+class FilePart(BodyPart):
     type: Literal["input_image", "input_file"]
     image_url: StrictStr | None = None
     file_data: StrictStr | None = None
@@ -146,7 +147,7 @@ InputPart = Annotated[
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class MessageItem:
+class MessageItem(BodyPart):
     role: Literal["user", "assistant", "system", "developer"]
     content: Annotated[tuple[InputPart, ...], _to_parts("text")]
     type: Literal["message"] = "message"
@@ -156,7 +157,7 @@ class MessageItem:
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class CallItem:
+class CallItem(BodyPart):
     call_id: Name
     name: Name
     arguments: StrictStr
@@ -168,7 +169,7 @@ class CallItem:
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class OutputItem:
+class OutputItem(BodyPart):
     call_id: Name
     output: Annotated[tuple[InputPart, ...], _to_parts("text")]
     type: Literal["function_call_output"]
@@ -179,7 +180,7 @@ class OutputItem:
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class ReasoningItem:
+class ReasoningItem(BodyPart):
     encrypted_content: StrictStr
     type: Literal["reasoning"]
     id: Any = None
@@ -202,7 +203,7 @@ def _to_items(value: object) -> object:
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class FunctionTool:
+class FunctionTool(BodyPart):
     name: Name
     type: Literal["function"]
     parameters: dict[str, Any] | None = None
@@ -211,12 +212,12 @@ class FunctionTool:
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class TextSettings:
+class TextSettings(BodyPart):
     format: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class ResponsesBody:
+class ResponsesBody(BodyPart):
     model: Name
     input: Annotated[tuple[Annotated[Item, BeforeValidator(_check_item)], ...], BeforeValidator(_to_items)]
     instructions: Words = ""

@@ -153,3 +153,12 @@ def test_sdks_are_told_to_ask_again_only_where_waiting_helps() -> None:
 
 def test_a_vector_as_base64_is_made_of_numbers_of_32_bits() -> None:
     assert encode_vector([1.0, -2.5]) == "AACAPwAAIMA="
+
+
+def test_an_answer_that_a_helper_of_the_sdk_has_read_is_read_by_its_content() -> None:
+    echoed = {"role": "assistant", "content": '{"a": 1}', "parsed": {"a": 1}, "some_new_field": None}
+
+    read = FORMAT.read(build_body(messages=[{"role": "user", "content": "x"}, echoed]))
+
+    assert read.arguments["messages"][1] == {"role": "assistant", "segments": [{"type": "text", "text": '{"a": 1}'}]}
+    assert read.warnings == ()
