@@ -28,6 +28,7 @@ from kernel.http.api_requests import get_caller
 from kernel.http.base_serializers import validate_data
 from kernel.http.deferred_responses import WaitingResponse, can_wait
 from kernel.http.envelopes import ResponseEnvelope
+from kernel.http.parsers import WideJSONParser
 from kernel.problems import SchemaInvalid
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class ModelChatView(CallView):
 
     required_scope = SCOPE
     renderer_classes = [JSONRenderer, EventStreamRenderer]
+    parser_classes = [WideJSONParser]
 
     @extend_schema(
         request=InvokeSerializer,
@@ -122,6 +124,7 @@ class ModelPreflightView(AskingView):
     """Would this call of a model be allowed, and what may it take? Nothing is sent and nothing is taken."""
 
     required_scope = SCOPE
+    parser_classes = [WideJSONParser]
 
     @extend_schema(
         request=InvokeSerializer,

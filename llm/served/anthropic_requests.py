@@ -10,6 +10,7 @@ from pydantic.dataclasses import dataclass
 
 from llm.documents import RULES, build_discriminator, build_tag, read_document, refuse_field
 from llm.messages import MAX_NAME, MAX_TEXT, AttachmentRef, AudioRef, ImageRef
+from llm.pictures import PictureShelf, read_picture
 from llm.served.file_data import refuse_file
 from llm.served.formats import ServedChat
 from llm.served.openai_chat import HUB, OF_ENVELOPE, OF_REQUEST
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
 NOT_SET_HERE = "The hub has no such setting. How a model thinks is its provider's choice."
 COUNTED = (
     passed("model", "A model of the hub, by its id or its alias."),
-    passed("messages", "The conversation. Pictures and files are refused."),
+    passed(
+        "messages",
+        "The conversation. Pictures stand in it in base64; addresses of pictures, and other files, are refused.",
+    ),
     passed("system", "What stands before the conversation."),
     passed(
         "tools",
@@ -255,20 +259,29 @@ def read_messages(body: Any) -> ServedChat:
     if read.stop_sequences:
         arguments["stop"] = list(read.stop_sequences)
     user = {"user_id": read.metadata.user_id} if read.metadata.user_id else {}
+    shelf = PictureShelf()
     return ServedChat(
         model=read.model,
-        arguments=build_arguments(read) | arguments | {name: hub[name] for name in OF_REQUEST if name in hub},
+        arguments=build_arguments(read, shelf) | arguments | {name: hub[name] for name in OF_REQUEST if name in hub},
         own_tools=build_specs(read),
         envelope={name: hub[name] for name in OF_ENVELOPE if name in hub} | user,
         wants_stream=read.stream,
         warnings=warnings,
+        pictures=shelf.pictures,
     )
 
 
 def read_count(body: Any) -> ServedChat:
     """A conversation that is only to be counted. Raises as :func:`read_messages` does."""
     read, _, warnings = _read_body(CountBody, body, COUNTED)
-    return ServedChat(model=read.model, arguments=build_arguments(read), own_tools=build_specs(read), warnings=warnings)
+    shelf = PictureShelf()
+    return ServedChat(
+        model=read.model,
+        arguments=build_arguments(read, shelf),
+        own_tools=build_specs(read),
+        warnings=warnings,
+        pictures=shelf.pictures,
+    )
 
 
 def _read_body(kind: type[B], body: Any, table: tuple[Parameter, ...]) -> tuple[B, dict[str, Any], tuple[str, ...]]:
@@ -291,12 +304,12 @@ def build_specs(read: CountBody) -> tuple[ToolSpec, ...]:
     return tuple(ToolSpec(each.name, each.description, each.input_schema) for each in read.tools)
 
 
-def build_arguments(read: CountBody) -> dict[str, Any]:
+def build_arguments(read: CountBody, shelf: PictureShelf) -> dict[str, Any]:
     messages: list[dict[str, Any]] = []
     if read.system:
         messages.append({"role": "system", "segments": _build_texts(read.system)})
     for place, turn in enumerate(read.messages):
-        messages += _iter_messages(turn, f"/messages/{place}/content")
+        messages += _iter_messages(turn, f"/messages/{place}/content", shelf)
     arguments: dict[str, Any] = {"messages": messages}
     if read.output_config is not None and read.output_config.format is not None:
         arguments["response_format"] = {"type": "schema", "json_schema": read.output_config.format.schema}
@@ -309,7 +322,9 @@ def _build_texts(blocks: tuple[TextBlock, ...]) -> list[dict[str, Any]]:
     return [{"type": "text", "text": each.text} for each in blocks]
 
 
-def _iter_messages(turn: UserTurn | AssistantTurn | SystemTurn, pointer: str) -> Iterator[dict[str, Any]]:
+def _iter_messages(
+    turn: UserTurn | AssistantTurn | SystemTurn, pointer: str, shelf: PictureShelf
+) -> Iterator[dict[str, Any]]:
     """A turn of the user may hold answers of tools, each of which is a message of its own here."""
     if isinstance(turn, SystemTurn):
         yield {"role": "system", "segments": _build_texts(turn.content)}
@@ -320,28 +335,32 @@ def _iter_messages(turn: UserTurn | AssistantTurn | SystemTurn, pointer: str) ->
     said: list[dict[str, Any]] = []
     for at, block in enumerate(turn.content):
         if not isinstance(block, ToolResultBlock):
-            said.append(_build_segment(block, f"{pointer}/{at}"))
+            said.append(_build_segment(block, f"{pointer}/{at}", shelf))
             continue
         if said:
             yield {"role": "user", "segments": said}
             said = []
-        yield _build_result(block, f"{pointer}/{at}/content")
+        yield _build_result(block, f"{pointer}/{at}/content", shelf)
     if said:
         yield {"role": "user", "segments": said}
 
 
-def _build_result(block: ToolResultBlock, pointer: str) -> dict[str, Any]:
-    segments = [_build_segment(each, f"{pointer}/{at}") for at, each in enumerate(block.content)]
+def _build_result(block: ToolResultBlock, pointer: str, shelf: PictureShelf) -> dict[str, Any]:
+    segments = [_build_segment(each, f"{pointer}/{at}", shelf) for at, each in enumerate(block.content)]
     told = segments or [{"type": "text", "text": EMPTY}]
     return {"role": "tool", "call_id": block.tool_use_id, "segments": told, "is_error": block.is_error}
 
 
-def _build_segment(block: TextBlock | FileBlock | Held, pointer: str) -> dict[str, Any]:
+def _build_segment(block: TextBlock | FileBlock | Held, pointer: str, shelf: PictureShelf) -> dict[str, Any]:
     if isinstance(block, TextBlock):
         return {"type": "text", "text": block.text}
     if not isinstance(block, FileBlock):
         return asdict(block)
-    data, kind = block.source.get("data"), "image_ref" if block.type == "image" else "attachment_ref"
+    data, claim = block.source.get("data"), block.source.get("media_type")
+    if block.type == "image" and isinstance(data, str):
+        claim = claim if isinstance(claim, str) else ""
+        return shelf.add(read_picture(data, f"{pointer}/source/data", claim=claim))
+    kind = "image_ref" if block.type == "image" else "attachment_ref"
     return refuse_file(data if isinstance(data, str) else None, f"{pointer}/source", kind)
 
 

@@ -106,6 +106,7 @@ class OpenAIChatFormat:
             wants_stream=wants_stream,
             options=options,
             warnings=(*warnings, *reader.warnings, *said, *ignored),
+            pictures=reader.shelf.pictures,
         )
 
     def write(self, answer: dict[str, Any], about: Answered) -> dict[str, Any]:

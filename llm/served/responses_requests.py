@@ -10,10 +10,11 @@ from pydantic.dataclasses import dataclass
 
 from llm.documents import RULES, build_discriminator, build_tag, read_document, refuse_field
 from llm.messages import MAX_NAME, MAX_TEXT, AttachmentRef, AudioRef, ImageRef
+from llm.pictures import PictureShelf, is_data_url, read_data_url
 from llm.served.file_data import refuse_file
 from llm.served.formats import ServedChat
 from llm.served.openai_chat import HUB, NOT_KEPT, OF_ENVELOPE, OF_REQUEST
-from llm.served.openai_messages import EMPTY, OWN_SEGMENTS
+from llm.served.openai_messages import EMPTY, NO_DETAIL, OWN_SEGMENTS
 from llm.served.parameters import Findings, passed, read_parameters, refused, warned
 from llm.served.provider_states import read_state
 from unitools.calls import ToolSpec
@@ -247,7 +248,8 @@ def read_responses(body: Any) -> ServedChat:
     findings.check()
     read = read_document(ResponsesBody, given)
     arguments = {name: value for name in SAME if (value := getattr(read, name)) is not None}
-    arguments |= {"messages": ConversationBuilder(read.instructions).build(read.input)}
+    builder = ConversationBuilder(read.instructions)
+    arguments |= {"messages": builder.build(read.input)}
     if choice is not None:
         arguments["tool_choice"] = choice
     if read.max_output_tokens is not None:
@@ -262,7 +264,8 @@ def read_responses(body: Any) -> ServedChat:
         wants_stream=read.stream,
         options={name: given[name] for name in ECHOED if name in given}
         | {"tools": [asdict(tool) for tool in read.tools]},
-        warnings=warnings,
+        warnings=(*warnings, *builder.warnings),
+        pictures=builder.shelf.pictures,
     )
 
 
@@ -303,6 +306,8 @@ class ConversationBuilder:
     """Items as messages: what the assistant says, thinks and proposes without anybody between is one message."""
 
     def __init__(self, instructions: str) -> None:
+        self.shelf = PictureShelf()
+        self.warnings: list[str] = []
         self._messages: list[dict[str, Any]] = []
         if instructions:
             self._messages.append({"role": "system", "segments": [{"type": "text", "text": instructions}]})
@@ -312,17 +317,17 @@ class ConversationBuilder:
             pointer = f"/input/{place}"
             match item:
                 case MessageItem(role="assistant"):
-                    self._open_assistant()["segments"] += _build_segments(item.content, f"{pointer}/content")
+                    self._open_assistant()["segments"] += self._build_segments(item.content, f"{pointer}/content")
                 case MessageItem():
                     role = "user" if item.role == "user" else "system"
                     self._messages.append(
-                        {"role": role, "segments": _build_segments(item.content, f"{pointer}/content")}
+                        {"role": role, "segments": self._build_segments(item.content, f"{pointer}/content")}
                     )
                 case CallItem():
                     call = {"call_id": item.call_id, "name": item.name, "arguments": _read_arguments(item.arguments)}
                     self._open_assistant()["proposals"].append(call)
                 case OutputItem():
-                    told = _build_segments(item.output, f"{pointer}/output") or [{"type": "text", "text": EMPTY}]
+                    told = self._build_segments(item.output, f"{pointer}/output") or [{"type": "text", "text": EMPTY}]
                     self._messages.append({"role": "tool", "call_id": item.call_id, "segments": told})
                 case ReasoningItem():
                     state = read_state(item.encrypted_content, f"{pointer}/encrypted_content")
@@ -334,6 +339,22 @@ class ConversationBuilder:
             self._messages.append({"role": "assistant", "segments": [], "proposals": []})
         return self._messages[-1]
 
+    def _build_segments(self, parts: Iterable[Any], pointer: str) -> list[dict[str, Any]]:
+        segments: list[dict[str, Any]] = []
+        for at, part in enumerate(parts):
+            match part:
+                case TextPart(text=text) | RefusalPart(refusal=text):
+                    segments += [{"type": "text", "text": text}] if text else []
+                case FilePart(type="input_image", image_url=str() as url) if is_data_url(url):
+                    segments.append(self.shelf.add(read_data_url(url, f"{pointer}/{at}/image_url")))
+                    if part.detail not in (None, "auto"):
+                        self.warnings.append(f"{pointer}/{at}/detail: {NO_DETAIL}")
+                case FilePart():
+                    _refuse_part(part, f"{pointer}/{at}")
+                case _:
+                    segments.append(asdict(part))
+        return segments
+
 
 def _read_arguments(text: str) -> dict[str, Any]:
     """What a model wrote wrongly goes back as nothing: the output behind it says what was wrong."""
@@ -341,20 +362,7 @@ def _read_arguments(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _build_segments(parts: Iterable[Any], pointer: str) -> list[dict[str, Any]]:
-    segments: list[dict[str, Any]] = []
-    for at, part in enumerate(parts):
-        match part:
-            case TextPart(text=text) | RefusalPart(refusal=text):
-                segments += [{"type": "text", "text": text}] if text else []
-            case FilePart():
-                _refuse_part(part, f"{pointer}/{at}")
-            case _:
-                segments.append(asdict(part))
-    return segments
-
-
 def _refuse_part(part: FilePart, pointer: str) -> None:
-    data = part.image_url or part.file_data or ""
-    inline = data.partition(";base64,")[2] if data[:5].lower() == "data:" else part.file_data
+    data = part.file_data or ""
+    inline = data.partition(";base64,")[2] if is_data_url(data) else part.file_data
     refuse_file(inline, pointer, "image_ref" if part.type == "input_image" else "attachment_ref")
