@@ -27,8 +27,8 @@ from invocations.problems import NoSuchArtifact, NoSuchFile
 from kernel.canonical import compute_digest
 from kernel.ids import decode
 from kernel.problems import Problem, SchemaInvalid, TooLarge
-from llm.messages import AssistantMessage, AttachmentRef, Text
-from llm.pictures import NO_DATA_URL, PictureShelf, read_data_url
+from llm.messages import AssistantMessage, AttachmentRef, ImageRef, Text
+from llm.pictures import NO_DATA_URL, NO_PICTURE, PictureShelf, measure_picture, read_data_url
 from llm.problems import ParameterUnsupported
 from llm.served.parameters import escape
 from registry.versions.compiler import compiled_version
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from kernel.principal import Principal
-    from llm.messages import AudioRef, ImageRef, Segment
+    from llm.messages import AudioRef, Segment
     from llm.pictures import Picture
     from llm.requests import ChatRequest
 
@@ -198,11 +198,23 @@ def _fit_segment(segment: Reference, all_held: Mapping[str, HeldFile], at: str) 
     if detect_media_type(held.content, segment.media_type) != segment.media_type:
         raise SchemaInvalid.at(f"{at}/media_type", f"By its bytes it is {found}.")
     if segment.media_type in MEDIA_TYPES[segment.type]:
+        if isinstance(segment, ImageRef):
+            _check_measures(segment, held.content, at)
         return segment
     if isinstance(segment, AttachmentRef) and TEXTUAL.fullmatch(segment.media_type):
         return _fit_text(held, at)
     message = f"No model is sent {segment.media_type} as a segment of the type {segment.type}."
     raise ParameterUnsupported(message, details={"findings": [{"pointer": f"{at}/media_type", "message": message}]})
+
+
+def _check_measures(segment: ImageRef, content: bytes, at: str) -> None:
+    """What a picture is reserved at is counted by its width and height."""
+    measures = measure_picture(content)
+    if measures is None:
+        raise SchemaInvalid.at(f"{at}/id", NO_PICTURE)
+    for side in ("width", "height"):
+        if getattr(segment, side) != getattr(measures, side):
+            raise SchemaInvalid.at(f"{at}/{side}", f"By its bytes it is {measures.width} by {measures.height} pixels.")
 
 
 def _fit_text(held: HeldFile, at: str) -> Text:
