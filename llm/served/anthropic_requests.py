@@ -5,12 +5,23 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictFloat, StrictInt, StrictStr, Tag
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    Tag,
+    model_validator,
+)
 from pydantic.dataclasses import dataclass
 
 from llm.documents import RULES, build_discriminator, build_tag, read_document, refuse_field
 from llm.messages import MAX_NAME, MAX_TEXT, AttachmentRef, AudioRef, ImageRef
 from llm.pictures import PictureShelf, read_picture
+from llm.requests import Effort
 from llm.served.file_data import refuse_file
 from llm.served.formats import ServedChat
 from llm.served.openai_chat import HUB, OF_ENVELOPE, OF_REQUEST
@@ -21,10 +32,12 @@ from unitools.calls import ToolSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Self
 
     from llm.served.parameters import Parameter
 
-NOT_SET_HERE = "The hub has no such setting. How a model thinks is its provider's choice."
+NO_SUMMARY = "Texts of reasoning are not passed on; what the provider wants back of it is."
+WITHOUT_THINKING = "How much effort a model takes that does not think cannot be asked for here."
 COUNTED = (
     passed("model", "A model of the hub, by its id or its alias."),
     passed(
@@ -40,9 +53,16 @@ COUNTED = (
         "tool_choice",
         "`auto`, `any`, `tool` or `none`. That there is one call at a time cannot be asked for.",
     ),
-    passed("output_config", "A `format` of the type `json_schema`. An `effort` is refused."),
+    passed(
+        "output_config",
+        "A `format` of the type `json_schema`, and an `effort`, which is `reasoning_effort` of the hub's chat.",
+    ),
+    passed(
+        "thinking",
+        "`budget_tokens` are `reasoning_tokens` of the hub's chat; `adaptive` is the effort `auto`, `disabled` the effort `none`. "
+        "Where the model takes it; else it is left out with a warning.",
+    ),
     warned("cache_control", "The hub leaves caching to the provider. It was left out."),
-    refused("thinking", NOT_SET_HERE, {"type": "disabled"}),
     refused("speed", "The hub does not choose how fast a provider answers.", "standard"),
     refused("context_management", "The hub sends the conversation as it is. Shorten it yourself."),
     refused("mcp_servers", "Tools come from the registry. The hub lets no provider call MCP servers.", []),
@@ -53,11 +73,11 @@ PARAMETERS = (
     passed("stop_sequences", "Texts before which the answer ends. Which of them it was is not said."),
     passed("temperature", "0 to 2."),
     passed("top_p", "More than 0, up to 1."),
+    passed("top_k", "Where the model takes it; else it is left out with a warning."),
     passed("stream", "Whether the answer comes as events."),
     passed("metadata", "Its `user_id` is the person for whom the agent asks. No provider is sent it."),
     passed("hub", f"Parameters of the hub itself: {', '.join(each.name for each in HUB)}."),
     warned("service_tier", "The hub does not choose a tier. It was left out."),
-    refused("top_k", "The hub does not pass on top_k. Use temperature or top_p."),
     refused("inference_geo", "The hub does not choose where a provider computes."),
     refused("container", "The hub uses no containers of a provider."),
 )
@@ -224,6 +244,20 @@ class OutputFormat:
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
 class OutputConfig:
     format: OutputFormat | None = None
+    effort: Effort | None = None
+
+
+@dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
+class Thinking:
+    type: Literal["enabled", "adaptive", "disabled"]
+    budget_tokens: Annotated[StrictInt, Field(ge=1)] | None = None
+    display: Literal["summarized", "omitted"] | None = None
+
+    @model_validator(mode="after")
+    def _check_budget(self) -> Self:
+        if (self.type == "enabled") != (self.budget_tokens is not None):
+            raise refuse_field("Thinking that is enabled has these, and no other.", at=("budget_tokens",))
+        return self
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
@@ -236,6 +270,7 @@ class CountBody:
     tools: tuple[Annotated[ToolBody, BeforeValidator(_check_tool_kind)], ...] = ()
     tool_choice: ToolChoice | None = None
     output_config: OutputConfig | None = None
+    thinking: Thinking | None = None
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
@@ -244,6 +279,7 @@ class MessagesBody(CountBody):
     stop_sequences: tuple[StrictStr, ...] = ()
     temperature: StrictFloat | None = None
     top_p: StrictFloat | None = None
+    top_k: StrictInt | None = None
     stream: StrictBool = False
     metadata: Metadata = Metadata()
 
@@ -254,7 +290,9 @@ B = TypeVar("B", bound=CountBody)
 def read_messages(body: Any) -> ServedChat:
     """Raises SchemaInvalid, ParameterUnsupported."""
     read, hub, warnings = _read_body(MessagesBody, body, PARAMETERS)
-    sampling = {"max_tokens": read.max_tokens, "temperature": read.temperature, "top_p": read.top_p}
+    sampling = {name: getattr(read, name) for name in ("max_tokens", "temperature", "top_p", "top_k")} | read_effort(
+        read
+    )
     arguments: dict[str, Any] = {name: value for name, value in sampling.items() if value is not None}
     if read.stop_sequences:
         arguments["stop"] = list(read.stop_sequences)
@@ -293,9 +331,26 @@ def _read_body(kind: type[B], body: Any, table: tuple[Parameter, ...]) -> tuple[
     read = read_document(kind, given)
     if read.tool_choice is not None and read.tool_choice.disable_parallel_tool_use:
         findings.add_unsupported("/tool_choice/disable_parallel_tool_use", SEVERAL)
+    if (
+        read.thinking is not None
+        and read.thinking.type == "disabled"
+        and read_effort(read)["reasoning_effort"] != "none"
+    ):
+        findings.add_unsupported("/output_config/effort", WITHOUT_THINKING)
     findings.check()
+    if read.thinking is not None and read.thinking.display == "summarized":
+        warnings += (f"/thinking/display: {NO_SUMMARY}",)
     strict = tuple(f"/tools/{at}/strict: {NOT_STRICT}" for at, each in enumerate(read.tools) if each.strict)
     return read, hub, (*warnings, *strict)
+
+
+def read_effort(read: CountBody) -> dict[str, Any]:
+    """How much the model reasons, in the parameters of the hub's chat."""
+    thinking = read.thinking
+    effort: str | None = read.output_config.effort if read.output_config is not None else None
+    if effort is None and thinking is not None:
+        effort = {"adaptive": "auto", "disabled": "none"}.get(thinking.type)
+    return {"reasoning_effort": effort, "reasoning_tokens": thinking.budget_tokens if thinking is not None else None}
 
 
 def build_specs(read: CountBody) -> tuple[ToolSpec, ...]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 STATELESS = "The hub keeps no conversation. Send all of it in `input`, and leave this out."
-NOT_SET_HERE = "The hub has no such setting. How a model thinks is its provider's choice."
+NO_SUMMARY = "Summaries of reasoning are not passed on; what the provider wants back of it is."
 PARAMETERS = (
     passed("model", "A model of the hub, by its id or its alias."),
     passed(
@@ -39,6 +39,10 @@ PARAMETERS = (
     passed("max_output_tokens", "The most tokens that the answer may have."),
     passed("temperature", "0 to 2."),
     passed("top_p", "More than 0, up to 1."),
+    passed(
+        "reasoning",
+        "`effort`, where the model takes it; else it is left out with a warning. Summaries are not passed on.",
+    ),
     passed("presence_penalty", "-2 to 2."),
     passed("frequency_penalty", "-2 to 2."),
     passed("text", "A `format`: `text`, `json_object` or `json_schema`. A `verbosity` is refused."),
@@ -63,11 +67,13 @@ PARAMETERS = (
     refused("top_logprobs", "Probabilities of tokens are not passed on.", 0),
     refused("service_tier", "The provider's usual one is asked for.", "auto", "default"),
     refused("moderation", "Not passed on."),
-    refused(
-        "reasoning", NOT_SET_HERE, {}, *({"effort": None} | more for more in ({}, {"summary": None})), {"summary": None}
-    ),
 )
 NOT_HELD = "The hub keeps no items. Send the item itself."
+OF_REASONING = (
+    passed("effort", "`reasoning_effort` of the hub's chat."),
+    warned("summary", NO_SUMMARY),
+    warned("generate_summary", NO_SUMMARY),
+)
 OF_A_PROVIDER = "The hub shows models tools of the type function. It passes on none that a provider runs itself."
 NO_CHOICE = "This is `auto`, `none`, `required`, or a function of `tools`."
 NOT_STRICT = "Arguments are held to the schema when the tool is called, whatever the model wrote."
@@ -245,13 +251,17 @@ def read_responses(body: Any) -> ServedChat:
     given, warnings = read_parameters(body, PARAMETERS, findings)
     hub, _ = read_parameters(given.pop("hub", {}), HUB, findings, "/hub")
     choice = _read_choice(given.get("tool_choice", "auto"), findings)
+    reasoning, said = read_parameters(given.get("reasoning", {}), OF_REASONING, findings, "/reasoning")
+    warnings += said
     findings.check()
-    read = read_document(ResponsesBody, given)
+    read = read_document(ResponsesBody, {name: value for name, value in given.items() if name != "reasoning"})
     arguments = {name: value for name in SAME if (value := getattr(read, name)) is not None}
     builder = ConversationBuilder(read.instructions)
     arguments |= {"messages": builder.build(read.input)}
     if choice is not None:
         arguments["tool_choice"] = choice
+    if "effort" in reasoning:
+        arguments["reasoning_effort"] = reasoning["effort"]
     if read.max_output_tokens is not None:
         arguments["max_tokens"] = read.max_output_tokens
     warnings += tuple(f"/tools/{at}/strict: {NOT_STRICT}" for at, tool in enumerate(read.tools) if tool.strict)
@@ -263,7 +273,8 @@ def read_responses(body: Any) -> ServedChat:
         | ({"user_id": read.user} if read.user else {}),
         wants_stream=read.stream,
         options={name: given[name] for name in ECHOED if name in given}
-        | {"tools": [asdict(tool) for tool in read.tools]},
+        | {"tools": [asdict(tool) for tool in read.tools]}
+        | ({"reasoning": {"effort": None, "summary": None} | reasoning} if reasoning else {}),
         warnings=(*warnings, *builder.warnings),
         pictures=builder.shelf.pictures,
     )

@@ -85,12 +85,13 @@ def test_parameters_are_read_under_the_hubs_names() -> None:
             stop_sequences=["END"],
             temperature=0.5,
             top_p=1,
+            top_k=40,
             stream=True,
-            output_config={"format": {"type": "json_schema", "schema": schema}},
+            output_config={"format": {"type": "json_schema", "schema": schema}, "effort": None},
             tools=[WEATHER],
             tool_choice={"type": "auto"},
             metadata={"user_id": "u-17"},
-            thinking={"type": "disabled"},
+            thinking={"type": "enabled", "budget_tokens": 5, "display": "omitted"},
         )
     )
 
@@ -102,6 +103,8 @@ def test_parameters_are_read_under_the_hubs_names() -> None:
         "stop": ["END"],
         "temperature": 0.5,
         "top_p": 1,
+        "top_k": 40,
+        "reasoning_tokens": 5,
         "response_format": {"type": "schema", "json_schema": schema},
     }
 
@@ -143,15 +146,22 @@ def test_what_changes_nothing_is_left_out_and_said() -> None:
         ({"messages": [{"role": "user", "content": [{"type": "video"}]}]}, SchemaInvalid, "/messages/0/content/0"),
         ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, SchemaInvalid, "/tools/0/type"),
         ({"tools": [{"name": "x"}]}, SchemaInvalid, "/tools/0/input_schema"),
-        ({"top_k": 3}, ParameterUnsupported, "/top_k"),
-        ({"thinking": {"type": "enabled", "budget_tokens": 1024}}, ParameterUnsupported, "/thinking"),
+        ({"top_k": "3"}, SchemaInvalid, "/top_k"),
+        ({"thinking": {"type": "enabled"}}, SchemaInvalid, "/thinking/budget_tokens"),
+        ({"thinking": {"type": "adaptive", "budget_tokens": 9}}, SchemaInvalid, "/thinking/budget_tokens"),
+        ({"thinking": {"type": "between_tools"}}, SchemaInvalid, "/thinking/type"),
+        (
+            {"thinking": {"type": "disabled"}, "output_config": {"effort": "low"}},
+            ParameterUnsupported,
+            "/output_config/effort",
+        ),
         (
             {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
             ParameterUnsupported,
             "/tool_choice/disable_parallel_tool_use",
         ),
         ({"tool_choice": {"type": "several"}}, SchemaInvalid, "/tool_choice/type"),
-        ({"output_config": {"effort": "low"}}, SchemaInvalid, "/output_config/effort"),
+        ({"output_config": {"effort": "least"}}, SchemaInvalid, "/output_config/effort"),
         ({"mcp_servers": [{"name": "x"}]}, ParameterUnsupported, "/mcp_servers"),
         ({"hub": {"price": 0}}, SchemaInvalid, "/hub/price"),
     ],
@@ -164,6 +174,32 @@ def test_what_is_wrong_or_not_done_here_is_refused_with_its_place(
         MESSAGES.read(body)
 
     assert find_pointers(refused.value)[0] == pointer
+
+
+@pytest.mark.parametrize(
+    ("more", "read", "said"),
+    [
+        ({"thinking": {"type": "disabled"}}, {"reasoning_effort": "none"}, []),
+        ({"thinking": {"type": "adaptive"}}, {"reasoning_effort": "auto"}, []),
+        ({"output_config": {"effort": "low"}}, {"reasoning_effort": "low"}, []),
+        ({"thinking": {"type": "adaptive"}, "output_config": {"effort": "max"}}, {"reasoning_effort": "max"}, []),
+        (
+            {
+                "thinking": {"type": "enabled", "budget_tokens": 5, "display": "summarized"},
+                "output_config": {"effort": "low"},
+            },
+            {"reasoning_effort": "low", "reasoning_tokens": 5},
+            ["/thinking/display"],
+        ),
+    ],
+)
+def test_how_much_the_model_thinks_is_read_as_its_effort(
+    more: dict[str, Any], read: dict[str, Any], said: list[str]
+) -> None:
+    served = MESSAGES.read(build_body(**more))
+
+    assert {name: value for name, value in served.arguments.items() if name.startswith("reasoning")} == read
+    assert [each.partition(":")[0] for each in served.warnings] == said
 
 
 def test_a_picture_stands_in_a_request_and_is_fetched_from_nowhere() -> None:

@@ -123,6 +123,19 @@ def test_that_the_model_has_to_call_a_tool_is_asked_for(choice: Any, read: Any) 
     assert RESPONSES.read(build_body(tools=[WEATHER], tool_choice=choice)).arguments.get("tool_choice") == read
 
 
+def test_the_effort_is_passed_on_and_that_summaries_are_not_is_said() -> None:
+    read = RESPONSES.read(build_body(reasoning={"effort": "low", "summary": "auto"}))
+    quiet = RESPONSES.read(build_body(reasoning={"effort": None, "summary": None}))
+
+    assert (read.arguments["reasoning_effort"], read.options["reasoning"]) == (
+        "low",
+        {"effort": "low", "summary": None},
+    )
+    assert [each.partition(":")[0] for each in read.warnings] == ["/reasoning/summary"]
+    assert "reasoning_effort" not in quiet.arguments
+    assert ("reasoning" in quiet.options, quiet.warnings) == (False, ())
+
+
 def test_a_choice_of_no_tool_shows_none() -> None:
     assert RESPONSES.read(build_body(tools=[WEATHER], tool_choice="none")).own_tools == ()
 
@@ -151,7 +164,8 @@ def test_what_changes_nothing_is_left_out_and_said() -> None:
         ({"previous_response_id": "resp_1"}, ParameterUnsupported, "/previous_response_id"),
         ({"conversation": "conv_1"}, ParameterUnsupported, "/conversation"),
         ({"background": True}, ParameterUnsupported, "/background"),
-        ({"reasoning": {"effort": "low"}}, ParameterUnsupported, "/reasoning"),
+        ({"reasoning": {"depth": 1}}, SchemaInvalid, "/reasoning/depth"),
+        ({"reasoning": "low"}, SchemaInvalid, "/reasoning"),
         ({"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": []}}, ParameterUnsupported, "/tool_choice"),
         ({"top_logprobs": 2}, ParameterUnsupported, "/top_logprobs"),
     ],
