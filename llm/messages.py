@@ -1,7 +1,8 @@
 """Messages: a conversation with a model, said in the same way to every provider.
 
 A message is made of segments. Pictures, sounds and files are named by their id in the hub, never by an address: a model's provider
-is sent their bytes, and nothing is fetched from where a caller points.
+is sent their bytes, and nothing is fetched from where a caller points. A picture that stands in the request itself is named by its
+digest (:mod:`llm.pictures`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pydantic.dataclasses import dataclass
 
 from kernel.ids import decode
 from llm.documents import RULES, build_discriminator, build_tag, refuse_field
+from llm.pictures import DIGEST, MAX_PIXELS
 from unitools.calls import ToolCall
 from unitools.dialects.arguments import read_arguments
 from unitools.dialects.model_json import copy_json
@@ -37,7 +39,6 @@ MAX_FILE_BYTES = 32 * 1024 * 1024
 MAX_SEGMENTS = 100
 MAX_PROPOSALS = 1000
 MAX_NAME = 512
-MAX_PIXELS = 65_535  # of a side
 MAX_SECONDS = 24 * 60 * 60
 
 PROPOSAL = {"call_id", "name", "arguments"}
@@ -52,6 +53,10 @@ def _check_hub_id(text: str) -> str:
         message = "Name an artifact (art_…) or a file (fil_…) of the hub. Addresses are not fetched."
         raise refuse_field(message) from None
     return text
+
+
+def _check_picture_id(text: str) -> str:
+    return text if DIGEST.fullmatch(text) else _check_hub_id(text)
 
 
 def _copy_state(value: Any) -> Any:
@@ -79,6 +84,7 @@ def _read_proposal(value: object) -> object:
 
 
 HubId = Annotated[StrictStr, AfterValidator(_check_hub_id)]
+PictureId = Annotated[StrictStr, AfterValidator(_check_picture_id)]
 Bytes = Annotated[StrictInt, Field(ge=1, le=MAX_FILE_BYTES)]
 Pixels = Annotated[StrictInt, Field(ge=1, le=MAX_PIXELS)]
 CallId = Annotated[StrictStr, Field(min_length=1, max_length=MAX_NAME)]
@@ -95,9 +101,9 @@ class Text:
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
 class ImageRef:
-    """A picture that the hub holds."""
+    """A picture that the hub holds, or that came with the request."""
 
-    id: HubId
+    id: PictureId
     media_type: Annotated[StrictStr, Field(pattern=r"^image/[a-z0-9.+-]{1,60}$")]
     size_bytes: Bytes
     width: Pixels

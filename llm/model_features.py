@@ -33,7 +33,10 @@ class Treatment(StrEnum):
 CHAT_PARAMETERS: Mapping[str, Any] = {
     "temperature": None,
     "top_p": None,
+    "top_k": None,
     "max_tokens": None,
+    "reasoning_effort": None,
+    "reasoning_tokens": None,
     "stop": (),
     "seed": None,
     "frequency_penalty": None,

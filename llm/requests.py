@@ -35,6 +35,7 @@ MAX_MESSAGES = 10_000
 MAX_TOKENS = 10_000_000
 MAX_BIASES = 2000
 MAX_STOPS = 16
+MAX_TOP_K = 1_000_000
 MAX_ITEMS = 10_000
 MAX_ITEM = 1024 * 1024  # characters
 MAX_KEY = 255
@@ -140,6 +141,8 @@ Key = Annotated[StrictStr, AfterValidator(_check_key)]
 Tool = Annotated[InstanceOf[ToolSpec], BeforeValidator(_check_tool)]
 Tools = Annotated[tuple[Tool, ...], AfterValidator(_check_tool_names)]
 ToolChoice = Annotated[Literal["required"] | InstanceOf[NamedTool] | None, BeforeValidator(_read_choice)]
+# `auto`: the model decides by itself how much it reasons. Not every model has all of them.
+Effort = Literal["auto", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Stop = Annotated[StrictStr, Field(min_length=1, max_length=256)]
 Item = Annotated[StrictStr, Field(min_length=1, max_length=MAX_ITEM)]
 
@@ -181,6 +184,8 @@ class ChatRequest:
 
     ``tool_choice``: the model has to propose a call, of any tool (``required``) or of that one; None leaves it to the model.
 
+    ``reasoning_effort``: how much the model reasons before it answers; ``reasoning_tokens``: at most for how many of ``max_tokens``.
+
     ``allow_sensitive`` and ``cache_hint`` are for whoever stands in between; no provider is sent them. ``strict_parameters``: what
     the model does not support refuses the request, and is no warning.
     """
@@ -193,7 +198,10 @@ class ChatRequest:
     tool_choice: ToolChoice = None
     temperature: Annotated[StrictFloat, Field(ge=0, le=2)] | None = None
     top_p: Annotated[StrictFloat, Field(gt=0, le=1)] | None = None
+    top_k: Annotated[StrictInt, Field(ge=1, le=MAX_TOP_K)] | None = None
     max_tokens: Annotated[StrictInt, Field(ge=1, le=MAX_TOKENS)] | None = None
+    reasoning_effort: Effort | None = None
+    reasoning_tokens: Annotated[StrictInt, Field(ge=1, le=MAX_TOKENS)] | None = None
     stop: Annotated[tuple[Stop, ...], Field(max_length=MAX_STOPS)] = ()
     seed: Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)] | None = None
     frequency_penalty: Penalty | None = None

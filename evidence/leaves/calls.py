@@ -104,6 +104,10 @@ class AskedModel(LeafPart):
     files: Annotated[
         ListDigest | None, "of the hub that are sent with it: how many, and a digest of ids and keyed hashes"
     ] = None
+    pictures: Annotated[
+        list[dict[str, Any]] | None,
+        "that stood in the request itself: `content`, a keyed hash of the bytes; `media_type` and `bytes`, by these",
+    ] = None
     data_classes: Annotated[list[str] | None, "classes of data that the provider is sent, as far as they are known"] = (
         None
     )

@@ -28,6 +28,7 @@ from kernel.http.api_requests import get_caller
 from kernel.http.base_serializers import validate_data
 from kernel.http.deferred_responses import WaitingResponse, can_wait, find_event_loop
 from kernel.http.envelopes import ResponseEnvelope
+from kernel.http.parsers import WideJSONParser
 
 if TYPE_CHECKING:
     from django.http.response import HttpResponseBase
@@ -72,6 +73,7 @@ class ModelChatView(CallView):
 
     required_scope = SCOPE
     renderer_classes = [JSONRenderer, EventStreamRenderer]
+    parser_classes = [WideJSONParser]
 
     @extend_schema(
         request=InvokeSerializer,
@@ -121,6 +123,7 @@ class ModelPreflightView(AskingView):
     """Would this call of a model be allowed, and what may it take? Nothing is sent and nothing is taken."""
 
     required_scope = SCOPE
+    parser_classes = [WideJSONParser]
 
     @extend_schema(
         request=InvokeSerializer,

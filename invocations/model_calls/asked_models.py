@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from invocations.calls import CallRequest
 from invocations.decide.callable_tools import offer_tools
-from invocations.model_calls.held_files import load_held_files
+from invocations.model_calls.held_files import load_held_files, take_pictures
 from kernel.problems import Problem, SchemaInvalid
 from registry.discovery.tool_specs import build_spec
 from registry.models import Installation, InstallationState
@@ -33,12 +33,12 @@ def build_model_call(
 ) -> CallRequest:
     shown: tuple[ToolSpec, ...] = ()
     held: dict[str, HeldFile] = {}
-    unusable: Problem | None = None
+    arguments, pictures, unusable = take_pictures(arguments)
     try:
         shown = choose_tools(arguments.get("tools"), by=by)
-        held = load_held_files(arguments, by=by)
+        held = load_held_files(arguments, pictures, by=by)
     except Problem as problem:  # it is refused with everything else about the call, so that it has its pair
-        unusable = problem
+        unusable = unusable or problem
     return CallRequest(
         tool=tool,
         arguments=arguments,

@@ -2,6 +2,9 @@
 
 An artifact is one of the agent's own calls; a file is one of the tenant's, for keys that may read those. A text becomes a part of the
 conversation, so that it is looked through as all texts are; of the rest the provider is sent the bytes. Nothing is fetched.
+
+A picture may also stand in the request. It is taken out before there is a call, and its digest stands in its place: nothing that
+keeps or logs a call ever has its bytes.
 """
 
 from __future__ import annotations
@@ -23,16 +26,19 @@ from invocations.files.services import find_file, open_file
 from invocations.problems import NoSuchArtifact, NoSuchFile
 from kernel.canonical import compute_digest
 from kernel.ids import decode
-from kernel.problems import SchemaInvalid, TooLarge
-from llm.messages import AssistantMessage, AttachmentRef, Text
+from kernel.problems import Problem, SchemaInvalid, TooLarge
+from llm.messages import AssistantMessage, AttachmentRef, ImageRef, Text
+from llm.pictures import NO_DATA_URL, NO_PICTURE, PictureShelf, measure_picture, read_data_url
 from llm.problems import ParameterUnsupported
+from llm.served.parameters import escape
 from registry.versions.compiler import compiled_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from kernel.principal import Principal
-    from llm.messages import AudioRef, ImageRef, Segment
+    from llm.messages import AudioRef, Segment
+    from llm.pictures import Picture
     from llm.requests import ChatRequest
 
     Reference = ImageRef | AudioRef | AttachmentRef
@@ -43,6 +49,7 @@ MAX_FILES = 20
 MAX_BYTES = 10 * 1024 * 1024  # of all files of a request; a provider is sent a third more
 MAX_TEXT_BYTES = 1024 * 1024  # of a text, which is looked through
 VIA = "model"
+ONLY_DATA = "A picture that stands in the request has `data` alone; its bytes say the rest."
 NOT_HELD = "The request names something that the hub does not hold for it."
 # What each kind of segment may be, by its bytes; an attachment may also be a text.
 MEDIA_TYPES = {
@@ -61,14 +68,60 @@ class HeldFile:
     content: bytes = field(repr=False)
     claim: str = ""  # its type, as far as somebody has said it
     data_classes: frozenset[str] = frozenset()
+    is_of_request: bool = False  # and the hub does not hold it
 
 
-def load_held_files(arguments: Mapping[str, Any], *, by: Principal) -> dict[str, HeldFile]:
-    """What the messages name, by id. What is no id of something that this agent may read raises; what is malformed is for others."""
+def take_pictures(arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Picture], Problem | None]:
+    """(Arguments in which digests stand for pictures, the pictures by these, why one of them is none)."""
+    shelf, problem = PictureShelf(), None
+    messages = arguments.get("messages")
+    taken = []
+    for place, message in enumerate(messages if isinstance(messages, list) else ()):
+        segments = message.get("segments") if isinstance(message, dict) else None
+        if not isinstance(segments, list) or not any(map(_has_data, segments)):
+            taken.append(message)
+            continue
+        left = []
+        for at, segment in enumerate(segments):
+            try:
+                left.append(_take_picture(segment, shelf, f"/messages/{place}/segments/{at}"))
+            except Problem as error:
+                problem = problem or error
+                left.append({"type": "image_ref"})
+        taken.append(message | {"segments": left})
+    return (arguments | {"messages": taken} if isinstance(messages, list) else arguments), shelf.pictures, problem
+
+
+def _has_data(segment: Any) -> bool:
+    return isinstance(segment, dict) and segment.get("type") == "image_ref" and "data" in segment
+
+
+def _take_picture(segment: Any, shelf: PictureShelf, at: str) -> Any:
+    if not _has_data(segment):
+        return segment
+    if more := sorted(set(segment) - {"type", "data"}):
+        raise SchemaInvalid.at(f"{at}/{escape(more[0])}", ONLY_DATA)
+    if not isinstance(segment["data"], str):
+        raise SchemaInvalid.at(f"{at}/data", NO_DATA_URL)
+    return shelf.add(read_data_url(segment["data"], f"{at}/data"))
+
+
+def load_held_files(
+    arguments: Mapping[str, Any], pictures: Mapping[str, Picture], *, by: Principal
+) -> dict[str, HeldFile]:
+    """What the messages name, by id. ``pictures``: those of the request itself.
+
+    What is no id of something that this agent may read raises; what is malformed is for others.
+    """
     ids = list(dict.fromkeys(_iter_ids(arguments.get("messages"))))
-    if len(ids) > MAX_FILES:
-        raise SchemaInvalid.at("/messages", f"A request names at most {MAX_FILES} pictures, sounds and files.")
+    if len(ids) + len(pictures) > MAX_FILES:
+        raise SchemaInvalid.at("/messages", f"A request has at most {MAX_FILES} pictures, sounds and files.")
     found, room = {}, MAX_BYTES
+    for each in pictures.values():
+        _check_room(len(each.content), room)
+        fingerprint = evidence.compute_fingerprint(each.content, tenant_id=by.tenant_id)
+        found[each.id] = HeldFile(each.id, fingerprint, each.content, each.measures.media_type, is_of_request=True)
+        room -= len(each.content)
     for id in ids:
         held = _load_artifact(id, room, by) if id.startswith(ARTIFACT) else _load_file(id, room, by)
         found[id] = held
@@ -145,11 +198,23 @@ def _fit_segment(segment: Reference, all_held: Mapping[str, HeldFile], at: str) 
     if detect_media_type(held.content, segment.media_type) != segment.media_type:
         raise SchemaInvalid.at(f"{at}/media_type", f"By its bytes it is {found}.")
     if segment.media_type in MEDIA_TYPES[segment.type]:
+        if isinstance(segment, ImageRef):
+            _check_measures(segment, held.content, at)
         return segment
     if isinstance(segment, AttachmentRef) and TEXTUAL.fullmatch(segment.media_type):
         return _fit_text(held, at)
     message = f"No model is sent {segment.media_type} as a segment of the type {segment.type}."
     raise ParameterUnsupported(message, details={"findings": [{"pointer": f"{at}/media_type", "message": message}]})
+
+
+def _check_measures(segment: ImageRef, content: bytes, at: str) -> None:
+    """What a picture is reserved at is counted by its width and height."""
+    measures = measure_picture(content)
+    if measures is None:
+        raise SchemaInvalid.at(f"{at}/id", NO_PICTURE)
+    for side in ("width", "height"):
+        if getattr(segment, side) != getattr(measures, side):
+            raise SchemaInvalid.at(f"{at}/{side}", f"By its bytes it is {measures.width} by {measures.height} pixels.")
 
 
 def _fit_text(held: HeldFile, at: str) -> Text:
@@ -160,14 +225,25 @@ def _fit_text(held: HeldFile, at: str) -> Text:
 
 def digest_held_files(held: Iterable[HeldFile]) -> ListDigest | None:
     """What a fact says of those that are sent: how many, and a digest of ids and keyed hashes."""
-    named = sorted([each.id, each.fingerprint] for each in held)
+    named = sorted([each.id, each.fingerprint] for each in held if not each.is_of_request)
     return ListDigest(count=len(named), hash=compute_digest(named)) if named else None
+
+
+def describe_pictures(held: Iterable[HeldFile]) -> list[dict[str, Any]] | None:
+    """What a fact says of those that stood in the request."""
+    return [
+        {"content": each.fingerprint, "media_type": each.claim, "bytes": len(each.content)}
+        for each in held
+        if each.is_of_request
+    ] or None
 
 
 @transaction.atomic
 def record_sent_files(held: Iterable[HeldFile], *, by: Principal) -> None:
-    """That each was read, before anybody is sent it."""
+    """That each was read, before anybody is sent it. Of a picture of the request the Begin fact has said all."""
     for each in held:
+        if each.is_of_request:
+            continue
         if each.id.startswith(ARTIFACT):
             data: FileContent = ReadArtifact(content=each.fingerprint, via=VIA)
             evidence.record(kind=Kind.ARTIFACT_READ, subject=each.id, actor=by, data=data)

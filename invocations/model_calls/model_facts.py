@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evidence.leaves.base import ListDigest
 from evidence.leaves.calls import AnsweredModel, AskedModel, SentPrefix, TokenCount
-from invocations.model_calls.held_files import digest_held_files
+from invocations.model_calls.held_files import describe_pictures, digest_held_files
 from kernel.canonical import compute_digest
 from llm.prices import format_amount
 from llm.requests import ChatRequest
@@ -108,6 +108,7 @@ def describe_asked_model(preflight: Preflight, *, own_tools: int = 0) -> AskedMo
         tools=_digest_tools(request.tools) if isinstance(request, ChatRequest) and request.tools else None,
         prefix=_describe_prefix(preflight.model_prefix, demand) if preflight.model_prefix is not None else None,
         files=digest_held_files(preflight.held_files.values()),
+        pictures=describe_pictures(preflight.held_files.values()),
         **_describe_sent_data(preflight.sent_data),
         own_tools=own_tools or None,
     )

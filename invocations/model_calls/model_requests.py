@@ -95,10 +95,13 @@ def check_own_tools(call: CallRequest, part: ModelPart) -> None:
 
 def bound_answer(request: ChatRequest, part: ModelPart) -> ChatRequest:
     """The request with a limit for its answer: without one nobody could say what it may cost."""
-    most = part.max_output_tokens
-    if request.max_tokens is None:
-        wanted = part.default_output_tokens if most is None else min(part.default_output_tokens, most)
-        return replace(request, max_tokens=wanted)
-    if most is not None and request.max_tokens > most:
+    most, limit, reasoning = part.max_output_tokens, request.max_tokens, request.reasoning_tokens or 0
+    if limit is None:
+        limit = part.default_output_tokens + reasoning
+        limit = limit if most is None else min(limit, most)
+    elif most is not None and limit > most:
         raise SchemaInvalid.at("/max_tokens", f"This model answers at most {most:,} tokens.")
-    return request
+    if reasoning >= limit:
+        message = f"They are among the {limit:,} of max_tokens, and leave none for the answer."
+        raise SchemaInvalid.at("/reasoning_tokens", message)
+    return replace(request, max_tokens=limit)

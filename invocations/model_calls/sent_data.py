@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from access.redaction import KINDS, Placeholders, Sweep, detector_kinds, masked_hit
 from invocations.model_calls.request_data import sweep_fixed_texts, sweep_request
+from invocations.model_calls.token_counts import list_media
 from llm.messages import Text
 from llm.problems import SensitiveBlocked
 from llm.requests import ChatRequest
@@ -43,6 +44,9 @@ class SentData:
     classes: tuple[str, ...] = ()
     masked: Mapping[str, int] = field(default_factory=dict)
     by_consent: tuple[str, ...] = ()
+    unseen: int = (
+        0  # pictures, sounds and files that go as they are, to a provider that may not be sent all that detectors find
+    )
 
 
 def wants_sensitive(request: ModelRequest | None) -> bool:
@@ -93,7 +97,13 @@ def prepare_sent_request(
     _check_files(request, obliged)
     sent, masked = mask_request(request, data.own_tools, actions) if actions else (request, {})
     left = frozenset(map(find_data_class, data.found.keys() - actions.keys())).union(*data.declared.values())
-    return sent, SentData(tuple(sorted(left)), masked, tuple(each for each in by_consent if each in left))
+    looks = bool(list_unsendable(map(find_data_class, KINDS), provider)) and not wants_sensitive(request)
+    return sent, SentData(
+        tuple(sorted(left)),
+        masked,
+        tuple(each for each in by_consent if each in left),
+        len(list_media(request)) if looks else 0,
+    )
 
 
 def mask_request(
@@ -147,7 +157,14 @@ def build_sensitive_blocked(sentence: str, places: Sequence[str], **details: Any
 
 def describe_masked(sent: SentData | None) -> list[str]:
     """For the warnings of an answer: counts, and nothing of what was masked."""
-    if sent is None or not sent.masked:
+    if sent is None:
         return []
-    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(sent.masked.items()))
-    return [f"Before the model was asked, sensitive data in the request were masked: {counts}."]
+    said = []
+    if sent.masked:
+        counts = ", ".join(f"{count} {kind}" for kind, count in sorted(sent.masked.items()))
+        said.append(f"Before the model was asked, sensitive data in the request were masked: {counts}.")
+    if sent.unseen:
+        said.append(
+            f"Nothing can be masked in pictures, sounds and files: {sent.unseen} of them went to the model as they are."
+        )
+    return said

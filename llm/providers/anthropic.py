@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 
 import_module("anthropic.resources.beta.messages")  # the library would do it when the first request waits
 ADDRESS = "https://api.anthropic.com"
+# Models that decide by themselves how much they reason, within an effort. The newest take neither a number of tokens for that, nor
+# what chooses among tokens.
+ADAPTIVE = re.compile(r"claude-(opus-4-[6-9]|sonnet-4-[6-9]|haiku-5-5|(?!haiku)[a-z]+-[5-9](?!\d))")
+NEWEST = re.compile(r"claude-(opus-4-[7-9]|sonnet-4-[7-9]|haiku-5-5|(?!haiku)[a-z]+-[5-9](?!\d))")
+REASONING = re.compile(r"claude-(3-7|[a-z]+-[4-9](?!\d))")
 UNTOUCHED = AnthropicModelProfile(may_tokenize_special_tokens_in_content=False, thinking_tags=("\0", "\0"))
 
 
@@ -45,10 +51,21 @@ class AnthropicChat(CarriedChat):
         return AnthropicModel(self.name, provider=provider, profile=UNTOUCHED)
 
     def build_format(self, request: ChatRequest) -> dict[str, Any]:
-        wanted = request.response_format
-        if not isinstance(wanted, SchemaFormat):
-            return {}
-        return {"output_config": {"format": {"type": "json_schema", "schema": wanted.json_schema}}}
+        wanted, effort = request.response_format, request.reasoning_effort
+        output: dict[str, Any] = {}
+        if isinstance(wanted, SchemaFormat):
+            output["format"] = {"type": "json_schema", "schema": wanted.json_schema}
+        if effort not in (None, "auto", "none"):
+            output["effort"] = effort
+        return {"output_config": output} if output else {}
+
+    def build_extra_body(self, request: ChatRequest) -> dict[str, Any]:
+        body: dict[str, Any] = {} if request.top_k is None else {"top_k": request.top_k}
+        if request.reasoning_tokens is not None:
+            return body | {"thinking": {"type": "enabled", "budget_tokens": request.reasoning_tokens}}
+        if request.reasoning_effort is None:
+            return body
+        return body | {"thinking": {"type": "disabled" if request.reasoning_effort == "none" else "adaptive"}}
 
 
 class AnthropicModels(CarriedProvider):
@@ -60,8 +77,11 @@ class AnthropicModels(CarriedProvider):
         super().__init__(replace(cfg, base_url=cfg.base_url.rstrip("/").removesuffix("/v1")))
 
     def find_features(self, name: str) -> ModelFeatures:
-        content = ("tools", "schema", "image_ref", "attachment_ref")
-        return ModelFeatures.passing("max_tokens", "stop", "temperature", "top_p", "tool_choice", *content)
+        taken = ["tools", "schema", "image_ref", "attachment_ref", "max_tokens", "stop", "tool_choice"]
+        if not NEWEST.match(name):
+            taken += ["temperature", "top_p", "top_k"]
+            taken += ["reasoning_tokens"] if REASONING.match(name) else []
+        return ModelFeatures.passing(*taken, *(["reasoning_effort"] if ADAPTIVE.match(name) else []))
 
 
 def build_provider(cfg: ProviderConfig) -> Provider:

@@ -17,7 +17,7 @@ from llm.model_features import ModelFeatures
 from llm.problems import ParameterUnsupported
 from llm.providers.connections import build_http_client
 from llm.providers.failures import classify_frame
-from llm.providers.gemini_requests import build_body, render_tools
+from llm.providers.gemini_requests import build_body, list_reasoning, render_tools
 from llm.providers.gemini_streams import ContentReader, read_chunks
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 ADDRESS = "https://generativelanguage.googleapis.com/v1beta"
 # Most of its models refuse penalties, and none knows biases of tokens.
-PARAMETERS = ("temperature", "top_p", "max_tokens", "stop", "seed", "tools", "tool_choice", "json", "schema")
+PARAMETERS = ("temperature", "top_p", "top_k", "max_tokens", "stop", "seed", "tools", "tool_choice", "json", "schema")
 FILES = ("image_ref", "audio_ref", "attachment_ref")
 
 
@@ -69,7 +69,7 @@ class GeminiChat(ChatModel):
         self.http = http
         self._name = name
         self._resolve = resolve
-        self.features = ModelFeatures.passing(*PARAMETERS, *(FILES if resolve else ()))
+        self.features = ModelFeatures.passing(*PARAMETERS, *list_reasoning(name), *(FILES if resolve else ()))
 
     async def open_stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
         tools = render_tools(request.tools, self._name)

@@ -6,6 +6,7 @@ the conversation, each with the name of its tool. What Gemini signed goes back t
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from llm.messages import AssistantMessage, SystemMessage, Text, ToolMessage
@@ -30,10 +31,12 @@ if TYPE_CHECKING:
 
 PROVIDER = "gemini"  # as states name it
 DIALECT = "gemini"
+_VERSION = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
 # A parameter of the layer, and Gemini's name of it.
 PARAMETERS = {
     "temperature": "temperature",
     "top_p": "topP",
+    "top_k": "topK",
     "max_tokens": "maxOutputTokens",
     "seed": "seed",
     "frequency_penalty": "frequencyPenalty",
@@ -73,12 +76,32 @@ def _build_configuration(request: ChatRequest) -> dict[str, Any]:
     configuration = {name: value for name, value in given.items() if value is not None}
     if request.stop:
         configuration["stopSequences"] = list(request.stop)
+    if thinking := _build_thinking(request):
+        configuration["thinkingConfig"] = thinking
     wanted = request.response_format
     if isinstance(wanted, (JsonFormat, SchemaFormat)):
         configuration["responseMimeType"] = "application/json"
     if isinstance(wanted, SchemaFormat):
         configuration["responseJsonSchema"] = _inline_schema(wanted.json_schema)
     return configuration
+
+
+def list_reasoning(model: str) -> tuple[str, ...]:
+    """What the model can be told of how much it reasons: of 2.5 a number of tokens, of later ones a level."""
+    found = _VERSION.match(model.removeprefix("models/"))
+    if found is None or "image" in model:
+        return ()
+    version = int(found[1]), int(found[2] or 0)
+    return ("reasoning_effort",) if version >= (3, 0) else ("reasoning_tokens",) if version == (2, 5) else ()
+
+
+def _build_thinking(request: ChatRequest) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+    if request.reasoning_tokens is not None:
+        said["thinkingBudget"] = request.reasoning_tokens
+    if request.reasoning_effort not in (None, "auto"):
+        said["thinkingLevel"] = request.reasoning_effort
+    return said
 
 
 def _inline_schema(schema: dict[str, Any]) -> dict[str, Any]:

@@ -36,6 +36,7 @@ MAX_CALLS = 1  # at once: where they may, models of this size repeat themselves 
 FEATURES = ModelFeatures.passing(
     "temperature",
     "top_p",
+    "top_k",
     "max_tokens",
     "stop",
     "seed",
@@ -89,7 +90,7 @@ def build_body(request: ChatRequest) -> dict[str, Any]:
         "stream_options": {"include_usage": True},
         "max_tokens": request.max_tokens or MAX_OUTPUT_TOKENS,
     }
-    for name in ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty"):
+    for name in ("temperature", "top_p", "top_k", "seed", "frequency_penalty", "presence_penalty"):
         if (value := getattr(request, name)) is not None:
             body[name] = value
     if request.stop:

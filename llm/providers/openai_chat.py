@@ -29,7 +29,7 @@ ADDRESS = "https://api.openai.com/v1"
 CONTENT = ("tools", "json", "schema", "image_ref", "audio_ref", "attachment_ref")
 SAMPLING = ("temperature", "top_p", "frequency_penalty", "presence_penalty", "logit_bias")
 # Models that reason refuse what chooses among tokens; the seed and words to stop at are refused by most of them.
-REASONING = re.compile(r"(o[1-9]|gpt-5)(?!.*chat)")
+REASONING = re.compile(r"(o[1-9]|gpt-[5-9])(?!.*chat)")
 UNTOUCHED = OpenAIModelProfile(
     # Nothing of a request is dropped or changed because of a model's name: the tables of features decide.
     openai_supports_reasoning=False,
@@ -58,6 +58,16 @@ class OpenAIChat(CarriedChat):
             return {"response_format": {"type": "json_object"}}
         return {"response_format": {"type": "json_schema", "json_schema": build_schema(wanted)}}
 
+    def build_extra_body(self, request: ChatRequest) -> dict[str, Any]:
+        body: dict[str, Any] = {} if request.top_k is None else {"top_k": request.top_k}
+        effort = write_effort(request)
+        return body | ({} if effort is None else {"reasoning_effort": effort})
+
+
+def write_effort(request: ChatRequest) -> str | None:
+    """The effort in OpenAI's words, which has none for leaving it to the model."""
+    return None if request.reasoning_effort == "auto" else request.reasoning_effort
+
 
 def build_openai_provider(model: CarriedChat, exchange: Exchange) -> OpenAIProvider:
     client = AsyncOpenAI(
@@ -85,7 +95,7 @@ class OpenAIModels(OpenAILikeProvider):
 
     def find_features(self, name: str) -> ModelFeatures:
         if REASONING.match(name):
-            return ModelFeatures.passing("max_tokens", "tool_choice", *CONTENT)
+            return ModelFeatures.passing("max_tokens", "reasoning_effort", "tool_choice", *CONTENT)
         return ModelFeatures.passing("max_tokens", "stop", "seed", "tool_choice", *SAMPLING, *CONTENT)
 
 

@@ -36,11 +36,11 @@ class Flavour:
 FLAVOURS = {
     "": Flavour(),
     "deepseek": Flavour((*BASIC, *PENALTIES, "tools", "tool_choice", "json")),
-    "llama.cpp": Flavour(),
-    "ollama": Flavour((*BASIC, *PENALTIES, "seed", "tools", "json", "schema", "image_ref")),
-    "openrouter": Flavour(),
-    "qwen": Flavour((*BASIC, "presence_penalty", "seed", "tools", "json", "image_ref")),
-    "vllm": Flavour(),
+    "llama.cpp": Flavour((*ALL, "top_k")),
+    "ollama": Flavour((*BASIC, *PENALTIES, "seed", "reasoning_effort", "tools", "json", "schema", "image_ref")),
+    "openrouter": Flavour((*ALL, "top_k", "reasoning_effort")),
+    "qwen": Flavour((*BASIC, "presence_penalty", "top_k", "seed", "tools", "json", "image_ref")),
+    "vllm": Flavour((*ALL, "top_k", "reasoning_effort")),
 }
 
 

@@ -10,7 +10,14 @@ from pydantic_ai.profiles.openai import OpenAIModelProfile
 
 from llm.model_features import ModelFeatures
 from llm.providers.carried_models import CarriedChat
-from llm.providers.openai_chat import ADDRESS, REASONING, UNTOUCHED, build_openai_provider, build_schema
+from llm.providers.openai_chat import (
+    ADDRESS,
+    REASONING,
+    UNTOUCHED,
+    build_openai_provider,
+    build_schema,
+    write_effort,
+)
 from llm.providers.openai_like import OpenAILikeProvider
 from llm.providers.wire_watches import ResponseWatch
 from llm.requests import SchemaFormat, TextFormat
@@ -44,7 +51,8 @@ class ResponsesChat(CarriedChat):
         return {"text": {"format": {"type": "json_schema", **build_schema(wanted)}}}
 
     def build_extra_body(self, request: ChatRequest) -> dict[str, Any]:
-        return {"store": False}
+        effort = write_effort(request)
+        return {"store": False} | ({} if effort is None else {"reasoning": {"effort": effort}})
 
 
 class ResponsesModels(OpenAILikeProvider):
@@ -53,8 +61,8 @@ class ResponsesModels(OpenAILikeProvider):
 
     def find_features(self, name: str) -> ModelFeatures:
         content = ("tools", "json", "schema", "image_ref", "attachment_ref")
-        sampling = () if REASONING.match(name) else ("temperature", "top_p")
-        return ModelFeatures.passing("max_tokens", "tool_choice", *sampling, *content)
+        chosen = ("reasoning_effort",) if REASONING.match(name) else ("temperature", "top_p")
+        return ModelFeatures.passing("max_tokens", "tool_choice", *chosen, *content)
 
 
 def build_provider(cfg: ProviderConfig) -> Provider:

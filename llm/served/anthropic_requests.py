@@ -5,11 +5,23 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictFloat, StrictInt, StrictStr, Tag
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    Tag,
+    model_validator,
+)
 from pydantic.dataclasses import dataclass
 
 from llm.documents import RULES, build_discriminator, build_tag, read_document, refuse_field
 from llm.messages import MAX_NAME, MAX_TEXT, AttachmentRef, AudioRef, ImageRef
+from llm.pictures import PictureShelf, read_picture
+from llm.requests import Effort
 from llm.served.body_parts import BodyPart
 from llm.served.file_data import refuse_file
 from llm.served.formats import ServedChat
@@ -21,14 +33,19 @@ from unitools.calls import ToolSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Self
 
     from llm.served.parameters import Parameter
 
-NOT_SET_HERE = "The hub has no such setting. How a model thinks is its provider's choice."
 NOT_CACHED = "The hub leaves caching to the provider. It was left out."
+NO_SUMMARY = "Texts of reasoning are not passed on; what the provider wants back of it is."
+WITHOUT_THINKING = "How much effort a model takes that does not think cannot be asked for here."
 COUNTED = (
     passed("model", "A model of the hub, by its id or its alias."),
-    passed("messages", "The conversation. Pictures and files are refused."),
+    passed(
+        "messages",
+        "The conversation. Pictures stand in it in base64; addresses of pictures, and other files, are refused.",
+    ),
     passed("system", "What stands before the conversation."),
     passed(
         "tools",
@@ -38,9 +55,16 @@ COUNTED = (
         "tool_choice",
         "`auto`, `any`, `tool` or `none`. That there is one call at a time cannot be asked for.",
     ),
-    passed("output_config", "A `format` of the type `json_schema`. An `effort` is refused."),
+    passed(
+        "output_config",
+        "A `format` of the type `json_schema`, and an `effort`, which is `reasoning_effort` of the hub's chat.",
+    ),
+    passed(
+        "thinking",
+        "`budget_tokens` are `reasoning_tokens` of the hub's chat; `adaptive` is the effort `auto`, `disabled` the effort `none`. "
+        "Where the model takes it; else it is left out with a warning.",
+    ),
     warned("cache_control", NOT_CACHED),
-    refused("thinking", NOT_SET_HERE, {"type": "disabled"}),
     refused("speed", "The hub does not choose how fast a provider answers.", "standard"),
     refused("context_management", "The hub sends the conversation as it is. Shorten it yourself."),
     refused("mcp_servers", "Tools come from the registry. The hub lets no provider call MCP servers.", []),
@@ -51,11 +75,11 @@ PARAMETERS = (
     passed("stop_sequences", "Texts before which the answer ends. Which of them it was is not said."),
     passed("temperature", "0 to 2."),
     passed("top_p", "More than 0, up to 1."),
+    passed("top_k", "Where the model takes it; else it is left out with a warning."),
     passed("stream", "Whether the answer comes as events."),
     passed("metadata", "Its `user_id` is the person for whom the agent asks. No provider is sent it."),
     passed("hub", f"Parameters of the hub itself: {', '.join(each.name for each in HUB)}."),
     warned("service_tier", "The hub does not choose a tier. It was left out."),
-    refused("top_k", "The hub does not pass on top_k. Use temperature or top_p."),
     refused("inference_geo", "The hub does not choose where a provider computes."),
     refused("container", "The hub uses no containers of a provider."),
 )
@@ -223,6 +247,20 @@ class OutputFormat(BodyPart):
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
 class OutputConfig(BodyPart):
     format: OutputFormat | None = None
+    effort: Effort | None = None
+
+
+@dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
+class Thinking(BodyPart):
+    type: Literal["enabled", "adaptive", "disabled"]
+    budget_tokens: Annotated[StrictInt, Field(ge=1)] | None = None
+    display: Literal["summarized", "omitted"] | None = None
+
+    @model_validator(mode="after")
+    def _check_budget(self) -> Self:
+        if (self.type == "enabled") != (self.budget_tokens is not None):
+            raise refuse_field("Thinking that is enabled has these, and no other.", at=("budget_tokens",))
+        return self
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
@@ -235,6 +273,7 @@ class CountBody(BodyPart):
     tools: tuple[Annotated[ToolBody, BeforeValidator(_check_tool_kind)], ...] = ()
     tool_choice: ToolChoice | None = None
     output_config: OutputConfig | None = None
+    thinking: Thinking | None = None
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
@@ -243,6 +282,7 @@ class MessagesBody(CountBody):
     stop_sequences: tuple[StrictStr, ...] = ()
     temperature: StrictFloat | None = None
     top_p: StrictFloat | None = None
+    top_k: StrictInt | None = None
     stream: StrictBool = False
     metadata: Metadata = Metadata()
 
@@ -253,25 +293,36 @@ B = TypeVar("B", bound=CountBody)
 def read_messages(body: Any) -> ServedChat:
     """Raises SchemaInvalid, ParameterUnsupported."""
     read, hub, warnings = _read_body(MessagesBody, body, PARAMETERS)
-    sampling = {"max_tokens": read.max_tokens, "temperature": read.temperature, "top_p": read.top_p}
+    sampling = {name: getattr(read, name) for name in ("max_tokens", "temperature", "top_p", "top_k")} | read_effort(
+        read
+    )
     arguments: dict[str, Any] = {name: value for name, value in sampling.items() if value is not None}
     if read.stop_sequences:
         arguments["stop"] = list(read.stop_sequences)
     user = {"user_id": read.metadata.user_id} if read.metadata.user_id else {}
+    shelf = PictureShelf()
     return ServedChat(
         model=read.model,
-        arguments=build_arguments(read) | arguments | {name: hub[name] for name in OF_REQUEST if name in hub},
+        arguments=build_arguments(read, shelf) | arguments | {name: hub[name] for name in OF_REQUEST if name in hub},
         own_tools=build_specs(read),
         envelope={name: hub[name] for name in OF_ENVELOPE if name in hub} | user,
         wants_stream=read.stream,
         warnings=warnings,
+        pictures=shelf.pictures,
     )
 
 
 def read_count(body: Any) -> ServedChat:
     """A conversation that is only to be counted. Raises as :func:`read_messages` does."""
     read, _, warnings = _read_body(CountBody, body, COUNTED)
-    return ServedChat(model=read.model, arguments=build_arguments(read), own_tools=build_specs(read), warnings=warnings)
+    shelf = PictureShelf()
+    return ServedChat(
+        model=read.model,
+        arguments=build_arguments(read, shelf),
+        own_tools=build_specs(read),
+        warnings=warnings,
+        pictures=shelf.pictures,
+    )
 
 
 def _read_body(kind: type[B], body: Any, table: tuple[Parameter, ...]) -> tuple[B, dict[str, Any], tuple[str, ...]]:
@@ -283,7 +334,15 @@ def _read_body(kind: type[B], body: Any, table: tuple[Parameter, ...]) -> tuple[
     read = read_document(kind, given)
     if read.tool_choice is not None and read.tool_choice.disable_parallel_tool_use:
         findings.add_unsupported("/tool_choice/disable_parallel_tool_use", SEVERAL)
+    if (
+        read.thinking is not None
+        and read.thinking.type == "disabled"
+        and read_effort(read)["reasoning_effort"] != "none"
+    ):
+        findings.add_unsupported("/output_config/effort", WITHOUT_THINKING)
     findings.check()
+    if read.thinking is not None and read.thinking.display == "summarized":
+        warnings += (f"/thinking/display: {NO_SUMMARY}",)
     left_out = [f"/tools/{at}/strict: {NOT_STRICT}" for at, each in enumerate(read.tools) if each.strict]
     left_out += [
         f"/tools/{at}/eager_input_streaming: {WHOLE}"
@@ -306,18 +365,27 @@ def _iter_cached(read: CountBody) -> Iterator[str]:
     return (place for place, each in blocks if getattr(each, "cache_control", None) is not None)
 
 
+def read_effort(read: CountBody) -> dict[str, Any]:
+    """How much the model reasons, in the parameters of the hub's chat."""
+    thinking = read.thinking
+    effort: str | None = read.output_config.effort if read.output_config is not None else None
+    if effort is None and thinking is not None:
+        effort = {"adaptive": "auto", "disabled": "none"}.get(thinking.type)
+    return {"reasoning_effort": effort, "reasoning_tokens": thinking.budget_tokens if thinking is not None else None}
+
+
 def build_specs(read: CountBody) -> tuple[ToolSpec, ...]:
     if read.tool_choice is not None and read.tool_choice.type == "none":
         return ()
     return tuple(ToolSpec(each.name, each.description, each.input_schema) for each in read.tools)
 
 
-def build_arguments(read: CountBody) -> dict[str, Any]:
+def build_arguments(read: CountBody, shelf: PictureShelf) -> dict[str, Any]:
     messages: list[dict[str, Any]] = []
     if read.system:
         messages.append({"role": "system", "segments": _build_texts(read.system)})
     for place, turn in enumerate(read.messages):
-        messages += _iter_messages(turn, f"/messages/{place}/content")
+        messages += _iter_messages(turn, f"/messages/{place}/content", shelf)
     arguments: dict[str, Any] = {"messages": messages}
     if read.output_config is not None and read.output_config.format is not None:
         arguments["response_format"] = {"type": "schema", "json_schema": read.output_config.format.schema}
@@ -330,7 +398,9 @@ def _build_texts(blocks: tuple[TextBlock, ...]) -> list[dict[str, Any]]:
     return [{"type": "text", "text": each.text} for each in blocks]
 
 
-def _iter_messages(turn: UserTurn | AssistantTurn | SystemTurn, pointer: str) -> Iterator[dict[str, Any]]:
+def _iter_messages(
+    turn: UserTurn | AssistantTurn | SystemTurn, pointer: str, shelf: PictureShelf
+) -> Iterator[dict[str, Any]]:
     """A turn of the user may hold answers of tools, each of which is a message of its own here."""
     if isinstance(turn, SystemTurn):
         yield {"role": "system", "segments": _build_texts(turn.content)}
@@ -341,28 +411,32 @@ def _iter_messages(turn: UserTurn | AssistantTurn | SystemTurn, pointer: str) ->
     said: list[dict[str, Any]] = []
     for at, block in enumerate(turn.content):
         if not isinstance(block, ToolResultBlock):
-            said.append(_build_segment(block, f"{pointer}/{at}"))
+            said.append(_build_segment(block, f"{pointer}/{at}", shelf))
             continue
         if said:
             yield {"role": "user", "segments": said}
             said = []
-        yield _build_result(block, f"{pointer}/{at}/content")
+        yield _build_result(block, f"{pointer}/{at}/content", shelf)
     if said:
         yield {"role": "user", "segments": said}
 
 
-def _build_result(block: ToolResultBlock, pointer: str) -> dict[str, Any]:
-    segments = [_build_segment(each, f"{pointer}/{at}") for at, each in enumerate(block.content)]
+def _build_result(block: ToolResultBlock, pointer: str, shelf: PictureShelf) -> dict[str, Any]:
+    segments = [_build_segment(each, f"{pointer}/{at}", shelf) for at, each in enumerate(block.content)]
     told = segments or [{"type": "text", "text": EMPTY}]
     return {"role": "tool", "call_id": block.tool_use_id, "segments": told, "is_error": block.is_error}
 
 
-def _build_segment(block: TextBlock | FileBlock | Held, pointer: str) -> dict[str, Any]:
+def _build_segment(block: TextBlock | FileBlock | Held, pointer: str, shelf: PictureShelf) -> dict[str, Any]:
     if isinstance(block, TextBlock):
         return {"type": "text", "text": block.text}
     if not isinstance(block, FileBlock):
         return asdict(block)
-    data, kind = block.source.get("data"), "image_ref" if block.type == "image" else "attachment_ref"
+    data, claim = block.source.get("data"), block.source.get("media_type")
+    if block.type == "image" and isinstance(data, str):
+        claim = claim if isinstance(claim, str) else ""
+        return shelf.add(read_picture(data, f"{pointer}/source/data", claim=claim))
+    kind = "image_ref" if block.type == "image" else "attachment_ref"
     return refuse_file(data if isinstance(data, str) else None, f"{pointer}/source", kind)
 
 

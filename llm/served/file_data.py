@@ -1,4 +1,4 @@
-"""File data: pictures and files that stand in a request, or of which only the address does. The hub takes neither."""
+"""File data: files that stand in a request, or of which only the address does. The hub takes neither, but pictures in base64."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from kernel.problems import Problem
     from llm.answers import ChatDelta
+    from llm.pictures import Picture
     from llm.served.parameters import Parameter
     from unitools.calls import ToolSpec
 
@@ -24,6 +25,7 @@ class ServedChat:
 
     ``arguments``: what ``/api/v1/models/{id}/chat`` takes; its tools are names and expressions. ``own_tools``: bodies that the caller
     wrote, by the names that it gave them. ``envelope``: fields of the hub's envelope. ``warnings``: what was left out, and said.
+    ``pictures``: those that stood in the body, by the ids that the arguments have for them.
     """
 
     model: str
@@ -33,6 +35,7 @@ class ServedChat:
     wants_stream: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)  # of the stream, for :meth:`ChatFormat.open_stream`
     warnings: tuple[str, ...] = ()
+    pictures: Mapping[str, Picture] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

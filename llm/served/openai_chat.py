@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from kernel.problems import Problem
     from llm.answers import ChatDelta
 
-SAME = ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty", "logit_bias")
+SAME = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "seed",
+    "frequency_penalty",
+    "presence_penalty",
+    "logit_bias",
+    "reasoning_effort",
+)
 NOT_KEPT = "Answers are not kept for their callers; the call stands in the hub under the id in X-Hub-Call."
 # What the hub takes of its own, in `hub`: of the request, and of the envelope around it.
 OF_REQUEST = ("allow_sensitive", "cache_hint", "strict_parameters")
@@ -47,7 +56,6 @@ PARAMETERS = (
     refused("audio", "Answers are texts."),
     refused("store", NOT_KEPT, False),
     refused("service_tier", "The provider's usual one is asked for.", "auto", "default"),
-    refused("reasoning_effort", "Not passed on."),
     refused("verbosity", "Not passed on."),
     refused("prediction", "Not passed on."),
     refused("moderation", "Not passed on."),
@@ -106,6 +114,7 @@ class OpenAIChatFormat:
             wants_stream=wants_stream,
             options=options,
             warnings=(*warnings, *reader.warnings, *said, *ignored),
+            pictures=reader.shelf.pictures,
         )
 
     def write(self, answer: dict[str, Any], about: Answered) -> dict[str, Any]:

@@ -1,12 +1,14 @@
 """OpenAI messages: a conversation and tools in the words of Chat Completions, as the hub's own.
 
-Places of mistakes are those of the body. Content that would have to be fetched, or that no model here is given, is refused.
+Places of mistakes are those of the body. Content that would have to be fetched, or that no model here is given, is refused. Pictures
+may stand in the body as data URLs.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from llm.pictures import PictureShelf, is_data_url, read_data_url
 from llm.served.parameters import escape, passed, read_parameters, refused, warned
 from unitools.calls import ToolSpec
 from unitools.dialects.arguments import read_arguments
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 ROLES = {"developer": "system", "system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 OWN_SEGMENTS = ("image_ref", "audio_ref", "attachment_ref")
 NOT_FETCHED = "Addresses are not fetched. Upload the file to the hub, and name it by a part of the type {kind}."
+NO_DETAIL = "The provider decides how closely it looks at a picture."
 NOT_INLINE = "Files do not stand in a request. Upload it to the hub, and name it by a part of the type {kind}."
 PARTS = {"image_url": "image_ref", "input_audio": "audio_ref", "file": "attachment_ref"}
 EMPTY = " "  # the least that a message of a tool can say; providers and the hub refuse nothing at all
@@ -50,6 +53,10 @@ FIELDS: dict[str, tuple[Parameter, ...]] = {
         warned("name", "The call says which tool it was."),
     ),
 }
+OF_A_PICTURE = (
+    passed("url", "A data URL: data:image/png;base64,…"),
+    warned("detail", NO_DETAIL, "auto"),
+)
 OF_A_TOOL = (
     passed("name", "Of a tool of the hub, as its list of tools has it for this format; or the caller's own."),
     passed("description", "Of a tool of the hub the registry's own is shown."),
@@ -59,10 +66,11 @@ OF_A_TOOL = (
 
 
 class ConversationReader:
-    """Reads the messages of one body. Mistakes go to ``findings``, what is left out to ``warnings``."""
+    """Reads the messages of one body. Mistakes go to ``findings``, what is left out to ``warnings``, pictures to ``shelf``."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
+        self.shelf = PictureShelf()
         self.warnings: list[str] = []
 
     def read_messages(self, messages: Any) -> list[dict[str, Any]]:
@@ -115,12 +123,22 @@ class ConversationReader:
             if not isinstance(text, str):
                 self._findings.add_wrong(f"{at}/{kind}", "This is a text.")
             return {"type": "text", "text": text} if isinstance(text, str) and text else None
+        if kind == "image_url":
+            return self._read_picture(part.get("image_url"), at)
         if isinstance(kind, str) and kind in PARTS:
-            why = NOT_INLINE if kind != "image_url" or _is_inline(part) else NOT_FETCHED
-            self._findings.add_unsupported(at, why.format(kind=PARTS[kind]))
+            self._findings.add_unsupported(at, NOT_INLINE.format(kind=PARTS[kind]))
         else:
             self._findings.add_wrong(at, f"This needs a `type`: text, {', '.join(OWN_SEGMENTS)}.")
         return None
+
+    def _read_picture(self, image: Any, at: str) -> dict[str, Any] | None:
+        image = {"url": image} if isinstance(image, str) else image
+        given, warnings = read_parameters(image, OF_A_PICTURE, self._findings, f"{at}/image_url")
+        self.warnings += warnings
+        if not is_data_url(given.get("url")):
+            self._findings.add_unsupported(at, NOT_FETCHED.format(kind=PARTS["image_url"]))
+            return None
+        return self.shelf.add(read_data_url(given["url"], f"{at}/image_url/url"))
 
     def _read_calls(self, calls: Any, at: str) -> list[dict[str, Any]]:
         if not isinstance(calls, list):
@@ -138,12 +156,6 @@ class ConversationReader:
         # What a model wrote wrongly goes back as nothing: the answer of the tool behind it says what was wrong.
         arguments = read.value if isinstance(read.value, dict) else {}
         return {"call_id": call.get("id"), "name": function.get("name"), "arguments": arguments}
-
-
-def _is_inline(part: dict[str, Any]) -> bool:
-    image = part.get("image_url")
-    url = image.get("url") if isinstance(image, dict) else image
-    return isinstance(url, str) and url[:5].lower() == "data:"
 
 
 def read_tools(tools: Any, findings: Findings) -> tuple[list[str], tuple[ToolSpec, ...], list[str]]:

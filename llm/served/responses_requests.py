@@ -10,11 +10,12 @@ from pydantic.dataclasses import dataclass
 
 from llm.documents import RULES, build_discriminator, build_tag, read_document, refuse_field
 from llm.messages import MAX_NAME, MAX_TEXT, AttachmentRef, AudioRef, ImageRef
+from llm.pictures import PictureShelf, is_data_url, read_data_url
 from llm.served.body_parts import BodyPart
 from llm.served.file_data import refuse_file
 from llm.served.formats import ServedChat
 from llm.served.openai_chat import HUB, NOT_KEPT, OF_ENVELOPE, OF_REQUEST
-from llm.served.openai_messages import EMPTY, OWN_SEGMENTS
+from llm.served.openai_messages import EMPTY, NO_DETAIL, OWN_SEGMENTS
 from llm.served.parameters import Findings, passed, read_parameters, refused, warned
 from llm.served.provider_states import read_state
 from unitools.calls import ToolSpec
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 STATELESS = "The hub keeps no conversation. Send all of it in `input`, and leave this out."
-NOT_SET_HERE = "The hub has no such setting. How a model thinks is its provider's choice."
+NO_SUMMARY = "Summaries of reasoning are not passed on; what the provider wants back of it is."
 PARAMETERS = (
     passed("model", "A model of the hub, by its id or its alias."),
     passed(
@@ -39,6 +40,10 @@ PARAMETERS = (
     passed("max_output_tokens", "The most tokens that the answer may have."),
     passed("temperature", "0 to 2."),
     passed("top_p", "More than 0, up to 1."),
+    passed(
+        "reasoning",
+        "`effort`, where the model takes it; else it is left out with a warning. Summaries are not passed on.",
+    ),
     passed("presence_penalty", "-2 to 2."),
     passed("frequency_penalty", "-2 to 2."),
     passed("text", "A `format`: `text`, `json_object` or `json_schema`. A `verbosity` is refused."),
@@ -63,11 +68,13 @@ PARAMETERS = (
     refused("top_logprobs", "Probabilities of tokens are not passed on.", 0),
     refused("service_tier", "The provider's usual one is asked for.", "auto", "default"),
     refused("moderation", "Not passed on."),
-    refused(
-        "reasoning", NOT_SET_HERE, {}, *({"effort": None} | more for more in ({}, {"summary": None})), {"summary": None}
-    ),
 )
 NOT_HELD = "The hub keeps no items. Send the item itself."
+OF_REASONING = (
+    passed("effort", "`reasoning_effort` of the hub's chat."),
+    warned("summary", NO_SUMMARY),
+    warned("generate_summary", NO_SUMMARY),
+)
 OF_A_PROVIDER = "The hub shows models tools of the type function. It passes on none that a provider runs itself."
 NO_CHOICE = "This is `auto`, `none`, `required`, or a function of `tools`."
 NOT_STRICT = "Arguments are held to the schema when the tool is called, whatever the model wrote."
@@ -245,12 +252,17 @@ def read_responses(body: Any) -> ServedChat:
     given, warnings = read_parameters(body, PARAMETERS, findings)
     hub, _ = read_parameters(given.pop("hub", {}), HUB, findings, "/hub")
     choice = _read_choice(given.get("tool_choice", "auto"), findings)
+    reasoning, said = read_parameters(given.get("reasoning", {}), OF_REASONING, findings, "/reasoning")
+    warnings += said
     findings.check()
-    read = read_document(ResponsesBody, given)
+    read = read_document(ResponsesBody, {name: value for name, value in given.items() if name != "reasoning"})
     arguments = {name: value for name in SAME if (value := getattr(read, name)) is not None}
-    arguments |= {"messages": ConversationBuilder(read.instructions).build(read.input)}
+    builder = ConversationBuilder(read.instructions)
+    arguments |= {"messages": builder.build(read.input)}
     if choice is not None:
         arguments["tool_choice"] = choice
+    if "effort" in reasoning:
+        arguments["reasoning_effort"] = reasoning["effort"]
     if read.max_output_tokens is not None:
         arguments["max_tokens"] = read.max_output_tokens
     warnings += tuple(f"/tools/{at}/strict: {NOT_STRICT}" for at, tool in enumerate(read.tools) if tool.strict)
@@ -262,8 +274,10 @@ def read_responses(body: Any) -> ServedChat:
         | ({"user_id": read.user} if read.user else {}),
         wants_stream=read.stream,
         options={name: given[name] for name in ECHOED if name in given}
-        | {"tools": [asdict(tool) for tool in read.tools]},
-        warnings=warnings,
+        | {"tools": [asdict(tool) for tool in read.tools]}
+        | ({"reasoning": {"effort": None, "summary": None} | reasoning} if reasoning else {}),
+        warnings=(*warnings, *builder.warnings),
+        pictures=builder.shelf.pictures,
     )
 
 
@@ -304,6 +318,8 @@ class ConversationBuilder:
     """Items as messages: what the assistant says, thinks and proposes without anybody between is one message."""
 
     def __init__(self, instructions: str) -> None:
+        self.shelf = PictureShelf()
+        self.warnings: list[str] = []
         self._messages: list[dict[str, Any]] = []
         if instructions:
             self._messages.append({"role": "system", "segments": [{"type": "text", "text": instructions}]})
@@ -313,17 +329,17 @@ class ConversationBuilder:
             pointer = f"/input/{place}"
             match item:
                 case MessageItem(role="assistant"):
-                    self._open_assistant()["segments"] += _build_segments(item.content, f"{pointer}/content")
+                    self._open_assistant()["segments"] += self._build_segments(item.content, f"{pointer}/content")
                 case MessageItem():
                     role = "user" if item.role == "user" else "system"
                     self._messages.append(
-                        {"role": role, "segments": _build_segments(item.content, f"{pointer}/content")}
+                        {"role": role, "segments": self._build_segments(item.content, f"{pointer}/content")}
                     )
                 case CallItem():
                     call = {"call_id": item.call_id, "name": item.name, "arguments": _read_arguments(item.arguments)}
                     self._open_assistant()["proposals"].append(call)
                 case OutputItem():
-                    told = _build_segments(item.output, f"{pointer}/output") or [{"type": "text", "text": EMPTY}]
+                    told = self._build_segments(item.output, f"{pointer}/output") or [{"type": "text", "text": EMPTY}]
                     self._messages.append({"role": "tool", "call_id": item.call_id, "segments": told})
                 case ReasoningItem():
                     state = read_state(item.encrypted_content, f"{pointer}/encrypted_content")
@@ -335,6 +351,22 @@ class ConversationBuilder:
             self._messages.append({"role": "assistant", "segments": [], "proposals": []})
         return self._messages[-1]
 
+    def _build_segments(self, parts: Iterable[Any], pointer: str) -> list[dict[str, Any]]:
+        segments: list[dict[str, Any]] = []
+        for at, part in enumerate(parts):
+            match part:
+                case TextPart(text=text) | RefusalPart(refusal=text):
+                    segments += [{"type": "text", "text": text}] if text else []
+                case FilePart(type="input_image", image_url=str() as url) if is_data_url(url):
+                    segments.append(self.shelf.add(read_data_url(url, f"{pointer}/{at}/image_url")))
+                    if part.detail not in (None, "auto"):
+                        self.warnings.append(f"{pointer}/{at}/detail: {NO_DETAIL}")
+                case FilePart():
+                    _refuse_part(part, f"{pointer}/{at}")
+                case _:
+                    segments.append(asdict(part))
+        return segments
+
 
 def _read_arguments(text: str) -> dict[str, Any]:
     """What a model wrote wrongly goes back as nothing: the output behind it says what was wrong."""
@@ -342,20 +374,7 @@ def _read_arguments(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _build_segments(parts: Iterable[Any], pointer: str) -> list[dict[str, Any]]:
-    segments: list[dict[str, Any]] = []
-    for at, part in enumerate(parts):
-        match part:
-            case TextPart(text=text) | RefusalPart(refusal=text):
-                segments += [{"type": "text", "text": text}] if text else []
-            case FilePart():
-                _refuse_part(part, f"{pointer}/{at}")
-            case _:
-                segments.append(asdict(part))
-    return segments
-
-
 def _refuse_part(part: FilePart, pointer: str) -> None:
-    data = part.image_url or part.file_data or ""
-    inline = data.partition(";base64,")[2] if data[:5].lower() == "data:" else part.file_data
+    data = part.file_data or ""
+    inline = data.partition(";base64,")[2] if is_data_url(data) else part.file_data
     refuse_file(inline, pointer, "image_ref" if part.type == "input_image" else "attachment_ref")

@@ -24,6 +24,7 @@ from kernel.http.envelopes import ResponseEnvelope
 from llm.model_features import Treatment
 from registry.model_providers import connected_models, services
 from registry.model_providers.circuits import read_state
+from registry.model_providers.kind_checks import list_kind_warnings
 from registry.model_providers.manifests import CALLER_TOOLS, MAX_FALLBACKS, MAX_TOKENS, OPERATIONS, UNPRICED
 from registry.model_providers.rows import find_provider
 from registry.models import InstallationState, ModelCircuitState, ModelProvider, ModelProviderState, ToolState
@@ -218,8 +219,8 @@ def show_provider(row: ModelProvider) -> dict[str, Any]:
     }
 
 
-def _answer(data: dict[str, Any], *, status: int = 200) -> Response:
-    return Response(ResponseEnvelope(data=data).to_json(), status=status)
+def _answer(data: dict[str, Any], *, status: int = 200, warnings: tuple[str, ...] = ()) -> Response:
+    return Response(ResponseEnvelope(data=data, warnings=warnings).to_json(), status=status)
 
 
 def _answer_model(tool: Tool, *, status: int = 200) -> Response:
@@ -236,7 +237,10 @@ class ProviderEndpoint(Endpoint):
 
 
 class ProviderListView(ProviderEndpoint):
-    """Whom this tenant has connected to answer models; connecting another one."""
+    """Whom this tenant has connected to answer models; connecting another one.
+
+    The address is asked for its list of models, without the key. That it does not answer as providers of its kind do is a warning.
+    """
 
     query = PageSerializer
 
@@ -254,7 +258,7 @@ class ProviderListView(ProviderEndpoint):
     )
     def post(self, request: Request) -> Response:
         row = services.connect_provider(by=get_caller(request), **read_body(request, ConnectProviderSerializer))
-        return _answer(show_provider(row), status=201)
+        return _answer(show_provider(row), status=201, warnings=list_kind_warnings(row))
 
 
 class ProviderView(ProviderEndpoint):
@@ -267,7 +271,9 @@ class ProviderView(ProviderEndpoint):
     @extend_schema(operation_id="change_model_provider", request=ChangeProviderSerializer, responses={200: ONE})
     def patch(self, request: Request, name: str) -> Response:
         said = read_body(request, ChangeProviderSerializer)
-        return _answer(show_provider(services.change_provider(name=name, by=get_caller(request), **said)))
+        row = services.change_provider(name=name, by=get_caller(request), **said)
+        warnings = list_kind_warnings(row) if {"kind", "address"} & set(said) else ()
+        return _answer(show_provider(row), warnings=warnings)
 
 
 PROVIDER_ACTIONS = ActionTable(__name__, SCOPE, ONE, show_provider)

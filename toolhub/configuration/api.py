@@ -127,12 +127,13 @@ class ConfigurationApplyView(Endpoint):
     def post(self, request: Request) -> Response:
         payload = ApplySerializer(data=request.data)
         payload.is_valid(raise_exception=True)
-        given = payload.validated_data
+        given, by = payload.validated_data, get_caller(request)
         done = services.apply_configuration(
-            document=payload.file(), plan_digest=given["digest"], reason=given["reason"], by=get_caller(request)
+            document=payload.file(), plan_digest=given["digest"], reason=given["reason"], by=by
         )
         data = plan_json(done.plan) | {"signing_secrets": done.shown_once}
-        return Response(ResponseEnvelope(data=data, warnings=tuple(done.plan.warnings)).to_json())
+        warnings = (*done.plan.warnings, *services.list_applied_warnings(done, by=by))
+        return Response(ResponseEnvelope(data=data, warnings=warnings).to_json())
 
 
 class ConfigurationExportView(Endpoint):

@@ -97,6 +97,8 @@ def _apply(request: ConsoleRequest, form: ConfigurationFileForm, document: Confi
     count = len(done.plan.doing)
     said = ngettext("%(count)s change is applied.", "%(count)s changes are applied.", count) % {"count": count}
     messages.success(request, said if count else gettext("Nothing had to change."))
+    for warning in services.list_applied_warnings(done, by=request.principal):
+        messages.warning(request, warning)
     if done.shown_once:
         context = {"section": "configuration", "secrets": done.shown_once.items()}
         return render_page(request, "configuration/secrets.html", context)

@@ -19,6 +19,8 @@ from kernel.canonical import compute_digest
 from kernel.ids import encode
 from kernel.principal import ActorKind
 from kernel.problems import Forbidden
+from registry.model_providers.kind_checks import list_kind_warnings
+from registry.models import ModelProvider
 from toolhub.configuration.document import PRUNABLE, ConfigurationDocument, build_document
 from toolhub.configuration.execution import carry_out_plan
 from toolhub.configuration.plan import Action, ConfigurationPlan, compare_entries
@@ -167,6 +169,19 @@ def apply_configuration(
         ),
     )
     return AppliedConfiguration(plan, run.shown_once)
+
+
+def list_applied_warnings(done: AppliedConfiguration, *, by: Principal) -> tuple[str, ...]:
+    """What is to be said of what was applied. Others are asked, so it is not within its transaction."""
+    reached = [
+        change.wanted.identity[0]
+        for change in done.plan.doing
+        if change.section == "model_providers"
+        and change.wanted is not None
+        and {"kind", "address"} & set(change.after or {})
+    ]
+    rows = ModelProvider.objects.filter(tenant_id=by.tenant_id, name__in=reached).order_by("name")
+    return tuple(f"{row.name}: {said}" for row in rows for said in list_kind_warnings(row))
 
 
 # Exporting.

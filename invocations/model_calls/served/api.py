@@ -30,6 +30,7 @@ from kernel.http.base_serializers import validate_data
 from kernel.http.deferred_responses import WaitingResponse
 from kernel.http.endpoints import Endpoint
 from kernel.http.exception_handlers import build_problem_response
+from kernel.http.parsers import WideJSONParser
 from kernel.ids import new_id
 from llm.served.formats import Answered
 from llm.served.openai_chat import OpenAIChatFormat
@@ -195,6 +196,7 @@ class ServedView(CallView):
 class ServedChatView(ServedView):
     """``served``: the format. ``dialect``: that in which its callers are shown the hub's tools."""
 
+    parser_classes = [WideJSONParser]
     served: ChatFormat
     dialect: str
 

@@ -47,7 +47,7 @@ def build_served_call(
     shown, unusable = ShownTools(), None
     held: dict[str, HeldFile] = {}
     try:
-        held = load_held_files(served.arguments, by=by)
+        held = load_held_files(served.arguments, served.pictures, by=by)
         shown = find_shown_tools(served, dialect=dialect, by=by)
     except Problem as problem:  # it is refused with everything else about the call, so that it has its pair
         unusable = problem

@@ -109,13 +109,16 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "frequency_penalty": {"frequency_penalty": 0.125},
     "presence_penalty": {"presence_penalty": -0.375},
     "logit_bias": {"logit_bias": {"5": 1.5}},
+    "top_k": {"top_k": 41},
+    "reasoning_effort": {"reasoning_effort": "minimal"},
+    "reasoning_tokens": {"reasoning_tokens": 2345},
 }
-ALL = {*PARAMETERS}
+ALL = {*PARAMETERS} - {"top_k", "reasoning_effort", "reasoning_tokens"}
 TAKEN = {
     "chat": ALL,
     "compatible": ALL,
     "responses": {"temperature", "top_p", "max_tokens"},
-    "messages": {"temperature", "top_p", "max_tokens", "stop"},
+    "messages": {"temperature", "top_p", "top_k", "max_tokens", "stop"},
 }
 
 
@@ -156,6 +159,63 @@ def test_a_model_that_reasons_is_warned_about_and_not_sent_what_chooses_among_to
 
     assert [each.pointer for each in answer.warnings] == ["/temperature"]
     assert ("temperature" in body, find(body, 4321)) == (False, True)
+
+
+# Model, what is asked for, and what of the body says it.
+EFFORTS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
+    ("chat", "gpt-5.4", {"reasoning_effort": "low"}, {"reasoning_effort": "low"}),
+    ("chat", "gpt-6.1-sol", {"reasoning_effort": "none"}, {"reasoning_effort": "none"}),
+    ("chat", "gpt-5.4", {"reasoning_effort": "auto"}, {"reasoning_effort": None}),
+    ("responses", "gpt-5.4", {"reasoning_effort": "high"}, {"reasoning": {"effort": "high"}}),
+    (
+        "messages",
+        "claude-opus-4-6",
+        {"reasoning_tokens": 2048},
+        {"thinking": {"type": "enabled", "budget_tokens": 2048}},
+    ),
+    (
+        "messages",
+        "claude-opus-4-6",
+        {"reasoning_effort": "auto"},
+        {"thinking": {"type": "adaptive"}, "output_config": None},
+    ),
+    (
+        "messages",
+        "claude-opus-5-5",
+        {"reasoning_effort": "low"},
+        {"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}},
+    ),
+    ("messages", "claude-sonnet-5", {"reasoning_effort": "none"}, {"thinking": {"type": "disabled"}}),
+]
+
+
+@pytest.mark.req("LLM-4")
+@pytest.mark.parametrize(("name", "model", "given", "said"), EFFORTS)
+def test_how_much_a_model_reasons_is_said_in_the_words_of_the_wire(
+    name: str, model: str, given: dict[str, Any], said: dict[str, Any]
+) -> None:
+    answer, body = send(replace(WIRES[name], model=model), replace(HELLO, max_tokens=4321, **given))
+
+    assert {each: body.get(each) for each in said} == said
+    assert answer.warnings == ()
+
+
+@pytest.mark.req("LLM-4")
+def test_an_effort_and_a_schema_stand_in_one_place_of_messages() -> None:
+    request = replace(HELLO, reasoning_effort="low", response_format=SchemaFormat(SCHEMA))
+    _, body = send(replace(WIRES["messages"], model="claude-opus-5-5"), request)
+
+    assert body["output_config"] == {"effort": "low", "format": {"type": "json_schema", "schema": SCHEMA}}
+
+
+@pytest.mark.req("LLM-4")
+@pytest.mark.parametrize("model", ["claude-opus-4-7", "claude-sonnet-5", "claude-haiku-5-5"])
+def test_the_newest_models_of_anthropic_are_not_sent_what_they_refuse(model: str) -> None:
+    request = replace(HELLO, temperature=0.25, top_p=0.5, top_k=5, reasoning_tokens=2048, max_tokens=4321)
+    answer, body = send(replace(WIRES["messages"], model=model), request)
+
+    assert [each.pointer for each in answer.warnings] == ["/temperature", "/top_p", "/top_k", "/reasoning_tokens"]
+    assert {"temperature", "top_p", "top_k", "thinking"}.isdisjoint(body)
 
 
 @pytest.mark.req("LLM-2", "LLM-4")

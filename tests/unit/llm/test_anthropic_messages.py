@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 import pytest
 
 from kernel.problems import Forbidden, Internal, NotFound, Problem, SchemaInvalid, TooLarge, Unauthenticated
 from llm.documents import read_document
-from llm.messages import MAX_FILE_BYTES
+from llm.pictures import MAX_PICTURE_BYTES
 from llm.problems import ModelTimedOut, ParameterUnsupported, ProviderRateLimited, ProviderUnavailable
 from llm.requests import ChatRequest
 from llm.served.anthropic_messages import AnthropicMessages
 from llm.served.anthropic_requests import read_count
+from tests.support.drawn_pictures import draw, to_base64
 from tests.support.model_calls import parse_events
 from tests.support.served_answers import ABOUT, ANSWERS, PROPOSALS, STATE, build_answer, write_stream
 from unitools.calls import ToolSpec
@@ -85,12 +85,13 @@ def test_parameters_are_read_under_the_hubs_names() -> None:
             stop_sequences=["END"],
             temperature=0.5,
             top_p=1,
+            top_k=40,
             stream=True,
-            output_config={"format": {"type": "json_schema", "schema": schema}},
+            output_config={"format": {"type": "json_schema", "schema": schema}, "effort": None},
             tools=[WEATHER],
             tool_choice={"type": "auto"},
             metadata={"user_id": "u-17"},
-            thinking={"type": "disabled"},
+            thinking={"type": "enabled", "budget_tokens": 5, "display": "omitted"},
         )
     )
 
@@ -102,6 +103,8 @@ def test_parameters_are_read_under_the_hubs_names() -> None:
         "stop": ["END"],
         "temperature": 0.5,
         "top_p": 1,
+        "top_k": 40,
+        "reasoning_tokens": 5,
         "response_format": {"type": "schema", "json_schema": schema},
     }
 
@@ -143,15 +146,22 @@ def test_what_changes_nothing_is_left_out_and_said() -> None:
         ({"messages": [{"role": "user", "content": [{"type": "video"}]}]}, SchemaInvalid, "/messages/0/content/0"),
         ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, SchemaInvalid, "/tools/0/type"),
         ({"tools": [{"name": "x"}]}, SchemaInvalid, "/tools/0/input_schema"),
-        ({"top_k": 3}, ParameterUnsupported, "/top_k"),
-        ({"thinking": {"type": "enabled", "budget_tokens": 1024}}, ParameterUnsupported, "/thinking"),
+        ({"top_k": "3"}, SchemaInvalid, "/top_k"),
+        ({"thinking": {"type": "enabled"}}, SchemaInvalid, "/thinking/budget_tokens"),
+        ({"thinking": {"type": "adaptive", "budget_tokens": 9}}, SchemaInvalid, "/thinking/budget_tokens"),
+        ({"thinking": {"type": "between_tools"}}, SchemaInvalid, "/thinking/type"),
+        (
+            {"thinking": {"type": "disabled"}, "output_config": {"effort": "low"}},
+            ParameterUnsupported,
+            "/output_config/effort",
+        ),
         (
             {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
             ParameterUnsupported,
             "/tool_choice/disable_parallel_tool_use",
         ),
         ({"tool_choice": {"type": "several"}}, SchemaInvalid, "/tool_choice/type"),
-        ({"output_config": {"effort": "low"}}, SchemaInvalid, "/output_config/effort"),
+        ({"output_config": {"effort": "least"}}, SchemaInvalid, "/output_config/effort"),
         ({"mcp_servers": [{"name": "x"}]}, ParameterUnsupported, "/mcp_servers"),
         ({"hub": {"price": 0}}, SchemaInvalid, "/hub/price"),
     ],
@@ -166,18 +176,64 @@ def test_what_is_wrong_or_not_done_here_is_refused_with_its_place(
     assert find_pointers(refused.value)[0] == pointer
 
 
-def test_pictures_are_neither_fetched_nor_taken_from_a_request() -> None:
-    def ask(source: dict[str, Any]) -> Any:
-        return MESSAGES.read(build_body([{"role": "user", "content": [{"type": "image", "source": source}]}]))
+@pytest.mark.parametrize(
+    ("more", "read", "said"),
+    [
+        ({"thinking": {"type": "disabled"}}, {"reasoning_effort": "none"}, []),
+        ({"thinking": {"type": "adaptive"}}, {"reasoning_effort": "auto"}, []),
+        ({"output_config": {"effort": "low"}}, {"reasoning_effort": "low"}, []),
+        ({"thinking": {"type": "adaptive"}, "output_config": {"effort": "max"}}, {"reasoning_effort": "max"}, []),
+        (
+            {
+                "thinking": {"type": "enabled", "budget_tokens": 5, "display": "summarized"},
+                "output_config": {"effort": "low"},
+            },
+            {"reasoning_effort": "low", "reasoning_tokens": 5},
+            ["/thinking/display"],
+        ),
+    ],
+)
+def test_how_much_the_model_thinks_is_read_as_its_effort(
+    more: dict[str, Any], read: dict[str, Any], said: list[str]
+) -> None:
+    served = MESSAGES.read(build_body(**more))
 
+    assert {name: value for name, value in served.arguments.items() if name.startswith("reasoning")} == read
+    assert [each.partition(":")[0] for each in served.warnings] == said
+
+
+def test_a_picture_stands_in_a_request_and_is_fetched_from_nowhere() -> None:
+    def ask(source: dict[str, Any], kind: str = "image") -> Any:
+        return MESSAGES.read(build_body([{"role": "user", "content": [{"type": kind, "source": source}]}]))
+
+    content = draw("JPEG")
+    read = ask({"type": "base64", "media_type": "image/jpeg", "data": to_base64(content)})
+
+    [picture] = read.pictures.values()
+    assert picture.content == content
+    assert read.arguments["messages"] == [{"role": "user", "segments": [picture.to_segment()]}]
     with pytest.raises(ParameterUnsupported, match="not fetched"):
         ask({"type": "url", "url": "http://127.0.0.1/secret.png"})
     with pytest.raises(ParameterUnsupported, match="do not stand in a request"):
-        ask({"type": "base64", "media_type": "image/png", "data": base64.b64encode(b"x").decode()})
+        ask({"type": "base64", "media_type": "application/pdf", "data": to_base64(b"%PDF-1.7")}, "document")
+    with pytest.raises(SchemaInvalid, match="By its bytes it is image/jpeg") as refused:
+        ask({"type": "base64", "media_type": "image/png", "data": to_base64(content)})
+    assert find_pointers(refused.value) == ["/messages/0/content/0/source/data"]
     with pytest.raises(SchemaInvalid, match="not base64"):
         ask({"type": "base64", "media_type": "image/png", "data": "ä"})
-    with pytest.raises(TooLarge, match="32 MiB"):
-        ask({"type": "base64", "media_type": "image/png", "data": "A" * (MAX_FILE_BYTES * 3 // 2)})
+    with pytest.raises(TooLarge, match="10 MiB"):
+        ask({"type": "base64", "media_type": "image/png", "data": "A" * (MAX_PICTURE_BYTES * 3 // 2)})
+
+
+def test_a_result_of_a_tool_may_hold_a_picture() -> None:
+    source = {"type": "base64", "media_type": "image/png", "data": to_base64(draw())}
+    call = {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "draw", "input": {}}]}
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "image", "source": source}]}
+
+    read = MESSAGES.read(build_body([call, {"role": "user", "content": [result]}]))
+
+    [picture] = read.pictures.values()
+    assert read.arguments["messages"][1]["segments"] == [picture.to_segment()]
 
 
 def test_a_picture_that_the_hub_holds_is_named_as_in_the_hubs_own_chat() -> None:

@@ -19,7 +19,7 @@ from llm.messages import (
     UserMessage,
 )
 from llm.problems import ParameterUnsupported
-from llm.providers.gemini_requests import build_body, render_tools
+from llm.providers.gemini_requests import build_body, list_reasoning, render_tools
 from llm.requests import ChatRequest, JsonFormat, NamedTool, SchemaFormat
 from llm.untrusted_texts import delimit_result
 from unitools.calls import ToolCall, ToolSpec
@@ -75,6 +75,7 @@ def test_parameters_have_the_names_that_gemini_has_for_them() -> None:
     given = {
         "temperature": 0.0,
         "top_p": 0.5,
+        "top_k": 40,
         "max_tokens": 9,
         "seed": 0,
         "frequency_penalty": 0.0,
@@ -84,6 +85,7 @@ def test_parameters_have_the_names_that_gemini_has_for_them() -> None:
     assert body_of(HI, stop=("END",), **given)["generationConfig"] == {
         "temperature": 0.0,
         "topP": 0.5,
+        "topK": 40,
         "maxOutputTokens": 9,
         "seed": 0,
         "frequencyPenalty": 0.0,
@@ -91,6 +93,35 @@ def test_parameters_have_the_names_that_gemini_has_for_them() -> None:
         "stopSequences": ["END"],
     }
     assert "generationConfig" not in body_of(HI)
+
+
+@pytest.mark.req("LLM-4")
+@pytest.mark.parametrize(
+    ("given", "thinking"),
+    [
+        ({"reasoning_tokens": 2048}, {"thinkingBudget": 2048}),
+        ({"reasoning_effort": "low"}, {"thinkingLevel": "low"}),
+        ({"reasoning_effort": "auto"}, None),
+    ],
+)
+def test_how_much_it_thinks_is_said_in_geminis_words(given: dict[str, Any], thinking: dict[str, Any] | None) -> None:
+    assert body_of(HI, temperature=0.0, **given)["generationConfig"].get("thinkingConfig") == thinking
+
+
+@pytest.mark.req("LLM-4")
+@pytest.mark.parametrize(
+    ("model", "takes"),
+    [
+        ("gemini-2.5-pro", ("reasoning_tokens",)),
+        ("models/gemini-3-flash-preview", ("reasoning_effort",)),
+        ("gemini-4-argon", ("reasoning_effort",)),
+        ("gemini-2.0-flash", ()),
+        ("gemini-2.5-flash-image", ()),
+        ("gemma-3-27b-it", ()),
+    ],
+)
+def test_a_model_is_told_only_what_it_takes_of_how_much_it_thinks(model: str, takes: tuple[str, ...]) -> None:
+    assert list_reasoning(model) == takes
 
 
 @pytest.mark.req("LLM-3", "LLM-4")

@@ -31,7 +31,10 @@ PLAIN = ChatRequest(model="main", messages=(UserMessage((Text("Hi"),)),))
 GIVEN: dict[str, Any] = {
     "temperature": 0.0,
     "top_p": 0.5,
+    "top_k": 5,
     "max_tokens": 10,
+    "reasoning_effort": "none",
+    "reasoning_tokens": 4,
     "stop": ("END",),
     "seed": 0,
     "frequency_penalty": 0.0,

@@ -19,7 +19,10 @@ SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
 ALL: dict[str, Any] = {
     "temperature": 0,
     "top_p": 0.9,
+    "top_k": 40,
     "max_tokens": 100,
+    "reasoning_effort": "xhigh",
+    "reasoning_tokens": 50,
     "stop": ["END"],
     "seed": 7,
     "frequency_penalty": -2,

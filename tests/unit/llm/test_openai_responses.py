@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from typing import Any
 
@@ -10,10 +9,11 @@ import pytest
 
 from kernel.problems import Problem, SchemaInvalid, TooLarge, Unauthenticated
 from llm.documents import read_document
-from llm.messages import MAX_FILE_BYTES
+from llm.pictures import MAX_PICTURE_BYTES
 from llm.problems import ParameterUnsupported, ProviderUnavailable, StreamTruncated
 from llm.requests import ChatRequest
 from llm.served.openai_responses import OpenAIResponses
+from tests.support.drawn_pictures import draw, to_data_url
 from tests.support.model_calls import parse_events
 from tests.support.served_answers import ABOUT, ANSWERS, PROPOSALS, STATE, build_answer, build_deltas, write_stream
 from unitools.calls import ToolSpec
@@ -123,6 +123,19 @@ def test_that_the_model_has_to_call_a_tool_is_asked_for(choice: Any, read: Any) 
     assert RESPONSES.read(build_body(tools=[WEATHER], tool_choice=choice)).arguments.get("tool_choice") == read
 
 
+def test_the_effort_is_passed_on_and_that_summaries_are_not_is_said() -> None:
+    read = RESPONSES.read(build_body(reasoning={"effort": "low", "summary": "auto"}))
+    quiet = RESPONSES.read(build_body(reasoning={"effort": None, "summary": None}))
+
+    assert (read.arguments["reasoning_effort"], read.options["reasoning"]) == (
+        "low",
+        {"effort": "low", "summary": None},
+    )
+    assert [each.partition(":")[0] for each in read.warnings] == ["/reasoning/summary"]
+    assert "reasoning_effort" not in quiet.arguments
+    assert ("reasoning" in quiet.options, quiet.warnings) == (False, ())
+
+
 def test_a_choice_of_no_tool_shows_none() -> None:
     assert RESPONSES.read(build_body(tools=[WEATHER], tool_choice="none")).own_tools == ()
 
@@ -151,7 +164,8 @@ def test_what_changes_nothing_is_left_out_and_said() -> None:
         ({"previous_response_id": "resp_1"}, ParameterUnsupported, "/previous_response_id"),
         ({"conversation": "conv_1"}, ParameterUnsupported, "/conversation"),
         ({"background": True}, ParameterUnsupported, "/background"),
-        ({"reasoning": {"effort": "low"}}, ParameterUnsupported, "/reasoning"),
+        ({"reasoning": {"depth": 1}}, SchemaInvalid, "/reasoning/depth"),
+        ({"reasoning": "low"}, SchemaInvalid, "/reasoning"),
         ({"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": []}}, ParameterUnsupported, "/tool_choice"),
         ({"top_logprobs": 2}, ParameterUnsupported, "/top_logprobs"),
     ],
@@ -171,21 +185,25 @@ def test_a_conversation_that_the_hub_was_to_keep_is_refused_in_a_clear_sentence(
         RESPONSES.read(build_body(previous_response_id="resp_1"))
 
 
-def test_pictures_are_neither_fetched_nor_taken_from_a_request() -> None:
-    def ask(**part: Any) -> Any:
-        return RESPONSES.read(build_body([{"role": "user", "content": [{"type": "input_image", **part}]}]))
+def test_a_picture_stands_in_a_request_and_is_fetched_from_nowhere() -> None:
+    def ask(kind: str = "input_image", **part: Any) -> Any:
+        return RESPONSES.read(build_body([{"role": "user", "content": [{"type": kind, **part}]}]))
 
-    data = base64.b64encode(b"x").decode()
+    read = ask(image_url=to_data_url(draw()), detail="low")
+
+    [picture] = read.pictures.values()
+    assert read.arguments["messages"] == [{"role": "user", "segments": [picture.to_segment()]}]
+    assert read.warnings == ("/input/0/content/0/detail: The provider decides how closely it looks at a picture.",)
     with pytest.raises(ParameterUnsupported, match="not fetched"):
         ask(image_url="http://127.0.0.1/secret.png")
     with pytest.raises(ParameterUnsupported, match="not fetched"):
         ask(file_id="file-1")
     with pytest.raises(ParameterUnsupported, match="do not stand in a request"):
-        ask(image_url=f"data:image/png;base64,{data}", detail="low")
+        ask("input_file", file_data=to_data_url(b"%PDF-1.7", "application/pdf"))
     with pytest.raises(SchemaInvalid, match="not base64"):
         ask(image_url="data:image/png;base64,ä")
-    with pytest.raises(TooLarge, match="32 MiB"):
-        ask(image_url="data:image/png;base64," + "A" * (MAX_FILE_BYTES * 3 // 2))
+    with pytest.raises(TooLarge, match="10 MiB"):
+        ask(image_url="data:image/png;base64," + "A" * (MAX_PICTURE_BYTES * 3 // 2))
 
 
 def test_a_providers_state_comes_back_as_it_went_out() -> None:

@@ -111,6 +111,8 @@ class Command(BaseCommand):
         self.stdout.write(f"Applied {len(done.plan.doing)} changes.")
         for target, secret in done.shown_once.items():
             self.stdout.write(f"The signing secret of {target}, shown this once: {secret}")
+        for warning in services.list_applied_warnings(done, by=by):
+            self.stdout.write(f"! {flatten_text(warning)}")
         return True
 
     def _show(self, plan: ConfigurationPlan) -> None:

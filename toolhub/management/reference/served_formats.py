@@ -71,10 +71,8 @@ def served_formats_page() -> str:
         'Below `/v1/messages` it is `{"type": "error", "error": {"type", "message"}}`, and a provider that is away is 529 there.',
         format_table(("reason", "code"), [(format_code(reason), format_code(code)) for reason, code in CODES.items()]),
         "## What judges of others say",
-        "`llm-comply` 0.5.0, `--format openai-chat`, against a hub that serves: 7 of 9 tests pass, without a warning. "
-        "`chat-image-input` fails: it sends a picture within the request, and files do not stand in requests. "
+        "`llm-comply` 0.5.0, `--format openai-chat`, against a hub that serves: 8 of 9 tests pass, without a warning. "
         "`chat-reasoning-summary` is skipped by the program itself, which asks it only of models that it knows by name. "
-        "Of `--format anthropic` 7 of 9 pass, of `--format open-responses` 11 of 13, one of them (`compact-response`, for the hub has "
-        "no `/responses/compact`) with a warning; `image-input` fails and the test of "
-        "reasoning is skipped in both, for the same reasons.",
+        "Of `--format anthropic` 8 of 9 pass, of `--format open-responses` 12 of 13, one of them (`compact-response`, for the hub has "
+        "no `/responses/compact`) with a warning; the test of reasoning is skipped in both, for the same reason.",
     )

@@ -15,6 +15,7 @@ from invocations.model_calls.asked_models import SCOPE
 from invocations.model_calls.served.api import KEY, ServedChatView, ServedKeyAuthentication, build_envelope
 from invocations.model_calls.served.served_calls import build_served_call
 from kernel.http.api_requests import get_caller
+from kernel.http.parsers import WideJSONParser
 from kernel.problems import Internal
 from llm.served.anthropic_messages import AnthropicMessages
 from llm.served.anthropic_requests import read_count
@@ -49,6 +50,7 @@ class MessageCountView(AskingView):
 
     authentication_classes = [ServedKeyAuthentication]
     required_scope = SCOPE
+    parser_classes = [WideJSONParser]
 
     @extend_schema(
         request=OpenApiTypes.OBJECT, responses={200: OpenApiTypes.OBJECT}, operation_id="count_message_tokens"

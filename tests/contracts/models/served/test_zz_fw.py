@@ -1,4 +1,5 @@
-import subprocess, sys, os
+import os
+import subprocess
 
 
 def test_fw(served):

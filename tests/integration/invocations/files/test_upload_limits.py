@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
@@ -18,72 +15,20 @@ from invocations.files.services import MAX_FILE_BYTES
 from invocations.models import StoredFile
 from kernel.http import body_limits
 from kernel.http.body_limits import MAX_REQUEST_BYTES
-from tests.support.asgi_application import application
 from tests.support.capsules import SOURCE, shouting
+from tests.support.sent_bodies import PIECE, Sent
 from unitools.capsules import MAX_CAPSULE_BYTES, pack_capsule
 from unitools.packages import MAX_PACKAGE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from django.test import Client
 
     from tests.conftest import Caller, Person
 
 
 pytestmark = pytest.mark.django_db(transaction=True)
-PIECE = 1024 * 1024
 LARGE = b"x" * (MAX_REQUEST_BYTES + 1)
 LARGEST = b"x" * MAX_FILE_BYTES
-
-
-class Sent:
-    """A request as a server hands it to the application, piece by piece. ``midway`` is awaited before the last piece."""
-
-    def __init__(self, method: str, path: str, body: bytes, headers: dict[str, str], *, announced: bool = True) -> None:
-        named = {"host": "localhost"} | headers | ({"content-length": str(len(body))} if announced else {})
-        self.scope: dict[str, Any] = {
-            "type": "http",
-            "http_version": "1.1",
-            "method": method,
-            "scheme": "http",
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": b"",
-            "root_path": "",
-            "headers": [(name.lower().encode(), value.encode()) for name, value in named.items()],
-            "client": ("127.0.0.1", 1),
-            "server": ("127.0.0.1", 80),
-        }
-        self.pieces = [body[at : at + PIECE] for at in range(0, len(body), PIECE)]
-        self.taken = 0  # of the pieces
-        self.midway: Callable[[], Awaitable[None]] | None = None
-        self.status, self.content = 0, b""
-
-    def now(self) -> Sent:
-        async_to_sync(self.go)()
-        return self
-
-    async def go(self) -> None:
-        await application(self.scope, self._receive, self._send)
-
-    async def _receive(self) -> Any:
-        if self.taken == len(self.pieces):
-            await asyncio.Event().wait()  # a server says no more while it waits for the answer
-        self.taken += 1
-        last = self.taken == len(self.pieces)
-        if last and self.midway is not None:
-            await self.midway()
-        return {"type": "http.request", "body": self.pieces[self.taken - 1], "more_body": not last}
-
-    async def _send(self, message: Any) -> None:
-        self.status = message.get("status", self.status)
-        self.content += message.get("body", b"")
-
-    @property
-    def error(self) -> dict[str, Any]:
-        error: dict[str, Any] = json.loads(self.content)["error"]
-        return error
 
 
 def address(name: str = "june.csv") -> str:

@@ -20,6 +20,7 @@ from llm.messages import Text
 from tests.conftest import make_caller
 from tests.support.calls import PAIR, assert_problem, kinds_of, row_of
 from tests.support.connected_models import connect_scripted_model, connect_scripted_provider
+from tests.support.drawn_pictures import draw
 from tests.support.model_calls import ask, say
 from tests.support.policies_in_force import permit, put_in_force
 from tests.support.scripted_models import ScriptedChat, text_answer
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-2")]
 
-PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 100
+PNG = draw("PNG", 10, 10)
 WAV = b"RIFF\x40\0\0\0WAVEfmt " + b"\0" * 60
 PDF = b"%PDF-1.7\n" + b"\0" * 50
 
@@ -133,6 +134,8 @@ def test_a_text_is_sent_as_text_and_masked_as_every_text_is(
     [
         ({"media_type": "image/jpeg"}, "/messages/0/segments/1/media_type"),
         ({"size_bytes": 7}, "/messages/0/segments/1/size_bytes"),
+        ({"width": 1}, "/messages/0/segments/1/width"),
+        ({"height": 9}, "/messages/0/segments/1/height"),
     ],
 )
 def test_what_is_not_as_the_request_says_is_refused_with_its_place(
@@ -145,6 +148,19 @@ def test_what_is_not_as_the_request_says_is_refused_with_its_place(
     problem = assert_problem(answer, 422, "SCHEMA.VALIDATION_FAILED")["error"]
     assert [each["pointer"] for each in problem["details"]["findings"]] == [place]
     assert kinds_of(row_of(answer)) == PAIR
+    assert chat.requests == []
+
+
+def test_a_picture_without_measures_is_sent_to_nobody(
+    caller: Caller, operator: Person, model: Tool, chat: ReadingChat
+) -> None:
+    cut = PNG[:20]
+    id = keep(operator, "picture", cut)
+
+    answer = ask(caller, look_at(image(id, cut)))
+
+    problem = assert_problem(answer, 422, "SCHEMA.VALIDATION_FAILED")["error"]
+    assert [each["pointer"] for each in problem["details"]["findings"]] == ["/messages/0/segments/1/id"]
     assert chat.requests == []
 
 
@@ -205,7 +221,7 @@ def test_files_of_the_tenant_are_for_keys_that_may_read_them(
 def test_more_bytes_than_a_request_may_have_are_refused(
     caller: Caller, operator: Person, model: Tool, chat: ReadingChat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(held_files, "MAX_BYTES", 150)
+    monkeypatch.setattr(held_files, "MAX_BYTES", 2 * len(PNG) - 1)
     first, second = keep(operator, "one", PNG), keep(operator, "two", PNG)
 
     answer = ask(caller, look_at(image(first), image(second)))

@@ -20,6 +20,7 @@ from llm.messages import SystemMessage, Text
 from llm.problems import ProviderQuotaExhausted
 from registry.model_prefixes.services import set_prefix
 from tests.support.calls import assert_problem, row_of
+from tests.support.drawn_pictures import draw
 from tests.support.model_calls import ask, parse_events, say
 from tests.support.scripted_models import text_answer
 
@@ -121,12 +122,13 @@ def test_places_in_a_request_are_counted_without_it(
     grant("model.*")
     connect(features={"image_ref": "refused"})
     put(operator)
-    held, _ = store_file(path="/data/picture", content=b"\x89PNG\r\n\x1a\n", by=operator.by)
+    content = draw("PNG", 1, 1)
+    held, _ = store_file(path="/data/picture", content=content, by=operator.by)
     picture = {
         "type": "image_ref",
         "id": held.wire_id,
         "media_type": "image/png",
-        "size_bytes": 8,
+        "size_bytes": len(content),
         "width": 1,
         "height": 1,
     }

@@ -13,6 +13,7 @@ from registry.model_providers.connected_models import connect_model
 from registry.model_providers.services import connect_provider
 from registry.secrets.services import set_secret
 from tests.support.calls import row_of
+from tests.support.drawn_pictures import draw
 from tests.support.model_calls import ask, say
 from tests.support.model_servers import Reply, model_server
 from tests.support.provider_wires import ALL_WIRES, build_events
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.django_db
 
 EMAIL, CANARY, KEY = "ann@example.org", "quokkaprompt", "sk-quokkakey-0123456789"
-PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 40
+PNG = draw("PNG", 1, 1)
 FAILURES = [400, 401, 404, 413, 429, 500, 503]
 
 

@@ -21,7 +21,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-12")]
 UNSUPPORTED = (400, "unsupported_parameter", "LLM.UNSUPPORTED")
 INVALID = (400, "SCHEMA.VALIDATION_FAILED", "SCHEMA.VALIDATION_FAILED")
 PRIVATE = {"type": "image_url", "image_url": {"url": "http://10.0.0.7/secret.png"}}
-INLINE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+NO_PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+SOUND = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
 
 
 def with_part(part: dict[str, Any]) -> dict[str, Any]:
@@ -36,9 +37,11 @@ def with_part(part: dict[str, Any]) -> dict[str, Any]:
         ({"logprobs": True}, UNSUPPORTED, "logprobs"),
         ({"functions": []}, UNSUPPORTED, "functions"),
         (with_part(PRIVATE), UNSUPPORTED, "messages[0].content[1]"),
-        (with_part(INLINE), UNSUPPORTED, "messages[0].content[1]"),
+        (with_part(NO_PICTURE), INVALID, "messages[0].content[1].image_url.url"),
+        (with_part(SOUND), UNSUPPORTED, "messages[0].content[1]"),
         ({"tools": [{"type": "web_search"}]}, UNSUPPORTED, "tools[0]"),
-        ({"top_k": 5}, INVALID, "top_k"),
+        ({"top_k": 0}, INVALID, "top_k"),
+        ({"reasoning_effort": "much"}, INVALID, "reasoning_effort"),
         ({"temperature": 3}, INVALID, "temperature"),
         ({"logit_bias": {"a": 1}}, INVALID, "logit_bias.a"),
         ({"max_tokens": 1, "max_completion_tokens": 2}, INVALID, "max_tokens"),

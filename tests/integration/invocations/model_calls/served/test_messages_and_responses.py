@@ -50,7 +50,12 @@ WRONG: list[tuple[str, dict[str, Any], int, str]] = [
     (RESPONSES, {"store": True}, 400, "LLM.UNSUPPORTED"),
     (MESSAGES, show({"type": "url", "url": "http://127.0.0.1/x.png"}), 400, "LLM.UNSUPPORTED"),
     (RESPONSES, show_part("http://127.0.0.1/x.png"), 400, "LLM.UNSUPPORTED"),
-    (MESSAGES, {"thinking": {"type": "enabled", "budget_tokens": 1024}}, 400, "LLM.UNSUPPORTED"),
+    (
+        MESSAGES,
+        {"max_tokens": 50, "thinking": {"type": "enabled", "budget_tokens": 50}},
+        400,
+        "SCHEMA.VALIDATION_FAILED",
+    ),
 ]
 
 

@@ -1,0 +1,29 @@
+"""Body limits of model calls: requests to models may hold pictures, and are as much larger."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rest_framework.request import Request
+
+from invocations.model_calls.served.api import ServedKeyAuthentication
+from kernel.http.body_limits import WiderRoute
+from kernel.http.parsers import MAX_WIDE_BYTES
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+
+def _agent(request: HttpRequest) -> str:
+    principal, _ = ServedKeyAuthentication().authenticate(Request(request))
+    return str(principal.id)
+
+
+# As the views have it that read with WideJSONParser.
+WIDER = (
+    WiderRoute("POST", re.compile(r"/api/v1/models/[^/]+/(?:chat|preflight)"), MAX_WIDE_BYTES, _agent),
+    WiderRoute(
+        "POST", re.compile(r"/v1/(?:chat/completions|responses|messages(?:/count_tokens)?)"), MAX_WIDE_BYTES, _agent
+    ),
+)
