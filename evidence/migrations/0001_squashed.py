@@ -56,6 +56,33 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name='TenantKey',
+            fields=[
+                ('tenant_id', models.UUIDField(primary_key=True, serialize=False)),
+                ('key_id', models.CharField(max_length=64)),
+                ('wrapped_key', models.BinaryField()),
+                ('created_at', models.DateTimeField()),
+            ],
+        ),
+        migrations.CreateModel(
+            name='SubjectKey',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('tenant_id', models.UUIDField()),
+                ('subject', models.CharField(max_length=80)),
+                ('wrapped_key', models.BinaryField()),
+                ('created_at', models.DateTimeField()),
+                ('destroyed_at', models.DateTimeField(null=True)),
+                ('tenant_key', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.tenantkey')),
+            ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('destroyed_at', None)), fields=('tenant_id', 'subject'), name='subject_key_one_in_use'),
+                    models.CheckConstraint(condition=models.Q(models.Q(('destroyed_at', None), models.Q(('subject', ''), _negated=True), models.Q(('wrapped_key', b''), _negated=True)), models.Q(('destroyed_at__isnull', False), ('subject', ''), ('wrapped_key', b'')), _connector='OR'), name='subject_key_destroyed_as_a_whole'),
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name='Erasure',
             fields=[
                 ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
@@ -68,7 +95,17 @@ class Migration(migrations.Migration):
                 ('erased_at', models.DateTimeField(null=True)),
                 ('finished_at', models.DateTimeField(null=True)),
                 ('counts', models.JSONField(default=dict)),
+                ('key', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.subjectkey')),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['tenant_id', '-id'], name='erasure_newest'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('subject', ''), _negated=True), fields=('tenant_id', 'subject'), name='erasure_one_at_a_time'),
+                    models.CheckConstraint(condition=models.Q(models.Q(('finished_at__isnull', False), ('state', 'done'), ('subject', '')), models.Q(models.Q(('state', 'done'), _negated=True), models.Q(('subject', ''), _negated=True), ('finished_at', None)), _connector='OR'), name='erasure_forgets_its_subject'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Fact',
@@ -90,6 +127,15 @@ class Migration(migrations.Migration):
             ],
             options={
                 'base_manager_name': 'objects',
+                'indexes': [
+                    models.Index(fields=['tenant_id', '-id'], name='fact_newest'),
+                    models.Index(fields=['invocation_id', 'id'], name='fact_of_invocation'),
+                    models.Index(condition=models.Q(('kind__in', ['retention.applied', 'erasure.asked', 'erasure.finished', 'words.erased'])), fields=['tenant_id'], name='fact_of_forgetting'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('kind__in', ['invocation.began', 'dry_run.began', 'invocation.ended', 'dry_run.ended'])), fields=('invocation_id', 'kind'), name='fact_one_begin_one_end'),
+                    models.CheckConstraint(condition=models.Q(models.Q(('kind__in', ['invocation.began', 'dry_run.began', 'invocation.ended', 'dry_run.ended']), _negated=True), ('invocation_id__isnull', False), _connector='OR'), name='fact_pair_names_its_invocation'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -155,6 +201,11 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(max_length=16)),
                 ('days', models.PositiveIntegerField()),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant_id', 'name'), name='retention_once_a_class'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='SavedSearch',
@@ -167,6 +218,39 @@ class Migration(migrations.Migration):
                 ('shared', models.BooleanField(default=False)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant_id', 'owner', 'name'), name='saved_search_each_name_once'),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name='EventSink',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('tenant_id', models.UUIDField()),
+                ('name', models.SlugField(max_length=40)),
+                ('channel', models.CharField(choices=[('webhook', 'Webhook'), ('file', 'File')], max_length=8)),
+                ('url', models.CharField(blank=True, max_length=500)),
+                ('mode', models.CharField(choices=[('structured', 'Structured'), ('batched', 'Batched')], default='structured', max_length=10)),
+                ('kinds', models.JSONField(default=list)),
+                ('max_mb', models.PositiveIntegerField(default=64)),
+                ('state', models.CharField(choices=[('active', 'Active'), ('paused', 'Paused'), ('ended', 'Ended')], default='active', max_length=8)),
+                ('cursor', models.BigIntegerField(default=0)),
+                ('sent', models.BigIntegerField(default=0)),
+                ('sent_at', models.DateTimeField(null=True)),
+                ('attempts', models.PositiveIntegerField(default=0)),
+                ('next_attempt_at', models.DateTimeField()),
+                ('last_error', models.CharField(blank=True, max_length=300)),
+                ('failed_at', models.DateTimeField(null=True)),
+                ('created_by', models.CharField(max_length=64)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+            ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('state', 'ended'), _negated=True), fields=('tenant_id', 'name'), name='event_sink_name_once_in_use'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='SinkSecret',
@@ -177,7 +261,13 @@ class Migration(migrations.Migration):
                 ('wrapped_key', models.BinaryField()),
                 ('ends_at', models.DateTimeField(null=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('sink', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='secrets', to='evidence.eventsink')),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('ends_at', None)), fields=('sink',), name='sink_secret_one_without_end'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Snapshot',
@@ -195,27 +285,17 @@ class Migration(migrations.Migration):
                 ('ciphertext', models.BinaryField()),
                 ('created_at', models.DateTimeField()),
                 ('number', models.PositiveIntegerField(default=0)),
+                ('subject_key', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.subjectkey')),
             ],
-        ),
-        migrations.CreateModel(
-            name='SubjectKey',
-            fields=[
-                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('tenant_id', models.UUIDField()),
-                ('subject', models.CharField(max_length=80)),
-                ('wrapped_key', models.BinaryField()),
-                ('created_at', models.DateTimeField()),
-                ('destroyed_at', models.DateTimeField(null=True)),
-            ],
-        ),
-        migrations.CreateModel(
-            name='TenantKey',
-            fields=[
-                ('tenant_id', models.UUIDField(primary_key=True, serialize=False)),
-                ('key_id', models.CharField(max_length=64)),
-                ('wrapped_key', models.BinaryField()),
-                ('created_at', models.DateTimeField()),
-            ],
+            options={
+                'indexes': [
+                    models.Index(fields=['tenant_id', 'kind', 'created_at'], name='snapshot_oldest'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('invocation_id', 'kind', 'number'), name='snapshot_one_of_a_kind'),
+                    models.CheckConstraint(condition=models.Q(models.Q(('subject_key', None), models.Q(('key_id', ''), _negated=True)), models.Q(('key_id', ''), ('subject_key__isnull', False)), _connector='OR'), name='snapshot_under_one_key'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Tile',
@@ -251,7 +331,18 @@ class Migration(migrations.Migration):
                 ('found_at', models.DateTimeField(null=True)),
                 ('stopped_by', models.CharField(blank=True, max_length=64)),
                 ('tries', models.PositiveIntegerField(default=0)),
+                ('closed_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='closes', to='evidence.verification')),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['tenant_id', '-id'], name='verification_newest'),
+                    models.Index(condition=models.Q(('state', 'running')), fields=['lease_until'], name='verification_to_do'),
+                    models.Index(condition=models.Q(('closed_by', None), ('found__gt', 0)), fields=['tenant_id'], name='verification_bad'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('asked_by', ''), ('state', 'running')), fields=('tenant_id',), name='verification_one_continuous_of_a_log'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Checkpoint',
@@ -265,34 +356,13 @@ class Migration(migrations.Migration):
                 ('global_index', models.BigIntegerField(null=True)),
             ],
             options={
-                'indexes': [models.Index(condition=models.Q(('global_index', None), models.Q(('tenant_id', uuid.UUID('00000000-0000-0000-0000-000000000001')), _negated=True)), fields=['id'], name='checkpoint_not_yet_global')],
-                'constraints': [models.UniqueConstraint(fields=('tenant_id', 'size'), name='checkpoint_each_size_once'), models.UniqueConstraint(condition=models.Q(('global_index__isnull', False)), fields=('global_index',), name='checkpoint_each_global_index_once')],
-            },
-        ),
-        migrations.CreateModel(
-            name='EventSink',
-            fields=[
-                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('tenant_id', models.UUIDField()),
-                ('name', models.SlugField(max_length=40)),
-                ('channel', models.CharField(choices=[('webhook', 'Webhook'), ('file', 'File')], max_length=8)),
-                ('url', models.CharField(blank=True, max_length=500)),
-                ('mode', models.CharField(choices=[('structured', 'Structured'), ('batched', 'Batched')], default='structured', max_length=10)),
-                ('kinds', models.JSONField(default=list)),
-                ('max_mb', models.PositiveIntegerField(default=64)),
-                ('state', models.CharField(choices=[('active', 'Active'), ('paused', 'Paused'), ('ended', 'Ended')], default='active', max_length=8)),
-                ('cursor', models.BigIntegerField(default=0)),
-                ('sent', models.BigIntegerField(default=0)),
-                ('sent_at', models.DateTimeField(null=True)),
-                ('attempts', models.PositiveIntegerField(default=0)),
-                ('next_attempt_at', models.DateTimeField()),
-                ('last_error', models.CharField(blank=True, max_length=300)),
-                ('failed_at', models.DateTimeField(null=True)),
-                ('created_by', models.CharField(max_length=64)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-            ],
-            options={
-                'constraints': [models.UniqueConstraint(condition=models.Q(('state', 'ended'), _negated=True), fields=('tenant_id', 'name'), name='event_sink_name_once_in_use')],
+                'indexes': [
+                    models.Index(condition=models.Q(('global_index', None), models.Q(('tenant_id', uuid.UUID('00000000-0000-0000-0000-000000000001')), _negated=True)), fields=['id'], name='checkpoint_not_yet_global'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant_id', 'size'), name='checkpoint_each_size_once'),
+                    models.UniqueConstraint(condition=models.Q(('global_index__isnull', False)), fields=('global_index',), name='checkpoint_each_global_index_once'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -325,8 +395,13 @@ class Migration(migrations.Migration):
                 ('expires_at', models.DateTimeField(null=True)),
             ],
             options={
-                'indexes': [models.Index(fields=['tenant_id', '-id'], name='export_newest'), models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['lease_until'], name='export_to_do')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('position__gte', models.F('start')), ('start__gte', 0), ('stop__gte', models.F('start')), ('position__lte', models.F('stop'))), name='export_position_within_its_range')],
+                'indexes': [
+                    models.Index(fields=['tenant_id', '-id'], name='export_newest'),
+                    models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['lease_until'], name='export_to_do'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('position__gte', models.F('start')), ('start__gte', 0), ('stop__gte', models.F('start')), ('position__lte', models.F('stop'))), name='export_position_within_its_range'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -340,6 +415,11 @@ class Migration(migrations.Migration):
                 ('ciphertext', models.BinaryField()),
                 ('job', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='pieces', to='evidence.exportjob')),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('job', 'number'), name='export_chunk_each_number_once'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Pending',
@@ -358,120 +438,10 @@ class Migration(migrations.Migration):
             options={
                 'abstract': False,
                 'base_manager_name': 'objects',
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant_id', 'leaf_index'), name='seal_each_index_once'),
+                ],
             },
-        ),
-        migrations.AddIndex(
-            model_name='fact',
-            index=models.Index(fields=['tenant_id', '-id'], name='fact_newest'),
-        ),
-        migrations.AddIndex(
-            model_name='fact',
-            index=models.Index(fields=['invocation_id', 'id'], name='fact_of_invocation'),
-        ),
-        migrations.AddIndex(
-            model_name='fact',
-            index=models.Index(condition=models.Q(('kind__in', ['retention.applied', 'erasure.asked', 'erasure.finished', 'words.erased'])), fields=['tenant_id'], name='fact_of_forgetting'),
-        ),
-        migrations.AddConstraint(
-            model_name='fact',
-            constraint=models.UniqueConstraint(condition=models.Q(('kind__in', ['invocation.began', 'dry_run.began', 'invocation.ended', 'dry_run.ended'])), fields=('invocation_id', 'kind'), name='fact_one_begin_one_end'),
-        ),
-        migrations.AddConstraint(
-            model_name='fact',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('kind__in', ['invocation.began', 'dry_run.began', 'invocation.ended', 'dry_run.ended']), _negated=True), ('invocation_id__isnull', False), _connector='OR'), name='fact_pair_names_its_invocation'),
-        ),
-        migrations.AddConstraint(
-            model_name='retention',
-            constraint=models.UniqueConstraint(fields=('tenant_id', 'name'), name='retention_once_a_class'),
-        ),
-        migrations.AddConstraint(
-            model_name='savedsearch',
-            constraint=models.UniqueConstraint(fields=('tenant_id', 'owner', 'name'), name='saved_search_each_name_once'),
-        ),
-        migrations.AddField(
-            model_name='sinksecret',
-            name='sink',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='secrets', to='evidence.eventsink'),
-        ),
-        migrations.AddField(
-            model_name='snapshot',
-            name='subject_key',
-            field=models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.subjectkey'),
-        ),
-        migrations.AddField(
-            model_name='erasure',
-            name='key',
-            field=models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.subjectkey'),
-        ),
-        migrations.AddField(
-            model_name='subjectkey',
-            name='tenant_key',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.tenantkey'),
-        ),
-        migrations.AddField(
-            model_name='verification',
-            name='closed_by',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='closes', to='evidence.verification'),
-        ),
-        migrations.AddConstraint(
-            model_name='exportchunk',
-            constraint=models.UniqueConstraint(fields=('job', 'number'), name='export_chunk_each_number_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='seal',
-            constraint=models.UniqueConstraint(fields=('tenant_id', 'leaf_index'), name='seal_each_index_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='sinksecret',
-            constraint=models.UniqueConstraint(condition=models.Q(('ends_at', None)), fields=('sink',), name='sink_secret_one_without_end'),
-        ),
-        migrations.AddIndex(
-            model_name='snapshot',
-            index=models.Index(fields=['tenant_id', 'kind', 'created_at'], name='snapshot_oldest'),
-        ),
-        migrations.AddConstraint(
-            model_name='snapshot',
-            constraint=models.UniqueConstraint(fields=('invocation_id', 'kind', 'number'), name='snapshot_one_of_a_kind'),
-        ),
-        migrations.AddConstraint(
-            model_name='snapshot',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('subject_key', None), models.Q(('key_id', ''), _negated=True)), models.Q(('key_id', ''), ('subject_key__isnull', False)), _connector='OR'), name='snapshot_under_one_key'),
-        ),
-        migrations.AddIndex(
-            model_name='erasure',
-            index=models.Index(fields=['tenant_id', '-id'], name='erasure_newest'),
-        ),
-        migrations.AddConstraint(
-            model_name='erasure',
-            constraint=models.UniqueConstraint(condition=models.Q(('subject', ''), _negated=True), fields=('tenant_id', 'subject'), name='erasure_one_at_a_time'),
-        ),
-        migrations.AddConstraint(
-            model_name='erasure',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('finished_at__isnull', False), ('state', 'done'), ('subject', '')), models.Q(models.Q(('state', 'done'), _negated=True), models.Q(('subject', ''), _negated=True), ('finished_at', None)), _connector='OR'), name='erasure_forgets_its_subject'),
-        ),
-        migrations.AddConstraint(
-            model_name='subjectkey',
-            constraint=models.UniqueConstraint(condition=models.Q(('destroyed_at', None)), fields=('tenant_id', 'subject'), name='subject_key_one_in_use'),
-        ),
-        migrations.AddConstraint(
-            model_name='subjectkey',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('destroyed_at', None), models.Q(('subject', ''), _negated=True), models.Q(('wrapped_key', b''), _negated=True)), models.Q(('destroyed_at__isnull', False), ('subject', ''), ('wrapped_key', b'')), _connector='OR'), name='subject_key_destroyed_as_a_whole'),
-        ),
-        migrations.AddIndex(
-            model_name='verification',
-            index=models.Index(fields=['tenant_id', '-id'], name='verification_newest'),
-        ),
-        migrations.AddIndex(
-            model_name='verification',
-            index=models.Index(condition=models.Q(('state', 'running')), fields=['lease_until'], name='verification_to_do'),
-        ),
-        migrations.AddIndex(
-            model_name='verification',
-            index=models.Index(condition=models.Q(('closed_by', None), ('found__gt', 0)), fields=['tenant_id'], name='verification_bad'),
-        ),
-        migrations.AddConstraint(
-            model_name='verification',
-            constraint=models.UniqueConstraint(condition=models.Q(('asked_by', ''), ('state', 'running')), fields=('tenant_id',), name='verification_one_continuous_of_a_log'),
         ),
         migrations.RunPython(put_places_into_the_index, migrations.RunPython.noop),
     ]

@@ -50,30 +50,11 @@ class Migration(migrations.Migration):
                 ('subject_key', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.subjectkey')),
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='artifact_contents', to='access.tenant')),
             ],
-        ),
-        migrations.CreateModel(
-            name='CallbackDelivery',
-            fields=[
-                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('round', models.PositiveIntegerField(default=0)),
-                ('attempts', models.PositiveIntegerField(default=0)),
-                ('next_attempt_at', models.DateTimeField(null=True)),
-                ('delivered_at', models.DateTimeField(null=True)),
-                ('created_at', models.DateTimeField()),
-                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='access.tenant')),
-            ],
-        ),
-        migrations.CreateModel(
-            name='CallbackAttempt',
-            fields=[
-                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('at', models.DateTimeField()),
-                ('status', models.PositiveIntegerField(null=True)),
-                ('ms', models.PositiveIntegerField()),
-                ('error', models.CharField(blank=True, max_length=300)),
-                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='access.tenant')),
-                ('delivery', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tries', to='invocations.callbackdelivery')),
-            ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant', 'fingerprint'), name='artifact_content_once_in_a_tenant'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='CallbackEndpoint',
@@ -88,23 +69,11 @@ class Migration(migrations.Migration):
                 ('agent', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='callback_endpoints', to='access.agent')),
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='callback_endpoints', to='access.tenant')),
             ],
-        ),
-        migrations.AddField(
-            model_name='callbackdelivery',
-            name='endpoint',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='deliveries', to='invocations.callbackendpoint'),
-        ),
-        migrations.CreateModel(
-            name='CallbackSecret',
-            fields=[
-                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('key_id', models.CharField(max_length=64)),
-                ('wrapped_key', models.BinaryField()),
-                ('ends_at', models.DateTimeField(null=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='secrets', to='invocations.callbackendpoint')),
-                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='access.tenant')),
-            ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('disabled_at', None)), fields=('agent', 'name'), name='callback_endpoint_name_once_in_use'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Chain',
@@ -127,6 +96,16 @@ class Migration(migrations.Migration):
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='chains', to='access.tenant')),
                 ('values_key', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.subjectkey')),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['tenant', '-id'], name='chain_newest'),
+                    models.Index(condition=models.Q(('state__in', ['running', 'compensating'])), fields=['id'], name='chain_going_on'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('idempotency_key', ''), _negated=True), fields=('tenant', 'agent', 'user_fingerprint', 'idempotency_key'), name='chain_idempotency_key_once'),
+                    models.CheckConstraint(condition=models.Q(models.Q(('finished_at', None), ('state__in', ['running', 'compensating'])), models.Q(models.Q(('state__in', ['running', 'compensating']), _negated=True), ('finished_at__isnull', False)), _connector='OR'), name='chain_finished_when_final'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='ChainStep',
@@ -142,6 +121,12 @@ class Migration(migrations.Migration):
                 ('reason', models.CharField(blank=True, max_length=64)),
                 ('chain', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='steps', to='invocations.chain')),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('chain', 'role', 'position'), name='chain_step_position_once'),
+                    models.UniqueConstraint(fields=('chain', 'role', 'name'), name='chain_step_name_once'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Invocation',
@@ -199,11 +184,77 @@ class Migration(migrations.Migration):
                 ('values_key', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.subjectkey')),
                 ('version', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='invocations', to='registry.toolversion')),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['tenant', '-id'], name='invocation_newest'),
+                    models.Index(fields=['tenant', 'tool', '-id'], name='invocation_of_tool'),
+                    models.Index(fields=['agent', '-id'], name='invocation_of_agent'),
+                    models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['state', 'lease_until'], name='invocation_by_lease'),
+                    models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['state', 'work_class', 'id'], name='invocation_at_work'),
+                    models.Index(condition=models.Q(('user_fingerprint', ''), _negated=True), fields=['tenant', 'user_fingerprint'], name='invocation_of_user'),
+                    models.Index(fields=['agent', 'request_id'], name='invocation_of_request'),
+                    models.Index(condition=models.Q(('finished_at', None)), fields=['id'], name='invocation_open'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('idempotency_key', ''), _negated=True), fields=('tenant', 'agent', 'user_fingerprint', 'tool', 'idempotency_key'), name='invocation_idempotency_key_once'),
+                    models.CheckConstraint(condition=models.Q(models.Q(('finished_at__isnull', False), ('state__in', ['cancelled', 'denied', 'expired', 'failed', 'outcome_unknown', 'succeeded', 'timed_out'])), models.Q(models.Q(('state__in', ['cancelled', 'denied', 'expired', 'failed', 'outcome_unknown', 'succeeded', 'timed_out']), _negated=True), ('finished_at', None)), _connector='OR'), name='invocation_finished_when_final'),
+                    models.UniqueConstraint(condition=models.Q(('serial', True), ('state', 'running')), fields=('tenant', 'tool'), name='invocation_serial_tool_runs_once'),
+                    models.CheckConstraint(condition=models.Q(models.Q(('resolution', ''), ('resolved_at', None), ('resolved_by', '')), models.Q(models.Q(('resolution', ''), _negated=True), models.Q(('resolved_by', ''), _negated=True), ('resolved_at__isnull', False), ('state', 'outcome_unknown')), _connector='OR'), name='invocation_resolved_as_a_whole'),
+                ],
+            },
         ),
-        migrations.AddField(
-            model_name='callbackdelivery',
-            name='invocation',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='callbacks', to='invocations.invocation'),
+        migrations.CreateModel(
+            name='CallbackDelivery',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('round', models.PositiveIntegerField(default=0)),
+                ('attempts', models.PositiveIntegerField(default=0)),
+                ('next_attempt_at', models.DateTimeField(null=True)),
+                ('delivered_at', models.DateTimeField(null=True)),
+                ('created_at', models.DateTimeField()),
+                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='access.tenant')),
+                ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='deliveries', to='invocations.callbackendpoint')),
+                ('invocation', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='callbacks', to='invocations.invocation')),
+            ],
+            options={
+                'indexes': [
+                    models.Index(condition=models.Q(('next_attempt_at__isnull', False)), fields=['next_attempt_at'], name='callback_due'),
+                    models.Index(fields=['tenant', '-id'], name='callback_newest'),
+                    models.Index(fields=['endpoint', '-id'], name='callback_of_endpoint'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('invocation',), name='callback_delivery_once_a_call'),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name='CallbackAttempt',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('at', models.DateTimeField()),
+                ('status', models.PositiveIntegerField(null=True)),
+                ('ms', models.PositiveIntegerField()),
+                ('error', models.CharField(blank=True, max_length=300)),
+                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='access.tenant')),
+                ('delivery', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tries', to='invocations.callbackdelivery')),
+            ],
+        ),
+        migrations.CreateModel(
+            name='CallbackSecret',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('key_id', models.CharField(max_length=64)),
+                ('wrapped_key', models.BinaryField()),
+                ('ends_at', models.DateTimeField(null=True)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='secrets', to='invocations.callbackendpoint')),
+                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='access.tenant')),
+            ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('ends_at', None)), fields=('endpoint',), name='callback_secret_one_without_end'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Attempt',
@@ -220,6 +271,11 @@ class Migration(migrations.Migration):
                 ('max_rss_bytes', models.BigIntegerField(null=True)),
                 ('invocation', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='attempts', to='invocations.invocation')),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('invocation', 'number'), name='attempt_number_once'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Artifact',
@@ -234,6 +290,14 @@ class Migration(migrations.Migration):
                 ('thumbnail', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='thumbnails', to='invocations.artifactcontent')),
                 ('invocation', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='artifacts', to='invocations.invocation')),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['tenant', '-id'], name='artifact_newest'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('invocation', 'name'), name='artifact_name_once_in_a_call'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Replay',
@@ -265,6 +329,16 @@ class Migration(migrations.Migration):
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='replays', to='access.tenant')),
                 ('version', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='registry.toolversion')),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['tenant', '-id'], name='replay_newest'),
+                    models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['rung_at'], name='replay_open'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(models.Q(('invocation__isnull', False), ('since', None), ('until', None), ('what', 'runs')), models.Q(('invocation', None), ('since__isnull', False), ('until__isnull', False)), _connector='OR'), name='replay_of_a_call_or_a_period'),
+                    models.CheckConstraint(condition=models.Q(models.Q(('finished_at', None), ('state__in', ['queued', 'running'])), models.Q(models.Q(('state__in', ['queued', 'running']), _negated=True), ('finished_at__isnull', False)), _connector='OR'), name='replay_finished_when_final'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Rerun',
@@ -284,6 +358,12 @@ class Migration(migrations.Migration):
                 ('invocation', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='reruns', to='invocations.invocation')),
                 ('replay', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='reruns', to='invocations.replay')),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('replay', 'invocation'), name='rerun_once_in_a_replay'),
+                    models.UniqueConstraint(fields=('invocation', 'number'), name='rerun_number_once'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='StoredFile',
@@ -302,6 +382,11 @@ class Migration(migrations.Migration):
                 ('subject_key', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.subjectkey')),
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='files', to='access.tenant')),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant', 'path'), name='file_path_once_in_a_tenant'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Tally',
@@ -316,7 +401,9 @@ class Migration(migrations.Migration):
                 ('count', models.PositiveIntegerField(default=0)),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('minute', 'tenant_id', 'agent', 'kind', 'tool', 'reason'), name='tally_once_a_minute')],
+                'constraints': [
+                    models.UniqueConstraint(fields=('minute', 'tenant_id', 'agent', 'kind', 'tool', 'reason'), name='tally_once_a_minute'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -330,147 +417,9 @@ class Migration(migrations.Migration):
                 ('last_at', models.DateTimeField()),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('hour', 'place', 'error'), name='unmapped_once_an_hour')],
+                'constraints': [
+                    models.UniqueConstraint(fields=('hour', 'place', 'error'), name='unmapped_once_an_hour'),
+                ],
             },
-        ),
-        migrations.AddConstraint(
-            model_name='artifactcontent',
-            constraint=models.UniqueConstraint(fields=('tenant', 'fingerprint'), name='artifact_content_once_in_a_tenant'),
-        ),
-        migrations.AddConstraint(
-            model_name='callbackendpoint',
-            constraint=models.UniqueConstraint(condition=models.Q(('disabled_at', None)), fields=('agent', 'name'), name='callback_endpoint_name_once_in_use'),
-        ),
-        migrations.AddConstraint(
-            model_name='callbacksecret',
-            constraint=models.UniqueConstraint(condition=models.Q(('ends_at', None)), fields=('endpoint',), name='callback_secret_one_without_end'),
-        ),
-        migrations.AddIndex(
-            model_name='chain',
-            index=models.Index(fields=['tenant', '-id'], name='chain_newest'),
-        ),
-        migrations.AddIndex(
-            model_name='chain',
-            index=models.Index(condition=models.Q(('state__in', ['running', 'compensating'])), fields=['id'], name='chain_going_on'),
-        ),
-        migrations.AddConstraint(
-            model_name='chain',
-            constraint=models.UniqueConstraint(condition=models.Q(('idempotency_key', ''), _negated=True), fields=('tenant', 'agent', 'user_fingerprint', 'idempotency_key'), name='chain_idempotency_key_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='chain',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('finished_at', None), ('state__in', ['running', 'compensating'])), models.Q(models.Q(('state__in', ['running', 'compensating']), _negated=True), ('finished_at__isnull', False)), _connector='OR'), name='chain_finished_when_final'),
-        ),
-        migrations.AddConstraint(
-            model_name='chainstep',
-            constraint=models.UniqueConstraint(fields=('chain', 'role', 'position'), name='chain_step_position_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='chainstep',
-            constraint=models.UniqueConstraint(fields=('chain', 'role', 'name'), name='chain_step_name_once'),
-        ),
-        migrations.AddIndex(
-            model_name='invocation',
-            index=models.Index(fields=['tenant', '-id'], name='invocation_newest'),
-        ),
-        migrations.AddIndex(
-            model_name='invocation',
-            index=models.Index(fields=['tenant', 'tool', '-id'], name='invocation_of_tool'),
-        ),
-        migrations.AddIndex(
-            model_name='invocation',
-            index=models.Index(fields=['agent', '-id'], name='invocation_of_agent'),
-        ),
-        migrations.AddIndex(
-            model_name='invocation',
-            index=models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['state', 'lease_until'], name='invocation_by_lease'),
-        ),
-        migrations.AddIndex(
-            model_name='invocation',
-            index=models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['state', 'work_class', 'id'], name='invocation_at_work'),
-        ),
-        migrations.AddIndex(
-            model_name='invocation',
-            index=models.Index(condition=models.Q(('user_fingerprint', ''), _negated=True), fields=['tenant', 'user_fingerprint'], name='invocation_of_user'),
-        ),
-        migrations.AddIndex(
-            model_name='invocation',
-            index=models.Index(fields=['agent', 'request_id'], name='invocation_of_request'),
-        ),
-        migrations.AddIndex(
-            model_name='invocation',
-            index=models.Index(condition=models.Q(('finished_at', None)), fields=['id'], name='invocation_open'),
-        ),
-        migrations.AddConstraint(
-            model_name='invocation',
-            constraint=models.UniqueConstraint(condition=models.Q(('idempotency_key', ''), _negated=True), fields=('tenant', 'agent', 'user_fingerprint', 'tool', 'idempotency_key'), name='invocation_idempotency_key_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='invocation',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('finished_at__isnull', False), ('state__in', ['cancelled', 'denied', 'expired', 'failed', 'outcome_unknown', 'succeeded', 'timed_out'])), models.Q(models.Q(('state__in', ['cancelled', 'denied', 'expired', 'failed', 'outcome_unknown', 'succeeded', 'timed_out']), _negated=True), ('finished_at', None)), _connector='OR'), name='invocation_finished_when_final'),
-        ),
-        migrations.AddConstraint(
-            model_name='invocation',
-            constraint=models.UniqueConstraint(condition=models.Q(('serial', True), ('state', 'running')), fields=('tenant', 'tool'), name='invocation_serial_tool_runs_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='invocation',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('resolution', ''), ('resolved_at', None), ('resolved_by', '')), models.Q(models.Q(('resolution', ''), _negated=True), models.Q(('resolved_by', ''), _negated=True), ('resolved_at__isnull', False), ('state', 'outcome_unknown')), _connector='OR'), name='invocation_resolved_as_a_whole'),
-        ),
-        migrations.AddIndex(
-            model_name='callbackdelivery',
-            index=models.Index(condition=models.Q(('next_attempt_at__isnull', False)), fields=['next_attempt_at'], name='callback_due'),
-        ),
-        migrations.AddIndex(
-            model_name='callbackdelivery',
-            index=models.Index(fields=['tenant', '-id'], name='callback_newest'),
-        ),
-        migrations.AddIndex(
-            model_name='callbackdelivery',
-            index=models.Index(fields=['endpoint', '-id'], name='callback_of_endpoint'),
-        ),
-        migrations.AddConstraint(
-            model_name='callbackdelivery',
-            constraint=models.UniqueConstraint(fields=('invocation',), name='callback_delivery_once_a_call'),
-        ),
-        migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.UniqueConstraint(fields=('invocation', 'number'), name='attempt_number_once'),
-        ),
-        migrations.AddIndex(
-            model_name='artifact',
-            index=models.Index(fields=['tenant', '-id'], name='artifact_newest'),
-        ),
-        migrations.AddConstraint(
-            model_name='artifact',
-            constraint=models.UniqueConstraint(fields=('invocation', 'name'), name='artifact_name_once_in_a_call'),
-        ),
-        migrations.AddIndex(
-            model_name='replay',
-            index=models.Index(fields=['tenant', '-id'], name='replay_newest'),
-        ),
-        migrations.AddIndex(
-            model_name='replay',
-            index=models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['rung_at'], name='replay_open'),
-        ),
-        migrations.AddConstraint(
-            model_name='replay',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('invocation__isnull', False), ('since', None), ('until', None), ('what', 'runs')), models.Q(('invocation', None), ('since__isnull', False), ('until__isnull', False)), _connector='OR'), name='replay_of_a_call_or_a_period'),
-        ),
-        migrations.AddConstraint(
-            model_name='replay',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('finished_at', None), ('state__in', ['queued', 'running'])), models.Q(models.Q(('state__in', ['queued', 'running']), _negated=True), ('finished_at__isnull', False)), _connector='OR'), name='replay_finished_when_final'),
-        ),
-        migrations.AddConstraint(
-            model_name='rerun',
-            constraint=models.UniqueConstraint(fields=('replay', 'invocation'), name='rerun_once_in_a_replay'),
-        ),
-        migrations.AddConstraint(
-            model_name='rerun',
-            constraint=models.UniqueConstraint(fields=('invocation', 'number'), name='rerun_number_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='storedfile',
-            constraint=models.UniqueConstraint(fields=('tenant', 'path'), name='file_path_once_in_a_tenant'),
         ),
     ]

@@ -57,6 +57,13 @@ class Migration(migrations.Migration):
                 ('revoke_reason', models.CharField(blank=True, max_length=500)),
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='publisher_keys', to='access.tenant')),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant', 'key_id'), name='publisher_key_once_in_a_tenant'),
+                    models.UniqueConstraint(fields=('tenant', 'name'), name='publisher_key_name_once_in_a_tenant'),
+                    models.CheckConstraint(condition=models.Q(models.Q(('revoked_at', None), ('revoked_by', '')), models.Q(('revoked_at__isnull', False), models.Q(('revoked_by', ''), _negated=True)), _connector='OR'), name='publisher_key_revoked_at_and_by_together'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Capsule',
@@ -72,6 +79,12 @@ class Migration(migrations.Migration):
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='capsules', to='access.tenant')),
                 ('signed_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='capsules', to='registry.publisherkey')),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant', 'digest'), name='capsule_once_in_a_tenant'),
+                    models.CheckConstraint(condition=models.Q(models.Q(('envelope', ''), ('signed_by', None)), models.Q(('signed_by__isnull', False), models.Q(('envelope', ''), _negated=True)), _connector='OR'), name='capsule_signer_and_envelope_together'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='PublishingRules',
@@ -98,6 +111,11 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='secrets', to='access.tenant')),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant', 'name'), name='secret_name_once_in_a_tenant'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Tool',
@@ -116,6 +134,13 @@ class Migration(migrations.Migration):
             ],
             options={
                 'permissions': [('tools.review', 'Approve or refuse its submitted versions'), ('tools.operate', 'Enable, pause, stage, yank, share and deprecate it'), ('tools.install', 'Configure, pause and remove its installation'), ('tools.trust', 'Mark its versions as trusted to run without a sandbox')],
+                'indexes': [
+                    models.Index(fields=['tenant', '-id'], name='tool_newest'),
+                    models.Index(condition=models.Q(('shared', True)), fields=['-id'], name='tool_shared_newest'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant', 'name'), name='tool_name_once_in_a_tenant'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -148,11 +173,24 @@ class Migration(migrations.Migration):
                 ('capsule', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='versions', to='registry.capsule')),
                 ('tool', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='versions', to='registry.tool')),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['review_state', '-id'], name='version_by_review_state'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('tool', 'version'), name='tool_version_once'),
+                    models.CheckConstraint(condition=models.Q(models.Q(('yanked_at', None), ('yanked_by', '')), models.Q(('yanked_at__isnull', False), models.Q(('yanked_by', ''), _negated=True)), _connector='OR'), name='version_yanked_at_and_by_together'),
+                ],
+            },
         ),
         migrations.AddField(
             model_name='tool',
             name='current',
             field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='registry.toolversion'),
+        ),
+        migrations.AddConstraint(
+            model_name='tool',
+            constraint=models.CheckConstraint(condition=models.Q(('state', 'registered'), ('current__isnull', False), _connector='OR'), name='tool_in_use_has_a_current_version'),
         ),
         migrations.CreateModel(
             name='Review',
@@ -165,6 +203,11 @@ class Migration(migrations.Migration):
                 ('acknowledged', models.JSONField(default=list)),
                 ('version', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='reviews', to='registry.toolversion')),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('version', 'decided_by'), name='review_once_a_person'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Installation',
@@ -186,6 +229,14 @@ class Migration(migrations.Migration):
                 ('tool', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='installations', to='registry.tool')),
                 ('version', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='installations', to='registry.toolversion')),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['tenant', '-id'], name='installation_newest'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('tenant', 'name'), name='installation_name_once_in_a_tenant'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Dependencies',
@@ -204,78 +255,14 @@ class Migration(migrations.Migration):
                 ('idle_since', models.DateTimeField(blank=True, null=True)),
                 ('version', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='dependencies', to='registry.toolversion')),
             ],
-        ),
-        migrations.AddConstraint(
-            model_name='publisherkey',
-            constraint=models.UniqueConstraint(fields=('tenant', 'key_id'), name='publisher_key_once_in_a_tenant'),
-        ),
-        migrations.AddConstraint(
-            model_name='publisherkey',
-            constraint=models.UniqueConstraint(fields=('tenant', 'name'), name='publisher_key_name_once_in_a_tenant'),
-        ),
-        migrations.AddConstraint(
-            model_name='publisherkey',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('revoked_at', None), ('revoked_by', '')), models.Q(('revoked_at__isnull', False), models.Q(('revoked_by', ''), _negated=True)), _connector='OR'), name='publisher_key_revoked_at_and_by_together'),
-        ),
-        migrations.AddConstraint(
-            model_name='capsule',
-            constraint=models.UniqueConstraint(fields=('tenant', 'digest'), name='capsule_once_in_a_tenant'),
-        ),
-        migrations.AddConstraint(
-            model_name='capsule',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('envelope', ''), ('signed_by', None)), models.Q(('signed_by__isnull', False), models.Q(('envelope', ''), _negated=True)), _connector='OR'), name='capsule_signer_and_envelope_together'),
-        ),
-        migrations.AddConstraint(
-            model_name='secret',
-            constraint=models.UniqueConstraint(fields=('tenant', 'name'), name='secret_name_once_in_a_tenant'),
-        ),
-        migrations.AddIndex(
-            model_name='toolversion',
-            index=models.Index(fields=['review_state', '-id'], name='version_by_review_state'),
-        ),
-        migrations.AddConstraint(
-            model_name='toolversion',
-            constraint=models.UniqueConstraint(fields=('tool', 'version'), name='tool_version_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='toolversion',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('yanked_at', None), ('yanked_by', '')), models.Q(('yanked_at__isnull', False), models.Q(('yanked_by', ''), _negated=True)), _connector='OR'), name='version_yanked_at_and_by_together'),
-        ),
-        migrations.AddIndex(
-            model_name='tool',
-            index=models.Index(fields=['tenant', '-id'], name='tool_newest'),
-        ),
-        migrations.AddIndex(
-            model_name='tool',
-            index=models.Index(condition=models.Q(('shared', True)), fields=['-id'], name='tool_shared_newest'),
-        ),
-        migrations.AddConstraint(
-            model_name='tool',
-            constraint=models.UniqueConstraint(fields=('tenant', 'name'), name='tool_name_once_in_a_tenant'),
-        ),
-        migrations.AddConstraint(
-            model_name='tool',
-            constraint=models.CheckConstraint(condition=models.Q(('state', 'registered'), ('current__isnull', False), _connector='OR'), name='tool_in_use_has_a_current_version'),
-        ),
-        migrations.AddConstraint(
-            model_name='review',
-            constraint=models.UniqueConstraint(fields=('version', 'decided_by'), name='review_once_a_person'),
-        ),
-        migrations.AddIndex(
-            model_name='installation',
-            index=models.Index(fields=['tenant', '-id'], name='installation_newest'),
-        ),
-        migrations.AddConstraint(
-            model_name='installation',
-            constraint=models.UniqueConstraint(fields=('tenant', 'name'), name='installation_name_once_in_a_tenant'),
-        ),
-        migrations.AddIndex(
-            model_name='dependencies',
-            index=models.Index(fields=['state', 'changed_at'], name='dependencies_by_state'),
-        ),
-        migrations.AddConstraint(
-            model_name='dependencies',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('lock_digest', ''), ('state__in', ['resolving', 'unresolved'])), models.Q(models.Q(('state__in', ['resolving', 'unresolved']), _negated=True), models.Q(('lock_digest', ''), _negated=True)), _connector='OR'), name='dependencies_built_from_a_lock'),
+            options={
+                'indexes': [
+                    models.Index(fields=['state', 'changed_at'], name='dependencies_by_state'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(models.Q(('lock_digest', ''), ('state__in', ['resolving', 'unresolved'])), models.Q(models.Q(('state__in', ['resolving', 'unresolved']), _negated=True), models.Q(('lock_digest', ''), _negated=True)), _connector='OR'), name='dependencies_built_from_a_lock'),
+                ],
+            },
         ),
         migrations.RunPython(make_index, drop_index),
     ]
