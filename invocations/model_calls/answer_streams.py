@@ -6,7 +6,9 @@ broke off. What is stored of an answer is given again in the same form.
 
 from __future__ import annotations
 
+import asyncio
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
@@ -16,11 +18,15 @@ from invocations.model_calls.model_answers import delta_to_json
 from invocations.models import FOR_WORK
 from kernel.database.connections import release_connection
 from kernel.database.tenancy import acting_for
+from kernel.http.deferred_responses import get_waiting_loop
 from kernel.http.exception_handlers import translate_exception
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from uuid import UUID
+
+    from django.http import StreamingHttpResponse
+    from rest_framework.request import Request
 
     from invocations.model_calls.model_runs import ModelRun
     from invocations.models import Invocation
@@ -47,6 +53,13 @@ def read_envelope(invocation_id: UUID, tenant_id: UUID) -> ResponseEnvelope:
         release_connection()
 
 
+def leave_when_closed(response: StreamingHttpResponse, run: ModelRun, request: Request) -> None:
+    """Its caller may be gone before the stream begins. Responses are closed in threads, and a run lives on its event loop."""
+    loop = get_waiting_loop(request._request)
+    assert loop is not None
+    response._resource_closers.append(partial(loop.call_soon_threadsafe, run.leave))  # type: ignore[attr-defined]
+
+
 async def stream_answer(run: ModelRun, invocation: Invocation) -> AsyncIterator[str]:
     """The text of the stream. Whoever closes it early ends the run."""
     whole, told = run.start(), False
@@ -56,9 +69,9 @@ async def stream_answer(run: ModelRun, invocation: Invocation) -> AsyncIterator[
             if texts:
                 told = True
                 yield "".join(texts)
-        await whole
         read = sync_to_async(read_envelope, thread_sensitive=False)
         try:
+            await asyncio.shield(whole)  # its End is written also where its reader goes
             envelope = await read(invocation.pk, invocation.tenant_id)
         except Exception as error:  # noqa: BLE001  the reader is told before the stream ends
             yield write_event("error", translate_exception(error).to_error())

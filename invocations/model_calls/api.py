@@ -18,7 +18,13 @@ from invocations.calls import CallRefused
 from invocations.decide.api import PREFLIGHT_ENVELOPE
 from invocations.decide.preflight_requests import request_preflight
 from invocations.event_streams.api import EventStreamRenderer
-from invocations.model_calls.answer_streams import EVENT_STREAM, HEADERS, stream_answer, write_stored_answer
+from invocations.model_calls.answer_streams import (
+    EVENT_STREAM,
+    HEADERS,
+    leave_when_closed,
+    stream_answer,
+    write_stored_answer,
+)
 from invocations.model_calls.asked_models import SCOPE, build_model_call, resolve_model_id
 from invocations.model_calls.model_requests import ANY_OPERATION
 from invocations.model_calls.model_runs import prepare_run
@@ -171,8 +177,7 @@ class EnvelopeForm:
         location = {"Location": f"/api/v1/invocations/{begun.invocation.wire_id}"}
         stream = stream_answer(run, begun.invocation)
         response = StreamingHttpResponse(stream, content_type=EVENT_STREAM, headers=HEADERS | location)
-        # Its caller may be gone before the stream begins.
-        response._resource_closers.append(run.leave)  # type: ignore[attr-defined]
+        leave_when_closed(response, run, request)
         return response
 
 
@@ -218,7 +223,7 @@ def answer_when_there(
 
     def look(last: bool) -> HttpResponse | None:
         with acting_for(by.tenant_id):
-            answered = services.find_answer(begun, last=last)
+            answered = services.find_answer(begun, last=last or run.is_over)
             return None if answered is None else form.write_whole(request, run.complete(answered))
 
     at_most_s = run.timeout_s + LATE_S

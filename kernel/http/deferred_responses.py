@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Send = Callable[[Mapping[str, Any]], Awaitable[None]]
     InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
 
-WAITS = "toolhub.waits"  # in a scope: whoever serves the request understands a WaitingResponse
+WAITS = "toolhub.waits"  # in a scope: the event loop of whoever serves the request, and understands a WaitingResponse
 
 
 class AsyncWaiter(Protocol):
@@ -48,7 +48,13 @@ class AsyncWaiter(Protocol):
 
 def can_wait(request: HttpRequest) -> bool:
     """Whether a view may answer this request with a :class:`WaitingResponse`."""
-    return bool(getattr(request, "scope", {}).get(WAITS))
+    return get_waiting_loop(request) is not None
+
+
+def get_waiting_loop(request: HttpRequest) -> asyncio.AbstractEventLoop | None:
+    """The event loop that waits for whoever serves the request; None where there is none."""
+    found: asyncio.AbstractEventLoop | None = getattr(request, "scope", {}).get(WAITS)
+    return found
 
 
 class WaitingResponse(HttpResponse):
@@ -138,7 +144,7 @@ class Handler(ASGIHandler):
             body = await self.read_body(receive)
         except RequestAborted:
             return
-        scope[WAITS] = True
+        scope[WAITS] = asyncio.get_running_loop()
         answered = asyncio.create_task(self._answer(scope, body, send))
         gone = asyncio.create_task(self._gone(receive))
         try:

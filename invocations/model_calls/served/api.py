@@ -17,7 +17,7 @@ from invocations.accept.api import CallView
 from invocations.answer.envelope import build_answered_envelope
 from invocations.decide.callable_tools import offer_tools
 from invocations.event_streams.api import EventStreamRenderer
-from invocations.model_calls.answer_streams import EVENT_STREAM, HEADERS
+from invocations.model_calls.answer_streams import EVENT_STREAM, HEADERS, leave_when_closed
 from invocations.model_calls.api import LATE_S, ask_model
 from invocations.model_calls.asked_models import SCOPE, build_model_call, resolve_model_id
 from invocations.model_calls.kept_vectors import check_vectors_kept
@@ -137,8 +137,7 @@ class ServedForm:
             stream = stream_served(run, begun.invocation, writer)
             headers = HEADERS | {CALL: begun.invocation.wire_id}
             response = StreamingHttpResponse(stream, content_type=EVENT_STREAM, headers=headers)
-            # Its caller may be gone before the stream begins.
-            response._resource_closers.append(run.leave)  # type: ignore[attr-defined]
+            leave_when_closed(response, run, request)
             return response
 
         def end() -> None:

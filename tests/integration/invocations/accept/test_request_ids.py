@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ class WaitingClient(AsyncClient):
     """Understands an answer that is not there yet, as the hub's own handler does."""
 
     async def request(self, **scope: Any) -> Any:
-        return await super().request(**scope | {WAITS: True})
+        return await super().request(**scope | {WAITS: asyncio.get_running_loop()})
 
 
 @pytest.fixture(autouse=True)
