@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from llm.requests import ChatRequest, EmbedRequest, RerankRequest
 
 
+LARGEST = 3.4e38  # of 32 bits, which vectors are kept in
+
+
 class ChatModel(ABC):
     """A model that goes on with a conversation."""
 
@@ -95,7 +98,7 @@ def _check_vectors(vectors: tuple[tuple[float, ...], ...], wanted: int) -> None:
         raise ProviderAnswerUnreadable(f"The provider answered {len(vectors)} vectors for {wanted} items.")
     if len({len(vector) for vector in vectors}) != 1 or not vectors[0]:
         raise ProviderAnswerUnreadable("The provider's vectors are not of one length.")
-    if not all(math.isfinite(number) for vector in vectors for number in vector):
+    if not all(abs(number) <= LARGEST for vector in vectors for number in vector):
         raise ProviderAnswerUnreadable("A vector of the provider holds something that is no number.")
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
 
 MILLION = 1_000_000
+MOST_MICROS = 1_000_000_000 * MILLION  # of one call; more is a price that nobody has meant, and has no place in a fact
 MAX_PRICES = 10_000
 MAX_RATES = 1000
 DOLLAR = "USD"
@@ -285,7 +286,7 @@ def is_version_of(answered: str, asked: str) -> bool:
 
 def convert_to_micros(cost: Cost, *, rate: Decimal = Decimal(1)) -> int:
     """Millionths of the currency that budgets are kept in, rounded up. ``rate``: what a US dollar costs in it."""
-    return math.ceil(cost.usd * rate * MILLION)
+    return min(math.ceil(cost.usd * rate * MILLION), MOST_MICROS)
 
 
 @cache

@@ -51,6 +51,19 @@ class Usage:
         )
 
 
+MOST_TOKENS = (
+    1_000_000_000  # of one request; more than any model reads, and room for sums of many in the columns of budgets
+)
+
+
+def read_figures(input_tokens: object, output_tokens: object = 0, cached_tokens: object = 0) -> Usage | None:
+    """What a provider reports of one request; None where one of the figures is none, so that it is as if it had said nothing."""
+    match input_tokens, output_tokens, cached_tokens:
+        case int(read), int(written), int(cached) if min(read, written, cached) >= 0 and read + written <= MOST_TOKENS:
+            return Usage(read, written, min(cached, read))
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
     """The price of a usage, by its parts. What has no price has no Cost: it is never one of 0."""
@@ -62,6 +75,16 @@ class Cost:
     price_version: str = ""
 
     currency: ClassVar[str] = "USD"
+
+    def __add__(self, other: Cost) -> Cost:
+        """Of two requests together, at prices of one version."""
+        return Cost(
+            self.input + other.input,
+            self.output + other.output,
+            self.image + other.image,
+            self.audio + other.audio,
+            self.price_version,
+        )
 
     @property
     def usd(self) -> Decimal:

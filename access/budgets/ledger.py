@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from django.db import connection, transaction
@@ -20,9 +21,11 @@ from kernel.database.prepared_statements import fetch_prepared
 from kernel.ids import new_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
     from uuid import UUID
+
+    from django.db.models import QuerySet
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,38 +168,39 @@ def _take_sqlite(invocation_id: UUID, wanted: list[tuple[BudgetLine, int]], now:
 
 
 @transaction.atomic(savepoint=False)
-def settle_reservations(*, invocation_id: UUID, spent: CallUsage) -> int:
+def settle_reservations(
+    *, invocation_id: UUID, spent: CallUsage, apart: Mapping[UUID, CallUsage] = MappingProxyType({})
+) -> int:
     """Count what the call has taken and give back the rest. Once: a call that is settled stays as it is.
 
-    How many windows it changed. A call may have taken more than it reserved (CPU time): then it counts in full.
+    How many windows it changed. A call may have taken more than it reserved (CPU time): then it counts in full. ``apart``: what it has
+    taken of single budgets, where that is something else.
     """
+    held = Reservation.objects.filter(invocation_id=invocation_id, settled=None)
     if connection.vendor != "postgresql":
-        return _settle_plainly(invocation_id, spent)
+        return _settle_plainly(held, spent, apart)
+    changed = 0
+    if apart:
+        # All of them before the first is written, in the order of everybody else.
+        windows = BudgetWindow.objects.filter(pk__in=held.values("window_id")).order_by("budget_id", "number")
+        list(windows.select_for_update(no_key=True).values_list("pk"))
+        changed = _settle_plainly(held.filter(window__budget_id__in=list(apart)), spent, apart)
     asked: dict[str, Any] = {
         name: getattr(spent, name) for name in ("calls", "bytes_in", "bytes_out", "cpu_ms", "tokens", "money")
     }
-    return len(fetch_prepared(SETTLE, asked | {"invocation": invocation_id}))
+    return changed + len(fetch_prepared(SETTLE, asked | {"invocation": invocation_id}))
 
 
-def _settle_plainly(invocation_id: UUID, spent: CallUsage) -> int:
-    """For SQLite, where a transaction that writes is alone."""
-    held = Reservation.objects.filter(invocation_id=invocation_id, settled=None).select_related("window__budget")
-    for each in held:
-        took = spent.of(each.window.budget.dimension, each.amount)
+def _settle_plainly(held: QuerySet[Reservation], spent: CallUsage, apart: Mapping[UUID, CallUsage]) -> int:
+    """With their windows locked, or on SQLite, where a transaction that writes is alone."""
+    found = list(held.select_related("window__budget"))
+    for each in found:
+        took = apart.get(each.window.budget_id, spent).of(each.window.budget.dimension, each.amount)
         Reservation.objects.filter(pk=each.pk).update(settled=took)
         BudgetWindow.objects.filter(pk=each.window_id).update(
             reserved=F("reserved") - each.amount, used=F("used") + took
         )
-    return len(held)
-
-
-@transaction.atomic(savepoint=False)
-def release_budgets(budget_ids: Iterable[UUID], *, invocation_id: UUID) -> None:
-    """Give back what the call held of some of its budgets, of which it has taken nothing."""
-    held = Reservation.objects.filter(invocation_id=invocation_id, settled=None, window__budget_id__in=list(budget_ids))
-    for each in held.order_by("window__budget_id", "window__number"):
-        BudgetWindow.objects.filter(pk=each.window_id).update(reserved=F("reserved") - each.amount)
-        Reservation.objects.filter(pk=each.pk).update(settled=0)
+    return len(found)
 
 
 def release_reservations(*, invocation_id: UUID) -> int:

@@ -159,7 +159,7 @@ class AnsweredModel(LeafPart):
     stood_in: Annotated[str | None, "id of the model that has answered in the place of the one that was asked"] = None
     attempts: Annotated[
         list[dict[str, Any]] | None,
-        "where more than one model was asked: the id of each, how many requests it was sent, and the reason of its failure",
+        "where more than one model was asked: the id of each, its requests, why it failed, and what it took all the same",
     ] = None
 
 
@@ -299,7 +299,10 @@ class SpentBudget(LeafPart):
 
     spent: Annotated[dict[str, int], "what was measured; the rest counts as reserved"]
     released: Annotated[bool | None, "nothing ran, nothing counts"] = None
-    not_of: Annotated[list[str] | None, "budgets of models that did not answer: nothing is taken of them"] = None
+    not_of: Annotated[list[str] | None, "budgets of models that took nothing: nothing is taken of them"] = None
+    parts: Annotated[
+        dict[str, dict[str, int]] | None, "budgets that only some of the models count against: what these took"
+    ] = None
 
 
 @leaf_part

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from invocations.decide.preflight import Preflight
 
+ANSWERED_BY_ANOTHER = "policy lets only {model} answer in its place"
 ONE_CONSENT, OBLIGED = "it rests on a consent for one call", "its answers are obliged to other things"
 
 
@@ -60,6 +61,9 @@ def find_obstacle(found: Preflight, asked: Preflight) -> str:
     """Why a model may not stand in for the one that is asked; empty: it may."""
     if found.problem is not None:
         return found.problem.reason
+    less = found.verdict.degradation if found.verdict is not None else None
+    if less is not None and less.answered_by not in ("", found.decision_context.tool):
+        return ANSWERED_BY_ANOTHER.format(model=less.answered_by)
     if found.consent is not None and found.consent.mode == ConsentMode.ONCE:
         return ONE_CONSENT  # nobody knows before the end whether it is spent
     return "" if found.obligations == asked.obligations else OBLIGED

@@ -149,17 +149,23 @@ def build_spent_budget(ending: Ending) -> SpentBudget:
     spent = compute_spending(ending)
     if spent is None:
         return SpentBudget(spent={}, released=True)
+    model = ending.model
+    untouched, parts = (model.untouched, model.parts) if model is not None else ([], {})
+    return SpentBudget(
+        spent=_list_measured(spent),
+        not_of=sorted(line.wire_id for line in untouched) or None,
+        parts={encode("bud", budget): _list_measured(part) for budget, part in parts.items()} or None,
+    )
+
+
+def _list_measured(spent: ledger.CallUsage) -> dict[str, int]:
     measured = {
         "bytes_out": spent.bytes_out,
         "cpu_ms": spent.cpu_ms,
         "tokens": spent.tokens,
         "money": spent.money,
     }
-    untouched = ending.model.untouched if ending.model is not None else []
-    return SpentBudget(
-        spent={name: amount for name, amount in measured.items() if amount is not None},
-        not_of=sorted(line.wire_id for line in untouched) or None,
-    )
+    return {name: amount for name, amount in measured.items() if amount is not None}
 
 
 class SealedEnding(NamedTuple):
@@ -372,10 +378,10 @@ def settle_budgets(invocation: Invocation, ending: Ending) -> None:
     if spent is None:
         ledger.release_reservations(invocation_id=invocation.pk)
     else:
-        if ending.model is not None and ending.model.untouched:
-            untouched = [line.budget_id for line in ending.model.untouched]
-            ledger.release_budgets(untouched, invocation_id=invocation.pk)
-        ledger.settle_reservations(invocation_id=invocation.pk, spent=spent)
+        apart = {}
+        if ending.model is not None:
+            apart = {line.budget_id: ledger.NOTHING for line in ending.model.untouched} | ending.model.parts
+        ledger.settle_reservations(invocation_id=invocation.pk, spent=spent, apart=apart)
 
 
 def end_call(invocation: Invocation, ending: Ending, *, actor: Principal, attempt: int, only: Q | None = None) -> bool:

@@ -6,6 +6,7 @@ broke off. What is stored of an answer is given again in the same form.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -56,9 +57,9 @@ async def stream_answer(run: ModelRun, invocation: Invocation) -> AsyncIterator[
             if texts:
                 told = True
                 yield "".join(texts)
-        await whole
         read = sync_to_async(read_envelope, thread_sensitive=False)
         try:
+            await asyncio.shield(whole)  # its End is written also where its reader goes
             envelope = await read(invocation.pk, invocation.tenant_id)
         except Exception as error:  # noqa: BLE001  the reader is told before the stream ends
             yield write_event("error", translate_exception(error).to_error())

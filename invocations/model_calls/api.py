@@ -216,7 +216,7 @@ def answer_when_there(
 
     def look(last: bool) -> HttpResponse | None:
         with acting_for(by.tenant_id):
-            answered = services.find_answer(begun, last=last)
+            answered = services.find_answer(begun, last=last or run.is_over)
             return None if answered is None else form.write_whole(request, run.complete(answered))
 
     at_most_s = run.timeout_s + LATE_S

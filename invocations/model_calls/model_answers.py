@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from invocations.decide.preflight import Preflight
     from invocations.model_calls.model_chains import ModelChain
+    from invocations.model_calls.model_facts import ModelReport
     from llm.answers import ChatDelta, ParameterWarning
     from llm.usage import Usage
     from unitools.calls import ToolCall
@@ -55,14 +56,14 @@ def proposal_to_json(call: ToolCall) -> dict[str, Any]:
     return said
 
 
-def describe_fallback(chain: ModelChain, preflight: Preflight) -> dict[str, Any]:
+def describe_fallback(chain: ModelChain, preflight: Preflight, report: ModelReport) -> dict[str, Any]:
     """Which model has answered, what became of those before it, and what policies left out; nothing where all is as asked for."""
     said: dict[str, Any] = {}
     less = preflight.verdict.degradation if preflight.verdict is not None else None
     if less is not None:
         said["degraded"] = less.to_json()
-    if len(chain.asked) > 1:
-        said["attempts"] = [each.describe() for each in chain.asked]
+    if report.attempts:
+        said["attempts"] = report.attempts
     if said and chain.current.tool != preflight.decision_context.tool:
         said["answered_by"] = chain.current.tool
     return said

@@ -6,21 +6,21 @@ processes share. Neither a thread nor a connection is held while an answer comes
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from anyio import sleep
 from asgiref.sync import sync_to_async
 
-from invocations.model_calls.provider_rates import LONGEST_WAIT_S, build_rate_problem, take_from_rates
+from invocations.model_calls.provider_rates import LONGEST_WAIT_S, build_rate_problem, list_limits, take_from_limit
+from invocations.model_calls.sent_requests import SentRequest
 from kernel.database.connections import release_connection
 from kernel.database.tenancy import acting_for
 from kernel.problems import Problem
 from llm.interfaces import ChatModel, EmbedModel, RerankModel
 from llm.problems import ModelTimedOut, ProviderAnswerUnreadable, ProviderUnavailable, StreamTruncated
-from llm.retries import RetriedChat, RetryBounds
+from llm.retries import RetriedChat, RetriedEmbed, RetriedRerank, RetryBounds, RetryPlan
 from registry.model_providers import circuits
 from registry.models import ModelCircuitState
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from invocations.decide.preflight import Preflight
     from invocations.model_calls.kept_providers import KeptProvider
+    from invocations.model_calls.model_demand import ModelDemand
     from invocations.model_calls.tenant_providers import Model
     from llm.answers import ChatDelta, EmbedAnswer, RerankAnswer
     from llm.requests import ChatRequest, EmbedRequest, RerankRequest
@@ -41,6 +42,13 @@ T = TypeVar("T")
 FAILURES = (ModelTimedOut, ProviderAnswerUnreadable, ProviderUnavailable, StreamTruncated)
 
 
+def is_failure(problem: Problem) -> bool:
+    """Whether it is the provider's. What is wrong with one caller's request keeps nobody else from asking."""
+    if isinstance(problem, ProviderAnswerUnreadable) and problem.is_of_request:
+        return False
+    return isinstance(problem, FAILURES)
+
+
 @dataclass(slots=True)
 class ModelAttempt:
     """One model of a call. ``provider`` and ``settings`` as they were when the call was accepted, and so is ``model``."""
@@ -51,12 +59,13 @@ class ModelAttempt:
     model: Model
     kept: KeptProvider
     circuit: ModelCircuit | None  # None: it had not failed
-    requests: int = 0
+    sent: list[SentRequest] = field(default_factory=list)
     problem: Problem | None = None  # that came of it
     begin_ms: float = 0.0
     end_ms: float = 0.0
     here: bool = False  # the database is asked in the thread that the event loop runs in, which nobody else uses
     _tries: bool = False  # it is the one that tries a circuit that is half open
+    _has_failed: bool = False  # and not answered since
     _given_up: bool = False
 
     @property
@@ -70,6 +79,16 @@ class ModelAttempt:
         assert part is not None
         return part
 
+    @property
+    def demand(self) -> ModelDemand:
+        assert self.preflight.model_demand is not None
+        return self.preflight.model_demand
+
+    @property
+    def requests(self) -> int:
+        """How many it was sent."""
+        return len(self.sent)
+
     async def check_worth(self) -> None:
         """Raise :class:`ProviderUnavailable` where it is not worth asking now. This may be the call that tries a half open circuit."""
         if self.circuit is not None:
@@ -80,8 +99,21 @@ class ModelAttempt:
     def build_chat(self) -> ChatModel:
         """The model, asked again as its provider's settings say; the call that tries asks once."""
         assert isinstance(self.model, ChatModel)
+        return RetriedChat(WatchedChat(self.model, self), self._plan_retries())
+
+    def build_embedder(self) -> EmbedModel:
+        """As :meth:`build_chat`."""
+        assert isinstance(self.model, EmbedModel)
+        return RetriedEmbed(WatchedEmbed(self.model, self), self._plan_retries())
+
+    def build_ranker(self) -> RerankModel:
+        """As :meth:`build_chat`."""
+        assert isinstance(self.model, RerankModel)
+        return RetriedRerank(WatchedRerank(self.model, self), self._plan_retries())
+
+    def _plan_retries(self) -> RetryPlan:
         bounds = RetryBounds(most=0 if self._tries else self.settings.retries)
-        return RetriedChat(WatchedChat(self.model, self), bounds, is_given_up=lambda: self._given_up)
+        return RetryPlan(bounds, is_given_up=lambda: self._given_up)
 
     def describe(self) -> dict[str, Any]:
         """For whoever asked."""
@@ -89,52 +121,58 @@ class ModelAttempt:
         return {"model": self.tool, "requests": self.requests, "problem": reason}
 
     @asynccontextmanager
-    async def watch_request(self) -> AsyncIterator[None]:
+    async def watch_request(self) -> AsyncIterator[SentRequest]:
         """One request to the provider, from its rates to what came of it."""
-        await self._wait_for_rates()
-        self.requests += 1
+        sent = None
         try:
-            yield
-        except FAILURES as problem:
-            await self._count_failure(problem)
+            await self._wait_for_rates()
+            sent = SentRequest()
+            self.sent.append(sent)
+            yield sent
+        except Problem as problem:
+            if sent is None:
+                await self._give_up_try()
+                raise
+            sent.problem = problem
+            if is_failure(problem):
+                await self._count_failure(problem)
+            else:
+                await self._count_answer()
             raise
-        except Problem:
-            await self._count_answer()
-            raise
-        except (asyncio.CancelledError, GeneratorExit):
+        except BaseException:
             await self._give_up_try()
             raise
         await self._count_answer()
 
     async def _wait_for_rates(self) -> None:
-        rates, demand = self.settings.rates, self.preflight.model_demand
-        if rates.requests is None and rates.tokens is None:
-            return
-        assert demand is not None
-        tokens, left_s = demand.input_tokens + demand.output_tokens, LONGEST_WAIT_S
-        while wait_s := await self.in_thread(take_from_rates, self.provider, rates, tokens):
-            if wait_s > left_s:
-                self._given_up = True
-                await self._give_up_try()
-                raise build_rate_problem(self.provider, wait_s)
-            left_s -= wait_s
-            await sleep(wait_s)
+        rates = self.settings.rates
+        tokens, left_s = self.demand.input_tokens + self.demand.output_tokens, LONGEST_WAIT_S
+        # One after the other: what was taken of the first is not taken again while the second is waited for.
+        for limit in list_limits(self.provider, rates, tokens):
+            while wait_s := await self.in_thread(take_from_limit, limit):
+                if wait_s > left_s:
+                    self._given_up = True
+                    raise build_rate_problem(self.provider, wait_s)
+                left_s -= wait_s
+                await sleep(wait_s)
 
     async def _count_failure(self, problem: Problem) -> None:
         provider, model, tried = self.provider, self.part.name, self._tries
         count = circuits.count_failure
         state = await self.in_thread(count, provider, model, why=problem.reason, tried=tried)
+        self._has_failed = True
         self._tries, self._given_up = False, state is ModelCircuitState.OPEN
 
     async def _count_answer(self) -> None:
         self._tries = False
-        if self.circuit is not None:
-            await self.in_thread(circuits.count_answer, self.circuit)
+        if self.circuit is not None or self._has_failed:
+            self._has_failed = False
+            await self.in_thread(circuits.count_answer, self.provider, self.part.name)
 
     async def _give_up_try(self) -> None:
-        if self._tries and self.circuit is not None:
+        if self._tries:
             self._tries = False
-            await self.in_thread(circuits.give_up_try, self.circuit)
+            await self.in_thread(circuits.give_up_try, self.provider, self.part.name)
 
     async def in_thread(self, function: Callable[..., T], *arguments: Any, **named: Any) -> T:
         """Ask the database, off the event loop."""
@@ -158,12 +196,12 @@ class WatchedChat(ChatModel):
         self._model, self._attempt = model, attempt
 
     async def open_stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
-        async with self._attempt.watch_request(), aclosing(self._model.open_stream(request)) as deltas:
-            is_whole = False
+        watched, opened = self._attempt.watch_request(), self._model.open_stream(request)
+        async with watched as sent, aclosing(opened) as deltas:
             async for delta in deltas:
-                is_whole = is_whole or delta.finish_reason is not None
+                sent.add(delta)
                 yield delta
-            if not is_whole:
+            if not sent.whole:
                 raise StreamTruncated
 
 
@@ -175,8 +213,10 @@ class WatchedEmbed(EmbedModel):
         self._model, self._attempt = model, attempt
 
     async def compute_vectors(self, request: EmbedRequest) -> EmbedAnswer:
-        async with self._attempt.watch_request():
-            return await self._model.compute_vectors(request)
+        async with self._attempt.watch_request() as sent:
+            answer = await self._model.compute_vectors(request)
+            sent.end(answer)
+            return answer
 
 
 class WatchedRerank(RerankModel):
@@ -186,5 +226,7 @@ class WatchedRerank(RerankModel):
         self._model, self._attempt = model, attempt
 
     async def compute_scores(self, request: RerankRequest) -> RerankAnswer:
-        async with self._attempt.watch_request():
-            return await self._model.compute_scores(request)
+        async with self._attempt.watch_request() as sent:
+            answer = await self._model.compute_scores(request)
+            sent.end(answer)
+            return answer

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from invocations.model_calls.kept_providers import shelf
-from invocations.model_calls.model_attempts import WatchedEmbed, WatchedRerank
 from invocations.step_log import FAILED, PASSED
 from kernel.problems import Problem
 from llm.problems import (
@@ -29,11 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from invocations.model_calls.model_attempts import ModelAttempt
-    from invocations.model_calls.model_requests import ModelRequest
     from invocations.step_log import StepLog
     from llm.answers import ChatDelta, EmbedAnswer, RerankAnswer
-    from llm.interfaces import EmbedModel, RerankModel
-    from llm.messages import Message
 
 R = TypeVar("R", ChatRequest, EmbedRequest, RerankRequest)
 A = TypeVar("A")
@@ -95,6 +91,7 @@ class ModelChain:
         """Which models did not answer, for the caller of one that did."""
         return [
             f"{each.tool} did not answer ({each.problem.reason}); {self.current.tool} did."
+            + (" What it may have used is counted by estimate." if any(sent.may_cost for sent in each.sent) else "")
             for each in self.asked
             if each.problem is not None
         ]
@@ -129,14 +126,10 @@ class ModelChain:
                 attempt.end_ms = self._now_ms()
 
     async def embed(self, request: EmbedRequest) -> EmbedAnswer:
-        return await self._ask(
-            lambda attempt: WatchedEmbed(cast("EmbedModel", attempt.model), attempt).embed(self._fit(request))
-        )
+        return await self._ask(lambda attempt: attempt.build_embedder().embed(self._fit(request)))
 
     async def rerank(self, request: RerankRequest) -> RerankAnswer:
-        return await self._ask(
-            lambda attempt: WatchedRerank(cast("RerankModel", attempt.model), attempt).rerank(self._fit(request))
-        )
+        return await self._ask(lambda attempt: attempt.build_ranker().rerank(self._fit(request)))
 
     async def _ask(self, ask: Callable[[ModelAttempt], Awaitable[A]]) -> A:
         while True:
@@ -171,19 +164,16 @@ class ModelChain:
         return problem
 
     def _fit(self, request: R) -> R:
-        """The request as the current model is asked it: under its name, within its limits."""
+        """The request as the current model is asked it: as it was decided about, so with nothing that its provider may not be sent,
+        and behind that what was added since.
+        """
         if not self._at:
             return request
-        asked: ModelRequest | None = self._attempts[0].preflight.model_request
-        own: ModelRequest | None = self.current.preflight.model_request
-        assert asked is not None
-        assert own is not None
-        key = request.idempotency_key and f"{request.idempotency_key}.{self._at}"
-        changes: dict[str, Any] = {"model": own.model, "idempotency_key": key}
-        if isinstance(request, ChatRequest) and isinstance(asked, ChatRequest) and isinstance(own, ChatRequest):
-            changes |= {"max_tokens": own.max_tokens, "tools": own.tools}
-            first: tuple[Message, ...] = asked.messages
-            mine: tuple[Message, ...] = own.messages
-            if mine != first:  # what its provider may be sent of them
-                changes["messages"] = (*mine, *request.messages[len(first) :])
-        return replace(request, **changes)
+        asked: Any = self._attempts[0].preflight.model_request
+        own: Any = self.current.preflight.model_request
+        changes: dict[str, Any] = {
+            "idempotency_key": request.idempotency_key and f"{request.idempotency_key}.{self._at}"
+        }
+        if isinstance(request, ChatRequest):
+            changes["messages"] = (*own.messages, *request.messages[len(asked.messages) :])
+        return cast("R", replace(own, **changes))

@@ -6,8 +6,6 @@ The request's tokens are estimated, and the answer may be as long as the request
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import add
 from typing import TYPE_CHECKING, Any
 
 from invocations.model_calls.token_counts import (
@@ -66,8 +64,8 @@ class ModelDemand:
     @property
     def cost_micros(self) -> int | None:
         """The most that it costs; None where there is no price."""
-        one = self.add_media(Usage(self.input_tokens, self.output_tokens))
-        return self.prices.find_micros(reduce(add, [one] * self.requests))
+        one = self.prices.find_cost(self.add_media(Usage(self.input_tokens, self.output_tokens)))
+        return self.prices.sum_micros([one] * self.requests)
 
     def estimate(self, output_tokens: int) -> Usage:
         """What one request is likely to have taken. ``output_tokens``: of its answer, by bytes alone."""

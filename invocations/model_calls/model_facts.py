@@ -15,7 +15,9 @@ from llm.requests import ChatRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from uuid import UUID
 
+    from access.budgets.ledger import CallUsage
     from access.budgets.lines import BudgetLine
     from invocations.decide.preflight import Preflight
     from invocations.model_calls.model_demand import ModelDemand
@@ -43,7 +45,10 @@ class ModelReport:
     settled_by: str
     requests: int = 1  # that were sent, to whichever model
     attempts: list[dict[str, Any]] = field(default_factory=list)  # where more than one model was asked
-    untouched: list[BudgetLine] = field(default_factory=list)  # budgets of models that did not answer
+    untouched: list[BudgetLine] = field(default_factory=list)  # budgets of models that took nothing
+    parts: dict[UUID, CallUsage] = field(
+        default_factory=dict
+    )  # what is taken of budgets that only some of the models count against
     reported: Usage | None = None
     estimated: Usage | None = None
     answered_by: str = ""
@@ -52,6 +57,9 @@ class ModelReport:
     price: str = ""
     currency: str = ""
     cost_micros: int | None = None
+    is_unpriced_answer: bool = (
+        False  # there was a price when money was reserved, and there is none of the model that answered
+    )
     surcharge_micros: int = 0
     proposals: int = 0
     first_token_ms: int | None = None
@@ -85,16 +93,19 @@ class ModelReport:
         return self.counted.input_tokens + self.counted.output_tokens
 
     @property
-    def money(self) -> int:
-        return (self.cost_micros or 0) + self.surcharge_micros
+    def money(self) -> int | None:
+        """None: as much as was reserved, since nobody knows."""
+        return None if self.is_unpriced_answer else (self.cost_micros or 0) + self.surcharge_micros
 
 
 def describe_asked_model(preflight: Preflight, *, own_tools: int = 0) -> AskedModel | None:
-    """None for a call of a tool, and for one that was refused before it was known what it asks for.
+    """None for a call of a tool, and for one that was refused before it was known what it asks for. What is sent is said of the model
+    that is asked first: where a policy lets another one answer alone, of that.
 
     ``own_tools``: how many the caller has described itself.
     """
-    demand, version, request = preflight.model_demand, preflight.version, preflight.model_request
+    version, first = preflight.version, preflight.candidates[0]
+    demand, request = first.model_demand, first.model_request
     if demand is None or version is None or version.manifest.model is None:
         return None
     part = version.manifest.model
@@ -106,10 +117,10 @@ def describe_asked_model(preflight: Preflight, *, own_tools: int = 0) -> AskedMo
         output_tokens=demand.output_tokens,
         fallbacks=[each.decision_context.tool for each in preflight.fallbacks] or None,
         tools=_digest_tools(request.tools) if isinstance(request, ChatRequest) and request.tools else None,
-        prefix=_describe_prefix(preflight.model_prefix, demand) if preflight.model_prefix is not None else None,
+        prefix=_describe_prefix(first.model_prefix, demand) if first.model_prefix is not None else None,
         files=digest_held_files(preflight.held_files.values()),
         pictures=describe_pictures(preflight.held_files.values()),
-        **_describe_sent_data(preflight.sent_data),
+        **_describe_sent_data(first.sent_data),
         own_tools=own_tools or None,
     )
 
@@ -139,7 +150,7 @@ def describe_answered_model(report: ModelReport, proposed: list[str]) -> Answere
         operation=report.part.operation,
         requests=report.requests,
         settled_by=report.settled_by,
-        answered_by=_to_plain_name(report.answered_by) or None,
+        answered_by=to_plain_name(report.answered_by) or None,
         finish=report.finish or None,
         reported=_count_tokens(report.reported),
         estimated=_count_tokens(report.estimated),
@@ -153,7 +164,7 @@ def describe_answered_model(report: ModelReport, proposed: list[str]) -> Answere
     )
 
 
-def _to_plain_name(model: str) -> str:
+def to_plain_name(model: str) -> str:
     return model if not model or PLAIN_MODEL.fullmatch(model) else NOT_PLAIN
 
 

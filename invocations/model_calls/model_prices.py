@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 from invocations.problems import ModelUnpriced
@@ -35,10 +37,15 @@ class CallPrices:
         """What a usage costs in US dollars; None where there is no price."""
         return self.table.find_cost(usage, self.model, answered_by=answered_by, at=self.at)
 
-    def find_micros(self, usage: Usage, *, answered_by: str = "") -> int | None:
-        """What a usage costs, rounded up; None where there is no price."""
-        cost = self.find_cost(usage, answered_by=answered_by)
-        return None if cost is None else convert_to_micros(cost, rate=self.table.find_rate(self.at))
+    def sum_micros(self, costs: Iterable[Cost | None]) -> int | None:
+        """What several requests cost together, rounded up once; None where one has no price. Each was priced by itself: there are
+        prices that change with the size of a request.
+        """
+        found = list(costs)
+        known = [cost for cost in found if cost is not None]
+        if not known or len(known) < len(found):
+            return None
+        return convert_to_micros(reduce(add, known), rate=self.table.find_rate(self.at))
 
     def to_json(self) -> dict[str, Any] | None:
         """The price in force, as agents are told it; None where there is none."""

@@ -24,7 +24,8 @@ from invocations.model_calls.held_files import offer_files, record_sent_files
 from invocations.model_calls.kept_vectors import bound_vectors
 from invocations.model_calls.model_answers import answer_to_json, describe_fallback, describe_warnings
 from invocations.model_calls.model_chains import ModelChain
-from invocations.model_calls.model_settlement import RunTally, build_model_report
+from invocations.model_calls.model_facts import to_plain_name
+from invocations.model_calls.model_settlement import build_model_report
 from invocations.model_calls.piece_buffer import PieceBuffer
 from invocations.model_calls.run_keeper import get_run_keeper
 from invocations.model_calls.run_spans import begin_model_span, end_model_span
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from invocations.decide.preflight import Preflight
     from invocations.model_calls.held_files import HeldFile
     from invocations.model_calls.model_answers import ModelAnswer
+    from invocations.model_calls.model_facts import ModelReport
     from invocations.model_calls.model_requests import ModelRequest
     from invocations.models import Invocation
     from unitools.manifest import ModelPart
@@ -64,6 +66,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("toolhub.models")
 LEFT = (
     "The caller left before the answer was whole; the provider's stream was closed, and what it had used was estimated."
+)
+UNPRICED_ANSWER = (
+    "The provider answered with the model {model}, which has no price: of budgets of money counts what was reserved."
 )
 ASKED_FOR = "This call was cancelled while the model answered; what it had used was estimated."
 
@@ -94,7 +99,7 @@ class ModelRun:
         self._asked, self._live, self._has_place = asked, live, has_place
         self.id: UUID = asked.invocation.pk
         self.pieces = PieceBuffer()
-        self._tally = RunTally()
+        self._first_token_ms: int | None = None
         self.whole_data: dict[str, Any] | None = None  # after the end, where not all of the answer is stored
         self._stopped_by: Problem | None = None
         self._asking: asyncio.Task[ModelAnswer] | None = None
@@ -128,7 +133,19 @@ class ModelRun:
             places.give_back(self._asked.invocation.agent_id)
 
     async def execute(self) -> Ending:
-        """Ask the model and judge what it says. Every failure is an ending."""
+        """Ask the model and judge what it says. Every failure is an ending, one of the hub's own as well."""
+        try:
+            return await self._execute()
+        except Exception as error:  # noqa: BLE001
+            return self._give_up(error)
+
+    def _give_up(self, error: Exception, *, model: ModelReport | None = None) -> Ending:
+        """The end of a call whose answer the hub itself cannot deal with. Without the error's text, which may quote the prompt."""
+        where = "".join(traceback.format_tb(error.__traceback__))
+        log.error("Unmapped %s while %s ran:\n%s", type(error).__name__, self._asked.invocation.wire_id, where)
+        return Ending(state=State.FAILED, problem=Internal(), model=model, steps=self._asked.steps.steps)
+
+    async def _execute(self) -> Ending:
         asked, steps = self._asked, self._asked.steps
         if self._stopped_by is not None:
             await asked.chain.close()
@@ -157,6 +174,11 @@ class ModelRun:
         assert self._asked.preflight.version is not None
         return self._asked.preflight.version.manifest.timeout_ms / 1000
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more comes of it, also where its End could not be written."""
+        return self._whole is not None and self._whole.done()
+
     async def wait(self, at_most_s: float) -> None:
         """Until the End is written, or the time is over."""
         await asyncio.wait({self.start()}, timeout=at_most_s)
@@ -175,7 +197,7 @@ class ModelRun:
             self._loop.call_soon_threadsafe(self._leave)
 
     def _leave(self) -> None:
-        if self._stopped_by is None and (self._whole is None or not self._whole.done()):
+        if self._stopped_by is None and not self.is_over:
             self._stop(CallCancelled(LEFT))
             self.start()
 
@@ -192,22 +214,17 @@ class ModelRun:
         asked = self._asked
         if isinstance(asked.request, ChatRequest):
             return await obtain_output(asked.request, self._collect)
-        self._tally.begin_request()
-        answer: ModelAnswer
         if isinstance(asked.request, EmbedRequest):
-            answer = await asked.chain.embed(asked.request)
-        else:
-            answer = await asked.chain.rerank(asked.request)
-        self._tally.end_request(answer)
-        return answer
+            return await asked.chain.embed(asked.request)
+        return await asked.chain.rerank(asked.request)
 
     async def _collect(self, request: ChatRequest) -> ChatAnswer:
         deltas, collector = self._asked.chain.stream(request), AnswerCollector(find_exact_tools(request))
-        self._tally.begin_request()
         async with aclosing(deltas):
             async for delta in deltas:
                 collector.add(delta)
-                self._tally.add(delta)
+                if delta.has_content and self._first_token_ms is None:
+                    self._first_token_ms = delta.elapsed_ms
                 if self._live:
                     await self.pieces.put(delta)
         return collector.build_answer()
@@ -224,11 +241,8 @@ class ModelRun:
         except Problem as found:
             problem, state = found, State.TIMED_OUT if isinstance(found, ModelTimedOut) else State.FAILED
         except Exception as error:  # noqa: BLE001  whatever an adapter raises, the call gets its End
-            # Without its text, which may quote the prompt.
-            where = "".join(traceback.format_tb(error.__traceback__))
-            log.error("Unmapped %s while %s ran:\n%s", type(error).__name__, self._asked.invocation.wire_id, where)  # noqa: TRY400
-            problem = Internal()
-        report = build_model_report(self._asked, self._tally, answer, problem)
+            problem = self._give_up(error).problem
+        report = build_model_report(self._asked, answer, first_token_ms=self._first_token_ms)
         if answer is None:
             # Nothing was sent where the request itself was refused, or nobody was worth asking.
             ran = self._asked.chain.requests > 0
@@ -236,16 +250,18 @@ class ModelRun:
         return Ending(
             state=State.SUCCEEDED,
             output=answer_to_json(answer, report.usage_to_json())
-            | describe_fallback(self._asked.chain, self._asked.preflight),
-            warnings=self._collect_warnings(answer),
+            | describe_fallback(self._asked.chain, self._asked.preflight, report),
+            warnings=self._collect_warnings(answer, report),
             model=report,
             steps=steps.steps,
         )
 
-    def _collect_warnings(self, answer: ModelAnswer) -> list[str]:
+    def _collect_warnings(self, answer: ModelAnswer, report: ModelReport) -> list[str]:
         found = describe_masked(self._asked.chain.current.preflight.sent_data)
         found += describe_warnings(answer.warnings) if isinstance(answer, ChatAnswer | EmbedAnswer) else []
         found += self._asked.chain.describe_failures()
+        if report.is_unpriced_answer:
+            found.append(UNPRICED_ANSWER.format(model=to_plain_name(report.answered_by) or "that answered"))
         verdict = self._asked.preflight.verdict
         if verdict is not None and verdict.degradation is not None:
             found += describe_degradation(verdict.degradation)
@@ -264,13 +280,20 @@ class ModelRun:
         )
         return replace(enforced, steps=[*enforced.steps, *steps.steps])
 
+    def _prepare_ending(self, ending: Ending) -> tuple[Ending, dict[str, Any] | None]:
+        """As it is stored, and the whole data where that is more."""
+        try:
+            return bound_vectors(self._enforce_obligations(ending))
+        except Exception as error:  # noqa: BLE001  the call gets its End, and what it took stays taken
+            return self._give_up(error, model=ending.model), None
+
     def finish(self, ending: Ending) -> None:
         """Write the End, with what was taken. In a thread, or where there is no event loop."""
         invocation = self._asked.invocation
         inject_fault("model.answered")
         try:
             with acting_for(invocation.tenant_id), bind_log_context(**_log_fields(invocation)):
-                stored, whole_data = bound_vectors(self._enforce_obligations(ending))
+                stored, whole_data = self._prepare_ending(ending)
                 if write_ending(invocation, stored):
                     self.whole_data = whole_data
                     note_usage(stored.model, tenant_id=invocation.tenant_id)

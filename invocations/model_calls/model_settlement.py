@@ -1,151 +1,154 @@
 """Model settlement: what a call of a model has taken in the end.
 
-What the provider reports counts, request by request. Where it reports nothing, or the answer was cut off, the hub's own estimate
-does, and says so. Of a request that the provider refused nothing counts.
+What the provider reports counts, request by request and model by model, each at its own price. Where it reports nothing, or the answer
+was cut off, the hub's own estimate does, and says so. Of a request that the provider refused nothing counts.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING
 
+from access.budgets.ledger import CallUsage
 from invocations.model_calls.model_facts import ESTIMATE, NOTHING_ANSWERED, PROVIDER, ModelReport
 from invocations.model_calls.token_counts import count_tokens
-from invocations.problems import CallCancelled
 from llm.answers import ChatAnswer
-from llm.problems import ModelTimedOut
 from llm.usage import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+    from uuid import UUID
 
     from access.budgets.lines import BudgetLine
     from invocations.decide.preflight import Preflight
     from invocations.model_calls.model_answers import ModelAnswer
+    from invocations.model_calls.model_attempts import ModelAttempt
     from invocations.model_calls.model_demand import ModelDemand
     from invocations.model_calls.model_runs import AskedRun
-    from kernel.problems import Problem
-    from llm.answers import ChatDelta
+    from invocations.model_calls.sent_requests import SentRequest
 
 BILLION = 1_000_000_000  # the costs of one call are compared in billionths of a dollar
 
 
-@dataclass(slots=True)
-class SentRequest:
-    """What has come of one request. ``usage``: the last that the provider reported; ``whole``: its answer came to the end."""
+@dataclass(frozen=True, slots=True)
+class ModelShare:
+    """What one model of a call has taken. ``cost_micros``: None where what answered has no price; ``money`` is None where one was
+    reserved for all the same, and then that counts.
+    """
 
-    output_bytes: int = 0
-    usage: Usage | None = None
-    any_piece: bool = False
-    whole: bool = False
-
-    def add(self, delta: ChatDelta) -> None:
-        self.any_piece = True
-        call = delta.tool_call
-        self.output_bytes += len(delta.text.encode()) + (len((call.name + call.arguments).encode()) if call else 0)
-        self.usage = delta.usage or self.usage
-        self.whole = self.whole or delta.finish_reason is not None
+    attempt: ModelAttempt
+    paid: Sequence[SentRequest]
+    counted: Usage
+    cost_micros: int | None
+    money: int | None
 
     @property
-    def reported(self) -> Usage | None:
-        """None where the provider has said nothing, or only zeros."""
-        return self.usage if self.usage is not None and self.usage.is_metered else None
+    def settled_by(self) -> str:
+        return ESTIMATE if self.counted.estimated else PROVIDER
 
-    def estimate(self, demand: ModelDemand) -> Usage:
-        return demand.estimate(count_tokens(self.output_bytes))
+    @property
+    def tokens(self) -> int:
+        return self.counted.input_tokens + self.counted.output_tokens
 
-    def count(self, demand: ModelDemand) -> Usage:
-        """What is settled. What was reported before a request was cut off is the least that it took."""
-        reported, estimated = self.reported, self.estimate(demand)
-        if reported is None or self.whole:
-            return reported or estimated
-        most_input = max(reported.input_tokens, estimated.input_tokens)
-        most_output = max(reported.output_tokens, estimated.output_tokens)
-        return replace(reported, input_tokens=most_input, output_tokens=most_output, estimated=True)
+    def counts_against(self, line: BudgetLine) -> bool:
+        return is_of(line, self.attempt.preflight)
 
 
-class RunTally:
-    """What has come of a run so far: enough to say what it took if it is cut off."""
-
-    def __init__(self) -> None:
-        self.sent: list[SentRequest] = []
-        self.model = ""
-        self.first_token_ms: int | None = None
-
-    def begin_request(self) -> None:
-        self.sent.append(SentRequest())
-
-    def add(self, delta: ChatDelta) -> None:
-        self.sent[-1].add(delta)
-        self.model = delta.model or self.model
-        if delta.has_content and self.first_token_ms is None:
-            self.first_token_ms = delta.elapsed_ms
-
-    def end_request(self, answer: ModelAnswer) -> None:
-        """Of one whose answer comes in one piece."""
-        self.sent[-1].usage, self.sent[-1].whole = answer.usage, True
-        self.model = answer.model or self.model
-
-    def find_paid(self, problem: Problem | None) -> list[SentRequest]:
-        """Those that somebody may have to pay for: of the others the provider has said nothing but that it refuses."""
-        open_at_end = isinstance(problem, ModelTimedOut | CallCancelled)
-        return [
-            each
-            for each in self.sent
-            if each.whole or each.any_piece or each.reported or (open_at_end and each is self.sent[-1])
-        ]
+def find_share(attempt: ModelAttempt) -> ModelShare | None:
+    """None where nothing was sent to the model, or the provider has only refused."""
+    demand, paid = attempt.demand, [each for each in attempt.sent if each.may_cost]
+    if not paid:
+        return None
+    usages = [demand.add_media(each.count(demand)) for each in paid]
+    costs = [demand.prices.find_cost(usage, answered_by=each.model) for usage, each in zip(usages, paid, strict=True)]
+    micros = demand.prices.sum_micros(costs)
+    unpriced = 0 if demand.cost_micros is None else None
+    return ModelShare(attempt, paid, reduce(add, usages), micros, unpriced if micros is None else micros)
 
 
-def build_model_report(
-    asked: AskedRun, tally: RunTally, answer: ModelAnswer | None, problem: Problem | None
-) -> ModelReport:
-    """``answer``: None where there is none, because of ``problem``."""
+def build_model_report(asked: AskedRun, answer: ModelAnswer | None, *, first_token_ms: int | None) -> ModelReport:
+    """``answer``: None where there is none."""
     chain, current = asked.chain, asked.chain.current
-    demand = current.preflight.model_demand
-    assert demand is not None
-    paid = tally.find_paid(problem) if chain.requests else []
-    counted = sum_usages(demand.add_media(each.count(demand)) for each in paid)
+    shares = [share for each in chain.asked if (share := find_share(each)) is not None]
+    mine = next((each for each in shares if each.attempt is current), None)
+    counted = sum_usages(each.counted for each in shares)
     if counted is None:
         counted, settled_by = Usage(requests=chain.requests), NOTHING_ANSWERED
     else:
         settled_by = ESTIMATE if counted.estimated else PROVIDER
+    sent = [(request, each.demand) for each in chain.asked for request in each.sent]
+    costs, demand = [each.cost_micros for each in shares], current.demand
+    cost_micros = None if not costs or None in costs else sum(cost for cost in costs if cost is not None)
+    answered_by = next((each.model for each in reversed(current.sent) if each.model), "")
     chat = answer if isinstance(answer, ChatAnswer) else None
-    cost_micros = demand.prices.find_micros(counted, answered_by=tally.model)
     verdict = current.preflight.verdict
+    surcharge_micros = verdict.price_micros if verdict is not None else 0
+    untouched, parts = split_lines(asked.preflight, current.preflight, shares, surcharge_micros=surcharge_micros)
     return ModelReport(
         part=current.part,
         requests=chain.requests,
-        attempts=[each.describe() for each in chain.asked] if len(chain.asked) > 1 else [],
-        untouched=find_untouched_lines(asked.preflight, current.preflight),
+        attempts=[describe_attempt(each, shares) for each in chain.asked] if len(chain.asked) > 1 else [],
+        untouched=untouched,
+        parts=parts,
         counted=counted,
         settled_by=settled_by,
-        reported=sum_usages(each.reported for each in paid if each.reported is not None),
-        estimated=sum_usages(each.estimate(demand) for each in tally.sent),
-        answered_by=tally.model,
+        reported=sum_usages(found for request, _ in sent if (found := request.reported) is not None),
+        estimated=sum_usages(request.estimate(demand) for request, demand in sent),
+        answered_by=answered_by,
         stood_in=current.tool if answer is not None and current.tool != asked.invocation.tool else "",
         price="" if cost_micros is None else demand.prices.table.version,
         currency=demand.prices.table.currency,
         cost_micros=cost_micros,
+        is_unpriced_answer=any(each.money is None for each in shares),
         finish=str(chat.finish_reason) if chat is not None else "",
-        surcharge_micros=verdict.price_micros if verdict is not None else 0,
+        surcharge_micros=surcharge_micros,
         proposals=len(chat.proposals) if chat is not None else 0,
-        first_token_ms=tally.first_token_ms,
+        first_token_ms=first_token_ms,
         prefix_tokens=demand.prefix_tokens,
-        metered=compare_figures(demand, paid, answered_by=tally.model) if settled_by == PROVIDER else {},
+        metered=compare_figures(demand, mine.paid) if mine is not None and mine.settled_by == PROVIDER else {},
     )
 
 
-def find_untouched_lines(asked: Preflight, current: Preflight) -> list[BudgetLine]:
-    """The budgets that only other models of the call count against."""
-    if not asked.fallbacks:
-        return []
-    touched = {line.budget_id for line in current.lines}
-    return [line for line in asked.held_lines if line.budget_id not in touched]
+def describe_attempt(attempt: ModelAttempt, shares: Iterable[ModelShare]) -> dict[str, object]:
+    """What became of one model, and what it took where it did not answer and may have to be paid all the same."""
+    share = next((each for each in shares if each.attempt is attempt), None)
+    if share is None or attempt.problem is None:
+        return attempt.describe()
+    took = {"input_tokens": share.counted.input_tokens, "output_tokens": share.counted.output_tokens}
+    return attempt.describe() | {"took": took | {"cost_micros": share.cost_micros, "counted_by": share.settled_by}}
 
 
-def compare_figures(demand: ModelDemand, paid: list[SentRequest], *, answered_by: str) -> dict[str, tuple[int, int]]:
+def is_of(line: BudgetLine, preflight: Preflight) -> bool:
+    return any(line.budget_id == each.budget_id for each in preflight.lines)
+
+
+def split_lines(
+    asked: Preflight, current: Preflight, shares: Sequence[ModelShare], *, surcharge_micros: int
+) -> tuple[list[BudgetLine], dict[UUID, CallUsage]]:
+    """The budgets of which nothing is taken, since only models count against them that took nothing, and those against which only some
+    of the models count, with what these took.
+    """
+    untouched: list[BudgetLine] = []
+    parts: dict[UUID, CallUsage] = {}
+    for line in asked.held_lines if asked.fallbacks else ():
+        mine, answers = [each for each in shares if each.counts_against(line)], is_of(line, current)
+        if not mine and not answers:
+            untouched.append(line)
+        elif len(mine) < len(shares) or not answers:
+            moneys = [each.money for each in mine]
+            parts[line.budget_id] = CallUsage(
+                bytes_out=None if answers else 0,
+                tokens=sum(each.tokens for each in mine),
+                money=None
+                if None in moneys
+                else sum(money for money in moneys if money is not None) + surcharge_micros * answers,
+            )
+    return untouched, parts
+
+
+def compare_figures(demand: ModelDemand, paid: Sequence[SentRequest]) -> dict[str, tuple[int, int]]:
     """What was reported, and what the hub itself counts: bytes, as tokens. Pictures and sounds are estimated too high to compare."""
     reported = sum_usages(each.reported for each in paid if each.reported is not None)
     assert reported is not None
@@ -154,8 +157,11 @@ def compare_figures(demand: ModelDemand, paid: list[SentRequest], *, answered_by
         figures["input"] = (reported.input_tokens, demand.counted_tokens)
     if output := sum(count_tokens(each.output_bytes) for each in paid):
         figures["output"] = (reported.output_tokens, output)
-    if reported.charged_usd is not None and (cost := demand.prices.find_cost(reported, answered_by=answered_by)):
-        figures["money"] = (round(reported.charged_usd * BILLION), round(cost.usd * BILLION))
+    if reported.charged_usd is not None:
+        usages = [(each.reported, each.model) for each in paid if each.reported is not None]
+        costs = [demand.prices.find_cost(usage, answered_by=model) for usage, model in usages]
+        if usd := sum(cost.usd for cost in costs if cost is not None) if None not in costs else 0:
+            figures["money"] = (round(reported.charged_usd * BILLION), round(usd * BILLION))
     return figures
 
 

@@ -7,14 +7,12 @@ the tenant's own word of what its provider allows, and no budget.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from access.budgets.rate_limits import MINUTE_S, RateLimit, seconds_to_wait
 from llm.problems import ProviderRateLimited
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from registry.model_providers.settings import ProviderRates
     from registry.models import ModelProvider
 
@@ -22,26 +20,29 @@ REQUESTS_SHARE, TOKENS_SHARE = 10, 2  # a tenth of a minute's requests may come 
 LONGEST_WAIT_S = 5.0
 
 
-def take_from_rates(provider: ModelProvider, rates: ProviderRates, tokens: int) -> float:
-    """0 when a request of so many tokens may be sent now, and then it counts; else the seconds until it may."""
-    for key, rate, cost in _list_limits(provider, rates, tokens):
-        if wait := seconds_to_wait(key, rate, take=True, cost=cost):
-            return wait
-    return 0.0
+class ProviderLimit(NamedTuple):
+    """One rate of a provider, and how much of it a request takes. With its amount in the key, one that was changed begins anew."""
+
+    key: str
+    rate: RateLimit
+    cost: int
 
 
-def _list_limits(provider: ModelProvider, rates: ProviderRates, tokens: int) -> Iterator[tuple[str, RateLimit, int]]:
-    """With the amounts in their keys, so that a rate that was changed begins anew. Tokens first: they run out more often."""
+def take_from_limit(limit: ProviderLimit) -> float:
+    """0 when a request may be sent now as far as this goes, and then it counts; else the seconds until it may."""
+    return seconds_to_wait(limit.key, limit.rate, take=True, cost=limit.cost)
+
+
+def list_limits(provider: ModelProvider, rates: ProviderRates, tokens: int) -> list[ProviderLimit]:
+    """Of a request of so many tokens. Tokens first: they run out more often."""
+    limits = []
     if rates.tokens is not None:
-        burst = math.ceil(rates.tokens / TOKENS_SHARE)
-        yield (
-            f"provider:{provider.pk}:tokens:{rates.tokens}",
-            RateLimit(rates.tokens, MINUTE_S, burst),
-            min(tokens, burst),
-        )
+        rate = RateLimit(rates.tokens, MINUTE_S, math.ceil(rates.tokens / TOKENS_SHARE))
+        limits.append(ProviderLimit(f"provider:{provider.pk}:tokens:{rates.tokens}", rate, min(tokens, rate.burst)))
     if rates.requests is not None:
-        burst = math.ceil(rates.requests / REQUESTS_SHARE)
-        yield f"provider:{provider.pk}:requests:{rates.requests}", RateLimit(rates.requests, MINUTE_S, burst), 1
+        rate = RateLimit(rates.requests, MINUTE_S, math.ceil(rates.requests / REQUESTS_SHARE))
+        limits.append(ProviderLimit(f"provider:{provider.pk}:requests:{rates.requests}", rate, 1))
+    return limits
 
 
 def build_rate_problem(provider: ModelProvider, wait_s: float) -> ProviderRateLimited:

@@ -66,6 +66,8 @@ KEY = ("authentication_error", "invalid_api_key", "api key not valid", "api_key_
 RATE = ("rate_limit", "resource_exhausted")
 BUSY = ("overloaded", "server_error", "api_error", "unavailable", "internal")
 LATE = ("timeout_error", "deadline_exceeded")
+# Statuses that say something of the one request, whatever the body looks like that comes with them.
+OF_REQUEST = frozenset({400, 406, 411, 412, 414, 415, 416, 417, 422, 431, 451})
 
 
 def classify_response(
@@ -75,7 +77,11 @@ def classify_response(
     error = ErrorBody(body)
     problem = _find_by_status(status, error)
     wait = read_retry_after(headers, error, clock)
-    return type(problem)(problem.detail, retry_after_s=wait) if wait is not None else problem
+    if wait is not None:
+        problem = type(problem)(problem.detail, retry_after_s=wait)
+    if isinstance(problem, ProviderAnswerUnreadable):
+        problem.is_refusal, problem.is_of_request = True, status in OF_REQUEST
+    return problem
 
 
 def classify_frame(document: object) -> Problem:
@@ -99,7 +105,10 @@ def classify_exception(failure: BaseException) -> Problem:
     names = {kind.__name__ for each in chain for kind in type(each).__mro__}
     for problem, kinds in BY_CLASS:
         if names & kinds:
-            return problem()
+            found = problem()
+            if isinstance(found, ModelTimedOut):
+                found.was_sent = not names & UNSENT
+            return found
     return ProviderAnswerUnreadable("The provider's answer could not be read.")
 
 
@@ -117,6 +126,9 @@ BY_CLASS: tuple[tuple[type[Problem], frozenset[str]], ...] = (
         frozenset({"TransportError", "ModelConnectionError", "ModelServerError", "APIConnectionError", "OSError"}),
     ),
 )
+
+
+UNSENT = frozenset({"ConnectTimeout", "PoolTimeout"})  # the time was over before there was a connection
 
 
 class ErrorBody:

@@ -15,7 +15,7 @@ from llm.problems import ProviderAnswerUnreadable, StreamTruncated
 from llm.providers.failures import NOT_JSON
 from llm.providers.gemini_requests import PROVIDER
 from llm.providers.http_client import TOO_LARGE, read_events
-from llm.usage import Usage
+from llm.usage import Usage, read_figures
 from unitools.calls import to_json
 from unitools.dialects import NotJson, ResponseTooLarge
 from unitools.dialects.model_json import load_response
@@ -130,11 +130,8 @@ def read_usage(counts: Chunk) -> Usage | None:
     if not counts:
         return None
     given = _get_count(counts, "promptTokenCount") + _get_count(counts, "toolUsePromptTokenCount")
-    return Usage(
-        input_tokens=given,
-        output_tokens=_get_count(counts, "candidatesTokenCount") + _get_count(counts, "thoughtsTokenCount"),
-        cached_tokens=min(_get_count(counts, "cachedContentTokenCount"), given),
-    )
+    written = _get_count(counts, "candidatesTokenCount") + _get_count(counts, "thoughtsTokenCount")
+    return read_figures(given, written, _get_count(counts, "cachedContentTokenCount"))
 
 
 def _get_count(counts: dict[str, Any], name: str) -> int:

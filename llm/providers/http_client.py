@@ -277,7 +277,9 @@ class Exchange(httpx2.AsyncBaseTransport):
             error = ErrorBody(await self._read_beginning(response))
             if isinstance(error.document, dict) and error.document.get("error"):
                 raise classify_frame(error.document)
-            raise ProviderAnswerUnreadable(NOT_JSON if self._expects == JSON else NOT_EVENTS)
+            problem = ProviderAnswerUnreadable(NOT_JSON if self._expects == JSON else NOT_EVENTS)
+            problem.is_refusal = kind == "text/html"
+            raise problem
 
     async def _read_beginning(self, response: httpx2.Response) -> bytes:
         """Of an error. What is wrong with its body does not matter beside it."""

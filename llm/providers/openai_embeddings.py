@@ -9,7 +9,7 @@ from llm.interfaces import EmbedModel
 from llm.problems import ProviderAnswerUnreadable
 from llm.providers.batches import BatchLimits, ask_in_batches, find_one_model, sum_usages
 from llm.providers.embed_profiles import EmbedProfile
-from llm.usage import Usage
+from llm.usage import Usage, read_figures
 from unitools.dialects.streams.base import get_chunk, get_word
 
 if TYPE_CHECKING:
@@ -85,5 +85,4 @@ def _read_vector(numbers: object) -> tuple[float, ...]:
 
 def read_usage(answer: dict[str, Any]) -> Usage | None:
     """What the provider says it counted; None where it says nothing."""
-    tokens = get_chunk(answer, "usage").get("prompt_tokens")
-    return Usage(tokens) if type(tokens) is int and tokens >= 0 else None
+    return read_figures(get_chunk(answer, "usage").get("prompt_tokens"))

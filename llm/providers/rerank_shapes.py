@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from llm.problems import ProviderAnswerUnreadable
-from llm.usage import Usage
+from llm.usage import MOST_TOKENS, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -91,4 +91,4 @@ def _find_count(fields: dict[str, Any], *names: str) -> int | None:
     value: Any = fields
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
-    return value if type(value) is int and value >= 0 else None
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else None

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from llm.answers import FinishReason
 from llm.problems import ProviderAnswerUnreadable, StreamTruncated
 from llm.providers.failures import classify_frame
-from llm.usage import Usage
+from llm.usage import Usage, read_figures
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 BROKEN = "The provider sent a line that cannot be read."
@@ -94,7 +94,7 @@ class ChatWatch(WireWatch):
         self.model = document.get("model") or self.model
         if usage := document.get("usage"):
             counted = build_usage(usage, ("prompt_tokens", "completion_tokens"), "prompt_tokens_details")
-            self.usage = replace(counted, charged_usd=read_charge(usage.get("cost")))
+            self.usage = counted and replace(counted, charged_usd=read_charge(usage.get("cost")))
         for choice in (document.get("choices") or ())[:1]:
             self.reason = choice.get("finish_reason") or self.reason
             self.refused = self.refused or bool((choice.get("delta") or {}).get("refusal"))
@@ -134,12 +134,12 @@ class MessageWatch(WireWatch):
 
     def _count(self, usage: dict[str, Any] | None) -> None:
         """Figures are sums so far; those that are not said again stay."""
-        self._counted |= {name: value for name, value in (usage or {}).items() if isinstance(value, int)}
+        self._counted |= {name: value for name, value in (usage or {}).items() if isinstance(value, int | float)}
         if self._counted:
             count = self._counted.get
             cached = count("cache_read_input_tokens", 0)
             read = count("input_tokens", 0) + cached + count("cache_creation_input_tokens", 0)
-            self.usage = Usage(read, count("output_tokens", 0), cached)
+            self.usage = read_figures(read, count("output_tokens", 0), cached)
 
 
 class ResponseWatch(WireWatch):
@@ -164,10 +164,10 @@ class ResponseWatch(WireWatch):
                 self.usage = build_usage(usage, ("input_tokens", "output_tokens"), "input_tokens_details")
 
 
-def build_usage(counted: dict[str, Any], names: tuple[str, str], details: str) -> Usage:
+def build_usage(counted: dict[str, Any], names: tuple[str, str], details: str) -> Usage | None:
     """OpenAI's figures: those of the cache are a part of the input."""
     read, written = (counted.get(name) or 0 for name in names)
-    return Usage(read, written, min(read, (counted.get(details) or {}).get("cached_tokens") or 0))
+    return read_figures(read, written, (counted.get(details) or {}).get("cached_tokens") or 0)
 
 
 def read_charge(cost: object) -> Decimal | None:

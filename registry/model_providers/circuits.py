@@ -58,28 +58,32 @@ def check_circuit(circuit: ModelCircuit | None, now: datetime) -> None:
 
 
 def begin_try(circuit: ModelCircuit, *, longest_s: float) -> bool:
-    """Whether this call is the one that tries a circuit that is half open; it has so long for it. Raises where it may not be made."""
-    now = database_time()
-    check_circuit(circuit, now)
-    if read_state(circuit, now) is ModelCircuitState.CLOSED:
+    """Whether this call is the one that tries a circuit that is half open; it has so long for it. Raises where it may not be made.
+
+    ``circuit`` was read before, so it is read again: another call, or an earlier request of this one, may have closed it since.
+    """
+    now, rows = database_time(), ModelCircuit.objects.filter(provider=circuit.provider_id, model=circuit.model)
+    found = rows.first()
+    check_circuit(found, now)
+    if found is None or read_state(found, now) is ModelCircuitState.CLOSED:
         return False
     free = Q(trying_until=None) | Q(trying_until__lte=now)
-    rows = ModelCircuit.objects.filter(free, pk=circuit.pk, open_until=circuit.open_until)
-    if not rows.update(trying_until=now + timedelta(seconds=longest_s)):
+    mine = rows.filter(free, open_until=found.open_until)
+    if not mine.update(trying_until=now + timedelta(seconds=longest_s)):
         raise ProviderUnavailable(
             f"The model {circuit.model} is being tried again by another call.", retry_after_s=FIRST_S
         )
     return True
 
 
-def give_up_try(circuit: ModelCircuit) -> None:
+def give_up_try(provider: ModelProvider, model: str) -> None:
     """Nothing came of the try, for a reason that is not the provider's."""
-    ModelCircuit.objects.filter(pk=circuit.pk).update(trying_until=None)
+    ModelCircuit.objects.filter(provider=provider, model=model).update(trying_until=None)
 
 
-def count_answer(circuit: ModelCircuit) -> None:
+def count_answer(provider: ModelProvider, model: str) -> None:
     """The provider answers, even if it has said no."""
-    ModelCircuit.objects.filter(pk=circuit.pk).delete()
+    ModelCircuit.objects.filter(provider=provider, model=model).delete()
 
 
 def count_failure(provider: ModelProvider, model: str, *, why: str, tried: bool = False) -> ModelCircuitState:

@@ -18,12 +18,24 @@ if TYPE_CHECKING:
 DONE = b"data: [DONE]\r\n\r\n"
 
 
-def chat_reply(text: str, *, model: str = "small-1", pieces: int | None = None, **others: Any) -> Reply:
-    """The answer of a server that speaks OpenAI's chat. ``pieces``: so many of its chunks and no more, as of one that dies."""
+def chat_reply(
+    text: str,
+    *,
+    model: str = "small-1",
+    pieces: int | None = None,
+    usage: dict[str, Any] | None = None,
+    **others: Any,
+) -> Reply:
+    """The answer of a server that speaks OpenAI's chat. ``pieces``: so many of its chunks and no more, as of one that dies; ``usage``:
+    what it reports, in its last chunk.
+    """
     message = {"role": "assistant", "content": text}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
     whole = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": model, "choices": [choice]}
-    chunks: Sequence[Any] = [*chat_chunks(whole), DONE]
+    said = list(chat_chunks(whole))
+    if usage is not None:
+        said[-1]["usage"] = usage
+    chunks: Sequence[Any] = [*said, DONE]
     return event_reply(*chunks[:pieces], end="whole" if pieces is None else "cut", **others)
 
 

@@ -47,8 +47,8 @@ async def stream_served(run: ModelRun, invocation: Invocation, writer: StreamWri
         async for pieces in run.pieces.read():
             if text := "".join(map(writer.add, pieces)):
                 yield text
-        await whole
         try:
+            await asyncio.shield(whole)  # its End is written also where its reader goes
             envelope = await sync_to_async(read_envelope, thread_sensitive=False)(invocation.pk, invocation.tenant_id)
         except Exception as error:  # noqa: BLE001  the reader is told before the stream ends
             yield writer.fail(translate_exception(error))

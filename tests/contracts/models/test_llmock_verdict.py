@@ -16,7 +16,7 @@ from llm.problems import (
     StreamTruncated,
 )
 from llm.requests import ChatRequest
-from llm.retries import RetriedChat, RetryBounds
+from llm.retries import RetriedChat, RetryBounds, RetryPlan
 from tests.support.provider_wires import WIRES, connect
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def ask(llmock: LLMock, name: str) -> ChatAnswer:
     async def run() -> ChatAnswer:
         model: Any = connect(WIRES[name], llmock.url + PREFIX.get(name, ""))
         try:
-            answer: ChatAnswer = await RetriedChat(model, QUICK).generate(HELLO)
+            answer: ChatAnswer = await RetriedChat(model, RetryPlan(QUICK)).generate(HELLO)
             return answer
         finally:
             await model.http.aclose()

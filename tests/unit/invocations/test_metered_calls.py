@@ -14,8 +14,8 @@ import pytest
 from invocations.model_calls.model_demand import ModelDemand
 from invocations.model_calls.model_facts import ESTIMATE, PROVIDER, ModelReport
 from invocations.model_calls.model_prices import CallPrices
-from invocations.model_calls.model_settlement import RunTally, build_model_report
-from kernel.problems import SchemaInvalid
+from invocations.model_calls.model_settlement import build_model_report
+from invocations.model_calls.sent_requests import SentRequest
 from llm.answers import ChatDelta, FinishReason
 from llm.prices import MILLION, VENDORS, PricedModel, PriceTable
 from llm.usage import Usage
@@ -67,16 +67,16 @@ def settle(kind: str, asked: str, usages: list[Usage | None], answered: str, *, 
     prices = CallPrices(PriceTable(), PricedModel("main", asked, kind, address), NOW)
     demand = ModelDemand(200, 100, prices, counted_tokens=200)
     preflight = SimpleNamespace(model_demand=demand, verdict=None, fallbacks=())
-    tally = RunTally()
+    sent = []
     for usage in usages:
-        tally.begin_request()
-        tally.add(ChatDelta(text="some words", model=answered))
-        tally.add(ChatDelta(finish_reason=FinishReason.STOP, usage=usage))
+        sent.append(request := SentRequest())
+        request.add(ChatDelta(text="some words" if usage is None or usage.output_tokens else "", model=answered))
+        request.add(ChatDelta(finish_reason=FinishReason.STOP, usage=usage))
     part = SimpleNamespace(provider="main", name=asked, operation="chat")
-    attempt = SimpleNamespace(preflight=preflight, part=part)
+    attempt = SimpleNamespace(preflight=preflight, part=part, sent=sent, demand=demand, problem=None)
     chain = SimpleNamespace(current=attempt, asked=[attempt], requests=len(usages))
     run: Any = SimpleNamespace(preflight=preflight, chain=chain)
-    return build_model_report(run, tally, None, SchemaInvalid("The answer is not the JSON that was asked for."))
+    return build_model_report(run, None, first_token_ms=None)
 
 
 def test_a_thousand_mixed_calls_are_settled_within_half_a_per_cent_of_the_journal() -> None:
@@ -124,3 +124,25 @@ def test_what_a_router_says_that_it_charges_is_a_third_figure_beside_tokens_and_
     assert report.cost_micros == 2_500_000
     assert report.usage_to_json()["charged_usd"] == "2.55"
     assert report.metered["money"] == (2_550_000_000, 2_500_000_000)
+
+
+def test_each_request_is_priced_by_its_own_size_and_its_own_model() -> None:
+    """There are models that charge more for long requests; two short ones are none."""
+    one = settle("gemini", "gemini-2.5-pro", [Usage(150_000, 1)], "gemini-2.5-pro")
+    two = settle("gemini", "gemini-2.5-pro", [Usage(150_000, 1)] * 2, "gemini-2.5-pro")
+
+    assert one.cost_micros is not None
+    assert two.cost_micros == pytest.approx(2 * one.cost_micros, abs=1)
+
+
+@pytest.mark.parametrize("usage", [Usage(0, 7), Usage(50, 0)], ids=["no input", "no output"])
+def test_a_figure_of_nothing_for_something_that_was_there_is_estimated(usage: Usage) -> None:
+    prices = CallPrices(PriceTable(), PricedModel("main", "gpt-4o", "openai"), NOW)
+    sent = SentRequest()
+    sent.add(ChatDelta(text="some words"))
+    sent.add(ChatDelta(finish_reason=FinishReason.STOP, usage=usage))
+
+    counted = sent.count(ModelDemand(200, 100, prices, counted_tokens=200))
+
+    assert (counted.input_tokens, counted.output_tokens) == (usage.input_tokens or 200, usage.output_tokens or 4)
+    assert counted.estimated

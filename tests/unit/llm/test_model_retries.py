@@ -20,7 +20,7 @@ from llm.problems import (
     StreamTruncated,
 )
 from llm.requests import ChatRequest
-from llm.retries import RetriedChat, RetryBounds
+from llm.retries import RetriedChat, RetryBounds, RetryPlan
 from tests.support.scripted_models import ScriptedChat, text_answer
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def ask(model: ScriptedChat, limits: RetryBounds | None = None) -> tuple[str, li
     async def sleep(seconds: float) -> None:
         waited.append(seconds)
 
-    retried = RetriedChat(model, limits, sleep=sleep, chance=lambda: 0.5)
+    retried = RetriedChat(model, RetryPlan(limits, sleep=sleep, chance=lambda: 0.5))
     return anyio.run(retried.generate, HELLO).text, waited
 
 

@@ -13,13 +13,13 @@ from kernel.database.connections import database_time
 from llm.answers import ChatDelta
 from llm.problems import ProviderRateLimited, ProviderUnavailable, SafetyBlocked
 from registry.model_providers.api import show_provider
-from registry.model_providers.circuits import FAILURES, begin_try, count_failure, find_circuit
+from registry.model_providers.circuits import FAILURES, begin_try, count_answer, count_failure, find_circuit
 from registry.model_providers.services import change_provider
 from registry.models import ModelCircuit, ModelProvider
 from tests.support.calls import PAIR, assert_problem, kinds_of, row_of
 from tests.support.model_calls import ask, leaf_of, say
 from tests.support.model_outages import chat_reply, connect_server
-from tests.support.model_servers import model_server
+from tests.support.model_servers import Reply, model_server
 from tests.support.scripted_models import text_answer
 
 if TYPE_CHECKING:
@@ -111,6 +111,58 @@ def test_of_many_that_come_when_it_is_half_open_one_tries(operator: Person, mode
     assert begin_try(first, longest_s=30) is True
     with pytest.raises(ProviderUnavailable):
         begin_try(second, longest_s=30)
+
+
+JSON = {"type": "schema", "json_schema": {"type": "object", "required": ["a"]}}
+
+
+def test_the_call_that_tries_may_ask_for_its_json_once_more(caller: Caller, model: Tool, bench: ProviderBench) -> None:
+    for _ in range(FAILURES):
+        count_failure(ModelProvider.objects.get(), "script", why="PROVIDER.UNAVAILABLE")
+    let_time_pass()
+    bench.scripts = [text_answer("no JSON"), text_answer('{"a": 1}')]
+
+    answer = ask(caller, say("Hello", response_format=JSON))
+
+    assert answer.status_code == 200, answer.content
+    assert answer.json()["data"]["output"] == {"a": 1}
+    assert not ModelCircuit.objects.exists()
+
+
+def test_a_circuit_that_another_call_has_closed_since_keeps_nobody_from_asking(operator: Person, model: Tool) -> None:
+    provider = ModelProvider.objects.get()
+    for _ in range(FAILURES):
+        count_failure(provider, "script", why="LLM.TIMEOUT")
+    let_time_pass()
+    seen = find_circuit(provider, "script")
+    assert seen is not None
+    count_answer(provider, "script")
+
+    assert begin_try(seen, longest_s=30) is False
+
+
+def test_what_fails_once_and_is_answered_when_it_is_asked_again_is_no_failure(
+    caller: Caller, model: Tool, bench: ProviderBench
+) -> None:
+    bench.scripts = [(ProviderUnavailable(retry_after_s=0),), text_answer("Hi there")]
+
+    ask(caller, say("Hello"))
+
+    assert not ModelCircuit.objects.exists()
+
+
+def test_a_request_that_a_provider_cannot_read_keeps_nobody_else_from_asking(
+    caller: Caller, operator: Person, grant: Callable[..., Any], settings: Any
+) -> None:
+    """Some refuse a request with a text that is no JSON."""
+    settings.TOOLHUB_OUTBOUND_NETWORKS = ["127.0.0.0/8"]
+    grant("model.*")
+    with model_server(Reply([b"bad picture"], 400, content_type="text/plain")) as server:
+        connect_server(operator.by, "remote", server.url)
+        for _ in range(FAILURES):
+            assert_problem(ask(caller, say("Hello"), model=REMOTE), 502, "PROVIDER.BAD_RESPONSE")
+
+    assert not ModelCircuit.objects.exists()
 
 
 def test_what_the_caller_or_the_account_is_refused_for_is_no_failure_of_the_provider(

@@ -17,6 +17,7 @@ from tests.support.calls import PAIR, assert_problem, kinds_of, row_of
 from tests.support.model_calls import ask, say
 
 if TYPE_CHECKING:
+    from invocations.model_calls.provider_rates import ProviderLimit
     from registry.models import Tool
     from tests.conftest import Caller, Person
     from tests.support.model_calls import ProviderBench
@@ -53,7 +54,7 @@ def test_a_short_wait_is_waited_for_and_a_longer_one_is_not(
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    monkeypatch.setattr(model_attempts, "take_from_rates", lambda *_: next(waits))
+    monkeypatch.setattr(model_attempts, "take_from_limit", lambda _: next(waits))
     monkeypatch.setattr(model_attempts, "sleep", sleep)
 
     waited, refused = (ask(caller, say("Hello")) for _ in range(2))
@@ -63,6 +64,28 @@ def test_a_short_wait_is_waited_for_and_a_longer_one_is_not(
     assert slept == [2.0, 1.5, 4.0]
 
 
+def test_who_waits_for_a_request_does_not_use_up_the_tokens_of_others(
+    caller: Caller, operator: Person, model: Tool, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_rates(operator, requests=60, tokens=100_000)
+    waits, taken = iter([1.0, 1.0, 1.0, 0.0]), []
+
+    async def sleep(_: float) -> None: ...
+
+    def take(limit: ProviderLimit) -> float:
+        kind = limit.key.split(":")[2]
+        wait = next(waits) if kind == "requests" else 0.0
+        if not wait:
+            taken.append(kind)
+        return wait
+
+    monkeypatch.setattr(model_attempts, "take_from_limit", take)
+    monkeypatch.setattr(model_attempts, "sleep", sleep)
+
+    assert ask(caller, say("Hello")).status_code == 200
+    assert taken == ["tokens", "requests"]
+
+
 def test_processes_count_together_where_there_is_redis(
     operator: Person, model: Tool, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,10 +93,11 @@ def test_processes_count_together_where_there_is_redis(
     assert url, "TOOLHUB_TEST_REDIS_URL names no Redis. Type `make test`, or `scripts/testenv start`."
     settings.TOOLHUB_REDIS_URL = url
     provider, rates = ModelProvider.objects.get(), ProviderRates(requests=2)
-    assert provider_rates.take_from_rates(provider, rates, 10) == 0
+    [limit] = provider_rates.list_limits(provider, rates, 10)
+    assert provider_rates.take_from_limit(limit) == 0
     monkeypatch.setattr(rate_limits, "make_memory_store", None)  # what another process would not have
 
-    assert provider_rates.take_from_rates(provider, rates, 10) > 0
+    assert provider_rates.take_from_limit(limit) > 0
 
 
 @pytest.mark.parametrize("wrong", [{"requests": 0}, {"calls": 5}, {"tokens": "many"}, []])
