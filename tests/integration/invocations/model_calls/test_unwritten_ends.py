@@ -83,31 +83,6 @@ def test_a_stream_whose_end_cannot_be_written_says_so_and_does_not_just_break_of
     assert (events[-1][0], events[-1][1]["reason"]) == ("error", "EVIDENCE.UNAVAILABLE")
 
 
-def test_a_caller_that_is_gone_before_the_first_byte_ends_the_call(
-    caller: Caller, model: Tool, bench: ProviderBench
-) -> None:
-    async def story(handler: Handler) -> Any:
-        stream = open_stream(handler, caller)
-        waiting = [{"type": "http.request", "body": stream._body, "more_body": False}]
-
-        async def receive() -> Any:
-            if waiting:
-                return waiting.pop()
-            await asyncio.Event().wait()
-
-        async def send(_: Any) -> None:
-            raise ConnectionError
-
-        with pytest.raises(ConnectionError):
-            await handler(stream.communicator.scope, receive, send)
-
-    tell(story)
-
-    call = Invocation.objects.get()
-    assert (call.state, kinds_of(call)) == ("cancelled", PAIR)
-    assert bench.requests == []
-
-
 def test_a_caller_that_leaves_between_the_last_word_and_the_end_does_not_take_the_end_away(
     caller: Caller, model: Tool, bench: ProviderBench
 ) -> None:
