@@ -91,9 +91,7 @@ def test_a_caller_that_is_gone_before_the_first_byte_ends_the_call(
         waiting = [{"type": "http.request", "body": stream._body, "more_body": False}]
 
         async def receive() -> Any:
-            if waiting:
-                return waiting.pop()
-            await asyncio.Event().wait()
+            return waiting.pop() if waiting else await asyncio.Event().wait()
 
         async def send(_: Any) -> None:
             raise ConnectionError
