@@ -318,6 +318,7 @@ def _ask_package(usage: Usage, model: PricedModel, at: datetime) -> PriceCalcula
     counted = PackageUsage(
         input_tokens=usage.input_tokens,
         cache_read_tokens=usage.cached_tokens or None,
+        cache_write_tokens=usage.cache_write_tokens or None,
         output_tokens=usage.output_tokens,
     )
     try:

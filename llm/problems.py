@@ -14,7 +14,7 @@ class ModelTimedOut(Problem):
     retryable = Retryable.YES
     cause = "The provider did not begin to answer, paused too long, or was not finished within the time that there is for an answer."
     cure = "Ask again; for long answers ask for fewer tokens, or have the time limits of the model raised."
-    was_sent = True  # False: no connection was there in time, so there is nothing to be paid
+    was_sent = True  # False: there was no connection in time, so there is nothing to be paid
 
 
 class ContextOverflow(Problem):
@@ -119,10 +119,9 @@ class ProviderAnswerUnreadable(Problem):
     retryable = Retryable.YES
     cause = "What came is no answer of the provider's interface, contradicts itself, or is larger than is read. Nothing was used."
     cure = "Ask again. If it stays, ask an operator to check the address and the kind of the provider."
-    is_refusal = (
-        False  # True: by its status or its form it is certainly no answer of a model, so there is nothing to be paid
-    )
-    is_of_request = False  # True: the status says that something is wrong with the request, and nothing of the provider
+    # By its status or its form it is certainly no answer of a model, so there is nothing to be paid.
+    is_refusal = False
+    is_of_request = False  # its status says that something is wrong with the request, and nothing of the provider
 
 
 class StreamTruncated(Problem):

@@ -12,7 +12,8 @@ from typing import ClassVar
 class Usage:
     """What was used so far or in all. Figures are snapshots: a later one replaces an earlier one and is not added to it.
 
-    ``cached_tokens`` are a part of ``input_tokens``. ``estimated``: counted here, because the provider did not say.
+    ``cached_tokens``, which the provider had read before, and ``cache_write_tokens``, which it keeps for later, are parts of
+    ``input_tokens``. ``estimated``: counted here, because the provider did not say.
     ``charged_usd``: what the provider says that it charges, where it does.
     """
 
@@ -24,13 +25,19 @@ class Usage:
     requests: int = 1
     estimated: bool = False
     charged_usd: Decimal | None = None
+    cache_write_tokens: int = 0
 
     def __post_init__(self) -> None:
         figures = (self.input_tokens, self.output_tokens, self.image_units, self.audio_seconds, self.requests)
         if min(figures) < 0 or not math.isfinite(self.audio_seconds):
             raise ValueError("No figure of a usage is negative or without end.")
-        if not 0 <= self.cached_tokens <= self.input_tokens:
+        if min(self.cached_tokens, self.cache_write_tokens) < 0 or self.fresh_tokens < 0:
             raise ValueError("Cached tokens are a part of the input tokens.")
+
+    @property
+    def fresh_tokens(self) -> int:
+        """Input that no cache has to do with."""
+        return self.input_tokens - self.cached_tokens - self.cache_write_tokens
 
     @property
     def is_metered(self) -> bool:
@@ -48,6 +55,7 @@ class Usage:
             self.requests + other.requests,
             self.estimated or other.estimated,
             None if self.charged_usd is None or other.charged_usd is None else self.charged_usd + other.charged_usd,
+            self.cache_write_tokens + other.cache_write_tokens,
         )
 
 
@@ -56,11 +64,17 @@ MOST_TOKENS = (
 )
 
 
-def read_figures(input_tokens: object, output_tokens: object = 0, cached_tokens: object = 0) -> Usage | None:
+def read_figures(
+    input_tokens: object, output_tokens: object = 0, cached_tokens: object = 0, cache_write_tokens: object = 0
+) -> Usage | None:
     """What a provider reports of one request; None where one of the figures is none, so that it is as if it had said nothing."""
-    match input_tokens, output_tokens, cached_tokens:
-        case int(read), int(written), int(cached) if min(read, written, cached) >= 0 and read + written <= MOST_TOKENS:
-            return Usage(read, written, min(cached, read))
+    figures = (input_tokens, output_tokens, cached_tokens, cache_write_tokens)
+    match figures:
+        case int(read), int(written), int(cached), int(kept) if min(read, written, cached, kept) >= 0:
+            if read + written > MOST_TOKENS:
+                return None
+            cached = min(cached, read)
+            return Usage(read, written, cached, cache_write_tokens=min(kept, read - cached))
     return None
 
 

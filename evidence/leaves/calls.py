@@ -131,6 +131,7 @@ class TokenCount(LeafPart):
     input: Annotated[int, "tokens of the request"]
     output: Annotated[int, "tokens of the answer"]
     cached: Annotated[int | None, "those of the request that the provider had kept"] = None
+    cache_written: Annotated[int | None, "those of the request that the provider keeps from now on"] = None
 
 
 @leaf_part

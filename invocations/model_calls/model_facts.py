@@ -171,4 +171,9 @@ def to_plain_name(model: str) -> str:
 def _count_tokens(usage: Usage | None) -> TokenCount | None:
     if usage is None:
         return None
-    return TokenCount(input=usage.input_tokens, output=usage.output_tokens, cached=usage.cached_tokens or None)
+    return TokenCount(
+        input=usage.input_tokens,
+        output=usage.output_tokens,
+        cached=usage.cached_tokens or None,
+        cache_written=usage.cache_write_tokens or None,
+    )

@@ -138,8 +138,9 @@ class MessageWatch(WireWatch):
         if self._counted:
             count = self._counted.get
             cached = count("cache_read_input_tokens", 0)
-            read = count("input_tokens", 0) + cached + count("cache_creation_input_tokens", 0)
-            self.usage = read_figures(read, count("output_tokens", 0), cached)
+            kept = count("cache_creation_input_tokens", 0)
+            read = count("input_tokens", 0) + cached + kept
+            self.usage = read_figures(read, count("output_tokens", 0), cached, kept)
 
 
 class ResponseWatch(WireWatch):

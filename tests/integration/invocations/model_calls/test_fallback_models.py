@@ -46,7 +46,7 @@ def first(operator: Person, second: ModelServer) -> Iterator[ModelServer]:
     """Its provider is busy."""
     with model_server(BUSY) as server:
         connect_server(
-            operator.by, "first", server.url, fallbacks=[SECOND], settings={"timeouts": {"first_event_s": 1}}
+            operator.by, "first", server.url, fallbacks=[SECOND], settings={"timeouts": {"first_event_s": 0.3}}
         )
         yield server
 
