@@ -24,13 +24,15 @@ AT_ONCE = 3
 LOOK_AGAIN_S = 0.2
 PATIENCE_S = 30.0
 # A test runs on both databases unless what it tests has no SQL, lock, JSON, trigger or row-level security of its own.
-# Then it runs once: pages, forms and who may open them on PostgreSQL, with its walls, ...
+# Then it runs once: pages, forms, who may open them and what the OpenAPI document promises on PostgreSQL, with its walls, ...
 ONLY_WITH_POSTGRESQL = (
     "tests/integration/access/budgets/test_budget_pages.py",
     "tests/integration/access/consents/test_approval_pages.py",
     "tests/integration/access/delegations/test_delegation_pages.py",
+    "tests/integration/access/object_permissions/test_object_permission_table.py",
     "tests/integration/access/policies/test_policy_pages.py",
     "tests/integration/access/test_access_table.py",
+    "tests/integration/api/test_openapi.py",
     "tests/integration/console/test_console_access.py",
     "tests/integration/console/test_console_forms.py",
     "tests/integration/evidence/erasures/test_erasure_pages.py",
@@ -53,7 +55,16 @@ ONLY_WITH_SQLITE = (
     "tests/integration/invocations/end/test_misbehaving_tools.py",
     "tests/integration/invocations/end/test_tool_error_codes.py",
     "tests/integration/invocations/mcp/test_mcp_endpoint.py",
+    "tests/integration/invocations/model_calls/served/test_bad_requests.py",
+    "tests/integration/invocations/model_calls/served/test_messages_and_responses.py",
+    "tests/integration/invocations/model_calls/served/test_provider_sdks.py",
+    "tests/integration/invocations/model_calls/served/test_vectors_and_models.py",
+    "tests/integration/invocations/model_calls/test_provider_journals.py",
+    "tests/integration/kernel/test_logging_format.py",
     "tests/integration/kernel/test_request_bounds.py",
+    "tests/integration/kernel/test_request_metrics.py",
+    "tests/integration/kernel/test_sqlite_write_turns.py",
+    "tests/integration/kernel/test_trusted_proxies.py",
     "tests/integration/registry/dependencies/test_dependency_builds.py",
     "tests/integration/registry/dependencies/test_dependency_failures.py",
     "tests/integration/registry/discovery/test_tools_for_models.py",

@@ -92,7 +92,6 @@ def test_a_clock_other_than_the_walls_is_named_as_what_it_is(
     assert details.items() <= error["details"].items()
 
 
-@pytest.mark.req("UI-1")
 def test_the_pages_of_a_tool_and_of_its_review_say_who_sets_the_time_limit(
     enable: Callable[..., Tool], submit: Callable[..., Any], operator: Person, tenant: Any
 ) -> None:
