@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
+import uvicorn
 
 from kernel.problems import SchemaInvalid
 from registry.model_providers import early_imports
@@ -80,8 +81,8 @@ def test_a_server_begins_it_once_it_serves(monkeypatch: pytest.MonkeyPatch) -> N
         self.started = True
         order.append("serves")
 
-    monkeypatch.setattr(serve.uvicorn.Server, "startup", started)
-    server = serve.Server(serve.uvicorn.Config("nothing:here"), serves=lambda: order.append("says so"))
+    monkeypatch.setattr(uvicorn.Server, "startup", started)
+    server = serve.Server(uvicorn.Config("nothing:here"), serves=lambda: order.append("says so"))
 
     asyncio.run(server.startup())
 
