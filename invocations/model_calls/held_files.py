@@ -1,7 +1,8 @@
 """Held files: what a request to a model names by its id, read for whoever may read it and held against what the request says of it.
 
 An artifact is one of the agent's own calls; a file is one of the tenant's, for keys that may read those. A text becomes a part of the
-conversation, so that it is looked through as all texts are; of the rest the provider is sent the bytes. Nothing is fetched.
+conversation, so that it is looked through as all texts are, and an artifact's stands between the marks of what a tool returned; of the
+rest the provider is sent the bytes. Nothing is fetched.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from kernel.ids import decode
 from kernel.problems import SchemaInvalid, TooLarge
 from llm.messages import AssistantMessage, AttachmentRef, Text
 from llm.problems import ParameterUnsupported
+from llm.untrusted_texts import delimit_text
 from registry.versions.compiler import compiled_version
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ MAX_FILES = 20
 MAX_BYTES = 10 * 1024 * 1024  # of all files of a request; a provider is sent a third more
 MAX_TEXT_BYTES = 1024 * 1024  # of a text, which is looked through
 VIA = "model"
+MADE_BY_A_TOOL = "untrusted_tool_artifact"
 NOT_HELD = "The request names something that the hub does not hold for it."
 # What each kind of segment may be, by its bytes; an attachment may also be a text.
 MEDIA_TYPES = {
@@ -155,7 +158,10 @@ def _fit_segment(segment: Reference, all_held: Mapping[str, HeldFile], at: str) 
 def _fit_text(held: HeldFile, at: str) -> Text:
     if not 0 < len(held.content) <= MAX_TEXT_BYTES:
         raise SchemaInvalid.at(f"{at}/size_bytes", f"A text has 1 to {MAX_TEXT_BYTES:,} bytes.")
-    return Text(f"<file id={held.id}>\n{held.content.decode()}\n</file id={held.id}>")
+    text = held.content.decode()
+    if held.id.startswith(ARTIFACT):  # a tool has made it, whoever's message names it
+        text = delimit_text(text, MADE_BY_A_TOOL)
+    return Text(f"<file id={held.id}>\n{text}\n</file id={held.id}>")
 
 
 def digest_held_files(held: Iterable[HeldFile]) -> ListDigest | None:
