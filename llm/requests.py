@@ -180,6 +180,7 @@ class ChatRequest:
     """A conversation to go on with. A parameter that is None is left to the provider.
 
     ``tool_choice``: the model has to propose a call, of any tool (``required``) or of that one; None leaves it to the model.
+    ``parallel_calls``: it may propose several at once.
 
     ``allow_sensitive`` and ``cache_hint`` are for whoever stands in between; no provider is sent them. ``strict_parameters``: what
     the model does not support refuses the request, and is no warning.
@@ -191,6 +192,7 @@ class ChatRequest:
     ]
     tools: Tools = ()
     tool_choice: ToolChoice = None
+    parallel_calls: StrictBool = True
     temperature: Annotated[StrictFloat, Field(ge=0, le=2)] | None = None
     top_p: Annotated[StrictFloat, Field(gt=0, le=1)] | None = None
     max_tokens: Annotated[StrictInt, Field(ge=1, le=MAX_TOKENS)] | None = None

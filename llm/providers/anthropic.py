@@ -61,7 +61,9 @@ class AnthropicModels(CarriedProvider):
 
     def find_features(self, name: str) -> ModelFeatures:
         content = ("tools", "schema", "image_ref", "attachment_ref")
-        return ModelFeatures.passing("max_tokens", "stop", "temperature", "top_p", "tool_choice", *content)
+        return ModelFeatures.passing(
+            "max_tokens", "stop", "temperature", "top_p", "tool_choice", "parallel_calls", *content
+        )
 
 
 def build_provider(cfg: ProviderConfig) -> Provider:

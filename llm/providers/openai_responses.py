@@ -54,7 +54,7 @@ class ResponsesModels(OpenAILikeProvider):
     def find_features(self, name: str) -> ModelFeatures:
         content = ("tools", "json", "schema", "image_ref", "attachment_ref")
         sampling = () if REASONING.match(name) else ("temperature", "top_p")
-        return ModelFeatures.passing("max_tokens", "tool_choice", *sampling, *content)
+        return ModelFeatures.passing("max_tokens", "tool_choice", "parallel_calls", *sampling, *content)
 
 
 def build_provider(cfg: ProviderConfig) -> Provider:

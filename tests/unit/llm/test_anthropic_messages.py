@@ -145,11 +145,6 @@ def test_what_changes_nothing_is_left_out_and_said() -> None:
         ({"tools": [{"name": "x"}]}, SchemaInvalid, "/tools/0/input_schema"),
         ({"top_k": 3}, ParameterUnsupported, "/top_k"),
         ({"thinking": {"type": "enabled", "budget_tokens": 1024}}, ParameterUnsupported, "/thinking"),
-        (
-            {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
-            ParameterUnsupported,
-            "/tool_choice/disable_parallel_tool_use",
-        ),
         ({"tool_choice": {"type": "several"}}, SchemaInvalid, "/tool_choice/type"),
         ({"output_config": {"effort": "low"}}, SchemaInvalid, "/output_config/effort"),
         ({"mcp_servers": [{"name": "x"}]}, ParameterUnsupported, "/mcp_servers"),
