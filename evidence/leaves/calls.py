@@ -120,7 +120,7 @@ class ProposedBy(LeafPart):
     """Which answer of a model proposed a call; it was checked before the call was accepted."""
 
     invocation: Annotated[str, "the call of the model"]
-    model: Annotated[str, "the model, by its id"]
+    model: Annotated[str, "the model that gave the answer, by its id"]
     proposal: Annotated[str, "keyed hash of call id, tool and arguments: one of those in `model.proposed` of its End"]
 
     @staticmethod
@@ -161,6 +161,7 @@ class AnsweredModel(LeafPart):
         "keyed hashes of call id, tool and arguments of the first 64 that can be made: a Begin names one in `proposed_by`",
     ] = None
     first_token_ms: Annotated[int | None, "from the request to the first piece of the answer"] = None
+    stood_in: Annotated[str | None, "id of the model that has answered in the place of the one that was asked"] = None
     attempts: Annotated[
         list[dict[str, Any]] | None,
         "where more than one model was asked: the id of each, how many requests it was sent, and the reason of its failure",

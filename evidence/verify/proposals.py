@@ -25,8 +25,15 @@ class _Link:
     index: int
     call: str
     answer: str  # the model call
+    model: str  # that gave the answer
     hash: str
     called: bytes | None  # digest of what was called, where its input was opened
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    model: str  # that gave it
+    proposed: frozenset[str]  # the hashes of its proposals
 
 
 @dataclass(slots=True)
@@ -34,7 +41,7 @@ class ProposalLinks:
     """The links of a range, and the answers that may be their other ends."""
 
     links: list[_Link] = field(default_factory=list)
-    answers: dict[str, frozenset[str]] = field(default_factory=dict)  # by model call: the hashes of its proposals
+    answers: dict[str, _Answer] = field(default_factory=dict)  # by model call
     opened: dict[str, frozenset[bytes]] = field(default_factory=dict)  # by model call: what it proposed
 
     def add(self, index: int, leaf: Mapping[str, Any], opened: Mapping[str, str]) -> None:
@@ -44,38 +51,42 @@ class ProposalLinks:
             return
         if leaf["kind"] in PAIRS and "proposed_by" in data:
             match data["proposed_by"]:
-                case {"invocation": str(answer), "proposal": str(hash)}:
-                    self.links.append(_Link(index, call, answer, hash, _read_called(leaf, opened.get("input"))))
+                case {"invocation": str(answer), "model": str(name), "proposal": str(hash)}:
+                    self.links.append(_Link(index, call, answer, name, hash, _read_called(leaf, opened.get("input"))))
                 case _:
                     raise InvalidEvidence("It does not say which answer proposed the call.")
         elif leaf["kind"] in BEGINNING_OF and isinstance(model := data.get("model"), dict):
             proposed = model.get("proposed", [])
             if not isinstance(proposed, list) or not all(isinstance(each, str) for each in proposed):
                 raise InvalidEvidence("It does not say what the model proposed.")
-            self.answers[call] = frozenset(proposed)
+            # The model that was asked, unless another has answered in its place.
+            self.answers[call] = _Answer(str(model.get("stood_in", leaf.get("tool", ""))), frozenset(proposed))
             if "output" in opened:
                 self.opened[call] = frozenset(_iter_proposed(opened["output"]))
 
     def check(self, *, whole: bool) -> Iterator[ProvenProposal | VerificationFinding | None]:
         """For each link the proof, or what is wrong; None where its answer is not here. ``whole``: every leaf before the link is."""
         for link in self.links:
-            hashes = self.answers.get(link.answer)
-            if hashes is None:
+            answer = self.answers.get(link.answer)
+            if answer is None:
                 said = (
                     f"{link.call} names {link.answer} as the answer that proposed it, and the log has no such answer."
                 )
                 yield VerificationFinding(said, link.index) if whole else None
-            elif link.hash not in hashes:
+            elif link.hash not in answer.proposed:
                 said = (
                     f"{link.call} was not proposed by {link.answer}, as its Begin says: its End has no such proposal."
                 )
+                yield VerificationFinding(said, link.index)
+            elif link.model != answer.model:
+                said = f"{link.call} names {link.model} as the model that proposed it, and {link.answer} is an answer of {answer.model}."
                 yield VerificationFinding(said, link.index)
             elif link.called is not None and link.called not in self.opened.get(link.answer, {link.called}):
                 said = f"What {link.call} was called with is not what {link.answer} proposed, though its Begin says so."
                 yield VerificationFinding(said, link.index)
             else:
                 compared = link.called is not None and link.answer in self.opened
-                yield ProvenProposal(link.call, link.answer, values_compared=compared)
+                yield ProvenProposal(link.call, link.answer, link.model, values_compared=compared)
 
 
 def name_opened(document: Mapping[str, Any], opened: Mapping[str, str]) -> dict[str, str]:
@@ -101,4 +112,13 @@ def _iter_proposed(text: str) -> Iterator[bytes]:
 
 
 def _digest(call_id: Any, tool: Any, arguments: Any) -> bytes:
-    return sha256(json.dumps([call_id, tool, arguments], sort_keys=True).encode()).digest()
+    return sha256(json.dumps(_to_same_numbers([call_id, tool, arguments]), sort_keys=True).encode()).digest()
+
+
+def _to_same_numbers(value: Any) -> Any:
+    """The value with 1.0 as 1. They are one number in canonical JSON, and a value that is not in it may have either."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_to_same_numbers(each) for each in value]
+    return {name: _to_same_numbers(each) for name, each in value.items()} if isinstance(value, dict) else value

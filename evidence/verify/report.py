@@ -29,15 +29,18 @@ class VerificationFinding:
 
 @dataclass(frozen=True)
 class ProvenProposal:
-    """A call that the answer of a model proposed. ``values_compared``: also what was proposed and called, not only its hash."""
+    """A call that the answer of a model proposed. ``model``: that gave the answer, by its id. ``values_compared``: also what was
+    proposed and called, not only its hash.
+    """
 
     call: str
     answer: str
+    model: str
     values_compared: bool = False
 
     def __str__(self) -> str:
         how = ", and its values are those that were proposed" if self.values_compared else ""
-        return f"{self.call} by the answer of {self.answer}{how}"
+        return f"{self.call} by the answer of {self.answer}, of {self.model}{how}"
 
 
 @dataclass

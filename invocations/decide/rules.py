@@ -32,7 +32,7 @@ from invocations.model_calls.asked_providers import AskedProvider, load_provider
 from invocations.model_calls.degraded_requests import degrade_request
 from invocations.model_calls.model_demand import ModelDemand, build_model_demand, check_window
 from invocations.model_calls.model_prices import check_priced, choose_prices
-from invocations.model_calls.model_requests import read_model_request
+from invocations.model_calls.model_requests import check_asked_now, read_model_request
 from invocations.model_calls.request_data import inspect_request
 from invocations.model_calls.sent_data import (
     check_sensitive_allowed,
@@ -283,6 +283,8 @@ def check_called_as_it_is(look: CallLook) -> None:
         )
     if look.call.model_operation and part is None:
         raise CalledAsModel(f"{tool} is a tool, and no model.", remedy="Call it as a tool, or choose a model.")
+    if part is not None:
+        check_asked_now(look.call.envelope)
 
 
 def check_meant_for_model(look: CallLook | ListingLook) -> None:

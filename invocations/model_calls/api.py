@@ -29,7 +29,6 @@ from kernel.http.base_serializers import validate_data
 from kernel.http.deferred_responses import WaitingResponse, can_wait
 from kernel.http.envelopes import ResponseEnvelope
 from kernel.http.parsers import WideJSONParser
-from kernel.problems import SchemaInvalid
 
 if TYPE_CHECKING:
     from django.http.response import HttpResponseBase
@@ -141,12 +140,6 @@ def read_model_call(request: Request, model_id: str, operation: str) -> CallRequ
     """The call in a request. ``model_id``: the whole id, or an alias that only one provider has."""
     payload, by = validate_data(InvokeSerializer, request.data), get_caller(request)
     envelope = payload.to_envelope(key_header=request.headers.get("Idempotency-Key", ""))
-    if envelope.dry_run:
-        raise SchemaInvalid.at(
-            "/dry_run", "A model cannot be asked for show. Ask its preflight what a call would take."
-        )
-    if envelope.on_consent == "hold":
-        raise SchemaInvalid.at("/on_consent", "A call of a model is not held. Use `ask`, and call again.")
     tool, arguments = resolve_model_id(model_id, by=by), payload.validated_data["arguments"]
     return build_model_call(tool, arguments, envelope, operation=operation, by=by)
 

@@ -47,6 +47,7 @@ class ModelReport:
     reported: Usage | None = None
     estimated: Usage | None = None
     answered_by: str = ""
+    stood_in: str = ""  # id of the model that has answered in the place of the one that was asked
     finish: str = ""
     price: str = ""
     currency: str = ""
@@ -147,6 +148,7 @@ def describe_answered_model(report: ModelReport, proposed: list[str]) -> Answere
         proposals=report.proposals or None,
         proposed=proposed or None,
         first_token_ms=report.first_token_ms,
+        stood_in=report.stood_in or None,
         attempts=report.attempts or None,
     )
 

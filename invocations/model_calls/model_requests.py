@@ -13,6 +13,7 @@ from llm.requests import MAX_MESSAGES, ChatRequest, EmbedRequest, NamedTool, Rer
 
 if TYPE_CHECKING:
     from invocations.calls import CallRequest
+    from kernel.http.envelopes import RequestEnvelope
     from unitools.manifest import ModelPart
 
 ANY_OPERATION = "any"  # what the model is for: asked by a preflight
@@ -24,6 +25,16 @@ FILLED_IN = {
     "model": "The address names the model.",
     "idempotency_key": "The key stands in the envelope or in the Idempotency-Key header.",
 }
+
+
+def check_asked_now(envelope: RequestEnvelope) -> None:
+    """A model answers now or not at all, whichever endpoint asks it: nobody would be there for what comes of a call that is held."""
+    if envelope.dry_run:
+        raise SchemaInvalid.at(
+            "/dry_run", "A model cannot be asked for show. Ask its preflight what a call would take."
+        )
+    if envelope.on_consent == "hold":
+        raise SchemaInvalid.at("/on_consent", "A call of a model is not held. Use `ask`, and call again.")
 
 
 def read_model_request(call: CallRequest, part: ModelPart) -> ModelRequest:

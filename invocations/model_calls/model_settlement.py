@@ -124,6 +124,7 @@ def build_model_report(
         reported=sum_usages(each.reported for each in paid if each.reported is not None),
         estimated=sum_usages(each.estimate(demand) for each in tally.sent),
         answered_by=tally.model,
+        stood_in=current.tool if answer is not None and current.tool != asked.invocation.tool else "",
         price="" if cost_micros is None else demand.prices.table.version,
         currency=demand.prices.table.currency,
         cost_micros=cost_micros,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from invocations.model_calls.held_files import HeldFile
     from invocations.model_calls.model_requests import ModelRequest
-    from llm.messages import Message, Segment
+    from llm.messages import Message, ProviderState, Segment
     from unitools.calls import ToolCall, ToolSpec
 
 
@@ -93,12 +93,23 @@ def _sweep_call(call: ToolCall, sweep: Sweep) -> ToolCall:
     return call if arguments == call.arguments else replace(call, arguments=arguments, raw="")
 
 
+def list_reasoning(state: ProviderState) -> list[str]:
+    """What of a provider's state is sent as a text, beside its signature: a caller may have written it. The rest nobody can read."""
+    parts = state.data if isinstance(state.data, list) else []
+    return [part["content"] for part in parts if isinstance(part, dict) and isinstance(part.get("content"), str)]
+
+
 def sweep_fixed_texts(request: ModelRequest, own_tools: Sequence[ToolSpec], sweep: Sweep) -> list[str]:
     """Count in what is sent and cannot be changed without asking for something else; the places that hold any."""
     if not isinstance(request, ChatRequest):
         return []
     wanted = request.response_format
-    fixed = {
+    fixed: dict[str, Any] = {
+        f"/messages/{place}/provider_state": list_reasoning(message.provider_state)
+        for place, message in enumerate(request.messages)
+        if isinstance(message, AssistantMessage) and message.provider_state is not None
+    }
+    fixed |= {
         "/stop": list(request.stop),
         "/tools": [[each.name, each.description, dict(each.parameters)] for each in own_tools],
         "/response_format/json_schema": wanted.json_schema if isinstance(wanted, SchemaFormat) else None,

@@ -37,7 +37,7 @@ AS_WRITTEN = (
 
 
 class ProposalLink(NamedTuple):
-    """Which answer proposed a call. ``model``: the connected model; ``hash``: as the End of the answer has it."""
+    """Which answer proposed a call. ``model``: that gave it, which may be another than was asked; ``hash``: as its End has it."""
 
     invocation_id: UUID
     model: str
@@ -84,12 +84,13 @@ def find_proposal_link(call: CallRequest, *, tenant_id: UUID, agent_id: UUID) ->
     if key is None or key.destroyed_at is not None:
         raise NotProposed(f"What {asked.wire_id} was answered has been erased, so nobody can say what it proposed.")
     found = _hash_proposal(key, call_id, call.tool, call.arguments)
-    if found not in _read_hashes(asked) or call.proposal not in ("", call_id):
+    model, hashes = _read_answer(asked)
+    if found not in hashes or call.proposal not in ("", call_id):
         raise NotProposed(
             f"{asked.wire_id} did not propose this: no call of this id, of this tool and with these arguments.",
             remedy=AS_WRITTEN,
         )
-    return ProposalLink(asked.pk, asked.tool, found)
+    return ProposalLink(asked.pk, model, found)
 
 
 def list_proposed_calls(asked: Invocation) -> list[Invocation]:
@@ -112,7 +113,10 @@ def _find_model_call(wire_id: str, *, tenant_id: UUID, agent_id: UUID) -> Invoca
     return found
 
 
-def _read_hashes(asked: Invocation) -> list[str]:
+def _read_answer(asked: Invocation) -> tuple[str, list[str]]:
+    """(The model that answered, the hashes of what it proposed), as the End says."""
     end = Fact.objects.filter(tenant_id=asked.tenant_id, invocation_id=asked.pk, kind__in=ENDS).first()
     said = End.from_data(end.content.get("data")) if end is not None else None
-    return (said.model.proposed or []) if said is not None and said.model is not None else []
+    if said is None or said.model is None:
+        return "", []
+    return said.model.stood_in or asked.tool, said.model.proposed or []

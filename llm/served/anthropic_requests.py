@@ -22,11 +22,12 @@ from llm.documents import RULES, build_discriminator, build_tag, read_document, 
 from llm.messages import MAX_NAME, MAX_TEXT, AttachmentRef, AudioRef, ImageRef
 from llm.pictures import PictureShelf, read_picture
 from llm.requests import Effort
+from llm.served.body_parts import BodyPart
 from llm.served.file_data import refuse_file
 from llm.served.formats import ServedChat
 from llm.served.openai_chat import HUB, OF_ENVELOPE, OF_REQUEST
 from llm.served.openai_messages import EMPTY, OWN_SEGMENTS
-from llm.served.parameters import Findings, passed, read_parameters, refused, warned
+from llm.served.parameters import MAX_FINDINGS, Findings, passed, read_parameters, refused, warned
 from llm.served.provider_states import FOREIGN, read_state
 from unitools.calls import ToolSpec
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 NO_SUMMARY = "Texts of reasoning are not passed on; what the provider wants back of it is."
 WITHOUT_THINKING = "How much effort a model takes that does not think cannot be asked for here."
+NOT_CACHED = "The hub leaves caching to the provider. It was left out."
 COUNTED = (
     passed("model", "A model of the hub, by its id or its alias."),
     passed(
@@ -51,7 +53,7 @@ COUNTED = (
     ),
     passed(
         "tool_choice",
-        "`auto`, `any`, `tool` or `none`. That there is one call at a time cannot be asked for.",
+        "`auto`, `any`, `tool` or `none`. Where a model cannot be told `disable_parallel_tool_use`, a warning says that.",
     ),
     passed(
         "output_config",
@@ -62,7 +64,7 @@ COUNTED = (
         "`budget_tokens` are `reasoning_tokens` of the hub's chat; `adaptive` is the effort `auto`, `disabled` the effort `none`. "
         "Where the model takes it; else it is left out with a warning.",
     ),
-    warned("cache_control", "The hub leaves caching to the provider. It was left out."),
+    warned("cache_control", NOT_CACHED),
     refused("speed", "The hub does not choose how fast a provider answers.", "standard"),
     refused("context_management", "The hub sends the conversation as it is. Shorten it yourself."),
     refused("mcp_servers", "Tools come from the registry. The hub lets no provider call MCP servers.", []),
@@ -81,14 +83,14 @@ PARAMETERS = (
     refused("inference_geo", "The hub does not choose where a provider computes."),
     refused("container", "The hub uses no containers of a provider."),
 )
-SEVERAL = "A model may propose several calls at once."
 NOT_STRICT = "Arguments are held to the schema when the tool is called, whatever the model wrote."
+WHOLE = "A call comes when its arguments are whole."
 OF_A_PROVIDER = "The hub passes on no tools that a provider runs itself."
 
 
 def _to_blocks(value: object) -> object:
-    """A text is a list of one block."""
-    return [{"type": "text", "text": value}] if isinstance(value, str) else value
+    """A text is a list of one block, and no text one of none."""
+    return ([{"type": "text", "text": value}] if value else []) if isinstance(value, str) else value
 
 
 def _to_result(value: object) -> object:
@@ -110,7 +112,7 @@ Name = Annotated[StrictStr, Field(min_length=1, max_length=MAX_NAME)]
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class TextBlock:
+class TextBlock(BodyPart):
     text: Words
     type: Literal["text"] = "text"
     cache_control: Any = None
@@ -119,7 +121,7 @@ class TextBlock:
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class FileBlock:
+class FileBlock(BodyPart):
     source: dict[str, Any]
     type: Literal["image", "document"]
     cache_control: Any = None
@@ -129,7 +131,7 @@ class FileBlock:
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class ToolUseBlock:
+class ToolUseBlock(BodyPart):
     id: Name
     name: Name
     input: dict[str, Any]
@@ -139,14 +141,14 @@ class ToolUseBlock:
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class ThinkingBlock:
+class ThinkingBlock(BodyPart):
     type: Annotated[Literal["thinking"], AfterValidator(_refuse_thinking)]
     thinking: Any = None
     signature: Any = None
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class RedactedBlock:
+class RedactedBlock(BodyPart):
     data: StrictStr
     type: Literal["redacted_thinking"]
 
@@ -164,7 +166,7 @@ ContentBlock = Annotated[_TEXT | _IMAGE | _DOCUMENT | _HELD, build_discriminator
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class ToolResultBlock:
+class ToolResultBlock(BodyPart):
     tool_use_id: Name
     type: Literal["tool_result"]
     content: Annotated[tuple[ContentBlock, ...], BeforeValidator(_to_result)] = ()
@@ -187,19 +189,19 @@ Texts = Annotated[tuple[TextBlock, ...], BeforeValidator(_to_blocks)]
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class UserTurn:
+class UserTurn(BodyPart):
     content: Annotated[tuple[UserBlock, ...], BeforeValidator(_to_blocks), Field(min_length=1)]
     role: Literal["user"]
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class AssistantTurn:
+class AssistantTurn(BodyPart):
     content: Annotated[tuple[AssistantBlock, ...], BeforeValidator(_to_blocks), Field(min_length=1)]
     role: Literal["assistant"]
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class SystemTurn:
+class SystemTurn(BodyPart):
     content: Annotated[Texts, Field(min_length=1)]
     role: Literal["system"]
 
@@ -213,7 +215,7 @@ Turn = Annotated[
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class ToolBody:
+class ToolBody(BodyPart):
     name: Name
     input_schema: dict[str, Any]
     description: StrictStr = ""
@@ -224,31 +226,31 @@ class ToolBody:
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class ToolChoice:
+class ToolChoice(BodyPart):
     type: Literal["auto", "any", "tool", "none"]
     name: Name | None = None
     disable_parallel_tool_use: StrictBool = False
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class Metadata:
+class Metadata(BodyPart):
     user_id: StrictStr | None = None
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class OutputFormat:
+class OutputFormat(BodyPart):
     schema: dict[str, Any]
     type: Literal["json_schema"]
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class OutputConfig:
+class OutputConfig(BodyPart):
     format: OutputFormat | None = None
     effort: Effort | None = None
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class Thinking:
+class Thinking(BodyPart):
     type: Literal["enabled", "adaptive", "disabled"]
     budget_tokens: Annotated[StrictInt, Field(ge=1)] | None = None
     display: Literal["summarized", "omitted"] | None = None
@@ -261,7 +263,7 @@ class Thinking:
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class CountBody:
+class CountBody(BodyPart):
     """What may be counted. Nothing in it is about the answer."""
 
     model: Name
@@ -329,8 +331,6 @@ def _read_body(kind: type[B], body: Any, table: tuple[Parameter, ...]) -> tuple[
     hub, _ = read_parameters(given.pop("hub", {}), HUB, findings, "/hub")
     findings.check()
     read = read_document(kind, given)
-    if read.tool_choice is not None and read.tool_choice.disable_parallel_tool_use:
-        findings.add_unsupported("/tool_choice/disable_parallel_tool_use", SEVERAL)
     if (
         read.thinking is not None
         and read.thinking.type == "disabled"
@@ -340,8 +340,26 @@ def _read_body(kind: type[B], body: Any, table: tuple[Parameter, ...]) -> tuple[
     findings.check()
     if read.thinking is not None and read.thinking.display == "summarized":
         warnings += (f"/thinking/display: {NO_SUMMARY}",)
-    strict = tuple(f"/tools/{at}/strict: {NOT_STRICT}" for at, each in enumerate(read.tools) if each.strict)
-    return read, hub, (*warnings, *strict)
+    left_out = [f"/tools/{at}/strict: {NOT_STRICT}" for at, each in enumerate(read.tools) if each.strict]
+    left_out += [
+        f"/tools/{at}/eager_input_streaming: {WHOLE}"
+        for at, each in enumerate(read.tools)
+        if each.eager_input_streaming
+    ]
+    left_out += [f"{place}/cache_control: {NOT_CACHED}" for place in _iter_cached(read)][:MAX_FINDINGS]
+    return read, hub, (*warnings, *left_out)
+
+
+def _iter_cached(read: CountBody) -> Iterator[str]:
+    """The places of blocks and tools up to which the provider is to keep what it has read."""
+    blocks: list[tuple[str, object]] = [(f"/system/{at}", each) for at, each in enumerate(read.system)]
+    blocks += [(f"/tools/{at}", each) for at, each in enumerate(read.tools)]
+    for place, turn in enumerate(read.messages):
+        for at, block in enumerate(turn.content):
+            blocks.append((f"/messages/{place}/content/{at}", block))
+            inner = block.content if isinstance(block, ToolResultBlock) else ()
+            blocks += [(f"/messages/{place}/content/{at}/content/{below}", each) for below, each in enumerate(inner)]
+    return (place for place, each in blocks if getattr(each, "cache_control", None) is not None)
 
 
 def read_effort(read: CountBody) -> dict[str, Any]:
@@ -370,6 +388,8 @@ def build_arguments(read: CountBody, shelf: PictureShelf) -> dict[str, Any]:
         arguments["response_format"] = {"type": "schema", "json_schema": read.output_config.format.schema}
     if (choice := read.tool_choice) is not None and choice.type in ("any", "tool"):
         arguments["tool_choice"] = "required" if choice.type == "any" else {"name": choice.name}
+    if choice is not None and choice.disable_parallel_tool_use:
+        arguments["parallel_calls"] = False
     return arguments
 
 

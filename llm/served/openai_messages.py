@@ -34,6 +34,7 @@ ECHOED = (
     warned("annotations", "Annotations of an answer are not sent to a model.", []),
     refused("audio", "Answers in sound are not made here."),
     refused("function_call", "Use `tool_calls`."),
+    passed("parsed", "The content again, as OpenAI's SDK has read it for its user; the content counts."),
 )
 FIELDS: dict[str, tuple[Parameter, ...]] = {
     "developer": (*OF_ALL, refused("name", NO_NAMES)),
@@ -124,7 +125,7 @@ class ConversationReader:
             return {"type": "text", "text": text} if isinstance(text, str) and text else None
         if kind == "image_url":
             return self._read_picture(part.get("image_url"), at)
-        if kind in PARTS:
+        if isinstance(kind, str) and kind in PARTS:
             self._findings.add_unsupported(at, NOT_INLINE.format(kind=PARTS[kind]))
         else:
             self._findings.add_wrong(at, f"This needs a `type`: text, {', '.join(OWN_SEGMENTS)}.")
@@ -172,7 +173,7 @@ def read_tools(tools: Any, findings: Findings) -> tuple[list[str], tuple[ToolSpe
         elif not isinstance(tool, dict) or tool.get("type") != "function" or not isinstance(tool.get("function"), dict):
             findings.add_unsupported(at, "Only tools of the type function are shown to models here.")
         else:
-            for unknown in set(tool) - {"type", "function"}:
+            for unknown in sorted(name for name in set(tool) - {"type", "function"} if tool[name] is not None):
                 findings.add_wrong(f"{at}/{escape(unknown)}", "There is no such parameter.")
             given, said = read_parameters(tool["function"], OF_A_TOOL, findings, f"{at}/function")
             warnings += said

@@ -81,7 +81,8 @@ def read_parameters(
     for name, value in body.items():
         parameter, pointer = known.get(name), f"{at}/{escape(name)}"
         if parameter is None:
-            findings.add_wrong(pointer, UNKNOWN)
+            if value is not None:
+                findings.add_wrong(pointer, UNKNOWN)
         elif parameter.asks_for_nothing(value):
             continue
         elif parameter.treatment is Treatment.PASSED:

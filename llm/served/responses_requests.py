@@ -11,9 +11,10 @@ from pydantic.dataclasses import dataclass
 from llm.documents import RULES, build_discriminator, build_tag, read_document, refuse_field
 from llm.messages import MAX_NAME, MAX_TEXT, AttachmentRef, AudioRef, ImageRef
 from llm.pictures import PictureShelf, is_data_url, read_data_url
+from llm.served.body_parts import BodyPart
 from llm.served.file_data import refuse_file
 from llm.served.formats import ServedChat
-from llm.served.openai_chat import HUB, NOT_KEPT, OF_ENVELOPE, OF_REQUEST
+from llm.served.openai_chat import HUB, NOT_KEPT, OF_ENVELOPE, OF_REQUEST, SINGLE
 from llm.served.openai_messages import EMPTY, NO_DETAIL, OWN_SEGMENTS
 from llm.served.parameters import Findings, passed, read_parameters, refused, warned
 from llm.served.provider_states import read_state
@@ -36,6 +37,7 @@ PARAMETERS = (
         "Functions by the names that models know tools of the registry by. Tools that a provider runs are refused.",
     ),
     passed("tool_choice", "`auto`, `none`, `required` or one function; a list of allowed tools is refused."),
+    passed("parallel_tool_calls", SINGLE),
     passed("max_output_tokens", "The most tokens that the answer may have."),
     passed("temperature", "0 to 2."),
     passed("top_p", "More than 0, up to 1."),
@@ -62,7 +64,6 @@ PARAMETERS = (
     refused("background", "The answer is there when the request ends.", False),
     refused("truncation", "The hub sends the conversation as it is. Shorten it yourself.", "disabled"),
     refused("context_management", "The hub sends the conversation as it is. Shorten it yourself."),
-    refused("parallel_tool_calls", "A model may propose several calls at once.", True),
     refused("max_tool_calls", "The hub makes no calls for a model, it only passes on what is proposed."),
     refused("top_logprobs", "Probabilities of tokens are not passed on.", 0),
     refused("service_tier", "The provider's usual one is asked for.", "auto", "default"),
@@ -110,7 +111,7 @@ Name = Annotated[StrictStr, Field(min_length=1, max_length=MAX_NAME)]
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class TextPart:
+class TextPart(BodyPart):
     text: Words
     type: Literal["input_text", "output_text", "text"]
     annotations: Any = None
@@ -119,13 +120,13 @@ class TextPart:
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class RefusalPart:
+class RefusalPart(BodyPart):
     refusal: Words
     type: Literal["refusal"]
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class FilePart:
+class FilePart(BodyPart):
     type: Literal["input_image", "input_file"]
     image_url: StrictStr | None = None
     file_data: StrictStr | None = None
@@ -153,7 +154,7 @@ InputPart = Annotated[
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class MessageItem:
+class MessageItem(BodyPart):
     role: Literal["user", "assistant", "system", "developer"]
     content: Annotated[tuple[InputPart, ...], _to_parts("text")]
     type: Literal["message"] = "message"
@@ -163,7 +164,7 @@ class MessageItem:
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class CallItem:
+class CallItem(BodyPart):
     call_id: Name
     name: Name
     arguments: StrictStr
@@ -175,7 +176,7 @@ class CallItem:
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class OutputItem:
+class OutputItem(BodyPart):
     call_id: Name
     output: Annotated[tuple[InputPart, ...], _to_parts("text")]
     type: Literal["function_call_output"]
@@ -186,7 +187,7 @@ class OutputItem:
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class ReasoningItem:
+class ReasoningItem(BodyPart):
     encrypted_content: StrictStr
     type: Literal["reasoning"]
     id: Any = None
@@ -209,7 +210,7 @@ def _to_items(value: object) -> object:
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class FunctionTool:
+class FunctionTool(BodyPart):
     name: Name
     type: Literal["function"]
     parameters: dict[str, Any] | None = None
@@ -218,17 +219,18 @@ class FunctionTool:
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class TextSettings:
+class TextSettings(BodyPart):
     format: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
-class ResponsesBody:
+class ResponsesBody(BodyPart):
     model: Name
     input: Annotated[tuple[Annotated[Item, BeforeValidator(_check_item)], ...], BeforeValidator(_to_items)]
     instructions: Words = ""
     tools: tuple[Annotated[FunctionTool, BeforeValidator(_check_tool_kind)], ...] = ()
     tool_choice: Any = "auto"
+    parallel_tool_calls: StrictBool = True
     max_output_tokens: Annotated[StrictInt, Field(ge=1)] | None = None
     temperature: StrictFloat | None = None
     top_p: StrictFloat | None = None
@@ -242,7 +244,7 @@ class ResponsesBody:
 
 SAME = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
 # What an answer repeats of its request.
-ECHOED = ("instructions", "tool_choice", "max_output_tokens", "metadata", "text", *SAME)
+ECHOED = ("instructions", "tool_choice", "parallel_tool_calls", "max_output_tokens", "metadata", "text", *SAME)
 
 
 def read_responses(body: Any) -> ServedChat:
@@ -262,6 +264,8 @@ def read_responses(body: Any) -> ServedChat:
         arguments["tool_choice"] = choice
     if "effort" in reasoning:
         arguments["reasoning_effort"] = reasoning["effort"]
+    if not read.parallel_tool_calls:
+        arguments["parallel_calls"] = False
     if read.max_output_tokens is not None:
         arguments["max_tokens"] = read.max_output_tokens
     warnings += tuple(f"/tools/{at}/strict: {NOT_STRICT}" for at, tool in enumerate(read.tools) if tool.strict)

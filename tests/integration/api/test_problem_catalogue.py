@@ -90,7 +90,9 @@ def test_each_operation_says_which_problems_it_may_answer_with() -> None:
         for method, operation in item.items():
             statuses = set(operation["responses"])
             assert statuses >= {"400", "401", "403", "406", "500", "503"}, (method, path)
-            refused = {"413", "415"} if path.startswith("/v1/") else {"413", "415", "422"}  # theirs say 400 where the hub says 422
+            refused = (
+                {"413", "415"} if path.startswith("/v1/") else {"413", "415", "422"}
+            )  # theirs say 400 where the hub says 422
             assert ("requestBody" not in operation) or statuses >= refused, (method, path)
             assert ("{" not in path) or "404" in statuses, (method, path)
     run = set(document["paths"]["/api/v1/tools/{tool_id}/invoke"]["post"]["responses"])

@@ -142,7 +142,7 @@ def test_what_changes_nothing_is_left_out_and_said() -> None:
         ({"messages": []}, SchemaInvalid, "/messages"),
         ({"mesages": []}, SchemaInvalid, "/mesages"),
         ({"messages": [{"role": "robot", "content": "Hi"}]}, SchemaInvalid, "/messages/0"),
-        ({"messages": [{"role": "user", "content": ""}]}, SchemaInvalid, "/messages/0/content/0/text"),
+        ({"messages": [{"role": "user", "content": ""}]}, SchemaInvalid, "/messages/0/content"),
         ({"messages": [{"role": "user", "content": [{"type": "video"}]}]}, SchemaInvalid, "/messages/0/content/0"),
         ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, SchemaInvalid, "/tools/0/type"),
         ({"tools": [{"name": "x"}]}, SchemaInvalid, "/tools/0/input_schema"),
@@ -154,11 +154,6 @@ def test_what_changes_nothing_is_left_out_and_said() -> None:
             {"thinking": {"type": "disabled"}, "output_config": {"effort": "low"}},
             ParameterUnsupported,
             "/output_config/effort",
-        ),
-        (
-            {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
-            ParameterUnsupported,
-            "/tool_choice/disable_parallel_tool_use",
         ),
         ({"tool_choice": {"type": "several"}}, SchemaInvalid, "/tool_choice/type"),
         ({"output_config": {"effort": "least"}}, SchemaInvalid, "/output_config/effort"),
@@ -340,3 +335,48 @@ def test_what_is_counted_needs_no_limit_for_an_answer() -> None:
     assert [each["role"] for each in read.arguments["messages"]] == ["system", "user"]
     with pytest.raises(SchemaInvalid):
         read_count({"model": "main", "messages": HI, "max_tokens": 9})
+
+
+def test_marks_for_caching_and_hurry_are_left_out_and_each_is_said_with_its_place() -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": [text("paid") | mark], **mark}
+    call = {"type": "tool_use", "id": "c1", "name": "pay", "input": {}}
+    turns = [
+        {"role": "user", "content": [text("Pay"), text("now") | mark]},
+        {"role": "assistant", "content": [call | mark]},
+        {"role": "user", "content": [result]},
+    ]
+    read = MESSAGES.read(
+        build_body(turns, system=[text("Be brief") | mark], tools=[WEATHER | mark | {"eager_input_streaming": True}])
+    )
+
+    assert [each.partition(": ")[0] for each in read.warnings] == [
+        "/tools/0/eager_input_streaming",
+        "/system/0/cache_control",
+        "/tools/0/cache_control",
+        "/messages/0/content/1/cache_control",
+        "/messages/1/content/0/cache_control",
+        "/messages/2/content/0/cache_control",
+        "/messages/2/content/0/content/0/cache_control",
+    ]
+    assert len(MESSAGES.read(build_body([{"role": "user", "content": [text("x") | mark] * 99}])).warnings) == 20
+
+
+def test_what_is_null_asks_for_nothing_wherever_it_stands() -> None:
+    turns = [
+        {"role": "user", "content": [text("Pay") | {"cache_control": None, "some_new_field": None}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "c1", "name": "pay", "input": {"to": None}, "caller": None}],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": None, "is_error": None}]},
+    ]
+    tool = WEATHER | {"description": None, "strict": None, "type": None}
+    choice = {"type": "auto", "disable_parallel_tool_use": None}
+
+    read = MESSAGES.read(build_body(turns, system="", tools=[tool], tool_choice=choice, some_new_parameter=None))
+
+    assert read.warnings == ()
+    assert read.arguments["messages"][1]["proposals"][0]["arguments"] == {"to": None}
+    assert [each["role"] for each in read.arguments["messages"]] == ["user", "assistant", "tool"]
+    assert read.own_tools == (ToolSpec("weather", "", {"type": "object"}),)

@@ -292,3 +292,14 @@ def test_a_problem_is_an_error_of_openais(problem: Problem, status: int, kind: s
     found, body = RESPONSES.write_problem(problem)
 
     assert (found, body["error"]["type"]) == (status, kind)
+
+
+def test_what_is_null_in_an_item_asks_for_nothing_as_sdks_dump_what_they_were_answered() -> None:
+    call = {"type": "function_call", "call_id": "c1", "name": "pay", "arguments": "{}", "some_new_field": None}
+    output = {"type": "function_call_output", "call_id": "c1", "output": "paid", "status": None}
+
+    read = RESPONSES.read(build_body([call, output], text={"format": None, "verbosity": None}))
+
+    assert [each["role"] for each in read.arguments["messages"]] == ["assistant", "tool"]
+    with pytest.raises(SchemaInvalid, match="some_new_field"):
+        RESPONSES.read(build_body([call | {"some_new_field": 1}, output]))

@@ -6,19 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from llm.answers import ChatDelta, FinishReason, ToolCallDelta
+from llm.usage import Usage
 from registry.model_providers.connected_models import connect_model
 from registry.model_providers.services import connect_provider
 from tests.support.calls import ask as preflight
 from tests.support.calls import assert_problem, row_of, writer
 from tests.support.connected_models import SCRIPTED
+from tests.support.dispatches import ECHO
 from tests.support.model_calls import MODEL, ask, leaf_of, say
-from tests.support.policies_in_force import permit, put_in_force
+from tests.support.policies_in_force import forbid, permit, put_in_force
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from registry.models import Tool
     from tests.conftest import Caller, Person
+    from tests.support.calls import ScriptedSandbox
     from tests.support.model_calls import ProviderBench
 
 pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-8")]
@@ -112,3 +116,26 @@ def test_of_two_rules_the_fewest_tools_remain_and_tools_are_called_as_ever(
     }
     assert bench.requests[0].tools == ()
     assert called["allow"] is True
+
+
+@pytest.mark.req("LLM-3", "LLM-12")
+def test_a_proposal_is_that_of_the_model_that_answered_and_not_of_the_one_that_was_asked(
+    caller: Caller, small: Tool, bench: ProviderBench, ready_for_models: ScriptedSandbox
+) -> None:
+    piece = ToolCallDelta(index=0, call_id="call_1", name=ECHO, arguments='{"text": "hello"}')
+    bench.scripts = [(ChatDelta(tool_call=piece), ChatDelta(finish_reason=FinishReason.TOOL, usage=Usage(10, 5)))]
+    only_the_asked = forbid("only-the-asked", tool={"equals": ECHO}, model_verified={"not": {"equals": MODEL}})
+    put_in_force(permit(), degrade(answered_by=SMALL))
+    asked = row_of(ask(caller, say("Which?")))
+    named = {"proposed_by": {"invocation": asked.wire_id, "call_id": "call_1"}}
+
+    called = caller.invoke(ECHO, {"text": "hello"}, **named)
+    put_in_force(permit(), only_the_asked)
+    refused = caller.invoke(ECHO, {"text": "hello"}, **named)
+
+    assert called.status_code == 200, called.json()
+    assert leaf_of(asked, "invocation.ended")["model"]["stood_in"] == SMALL
+    for answer in (called, refused):
+        began = leaf_of(row_of(answer), "invocation.began")
+        assert (began["proposed_by"]["model"], began["decision_input"]["model_verified"]) == (SMALL, SMALL)
+    assert_problem(refused, 403, "POLICY.DENY_TOOL")

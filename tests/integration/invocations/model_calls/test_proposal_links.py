@@ -323,7 +323,7 @@ def test_an_exported_log_proves_offline_which_answer_proposed_a_call(
 
     assert done.returncode == 0, done.stdout + done.stderr
     values = ", and its values are those that were proposed" if opens else ""
-    assert f"proposed   {call.wire_id} by the answer of {asked.wire_id}{values}\n" in done.stdout
+    assert f"proposed   {call.wire_id} by the answer of {asked.wire_id}, of {asked.tool}{values}\n" in done.stdout
 
 
 def test_the_sealed_input_keeps_the_id_that_the_leaf_only_has_hashed(

@@ -19,7 +19,7 @@ from registry.models import ModelProvider
 from tests.support.calls import PAIR, assert_problem, kinds_of, row_of
 from tests.support.connected_models import connect_scripted_model, connect_scripted_provider
 from tests.support.model_calls import MODEL, ask, build_body, say
-from tests.support.policies_in_force import permit, put_in_force
+from tests.support.policies_in_force import forbid, permit, put_in_force
 from unitools.calls import ToolSpec
 
 if TYPE_CHECKING:
@@ -322,3 +322,31 @@ def test_tools_that_a_caller_has_described_itself_are_looked_through() -> None:
 
     assert [each["pointer"] for each in found.value.details["findings"]] == ["/tools"]
     assert EMAIL not in str(found.value.to_error())
+
+
+def test_reasoning_that_goes_back_to_its_provider_is_looked_through_and_not_changed_but_refused(
+    caller: Caller, connected: Callable[..., Tool], bench: ProviderBench
+) -> None:
+    connected("personal")
+
+    def build(content: str, signature: str) -> dict[str, Any]:
+        state = {"provider": "script", "data": [{"content": content, "signature": signature, "part_kind": "thinking"}]}
+        said = [{"type": "text", "text": "Hm."}]
+        turns = [
+            {"role": "user", "segments": said},
+            {"role": "assistant", "segments": said, "provider_state": state},
+            {"role": "user", "segments": said},
+        ]
+        return {"messages": turns}
+
+    refused = ask(caller, build(f"They paid with {CARD}.", "sealed"))
+    put_in_force(permit(), forbid("no-mail", data_classes={"contains": "personal"}))
+    forbidden = ask(caller, build(f"Write to {EMAIL}.", "sealed"))
+    signed = ask(caller, build("They paid.", CARD))
+
+    assert_problem(refused, 403, "LLM.SENSITIVE_BLOCKED")
+    assert refused.json()["error"]["details"]["findings"][0]["pointer"] == "/messages/1/provider_state"
+    assert CARD not in refused.content.decode()
+    assert_problem(forbidden, 403, "LLM.SENSITIVE_BLOCKED")
+    assert signed.status_code == 200, signed.content
+    assert len(bench.requests) == 1

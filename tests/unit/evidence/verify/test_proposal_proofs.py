@@ -40,7 +40,7 @@ def answered(value: Any = None, **model: Any) -> list[bytes]:
     ended = {"model": {"provider": "script", "proposals": 1, "proposed": [OTHER, HASH]} | model, **more}
     return [
         leaf(0, "invocation.began", "inv_model"),
-        leaf(1, "invocation.ended", "inv_model", outcome="succeeded", data=ended),
+        leaf(1, "invocation.ended", "inv_model", outcome="succeeded", tool="model.script.main", data=ended),
     ]
 
 
@@ -96,7 +96,7 @@ def test_a_call_is_shown_with_the_answer_that_proposed_it(tmp_path: Path, capsys
     assert sentences(report) == []
     assert (report.proposals, report.unseen_answers) == (1, 0)
     assert main([str(tmp_path / "b.zip"), "--key", KEY]) == 0
-    assert "proposed   inv_tool by the answer of inv_model\n" in capsys.readouterr().out
+    assert "proposed   inv_tool by the answer of inv_model, of model.script.main\n" in capsys.readouterr().out
 
 
 def test_facts_in_another_order_are_shown_all_the_same(tmp_path: Path) -> None:
@@ -111,6 +111,21 @@ def test_an_answer_that_proposed_something_else_is_a_finding(tmp_path: Path, pro
         "Leaf 2: inv_tool was not proposed by inv_model, as its Begin says: its End has no such proposal."
     ]
     assert (report.proposals, report.ok) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("stood_in", "is_right"), [("model.other.small", True), ("model.third.one", False), (None, False)]
+)
+def test_the_model_that_a_call_names_is_the_one_that_gave_the_answer(
+    tmp_path: Path, stood_in: str | None, is_right: bool
+) -> None:
+    ended = answered(**({"stood_in": stood_in} if stood_in else {}))
+
+    report = verify(tmp_path, ended + called(model="model.other.small"))
+
+    found = f"names model.other.small as the model that proposed it, and inv_model is an answer of {stood_in or 'model.script.main'}."
+    assert sentences(report) == ([] if is_right else [f"Leaf 2: inv_tool {found}"])
+    assert [each.model for each in report.proven_proposals] == (["model.other.small"] if is_right else [])
 
 
 def test_an_answer_that_is_not_in_a_whole_log_is_a_finding(tmp_path: Path) -> None:
@@ -136,7 +151,8 @@ def test_a_link_that_says_nothing_makes_its_leaf_a_bad_one(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("arguments", "call_id", "is_right"), [({"a": 1}, "c1", True), ({"a": 2}, "c1", False), ({"a": 1}, "c2", False)]
+    ("arguments", "call_id", "is_right"),
+    [({"a": 1}, "c1", True), ({"a": 1.0}, "c1", True), ({"a": 2}, "c1", False), ({"a": 1}, "c2", False)],
 )
 def test_opened_values_are_compared_themselves(tmp_path: Path, arguments: Any, call_id: str, is_right: bool) -> None:
     output = {"data": {"proposals": [PROPOSAL]}}

@@ -123,3 +123,13 @@ def test_the_person_for_whom_is_asked_stands_with_the_call_and_is_sent_to_nobody
     call = Invocation.objects.get()
     assert call.user_fingerprint
     assert "ada" not in json.dumps([str(each) for each in bench.requests])
+
+
+@pytest.mark.parametrize("kind", [[], {}, 5, True, None])
+def test_a_part_whose_type_is_no_text_is_a_mistake_of_the_body(kind: Any, caller: Caller, model: Tool) -> None:
+    body = build_chat() | {"messages": [{"role": "user", "content": [{"type": kind, "text": "x"}]}]}
+
+    answer = caller.ask(CHAT, body)
+
+    assert read_error(answer) == (400, "SCHEMA.VALIDATION_FAILED", "SCHEMA.VALIDATION_FAILED")
+    assert answer.json()["error"]["param"] == "messages[0].content[0]"

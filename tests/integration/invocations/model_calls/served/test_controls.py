@@ -139,6 +139,27 @@ def test_where_nothing_is_in_the_way_each_format_makes_one_call(
     assert (call.tool, kinds_of(call), answer.headers["X-Hub-Call"]) == (BODIES[name]["model"], PAIR, call.wire_id)
 
 
+CONSENT = {"id": "ask", "effect": "consent", "when": {}, "consent": {"mode": "period", "validity_s": 3600}}
+
+
+@pytest.mark.parametrize("name", [name for name in BODIES if name not in ("served_embeddings", "served_rerank")])
+def test_no_format_lets_a_call_wait_for_a_person(
+    name: str, caller: Caller, grant: Callable[..., Any], models: None, bench: ProviderBench
+) -> None:
+    grant("model.*")
+    put_in_force(permit(), CONSENT)
+    hub = {"on_consent": "hold", "purpose": "to help"}
+
+    answer = caller.ask(reverse(name), BODIES[name] | {"hub": hub})
+    asking = caller.ask(reverse(name), BODIES[name] | {"hub": hub | {"on_consent": "ask"}})
+
+    assert (answer.status_code, answer.headers["X-Hub-Reason"]) == (400, "SCHEMA.VALIDATION_FAILED")
+    assert "not held" in answer.json()["error"]["message"]
+    assert (asking.status_code, asking.headers["X-Hub-Reason"]) == (403, "POLICY.CONSENT_REQUIRED")
+    assert [(each.state, kinds_of(each)[-2:]) for each in Invocation.objects.order_by("pk")] == [("denied", PAIR)] * 2
+    assert bench.provider is None
+
+
 def test_the_session_of_a_person_is_no_key(operator: Person, models: None) -> None:
     from django.test import Client
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import anthropic
 import openai
 import pytest
+from pydantic import BaseModel
 
 from invocations.models import Invocation
 from llm.answers import ChatDelta, FinishReason, ToolCallDelta
@@ -254,3 +255,27 @@ def test_tokens_are_counted_by_the_hubs_estimate_and_nobody_is_asked(
     assert long.input_tokens > 300
     assert short.to_dict()["hub"] == {"counted_by": "estimate"}
     assert (bench.provider, Invocation.objects.count()) == (None, 0)
+
+
+class Echoed(BaseModel):
+    text: str
+
+
+def test_what_openais_helpers_have_read_goes_back_as_it_is(
+    gpt: openai.OpenAI, model: Tool, tools: None, bench: ProviderBench
+) -> None:
+    bench.scripts = [PROPOSED, text_answer("Done")] * 2
+    shown = openai.pydantic_function_tool(Echoed, name=WIRE_NAME)
+
+    parsed = gpt.chat.completions.parse(model=MODEL, messages=HI, tools=[shown])
+    results: Any = [{"role": "tool", "tool_call_id": f"call_{place}", "content": "x"} for place in (0, 1)]
+    whole = gpt.chat.completions.create(model=MODEL, messages=[*HI, parsed.choices[0].message, *results], tools=[shown])
+    with gpt.chat.completions.stream(model=MODEL, messages=HI, tools=[shown]) as stream:
+        streamed = stream.get_final_completion()
+    again = gpt.chat.completions.create(
+        model=MODEL, messages=[*HI, streamed.choices[0].message, *results], tools=[shown]
+    )
+
+    assert [each.choices[0].message.content for each in (whole, again)] == ["Done", "Done"]
+    for request in (bench.requests[1], bench.requests[3]):
+        assert [each.arguments for each in request.messages[1].proposals] == [{"text": "a"}, {"text": "b"}]
