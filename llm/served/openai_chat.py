@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from llm.served.formats import Answered, ServedChat
 from llm.served.openai_messages import ConversationReader, read_tools
 from llm.served.parameters import Findings, passed, read_parameters, refused, warned
-from llm.served.problem_objects import find_status, write_error
+from llm.served.problem_objects import find_status, write_beside, write_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -142,7 +142,7 @@ class OpenAIChatFormat:
         return ChatChunks(about, include_usage=options.get("include_usage") is True)
 
     def write_problem(self, problem: Problem) -> tuple[int, dict[str, Any]]:
-        return find_status(problem), {"error": write_error(problem)}
+        return find_status(problem), {"error": write_error(problem), "hub": write_beside(problem)}
 
 
 def read_model(given: Mapping[str, Any], findings: Findings) -> str:
@@ -279,7 +279,7 @@ class ChatChunks:
         return "".join([*texts, DONE])
 
     def fail(self, problem: Problem) -> str:
-        return write_data({"error": write_error(problem)})
+        return write_data({"error": write_error(problem), "hub": write_beside(problem)})
 
     def _write_delta(self, delta: dict[str, Any], finish: str | None = None, **more: Any) -> str:
         if not self._began:
