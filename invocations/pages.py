@@ -156,6 +156,7 @@ def _page(
         "facts": _facts_of(request, invocation, list(rows.reverse()[:MAX_FACTS])),
         "pair": pair,
         "proposed_calls": list_proposed_calls(invocation),
+        "may_search": request.principal.may("evidence.view"),
         "attempts": invocation.attempts.order_by("number"),
         "reached": _reached(pair["end"]),
         "problem": find_problem_class(invocation.reason) if invocation.reason else None,
@@ -202,7 +203,7 @@ def _invocation(request: ConsoleRequest, invocation_id: UUID) -> Invocation:
 def invocation_detail(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
     """Context: invocation (with .agent, .version, .grant, .consent), chart (Waterfall or None), facts, pair ({begin, end}: each
     None or {fact, leaf, hash}), attempts, reached ({rows, more, elsewhere} or empty), problem (class with .title, .code,
-    .reason or None), proposed_calls (of its answer's proposals), snapshots, may_reveal, may_cancel, may_resolve, form
+    .reason or None), proposed_calls (of its answer's proposals), may_search, snapshots, may_reveal, may_cancel, may_resolve, form
     (ReasonForm), callback (CallbackDelivery or None), artifacts (rows, for those who may reveal or remove them),
     may_remove_artifacts, opened ({row, word} for each of them, once they are revealed), revealed (None, or a list of
     {snapshot, value}: shown once, after a POST).

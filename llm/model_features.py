@@ -43,6 +43,7 @@ CHAT_PARAMETERS: Mapping[str, Any] = {
     "presence_penalty": None,
     "logit_bias": {},
     "tool_choice": None,
+    "parallel_calls": True,
 }
 EMBED_PARAMETERS: Mapping[str, Any] = {"pooling": None, "kind": None}
 # Parts of the question itself, by the names that a table has for them.

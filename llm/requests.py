@@ -183,6 +183,7 @@ class ChatRequest:
     """A conversation to go on with. A parameter that is None is left to the provider.
 
     ``tool_choice``: the model has to propose a call, of any tool (``required``) or of that one; None leaves it to the model.
+    ``parallel_calls``: it may propose several at once.
 
     ``reasoning_effort``: how much the model reasons before it answers; ``reasoning_tokens``: at most for how many of ``max_tokens``.
 
@@ -196,6 +197,7 @@ class ChatRequest:
     ]
     tools: Tools = ()
     tool_choice: ToolChoice = None
+    parallel_calls: StrictBool = True
     temperature: Annotated[StrictFloat, Field(ge=0, le=2)] | None = None
     top_p: Annotated[StrictFloat, Field(gt=0, le=1)] | None = None
     top_k: Annotated[StrictInt, Field(ge=1, le=MAX_TOP_K)] | None = None

@@ -23,6 +23,10 @@ AROUND_BYTES = len(NOTICE) + 2 * (DIGITS + 40)  # at most, beside the text
 def delimit_result(message: ToolMessage) -> str:
     """The texts of a tool's answer between marks that they cannot contain. Pictures and files are not in it."""
     text = "\n\n".join(segment.text for segment in message.segments if isinstance(segment, Text))
+    return delimit_text(text, f"untrusted_tool_{'error' if message.is_error else 'result'}")
+
+
+def delimit_text(text: str, name: str) -> str:
+    """``name``: of the marks; what is said of the text is that a tool returned it."""
     digits = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:DIGITS]
-    name = f"untrusted_tool_{'error' if message.is_error else 'result'}"
     return f"<{name} id={digits}>\n{NOTICE}\n{text}\n</{name} id={digits}>"

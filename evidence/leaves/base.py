@@ -170,7 +170,7 @@ def _plan_fields(cls: type[P]) -> type[P]:
         qualifier = next((note.qualifier for note in notes if isinstance(note, SearchTerm)), "")
         if qualifier:
             terms.append((key, qualifier, None))
-        elif part is not None and part.TERMS:
+        elif part is not None and (part.TERMS or part.list_derived_terms is not LeafPart.list_derived_terms):
             terms.append((key, "", part))
     cls.PLAN, cls.TERMS = tuple(plan), tuple(terms)
     return cls

@@ -123,6 +123,11 @@ class ProposedBy(LeafPart):
     model: Annotated[str, "the model that gave the answer, by its id"]
     proposal: Annotated[str, "keyed hash of call id, tool and arguments: one of those in `model.proposed` of its End"]
 
+    @staticmethod
+    def list_derived_terms(data: dict[str, Any]) -> Iterable[tuple[str, str]]:
+        """Both in one text: what its facts have in common with those that follow is one text for each name."""
+        return [("proposed_by", f"{data.get('invocation', '')} {data.get('model', '')}".strip())]
+
 
 @leaf_part
 class TokenCount(LeafPart):

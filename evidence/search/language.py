@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 1000
 MAX_TERMS = 20
+MODEL = "model."  # what begins the id of a model
 MIN_DIGITS = 8  # of a hash: as many as the console shows
 
 
@@ -104,6 +105,16 @@ def _kind(value: str) -> str:
     raise ValueError(near[0] if near else _("one of the kinds of facts, such as %(kind)s") % {"kind": "tool.enabled"})
 
 
+def _answer(value: str) -> str:
+    if value.lower().startswith(MODEL):
+        return value.lower()
+    try:
+        decode("inv", value)
+    except ValueError:
+        raise ValueError(_("the id of a call of a model, inv_…, or of a model, model.openai.main")) from None
+    return value
+
+
 def _hash(value: str) -> str:
     digits = value.rpartition(":")[2].lower()
     if not re.fullmatch(rf"[0-9a-f]{{{MIN_DIGITS},64}}", digits):
@@ -160,6 +171,12 @@ QUALIFIERS: dict[str, Qualifier] = {
     "call": Qualifier(gettext_lazy("one call and everything related to it"), "call:inv_…", _id_of("inv")),
     "chain": Qualifier(gettext_lazy("a chain with its calls"), "chain:chn_…", _id_of("chn")),
     "consent": Qualifier(gettext_lazy("a consent with the calls that used it"), "consent:cns_…", _id_of("cns")),
+    "proposed_by": Qualifier(
+        gettext_lazy("the answer that proposed a call, or the model that gave it"),
+        "proposed_by:model.openai.*",
+        _answer,
+        starts=True,
+    ),
     "grant": Qualifier(gettext_lazy("a grant with the calls under it"), "grant:grt_…", _id_of("grt")),
     "user": Qualifier(
         gettext_lazy("the person for whom an agent called: their id, or the keyed hash of it"), 'user:"ann 7"'
@@ -275,7 +292,7 @@ def _checked(reading: _Reading, begin: int, term: Term) -> Term | None:
                 f"{term.name}:{term.value or qualifier.example.partition(':')[2]}",
             )
             return None
-        value = term.value if qualifier.check is _kind else qualifier.check(term.value)
+        value = term.value if qualifier.check in (_kind, _answer) else qualifier.check(term.value)
         return Term(term.name, value, term.negated, starts=True)
     try:
         value = qualifier.check(term.value)

@@ -1,7 +1,8 @@
 """Tags: by which a fact is found, and which a term of a query asks for.
 
-A tag is ``name:value`` in UTF-8. What a call is (its agent, tool, chain, consent, user) is in its first facts only; those that follow
-inherit it, so that a timeline of an agent or a chain has all of them. A term asks for spans of tags: one tag, or all with a beginning.
+A tag is ``name:value`` in UTF-8. What a call is (its agent, tool, chain, consent, user, the answer that proposed it) is in its first
+facts only; those that follow inherit it, so that a timeline of an agent or a chain has all of them. A term asks for spans of tags: one
+tag, or all with a beginning.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 # Facts of a call that say what it is. Later ones of them replace what the earlier said.
 SAYS_WHAT_IT_IS = (*BEGINS, Kind.INVOCATION_HELD, Kind.INVOCATION_RESUMED, Kind.CONSENT_USED)
 # What the first facts of a call say of all of them.
-OF_THE_CALL = ("chain", "consent", "user")
+OF_THE_CALL = ("chain", "consent", "user", "proposed_by")
 HASH_DIGITS = 20  # of 64: enough to tell hashes apart, and each of them is a row of the index
 _MAX_VALUE = 200
 _WIRE_ID = re.compile(r"(?!ten_)[a-z]{3}_[0-9a-hjkmnp-tv-z]{26}|usr_[0-9]{1,18}")
@@ -87,9 +88,10 @@ def compute_tags(leaf: dict[str, Any], leaf_hash: bytes, call: dict[str, str]) -
         ("user", call.get("user", "")),
         ("id", call.get("chain", "")),
         ("id", call.get("consent", "")),
+        *(("proposed_by", each) for each in call.get("proposed_by", "").split()),
         *(("agent", each) for each in agents if isinstance(each, str) and each.startswith("agt_")),
         *(("word", part) for part in tool.split(".")),
-        *((name, text) for name, text in said if name not in ("agent", "chain", "consent")),
+        *((name, text) for name, text in said if name not in ("agent", "chain", "consent", "proposed_by")),
     ]
     found = {make_tag(name, value) for name, value in named if isinstance(value, str) and value}
     found.add(make_tag("hash", leaf_hash.hex()[:HASH_DIGITS]))
@@ -200,6 +202,8 @@ def term_spans(term: Term, names: NameLookups) -> list[TagSpan]:
             return [(named if id == term.value else exact_span)("agent", id) for id in ids]
         case "user":
             return [exact_span("user", names.user(term.value))]
+        case "proposed_by":
+            return [named("proposed_by", term.value)]
         case name if name in ID_QUALIFIERS or term.value.startswith("inv_"):
             return [exact_span("id", term.value)]
         case name:

@@ -79,8 +79,8 @@ class ProposalLinks:
                 )
                 yield VerificationFinding(said, link.index)
             elif link.model != answer.model:
-                named = f"{link.call} names {link.model} as the model that proposed it"
-                said = f"{named}, and {link.answer} is an answer of {answer.model}."
+                asked, gave = link.model, answer.model
+                said = f"{link.call} names {asked} as the model that proposed it, and {link.answer} is an answer of {gave}."
                 yield VerificationFinding(said, link.index)
             elif link.called is not None and link.called not in self.opened.get(link.answer, {link.called}):
                 said = f"What {link.call} was called with is not what {link.answer} proposed, though its Begin says so."

@@ -1,7 +1,8 @@
 """Held files: what a request to a model names by its id, read for whoever may read it and held against what the request says of it.
 
 An artifact is one of the agent's own calls; a file is one of the tenant's, for keys that may read those. A text becomes a part of the
-conversation, so that it is looked through as all texts are; of the rest the provider is sent the bytes. Nothing is fetched.
+conversation, so that it is looked through as all texts are, and an artifact's stands between the marks of what a tool returned; of the
+rest the provider is sent the bytes. Nothing is fetched.
 
 A picture may also stand in the request. It is taken out before there is a call, and its digest stands in its place: nothing that
 keeps or logs a call ever has its bytes.
@@ -31,6 +32,7 @@ from llm.messages import AssistantMessage, AttachmentRef, ImageRef, Text
 from llm.pictures import NO_DATA_URL, NO_PICTURE, PictureShelf, measure_picture, read_data_url
 from llm.problems import ParameterUnsupported
 from llm.served.parameters import escape
+from llm.untrusted_texts import delimit_text
 from registry.versions.compiler import compiled_version
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ MAX_BYTES = 10 * 1024 * 1024  # of all files of a request; a provider is sent a 
 MAX_TEXT_BYTES = 1024 * 1024  # of a text, which is looked through
 VIA = "model"
 ONLY_DATA = "A picture that stands in the request has `data` alone; its bytes say the rest."
+MADE_BY_A_TOOL = "untrusted_tool_artifact"
 NOT_HELD = "The request names something that the hub does not hold for it."
 # What each kind of segment may be, by its bytes; an attachment may also be a text.
 MEDIA_TYPES = {
@@ -220,7 +223,10 @@ def _check_measures(segment: ImageRef, content: bytes, at: str) -> None:
 def _fit_text(held: HeldFile, at: str) -> Text:
     if not 0 < len(held.content) <= MAX_TEXT_BYTES:
         raise SchemaInvalid.at(f"{at}/size_bytes", f"A text has 1 to {MAX_TEXT_BYTES:,} bytes.")
-    return Text(f"<file id={held.id}>\n{held.content.decode()}\n</file id={held.id}>")
+    text = held.content.decode()
+    if held.id.startswith(ARTIFACT):  # a tool has made it, whoever's message names it
+        text = delimit_text(text, MADE_BY_A_TOOL)
+    return Text(f"<file id={held.id}>\n{text}\n</file id={held.id}>")
 
 
 def digest_held_files(held: Iterable[HeldFile]) -> ListDigest | None:

@@ -113,10 +113,12 @@ def estimate_prefix(prefix: ModelPrefix | None) -> int:
 
 
 def check_window(request: ModelRequest, part: ModelPart, prefix: ModelPrefix | None) -> None:
-    """Refuse what cannot fit, before anybody pays for it. What may fit is sent: the estimate is a high one."""
+    """Refuse what cannot fit, before anybody pays for it. What may fit is sent: the estimate is a high one, and of pictures, sounds
+    and files nobody knows the least.
+    """
     if part.window_tokens is None or not isinstance(request, ChatRequest):
         return
-    tokens, room = estimate_request(request) + estimate_prefix(prefix), request.max_tokens or 0
+    tokens, room = estimate_request(request, texts_only=True) + estimate_prefix(prefix), request.max_tokens or 0
     least = tokens * BYTES_A_TOKEN // MOST_BYTES_A_TOKEN
     if least + room > part.window_tokens:
         raise ContextOverflow(

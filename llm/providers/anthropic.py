@@ -77,7 +77,16 @@ class AnthropicModels(CarriedProvider):
         super().__init__(replace(cfg, base_url=cfg.base_url.rstrip("/").removesuffix("/v1")))
 
     def find_features(self, name: str) -> ModelFeatures:
-        taken = ["tools", "schema", "image_ref", "attachment_ref", "max_tokens", "stop", "tool_choice"]
+        taken = [
+            "tools",
+            "schema",
+            "image_ref",
+            "attachment_ref",
+            "max_tokens",
+            "stop",
+            "tool_choice",
+            "parallel_calls",
+        ]
         if not NEWEST.match(name):
             taken += ["temperature", "top_p", "top_k"]
             taken += ["reasoning_tokens"] if REASONING.match(name) else []

@@ -28,7 +28,7 @@ from llm.providers.connections import build_http_client
 from llm.providers.conversations import Conversation, refuse_files
 from llm.providers.failures import classify_exception
 from llm.providers.http_client import Exchange, HttpClient
-from llm.providers.tool_choices import write_tool_choice
+from llm.providers.tool_choices import write_single_call, write_tool_choice
 from unitools.dialects import render
 
 if TYPE_CHECKING:
@@ -123,6 +123,8 @@ class CarriedChat(ChatModel):
         body = self.build_format(request) | ({"tools": tools} if tools else {}) | self.build_extra_body(request)
         if request.tool_choice is not None:
             body["tool_choice"] = write_tool_choice(request.tool_choice, self.dialect)
+        if request.tools and not request.parallel_calls:
+            body |= write_single_call(body.get("tool_choice"), self.dialect)
         if body:
             settings["extra_body"] = body
         if request.idempotency_key:

@@ -6,6 +6,7 @@ provider is told what to install.
 
 from __future__ import annotations
 
+import threading
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -30,11 +31,18 @@ MODULES = {
 # Distributions by the name that is imported, and the extra of this program that has them.
 EXTRAS = {"pydantic_ai": "models", "openai": "models", "anthropic": "models"}
 
+# Modules that import each other in circles are seen half imported by a second thread that imports them meanwhile.
+_ONE_AT_A_TIME = threading.Lock()
+_imported: dict[str, Any] = {}
+
 
 def load_kind(kind: str) -> ProviderKind:
     """The function that connects a provider of this kind. Raises SchemaInvalid where something is not installed."""
+    module = _imported.get(kind)  # which waits for no import of another kind
     try:
-        module: Any = import_module(MODULES[kind])
+        if module is None:
+            with _ONE_AT_A_TIME:
+                module = _imported[kind] = import_module(MODULES[kind])
     except ModuleNotFoundError as error:
         extra = EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:

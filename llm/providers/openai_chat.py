@@ -95,8 +95,8 @@ class OpenAIModels(OpenAILikeProvider):
 
     def find_features(self, name: str) -> ModelFeatures:
         if REASONING.match(name):
-            return ModelFeatures.passing("max_tokens", "reasoning_effort", "tool_choice", *CONTENT)
-        return ModelFeatures.passing("max_tokens", "stop", "seed", "tool_choice", *SAMPLING, *CONTENT)
+            return ModelFeatures.passing("max_tokens", "reasoning_effort", "tool_choice", "parallel_calls", *CONTENT)
+        return ModelFeatures.passing("max_tokens", "stop", "seed", "tool_choice", "parallel_calls", *SAMPLING, *CONTENT)
 
 
 def build_provider(cfg: ProviderConfig) -> Provider:

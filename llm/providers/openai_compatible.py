@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BASIC = ("max_tokens", "stop", "temperature", "top_p")
 PENALTIES = ("frequency_penalty", "presence_penalty")
-ALL = ("max_tokens", "stop", "seed", *SAMPLING, "tools", "tool_choice", "json", "schema", "image_ref")
+ALL = ("max_tokens", "stop", "seed", *SAMPLING, "tools", "tool_choice", "parallel_calls", "json", "schema", "image_ref")
 
 
 @dataclass(frozen=True, slots=True)

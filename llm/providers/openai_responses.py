@@ -62,7 +62,7 @@ class ResponsesModels(OpenAILikeProvider):
     def find_features(self, name: str) -> ModelFeatures:
         content = ("tools", "json", "schema", "image_ref", "attachment_ref")
         chosen = ("reasoning_effort",) if REASONING.match(name) else ("temperature", "top_p")
-        return ModelFeatures.passing("max_tokens", "tool_choice", *chosen, *content)
+        return ModelFeatures.passing("max_tokens", "tool_choice", "parallel_calls", *chosen, *content)
 
 
 def build_provider(cfg: ProviderConfig) -> Provider:

@@ -1,4 +1,4 @@
-"""Tool choices: that a model has to propose a call, in the words of each wire."""
+"""Tool choices: that a model has to propose a call, or no more than one, in the words of each wire."""
 
 from __future__ import annotations
 
@@ -28,3 +28,10 @@ def write_tool_choice(choice: Literal["required"] | NamedTool, dialect: str) -> 
         case "openai":
             return {"type": "function", "function": {"name": name}}
     return {"type": "function", "name": name}
+
+
+def write_single_call(choice: Any, dialect: str) -> dict[str, Any]:
+    """The part of a body that has one call proposed at a time. ``choice``: what the body says of tools so far."""
+    if dialect == "anthropic":
+        return {"tool_choice": {**(choice or {"type": "auto"}), "disable_parallel_tool_use": True}}
+    return {"parallel_tool_calls": False}

@@ -13,7 +13,7 @@ from llm.problems import ProviderAnswerUnreadable
 from llm.served.anthropic_requests import PARAMETERS, read_messages
 from llm.served.events import write_event
 from llm.served.openai_chat import read_text, write_hub
-from llm.served.problem_objects import find_status, write_error
+from llm.served.problem_objects import find_status, write_beside, write_error
 from llm.served.provider_states import write_state
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class MessageStreamWriter:
 
     def fail(self, problem: Problem) -> str:
         """The hub's reason stands beside: the headers, which have it elsewhere, are sent."""
-        hub = {"call_id": self._about.call_id, "reason": problem.reason}
+        hub = {"call_id": self._about.call_id} | write_beside(problem)
         return self._begin() + write_event("error", error=describe_problem(problem)[1], hub=hub)
 
     def _begin(self) -> str:
@@ -205,4 +205,4 @@ class AnthropicMessages:
 
     def write_problem(self, problem: Problem) -> tuple[int, dict[str, Any]]:
         status, error = describe_problem(problem)
-        return status, {"type": "error", "error": error}
+        return status, {"type": "error", "error": error, "hub": write_beside(problem)}

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
     from llm.served.parameters import Parameter
 
-NOT_CACHED = "The hub leaves caching to the provider. It was left out."
 NO_SUMMARY = "Texts of reasoning are not passed on; what the provider wants back of it is."
 WITHOUT_THINKING = "How much effort a model takes that does not think cannot be asked for here."
+NOT_CACHED = "The hub leaves caching to the provider. It was left out."
 COUNTED = (
     passed("model", "A model of the hub, by its id or its alias."),
     passed(
@@ -53,7 +53,7 @@ COUNTED = (
     ),
     passed(
         "tool_choice",
-        "`auto`, `any`, `tool` or `none`. That there is one call at a time cannot be asked for.",
+        "`auto`, `any`, `tool` or `none`. Where a model cannot be told `disable_parallel_tool_use`, a warning says that.",
     ),
     passed(
         "output_config",
@@ -83,7 +83,6 @@ PARAMETERS = (
     refused("inference_geo", "The hub does not choose where a provider computes."),
     refused("container", "The hub uses no containers of a provider."),
 )
-SEVERAL = "A model may propose several calls at once."
 NOT_STRICT = "Arguments are held to the schema when the tool is called, whatever the model wrote."
 WHOLE = "A call comes when its arguments are whole."
 OF_A_PROVIDER = "The hub passes on no tools that a provider runs itself."
@@ -332,8 +331,6 @@ def _read_body(kind: type[B], body: Any, table: tuple[Parameter, ...]) -> tuple[
     hub, _ = read_parameters(given.pop("hub", {}), HUB, findings, "/hub")
     findings.check()
     read = read_document(kind, given)
-    if read.tool_choice is not None and read.tool_choice.disable_parallel_tool_use:
-        findings.add_unsupported("/tool_choice/disable_parallel_tool_use", SEVERAL)
     if (
         read.thinking is not None
         and read.thinking.type == "disabled"
@@ -391,6 +388,8 @@ def build_arguments(read: CountBody, shelf: PictureShelf) -> dict[str, Any]:
         arguments["response_format"] = {"type": "schema", "json_schema": read.output_config.format.schema}
     if (choice := read.tool_choice) is not None and choice.type in ("any", "tool"):
         arguments["tool_choice"] = "required" if choice.type == "any" else {"name": choice.name}
+    if choice is not None and choice.disable_parallel_tool_use:
+        arguments["parallel_calls"] = False
     return arguments
 
 

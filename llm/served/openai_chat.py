@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from llm.served.formats import Answered, ServedChat
 from llm.served.openai_messages import ConversationReader, read_tools
 from llm.served.parameters import Findings, passed, read_parameters, refused, warned
-from llm.served.problem_objects import find_status, write_error
+from llm.served.problem_objects import find_status, write_beside, write_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,6 +30,7 @@ NOT_KEPT = "Answers are not kept for their callers; the call stands in the hub u
 # What the hub takes of its own, in `hub`: of the request, and of the envelope around it.
 OF_REQUEST = ("allow_sensitive", "cache_hint", "strict_parameters")
 OF_ENVELOPE = ("callback", "currency", "locale", "on_consent", "purpose", "session_id", "timezone", "trace")
+SINGLE = "Where it is false the model proposes one call at a time; where it cannot be told so, a warning says that."
 HUB = tuple(passed(name, "As the hub's own chat takes it.") for name in (*OF_REQUEST, *OF_ENVELOPE))
 
 PARAMETERS = (
@@ -39,6 +40,7 @@ PARAMETERS = (
         "tools", "Tools that the agent may call now, as the registry describes them; ids and expressions go as well."
     ),
     passed("tool_choice", "`auto`, `none`, `required`, or one of the tools."),
+    passed("parallel_tool_calls", SINGLE),
     passed("response_format", "`text`, `json_object` or `json_schema`; the answer is held to the schema."),
     passed("max_completion_tokens", "At most so many as the model was connected for."),
     passed("max_tokens", "The older name of max_completion_tokens."),
@@ -49,7 +51,6 @@ PARAMETERS = (
     passed("user", "The person for whom the agent asks: `user_id` of the hub's envelope. No provider is sent it."),
     passed("hub", f"Parameters of the hub itself: {', '.join(each.name for each in HUB)}."),
     refused("n", "There is one answer to a request.", 1),
-    refused("parallel_tool_calls", "A model may propose several calls at once.", True),
     refused("logprobs", "Probabilities of tokens are not passed on.", False),
     refused("top_logprobs", "Probabilities of tokens are not passed on.", 0),
     refused("modalities", "Answers are texts.", ["text"]),
@@ -98,6 +99,8 @@ class OpenAIChatFormat:
             arguments["tool_choice"] = _read_choice(choice, findings)
         if names:
             arguments["tools"] = names
+        if not _read_flag(given, "parallel_tool_calls", findings, usual=True):
+            arguments["parallel_calls"] = False
         hub, _ = read_parameters(given.get("hub", {}), HUB, findings, "/hub")
         options, ignored = read_parameters(given.get("stream_options", {}), STREAM_OPTIONS, findings, "/stream_options")
         wants_stream = _read_flag(given, "stream", findings)
@@ -139,7 +142,7 @@ class OpenAIChatFormat:
         return ChatChunks(about, include_usage=options.get("include_usage") is True)
 
     def write_problem(self, problem: Problem) -> tuple[int, dict[str, Any]]:
-        return find_status(problem), {"error": write_error(problem)}
+        return find_status(problem), {"error": write_error(problem), "hub": write_beside(problem)}
 
 
 def read_model(given: Mapping[str, Any], findings: Findings) -> str:
@@ -150,8 +153,8 @@ def read_model(given: Mapping[str, Any], findings: Findings) -> str:
     return model
 
 
-def _read_flag(given: Mapping[str, Any], name: str, findings: Findings) -> bool:
-    value = given.get(name, False)
+def _read_flag(given: Mapping[str, Any], name: str, findings: Findings, *, usual: bool = False) -> bool:
+    value = given.get(name, usual)
     if not isinstance(value, bool):
         findings.add_wrong(f"/{name}", "This is true or false.")
     return value is True
@@ -276,7 +279,7 @@ class ChatChunks:
         return "".join([*texts, DONE])
 
     def fail(self, problem: Problem) -> str:
-        return write_data({"error": write_error(problem)})
+        return write_data({"error": write_error(problem), "hub": write_beside(problem)})
 
     def _write_delta(self, delta: dict[str, Any], finish: str | None = None, **more: Any) -> str:
         if not self._began:

@@ -1,5 +1,5 @@
 """Problem objects: a problem as OpenAI's error object has it, which most programs read. The hub's own word for it stands in the
-header X-Hub-Reason.
+header X-Hub-Reason, and beside the error in `hub`.
 """
 
 from __future__ import annotations
@@ -50,6 +50,13 @@ def write_error(problem: Problem) -> dict[str, Any]:
         kind = code
     said = problem.detail if problem.remedy in problem.detail else f"{problem.detail} {problem.remedy}"
     return {"message": said, "type": kind, "code": code, "param": find_param(problem)}
+
+
+def write_beside(problem: Problem) -> dict[str, Any]:
+    """What the hub says beside an error object, which has no place for it: its own word, and what the problem names, such as the
+    address at which a person may agree.
+    """
+    return {"reason": problem.reason} | ({"details": problem.details} if problem.details else {})
 
 
 def find_param(problem: Problem) -> str | None:

@@ -14,7 +14,7 @@ from llm.pictures import PictureShelf, is_data_url, read_data_url
 from llm.served.body_parts import BodyPart
 from llm.served.file_data import refuse_file
 from llm.served.formats import ServedChat
-from llm.served.openai_chat import HUB, NOT_KEPT, OF_ENVELOPE, OF_REQUEST
+from llm.served.openai_chat import HUB, NOT_KEPT, OF_ENVELOPE, OF_REQUEST, SINGLE
 from llm.served.openai_messages import EMPTY, NO_DETAIL, OWN_SEGMENTS
 from llm.served.parameters import Findings, passed, read_parameters, refused, warned
 from llm.served.provider_states import read_state
@@ -37,6 +37,7 @@ PARAMETERS = (
         "Functions by the names that models know tools of the registry by. Tools that a provider runs are refused.",
     ),
     passed("tool_choice", "`auto`, `none`, `required` or one function; a list of allowed tools is refused."),
+    passed("parallel_tool_calls", SINGLE),
     passed("max_output_tokens", "The most tokens that the answer may have."),
     passed("temperature", "0 to 2."),
     passed("top_p", "More than 0, up to 1."),
@@ -63,7 +64,6 @@ PARAMETERS = (
     refused("background", "The answer is there when the request ends.", False),
     refused("truncation", "The hub sends the conversation as it is. Shorten it yourself.", "disabled"),
     refused("context_management", "The hub sends the conversation as it is. Shorten it yourself."),
-    refused("parallel_tool_calls", "A model may propose several calls at once.", True),
     refused("max_tool_calls", "The hub makes no calls for a model, it only passes on what is proposed."),
     refused("top_logprobs", "Probabilities of tokens are not passed on.", 0),
     refused("service_tier", "The provider's usual one is asked for.", "auto", "default"),
@@ -230,6 +230,7 @@ class ResponsesBody(BodyPart):
     instructions: Words = ""
     tools: tuple[Annotated[FunctionTool, BeforeValidator(_check_tool_kind)], ...] = ()
     tool_choice: Any = "auto"
+    parallel_tool_calls: StrictBool = True
     max_output_tokens: Annotated[StrictInt, Field(ge=1)] | None = None
     temperature: StrictFloat | None = None
     top_p: StrictFloat | None = None
@@ -243,7 +244,7 @@ class ResponsesBody(BodyPart):
 
 SAME = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
 # What an answer repeats of its request.
-ECHOED = ("instructions", "tool_choice", "max_output_tokens", "metadata", "text", *SAME)
+ECHOED = ("instructions", "tool_choice", "parallel_tool_calls", "max_output_tokens", "metadata", "text", *SAME)
 
 
 def read_responses(body: Any) -> ServedChat:
@@ -263,6 +264,8 @@ def read_responses(body: Any) -> ServedChat:
         arguments["tool_choice"] = choice
     if "effort" in reasoning:
         arguments["reasoning_effort"] = reasoning["effort"]
+    if not read.parallel_tool_calls:
+        arguments["parallel_calls"] = False
     if read.max_output_tokens is not None:
         arguments["max_tokens"] = read.max_output_tokens
     warnings += tuple(f"/tools/{at}/strict: {NOT_STRICT}" for at, tool in enumerate(read.tools) if tool.strict)

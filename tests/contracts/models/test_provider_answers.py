@@ -152,6 +152,23 @@ def test_that_the_model_has_to_call_a_tool_is_said_in_the_words_of_the_wire(name
     assert "tool_choice" not in send(WIRES[name], WITH_TOOL)[1]
 
 
+@pytest.mark.req("LLM-3", "LLM-4")
+@pytest.mark.parametrize("name", WIRES)
+def test_that_there_is_one_call_at_a_time_is_said_in_the_words_of_the_wire_and_without_tools_not_at_all(
+    name: str,
+) -> None:
+    _, free = send(WIRES[name], replace(WITH_TOOL, parallel_calls=False))
+    _, bound = send(WIRES[name], replace(WITH_TOOL, parallel_calls=False, tool_choice="required"))
+    _, bare = send(WIRES[name], replace(HELLO, parallel_calls=False))
+
+    if name == "messages":
+        assert free["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
+        assert bound["tool_choice"] == {"type": "any", "disable_parallel_tool_use": True}
+    else:
+        assert (free["parallel_tool_calls"], bound["parallel_tool_calls"]) == (False, False)
+    assert not {"parallel_tool_calls", "tool_choice"} & bare.keys()
+
+
 @pytest.mark.req("LLM-4")
 @pytest.mark.parametrize("model", ["o3", "gpt-5.4", "o4-mini"])
 def test_a_model_that_reasons_is_warned_about_and_not_sent_what_chooses_among_tokens(model: str) -> None:

@@ -29,6 +29,9 @@ VALUES = {
     "kind": st.sampled_from(Kind.values),
     "hash": HASHES,
     "trace": st.text("0123456789abcdef", min_size=32, max_size=32),
+    "proposed_by": st.one_of(
+        st.uuids().map(partial(wire_id, "inv")), st.sampled_from(["model.openai.main", "model.a"])
+    ),
     "after": MOMENTS,
     "before": MOMENTS,
     **{

@@ -155,11 +155,6 @@ def test_what_changes_nothing_is_left_out_and_said() -> None:
             ParameterUnsupported,
             "/output_config/effort",
         ),
-        (
-            {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
-            ParameterUnsupported,
-            "/tool_choice/disable_parallel_tool_use",
-        ),
         ({"tool_choice": {"type": "several"}}, SchemaInvalid, "/tool_choice/type"),
         ({"output_config": {"effort": "least"}}, SchemaInvalid, "/output_config/effort"),
         ({"mcp_servers": [{"name": "x"}]}, ParameterUnsupported, "/mcp_servers"),

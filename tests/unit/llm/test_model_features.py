@@ -41,6 +41,7 @@ GIVEN: dict[str, Any] = {
     "presence_penalty": 1.0,
     "logit_bias": {"5": 1.0},
     "tool_choice": "required",
+    "parallel_calls": False,
 }
 IMAGE = ImageRef(id=ART, media_type="image/png", size_bytes=1, width=1, height=1)
 AUDIO = AudioRef(id=ART, media_type="audio/wav", size_bytes=1, seconds=1.0)

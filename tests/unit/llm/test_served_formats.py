@@ -11,9 +11,11 @@ from kernel.problems import SchemaInvalid
 from llm.answers import ChatDelta
 from llm.model_features import Treatment
 from llm.problems import ModelTimedOut, ParameterUnsupported
-from llm.served.formats import Answered
+from llm.served.anthropic_messages import AnthropicMessages
+from llm.served.formats import Answered, ChatFormat
 from llm.served.openai_chat import DONE, PARAMETERS, OpenAIChatFormat
 from llm.served.openai_embeddings import encode_vector
+from llm.served.openai_responses import OpenAIResponses
 from llm.served.parameters import Findings, read_parameters
 from llm.served.problem_objects import build_headers, find_param, write_error
 
@@ -162,3 +164,24 @@ def test_an_answer_that_a_helper_of_the_sdk_has_read_is_read_by_its_content() ->
 
     assert read.arguments["messages"][1] == {"role": "assistant", "segments": [{"type": "text", "text": '{"a": 1}'}]}
     assert read.warnings == ()
+
+
+SINGLE: list[tuple[ChatFormat, dict[str, Any], dict[str, Any]]] = [
+    (FORMAT, {"parallel_tool_calls": False}, {"parallel_tool_calls": True}),
+    (OpenAIResponses(), {"input": "x", "parallel_tool_calls": False}, {"input": "x", "parallel_tool_calls": True}),
+    (
+        AnthropicMessages(),
+        {"max_tokens": 9, "tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
+        {"max_tokens": 9, "tool_choice": {"type": "auto", "disable_parallel_tool_use": False}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("served", "single", "usual"), SINGLE, ids=lambda each: getattr(each, "name", ""))
+def test_each_format_has_a_word_for_one_call_at_a_time(
+    served: ChatFormat, single: dict[str, Any], usual: dict[str, Any]
+) -> None:
+    least = {"model": "main"} if "input" in single else build_body()
+
+    assert served.read(least | single).arguments["parallel_calls"] is False
+    assert "parallel_calls" not in served.read(least | usual).arguments

@@ -17,6 +17,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from invocations.sandbox.factory import current_sandbox
 from kernel.http.uvicorn_protocol import Protocol
+from registry.model_providers.early_imports import start_early_imports
 from toolhub.embedded_mode import run_all_parts
 from toolhub.probes.readiness import DRAINING
 from toolhub.startup import missing_proxy
@@ -33,7 +34,7 @@ log = logging.getLogger("toolhub.serve")
 
 
 class Server(uvicorn.Server):
-    """Says that it serves when it does."""
+    """Says that it serves when it does, and then imports what the first call of a model would wait for."""
 
     def __init__(self, config: uvicorn.Config, *, serves: Callable[[], object]) -> None:
         super().__init__(config)
@@ -43,6 +44,7 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._serves()
+            start_early_imports()
 
 
 class DrainingServer(Server):

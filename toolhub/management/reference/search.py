@@ -29,7 +29,8 @@ def search_page() -> str:
         "A query finds single facts, and a call is two. Its Begin says what was decided before the tool ran: `verdict:`, `policy:`, "
         "`grant:`, and of a call that was refused the `code:`. Its End says how it went: `code:`, `pii:`. `outcome:` of a Begin is "
         "that of the decision, of an End that of the call. Both are found by `tool:`, `agent:`, `user:`, `call:`, `chain:` and "
-        "`consent:`. So `policy:` together with the `code:` of a failure finds nothing: search for one, and open the call.",
+        "`consent:`. So `policy:` together with the `code:` of a failure finds nothing: search for one, and open the call. "
+        "`proposed_by:` finds both of a call that names the answer that proposed it, `proposed_by:*` those of all such calls.",
         "Times without a zone are in yours in the console and in UTC over REST; they are compared with when the fact was written. "
         "Facts come newest first, in the order of the log; what is in no log yet comes before.",
         "The same in the console at `/evidence?q=…`, with `view=timeline` as a timeline, and over REST at `GET "

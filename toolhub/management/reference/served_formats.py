@@ -68,6 +68,7 @@ def served_formats_page() -> str:
         'The body is `{"error": {"message", "type", "code", "param"}}`. `X-Hub-Reason` has the hub\'s [own word](problems.md), and '
         "`X-Should-Retry` tells SDKs whether to send the request again. What the hub answers with 422 is 400 here. `code` is the word "
         "that others have for it; where they have none it is the reason. "
+        "Beside the error stands `hub`: the reason, and what the problem names, its `details`. "
         'Below `/v1/messages` it is `{"type": "error", "error": {"type", "message"}}`, and a provider that is away is 529 there.',
         format_table(("reason", "code"), [(format_code(reason), format_code(code)) for reason, code in CODES.items()]),
         "## What judges of others say",

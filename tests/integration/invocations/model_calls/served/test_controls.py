@@ -156,6 +156,9 @@ def test_no_format_lets_a_call_wait_for_a_person(
     assert (answer.status_code, answer.headers["X-Hub-Reason"]) == (400, "SCHEMA.VALIDATION_FAILED")
     assert "not held" in answer.json()["error"]["message"]
     assert (asking.status_code, asking.headers["X-Hub-Reason"]) == (403, "POLICY.CONSENT_REQUIRED")
+    beside = asking.json()["hub"]
+    assert beside["reason"] == "POLICY.CONSENT_REQUIRED"
+    assert beside["details"]["consent"] in beside["details"]["url"]  # where a person may agree
     assert [(each.state, kinds_of(each)[-2:]) for each in Invocation.objects.order_by("pk")] == [("denied", PAIR)] * 2
     assert bench.provider is None
 

@@ -83,9 +83,9 @@ def test_a_body_with_a_mistake_is_refused_in_its_own_format_and_nothing_is_sent(
 def check_shape(path: str, body: dict[str, Any]) -> None:
     error = body["error"]
     if path == MESSAGES:
-        assert (set(body), set(error)) == ({"type", "error"}, {"type", "message"})
+        assert (set(body), set(error)) == ({"type", "error", "hub"}, {"type", "message"})
     else:
-        assert (set(body), set(error)) == ({"error"}, {"type", "message", "code", "param"})
+        assert (set(body), set(error)) == ({"error", "hub"}, {"type", "message", "code", "param"})
 
 
 @pytest.mark.parametrize("path", [MESSAGES, RESPONSES])

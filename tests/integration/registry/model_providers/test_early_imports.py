@@ -1,0 +1,89 @@
+"""Is what asks providers imported when the hub starts, where it has any, and does nothing wait for that or fail by it?"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+import uvicorn
+
+from kernel.problems import SchemaInvalid
+from registry.model_providers import early_imports
+from registry.model_providers.early_imports import import_connected_kinds, start_early_imports
+from tests.support.connected_models import connect_scripted_provider
+from toolhub.management.commands import serve
+
+if TYPE_CHECKING:
+    from tests.conftest import Person
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("LLM-10")]
+
+
+@pytest.fixture
+def imported(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    found: list[str] = []
+
+    def load(kind: str) -> None:
+        found.append(kind)
+        if kind == "gemini":
+            raise SchemaInvalid.at("/kind", "not installed")
+
+    monkeypatch.setattr(early_imports, "load_kind", load)
+    return found
+
+
+def test_the_kinds_of_all_tenants_are_imported_each_once_and_others_are_not(
+    operator: Person, stranger: Person, imported: list[str]
+) -> None:
+    connect_scripted_provider(operator.by, "one", kind="openai")
+    connect_scripted_provider(operator.by, "two", kind="openai")
+    connect_scripted_provider(operator.by, "three", kind="gemini")
+    connect_scripted_provider(operator.by, "four")  # of a kind that this program does not bring
+    connect_scripted_provider(stranger.by, "one", kind="anthropic")
+
+    import_connected_kinds()
+
+    assert imported == ["anthropic", "gemini", "openai"]
+
+
+def test_a_hub_without_providers_imports_nothing(imported: list[str]) -> None:
+    import_connected_kinds()
+
+    assert imported == []
+
+
+def test_nobody_waits_for_it(operator: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect_scripted_provider(operator.by, "one", kind="openai")
+    begun, go_on = threading.Event(), threading.Event()
+
+    def load(kind: str) -> None:
+        begun.set()
+        assert go_on.wait(30)
+
+    monkeypatch.setattr(early_imports, "load_kind", load)
+
+    thread = start_early_imports()
+
+    assert begun.wait(30)
+    assert thread.is_alive()
+    go_on.set()
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+def test_a_server_begins_it_once_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    monkeypatch.setattr(serve, "start_early_imports", lambda: order.append("imports"))
+
+    async def started(self: serve.Server, sockets: object = None) -> None:
+        self.started = True
+        order.append("serves")
+
+    monkeypatch.setattr(uvicorn.Server, "startup", started)
+    server = serve.Server(uvicorn.Config("nothing:here"), serves=lambda: order.append("says so"))
+
+    asyncio.run(server.startup())
+
+    assert order == ["serves", "says so", "imports"]
