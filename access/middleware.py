@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.db import connection
 from django.db.models import Min
 from django.http import HttpResponseRedirect
 from django.urls import reverse
 from django_htmx.http import HttpResponseClientRedirect
-from guardian.ctypes import get_content_type
 from guardian.shortcuts import get_perms
 
 from access.models import Tenant
@@ -32,19 +30,6 @@ if TYPE_CHECKING:
 SESSION_TENANT = "tenant"
 ALWAYS_OPEN = ("/account/", "/sign-")  # also for whom a second factor is missing
 ALWAYS_OPEN_PAGES = ("/theme", "/language", "/tenant")
-# What a person holds on a thing, alone and by their groups, and a line without a name if they are in the group that is asked for.
-HELD = """
-    SELECT p.codename FROM guardian_userobjectpermission o
-      JOIN auth_permission p ON p.id = o.permission_id AND p.content_type_id = o.content_type_id
-     WHERE o.user_id = %s AND o.content_type_id = %s AND o.object_pk = %s
-    UNION
-    SELECT p.codename FROM auth_user_groups m
-      JOIN guardian_groupobjectpermission o ON o.group_id = m.group_id
-      JOIN auth_permission p ON p.id = o.permission_id AND p.content_type_id = o.content_type_id
-     WHERE m.user_id = %s AND o.content_type_id = %s AND o.object_pk = %s
-    UNION
-    SELECT '' FROM auth_user_groups m JOIN auth_group g ON g.id = m.group_id WHERE m.user_id = %s AND g.name = %s
-"""
 
 
 def user_wire_id(user: Any) -> str:
@@ -52,15 +37,8 @@ def user_wire_id(user: Any) -> str:
 
 
 def principal_of_user(user: Any, tenant: Tenant) -> Principal:
-    """As whom somebody acts in a tenant. Every page asks, so one statement does what three of guardian and Django would."""
-    of_tenant = (user.pk, get_content_type(tenant).pk, str(tenant.pk))
-    with connection.cursor() as cursor:
-        cursor.execute(HELD, [*of_tenant, *of_tenant, user.pk, HUB_OWNERS])
-        held = frozenset(name for (name,) in cursor.fetchall())
-    # Somebody who was put off has none, and one for whom Django checks nothing has all.
-    usual = user.is_active and not user.is_superuser
-    allowed = held - {""} if usual else frozenset(get_perms(user, tenant))
-    if "" in held:
+    allowed = frozenset(get_perms(user, tenant))
+    if user.groups.filter(name=HUB_OWNERS).exists():
         allowed |= frozenset(HUB_PERMISSIONS)
     return Principal(
         kind=ActorKind.USER,

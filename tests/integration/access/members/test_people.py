@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.contrib.auth import get_user_model
-from guardian.shortcuts import get_perms
 
-from access import services as access
 from access.members import invitations
 from access.members import services as members
 from access.middleware import principal_of_user
@@ -18,7 +16,7 @@ from access.models import Agent, ApiKey, Delivery, Membership, Notification, Ten
 from access.policies import services as policies
 from access.policies.pages import BUILTIN_RULES
 from access.problems import LastOwner, SelfApproval
-from access.roles import HUB_PERMISSIONS, Role
+from access.roles import Role
 from evidence.models import Fact
 from kernel.principal import Principal
 from kernel.problems import Conflict, Forbidden, SchemaInvalid
@@ -49,35 +47,6 @@ def allowed(user: Any, tenant: Tenant) -> frozenset[str]:
 
 
 # Roles.
-
-
-@pytest.mark.parametrize("state", [{}, {"is_active": False}, {"is_superuser": True}])
-@pytest.mark.parametrize("owns_hub", [True, False])
-def test_what_a_person_may_do_is_what_guardian_says_and_asked_for_once(
-    owns_hub: bool,
-    state: dict[str, bool],
-    owner: Person,
-    tenant: Tenant,
-    foreign_tenant: Tenant,
-    django_assert_num_queries: Any,
-) -> None:
-    user = make_person(tenant, "pat", Role.AUDITOR, Role.REVIEWER).user
-    access.give_membership(
-        tenant=foreign_tenant, user=user, role=Role.DEVELOPER, by=Principal.system("test", tenant_id=foreign_tenant.pk)
-    )
-    members.give_permission(user_id=user.pk, permission="tools.trust", by=owner.by)
-    if owns_hub:
-        members.make_hub_owner(user=user, by=Principal.system("test", tenant_id=tenant.pk))
-    type(user).objects.filter(pk=user.pk).update(**state)
-    user.refresh_from_db()
-
-    for each in (tenant, foreign_tenant):
-        of_hub = set(HUB_PERMISSIONS) if owns_hub else set()
-        assert allowed(user, each) == set(get_perms(user, each)) | of_hub
-    if not state:
-        assert "tools.trust" in allowed(user, tenant) - allowed(user, foreign_tenant)
-        with django_assert_num_queries(1):
-            principal_of_user(user, tenant)
 
 
 def test_the_last_owner_stays(owner: Person, tenant: Tenant) -> None:
