@@ -21,6 +21,7 @@ from invocations.end.obligation_enforcement import enforce_obligations
 from invocations.metrics.model_metrics import count_model_run
 from invocations.model_calls.degraded_requests import describe_degradation
 from invocations.model_calls.held_files import offer_files, record_sent_files
+from invocations.model_calls.kept_providers import shelf
 from invocations.model_calls.kept_vectors import bound_vectors
 from invocations.model_calls.model_answers import answer_to_json, describe_fallback, describe_warnings
 from invocations.model_calls.model_chains import ModelChain
@@ -326,7 +327,7 @@ def prepare_run(begun: BegunCall, *, wants_stream: bool) -> ModelRun | None:
     assert preflight is not None
     assert preflight.model_request is not None
     inject_fault("model.accepted")
-    has_place = False
+    has_place, attempts = False, []
     try:
         if wants_stream:
             places.take(invocation.agent_id)
@@ -339,6 +340,8 @@ def prepare_run(begun: BegunCall, *, wants_stream: bool) -> ModelRun | None:
             log.exception("The provider of %s cannot be asked", invocation.wire_id)
         if has_place:
             places.give_back(invocation.agent_id)
+        for each in attempts:
+            shelf.put_back(each.kept)
         write_ending(invocation, Ending(state=State.FAILED, problem=problem, ran=False))
         return None
     asked_for = preflight.candidates[0].model_request

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from invocations.model_calls import tenant_providers
+from invocations.model_calls import model_runs, tenant_providers
+from invocations.model_calls.kept_providers import shelf
 from llm.providers.kinds import MODULES
 from tests.support.calls import assert_problem
 from tests.support.connected_models import connect_scripted_model, connect_scripted_provider
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from registry.models import Tool
     from tests.conftest import Caller, Person
+    from tests.support.model_calls import ProviderBench
 
 pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-10")]
 
@@ -30,6 +33,19 @@ def connect_kind(operator: Person, grant: Callable[..., Any]) -> Callable[[str],
         connect_scripted_model(operator.by, provider="other", unpriced="count")
 
     return connect
+
+
+@pytest.mark.unmapped
+def test_a_run_that_cannot_be_prepared_gives_its_provider_back(
+    caller: Caller, model: Tool, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_down(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(model_runs, "record_sent_files", break_down)
+
+    assert ask(caller, say("Hello")).status_code == 500
+    assert [each.uses for each in shelf._kept.values()] == [0]
 
 
 def test_a_call_is_refused_where_what_its_kind_of_provider_needs_is_not_installed(
