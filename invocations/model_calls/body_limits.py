@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rest_framework.request import Request
 
-from invocations.model_calls.served.api import ServedKeyAuthentication
+from invocations.model_calls.served.key_authentication import ServedKeyAuthentication
 from kernel.http.body_limits import WiderRoute
 from kernel.http.parsers import MAX_WIDE_BYTES
 

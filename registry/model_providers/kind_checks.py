@@ -1,4 +1,4 @@
-"""Kind checks: does the address of a provider speak as its kind does?
+"""Kind checks: whether the address of a provider speaks as its kind does.
 
 It is asked for its list of models, without a key: nobody is charged, and a wrong address learns no key. What is found is a warning
 and refuses nothing, since a provider may be away today, and some servers have no list.

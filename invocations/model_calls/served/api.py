@@ -11,7 +11,6 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.renderers import JSONRenderer
 
-from access.authentication.bearer import SCHEME, ApiKeyAuthentication, ApiKeyScheme, resolve_header_principal
 from invocations import services
 from invocations.accept.api import CallView
 from invocations.answer.envelope import build_answered_envelope
@@ -21,10 +20,11 @@ from invocations.model_calls.answer_streams import EVENT_STREAM, HEADERS
 from invocations.model_calls.api import LATE_S, ask_model
 from invocations.model_calls.asked_models import SCOPE, build_model_call, resolve_model_id
 from invocations.model_calls.kept_vectors import check_vectors_kept
+from invocations.model_calls.served.key_authentication import ServedKeyAuthentication
 from invocations.model_calls.served.served_calls import build_served_call
 from invocations.model_calls.served.stream_openings import FirstWord, stream_served
 from invocations.serializers import InvokeSerializer
-from kernel.database.tenancy import act_for, acting_for
+from kernel.database.tenancy import acting_for
 from kernel.http.api_requests import get_caller
 from kernel.http.base_serializers import validate_data
 from kernel.http.deferred_responses import WaitingResponse
@@ -57,23 +57,6 @@ if TYPE_CHECKING:
 CALL = "X-Hub-Call"
 KEY = OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, description="1 to 255 characters.")
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{8,64}")
-
-
-class ServedKeyAuthentication(ApiKeyAuthentication):
-    """A key of the hub, as a bearer or where Anthropic's SDKs send it. Sessions of people count nowhere here."""
-
-    def principal_of(self, request: Request) -> Principal:
-        said = request.headers.get("Authorization", "")
-        if not said and (key := request.headers.get("X-Api-Key", "")):
-            said = f"{SCHEME} {key}"
-        principal = resolve_header_principal(said, address=request.META.get("REMOTE_ADDR", ""))
-        act_for(principal.tenant_id)
-        return principal
-
-
-class ServedKeyScheme(ApiKeyScheme):  # type: ignore[no-untyped-call]
-    target_class = "invocations.model_calls.served.api.ServedKeyAuthentication"
-    name = "servedKey"
 
 
 class ServedForm:

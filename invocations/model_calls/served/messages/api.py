@@ -12,7 +12,8 @@ from invocations.accept.api import AskingView
 from invocations.decide.preflight_requests import request_preflight
 from invocations.model_calls.answer_streams import EVENT_STREAM
 from invocations.model_calls.asked_models import SCOPE
-from invocations.model_calls.served.api import KEY, ServedChatView, ServedKeyAuthentication, build_envelope
+from invocations.model_calls.served.api import KEY, ServedChatView, build_envelope
+from invocations.model_calls.served.key_authentication import ServedKeyAuthentication
 from invocations.model_calls.served.served_calls import build_served_call
 from kernel.http.api_requests import get_caller
 from kernel.http.parsers import WideJSONParser
