@@ -54,16 +54,28 @@ def inspect_request(
 
 def find_declared_classes(messages: tuple[Message, ...], *, tenant_id: UUID) -> dict[str, frozenset[str]]:
     """What the manifests of tools say of the results that the conversation holds."""
-    names = {call.id: call.name for each in messages if isinstance(each, AssistantMessage) for call in each.proposals}
-    rows = Installation.objects.filter(tenant_id=tenant_id, name__in=set(names.values())).exclude(version=None)
+    tools = find_answered_tools(messages)
+    rows = Installation.objects.filter(tenant_id=tenant_id, name__in=set(tools.values())).exclude(version=None)
     versions = dict(rows.values_list("name", "version_id"))
     found = {}
-    for place, each in enumerate(messages):
-        if not isinstance(each, ToolMessage) or (version := versions.get(names[each.call_id])) is None:
-            continue
-        if classes := compiled_version(version).manifest.data_classes:
+    for place, tool in tools.items():
+        if (version := versions.get(tool)) is not None and (classes := compiled_version(version).manifest.data_classes):
             found[f"/messages/{place}"] = frozenset(classes)
     return found
+
+
+def find_answered_tools(messages: tuple[Message, ...]) -> dict[int, str]:
+    """Which tool's result a message is, by its place. Servers give the ids of one answer again in the next: the last proposal before
+    a result counts.
+    """
+    names: dict[str, str] = {}
+    tools = {}
+    for place, each in enumerate(messages):
+        if isinstance(each, AssistantMessage):
+            names |= {call.id: call.name for call in each.proposals}
+        elif isinstance(each, ToolMessage):
+            tools[place] = names[each.call_id]
+    return tools
 
 
 def sweep_request(request: ModelRequest, sweep: Sweep) -> ModelRequest:

@@ -350,3 +350,21 @@ def test_reasoning_that_goes_back_to_its_provider_is_looked_through_and_not_chan
     assert_problem(forbidden, 403, "LLM.SENSITIVE_BLOCKED")
     assert signed.status_code == 200, signed.content
     assert len(bench.requests) == 1
+
+
+def test_a_result_is_that_of_the_proposal_before_it_where_answers_give_the_same_ids_again(
+    caller: Caller, connected: Callable[..., Tool], enable: Callable[..., Tool], bench: ProviderBench
+) -> None:
+    enable("echo", data_classes=["health"])
+    connected("personal")
+    messages: list[dict[str, Any]] = []
+    for name in ("sample.tools.echo", "sample.tools.other"):
+        messages += [
+            {"role": "assistant", "proposals": [{"call_id": "call_0", "name": name, "arguments": {}}]},
+            {"role": "tool", "call_id": "call_0", "segments": [{"type": "text", "text": "a diagnosis"}]},
+        ]
+
+    problem = assert_problem(ask(caller, {"messages": messages}), 403, "LLM.SENSITIVE_BLOCKED")["error"]
+
+    assert [each["pointer"] for each in problem["details"]["findings"]] == ["/messages/1"]
+    assert bench.provider is None

@@ -28,9 +28,12 @@ def main(url, key):
     loop = bound.invoke([*messages, first, *results]).content
     streamed = "".join(each.text for each in model.stream("Hello"))
     typed = model.with_structured_output(SCHEMA, method="json_schema").invoke("Weather?")
+    # A tool of its own, and one call at a time: for a model that was connected for callers' tools.
+    own = ChatOpenAI(base_url=f"{url}/v1", api_key=key, model="open")
+    by_tool = own.with_structured_output(SCHEMA, method="function_calling").invoke("Weather?")
     embeddings = OpenAIEmbeddings(base_url=f"{url}/v1", api_key=key, model="vectors", check_embedding_ctx_length=False)
     vector = embeddings.embed_query("one")
-    print(json.dumps({"loop": loop, "stream": streamed, "typed": typed, "vector": vector}))
+    print(json.dumps({"loop": loop, "stream": streamed, "typed": typed, "by_tool": by_tool, "vector": vector}))
 
 
 main(*sys.argv[1:])
