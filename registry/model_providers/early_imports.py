@@ -13,7 +13,6 @@ import threading
 from django.db import DatabaseError
 
 from kernel.database.connections import release_connection
-from kernel.database.tenancy import hub_wide
 from llm.providers.kinds import MODULES, load_kind
 from registry.models import ModelProvider
 
@@ -30,8 +29,7 @@ def start_early_imports() -> threading.Thread:
 def import_connected_kinds() -> None:
     """Import the kinds of all tenants' providers. What fails is said by the first call that needs it, to whoever makes it."""
     try:
-        with hub_wide():
-            kinds = set(ModelProvider.objects.values_list("kind", flat=True).distinct())
+        kinds = set(ModelProvider.objects.values_list("kind", flat=True).distinct())
     except DatabaseError:  # it is not there yet
         return
     finally:

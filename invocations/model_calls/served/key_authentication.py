@@ -1,4 +1,4 @@
-"""Key authentication of served formats: where their SDKs put a key of the hub."""
+"""Key authentication of served formats: a key of the hub, in either of the headers that SDKs send one in."""
 
 from __future__ import annotations
 
