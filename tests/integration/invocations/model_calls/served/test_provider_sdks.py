@@ -269,12 +269,11 @@ def test_what_openais_helpers_have_read_goes_back_as_it_is(
 
     parsed = gpt.chat.completions.parse(model=MODEL, messages=HI, tools=[shown])
     results: Any = [{"role": "tool", "tool_call_id": f"call_{place}", "content": "x"} for place in (0, 1)]
-    whole = gpt.chat.completions.create(model=MODEL, messages=[*HI, parsed.choices[0].message, *results], tools=[shown])
+    said: Any = parsed.choices[0].message
+    whole = gpt.chat.completions.create(model=MODEL, messages=[*HI, said, *results], tools=[shown])
     with gpt.chat.completions.stream(model=MODEL, messages=HI, tools=[shown]) as stream:
-        streamed = stream.get_final_completion()
-    again = gpt.chat.completions.create(
-        model=MODEL, messages=[*HI, streamed.choices[0].message, *results], tools=[shown]
-    )
+        said = stream.get_final_completion().choices[0].message
+    again = gpt.chat.completions.create(model=MODEL, messages=[*HI, said, *results], tools=[shown])
 
     assert [each.choices[0].message.content for each in (whole, again)] == ["Done", "Done"]
     for request in (bench.requests[1], bench.requests[3]):
