@@ -25,6 +25,11 @@ def fetch_prepared(statement: bytes, parameters: Parameters) -> list[tuple[Any, 
     return _connection().ask(statement, parameters)
 
 
+def fetch_prepared_together(*asked: tuple[bytes, Parameters]) -> list[list[tuple[Any, ...]]]:
+    """As :func:`fetch_prepared` for each, in one way there and back: none may depend on what another finds."""
+    return _connection().ask_together(*asked)
+
+
 def execute_prepared(statement: bytes, parameters: Parameters) -> int:
     """How many rows such a statement has written."""
     return _connection().change(statement, parameters)

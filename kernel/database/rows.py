@@ -16,7 +16,11 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import Model
 from django.db.models.query import get_related_populators
 
-from kernel.database.prepared_statements import execute_prepared, execute_prepared_later, fetch_prepared
+from kernel.database.prepared_statements import (
+    execute_prepared,
+    execute_prepared_later,
+    fetch_prepared_together,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -151,13 +155,21 @@ class PreparedQuery(Generic[Row]):
         )
 
     def all(self, **values: Any) -> list[Row]:
-        connection = _connection()
-        if connection.vendor != "postgresql":
-            return list(self._make(**values))
-        compiled = self._compiled
+        (found,) = fetch_together((self, values))
+        return found
+
+    def plain(self, **values: Any) -> QuerySet[Row]:
+        """As Django has it."""
+        return self._make(**values)
+
+    def fill_in(self, **values: Any) -> tuple[bytes, list[Any]]:
+        """The statement, and what it is asked with."""
         named = {sample: values[name] for name, sample in self._samples.items()}
-        asked = [named.get(each, each) for each in compiled.parameters]
-        return [self._row(compiled, list(read), connection) for read in fetch_prepared(compiled.statement, asked)]
+        return self._compiled.statement, [named.get(each, each) for each in self._compiled.parameters]
+
+    def read(self, found: list[tuple[Any, ...]]) -> list[Row]:
+        connection, compiled = _connection(), self._compiled
+        return [self._row(compiled, list(each), connection) for each in found]
 
     def _row(self, compiled: _Compiled, read: list[Any], connection: BaseDatabaseWrapper) -> Row:
         for at, (converters, expression) in compiled.converters.items():
@@ -180,3 +192,11 @@ class PreparedQuery(Generic[Row]):
         if row is None:
             raise self._model.DoesNotExist  # type: ignore[attr-defined]
         return row
+
+
+def fetch_together(*asked: tuple[PreparedQuery[Any], Mapping[str, Any]]) -> list[list[Any]]:
+    """The rows of each of these queries with its values, in one way there and back: none may depend on what another finds."""
+    if _connection().vendor != "postgresql":
+        return [list(query.plain(**values)) for query, values in asked]
+    found = fetch_prepared_together(*(query.fill_in(**values) for query, values in asked))
+    return [query.read(rows) for (query, _), rows in zip(asked, found, strict=True)]

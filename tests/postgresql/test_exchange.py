@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -23,7 +24,12 @@ from invocations.queue import claims
 from kernel.database.postgresql import pipeline
 from kernel.database.postgresql.base import DatabaseWrapper
 from kernel.database.postgresql.pipeline import _numbered
-from kernel.database.prepared_statements import execute_prepared, execute_prepared_later, fetch_prepared
+from kernel.database.prepared_statements import (
+    execute_prepared,
+    execute_prepared_later,
+    fetch_prepared,
+    fetch_prepared_together,
+)
 from kernel.database.tenancy import acting_for
 
 if TYPE_CHECKING:
@@ -74,6 +80,30 @@ def test_what_nobody_waits_for_goes_with_what_is_asked_next(monkeypatch: pytest.
 
     assert counts == [3]
     assert sent() == [1, 2]
+
+
+@pytest.mark.parametrize("within", [True, False], ids=["in a transaction", "outside of one"])
+def test_several_are_asked_in_one_way_and_each_has_its_rows(within: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    execute_prepared(INSERT, [1, "a"])
+    counts = ways(monkeypatch)
+    asked = [(SENT, ()), (b"SELECT said FROM sent WHERE number = %s", [2]), (b"SELECT said FROM sent", ())]
+
+    with transaction.atomic() if within else nullcontext():
+        if within:
+            execute_prepared_later(INSERT, [2, "b"])
+        found = fetch_prepared_together(*asked)
+
+    if within:
+        assert (counts, found) == ([4], [[(1,), (2,)], [("b",)], [("a",), ("b",)]])
+    else:
+        assert (counts, found) == ([3], [[(1,)], [], [("a",)]])
+
+
+def test_of_several_that_are_asked_together_the_first_that_fails_is_raised() -> None:
+    with pytest.raises(DataError), transaction.atomic():
+        fetch_prepared_together((SENT, ()), (b"SELECT 1 / %s::int", [0]), (SENT, ()))
+
+    assert sent() == []
 
 
 def test_what_is_left_goes_with_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,10 +99,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         is_hub = scope == HUB
         return scope, ["none" if is_hub else ROLE, local, "" if is_hub else scope, local]
 
-    def _tell(self, scope: str, words: list[object], *asked: tuple[bytes, Parameters]) -> PGresult:
-        result = self._exchange((_TELL, words), *asked)
+    def _tell(self, scope: str, words: list[object], *asked: tuple[bytes, Parameters]) -> list[PGresult]:
+        _, *results = self._exchange((_TELL, words), *asked)
         self._note_scope(scope)  # a transaction that failed takes it back
-        return result
+        return results
 
     def _note_scope(self, scope: str) -> None:
         if self.in_atomic_block:
@@ -112,19 +112,24 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def ask(self, statement: bytes, parameters: Parameters) -> list[tuple[Any, ...]]:
         """The rows of a statement that is a constant, or built from models once."""
-        result = self._asked(statement, parameters)
-        return StatementPipeline.of(self.connection).rows(result)
+        (rows,) = self.ask_together((statement, parameters))
+        return rows
+
+    def ask_together(self, *asked: tuple[bytes, Parameters]) -> list[list[tuple[Any, ...]]]:
+        """The rows of each of such statements, of which none depends on what another finds."""
+        return [StatementPipeline.of(self.connection).rows(result) for result in self._asked(*asked)]
 
     def change(self, statement: bytes, parameters: Parameters) -> int:
         """How many rows such a statement has changed."""
-        return self._asked(statement, parameters).command_tuples or 0
+        (result,) = self._asked((statement, parameters))
+        return result.command_tuples or 0
 
-    def _asked(self, statement: bytes, parameters: Parameters) -> PGresult:
+    def _asked(self, *asked: tuple[bytes, Parameters]) -> list[PGresult]:
         self.ensure_connection()
         with transaction.mark_for_rollback_on_error(self.alias):
             if scope := self._scope_to_tell():
-                return self._tell(*scope, (statement, parameters))
-            return self._exchange((statement, parameters))
+                return self._tell(*scope, *asked)
+            return self._exchange(*asked)
 
     def change_later(self, statement: bytes, parameters: Parameters) -> None:
         """Send it with what follows in this transaction; outside of one, at once."""
@@ -140,13 +145,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 self._note_scope(scope[0])
             self._later.append(ready)
 
-    def _exchange(self, *asked: tuple[bytes, Parameters]) -> PGresult:
+    def _exchange(self, *asked: tuple[bytes, Parameters]) -> list[PGresult]:
         self.ensure_connection()  # says so where it was lost within a transaction
         with self.wrap_database_errors:
             exchange = StatementPipeline.of(self.connection)
             ready = [exchange.ready(*each) for each in asked]
             kept, self._later = self._later, []
-            return exchange.run(self.connection, [*kept, *ready])
+            return exchange.run(self.connection, [*kept, *ready])[len(kept) :]
 
     def _forget_transaction(self) -> None:
         """What was set for a transaction, or within a savepoint, ends with it."""

@@ -69,9 +69,9 @@ class StatementPipeline:
         """Whether the connection was used for one before."""
         return _KEPT in raw.__dict__
 
-    def run(self, raw: Connection[Any], ready: Sequence[Ready]) -> PGresult:
-        """The result of the last of them. Where one fails, none that follows it is run, and its error is raised."""
-        pgconn = raw.pgconn
+    def run(self, raw: Connection[Any], ready: Sequence[Ready]) -> list[PGresult]:
+        """The result of each. Where one fails, none that follows it is run, and its error is raised."""
+        pgconn, asked = raw.pgconn, len(ready)
         if not raw.autocommit and pgconn.transaction_status == TransactionStatus.IDLE:
             ready = [(_BEGIN, None, None), *ready]
         known = dict(self._prepared)
@@ -103,7 +103,7 @@ class StatementPipeline:
             if number in new:
                 query, name = new[number]
                 self._prepared[query] = name
-        return results[-1]
+        return [result for number, result in enumerate(results) if number not in new][-asked:]
 
     def ready(self, statement: bytes, parameters: Parameters) -> Ready:
         query, names = _numbered(statement)
