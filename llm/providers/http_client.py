@@ -11,7 +11,7 @@ import asyncio
 import json
 import socket
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from ipaddress import ip_address
 from time import monotonic
@@ -47,6 +47,7 @@ EVENTS = "text/event-stream"
 JSON = "application/json"
 
 NOT_RESOLVED = "The name of the provider's host cannot be resolved."
+LOOKED_UP_S = 5.0
 PRIVATE = "The provider is at a private address, and no network was named in which that is allowed."
 PLAIN = "The provider is asked over https only, but in networks that were named for it."
 OTHER_HOST = "Something asked for another host than that of the provider."
@@ -67,11 +68,25 @@ class TimeLimits:
 
 @dataclass(frozen=True, slots=True)
 class AllowedAddresses:
-    """The check that holds where no other is given: public addresses over https, and all in the networks that are named."""
+    """The check that holds where no other is given: public addresses over https, and all in the networks that are named.
+
+    A host is looked up again after some seconds and not for each request. What a lookup found is what is connected to, so a host that
+    means another address meanwhile gains nothing.
+    """
 
     networks: tuple[str, ...] = ()
+    _found: dict[tuple[str, str, int], tuple[float, tuple[str, ...]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     async def __call__(self, scheme: str, host: str, port: int) -> tuple[str, ...]:
+        until, addresses = self._found.get((scheme, host, port), (0.0, ()))
+        if monotonic() >= until:
+            addresses = await self._look_up(scheme, host, port)
+            self._found[scheme, host, port] = (monotonic() + LOOKED_UP_S, addresses)
+        return addresses
+
+    async def _look_up(self, scheme: str, host: str, port: int) -> tuple[str, ...]:
         try:
             found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:

@@ -109,6 +109,34 @@ def test_a_private_address_is_refused_unless_its_network_was_named(
         anyio.run(AllowedAddresses(networks), scheme, host, 443)
 
 
+def test_a_host_is_looked_up_again_after_some_seconds_and_what_is_refused_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    means, clock = ["93.184.216.34"], [100.0]
+
+    async def look_up(host: str, port: int, **_: Any) -> list[Any]:
+        asked.append(host)
+        return [(None, None, 0, "", (means[0], port))]
+
+    monkeypatch.setattr(http_client.anyio, "getaddrinfo", look_up)
+    monkeypatch.setattr(http_client, "monotonic", lambda: clock[0])
+    check = AllowedAddresses()
+
+    async def story() -> list[tuple[str, ...]]:
+        found = [await check("https", "models.example", 443) for _ in range(3)]
+        assert len(asked) == 1
+        clock[0] += http_client.LOOKED_UP_S
+        means[0] = "10.0.0.1"
+        for _ in range(2):
+            with pytest.raises(ProviderUnavailable):
+                await check("https", "models.example", 443)
+        return found
+
+    assert anyio.run(story) == [("93.184.216.34",)] * 3
+    assert len(asked) == 3
+
+
 def test_nothing_is_sent_to_an_address_that_is_not_allowed() -> None:
     async def work(client: HttpClient, server: ModelServer) -> int:
         with pytest.raises(ProviderUnavailable):
