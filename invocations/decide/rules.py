@@ -50,7 +50,6 @@ from kernel.problems import Forbidden
 from llm.requests import ChatRequest
 from registry.dependencies import check_ready
 from registry.discovery.visibility import check_shown
-from registry.model_prefixes.services import find_prefix
 from registry.model_providers.data_classes import list_unsendable
 from registry.problems import ToolIsModel
 from registry.tools.callability import check_callable, check_model, check_not_yanked, check_offered, check_set_up
@@ -307,8 +306,8 @@ def check_arguments(look: CallLook) -> str | None:
     check_input(look.version, look.call.arguments, look.call.body, today=look.now.date())
     if (part := look.version.manifest.model) is not None:
         look.result.model_request = request = read_model_request(look.call, part)
-        if isinstance(request, ChatRequest) and (prefix := find_prefix(look.decision_context.tenant_id)) is not None:
-            look.result.model_prefix = prefix if prefix.text else None
+        if isinstance(request, ChatRequest):
+            look.result.model_prefix = look.provider.prefix
         check_window(request, part, look.result.model_prefix)
         held = look.result.held_files = look.call.held_files
         own_tools = look.call.shown_tools[len(look.call.shown_tools) - look.call.own_tools :]

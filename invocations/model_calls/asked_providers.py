@@ -1,4 +1,4 @@
-"""Asked providers: the provider of a model as it stood when a call of the model was decided, read once.
+"""Asked providers: the provider of a model, and what goes with it, as it stood when a call of the model was decided, read once.
 
 Whoever asks the provider goes by this, so that the call is priced, reserved and asked by the same row.
 """
@@ -10,31 +10,58 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from invocations.problems import ModelNotReady
-from kernel.database.rows import PreparedQuery
-from registry.model_prices.price_tables import find_version_in_force
-from registry.models import ModelProvider
+from kernel.database.rows import PreparedQuery, fetch_together
+from registry.model_prefixes.services import PREFIX_IN_FORCE
+from registry.model_prices.price_tables import VERSION_IN_FORCE
+from registry.models import ModelCircuit, ModelProvider
 
 if TYPE_CHECKING:
-    from registry.models import ModelCircuit
+    from registry.model_prefixes.models import ModelPrefix
     from unitools.manifest import ModelPart
 
 NAMED = PreparedQuery(
     lambda tenant_id, name: ModelProvider.objects.filter(tenant_id=tenant_id, name=name), tenant_id=UUID, name=str
 )
+CIRCUIT = PreparedQuery(
+    lambda tenant_id, provider, model: ModelCircuit.objects.filter(
+        provider__tenant_id=tenant_id, provider__name=provider, model=model
+    ),
+    tenant_id=UUID,
+    provider=str,
+    model=str,
+)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class AskedProvider:
     """``prices``: the version of the tenant's prices in force; None: it has set none. ``circuit``: None: it has not failed."""
 
-    row: ModelProvider
+    name: str
+    found: ModelProvider | None
     prices: UUID | None
-    circuit: ModelCircuit | None = None
+    prefix: ModelPrefix | None  # what the tenant says to its models first
+    circuit: ModelCircuit | None
+
+    @property
+    def row(self) -> ModelProvider:
+        """Raises :class:`ModelNotReady` where it was removed."""
+        if self.found is None:
+            raise ModelNotReady(f"The provider {self.name} is not connected any more.")
+        return self.found
 
 
 def load_provider(part: ModelPart, *, tenant_id: UUID) -> AskedProvider:
-    """Raises :class:`ModelNotReady` where it was removed."""
-    found = NAMED.first(tenant_id=tenant_id, name=part.provider)
-    if found is None:
-        raise ModelNotReady(f"The provider {part.provider} is not connected any more.")
-    return AskedProvider(found, find_version_in_force(tenant_id))
+    of_tenant = {"tenant_id": tenant_id}
+    found, prices, prefixes, circuits = fetch_together(
+        (NAMED, of_tenant | {"name": part.provider}),
+        (VERSION_IN_FORCE, of_tenant),
+        (PREFIX_IN_FORCE, of_tenant),
+        (CIRCUIT, of_tenant | {"provider": part.provider, "model": part.name}),
+    )
+    return AskedProvider(
+        part.provider,
+        next(iter(found), None),
+        next((each.pk for each in prices), None),
+        next((each for each in prefixes if each.text), None),
+        next(iter(circuits), None),
+    )

@@ -28,7 +28,7 @@ from llm.provider_factory import GROUP, ProviderConfig
 from llm.providers.http_client import TimeLimits
 from llm.providers.kinds import LOCAL, MODULES, load_kind
 from registry.installations.services import settings_for_run
-from registry.model_providers.circuits import check_circuit, find_circuit
+from registry.model_providers.circuits import check_circuit
 from registry.model_providers.manifests import KEY
 from registry.model_providers.settings import OF_THE_HUB, ProviderSettings
 from registry.models import ToolVersion
@@ -65,7 +65,6 @@ def check_provider_ready(part: ModelPart, provider: AskedProvider) -> None:
             raise ModelNotReady(error.detail) from error
     elif kind not in KINDS and kind not in list_foreign_kinds():
         raise ModelNotReady(f"This hub has no providers of the kind {kind}.")
-    provider.circuit = find_circuit(provider.row, part.name)
     if not part.fallbacks:
         check_circuit(provider.circuit, database_time())
 

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 16_000
 SUBJECT = "soul:model-prefix"
-IN_FORCE = PreparedQuery(
+PREFIX_IN_FORCE = PreparedQuery(
     lambda tenant_id: ModelPrefix.objects.filter(tenant_id=tenant_id).order_by("-number")[:1], tenant_id=UUID
 )
 
 
 def find_prefix(tenant_id: UUID) -> ModelPrefix | None:
     """The version in force; None where there has never been one. Its text may be empty."""
-    return IN_FORCE.first(tenant_id=tenant_id)
+    return PREFIX_IN_FORCE.first(tenant_id=tenant_id)
 
 
 @transaction.atomic

@@ -17,7 +17,7 @@ from registry.models import ModelPrices
 
 MAX_TABLES = 256
 PACKAGED = PriceTable()  # of a tenant that has set none: the prices of the package, in US dollars
-IN_FORCE = PreparedQuery(
+VERSION_IN_FORCE = PreparedQuery(
     lambda tenant_id: ModelPrices.objects.filter(tenant_id=tenant_id).order_by("-number").only("pk")[:1], tenant_id=UUID
 )
 _tables: dict[UUID, PriceTable] = {}
@@ -28,12 +28,6 @@ def build_version_subquery(tenant: str) -> Subquery:
     """The id of the version in force, in a query for rows of a tenant; ``tenant``: the field with its id."""
     rows = ModelPrices.objects.filter(tenant_id=OuterRef(tenant)).order_by("-number")
     return Subquery(rows.values("pk")[:1])
-
-
-def find_version_in_force(tenant_id: UUID) -> UUID | None:
-    """The id of a tenant's prices as they are now; None where it has set none."""
-    row = IN_FORCE.first(tenant_id=tenant_id)
-    return None if row is None else row.pk
 
 
 def find_price_table(version_id: UUID | None) -> PriceTable:

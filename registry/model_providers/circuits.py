@@ -9,13 +9,11 @@ from __future__ import annotations
 import math
 from datetime import timedelta
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from kernel.database.connections import database_time
-from kernel.database.rows import PreparedQuery
 from llm.problems import ProviderUnavailable
 from registry.models import ModelCircuit, ModelCircuitState
 
@@ -26,16 +24,6 @@ if TYPE_CHECKING:
 
 FAILURES = 5
 FIRST_S, LONGEST_S = 5, 60
-CIRCUIT = PreparedQuery(
-    lambda provider_id, model: ModelCircuit.objects.filter(provider_id=provider_id, model=model),
-    provider_id=UUID,
-    model=str,
-)
-
-
-def find_circuit(provider: ModelProvider, model: str) -> ModelCircuit | None:
-    """None: it has not failed since it last answered."""
-    return CIRCUIT.first(provider_id=provider.pk, model=model)
 
 
 def read_state(circuit: ModelCircuit | None, now: datetime) -> ModelCircuitState:

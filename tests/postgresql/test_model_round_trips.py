@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
 
 pytestmark = pytest.mark.django_db(transaction=True)
-# The key; the decision; four of the model; the subject key; Begin and budgets; the settings. The commit is one more.
-AT_MOST = 9
+# The key; the decision; the provider with all that goes with it; the subject key; Begin and budgets; the settings, and their secrets
+# where there are any. The commit is one more.
+AT_MOST = 6
 
 
 class NotingChat(ScriptedChat):

@@ -13,7 +13,7 @@ from kernel.database.connections import database_time
 from llm.answers import ChatDelta
 from llm.problems import ProviderRateLimited, ProviderUnavailable, SafetyBlocked
 from registry.model_providers.api import show_provider
-from registry.model_providers.circuits import FAILURES, begin_try, count_answer, count_failure, find_circuit
+from registry.model_providers.circuits import FAILURES, begin_try, count_answer, count_failure
 from registry.model_providers.services import change_provider
 from registry.models import ModelCircuit, ModelProvider
 from tests.support.calls import PAIR, assert_problem, kinds_of, row_of
@@ -104,7 +104,7 @@ def test_of_many_that_come_when_it_is_half_open_one_tries(operator: Person, mode
     for _ in range(FAILURES):
         count_failure(provider, "script", why="LLM.TIMEOUT")
     let_time_pass()
-    first, second = (find_circuit(provider, "script") for _ in range(2))  # seen by two processes
+    first, second = (ModelCircuit.objects.get(provider=provider) for _ in range(2))  # seen by two processes
     assert first is not None
     assert second is not None
 
@@ -134,7 +134,7 @@ def test_a_circuit_that_another_call_has_closed_since_keeps_nobody_from_asking(o
     for _ in range(FAILURES):
         count_failure(provider, "script", why="LLM.TIMEOUT")
     let_time_pass()
-    seen = find_circuit(provider, "script")
+    seen = ModelCircuit.objects.get(provider=provider)
     assert seen is not None
     count_answer(provider, "script")
 
