@@ -119,7 +119,7 @@ def test_a_host_is_looked_up_again_after_some_seconds_and_what_is_refused_each_t
         asked.append(host)
         return [(None, None, 0, "", (means[0], port))]
 
-    monkeypatch.setattr(http_client.anyio, "getaddrinfo", look_up)
+    monkeypatch.setattr(anyio, "getaddrinfo", look_up)
     monkeypatch.setattr(http_client, "monotonic", lambda: clock[0])
     check = AllowedAddresses()
 
