@@ -11,6 +11,7 @@ import asyncio
 import logging
 import traceback
 from contextlib import aclosing
+from contextvars import Context
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -108,9 +109,9 @@ class ModelRun:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start_soon(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin while the thread that prepared this run is still about its response."""
+        """Begin while the thread that prepared this run is still about its response. What that request acts as is not the run's."""
         self._loop = loop
-        loop.call_soon_threadsafe(self.start)
+        loop.call_soon_threadsafe(self.start, context=Context())
 
     def start(self) -> asyncio.Task[None]:
         """Begin on the event loop that runs here; once. The task goes on to the End, whoever waits for it."""

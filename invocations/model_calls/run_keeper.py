@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from contextlib import contextmanager
+from contextvars import Context
 from datetime import timedelta
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -57,7 +58,8 @@ class RunKeeper:
         """Keep the lease of a run while the block runs."""
         self._runs[run.id] = run
         if self._task is None:
-            self._task = asyncio.create_task(self._look_after_all())
+            # For all tenants, and not for the one whose run is the first.
+            self._task = asyncio.create_task(self._look_after_all(), context=Context())
         try:
             yield
         finally:

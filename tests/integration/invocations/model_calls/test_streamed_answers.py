@@ -12,6 +12,7 @@ from asgiref.sync import sync_to_async
 from django.db import connections
 
 from access.budgets.services import set_budget
+from access.services import give_grant
 from invocations.decide import rules
 from invocations.model_calls import model_runs, run_keeper
 from invocations.model_calls.request_data import inspect_request
@@ -21,10 +22,12 @@ from llm.answers import ChatDelta, FinishReason
 from llm.problems import StreamTruncated
 from tests.support.budgets import DAY, assert_conserved, balance
 from tests.support.calls import PAIR, kinds_of
+from tests.support.connected_models import connect_scripted_model
 from tests.support.model_calls import HeldChat, OpenStream, build_body, say, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+    from uuid import UUID
 
     from access.models import Budget
     from registry.models import Tool
@@ -226,6 +229,43 @@ def test_the_whole_answer_is_waited_for_without_a_thread(caller: Caller, model: 
         return [request.status for request in requests]
 
     assert tell(story, threads=1) == [200] * 9
+
+
+def test_streams_of_several_tenants_in_one_process_are_looked_after_alike(
+    caller: Caller,
+    foreign_caller: Caller,
+    stranger: Person,
+    model: Tool,
+    bench: ProviderBench,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(run_keeper, "LOOK_EVERY_S", 0.05)
+    connect_scripted_model(stranger.by, unpriced="count")
+    give_grant(agent_id=foreign_caller.agent.pk, tools="model.*", reason="for a test", by=stranger.by)
+    looks = []
+    find_unwanted = run_keeper.find_unwanted
+
+    def look(ids: Any, **more: Any) -> set[UUID]:
+        found = find_unwanted(ids, **more)
+        looks.append((len(ids), found))
+        return found
+
+    monkeypatch.setattr(run_keeper, "find_unwanted", look)
+
+    async def story(handler: Handler) -> Any:
+        chat = bench.chat = HeldChat()
+        streams = [open_stream(handler, each) for each in (caller, foreign_caller)]
+        for stream in streams:
+            await stream.send()
+            await stream.read(until="Begin")
+        await until(lambda: any(count == 2 for count, _ in looks))
+        chat.go_on.set()
+        return [await stream.read() for stream in streams]
+
+    answers = tell(story)
+
+    assert [found for _, found in looks if found] == []
+    assert [events[-1][0] for events in answers] == ["end", "end"]
 
 
 def test_a_call_that_is_cancelled_while_the_model_answers_closes_its_stream(
