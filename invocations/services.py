@@ -36,8 +36,9 @@ from invocations.approvals.held_calls import (
 from invocations.callbacks.services import find_endpoint
 from invocations.calls import AnsweredCall, BegunCall, CallRefused, CallRequest, IncomingCall, compute_fingerprints
 from invocations.decide.decision import Acceptance, EarlierCall, Hold, Refusal, StepRefusal
+from invocations.decide.looks import AnswerLook
 from invocations.decide.preflight import Preflight, run_preflight
-from invocations.decide.rules import AnswerLook, check_again
+from invocations.decide.rules import check_again
 from invocations.end.end_record import Ending, build_caller_principal, end_call
 from invocations.models import FOR_WORK, Invocation, Origin, State
 from invocations.problems import IdempotencyInProgress, IdempotencyKeyReused, QueueUnavailable

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from invocations.decide.rules import ListingLook, check_again
+from invocations.decide.looks import ListingLook
+from invocations.decide.rules import check_again
 from kernel.problems import Problem
 from registry.decision_context import load_decision_contexts
 from registry.discovery.search import search_installed

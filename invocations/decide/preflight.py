@@ -16,7 +16,8 @@ from access.budgets.lines import BudgetLine, Demand, snapshot_lines
 from access.policies.verdict import Verdict, policy_hash, policy_label
 from evidence.leaves.calls import PolicyDecision
 from invocations.decide.fallback_models import add_fallbacks, choose_degraded
-from invocations.decide.rules import RULES, CallLook
+from invocations.decide.looks import CallLook
+from invocations.decide.rules import RULES
 from invocations.metrics.call_metrics import record_preflight
 from invocations.model_calls.degraded_requests import degrade_request
 from invocations.step_log import FAILED, PASSED, SKIPPED, StepLog

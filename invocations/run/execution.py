@@ -20,7 +20,8 @@ from opentelemetry.trace import StatusCode
 from evidence import services as evidence
 from evidence.models import Snapshot, SnapshotKind
 from evidence.problems import ValuesErased
-from invocations.decide.rules import ClaimLook, check_again
+from invocations.decide.looks import ClaimLook
+from invocations.decide.rules import check_again
 from invocations.direct_runs.pool import DirectSandbox
 from invocations.direct_runs.selection import is_vouched_for
 from invocations.end.end_record import Ending, build_caller_principal, end_call

@@ -319,6 +319,7 @@ DECIDING = (
     "access/budgets/lines.py",
     "access/budgets/rate_limits.py",
     "access/grants/matcher.py",
+    "invocations/decide/looks.py",
     "invocations/decide/rules.py",
     "registry/tools/callability.py",
     "kernel/principal.py",

@@ -10,8 +10,9 @@ import pytest
 
 from evidence.models import Fact
 from invocations.decide import preflight, rules
+from invocations.decide.looks import LOOKS, AnswerLook, CallLook, ClaimLook, ListingLook, Look, RuleMoment
 from invocations.decide.preflight import STEPS
-from invocations.decide.rules import RULES, Look, Rule, RuleMoment
+from invocations.decide.rules import RULES, Rule
 from invocations.mcp.tool_list import list_tools_after
 from invocations.models import Invocation
 from kernel.problems import Forbidden
@@ -120,14 +121,14 @@ def check_anything(look: Look) -> None:
     """A rule that asks by no moment."""
 
 
-def check_call_only(look: rules.CallLook) -> None:
+def check_call_only(look: CallLook) -> None:
     """A rule about what only a call has."""
 
 
 def test_a_rule_holds_at_the_moments_whose_looks_its_check_takes() -> None:
     assert Rule("new", "grant", check_anything).holds_again == set(RuleMoment) - {RuleMoment.CALL}
     assert Rule("new", "grant", check_call_only).holds_again == set()
-    assert [each.moment for each in rules.LOOKS] == list(RuleMoment)
+    assert [each.moment for each in LOOKS] == list(RuleMoment)
     assert all(RuleMoment.CALL in rules.read_moments(rule.check) for rule in RULES)
 
 
@@ -147,9 +148,9 @@ NOTHING: Any = None
 @pytest.mark.parametrize(
     ("check", "look"),
     [
-        (rules.check_tool, rules.AnswerLook(NOTHING, NOTHING, NOTHING)),
-        (rules.check_meant_for_model, rules.ClaimLook(NOTHING, NOTHING)),
-        (rules.check_consent, rules.ListingLook(NOTHING, {})),
+        (rules.check_tool, AnswerLook(NOTHING, NOTHING, NOTHING)),
+        (rules.check_meant_for_model, ClaimLook(NOTHING, NOTHING)),
+        (rules.check_consent, ListingLook(NOTHING, {})),
     ],
 )
 def test_a_rule_lets_nothing_pass_at_a_moment_that_it_does_not_know(check: Callable[[Any], object], look: Look) -> None:
