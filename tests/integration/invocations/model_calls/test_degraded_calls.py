@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.urls import reverse
 
 from llm.answers import ChatDelta, FinishReason, ToolCallDelta
 from llm.usage import Usage
@@ -120,7 +121,7 @@ def test_of_two_rules_the_fewest_tools_remain_and_tools_are_called_as_ever(
 
 @pytest.mark.req("LLM-3", "LLM-12")
 def test_a_proposal_is_that_of_the_model_that_answered_and_not_of_the_one_that_was_asked(
-    caller: Caller, small: Tool, bench: ProviderBench, ready_for_models: ScriptedSandbox
+    caller: Caller, operator: Person, small: Tool, bench: ProviderBench, ready_for_models: ScriptedSandbox
 ) -> None:
     piece = ToolCallDelta(index=0, call_id="call_1", name=ECHO, arguments='{"text": "hello"}')
     bench.scripts = [(ChatDelta(tool_call=piece), ChatDelta(finish_reason=FinishReason.TOOL, usage=Usage(10, 5)))]
@@ -138,4 +139,6 @@ def test_a_proposal_is_that_of_the_model_that_answered_and_not_of_the_one_that_w
     for answer in (called, refused):
         began = leaf_of(row_of(answer), "invocation.began")
         assert (began["proposed_by"]["model"], began["decision_input"]["model_verified"]) == (SMALL, SMALL)
+        page = operator.client().get(reverse("invocation", args=[row_of(answer).pk])).content.decode()
+        assert f'href="/invocations/{asked.wire_id}">{SMALL}</a>' in page
     assert_problem(refused, 403, "POLICY.DENY_TOOL")
