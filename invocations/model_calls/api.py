@@ -201,16 +201,6 @@ def ask_model(
     return answer_when_there(request, run, begun, by=by, form=form)
 
 
-class RunWaiter:
-    """Who waits for a run waits for its task, and no wake-up is needed."""
-
-    def __init__(self, run: ModelRun) -> None:
-        self._run = run
-
-    async def wait_async(self, seconds: float) -> None:
-        await self._run.wait(seconds)
-
-
 def answer_when_there(
     request: Request, run: ModelRun, begun: BegunCall, *, by: Principal, form: ModelAnswerForm
 ) -> WaitingResponse:
@@ -222,7 +212,7 @@ def answer_when_there(
             return None if answered is None else form.write_whole(request, run.complete(answered))
 
     at_most_s = run.timeout_s + LATE_S
-    return WaitingResponse(RunWaiter(run), at_most_s=at_most_s, look=look, end=run.leave)
+    return WaitingResponse(run, at_most_s=at_most_s, look=look, end=run.leave)
 
 
 def answer_again(

@@ -181,9 +181,9 @@ class ModelRun:
         """Whether nothing more comes of it, also where its End could not be written."""
         return self._whole is not None and self._whole.done()
 
-    async def wait(self, at_most_s: float) -> None:
-        """Until the End is written, or the time is over."""
-        await asyncio.wait({self.start()}, timeout=at_most_s)
+    async def wait_async(self, seconds: float) -> None:
+        """Until the End is written, or the time is over: its task is waited for, and no wake-up is needed."""
+        await asyncio.wait({self.start()}, timeout=seconds)
 
     def complete(self, answered: AnsweredCall) -> AnsweredCall:
         """With all of the answer, where not all of it is stored."""

@@ -7,6 +7,7 @@ After that the status is sent, and only the stream can tell.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from invocations.model_calls.answer_streams import wait_for_end
@@ -27,15 +28,12 @@ class FirstWord:
         self._run = run
 
     async def wait_async(self, seconds: float) -> None:
-        whole = self._run.start()
-        word = asyncio.create_task(self._run.pieces.wait_for_content())
-        try:
-            await asyncio.wait({whole, word}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            word.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._run.pieces.wait_for_content()
         if self._run.pieces.is_closed:
             # Nothing more comes: its End is about to be written.
-            await self._run.wait(seconds)
+            await self._run.wait_async(seconds)
 
 
 async def stream_served(run: ModelRun, invocation: Invocation, writer: StreamWriter) -> AsyncIterator[str]:
