@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from access.budgets.ledger import CallUsage
-    from access.budgets.lines import BudgetLine
     from invocations.decide.preflight import Preflight
     from invocations.model_calls.model_demand import ModelDemand
     from invocations.model_calls.sent_data import SentData
@@ -45,10 +44,8 @@ class ModelReport:
     settled_by: str
     requests: int = 1  # that were sent, to whichever model
     attempts: list[dict[str, Any]] = field(default_factory=list)  # where more than one model was asked
-    untouched: list[BudgetLine] = field(default_factory=list)  # budgets of models that took nothing
-    parts: dict[UUID, CallUsage] = field(
-        default_factory=dict
-    )  # what is taken of budgets that only some of the models count against
+    # Of single budgets, what is taken of them where not all of the models count against them.
+    apart: dict[UUID, CallUsage] = field(default_factory=dict)
     reported: Usage | None = None
     estimated: Usage | None = None
     answered_by: str = ""

@@ -11,7 +11,7 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING
 
-from access.budgets.ledger import CallUsage
+from access.budgets.ledger import NOTHING, CallUsage
 from invocations.model_calls.model_facts import ESTIMATE, NOTHING_ANSWERED, PROVIDER, ModelReport
 from invocations.model_calls.token_counts import count_tokens
 from llm.answers import ChatAnswer
@@ -85,13 +85,11 @@ def build_model_report(asked: AskedRun, answer: ModelAnswer | None, *, first_tok
     chat = answer if isinstance(answer, ChatAnswer) else None
     verdict = current.preflight.verdict
     surcharge_micros = verdict.price_micros if verdict is not None else 0
-    untouched, parts = split_lines(asked.preflight, current.preflight, shares, surcharge_micros=surcharge_micros)
     return ModelReport(
         part=current.part,
         requests=chain.requests,
         attempts=[describe_attempt(each, shares) for each in chain.asked] if len(chain.asked) > 1 else [],
-        untouched=untouched,
-        parts=parts,
+        apart=list_apart(asked.preflight, current.preflight, shares, surcharge_micros=surcharge_micros),
         counted=counted,
         settled_by=settled_by,
         reported=sum_usages(found for request, _ in sent if (found := request.reported) is not None),
@@ -124,28 +122,25 @@ def is_of(line: BudgetLine, preflight: Preflight) -> bool:
     return any(line.budget_id == each.budget_id for each in preflight.lines)
 
 
-def split_lines(
+def list_apart(
     asked: Preflight, current: Preflight, shares: Sequence[ModelShare], *, surcharge_micros: int
-) -> tuple[list[BudgetLine], dict[UUID, CallUsage]]:
-    """The budgets of which nothing is taken, since only models count against them that took nothing, and those against which only some
-    of the models count, with what these took.
-    """
-    untouched: list[BudgetLine] = []
-    parts: dict[UUID, CallUsage] = {}
+) -> dict[UUID, CallUsage]:
+    """What is taken of the budgets against which not all of the models count: what those took that do, or nothing."""
+    apart: dict[UUID, CallUsage] = {}
     for line in asked.held_lines if asked.fallbacks else ():
         mine, answers = [each for each in shares if each.counts_against(line)], is_of(line, current)
         if not mine and not answers:
-            untouched.append(line)
+            apart[line.budget_id] = NOTHING
         elif len(mine) < len(shares) or not answers:
             moneys = [each.money for each in mine]
-            parts[line.budget_id] = CallUsage(
+            apart[line.budget_id] = CallUsage(
                 bytes_out=None if answers else 0,
                 tokens=sum(each.tokens for each in mine),
                 money=None
                 if None in moneys
                 else sum(money for money in moneys if money is not None) + surcharge_micros * answers,
             )
-    return untouched, parts
+    return apart
 
 
 def compare_figures(demand: ModelDemand, paid: Sequence[SentRequest]) -> dict[str, tuple[int, int]]:
