@@ -87,7 +87,7 @@ class ModelReport:
 
     @property
     def tokens(self) -> int:
-        return self.counted.input_tokens + self.counted.output_tokens
+        return self.counted.tokens
 
     @property
     def money(self) -> int | None:
