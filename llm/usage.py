@@ -63,9 +63,8 @@ class Usage:
         )
 
 
-MOST_TOKENS = (
-    1_000_000_000  # of one request; more than any model reads, and room for sums of many in the columns of budgets
-)
+# Of one request; more than any model reads, and room for sums of many in the columns of budgets.
+MOST_TOKENS = 1_000_000_000
 
 
 def read_figures(

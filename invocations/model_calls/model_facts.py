@@ -54,9 +54,8 @@ class ModelReport:
     price: str = ""
     currency: str = ""
     cost_micros: int | None = None
-    is_unpriced_answer: bool = (
-        False  # there was a price when money was reserved, and there is none of the model that answered
-    )
+    # There was a price when money was reserved, and there is none of the model that answered.
+    is_unpriced_answer: bool = False
     surcharge_micros: int = 0
     proposals: int = 0
     first_token_ms: int | None = None
