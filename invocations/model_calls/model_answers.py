@@ -59,9 +59,8 @@ def proposal_to_json(call: ToolCall) -> dict[str, Any]:
 def describe_fallback(chain: ModelChain, preflight: Preflight, report: ModelReport) -> dict[str, Any]:
     """Which model has answered, what became of those before it, and what policies left out; nothing where all is as asked for."""
     said: dict[str, Any] = {}
-    less = preflight.verdict.degradation if preflight.verdict is not None else None
-    if less is not None:
-        said["degraded"] = less.to_json()
+    if preflight.degradation is not None:
+        said["degraded"] = preflight.degradation.to_json()
     if report.attempts:
         said["attempts"] = report.attempts
     if said and chain.current.tool != preflight.decision_context.tool:

@@ -264,9 +264,8 @@ class ModelRun:
         found += self._asked.chain.describe_failures()
         if report.is_unpriced_answer:
             found.append(UNPRICED_ANSWER.format(model=to_plain_name(report.answered_by) or "that answered"))
-        verdict = self._asked.preflight.verdict
-        if verdict is not None and verdict.degradation is not None:
-            found += describe_degradation(verdict.degradation)
+        if self._asked.preflight.degradation is not None:
+            found += describe_degradation(self._asked.preflight.degradation)
         if isinstance(answer, ChatAnswer) and answer.repairs:
             found.append(f"The JSON of the answer was repaired: {', '.join(answer.repairs)}.")
         return found
