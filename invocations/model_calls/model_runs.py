@@ -53,12 +53,10 @@ from llm.streams import AnswerCollector
 from llm.structured_output import obtain_output
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from uuid import UUID
 
     from invocations.calls import AnsweredCall, BegunCall
     from invocations.decide.preflight import Preflight
-    from invocations.model_calls.held_files import HeldFile
     from invocations.model_calls.model_answers import ModelAnswer
     from invocations.model_calls.model_facts import ModelReport
     from invocations.model_calls.model_requests import ModelRequest
@@ -84,7 +82,6 @@ class AskedRun:
     request: ModelRequest
     chain: ModelChain
     steps: StepLog
-    files: Mapping[str, HeldFile]
 
     @property
     def part(self) -> ModelPart:
@@ -209,7 +206,7 @@ class ModelRun:
             self._asking.cancel()
 
     async def _ask(self) -> ModelAnswer:
-        with offer_files(self._asked.files):
+        with offer_files(self._asked.preflight.held_files):
             return await self._ask_model()
 
     async def _ask_model(self) -> ModelAnswer:
@@ -352,6 +349,4 @@ def prepare_run(begun: BegunCall, *, wants_stream: bool) -> ModelRun | None:
     live = wants_stream and is_text and not invocation.obligations
     steps = StepLog(invocation.created_at)
     chain = ModelChain(attempts, now_ms=steps.now_ms)
-    return ModelRun(
-        AskedRun(invocation, preflight, request, chain, steps, preflight.held_files), live=live, has_place=has_place
-    )
+    return ModelRun(AskedRun(invocation, preflight, request, chain, steps), live=live, has_place=has_place)
