@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from invocations.calls import AnsweredCall, BegunCall
     from invocations.decide.preflight import Preflight
     from invocations.model_calls.model_answers import ModelAnswer
+    from invocations.model_calls.model_attempts import ModelAttempt
     from invocations.model_calls.model_facts import ModelReport
     from invocations.model_calls.model_requests import ModelRequest
     from invocations.models import Invocation
@@ -324,12 +325,14 @@ def prepare_run(begun: BegunCall, *, wants_stream: bool) -> ModelRun | None:
     assert preflight is not None
     assert preflight.model_request is not None
     inject_fault("model.accepted")
-    has_place, attempts = False, []
+    has_place = False
+    attempts: list[ModelAttempt] = []
     try:
         if wants_stream:
             places.take(invocation.agent_id)
             has_place = True
-        attempts = build_attempts(invocation, preflight)
+        for each in build_attempts(invocation, preflight):
+            attempts.append(each)  # noqa: PERF402  where a later one cannot be built, it is given back
         record_sent_files(preflight.held_files.values(), by=build_caller_principal(invocation))
     except Exception as error:
         problem = error if isinstance(error, Problem) else Internal()
