@@ -10,6 +10,7 @@ import pytest
 from invocations.model_calls import model_runs, tenant_providers
 from invocations.model_calls.kept_providers import shelf
 from llm.providers.kinds import MODULES
+from registry.installations.services import settings_for_run
 from tests.support.calls import assert_problem
 from tests.support.connected_models import connect_scripted_model, connect_scripted_provider
 from tests.support.model_calls import ask, say
@@ -54,11 +55,10 @@ def test_a_run_whose_fallback_cannot_be_built_gives_the_providers_before_it_back
     caller: Caller, operator: Person, model: Tool, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect_scripted_model(operator.by, "first", unpriced="count", fallbacks=["model.script.main"])
-    find_settings = tenant_providers.settings_for_run
 
     def find_once(**named: Any) -> Any:
         monkeypatch.setattr(tenant_providers, "settings_for_run", break_down)
-        return find_settings(**named)
+        return settings_for_run(**named)
 
     monkeypatch.setattr(tenant_providers, "settings_for_run", find_once)
 
