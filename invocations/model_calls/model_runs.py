@@ -249,8 +249,7 @@ class ModelRun:
             return Ending(state=state, problem=problem, ran=ran, model=report if ran else None, steps=steps.steps)
         return Ending(
             state=State.SUCCEEDED,
-            output=answer_to_json(answer, report.usage_to_json())
-            | describe_fallback(self._asked.chain, self._asked.preflight, report),
+            output=answer_to_json(answer, report.usage_to_json()) | describe_fallback(self._asked.preflight, report),
             warnings=self._collect_warnings(answer, report),
             model=report,
             steps=steps.steps,
