@@ -43,14 +43,11 @@ class Measures:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One of them."""
+    """One of them. ``id``: the digest of its bytes."""
 
+    id: str
     content: bytes = field(repr=False)
     measures: Measures
-
-    @property
-    def id(self) -> str:
-        return "sha256:" + hashlib.sha256(self.content).hexdigest()
 
     def to_segment(self) -> dict[str, Any]:
         """As a conversation names it."""
@@ -104,7 +101,7 @@ def read_picture(text: str, pointer: str, *, claim: str = "") -> Picture:
     claim = claim.lower()
     if claim and _ALIASES.get(claim, claim) != measures.media_type:
         raise SchemaInvalid.at(pointer, f"By its bytes it is {measures.media_type}.")
-    return Picture(content, measures)
+    return Picture("sha256:" + hashlib.sha256(content).hexdigest(), content, measures)
 
 
 def measure_picture(content: bytes) -> Measures | None:

@@ -40,6 +40,10 @@ class Usage:
         return self.input_tokens - self.cached_tokens - self.cache_write_tokens
 
     @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    @property
     def is_metered(self) -> bool:
         """Whether it says anything. Some providers report zeros for what they did not count; that is no price of nothing."""
         return any((self.input_tokens, self.output_tokens, self.image_units, self.audio_seconds))
@@ -59,9 +63,8 @@ class Usage:
         )
 
 
-MOST_TOKENS = (
-    1_000_000_000  # of one request; more than any model reads, and room for sums of many in the columns of budgets
-)
+# Of one request; more than any model reads, and room for sums of many in the columns of budgets.
+MOST_TOKENS = 1_000_000_000
 
 
 def read_figures(

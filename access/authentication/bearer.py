@@ -139,13 +139,12 @@ class ApiKeyAuthentication(BaseAuthentication):
     """``request.user`` is the :class:`Principal`."""
 
     def authenticate(self, request: Request) -> tuple[Any, None]:
-        return self.principal_of(request), None
-
-    def principal_of(self, request: Request) -> Principal:
-        address = request.META.get("REMOTE_ADDR", "")
-        principal = resolve_header_principal(request.headers.get("Authorization", ""), address=address)
+        principal = resolve_header_principal(self.read_header(request), address=request.META.get("REMOTE_ADDR", ""))
         act_for(principal.tenant_id)
-        return principal
+        return principal, None
+
+    def read_header(self, request: Request) -> str:
+        return str(request.headers.get("Authorization", ""))
 
     def authenticate_header(self, request: Request) -> str:
         return f'{SCHEME} realm="toolhub"'

@@ -34,12 +34,14 @@ MIN_DIGITS = 8  # of a hash: as many as the console shows
 
 @dataclass(frozen=True, slots=True)
 class Qualifier:
-    """``check`` returns the value as it is looked for, or raises ``ValueError`` with what to write instead."""
+    """``check`` returns the value as it is looked for, or raises ``ValueError`` with what to write instead. ``start``: the same for
+    the beginning of one, with a star behind it; None: that is not understood.
+    """
 
     means: str | _StrPromise
     example: str
     check: Callable[[str], str] = str
-    starts: bool = False  # whether a star at the end is understood
+    start: Callable[[str], str] | None = None
     excludes: bool = True
 
 
@@ -154,20 +156,20 @@ def parse_moment(value: str, *, now: datetime, zone: tzinfo) -> datetime:
 
 
 QUALIFIERS: dict[str, Qualifier] = {
-    "tool": Qualifier(gettext_lazy("name of a tool"), "tool:commerce.*", str.lower, starts=True),
-    "agent": Qualifier(gettext_lazy("agent that called, by its name or id"), "agent:shopper", starts=True),
-    "actor": Qualifier(gettext_lazy("who did it: an agent, a person or a part of the hub"), "actor:usr_7", starts=True),
-    "kind": Qualifier(gettext_lazy("kind of fact"), "kind:consent.approved", _kind, starts=True),
+    "tool": Qualifier(gettext_lazy("name of a tool"), "tool:commerce.*", str.lower, str.lower),
+    "agent": Qualifier(gettext_lazy("agent that called, by its name or id"), "agent:shopper", start=str),
+    "actor": Qualifier(gettext_lazy("who did it: an agent, a person or a part of the hub"), "actor:usr_7", start=str),
+    "kind": Qualifier(gettext_lazy("kind of fact"), "kind:consent.approved", _kind, str),
     "outcome": Qualifier(gettext_lazy("outcome"), "outcome:failed", str.lower),
     "verdict": Qualifier(
         gettext_lazy("decision of the policy: allowed, denied or consent"), "verdict:denied", str.lower
     ),
-    "code": Qualifier(gettext_lazy("reason of a refusal or failure"), "code:QUOTA.*", str.upper, starts=True),
+    "code": Qualifier(gettext_lazy("reason of a refusal or failure"), "code:QUOTA.*", str.upper, str.upper),
     "pii": Qualifier(
         gettext_lazy("class of personal data that was found in a result; any finds all"), "pii:phone", str.lower
     ),
-    "policy": Qualifier(gettext_lazy("version of the policy that decided"), "policy:tenant-3", starts=True),
-    "subject": Qualifier(gettext_lazy("subject of a fact"), "subject:soul:tool:web.pages.read", starts=True),
+    "policy": Qualifier(gettext_lazy("version of the policy that decided"), "policy:tenant-3", start=str),
+    "subject": Qualifier(gettext_lazy("subject of a fact"), "subject:soul:tool:web.pages.read", start=str),
     "call": Qualifier(gettext_lazy("one call and everything related to it"), "call:inv_…", _id_of("inv")),
     "chain": Qualifier(gettext_lazy("a chain with its calls"), "chain:chn_…", _id_of("chn")),
     "consent": Qualifier(gettext_lazy("a consent with the calls that used it"), "consent:cns_…", _id_of("cns")),
@@ -175,7 +177,7 @@ QUALIFIERS: dict[str, Qualifier] = {
         gettext_lazy("the answer that proposed a call, or the model that gave it"),
         "proposed_by:model.openai.*",
         _answer,
-        starts=True,
+        str.lower,
     ),
     "grant": Qualifier(gettext_lazy("a grant with the calls under it"), "grant:grt_…", _id_of("grt")),
     "user": Qualifier(
@@ -285,15 +287,14 @@ def _checked(reading: _Reading, begin: int, term: Term) -> Term | None:
         reading.complain(begin, _("%(name)s cannot be excluded.") % {"name": f"{term.name}:"}, instead)
         return None
     if term.starts:
-        if not qualifier.starts:
+        if qualifier.start is None:
             reading.complain(
                 begin,
                 _("%(name)s cannot be used with *.") % {"name": f"{term.name}:"},
                 f"{term.name}:{term.value or qualifier.example.partition(':')[2]}",
             )
             return None
-        value = term.value if qualifier.check in (_kind, _answer) else qualifier.check(term.value)
-        return Term(term.name, value, term.negated, starts=True)
+        return Term(term.name, qualifier.start(term.value), term.negated, starts=True)
     try:
         value = qualifier.check(term.value)
     except ValueError as wrong:

@@ -38,14 +38,14 @@ def add_fallbacks(preflight: Preflight, decide: Callable[[str], Preflight]) -> N
 
 def choose_degraded(preflight: Preflight, decide: Callable[[str], Preflight]) -> bool:
     """Let the model that a policy names answer alone, or refuse the call. False: no policy names one."""
-    less = preflight.verdict.degradation if preflight.verdict is not None else None
-    if preflight.problem is not None or less is None or less.answered_by in ("", preflight.decision_context.tool):
+    less, other = preflight.degradation, preflight.other_model
+    if preflight.problem is not None or less is None or not other:
         return False
-    found = decide(less.answered_by)
+    found = decide(other)
     if reason := find_obstacle(found, preflight):
         preflight.problem, preflight.refused_at = (
             PolicyDenied(
-                f"Policy lets only {less.answered_by} answer this call, and that may not be asked: {reason}.",
+                f"Policy lets only {other} answer this call, and that may not be asked: {reason}.",
                 details={"rules": list(less.rules), "because": found.problem.to_error() if found.problem else None},
                 remedy=found.problem.remedy if found.problem else "Ask for the other model by its own id.",
             ),
@@ -61,9 +61,8 @@ def find_obstacle(found: Preflight, asked: Preflight) -> str:
     """Why a model may not stand in for the one that is asked; empty: it may."""
     if found.problem is not None:
         return found.problem.reason
-    less = found.verdict.degradation if found.verdict is not None else None
-    if less is not None and less.answered_by not in ("", found.decision_context.tool):
-        return ANSWERED_BY_ANOTHER.format(model=less.answered_by)
+    if found.other_model:
+        return ANSWERED_BY_ANOTHER.format(model=found.other_model)
     if found.consent is not None and found.consent.mode == ConsentMode.ONCE:
         return ONE_CONSENT  # nobody knows before the end whether it is spent
     return "" if found.obligations == asked.obligations else OBLIGED

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from access.budgets.chain_reservations import build_step_lines
 from access.budgets.lines import BudgetLine, Demand, snapshot_lines
-from access.policies.verdict import Verdict, policy_hash, policy_label
+from access.policies.verdict import Degradation, Verdict, policy_hash, policy_label
 from evidence.leaves.calls import PolicyDecision
 from invocations.decide.fallback_models import add_fallbacks, choose_degraded
 from invocations.decide.looks import CallLook
@@ -102,6 +102,16 @@ class Preflight:
     @property
     def obligations(self) -> list[dict[str, Any]]:
         return self.verdict.obligations if self.verdict else []
+
+    @property
+    def degradation(self) -> Degradation | None:
+        return self.verdict.degradation if self.verdict else None
+
+    @property
+    def other_model(self) -> str:
+        """The id of the model that a policy lets answer alone in place of this one; empty: none."""
+        less = self.degradation
+        return "" if less is None or less.answered_by == self.decision_context.tool else less.answered_by
 
     @property
     def profile(self) -> Profile | None:

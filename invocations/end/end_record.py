@@ -46,6 +46,8 @@ from registry.tools.deprecation import deprecation_warnings, find_retirement
 from registry.versions.compiler import compiled_version
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from django.db.models import Q
 
     from evidence.leaves import Commitment
@@ -149,13 +151,16 @@ def build_spent_budget(ending: Ending) -> SpentBudget:
     spent = compute_spending(ending)
     if spent is None:
         return SpentBudget(spent={}, released=True)
-    model = ending.model
-    untouched, parts = (model.untouched, model.parts) if model is not None else ([], {})
+    apart = {encode("bud", budget): took for budget, took in _list_apart(ending).items()}
     return SpentBudget(
         spent=_list_measured(spent),
-        not_of=sorted(line.wire_id for line in untouched) or None,
-        parts={encode("bud", budget): _list_measured(part) for budget, part in parts.items()} or None,
+        not_of=sorted(budget for budget, took in apart.items() if took is ledger.NOTHING) or None,
+        parts={budget: _list_measured(took) for budget, took in apart.items() if took is not ledger.NOTHING} or None,
     )
+
+
+def _list_apart(ending: Ending) -> dict[UUID, ledger.CallUsage]:
+    return ending.model.apart if ending.model is not None else {}
 
 
 def _list_measured(spent: ledger.CallUsage) -> dict[str, int]:
@@ -378,10 +383,7 @@ def settle_budgets(invocation: Invocation, ending: Ending) -> None:
     if spent is None:
         ledger.release_reservations(invocation_id=invocation.pk)
     else:
-        apart = {}
-        if ending.model is not None:
-            apart = {line.budget_id: ledger.NOTHING for line in ending.model.untouched} | ending.model.parts
-        ledger.settle_reservations(invocation_id=invocation.pk, spent=spent, apart=apart)
+        ledger.settle_reservations(invocation_id=invocation.pk, spent=spent, apart=_list_apart(ending))
 
 
 def end_call(invocation: Invocation, ending: Ending, *, actor: Principal, attempt: int, only: Q | None = None) -> bool:

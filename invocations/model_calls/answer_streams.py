@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
+from django.http import StreamingHttpResponse
 
 from invocations.answer.envelope import build_answer_envelope
 from invocations.model_calls.model_answers import delta_to_json
@@ -48,25 +49,33 @@ def read_envelope(invocation_id: UUID, tenant_id: UUID) -> ResponseEnvelope:
         release_connection()
 
 
+async def wait_for_end(run: ModelRun, invocation: Invocation) -> ResponseEnvelope:
+    """What has become of a call, once its End is written. It is written also where its reader goes meanwhile."""
+    await asyncio.shield(run.start())
+    return await sync_to_async(read_envelope, thread_sensitive=False)(invocation.pk, invocation.tenant_id)
+
+
+def open_event_stream(run: ModelRun, stream: AsyncIterator[str], headers: dict[str, str]) -> StreamingHttpResponse:
+    """The answer of a run while it comes. Whoever closes it early, also before it begins, ends the run."""
+    response = StreamingHttpResponse(stream, content_type=EVENT_STREAM, headers=HEADERS | headers)
+    response._resource_closers.append(run.leave)  # type: ignore[attr-defined]
+    return response
+
+
 async def stream_answer(run: ModelRun, invocation: Invocation) -> AsyncIterator[str]:
-    """The text of the stream. Whoever closes it early ends the run."""
-    whole, told = run.start(), False
+    """The text of the stream."""
+    told = False
+    async for pieces in run.pieces.read():
+        texts = [write_event("delta", said) for piece in pieces if (said := delta_to_json(piece))]
+        if texts:
+            told = True
+            yield "".join(texts)
     try:
-        async for pieces in run.pieces.read():
-            texts = [write_event("delta", said) for piece in pieces if (said := delta_to_json(piece))]
-            if texts:
-                told = True
-                yield "".join(texts)
-        read = sync_to_async(read_envelope, thread_sensitive=False)
-        try:
-            await asyncio.shield(whole)  # its End is written also where its reader goes
-            envelope = await read(invocation.pk, invocation.tenant_id)
-        except Exception as error:  # noqa: BLE001  the reader is told before the stream ends
-            yield write_event("error", translate_exception(error).to_error())
-            return
-        yield write_last_event(envelope) if told else write_stored_answer(envelope)
-    finally:
-        run.leave()
+        envelope = await wait_for_end(run, invocation)
+    except Exception as error:  # noqa: BLE001  the reader is told before the stream ends
+        yield write_event("error", translate_exception(error).to_error())
+        return
+    yield write_last_event(envelope) if told else write_stored_answer(envelope)
 
 
 def write_stored_answer(envelope: ResponseEnvelope) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
+from django.http import HttpResponse, JsonResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework.renderers import JSONRenderer
@@ -18,7 +18,13 @@ from invocations.calls import CallRefused
 from invocations.decide.api import PREFLIGHT_ENVELOPE
 from invocations.decide.preflight_requests import request_preflight
 from invocations.event_streams.api import EventStreamRenderer
-from invocations.model_calls.answer_streams import EVENT_STREAM, HEADERS, stream_answer, write_stored_answer
+from invocations.model_calls.answer_streams import (
+    EVENT_STREAM,
+    HEADERS,
+    open_event_stream,
+    stream_answer,
+    write_stored_answer,
+)
 from invocations.model_calls.asked_models import SCOPE, build_model_call, resolve_model_id
 from invocations.model_calls.model_requests import ANY_OPERATION
 from invocations.model_calls.model_runs import prepare_run
@@ -163,13 +169,9 @@ class EnvelopeForm:
                 response.headers[name] = whole.headers[name]
         return response
 
-    def open_stream(self, request: Request, run: ModelRun, begun: BegunCall) -> StreamingHttpResponse:
+    def open_stream(self, request: Request, run: ModelRun, begun: BegunCall) -> HttpResponseBase:
         location = {"Location": f"/api/v1/invocations/{begun.invocation.wire_id}"}
-        stream = stream_answer(run, begun.invocation)
-        response = StreamingHttpResponse(stream, content_type=EVENT_STREAM, headers=HEADERS | location)
-        # Its caller may be gone before the stream begins.
-        response._resource_closers.append(run.leave)  # type: ignore[attr-defined]
-        return response
+        return open_event_stream(run, stream_answer(run, begun.invocation), location)
 
 
 ENVELOPES = EnvelopeForm()
@@ -199,16 +201,6 @@ def ask_model(
     return answer_when_there(request, run, begun, by=by, form=form)
 
 
-class RunWaiter:
-    """Who waits for a run waits for its task, and no wake-up is needed."""
-
-    def __init__(self, run: ModelRun) -> None:
-        self._run = run
-
-    async def wait_async(self, seconds: float) -> None:
-        await self._run.wait(seconds)
-
-
 def answer_when_there(
     request: Request, run: ModelRun, begun: BegunCall, *, by: Principal, form: ModelAnswerForm
 ) -> WaitingResponse:
@@ -220,7 +212,7 @@ def answer_when_there(
             return None if answered is None else form.write_whole(request, run.complete(answered))
 
     at_most_s = run.timeout_s + LATE_S
-    return WaitingResponse(RunWaiter(run), at_most_s=at_most_s, look=look, end=run.leave)
+    return WaitingResponse(run, at_most_s=at_most_s, look=look, end=run.leave)
 
 
 def answer_again(

@@ -21,9 +21,7 @@ def _agent(request: HttpRequest) -> str:
 
 
 # As the views have it that read with WideJSONParser.
-WIDER = (
-    WiderRoute("POST", re.compile(r"/api/v1/models/[^/]+/(?:chat|preflight)"), MAX_WIDE_BYTES, _agent),
-    WiderRoute(
-        "POST", re.compile(r"/v1/(?:chat/completions|responses|messages(?:/count_tokens)?)"), MAX_WIDE_BYTES, _agent
-    ),
+PATHS = re.compile(
+    r"/api/v1/models/[^/]+/(?:chat|preflight)|/v1/(?:chat/completions|responses|messages(?:/count_tokens)?)"
 )
+WIDER = (WiderRoute("POST", PATHS, MAX_WIDE_BYTES, _agent),)

@@ -69,9 +69,8 @@ class HeldFile:
     id: str
     fingerprint: str
     content: bytes = field(repr=False)
-    claim: str = ""  # its type, as far as somebody has said it
     data_classes: frozenset[str] = frozenset()
-    is_of_request: bool = False  # and the hub does not hold it
+    picture: Picture | None = None  # that stood in the request: the hub does not hold it
 
 
 def take_pictures(arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Picture], Problem | None]:
@@ -120,11 +119,11 @@ def load_held_files(
     if len(ids) + len(pictures) > MAX_FILES:
         raise SchemaInvalid.at("/messages", f"A request has at most {MAX_FILES} pictures, sounds and files.")
     found, room = {}, MAX_BYTES
-    for each in pictures.values():
-        _check_room(len(each.content), room)
-        fingerprint = evidence.compute_fingerprint(each.content, tenant_id=by.tenant_id)
-        found[each.id] = HeldFile(each.id, fingerprint, each.content, each.measures.media_type, is_of_request=True)
-        room -= len(each.content)
+    for id, picture in pictures.items():
+        _check_room(len(picture.content), room)
+        fingerprint = evidence.compute_fingerprint(picture.content, tenant_id=by.tenant_id)
+        found[id] = HeldFile(id, fingerprint, picture.content, picture=picture)
+        room -= len(picture.content)
     for id in ids:
         held = _load_artifact(id, room, by) if id.startswith(ARTIFACT) else _load_file(id, room, by)
         found[id] = held
@@ -158,7 +157,7 @@ def _load_artifact(id: str, room: int, by: Principal) -> HeldFile:
     _check_room(row.content.size, room)
     version = row.invocation.version_id
     classes = compiled_version(version).manifest.data_classes if version is not None else ()
-    return HeldFile(id, row.content.fingerprint, decrypt_content(row.content), row.media_type, frozenset(classes))
+    return HeldFile(id, row.content.fingerprint, decrypt_content(row.content), frozenset(classes))
 
 
 def _load_file(id: str, room: int, by: Principal) -> HeldFile:
@@ -231,16 +230,16 @@ def _fit_text(held: HeldFile, at: str) -> Text:
 
 def digest_held_files(held: Iterable[HeldFile]) -> ListDigest | None:
     """What a fact says of those that are sent: how many, and a digest of ids and keyed hashes."""
-    named = sorted([each.id, each.fingerprint] for each in held if not each.is_of_request)
+    named = sorted([each.id, each.fingerprint] for each in held if each.picture is None)
     return ListDigest(count=len(named), hash=compute_digest(named)) if named else None
 
 
 def describe_pictures(held: Iterable[HeldFile]) -> list[dict[str, Any]] | None:
     """What a fact says of those that stood in the request."""
     return [
-        {"content": each.fingerprint, "media_type": each.claim, "bytes": len(each.content)}
+        {"content": each.fingerprint, "media_type": each.picture.measures.media_type, "bytes": len(each.content)}
         for each in held
-        if each.is_of_request
+        if each.picture is not None
     ] or None
 
 
@@ -248,7 +247,7 @@ def describe_pictures(held: Iterable[HeldFile]) -> list[dict[str, Any]] | None:
 def record_sent_files(held: Iterable[HeldFile], *, by: Principal) -> None:
     """That each was read, before anybody is sent it. Of a picture of the request the Begin fact has said all."""
     for each in held:
-        if each.is_of_request:
+        if each.picture is not None:
             continue
         if each.id.startswith(ARTIFACT):
             data: FileContent = ReadArtifact(content=each.fingerprint, via=VIA)

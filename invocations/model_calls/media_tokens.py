@@ -36,11 +36,8 @@ MINI, MINI_BASE_TOKENS, MINI_TILE_TOKENS = "gpt-4o-mini", 2833, 5667
 TILED = re.compile(r"gpt-4|chatgpt-4|gpt-5(?:\.1)?(?:-|$)|o[13](?:-|$)|computer-use")
 # Or in patches of 32 pixels, each as more than one token.
 PATCH = 32
-SMALL, MOST_PATCHES, TOKENS_A_SMALL_PATCH = (
-    re.compile(r"(?:gpt-4\.1|gpt-5(?:\.\d)?)-(?:mini|nano)|o\d-mini|codex-mini"),
-    1536,
-    2.46,
-)
+SMALL = re.compile(r"(?:gpt-4\.1|gpt-5(?:\.\d)?)-(?:mini|nano)|o\d-mini|codex-mini")
+MOST_PATCHES, TOKENS_A_SMALL_PATCH = 1536, 2.46
 TOKENS_A_PATCH = 1.2
 PIXELS_A_TOKEN, ANTHROPIC_PATCH, MOST_OF_ANTHROPIC = 750, 28, 4784
 # Gemini. A tile is as large as two thirds of the picture's shorter side, from 256 to 768 pixels.
@@ -71,17 +68,17 @@ def count_openai_picture(width: int, height: int, model: str) -> int:
     return tiled if TILED.match(model) else max(tiled, small, math.ceil(patches * TOKENS_A_PATCH))
 
 
-def count_anthropic_picture(width: int, height: int, model: str) -> int:  # noqa: ARG001 - the newest may count most
+def count_anthropic_picture(width: int, height: int, _: str) -> int:
     most = max(math.ceil(width * height / PIXELS_A_TOKEN), count_patches(width, height, ANTHROPIC_PATCH))
     return min(MOST_OF_ANTHROPIC, most)
 
 
-def count_gemini_picture(width: int, height: int, model: str) -> int:  # noqa: ARG001 - as above
+def count_gemini_picture(width: int, height: int, _: str) -> int:
     unit = min(768, max(256, int(min(width, height) / 1.5)))
     return max(LEAST_OF_GEMINI, GEMINI_TILE_TOKENS * math.ceil(width / unit) * math.ceil(height / unit))
 
 
-def count_qwen_picture(width: int, height: int, model: str) -> int:  # noqa: ARG001 - as above
+def count_qwen_picture(width: int, height: int, _: str) -> int:
     return min(MOST_OF_QWEN, count_patches(width, height, QWEN_PATCH))
 
 

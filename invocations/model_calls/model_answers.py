@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from invocations.decide.preflight import Preflight
-    from invocations.model_calls.model_chains import ModelChain
     from invocations.model_calls.model_facts import ModelReport
     from llm.answers import ChatDelta, ParameterWarning
     from llm.usage import Usage
@@ -56,16 +55,15 @@ def proposal_to_json(call: ToolCall) -> dict[str, Any]:
     return said
 
 
-def describe_fallback(chain: ModelChain, preflight: Preflight, report: ModelReport) -> dict[str, Any]:
+def describe_fallback(preflight: Preflight, report: ModelReport) -> dict[str, Any]:
     """Which model has answered, what became of those before it, and what policies left out; nothing where all is as asked for."""
     said: dict[str, Any] = {}
-    less = preflight.verdict.degradation if preflight.verdict is not None else None
-    if less is not None:
-        said["degraded"] = less.to_json()
+    if preflight.degradation is not None:
+        said["degraded"] = preflight.degradation.to_json()
     if report.attempts:
         said["attempts"] = report.attempts
-    if said and chain.current.tool != preflight.decision_context.tool:
-        said["answered_by"] = chain.current.tool
+    if report.stood_in:
+        said["answered_by"] = report.stood_in
     return said
 
 

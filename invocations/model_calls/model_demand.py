@@ -14,6 +14,7 @@ from invocations.model_calls.token_counts import (
     OF_A_MESSAGE,
     estimate_request,
     estimate_text,
+    estimate_texts,
     list_media,
 )
 from invocations.model_meters.learned_counts import UNKNOWN, LearnedCounts
@@ -118,7 +119,7 @@ def check_window(request: ModelRequest, part: ModelPart, prefix: ModelPrefix | N
     """
     if part.window_tokens is None or not isinstance(request, ChatRequest):
         return
-    tokens, room = estimate_request(request, texts_only=True) + estimate_prefix(prefix), request.max_tokens or 0
+    tokens, room = estimate_texts(request) + estimate_prefix(prefix), request.max_tokens or 0
     least = tokens * BYTES_A_TOKEN // MOST_BYTES_A_TOKEN
     if least + room > part.window_tokens:
         raise ContextOverflow(

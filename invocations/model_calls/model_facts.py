@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from access.budgets.ledger import CallUsage
-    from access.budgets.lines import BudgetLine
     from invocations.decide.preflight import Preflight
     from invocations.model_calls.model_demand import ModelDemand
     from invocations.model_calls.sent_data import SentData
@@ -45,10 +44,8 @@ class ModelReport:
     settled_by: str
     requests: int = 1  # that were sent, to whichever model
     attempts: list[dict[str, Any]] = field(default_factory=list)  # where more than one model was asked
-    untouched: list[BudgetLine] = field(default_factory=list)  # budgets of models that took nothing
-    parts: dict[UUID, CallUsage] = field(
-        default_factory=dict
-    )  # what is taken of budgets that only some of the models count against
+    # Of single budgets, what is taken of them where not all of the models count against them.
+    apart: dict[UUID, CallUsage] = field(default_factory=dict)
     reported: Usage | None = None
     estimated: Usage | None = None
     answered_by: str = ""
@@ -57,9 +54,8 @@ class ModelReport:
     price: str = ""
     currency: str = ""
     cost_micros: int | None = None
-    is_unpriced_answer: bool = (
-        False  # there was a price when money was reserved, and there is none of the model that answered
-    )
+    # There was a price when money was reserved, and there is none of the model that answered.
+    is_unpriced_answer: bool = False
     surcharge_micros: int = 0
     proposals: int = 0
     first_token_ms: int | None = None
@@ -90,7 +86,7 @@ class ModelReport:
 
     @property
     def tokens(self) -> int:
-        return self.counted.input_tokens + self.counted.output_tokens
+        return self.counted.tokens
 
     @property
     def money(self) -> int | None:

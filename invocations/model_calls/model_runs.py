@@ -53,13 +53,12 @@ from llm.streams import AnswerCollector
 from llm.structured_output import obtain_output
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from uuid import UUID
 
     from invocations.calls import AnsweredCall, BegunCall
     from invocations.decide.preflight import Preflight
-    from invocations.model_calls.held_files import HeldFile
     from invocations.model_calls.model_answers import ModelAnswer
+    from invocations.model_calls.model_attempts import ModelAttempt
     from invocations.model_calls.model_facts import ModelReport
     from invocations.model_calls.model_requests import ModelRequest
     from invocations.models import Invocation
@@ -84,7 +83,6 @@ class AskedRun:
     request: ModelRequest
     chain: ModelChain
     steps: StepLog
-    files: Mapping[str, HeldFile]
 
     @property
     def part(self) -> ModelPart:
@@ -181,9 +179,9 @@ class ModelRun:
         """Whether nothing more comes of it, also where its End could not be written."""
         return self._whole is not None and self._whole.done()
 
-    async def wait(self, at_most_s: float) -> None:
-        """Until the End is written, or the time is over."""
-        await asyncio.wait({self.start()}, timeout=at_most_s)
+    async def wait_async(self, seconds: float) -> None:
+        """Until the End is written, or the time is over: its task is waited for, and no wake-up is needed."""
+        await asyncio.wait({self.start()}, timeout=seconds)
 
     def complete(self, answered: AnsweredCall) -> AnsweredCall:
         """With all of the answer, where not all of it is stored."""
@@ -209,7 +207,7 @@ class ModelRun:
             self._asking.cancel()
 
     async def _ask(self) -> ModelAnswer:
-        with offer_files(self._asked.files):
+        with offer_files(self._asked.preflight.held_files):
             return await self._ask_model()
 
     async def _ask_model(self) -> ModelAnswer:
@@ -251,8 +249,7 @@ class ModelRun:
             return Ending(state=state, problem=problem, ran=ran, model=report if ran else None, steps=steps.steps)
         return Ending(
             state=State.SUCCEEDED,
-            output=answer_to_json(answer, report.usage_to_json())
-            | describe_fallback(self._asked.chain, self._asked.preflight, report),
+            output=answer_to_json(answer, report.usage_to_json()) | describe_fallback(self._asked.preflight, report),
             warnings=self._collect_warnings(answer, report),
             model=report,
             steps=steps.steps,
@@ -264,9 +261,8 @@ class ModelRun:
         found += self._asked.chain.describe_failures()
         if report.is_unpriced_answer:
             found.append(UNPRICED_ANSWER.format(model=to_plain_name(report.answered_by) or "that answered"))
-        verdict = self._asked.preflight.verdict
-        if verdict is not None and verdict.degradation is not None:
-            found += describe_degradation(verdict.degradation)
+        if self._asked.preflight.degradation is not None:
+            found += describe_degradation(self._asked.preflight.degradation)
         if isinstance(answer, ChatAnswer) and answer.repairs:
             found.append(f"The JSON of the answer was repaired: {', '.join(answer.repairs)}.")
         return found
@@ -328,12 +324,14 @@ def prepare_run(begun: BegunCall, *, wants_stream: bool) -> ModelRun | None:
     assert preflight is not None
     assert preflight.model_request is not None
     inject_fault("model.accepted")
-    has_place, attempts = False, []
+    has_place = False
+    attempts: list[ModelAttempt] = []
     try:
         if wants_stream:
             places.take(invocation.agent_id)
             has_place = True
-        attempts = build_attempts(invocation, preflight)
+        for each in build_attempts(invocation, preflight):
+            attempts.append(each)  # noqa: PERF402  where a later one cannot be built, it is given back
         record_sent_files(preflight.held_files.values(), by=build_caller_principal(invocation))
     except Exception as error:
         problem = error if isinstance(error, Problem) else Internal()
@@ -353,6 +351,4 @@ def prepare_run(begun: BegunCall, *, wants_stream: bool) -> ModelRun | None:
     live = wants_stream and is_text and not invocation.obligations
     steps = StepLog(invocation.created_at)
     chain = ModelChain(attempts, now_ms=steps.now_ms)
-    return ModelRun(
-        AskedRun(invocation, preflight, request, chain, steps, preflight.held_files), live=live, has_place=has_place
-    )
+    return ModelRun(AskedRun(invocation, preflight, request, chain, steps), live=live, has_place=has_place)

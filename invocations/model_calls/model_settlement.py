@@ -11,7 +11,7 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING
 
-from access.budgets.ledger import CallUsage
+from access.budgets.ledger import NOTHING, CallUsage
 from invocations.model_calls.model_facts import ESTIMATE, NOTHING_ANSWERED, PROVIDER, ModelReport
 from invocations.model_calls.token_counts import count_tokens
 from llm.answers import ChatAnswer
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from invocations.decide.preflight import Preflight
     from invocations.model_calls.model_answers import ModelAnswer
     from invocations.model_calls.model_attempts import ModelAttempt
-    from invocations.model_calls.model_demand import ModelDemand
     from invocations.model_calls.model_runs import AskedRun
     from invocations.model_calls.sent_requests import SentRequest
 
@@ -44,17 +43,6 @@ class ModelShare:
     cost_micros: int | None
     money: int | None
 
-    @property
-    def settled_by(self) -> str:
-        return ESTIMATE if self.counted.estimated else PROVIDER
-
-    @property
-    def tokens(self) -> int:
-        return self.counted.input_tokens + self.counted.output_tokens
-
-    def counts_against(self, line: BudgetLine) -> bool:
-        return is_of(line, self.attempt.preflight)
-
 
 def find_share(attempt: ModelAttempt) -> ModelShare | None:
     """None where nothing was sent to the model, or the provider has only refused."""
@@ -71,30 +59,23 @@ def find_share(attempt: ModelAttempt) -> ModelShare | None:
 def build_model_report(asked: AskedRun, answer: ModelAnswer | None, *, first_token_ms: int | None) -> ModelReport:
     """``answer``: None where there is none."""
     chain, current = asked.chain, asked.chain.current
-    shares = [share for each in chain.asked if (share := find_share(each)) is not None]
-    mine = next((each for each in shares if each.attempt is current), None)
+    found = [find_share(each) for each in chain.asked]
+    shares, mine = [each for each in found if each is not None], found[-1]
     counted = sum_usages(each.counted for each in shares)
-    if counted is None:
-        counted, settled_by = Usage(requests=chain.requests), NOTHING_ANSWERED
-    else:
-        settled_by = ESTIMATE if counted.estimated else PROVIDER
     sent = [(request, each.demand) for each in chain.asked for request in each.sent]
-    costs, demand = [each.cost_micros for each in shares], current.demand
-    cost_micros = None if not costs or None in costs else sum(cost for cost in costs if cost is not None)
+    demand, cost_micros = current.demand, sum_known(each.cost_micros for each in shares) if shares else None
     answered_by = next((each.model for each in reversed(current.sent) if each.model), "")
     chat = answer if isinstance(answer, ChatAnswer) else None
     verdict = current.preflight.verdict
     surcharge_micros = verdict.price_micros if verdict is not None else 0
-    untouched, parts = split_lines(asked.preflight, current.preflight, shares, surcharge_micros=surcharge_micros)
     return ModelReport(
         part=current.part,
         requests=chain.requests,
-        attempts=[describe_attempt(each, shares) for each in chain.asked] if len(chain.asked) > 1 else [],
-        untouched=untouched,
-        parts=parts,
-        counted=counted,
-        settled_by=settled_by,
-        reported=sum_usages(found for request, _ in sent if (found := request.reported) is not None),
+        attempts=list(map(describe_attempt, chain.asked, found)) if len(found) > 1 else [],
+        apart=list_apart(asked.preflight, current.preflight, shares, surcharge_micros=surcharge_micros),
+        counted=counted or Usage(requests=chain.requests),
+        settled_by=name_counter(counted),
+        reported=sum_usages(usage for request, _ in sent if (usage := request.reported) is not None),
         estimated=sum_usages(request.estimate(demand) for request, demand in sent),
         answered_by=answered_by,
         stood_in=current.tool if answer is not None and current.tool != asked.invocation.tool else "",
@@ -107,59 +88,58 @@ def build_model_report(asked: AskedRun, answer: ModelAnswer | None, *, first_tok
         proposals=len(chat.proposals) if chat is not None else 0,
         first_token_ms=first_token_ms,
         prefix_tokens=demand.prefix_tokens,
-        metered=compare_figures(demand, mine.paid) if mine is not None and mine.settled_by == PROVIDER else {},
+        metered=compare_figures(mine) if mine is not None and not mine.counted.estimated else {},
     )
 
 
-def describe_attempt(attempt: ModelAttempt, shares: Iterable[ModelShare]) -> dict[str, object]:
+def describe_attempt(attempt: ModelAttempt, share: ModelShare | None) -> dict[str, object]:
     """What became of one model, and what it took where it did not answer and may have to be paid all the same."""
-    share = next((each for each in shares if each.attempt is attempt), None)
     if share is None or attempt.problem is None:
         return attempt.describe()
     took = {"input_tokens": share.counted.input_tokens, "output_tokens": share.counted.output_tokens}
-    return attempt.describe() | {"took": took | {"cost_micros": share.cost_micros, "counted_by": share.settled_by}}
+    said = {"cost_micros": share.cost_micros, "counted_by": name_counter(share.counted)}
+    return attempt.describe() | {"took": took | said}
+
+
+def name_counter(counted: Usage | None) -> str:
+    if counted is None:
+        return NOTHING_ANSWERED
+    return ESTIMATE if counted.estimated else PROVIDER
 
 
 def is_of(line: BudgetLine, preflight: Preflight) -> bool:
     return any(line.budget_id == each.budget_id for each in preflight.lines)
 
 
-def split_lines(
+def list_apart(
     asked: Preflight, current: Preflight, shares: Sequence[ModelShare], *, surcharge_micros: int
-) -> tuple[list[BudgetLine], dict[UUID, CallUsage]]:
-    """The budgets of which nothing is taken, since only models count against them that took nothing, and those against which only some
-    of the models count, with what these took.
-    """
-    untouched: list[BudgetLine] = []
-    parts: dict[UUID, CallUsage] = {}
+) -> dict[UUID, CallUsage]:
+    """What is taken of the budgets against which not all of the models count: what those took that do, or nothing."""
+    apart: dict[UUID, CallUsage] = {}
     for line in asked.held_lines if asked.fallbacks else ():
-        mine, answers = [each for each in shares if each.counts_against(line)], is_of(line, current)
+        mine, answers = [each for each in shares if is_of(line, each.attempt.preflight)], is_of(line, current)
         if not mine and not answers:
-            untouched.append(line)
+            apart[line.budget_id] = NOTHING
         elif len(mine) < len(shares) or not answers:
-            moneys = [each.money for each in mine]
-            parts[line.budget_id] = CallUsage(
+            apart[line.budget_id] = CallUsage(
                 bytes_out=None if answers else 0,
-                tokens=sum(each.tokens for each in mine),
-                money=None
-                if None in moneys
-                else sum(money for money in moneys if money is not None) + surcharge_micros * answers,
+                tokens=sum(each.counted.tokens for each in mine),
+                money=sum_known([surcharge_micros * answers, *(each.money for each in mine)]),
             )
-    return untouched, parts
+    return apart
 
 
-def compare_figures(demand: ModelDemand, paid: Sequence[SentRequest]) -> dict[str, tuple[int, int]]:
-    """What was reported, and what the hub itself counts: bytes, as tokens. Pictures and sounds are estimated too high to compare."""
-    reported = sum_usages(each.reported for each in paid if each.reported is not None)
-    assert reported is not None
-    figures = {}
-    if not demand.has_media and len(paid) == 1:
+def compare_figures(share: ModelShare) -> dict[str, tuple[int, int]]:
+    """What the provider has reported of each request, and what the hub itself counts: bytes, as tokens. Pictures and sounds are
+    estimated too high to compare.
+    """
+    demand, reported, figures = share.attempt.demand, share.counted, {}
+    if not demand.has_media and len(share.paid) == 1:
         figures["input"] = (reported.input_tokens, demand.counted_tokens)
-    if output := sum(count_tokens(each.output_bytes) for each in paid):
+    if output := sum(count_tokens(each.output_bytes) for each in share.paid):
         figures["output"] = (reported.output_tokens, output)
     if reported.charged_usd is not None:
-        usages = [(each.reported, each.model) for each in paid if each.reported is not None]
-        costs = [demand.prices.find_cost(usage, answered_by=model) for usage, model in usages]
+        costs = [demand.prices.find_cost(each.count(demand), answered_by=each.model) for each in share.paid]
         if usd := sum(cost.usd for cost in costs if cost is not None) if None not in costs else 0:
             figures["money"] = (round(reported.charged_usd * BILLION), round(usd * BILLION))
     return figures
@@ -169,3 +149,10 @@ def sum_usages(usages: Iterable[Usage]) -> Usage | None:
     """Of several requests; None of none."""
     found = list(usages)
     return reduce(add, found) if found else None
+
+
+def sum_known(amounts: Iterable[int | None]) -> int | None:
+    """None where one of them is not known."""
+    found = list(amounts)
+    known = [each for each in found if each is not None]
+    return sum(known) if len(known) == len(found) else None

@@ -45,10 +45,9 @@ def inspect_request(
     sweep = Sweep(KINDS, lambda text, _: text)
     sweep_request(request, sweep)
     sweep_fixed_texts(request, own_tools, sweep)
-    if not isinstance(request, ChatRequest):
-        return RequestData(sweep.counts, own_tools=own_tools)
-    of_files = {each.id: each.data_classes for each in held.values() if each.data_classes}
-    declared = of_files | find_declared_classes(request.messages, tenant_id=tenant_id)
+    declared = {each.id: each.data_classes for each in held.values() if each.data_classes}
+    if isinstance(request, ChatRequest):
+        declared |= find_declared_classes(request.messages, tenant_id=tenant_id)
     return RequestData(sweep.counts, declared, own_tools)
 
 

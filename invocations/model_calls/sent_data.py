@@ -44,9 +44,8 @@ class SentData:
     classes: tuple[str, ...] = ()
     masked: Mapping[str, int] = field(default_factory=dict)
     by_consent: tuple[str, ...] = ()
-    unseen: int = (
-        0  # pictures, sounds and files that go as they are, to a provider that may not be sent all that detectors find
-    )
+    # Pictures, sounds and files that go as they are, to a provider that may not be sent all that detectors find.
+    unseen: int = 0
 
 
 def wants_sensitive(request: ModelRequest | None) -> bool:

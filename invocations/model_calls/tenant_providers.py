@@ -34,6 +34,7 @@ from registry.model_providers.settings import OF_THE_HUB, ProviderSettings
 from registry.models import ToolVersion
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from uuid import UUID
 
     from invocations.decide.preflight import Preflight
@@ -93,16 +94,15 @@ def list_model_files() -> dict[str, str]:
     return {file.stem: str(file) for file in sorted(of_the_hub.TOOLHUB_LOCAL_MODELS.glob("*.gguf"))}
 
 
-def build_attempts(invocation: Invocation, preflight: Preflight) -> list[ModelAttempt]:
+def build_attempts(invocation: Invocation, preflight: Preflight) -> Iterator[ModelAttempt]:
     """The model of an accepted call and its fallbacks, with their keys opened. A fallback that is not ready is left out."""
     first, *others = preflight.candidates
-    attempts = [build_attempt(first, tenant_id=invocation.tenant_id)]
+    yield build_attempt(first, tenant_id=invocation.tenant_id)
     for each in others:
         try:
-            attempts.append(build_attempt(each, tenant_id=invocation.tenant_id))
+            yield build_attempt(each, tenant_id=invocation.tenant_id)
         except Problem as problem:
             preflight.left_out[each.decision_context.tool] = problem.reason
-    return attempts
 
 
 def build_attempt(preflight: Preflight, *, tenant_id: UUID) -> ModelAttempt:

@@ -31,15 +31,18 @@ def estimate_text(text: str) -> int:
     return count_tokens(len(text.encode()))
 
 
-def estimate_request(request: ModelRequest, *, kind: str = "", model: str = "", texts_only: bool = False) -> int:
+def estimate_request(request: ModelRequest, *, kind: str = "", model: str = "") -> int:
     """Never fewer than a provider is likely to count. ``kind``: of the provider, ``model``: its name of the model."""
+    media = sum(estimate_media(each, kind=kind, model=model) for each in list_media(request))
+    return estimate_texts(request) + media
+
+
+def estimate_texts(request: ModelRequest) -> int:
+    """The same without pictures, sounds and files."""
     if isinstance(request, ChatRequest):
-        media = sum(
-            estimate_media(each, kind=kind, model=model) for each in ([] if texts_only else list_media(request))
-        )
         results = sum(isinstance(message, ToolMessage) for message in request.messages)
         frames = OF_A_MESSAGE * (len(request.messages) + len(request.tools)) + OF_A_RESULT * results
-        return sum(map(estimate_text, _iter_texts(request))) + frames + media
+        return sum(map(estimate_text, _iter_texts(request))) + frames
     if isinstance(request, EmbedRequest):
         return sum(estimate_text(each) + OF_A_MESSAGE for each in request.items)
     query = estimate_text(request.query)

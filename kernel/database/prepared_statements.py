@@ -22,12 +22,13 @@ def _connection() -> DatabaseWrapper:
 
 def fetch_prepared(statement: bytes, parameters: Parameters) -> list[tuple[Any, ...]]:
     """The rows of a statement that is a constant of its module."""
-    return _connection().ask(statement, parameters)
+    (rows,) = _connection().ask((statement, parameters))
+    return rows
 
 
 def fetch_prepared_together(*asked: tuple[bytes, Parameters]) -> list[list[tuple[Any, ...]]]:
     """As :func:`fetch_prepared` for each, in one way there and back: none may depend on what another finds."""
-    return _connection().ask_together(*asked)
+    return _connection().ask(*asked)
 
 
 def execute_prepared(statement: bytes, parameters: Parameters) -> int:

@@ -16,11 +16,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import Model
 from django.db.models.query import get_related_populators
 
-from kernel.database.prepared_statements import (
-    execute_prepared,
-    execute_prepared_later,
-    fetch_prepared_together,
-)
+from kernel.database.prepared_statements import execute_prepared, execute_prepared_later, fetch_prepared_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -131,16 +127,19 @@ class _Compiled(NamedTuple):
 
 
 class PreparedQuery(Generic[Row]):
-    """Rows of a queryset that differs by ids and texts only: ``PreparedQuery(make, id=UUID)``, and then ``.get(id=…)``."""
+    """Rows of a queryset that differs by ids and texts only: ``PreparedQuery(make, id=UUID)``, and then ``.get(id=…)``.
+
+    ``make``: the queryset of these values, as Django has it.
+    """
 
     def __init__(self, make: Callable[..., QuerySet[Row]], **types: type[UUID | str]) -> None:
-        self._make = make
+        self.make = make
         self._samples: dict[str, Any] = {name: kind(str(uuid4())) for name, kind in types.items()}
 
     @cached_property
     def _compiled(self) -> _Compiled:
         """With samples where the values go. What is read here is what Django's own ModelIterable reads."""
-        compiler = self._make(**self._samples).query.get_compiler(DEFAULT_DB_ALIAS)
+        compiler = self.make(**self._samples).query.get_compiler(DEFAULT_DB_ALIAS)
         statement, parameters = compiler.as_sql()
         info, select = compiler.klass_info, compiler.select
         assert info is not None
@@ -157,10 +156,6 @@ class PreparedQuery(Generic[Row]):
     def all(self, **values: Any) -> list[Row]:
         (found,) = fetch_together((self, values))
         return found
-
-    def plain(self, **values: Any) -> QuerySet[Row]:
-        """As Django has it."""
-        return self._make(**values)
 
     def fill_in(self, **values: Any) -> tuple[bytes, list[Any]]:
         """The statement, and what it is asked with."""
@@ -182,7 +177,7 @@ class PreparedQuery(Generic[Row]):
 
     @cached_property
     def _model(self) -> type[Row]:
-        return self._make(**self._samples).model
+        return self.make(**self._samples).model
 
     def first(self, **values: Any) -> Row | None:
         return next(iter(self.all(**values)), None)
@@ -197,6 +192,6 @@ class PreparedQuery(Generic[Row]):
 def fetch_together(*asked: tuple[PreparedQuery[Any], Mapping[str, Any]]) -> list[list[Any]]:
     """The rows of each of these queries with its values, in one way there and back: none may depend on what another finds."""
     if _connection().vendor != "postgresql":
-        return [list(query.plain(**values)) for query, values in asked]
+        return [list(query.make(**values)) for query, values in asked]
     found = fetch_prepared_together(*(query.fill_in(**values) for query, values in asked))
     return [query.read(rows) for (query, _), rows in zip(asked, found, strict=True)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import connection, transaction
 
-from access.budgets.ledger import CallUsage
+from access.budgets.ledger import NOTHING, CallUsage
 from access.budgets.lines import Demand, lines_for
 from access.budgets.services import set_budget
 from access.models import BudgetWindow
@@ -36,8 +36,7 @@ def test_what_a_call_gives_back_is_locked_in_the_order_of_all_others(caller: Cal
         for line in lines_for(tenant_id=tenant_id, agent_id=agent_id, tool=tool, grant_id=None, now=NOON)
     ]
     id = take(lines, Demand(tokens=100))
-    [untouched] = [line for line in lines if line.budget_id == given_back.pk]
-    model = SimpleNamespace(untouched=[untouched], parts={}, result_bytes=None, tokens=7, money=0)
+    model = SimpleNamespace(apart={given_back.pk: NOTHING}, result_bytes=None, tokens=7, money=0)
     call: Any = SimpleNamespace(pk=id)
     ending: Any = SimpleNamespace(ran=True, outcome=None, model=model)
 
@@ -75,8 +74,8 @@ def test_what_single_budgets_are_settled_at_is_theirs_alone(caller: Caller, oper
         )
     }
     id = take(list(lines.values()), Demand(tokens=100))
-    parts = {first.pk: CallUsage(tokens=3), second.pk: CallUsage(tokens=4)}
-    model = SimpleNamespace(untouched=[], parts=parts, result_bytes=None, tokens=7, money=0)
+    apart = {first.pk: CallUsage(tokens=3), second.pk: CallUsage(tokens=4)}
+    model = SimpleNamespace(apart=apart, result_bytes=None, tokens=7, money=0)
     call: Any = SimpleNamespace(pk=id)
     ending: Any = SimpleNamespace(ran=True, outcome=None, model=model)
 

@@ -6,7 +6,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
+from django.http import HttpResponse, JsonResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.renderers import JSONRenderer
@@ -16,7 +16,7 @@ from invocations.accept.api import CallView
 from invocations.answer.envelope import build_answered_envelope
 from invocations.decide.callable_tools import offer_tools
 from invocations.event_streams.api import EventStreamRenderer
-from invocations.model_calls.answer_streams import EVENT_STREAM, HEADERS
+from invocations.model_calls.answer_streams import EVENT_STREAM, HEADERS, open_event_stream
 from invocations.model_calls.api import LATE_S, ask_model
 from invocations.model_calls.asked_models import SCOPE, build_model_call, resolve_model_id
 from invocations.model_calls.kept_vectors import check_vectors_kept
@@ -119,11 +119,7 @@ class ServedForm:
                     return None
             opened = True
             stream = stream_served(run, begun.invocation, writer)
-            headers = HEADERS | {CALL: begun.invocation.wire_id}
-            response = StreamingHttpResponse(stream, content_type=EVENT_STREAM, headers=headers)
-            # Its caller may be gone before the stream begins.
-            response._resource_closers.append(run.leave)  # type: ignore[attr-defined]
-            return response
+            return open_event_stream(run, stream, {CALL: begun.invocation.wire_id})
 
         def end() -> None:
             if not opened:

@@ -7,11 +7,10 @@ After that the status is sent, and only the stream can tell.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from asgiref.sync import sync_to_async
-
-from invocations.model_calls.answer_streams import read_envelope
+from invocations.model_calls.answer_streams import wait_for_end
 from kernel.http.exception_handlers import translate_exception
 
 if TYPE_CHECKING:
@@ -29,30 +28,22 @@ class FirstWord:
         self._run = run
 
     async def wait_async(self, seconds: float) -> None:
-        whole = self._run.start()
-        word = asyncio.create_task(self._run.pieces.wait_for_content())
-        try:
-            await asyncio.wait({whole, word}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            word.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._run.pieces.wait_for_content()
         if self._run.pieces.is_closed:
             # Nothing more comes: its End is about to be written.
-            await self._run.wait(seconds)
+            await self._run.wait_async(seconds)
 
 
 async def stream_served(run: ModelRun, invocation: Invocation, writer: StreamWriter) -> AsyncIterator[str]:
-    """The text of the stream. Whoever closes it early ends the run."""
-    whole = run.start()
+    """The text of the stream."""
+    async for pieces in run.pieces.read():
+        if text := "".join(map(writer.add, pieces)):
+            yield text
     try:
-        async for pieces in run.pieces.read():
-            if text := "".join(map(writer.add, pieces)):
-                yield text
-        try:
-            await asyncio.shield(whole)  # its End is written also where its reader goes
-            envelope = await sync_to_async(read_envelope, thread_sensitive=False)(invocation.pk, invocation.tenant_id)
-        except Exception as error:  # noqa: BLE001  the reader is told before the stream ends
-            yield writer.fail(translate_exception(error))
-            return
-        yield writer.end(envelope.data, envelope.warnings) if envelope.error is None else writer.fail(envelope.error)
-    finally:
-        run.leave()
+        envelope = await wait_for_end(run, invocation)
+    except Exception as error:  # noqa: BLE001  the reader is told before the stream ends
+        yield writer.fail(translate_exception(error))
+        return
+    yield writer.end(envelope.data, envelope.warnings) if envelope.error is None else writer.fail(envelope.error)

@@ -110,13 +110,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         else:
             setattr(self.connection, _TOLD, scope)
 
-    def ask(self, statement: bytes, parameters: Parameters) -> list[tuple[Any, ...]]:
-        """The rows of a statement that is a constant, or built from models once."""
-        (rows,) = self.ask_together((statement, parameters))
-        return rows
-
-    def ask_together(self, *asked: tuple[bytes, Parameters]) -> list[list[tuple[Any, ...]]]:
-        """The rows of each of such statements, of which none depends on what another finds."""
+    def ask(self, *asked: tuple[bytes, Parameters]) -> list[list[tuple[Any, ...]]]:
+        """The rows of each statement: constants, or built from models once, of which none depends on what another finds."""
         return [StatementPipeline.of(self.connection).rows(result) for result in self._asked(*asked)]
 
     def change(self, statement: bytes, parameters: Parameters) -> int:

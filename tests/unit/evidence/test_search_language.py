@@ -48,7 +48,7 @@ def terms(draw: st.DrawFn) -> Term:
     if not name:
         return Term("", value, draw(st.booleans()), draw(st.booleans()))
     qualifier = QUALIFIERS[name]
-    starts = qualifier.starts and draw(st.booleans())
+    starts = qualifier.start is not None and draw(st.booleans())
     return Term(name, qualifier.check(value), qualifier.excludes and draw(st.booleans()), starts)
 
 
@@ -98,6 +98,13 @@ def test_qualifiers_words_quotes_stars_and_exclusions() -> None:
         Term("outcome", "failed"),
         Term("", "quote"),
     )
+
+
+def test_the_beginning_of_a_model_is_looked_for_as_its_whole_id_is() -> None:
+    assert [term.value for term in parse("proposed_by:Model.OpenAI.main proposed_by:Model.OpenAI.*").terms] == [
+        "model.openai.main",
+        "model.openai.",
+    ]
 
 
 def test_pasted_hashes_and_names_with_colons_are_words() -> None:

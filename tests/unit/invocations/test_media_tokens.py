@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from invocations.model_calls.media_tokens import OF_A_FILE, estimate_media
-from invocations.model_calls.token_counts import estimate_request
+from invocations.model_calls.token_counts import estimate_request, estimate_texts
 from kernel.ids import encode, new_id
 from llm.messages import AttachmentRef, AudioRef, ImageRef, UserMessage
 from llm.requests import ChatRequest
@@ -70,7 +70,7 @@ def test_a_picture_is_never_the_reason_that_a_request_does_not_fit() -> None:
     request = ChatRequest(model="main", messages=(UserMessage((picture(8000, 8000),)),))
 
     assert estimate_request(request) > 50_000
-    assert estimate_request(request, texts_only=True) < 100
+    assert estimate_texts(request) < 100
 
 
 @pytest.mark.parametrize(("kind", "tokens"), [("openai", 25), ("gemini", 80), ("openai_compatible", 80)])

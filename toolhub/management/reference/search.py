@@ -12,7 +12,7 @@ def search_page() -> str:
             format_code(f"{name}:"),
             str(each.means),
             format_code(each.example),
-            "yes" if each.starts else "",
+            "yes" if each.start else "",
             "yes" if each.excludes else "no",
         )
         for name, each in QUALIFIERS.items()

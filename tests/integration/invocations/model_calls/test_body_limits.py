@@ -39,7 +39,7 @@ def test_a_picture_of_10_mib_is_taken_by_the_models_own_address(caller: Caller, 
 
 
 @pytest.mark.req("LLM-2")
-@pytest.mark.parametrize("path", [f"/api/v1/models/{MODEL}/chat", *DOORS])
+@pytest.mark.parametrize("path", [f"/api/v1/models/{MODEL}/chat", f"/api/v1/models/{MODEL}/preflight", *DOORS])
 def test_one_of_30_mb_is_refused_before_it_is_read(path: str, caller: Caller, model: Tool) -> None:
     sent = Sent("POST", path, b"x" * 30_000_000, JSON | caller.headers()).now()
 

@@ -11,11 +11,10 @@ from llm.answers import ChatDelta, FinishReason
 from llm.problems import ProviderRateLimited, StreamTruncated
 from llm.usage import Usage
 from registry.models import ModelProvider
-from tests.integration.invocations.model_calls.test_model_calls import leaf_of
 from tests.support.budgets import DAY, balance
 from tests.support.calls import assert_problem, row_of
 from tests.support.connected_models import connect_scripted_model, set_script_prices
-from tests.support.model_calls import ask, say
+from tests.support.model_calls import ask, leaf_of, say
 from tests.support.scripted_models import text_answer
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import pytest
 from invocations.model_calls import model_runs, tenant_providers
 from invocations.model_calls.kept_providers import shelf
 from llm.providers.kinds import MODULES
+from registry.installations.services import settings_for_run
 from tests.support.calls import assert_problem
 from tests.support.connected_models import connect_scripted_model, connect_scripted_provider
 from tests.support.model_calls import ask, say
@@ -35,16 +36,33 @@ def connect_kind(operator: Person, grant: Callable[..., Any]) -> Callable[[str],
     return connect
 
 
+def break_down(*_: Any, **__: Any) -> None:
+    raise ZeroDivisionError
+
+
 @pytest.mark.unmapped
 def test_a_run_that_cannot_be_prepared_gives_its_provider_back(
     caller: Caller, model: Tool, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def break_down(*_: Any, **__: Any) -> None:
-        raise ZeroDivisionError
-
     monkeypatch.setattr(model_runs, "record_sent_files", break_down)
 
     assert ask(caller, say("Hello")).status_code == 500
+    assert [each.uses for each in shelf._kept.values()] == [0]
+
+
+@pytest.mark.unmapped
+def test_a_run_whose_fallback_cannot_be_built_gives_the_providers_before_it_back(
+    caller: Caller, operator: Person, model: Tool, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect_scripted_model(operator.by, "first", unpriced="count", fallbacks=["model.script.main"])
+
+    def find_once(**named: Any) -> Any:
+        monkeypatch.setattr(tenant_providers, "settings_for_run", break_down)
+        return settings_for_run(**named)
+
+    monkeypatch.setattr(tenant_providers, "settings_for_run", find_once)
+
+    assert ask(caller, say("Hello"), model="model.script.first").status_code == 500
     assert [each.uses for each in shelf._kept.values()] == [0]
 
 
