@@ -436,7 +436,7 @@ def _build_segment(block: TextBlock | FileBlock | Held, pointer: str, shelf: Pic
         claim = claim if isinstance(claim, str) else ""
         return shelf.add(read_picture(data, f"{pointer}/source/data", claim=claim))
     kind = "image_ref" if block.type == "image" else "attachment_ref"
-    return refuse_file(data if isinstance(data, str) else None, f"{pointer}/source", kind)
+    return refuse_file(f"{pointer}/source", kind, is_inline=isinstance(data, str))
 
 
 def _build_assistant(turn: AssistantTurn, pointer: str) -> dict[str, Any]:

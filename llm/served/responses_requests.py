@@ -365,7 +365,8 @@ class ConversationBuilder:
                     if part.detail not in (None, "auto"):
                         self.warnings.append(f"{pointer}/{at}/detail: {NO_DETAIL}")
                 case FilePart():
-                    _refuse_part(part, f"{pointer}/{at}")
+                    kind = "image_ref" if part.type == "input_image" else "attachment_ref"
+                    refuse_file(f"{pointer}/{at}", kind, is_inline=part.file_data is not None)
                 case _:
                     segments.append(asdict(part))
         return segments
@@ -375,9 +376,3 @@ def _read_arguments(text: str) -> dict[str, Any]:
     """What a model wrote wrongly goes back as nothing: the output behind it says what was wrong."""
     value = read_arguments(text).value
     return value if isinstance(value, dict) else {}
-
-
-def _refuse_part(part: FilePart, pointer: str) -> None:
-    data = part.file_data or ""
-    inline = data.partition(";base64,")[2] if is_data_url(data) else part.file_data
-    refuse_file(inline, pointer, "image_ref" if part.type == "input_image" else "attachment_ref")
