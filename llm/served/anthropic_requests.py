@@ -93,16 +93,12 @@ def _to_blocks(value: object) -> object:
     return ([{"type": "text", "text": value}] if value else []) if isinstance(value, str) else value
 
 
-def _to_result(value: object) -> object:
-    return () if value in ("", None) else _to_blocks(value)
-
-
 def _refuse_thinking(_kind: str) -> str:
     raise refuse_field(FOREIGN)
 
 
 def _check_tool_kind(value: object) -> object:
-    if isinstance(value, dict) and value.get("type", "custom") not in ("custom", None):
+    if isinstance(value, dict) and value.get("type") not in ("custom", None):
         raise refuse_field(OF_A_PROVIDER, at=("type",))
     return value
 
@@ -169,7 +165,7 @@ ContentBlock = Annotated[_TEXT | _IMAGE | _DOCUMENT | _HELD, build_discriminator
 class ToolResultBlock(BodyPart):
     tool_use_id: Name
     type: Literal["tool_result"]
-    content: Annotated[tuple[ContentBlock, ...], BeforeValidator(_to_result)] = ()
+    content: Annotated[tuple[ContentBlock, ...], BeforeValidator(_to_blocks)] = ()
     is_error: StrictBool = False
     cache_control: Any = None
 
@@ -292,10 +288,9 @@ B = TypeVar("B", bound=CountBody)
 def read_messages(body: Any) -> ServedChat:
     """Raises SchemaInvalid, ParameterUnsupported."""
     read, hub, warnings = _read_body(MessagesBody, body, PARAMETERS)
-    sampling = {name: getattr(read, name) for name in ("max_tokens", "temperature", "top_p", "top_k")} | read_effort(
-        read
-    )
-    arguments: dict[str, Any] = {name: value for name, value in sampling.items() if value is not None}
+    sampling = {name: getattr(read, name) for name in ("max_tokens", "temperature", "top_p", "top_k")}
+    chosen = sampling | read_effort(read)
+    arguments: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
     if read.stop_sequences:
         arguments["stop"] = list(read.stop_sequences)
     user = {"user_id": read.metadata.user_id} if read.metadata.user_id else {}
@@ -331,15 +326,12 @@ def _read_body(kind: type[B], body: Any, table: tuple[Parameter, ...]) -> tuple[
     hub, _ = read_parameters(given.pop("hub", {}), HUB, findings, "/hub")
     findings.check()
     read = read_document(kind, given)
-    if (
-        read.thinking is not None
-        and read.thinking.type == "disabled"
-        and read_effort(read)["reasoning_effort"] != "none"
-    ):
-        findings.add_unsupported("/output_config/effort", WITHOUT_THINKING)
-    findings.check()
-    if read.thinking is not None and read.thinking.display == "summarized":
-        warnings += (f"/thinking/display: {NO_SUMMARY}",)
+    if read.thinking is not None:
+        if read.thinking.type == "disabled" and read_effort(read)["reasoning_effort"] != "none":
+            findings.add_unsupported("/output_config/effort", WITHOUT_THINKING)
+            findings.check()
+        if read.thinking.display == "summarized":
+            warnings += (f"/thinking/display: {NO_SUMMARY}",)
     left_out = [f"/tools/{at}/strict: {NOT_STRICT}" for at, each in enumerate(read.tools) if each.strict]
     left_out += [
         f"/tools/{at}/eager_input_streaming: {WHOLE}"

@@ -253,10 +253,10 @@ def read_responses(body: Any) -> ServedChat:
     given, warnings = read_parameters(body, PARAMETERS, findings)
     hub, _ = read_parameters(given.pop("hub", {}), HUB, findings, "/hub")
     choice = _read_choice(given.get("tool_choice", "auto"), findings)
-    reasoning, said = read_parameters(given.get("reasoning", {}), OF_REASONING, findings, "/reasoning")
+    reasoning, said = read_parameters(given.pop("reasoning", {}), OF_REASONING, findings, "/reasoning")
     warnings += said
     findings.check()
-    read = read_document(ResponsesBody, {name: value for name, value in given.items() if name != "reasoning"})
+    read = read_document(ResponsesBody, given)
     arguments = {name: value for name in SAME if (value := getattr(read, name)) is not None}
     builder = ConversationBuilder(read.instructions)
     arguments |= {"messages": builder.build(read.input)}
