@@ -25,7 +25,7 @@ from llm.requests import Effort
 from llm.served.body_parts import BodyPart
 from llm.served.file_data import refuse_file
 from llm.served.formats import ServedChat
-from llm.served.openai_chat import HUB, OF_ENVELOPE, OF_REQUEST
+from llm.served.openai_chat import OF_THE_HUB, read_hub
 from llm.served.openai_messages import EMPTY, OWN_SEGMENTS
 from llm.served.parameters import MAX_FINDINGS, Findings, passed, read_parameters, refused, warned
 from llm.served.provider_states import FOREIGN, read_state
@@ -78,7 +78,7 @@ PARAMETERS = (
     passed("top_k", "Where the model takes it; else it is left out with a warning."),
     passed("stream", "Whether the answer comes as events."),
     passed("metadata", "Its `user_id` is the person for whom the agent asks. No provider is sent it."),
-    passed("hub", f"Parameters of the hub itself: {', '.join(each.name for each in HUB)}."),
+    OF_THE_HUB,
     warned("service_tier", "The hub does not choose a tier. It was left out."),
     refused("inference_geo", "The hub does not choose where a provider computes."),
     refused("container", "The hub uses no containers of a provider."),
@@ -287,7 +287,7 @@ B = TypeVar("B", bound=CountBody)
 
 def read_messages(body: Any) -> ServedChat:
     """Raises SchemaInvalid, ParameterUnsupported."""
-    read, hub, warnings = _read_body(MessagesBody, body, PARAMETERS)
+    read, (of_request, envelope), warnings = _read_body(MessagesBody, body, PARAMETERS)
     sampling = {name: getattr(read, name) for name in ("max_tokens", "temperature", "top_p", "top_k")}
     chosen = sampling | read_effort(read)
     arguments: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
@@ -297,9 +297,9 @@ def read_messages(body: Any) -> ServedChat:
     shelf = PictureShelf()
     return ServedChat(
         model=read.model,
-        arguments=build_arguments(read, shelf) | arguments | {name: hub[name] for name in OF_REQUEST if name in hub},
+        arguments=build_arguments(read, shelf) | arguments | of_request,
         own_tools=build_specs(read),
-        envelope={name: hub[name] for name in OF_ENVELOPE if name in hub} | user,
+        envelope=envelope | user,
         wants_stream=read.stream,
         warnings=warnings,
         pictures=shelf.pictures,
@@ -319,11 +319,13 @@ def read_count(body: Any) -> ServedChat:
     )
 
 
-def _read_body(kind: type[B], body: Any, table: tuple[Parameter, ...]) -> tuple[B, dict[str, Any], tuple[str, ...]]:
+def _read_body(
+    kind: type[B], body: Any, table: tuple[Parameter, ...]
+) -> tuple[B, tuple[dict[str, Any], dict[str, Any]], tuple[str, ...]]:
     """(The body, what of it is the hub's own, warnings)."""
     findings = Findings()
     given, warnings = read_parameters(body, table, findings)
-    hub, _ = read_parameters(given.pop("hub", {}), HUB, findings, "/hub")
+    hub = read_hub(given, findings)
     findings.check()
     read = read_document(kind, given)
     if read.thinking is not None:

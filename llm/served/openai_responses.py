@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from llm.answers import FinishReason
 from llm.served.events import write_event
 from llm.served.openai_chat import read_text, write_arguments, write_hub
-from llm.served.problem_objects import find_status, write_beside, write_error
+from llm.served.problem_objects import find_status, write_error, write_problem_object
 from llm.served.provider_states import write_state
 from llm.served.responses_requests import PARAMETERS, read_responses
 
@@ -213,4 +213,4 @@ class OpenAIResponses:
         return ResponseStreamWriter(about)
 
     def write_problem(self, problem: Problem) -> tuple[int, dict[str, Any]]:
-        return find_status(problem), {"error": write_error(problem), "hub": write_beside(problem)}
+        return find_status(problem), write_problem_object(problem)
