@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
-from llm.interfaces import ChatModel, EmbedModel, RerankModel
+from llm.interfaces import ChatModel
 from llm.problems import ModelTimedOut, ProviderRateLimited, ProviderUnavailable, StreamTruncated
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from kernel.problems import Problem
-    from llm.answers import ChatDelta, EmbedAnswer, RerankAnswer
-    from llm.requests import ChatRequest, EmbedRequest, RerankRequest
+    from llm.answers import ChatDelta
+    from llm.requests import ChatRequest
 
 A = TypeVar("A")
 # What another try can help with. A request that was refused is refused again.
@@ -104,24 +104,3 @@ class RetriedChat(ChatModel):
                 if began or not await self._plan.wait(problem, tries):
                     raise
             tries += 1
-
-
-class RetriedEmbed(EmbedModel):
-    """As :class:`RetriedChat`."""
-
-    def __init__(self, model: EmbedModel, plan: RetryPlan | None = None) -> None:
-        self.features = model.features
-        self._model, self._plan = model, plan or RetryPlan()
-
-    async def compute_vectors(self, request: EmbedRequest) -> EmbedAnswer:
-        return await self._plan.ask(lambda: self._model.compute_vectors(request))
-
-
-class RetriedRerank(RerankModel):
-    """As :class:`RetriedChat`."""
-
-    def __init__(self, model: RerankModel, plan: RetryPlan | None = None) -> None:
-        self._model, self._plan = model, plan or RetryPlan()
-
-    async def compute_scores(self, request: RerankRequest) -> RerankAnswer:
-        return await self._plan.ask(lambda: self._model.compute_scores(request))

@@ -20,12 +20,12 @@ from kernel.database.tenancy import acting_for
 from kernel.problems import Problem
 from llm.interfaces import ChatModel, EmbedModel, RerankModel
 from llm.problems import ModelTimedOut, ProviderAnswerUnreadable, ProviderUnavailable, StreamTruncated
-from llm.retries import RetriedChat, RetriedEmbed, RetriedRerank, RetryBounds, RetryPlan
+from llm.retries import RetriedChat, RetryBounds, RetryPlan
 from registry.model_providers import circuits
 from registry.models import ModelCircuitState
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
     from invocations.decide.preflight import Preflight
     from invocations.model_calls.kept_providers import KeptProvider
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from unitools.manifest import ModelPart
 
 T = TypeVar("T")
+A = TypeVar("A", "EmbedAnswer", "RerankAnswer")
 # Failures that are the provider's, after some of which in a row it is not asked for a while. Whoever says no works.
 FAILURES = (ModelTimedOut, ProviderAnswerUnreadable, ProviderUnavailable, StreamTruncated)
 
@@ -104,16 +105,27 @@ class ModelAttempt:
     def build_embedder(self) -> EmbedModel:
         """As :meth:`build_chat`."""
         assert isinstance(self.model, EmbedModel)
-        return RetriedEmbed(WatchedEmbed(self.model, self), self._plan_retries())
+        return WatchedEmbed(self.model, self)
 
     def build_ranker(self) -> RerankModel:
         """As :meth:`build_chat`."""
         assert isinstance(self.model, RerankModel)
-        return RetriedRerank(WatchedRerank(self.model, self), self._plan_retries())
+        return WatchedRerank(self.model, self)
 
     def _plan_retries(self) -> RetryPlan:
         bounds = RetryBounds(most=0 if self._tries else self.settings.retries)
         return RetryPlan(bounds, is_given_up=lambda: self._given_up)
+
+    async def ask(self, ask: Callable[[], Awaitable[A]]) -> A:
+        """For what comes in one piece: each request is watched, and it is asked again as its provider's settings say."""
+
+        async def ask_once() -> A:
+            async with self.watch_request() as sent:
+                answer = await ask()
+                sent.end(answer)
+                return answer
+
+        return await self._plan_retries().ask(ask_once)
 
     def describe(self) -> dict[str, Any]:
         """For whoever asked."""
@@ -206,27 +218,21 @@ class WatchedChat(ChatModel):
 
 
 class WatchedEmbed(EmbedModel):
-    """As :class:`WatchedChat`."""
+    """As :class:`WatchedChat`, and asked again."""
 
     def __init__(self, model: EmbedModel, attempt: ModelAttempt) -> None:
         self.features = model.features
         self._model, self._attempt = model, attempt
 
     async def compute_vectors(self, request: EmbedRequest) -> EmbedAnswer:
-        async with self._attempt.watch_request() as sent:
-            answer = await self._model.compute_vectors(request)
-            sent.end(answer)
-            return answer
+        return await self._attempt.ask(lambda: self._model.compute_vectors(request))
 
 
 class WatchedRerank(RerankModel):
-    """As :class:`WatchedChat`."""
+    """As :class:`WatchedEmbed`."""
 
     def __init__(self, model: RerankModel, attempt: ModelAttempt) -> None:
         self._model, self._attempt = model, attempt
 
     async def compute_scores(self, request: RerankRequest) -> RerankAnswer:
-        async with self._attempt.watch_request() as sent:
-            answer = await self._model.compute_scores(request)
-            sent.end(answer)
-            return answer
+        return await self._attempt.ask(lambda: self._model.compute_scores(request))
