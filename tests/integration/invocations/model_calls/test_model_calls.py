@@ -136,7 +136,7 @@ def test_what_cannot_fit_into_the_window_is_refused_before_anything_is_sent(
     answer = ask(caller, say("x" * 9_000, max_tokens=10))
 
     assert_problem(answer, 413, "LLM.CONTEXT_OVERFLOW")
-    assert [each.rpartition(".")[2] for each in kinds_of(row_of(answer))] == ["began", "ended"]
+    assert kinds_of(row_of(answer)) == PAIR
     assert bench.provider is None
 
 
@@ -194,7 +194,7 @@ def test_a_model_that_no_grant_names_is_refused_with_a_pair_and_is_not_asked(
     answer = ask(caller, say("Hello"))
 
     assert_problem(answer, 403, "AUTH.NO_GRANT")
-    assert [each.rpartition(".")[2] for each in kinds_of(row_of(answer))] == ["began", "ended"]
+    assert kinds_of(row_of(answer)) == PAIR
     assert bench.provider is None
 
 
@@ -206,7 +206,7 @@ def test_a_kill_switch_stops_a_model_at_once(
     answer = ask(caller, say("Hello"))
 
     assert_problem(answer, 403, "POLICY.HALTED")
-    assert [each.rpartition(".")[2] for each in kinds_of(row_of(answer))] == ["began", "ended"]
+    assert kinds_of(row_of(answer)) == PAIR
     assert bench.provider is None
 
 
@@ -278,7 +278,7 @@ def test_a_request_with_a_mistake_is_told_its_place_and_nothing_is_sent(
 
     assert_problem(answer, 422, "SCHEMA.VALIDATION_FAILED")
     assert pointer in [each["pointer"] for each in answer.json()["error"]["details"]["findings"]]
-    assert [each.rpartition(".")[2] for each in kinds_of(row_of(answer))] == ["began", "ended"]
+    assert kinds_of(row_of(answer)) == PAIR
     assert bench.provider is None
 
 
@@ -385,7 +385,7 @@ def test_nobody_can_allow_sensitive_data(caller: Caller, model: Tool, bench: Pro
     answer = ask(caller, say("Hello", allow_sensitive=True))
 
     assert_problem(answer, 403, "LLM.SENSITIVE_BLOCKED")
-    assert [each.rpartition(".")[2] for each in kinds_of(row_of(answer))] == ["began", "ended"]
+    assert kinds_of(row_of(answer)) == PAIR
     assert bench.provider is None
 
 
@@ -398,7 +398,7 @@ def test_a_model_without_a_price_is_refused_where_that_was_decided(
     answer = ask(caller, say("Hello"))
 
     assert_problem(answer, 403, "MODEL.UNPRICED")
-    assert [each.rpartition(".")[2] for each in kinds_of(row_of(answer))] == ["began", "ended"]
+    assert kinds_of(row_of(answer)) == PAIR
     assert bench.provider is None
 
 
@@ -472,13 +472,19 @@ def test_json_that_was_asked_for_is_checked_and_given_as_a_value(
     assert leaf_of(row_of(wrong), "invocation.ended")["model"]["requests"] == 2
 
 
-@pytest.mark.parametrize("envelope", [{"on_consent": "hold", "purpose": "to help"}, {"dry_run": True}])
+@pytest.mark.parametrize(
+    ("envelope", "pointer", "kinds"),
+    [
+        ({"on_consent": "hold", "purpose": "to help"}, "/on_consent", PAIR),
+        ({"dry_run": True}, "/dry_run", ["dry_run.began", "dry_run.ended"]),
+    ],
+)
 def test_a_call_of_a_model_is_neither_held_nor_made_for_show(
-    caller: Caller, model: Tool, bench: ProviderBench, envelope: dict[str, Any]
+    envelope: dict[str, Any], pointer: str, kinds: list[str], caller: Caller, model: Tool, bench: ProviderBench
 ) -> None:
     answer = ask(caller, say("Hello"), **envelope)
 
     assert_problem(answer, 422, "SCHEMA.VALIDATION_FAILED")
-    assert answer.json()["error"]["details"]["findings"][0]["pointer"] in ("/on_consent", "/dry_run")
-    assert [each.rpartition(".")[2] for each in kinds_of(row_of(answer))] == ["began", "ended"]
+    assert answer.json()["error"]["details"]["findings"][0]["pointer"] == pointer
+    assert kinds_of(row_of(answer)) == kinds
     assert bench.provider is None
