@@ -25,8 +25,8 @@ from llm.requests import Effort
 from llm.served.body_parts import BodyPart
 from llm.served.file_data import refuse_file
 from llm.served.formats import ServedChat
-from llm.served.openai_chat import OF_THE_HUB, read_hub
-from llm.served.openai_messages import EMPTY, OWN_SEGMENTS
+from llm.served.openai_chat import OF_THE_HUB, WHERE_TAKEN, read_hub
+from llm.served.openai_messages import EMPTY, NOT_STRICT, OWN_SEGMENTS
 from llm.served.parameters import MAX_FINDINGS, Findings, passed, read_parameters, refused, warned
 from llm.served.provider_states import FOREIGN, read_state
 from unitools.calls import ToolSpec
@@ -62,7 +62,7 @@ COUNTED = (
     passed(
         "thinking",
         "`budget_tokens` are `reasoning_tokens` of the hub's chat; `adaptive` is the effort `auto`, `disabled` the effort `none`. "
-        "Where the model takes it; else it is left out with a warning.",
+        + WHERE_TAKEN,
     ),
     warned("cache_control", NOT_CACHED),
     refused("speed", "The hub does not choose how fast a provider answers.", "standard"),
@@ -75,7 +75,7 @@ PARAMETERS = (
     passed("stop_sequences", "Texts before which the answer ends. Which of them it was is not said."),
     passed("temperature", "0 to 2."),
     passed("top_p", "More than 0, up to 1."),
-    passed("top_k", "Where the model takes it; else it is left out with a warning."),
+    passed("top_k", WHERE_TAKEN),
     passed("stream", "Whether the answer comes as events."),
     passed("metadata", "Its `user_id` is the person for whom the agent asks. No provider is sent it."),
     OF_THE_HUB,
@@ -83,7 +83,6 @@ PARAMETERS = (
     refused("inference_geo", "The hub does not choose where a provider computes."),
     refused("container", "The hub uses no containers of a provider."),
 )
-NOT_STRICT = "Arguments are held to the schema when the tool is called, whatever the model wrote."
 WHOLE = "A call comes when its arguments are whole."
 OF_A_PROVIDER = "The hub passes on no tools that a provider runs itself."
 

@@ -30,6 +30,7 @@ NOT_KEPT = "Answers are not kept for their callers; the call stands in the hub u
 # What the hub takes of its own, in `hub`: of the request, and of the envelope around it.
 OF_REQUEST = ("allow_sensitive", "cache_hint", "strict_parameters")
 OF_ENVELOPE = ("callback", "currency", "locale", "on_consent", "purpose", "session_id", "timezone", "trace")
+WHERE_TAKEN = "Where the model takes it; else it is left out with a warning."
 SINGLE = "Where it is false the model proposes one call at a time; where it cannot be told so, a warning says that."
 HUB = tuple(passed(name, "As the hub's own chat takes it.") for name in (*OF_REQUEST, *OF_ENVELOPE))
 OF_THE_HUB = passed("hub", f"Parameters of the hub itself: {', '.join(each.name for each in HUB)}.")
@@ -46,7 +47,7 @@ PARAMETERS = (
     passed("max_completion_tokens", "At most so many as the model was connected for."),
     passed("max_tokens", "The older name of max_completion_tokens."),
     passed("stop", "A text, or a list of texts."),
-    *(passed(name, "Where the model takes it; else it is left out with a warning.") for name in SAME),
+    *(passed(name, WHERE_TAKEN) for name in SAME),
     passed("stream", "The answer as server-sent events."),
     passed("stream_options", "`include_usage`."),
     passed("user", "The person for whom the agent asks: `user_id` of the hub's envelope. No provider is sent it."),

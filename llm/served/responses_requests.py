@@ -15,7 +15,7 @@ from llm.served.body_parts import BodyPart
 from llm.served.file_data import refuse_file
 from llm.served.formats import ServedChat
 from llm.served.openai_chat import NOT_KEPT, OF_THE_HUB, SINGLE, read_hub
-from llm.served.openai_messages import EMPTY, NO_DETAIL, OWN_SEGMENTS
+from llm.served.openai_messages import EMPTY, NO_DETAIL, NOT_STRICT, OWN_SEGMENTS
 from llm.served.parameters import Findings, passed, read_parameters, refused, warned
 from llm.served.provider_states import read_state
 from unitools.calls import ToolSpec
@@ -77,7 +77,6 @@ OF_REASONING = (
 )
 OF_A_PROVIDER = "The hub shows models tools of the type function. It passes on none that a provider runs itself."
 NO_CHOICE = "This is `auto`, `none`, `required`, or a function of `tools`."
-NOT_STRICT = "Arguments are held to the schema when the tool is called, whatever the model wrote."
 
 
 def _to_parts(kind: str) -> BeforeValidator:
