@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 MAX_PICTURE_BYTES = 10 * 1024 * 1024
 MAX_PIXELS = 65_535  # of a side
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")  # an id
-MEDIA_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 NOT_BASE64 = "This is not base64."
 NO_DATA_URL = "A picture in a request is a data URL: data:image/png;base64,…"
 NO_PICTURE = "By its bytes this is no PNG, JPEG, GIF or WebP whose width and height can be read."
@@ -109,8 +108,8 @@ def measure_picture(content: bytes) -> Measures | None:
     for begins, media_type, measure in _HEADS:
         if content.startswith(begins):
             sides = measure(content)
-            fits = sides is not None and all(0 < side <= MAX_PIXELS for side in sides)
-            return Measures(media_type, *sides) if sides is not None and fits else None
+            if sides is not None and all(0 < side <= MAX_PIXELS for side in sides):
+                return Measures(media_type, *sides)
     return None
 
 

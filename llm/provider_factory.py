@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -46,6 +47,12 @@ class Provider(Protocol):
 
 
 ProviderKind = Callable[[ProviderConfig], Provider]
+
+
+@cache
+def list_foreign_kinds() -> frozenset[str]:
+    """Those of other distributions. To look through all that is installed takes longer than the rest of a preflight."""
+    return frozenset(entry_points(group=GROUP).names)
 
 
 def _load_kind(entry: EntryPoint) -> ProviderKind:

@@ -63,7 +63,7 @@ class Usage:
         )
 
 
-# Of one request; more than any model reads, and room for sums of many in the columns of budgets.
+# Of one request: more than any model reads, and sums of many have room in the columns of budgets.
 MOST_TOKENS = 1_000_000_000
 
 
@@ -71,8 +71,7 @@ def read_figures(
     input_tokens: object, output_tokens: object = 0, cached_tokens: object = 0, cache_write_tokens: object = 0
 ) -> Usage | None:
     """What a provider reports of one request; None where one of the figures is none, so that it is as if it had said nothing."""
-    figures = (input_tokens, output_tokens, cached_tokens, cache_write_tokens)
-    match figures:
+    match input_tokens, output_tokens, cached_tokens, cache_write_tokens:
         case int(read), int(written), int(cached), int(kept) if min(read, written, cached, kept) >= 0:
             if read + written > MOST_TOKENS:
                 return None

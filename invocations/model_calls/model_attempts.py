@@ -112,8 +112,12 @@ class ModelAttempt:
         assert isinstance(self.model, RerankModel)
         return WatchedRerank(self.model, self)
 
+    def _plan_retries(self) -> RetryPlan:
+        bounds = RetryBounds(most=0 if self._tries else self.settings.retries)
+        return RetryPlan(bounds, is_given_up=lambda: self._given_up)
+
     async def ask(self, ask: Callable[[], Awaitable[A]]) -> A:
-        """What comes in one piece, asked for as :meth:`build_chat` asks."""
+        """For what comes in one piece: each request is watched, and it is asked again as its provider's settings say."""
 
         async def ask_once() -> A:
             async with self.watch_request() as sent:
@@ -122,10 +126,6 @@ class ModelAttempt:
                 return answer
 
         return await self._plan_retries().ask(ask_once)
-
-    def _plan_retries(self) -> RetryPlan:
-        bounds = RetryBounds(most=0 if self._tries else self.settings.retries)
-        return RetryPlan(bounds, is_given_up=lambda: self._given_up)
 
     def describe(self) -> dict[str, Any]:
         """For whoever asked."""
@@ -218,7 +218,7 @@ class WatchedChat(ChatModel):
 
 
 class WatchedEmbed(EmbedModel):
-    """As :class:`WatchedChat`, and asked again as well."""
+    """As :class:`WatchedChat`, and asked again."""
 
     def __init__(self, model: EmbedModel, attempt: ModelAttempt) -> None:
         self.features = model.features

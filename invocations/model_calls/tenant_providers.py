@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import asdict
-from functools import cache
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, TypeVar
 
 from django.conf import settings as of_the_hub
@@ -24,7 +22,7 @@ from kernel.problems import Problem, SchemaInvalid
 from llm.interfaces import ChatModel, EmbedModel, RerankModel
 from llm.model_features import ModelFeatures, Treatment
 from llm.prefixed_models import PrefixedChat
-from llm.provider_factory import GROUP, ProviderConfig
+from llm.provider_factory import ProviderConfig, list_foreign_kinds
 from llm.providers.http_client import TimeLimits
 from llm.providers.kinds import LOCAL, MODULES, load_kind
 from registry.installations.services import settings_for_run
@@ -68,12 +66,6 @@ def check_provider_ready(part: ModelPart, provider: AskedProvider) -> None:
         raise ModelNotReady(f"This hub has no providers of the kind {kind}.")
     if not part.fallbacks:
         check_circuit(provider.circuit, database_time())
-
-
-@cache
-def list_foreign_kinds() -> frozenset[str]:
-    """Those of other distributions. To look through all that is installed takes longer than the rest of a preflight."""
-    return frozenset(entry_points(group=GROUP).names)
 
 
 def build_provider_config(provider: ModelProvider, key: str) -> ProviderConfig:

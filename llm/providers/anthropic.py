@@ -26,9 +26,10 @@ import_module("anthropic.resources.beta.messages")  # the library would do it wh
 ADDRESS = "https://api.anthropic.com"
 # Models that decide by themselves how much they reason, within an effort. The newest take neither a number of tokens for that, nor
 # what chooses among tokens.
-ADAPTIVE = re.compile(r"claude-(opus-4-[6-9]|sonnet-4-[6-9]|haiku-5-5|(?!haiku)[a-z]+-[5-9](?!\d))")
-NEWEST = re.compile(r"claude-(opus-4-[7-9]|sonnet-4-[7-9]|haiku-5-5|(?!haiku)[a-z]+-[5-9](?!\d))")
+NEWEST = re.compile(r"claude-((opus|sonnet)-4-[7-9]|haiku-5-5|(?!haiku)[a-z]+-[5-9](?!\d))")
+ADAPTIVE = re.compile(rf"{NEWEST.pattern}|claude-(opus|sonnet)-4-6")
 REASONING = re.compile(r"claude-(3-7|[a-z]+-[4-9](?!\d))")
+TAKEN = ("tools", "schema", "image_ref", "attachment_ref", "max_tokens", "stop", "tool_choice", "parallel_calls")
 UNTOUCHED = AnthropicModelProfile(may_tokenize_special_tokens_in_content=False, thinking_tags=("\0", "\0"))
 
 
@@ -77,20 +78,10 @@ class AnthropicModels(CarriedProvider):
         super().__init__(replace(cfg, base_url=cfg.base_url.rstrip("/").removesuffix("/v1")))
 
     def find_features(self, name: str) -> ModelFeatures:
-        taken = [
-            "tools",
-            "schema",
-            "image_ref",
-            "attachment_ref",
-            "max_tokens",
-            "stop",
-            "tool_choice",
-            "parallel_calls",
-        ]
-        if not NEWEST.match(name):
-            taken += ["temperature", "top_p", "top_k"]
-            taken += ["reasoning_tokens"] if REASONING.match(name) else []
-        return ModelFeatures.passing(*taken, *(["reasoning_effort"] if ADAPTIVE.match(name) else []))
+        chosen = () if NEWEST.match(name) else ("temperature", "top_p", "top_k")
+        tokens = ("reasoning_tokens",) if REASONING.match(name) and not NEWEST.match(name) else ()
+        effort = ("reasoning_effort",) if ADAPTIVE.match(name) else ()
+        return ModelFeatures.passing(*TAKEN, *chosen, *tokens, *effort)
 
 
 def build_provider(cfg: ProviderConfig) -> Provider:

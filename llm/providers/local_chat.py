@@ -17,7 +17,7 @@ from llm.messages import AssistantMessage, SystemMessage, Text, ToolMessage
 from llm.model_features import ModelFeatures
 from llm.requests import SchemaFormat
 from llm.untrusted_texts import delimit_result
-from llm.usage import Usage
+from llm.usage import read_figures
 from unitools.calls import to_json
 from unitools.dialects.model_json import load_json
 from unitools.dialects.streams.base import CollectedText, get_chunk, get_chunks, get_word
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from llm.messages import Message
     from llm.providers.local_runtime import LlamaRuntime
     from llm.requests import ChatRequest
+    from llm.usage import Usage
     from unitools.calls import ToolSpec
 
 MAX_OUTPUT_TOKENS = 1024
@@ -167,7 +168,5 @@ def _describe_tools(tools: Sequence[ToolSpec]) -> Iterator[str]:
 
 def read_usage(counts: dict[str, Any]) -> Usage | None:
     """What the runtime counted, which is exact."""
-    if not counts:
-        return None
     cached = get_chunk(counts, "prompt_tokens_details").get("cached_tokens", 0)
-    return Usage(counts["prompt_tokens"], counts["completion_tokens"], min(cached, counts["prompt_tokens"]))
+    return read_figures(counts.get("prompt_tokens"), counts.get("completion_tokens"), cached)

@@ -25,8 +25,8 @@ from llm.requests import Effort
 from llm.served.body_parts import BodyPart
 from llm.served.file_data import refuse_file
 from llm.served.formats import ServedChat
-from llm.served.openai_chat import HUB, OF_ENVELOPE, OF_REQUEST
-from llm.served.openai_messages import EMPTY, OWN_SEGMENTS
+from llm.served.openai_chat import OF_THE_HUB, WHERE_TAKEN, read_hub
+from llm.served.openai_messages import EMPTY, NOT_STRICT, OWN_SEGMENTS
 from llm.served.parameters import MAX_FINDINGS, Findings, passed, read_parameters, refused, warned
 from llm.served.provider_states import FOREIGN, read_state
 from unitools.calls import ToolSpec
@@ -62,7 +62,7 @@ COUNTED = (
     passed(
         "thinking",
         "`budget_tokens` are `reasoning_tokens` of the hub's chat; `adaptive` is the effort `auto`, `disabled` the effort `none`. "
-        "Where the model takes it; else it is left out with a warning.",
+        + WHERE_TAKEN,
     ),
     warned("cache_control", NOT_CACHED),
     refused("speed", "The hub does not choose how fast a provider answers.", "standard"),
@@ -75,15 +75,14 @@ PARAMETERS = (
     passed("stop_sequences", "Texts before which the answer ends. Which of them it was is not said."),
     passed("temperature", "0 to 2."),
     passed("top_p", "More than 0, up to 1."),
-    passed("top_k", "Where the model takes it; else it is left out with a warning."),
+    passed("top_k", WHERE_TAKEN),
     passed("stream", "Whether the answer comes as events."),
     passed("metadata", "Its `user_id` is the person for whom the agent asks. No provider is sent it."),
-    passed("hub", f"Parameters of the hub itself: {', '.join(each.name for each in HUB)}."),
+    OF_THE_HUB,
     warned("service_tier", "The hub does not choose a tier. It was left out."),
     refused("inference_geo", "The hub does not choose where a provider computes."),
     refused("container", "The hub uses no containers of a provider."),
 )
-NOT_STRICT = "Arguments are held to the schema when the tool is called, whatever the model wrote."
 WHOLE = "A call comes when its arguments are whole."
 OF_A_PROVIDER = "The hub passes on no tools that a provider runs itself."
 
@@ -93,16 +92,12 @@ def _to_blocks(value: object) -> object:
     return ([{"type": "text", "text": value}] if value else []) if isinstance(value, str) else value
 
 
-def _to_result(value: object) -> object:
-    return () if value in ("", None) else _to_blocks(value)
-
-
 def _refuse_thinking(_kind: str) -> str:
     raise refuse_field(FOREIGN)
 
 
 def _check_tool_kind(value: object) -> object:
-    if isinstance(value, dict) and value.get("type", "custom") not in ("custom", None):
+    if isinstance(value, dict) and value.get("type") not in ("custom", None):
         raise refuse_field(OF_A_PROVIDER, at=("type",))
     return value
 
@@ -169,7 +164,7 @@ ContentBlock = Annotated[_TEXT | _IMAGE | _DOCUMENT | _HELD, build_discriminator
 class ToolResultBlock(BodyPart):
     tool_use_id: Name
     type: Literal["tool_result"]
-    content: Annotated[tuple[ContentBlock, ...], BeforeValidator(_to_result)] = ()
+    content: Annotated[tuple[ContentBlock, ...], BeforeValidator(_to_blocks)] = ()
     is_error: StrictBool = False
     cache_control: Any = None
 
@@ -291,20 +286,19 @@ B = TypeVar("B", bound=CountBody)
 
 def read_messages(body: Any) -> ServedChat:
     """Raises SchemaInvalid, ParameterUnsupported."""
-    read, hub, warnings = _read_body(MessagesBody, body, PARAMETERS)
-    sampling = {name: getattr(read, name) for name in ("max_tokens", "temperature", "top_p", "top_k")} | read_effort(
-        read
-    )
-    arguments: dict[str, Any] = {name: value for name, value in sampling.items() if value is not None}
+    read, (of_request, envelope), warnings = _read_body(MessagesBody, body, PARAMETERS)
+    sampling = {name: getattr(read, name) for name in ("max_tokens", "temperature", "top_p", "top_k")}
+    chosen = sampling | read_effort(read)
+    arguments: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
     if read.stop_sequences:
         arguments["stop"] = list(read.stop_sequences)
     user = {"user_id": read.metadata.user_id} if read.metadata.user_id else {}
     shelf = PictureShelf()
     return ServedChat(
         model=read.model,
-        arguments=build_arguments(read, shelf) | arguments | {name: hub[name] for name in OF_REQUEST if name in hub},
+        arguments=build_arguments(read, shelf) | arguments | of_request,
         own_tools=build_specs(read),
-        envelope={name: hub[name] for name in OF_ENVELOPE if name in hub} | user,
+        envelope=envelope | user,
         wants_stream=read.stream,
         warnings=warnings,
         pictures=shelf.pictures,
@@ -324,22 +318,21 @@ def read_count(body: Any) -> ServedChat:
     )
 
 
-def _read_body(kind: type[B], body: Any, table: tuple[Parameter, ...]) -> tuple[B, dict[str, Any], tuple[str, ...]]:
+def _read_body(
+    kind: type[B], body: Any, table: tuple[Parameter, ...]
+) -> tuple[B, tuple[dict[str, Any], dict[str, Any]], tuple[str, ...]]:
     """(The body, what of it is the hub's own, warnings)."""
     findings = Findings()
     given, warnings = read_parameters(body, table, findings)
-    hub, _ = read_parameters(given.pop("hub", {}), HUB, findings, "/hub")
+    hub = read_hub(given, findings)
     findings.check()
     read = read_document(kind, given)
-    if (
-        read.thinking is not None
-        and read.thinking.type == "disabled"
-        and read_effort(read)["reasoning_effort"] != "none"
-    ):
-        findings.add_unsupported("/output_config/effort", WITHOUT_THINKING)
-    findings.check()
-    if read.thinking is not None and read.thinking.display == "summarized":
-        warnings += (f"/thinking/display: {NO_SUMMARY}",)
+    if read.thinking is not None:
+        if read.thinking.type == "disabled" and read_effort(read)["reasoning_effort"] != "none":
+            findings.add_unsupported("/output_config/effort", WITHOUT_THINKING)
+            findings.check()
+        if read.thinking.display == "summarized":
+            warnings += (f"/thinking/display: {NO_SUMMARY}",)
     left_out = [f"/tools/{at}/strict: {NOT_STRICT}" for at, each in enumerate(read.tools) if each.strict]
     left_out += [
         f"/tools/{at}/eager_input_streaming: {WHOLE}"
@@ -436,7 +429,7 @@ def _build_segment(block: TextBlock | FileBlock | Held, pointer: str, shelf: Pic
         claim = claim if isinstance(claim, str) else ""
         return shelf.add(read_picture(data, f"{pointer}/source/data", claim=claim))
     kind = "image_ref" if block.type == "image" else "attachment_ref"
-    return refuse_file(data if isinstance(data, str) else None, f"{pointer}/source", kind)
+    return refuse_file(f"{pointer}/source", kind, is_inline=isinstance(data, str))
 
 
 def _build_assistant(turn: AssistantTurn, pointer: str) -> dict[str, Any]:

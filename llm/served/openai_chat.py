@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from llm.served.formats import Answered, ServedChat
 from llm.served.openai_messages import ConversationReader, read_tools
 from llm.served.parameters import Findings, passed, read_parameters, refused, warned
-from llm.served.problem_objects import find_status, write_beside, write_error
+from llm.served.problem_objects import find_status, write_problem_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,8 +30,10 @@ NOT_KEPT = "Answers are not kept for their callers; the call stands in the hub u
 # What the hub takes of its own, in `hub`: of the request, and of the envelope around it.
 OF_REQUEST = ("allow_sensitive", "cache_hint", "strict_parameters")
 OF_ENVELOPE = ("callback", "currency", "locale", "on_consent", "purpose", "session_id", "timezone", "trace")
+WHERE_TAKEN = "Where the model takes it; else it is left out with a warning."
 SINGLE = "Where it is false the model proposes one call at a time; where it cannot be told so, a warning says that."
 HUB = tuple(passed(name, "As the hub's own chat takes it.") for name in (*OF_REQUEST, *OF_ENVELOPE))
+OF_THE_HUB = passed("hub", f"Parameters of the hub itself: {', '.join(each.name for each in HUB)}.")
 
 PARAMETERS = (
     passed("model", "A model of the hub, by its id `model.<provider>.<alias>` or by an alias that only one has."),
@@ -45,11 +47,11 @@ PARAMETERS = (
     passed("max_completion_tokens", "At most so many as the model was connected for."),
     passed("max_tokens", "The older name of max_completion_tokens."),
     passed("stop", "A text, or a list of texts."),
-    *(passed(name, "Where the model takes it; else it is left out with a warning.") for name in SAME),
+    *(passed(name, WHERE_TAKEN) for name in SAME),
     passed("stream", "The answer as server-sent events."),
     passed("stream_options", "`include_usage`."),
     passed("user", "The person for whom the agent asks: `user_id` of the hub's envelope. No provider is sent it."),
-    passed("hub", f"Parameters of the hub itself: {', '.join(each.name for each in HUB)}."),
+    OF_THE_HUB,
     refused("n", "There is one answer to a request.", 1),
     refused("logprobs", "Probabilities of tokens are not passed on.", False),
     refused("top_logprobs", "Probabilities of tokens are not passed on.", 0),
@@ -101,7 +103,7 @@ class OpenAIChatFormat:
             arguments["tools"] = names
         if not _read_flag(given, "parallel_tool_calls", findings, usual=True):
             arguments["parallel_calls"] = False
-        hub, _ = read_parameters(given.get("hub", {}), HUB, findings, "/hub")
+        of_request, envelope = read_hub(given, findings)
         options, ignored = read_parameters(given.get("stream_options", {}), STREAM_OPTIONS, findings, "/stream_options")
         wants_stream = _read_flag(given, "stream", findings)
         user = given.get("user", "")
@@ -111,9 +113,9 @@ class OpenAIChatFormat:
         findings.check()
         return ServedChat(
             model=model,
-            arguments=arguments | {name: hub[name] for name in OF_REQUEST if name in hub},
+            arguments=arguments | of_request,
             own_tools=own,
-            envelope={name: hub[name] for name in OF_ENVELOPE if name in hub} | ({"user_id": user} if user else {}),
+            envelope=envelope | ({"user_id": user} if user else {}),
             wants_stream=wants_stream,
             options=options,
             warnings=(*warnings, *reader.warnings, *said, *ignored),
@@ -142,7 +144,7 @@ class OpenAIChatFormat:
         return ChatChunks(about, include_usage=options.get("include_usage") is True)
 
     def write_problem(self, problem: Problem) -> tuple[int, dict[str, Any]]:
-        return find_status(problem), {"error": write_error(problem), "hub": write_beside(problem)}
+        return find_status(problem), write_problem_object(problem)
 
 
 def read_model(given: Mapping[str, Any], findings: Findings) -> str:
@@ -151,6 +153,13 @@ def read_model(given: Mapping[str, Any], findings: Findings) -> str:
         findings.add_wrong("/model", "Name a model of the hub, as the list of models has it.")
         return ""
     return model
+
+
+def read_hub(given: dict[str, Any], findings: Findings) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is taken out of a body of the hub's own: (of the request, of the envelope around it)."""
+    hub, _ = read_parameters(given.pop("hub", {}), HUB, findings, "/hub")
+    of_request = {name: hub[name] for name in OF_REQUEST if name in hub}
+    return of_request, {name: hub[name] for name in OF_ENVELOPE if name in hub}
 
 
 def _read_flag(given: Mapping[str, Any], name: str, findings: Findings, *, usual: bool = False) -> bool:
@@ -279,7 +288,7 @@ class ChatChunks:
         return "".join([*texts, DONE])
 
     def fail(self, problem: Problem) -> str:
-        return write_data({"error": write_error(problem), "hub": write_beside(problem)})
+        return write_data(write_problem_object(problem))
 
     def _write_delta(self, delta: dict[str, Any], finish: str | None = None, **more: Any) -> str:
         if not self._began:

@@ -25,6 +25,7 @@ NO_DETAIL = "The provider decides how closely it looks at a picture."
 NOT_INLINE = "Files do not stand in a request. Upload it to the hub, and name it by a part of the type {kind}."
 PARTS = {"image_url": "image_ref", "input_audio": "audio_ref", "file": "attachment_ref"}
 EMPTY = " "  # the least that a message of a tool can say; providers and the hub refuse nothing at all
+NOT_STRICT = "Arguments are held to the schema when the tool is called, whatever the model wrote."
 NO_NAMES = "Names of speakers are not passed on; say in the content who speaks."
 
 OF_ALL = (passed("role", "`developer` is read as `system`."), passed("content", "A text, or a list of parts."))
@@ -61,7 +62,7 @@ OF_A_TOOL = (
     passed("name", "Of a tool of the hub, as its list of tools has it for this format; or the caller's own."),
     passed("description", "Of a tool of the hub the registry's own is shown."),
     passed("parameters", "Of a tool of the hub the registry's own are shown."),
-    warned("strict", "Arguments are held to the schema when the tool is called, whatever the model wrote.", False),
+    warned("strict", NOT_STRICT, False),
 )
 
 

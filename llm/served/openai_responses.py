@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from llm.answers import FinishReason
 from llm.served.events import write_event
 from llm.served.openai_chat import read_text, write_arguments, write_hub
-from llm.served.problem_objects import find_status, write_beside, write_error
+from llm.served.problem_objects import find_status, write_problem_object
 from llm.served.provider_states import write_state
 from llm.served.responses_requests import PARAMETERS, read_responses
 
@@ -148,9 +148,10 @@ class ResponseStreamWriter:
 
     def fail(self, problem: Problem) -> str:
         """Programs that do not read the first event read the second, and that is the last."""
-        error = write_error(problem)
+        body = write_problem_object(problem)
+        error = body["error"]
         said = self._begin() + self._write(
-            "error", **{name: error[name] for name in ("code", "message", "param")}, error=error
+            "error", **{name: error[name] for name in ("code", "message", "param")}, **body
         )
         told = {"code": error["code"], "message": error["message"]}
         return said + self._write("response.failed", response=write_response(self._about, "failed", [], error=told))
@@ -213,4 +214,4 @@ class OpenAIResponses:
         return ResponseStreamWriter(about)
 
     def write_problem(self, problem: Problem) -> tuple[int, dict[str, Any]]:
-        return find_status(problem), {"error": write_error(problem), "hub": write_beside(problem)}
+        return find_status(problem), write_problem_object(problem)

@@ -59,6 +59,11 @@ def write_beside(problem: Problem) -> dict[str, Any]:
     return {"reason": problem.reason} | ({"details": problem.details} if problem.details else {})
 
 
+def write_problem_object(problem: Problem) -> dict[str, Any]:
+    """All that a body of OpenAI's has to say of a problem."""
+    return {"error": write_error(problem), "hub": write_beside(problem)}
+
+
 def find_param(problem: Problem) -> str | None:
     """The first place that the problem names, as `messages[0].content`."""
     findings = problem.details.get("findings")

@@ -14,8 +14,8 @@ from llm.pictures import PictureShelf, is_data_url, read_data_url
 from llm.served.body_parts import BodyPart
 from llm.served.file_data import refuse_file
 from llm.served.formats import ServedChat
-from llm.served.openai_chat import HUB, NOT_KEPT, OF_ENVELOPE, OF_REQUEST, SINGLE
-from llm.served.openai_messages import EMPTY, NO_DETAIL, OWN_SEGMENTS
+from llm.served.openai_chat import NOT_KEPT, OF_THE_HUB, SINGLE, read_hub
+from llm.served.openai_messages import EMPTY, NO_DETAIL, NOT_STRICT, OWN_SEGMENTS
 from llm.served.parameters import Findings, passed, read_parameters, refused, warned
 from llm.served.provider_states import read_state
 from unitools.calls import ToolSpec
@@ -51,7 +51,7 @@ PARAMETERS = (
     passed("stream", "Whether the answer comes as events."),
     passed("metadata", "It stands in the answer again."),
     passed("user", "The person for whom the agent asks: `user_id` of the hub's envelope. No provider is sent it."),
-    passed("hub", f"Parameters of the hub itself: {', '.join(each.name for each in HUB)}."),
+    OF_THE_HUB,
     warned("include", "What there is of it is always there: encrypted reasoning.", [], ["reasoning.encrypted_content"]),
     warned("safety_identifier", "Sent to nobody; providers know the hub's key only."),
     warned("prompt_cache_key", "The provider decides by itself what it keeps."),
@@ -77,7 +77,6 @@ OF_REASONING = (
 )
 OF_A_PROVIDER = "The hub shows models tools of the type function. It passes on none that a provider runs itself."
 NO_CHOICE = "This is `auto`, `none`, `required`, or a function of `tools`."
-NOT_STRICT = "Arguments are held to the schema when the tool is called, whatever the model wrote."
 
 
 def _to_parts(kind: str) -> BeforeValidator:
@@ -251,12 +250,12 @@ def read_responses(body: Any) -> ServedChat:
     """Raises SchemaInvalid, ParameterUnsupported."""
     findings = Findings()
     given, warnings = read_parameters(body, PARAMETERS, findings)
-    hub, _ = read_parameters(given.pop("hub", {}), HUB, findings, "/hub")
+    of_request, envelope = read_hub(given, findings)
     choice = _read_choice(given.get("tool_choice", "auto"), findings)
-    reasoning, said = read_parameters(given.get("reasoning", {}), OF_REASONING, findings, "/reasoning")
+    reasoning, said = read_parameters(given.pop("reasoning", {}), OF_REASONING, findings, "/reasoning")
     warnings += said
     findings.check()
-    read = read_document(ResponsesBody, {name: value for name, value in given.items() if name != "reasoning"})
+    read = read_document(ResponsesBody, given)
     arguments = {name: value for name in SAME if (value := getattr(read, name)) is not None}
     builder = ConversationBuilder(read.instructions)
     arguments |= {"messages": builder.build(read.input)}
@@ -271,10 +270,9 @@ def read_responses(body: Any) -> ServedChat:
     warnings += tuple(f"/tools/{at}/strict: {NOT_STRICT}" for at, tool in enumerate(read.tools) if tool.strict)
     return ServedChat(
         model=read.model,
-        arguments=arguments | _read_format(read.text.format) | {name: hub[name] for name in OF_REQUEST if name in hub},
+        arguments=arguments | _read_format(read.text.format) | of_request,
         own_tools=tuple(map(_build_spec, read.tools)) if given.get("tool_choice") != "none" else (),
-        envelope={name: hub[name] for name in OF_ENVELOPE if name in hub}
-        | ({"user_id": read.user} if read.user else {}),
+        envelope=envelope | ({"user_id": read.user} if read.user else {}),
         wants_stream=read.stream,
         options={name: given[name] for name in ECHOED if name in given}
         | {"tools": [asdict(tool) for tool in read.tools]}
@@ -365,7 +363,8 @@ class ConversationBuilder:
                     if part.detail not in (None, "auto"):
                         self.warnings.append(f"{pointer}/{at}/detail: {NO_DETAIL}")
                 case FilePart():
-                    _refuse_part(part, f"{pointer}/{at}")
+                    kind = "image_ref" if part.type == "input_image" else "attachment_ref"
+                    refuse_file(f"{pointer}/{at}", kind, is_inline=part.file_data is not None)
                 case _:
                     segments.append(asdict(part))
         return segments
@@ -375,9 +374,3 @@ def _read_arguments(text: str) -> dict[str, Any]:
     """What a model wrote wrongly goes back as nothing: the output behind it says what was wrong."""
     value = read_arguments(text).value
     return value if isinstance(value, dict) else {}
-
-
-def _refuse_part(part: FilePart, pointer: str) -> None:
-    data = part.file_data or ""
-    inline = data.partition(";base64,")[2] if is_data_url(data) else part.file_data
-    refuse_file(inline, pointer, "image_ref" if part.type == "input_image" else "attachment_ref")

@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from kernel.http.outbound import AddressRefused, OutboundFailed, send_request
-from llm.provider_factory import GROUP
+from llm.provider_factory import list_foreign_kinds
 from llm.providers.kinds import MODULES
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def list_kind_warnings(row: ModelProvider) -> tuple[str, ...]:
 
 def check_kind(kind: str, address: str) -> str:
     """A sentence, or nothing where there is nothing to say: an address that is the usual one of its kind is right."""
-    if kind not in MODULES and kind not in entry_points(group=GROUP).names:
+    if kind not in MODULES and kind not in list_foreign_kinds():
         return f"This hub has no providers of the kind {kind}, so models of this one cannot be asked."
     if not address:
         return ""

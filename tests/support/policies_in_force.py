@@ -39,6 +39,11 @@ def forbid(id: str, **when: Any) -> dict[str, Any]:
     return {"id": id, "effect": "forbid", "when": when}
 
 
+def degrade(tool: str, **less: Any) -> dict[str, Any]:
+    """``answered_by`` another model, or fewer ``tools``."""
+    return {"id": "less", "effect": "degrade", "when": {"tool": {"equals": tool}}, **less}
+
+
 def ceiling(id: str, capabilities: dict[str, Any] | None = None, **limits: int) -> dict[str, Any]:
     rule: dict[str, Any] = {"id": id, "effect": "ceiling", "when": {}}
     return (

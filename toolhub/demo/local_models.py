@@ -7,7 +7,7 @@ machine.
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from access.models import Agent
     from kernel.principal import Principal
 
-CHAT = f"model.{LOCAL}.smollm2"
+ALIAS = "smollm2"
+CHAT = f"model.{LOCAL}.{ALIAS}"
 VECTORS = {"e5": "embed", "e5_rerank": "rerank"}  # what the embedder is connected for, by alias
 SCOPE = "models:call"
 TOOLS = f"model.{LOCAL}.*"
@@ -42,25 +43,15 @@ def connect_local_models(agent: Agent, *, by: Principal) -> None:
     if Tool.objects.filter(tenant_id=by.tenant_id, name=CHAT).exists():
         return
     connect_provider(name=LOCAL, kind=LOCAL, reason=REASON, by=by)
+    said: dict[str, Any] = {"provider": LOCAL, "unpriced": "count", "reason": REASON, "by": by}
     connect_model(
-        provider=LOCAL,
-        alias=CHAT.rpartition(".")[2],
+        alias=ALIAS,
         model=CHAT_NAME,
         window_tokens=CONTEXT_TOKENS,
         max_output_tokens=FEATURES.max_output_tokens,
         features={name: str(treatment) for name, treatment in FEATURES.table.items()},
-        unpriced="count",
-        reason=REASON,
-        by=by,
+        **said,
     )
     for alias, operation in VECTORS.items():
-        connect_model(
-            provider=LOCAL,
-            alias=alias,
-            model=EMBED_NAME,
-            operation=operation,
-            unpriced="count",
-            reason=REASON,
-            by=by,
-        )
+        connect_model(alias=alias, model=EMBED_NAME, operation=operation, **said)
     access.give_grant(agent_id=agent.pk, tools=TOOLS, reason=REASON, calls_limit=10_000, by=by)

@@ -55,20 +55,20 @@ class DemoCredentials:
     def curl(self) -> str:
         sku = first_example("commerce.pricing.get_realtime_quote")
         body = {"request_id": "my-first-call", "actor": {"type": "agent", "id": AGENT}, "arguments": sku}
-        return (
-            f"curl -sS {settings.TOOLHUB_PUBLIC_URL}/api/v1/tools/commerce.pricing.get_realtime_quote/invoke \\\n"
-            f"  -H 'Authorization: Bearer {self.api_key}' -H 'Content-Type: application/json' \\\n"
-            f"  -d '{json.dumps(body)}'"
-        )
+        return self._format_curl("/api/v1/tools/commerce.pricing.get_realtime_quote/invoke", body)
 
     def question(self) -> str:
         """To a model of this machine; empty where there is none."""
         if not local_models.are_installed():
             return ""
         message = {"role": "user", "content": "What is the capital of France?"}
-        body = {"model": local_models.CHAT, "messages": [message], "max_tokens": 60}
+        return self._format_curl(
+            "/v1/chat/completions", {"model": local_models.CHAT, "messages": [message], "max_tokens": 60}
+        )
+
+    def _format_curl(self, path: str, body: dict[str, Any]) -> str:
         return (
-            f"curl -sS {settings.TOOLHUB_PUBLIC_URL}/v1/chat/completions \\\n"
+            f"curl -sS {settings.TOOLHUB_PUBLIC_URL}{path} \\\n"
             f"  -H 'Authorization: Bearer {self.api_key}' -H 'Content-Type: application/json' \\\n"
             f"  -d '{json.dumps(body)}'"
         )
@@ -186,15 +186,15 @@ def seed_demo() -> DemoCredentials:
             calls_limit=10_000,
             by=operator,
         )
-    has_models = local_models.are_installed()
-    scopes = (*AGENT_SCOPES, local_models.SCOPE) if has_models else AGENT_SCOPES
+    scopes: tuple[str, ...] = AGENT_SCOPES
+    if local_models.are_installed():
+        local_models.connect_local_models(agent, by=operator)
+        scopes = (*AGENT_SCOPES, local_models.SCOPE)
     if not _key_works(agent, kept["api_key"], scopes):
         _, kept["api_key"] = access.create_key(agent=agent, scopes=scopes, by=setup)
         path.write_text(json.dumps(kept, indent=2))
     owner = get_user_model().objects.get(username="oona")
     owner.groups.add(Group.objects.get_or_create(name=HUB_OWNERS)[0])
     access.give_membership(tenant=other, user=owner, role=Role.OWNER, by=Principal.system("setup", tenant_id=other.pk))
-    if has_models:
-        local_models.connect_local_models(agent, by=operator)
     build_scenes(tenant, other, agent, operator=operator, neighbour=owner)
     return DemoCredentials(passwords=kept["passwords"], api_key=kept["api_key"])

@@ -211,6 +211,8 @@ def test_a_picture_stands_in_a_request_and_is_fetched_from_nowhere() -> None:
         ask({"type": "url", "url": "http://127.0.0.1/secret.png"})
     with pytest.raises(ParameterUnsupported, match="do not stand in a request"):
         ask({"type": "base64", "media_type": "application/pdf", "data": to_base64(b"%PDF-1.7")}, "document")
+    with pytest.raises(ParameterUnsupported, match="do not stand in a request"):
+        ask({"type": "text", "media_type": "text/plain", "data": "Plain words."}, "document")
     with pytest.raises(SchemaInvalid, match="By its bytes it is image/jpeg") as refused:
         ask({"type": "base64", "media_type": "image/png", "data": to_base64(content)})
     assert find_pointers(refused.value) == ["/messages/0/content/0/source/data"]

@@ -277,6 +277,7 @@ def test_a_stream_that_broke_off_ends_with_the_error_and_a_failed_response() -> 
     (error, first), (failed, second) = events[-2:]
     assert (error, failed) == ("error", "response.failed")
     assert first["error"]["code"] == "PROVIDER.STREAM_TRUNCATED"
+    assert first["hub"] == {"reason": "PROVIDER.STREAM_TRUNCATED"}
     assert (second["response"]["status"], second["response"]["output"]) == ("failed", [])
 
 

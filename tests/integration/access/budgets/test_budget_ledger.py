@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from tests.conftest import Caller, Person
 
+OTHER = "sample.tools.other"
+
 
 @pytest.mark.req("TOOLS-29")
 @pytest.mark.django_db
@@ -66,6 +68,25 @@ def test_settling_again_and_releasing_what_is_settled_change_nothing(
 
     assert changed == [1, 0, 0]
     assert balance(budget) == (30, 0)
+
+
+@pytest.mark.req("LLM-7")
+@pytest.mark.django_db
+def test_what_single_budgets_are_settled_at_is_theirs_alone(
+    operator: Person, lines: Callable[..., list[BudgetLine]]
+) -> None:
+    terms: dict[str, Any] = {"dimension": "tokens", "amount": 1_000, "by": operator.by}
+    first, second = (set_budget(scope="tool", tool=tool, **terms) for tool in (TOOL, OTHER))
+    whole = set_budget(scope="tenant", **terms)
+    held = {line.budget_id: line for tool in (TOOL, OTHER) for line in lines(tool=tool)}
+    id = take(list(held.values()), Demand(tokens=100))
+    apart = {first.pk: CallUsage(tokens=3), second.pk: CallUsage(tokens=4)}
+
+    for _ in range(2):
+        settle_reservations(invocation_id=id, spent=CallUsage(tokens=7), apart=apart)
+
+    assert [balance(each) for each in (first, second, whole)] == [(3, 0), (4, 0), (7, 0)]
+    assert_conserved()
 
 
 @pytest.mark.django_db

@@ -16,7 +16,7 @@ from tests.support.calls import assert_problem, row_of, writer
 from tests.support.connected_models import SCRIPTED
 from tests.support.dispatches import ECHO
 from tests.support.model_calls import MODEL, ask, leaf_of, say
-from tests.support.policies_in_force import forbid, permit, put_in_force
+from tests.support.policies_in_force import degrade, forbid, permit, put_in_force
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,10 +30,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-8")]
 SMALL = "model.other.small"
 
 
-def degrade(**less: Any) -> dict[str, Any]:
-    return {"id": "less", "effect": "degrade", "when": {"tool": {"equals": MODEL}}, **less}
-
-
 @pytest.fixture
 def small(operator: Person, model: Tool) -> Tool:
     connect_provider(name="other", kind=SCRIPTED, reason="for a test", by=operator.by)
@@ -45,7 +41,7 @@ def small(operator: Person, model: Tool) -> Tool:
 def test_a_smaller_model_answers_and_decision_leaf_and_answer_say_so(
     caller: Caller, small: Tool, bench: ProviderBench
 ) -> None:
-    put_in_force(permit(), degrade(answered_by=SMALL))
+    put_in_force(permit(), degrade(MODEL, answered_by=SMALL))
 
     answer = ask(caller, say("Hello"))
 
@@ -61,7 +57,7 @@ def test_a_smaller_model_answers_and_decision_leaf_and_answer_say_so(
 def test_where_the_smaller_model_may_not_be_asked_the_call_is_refused(
     caller: Caller, small: Tool, bench: ProviderBench
 ) -> None:
-    put_in_force(permit(tool={"equals": MODEL}), degrade(answered_by=SMALL))
+    put_in_force(permit(tool={"equals": MODEL}), degrade(MODEL, answered_by=SMALL))
 
     answer = ask(caller, say("Hello"))
 
@@ -86,7 +82,7 @@ def test_the_model_is_shown_fewer_tools_and_so_proposes_none_of_the_others(
     writing = writer(enable)
     grant()
     grant(writing.name)
-    put_in_force(permit(), degrade(tools=tools))
+    put_in_force(permit(), degrade(MODEL, tools=tools))
 
     answer = ask(caller, say("Hello", tools=["sample.tools.echo", writing.name]))
 
@@ -105,7 +101,7 @@ def test_of_two_rules_the_fewest_tools_remain_and_tools_are_called_as_ever(
     enable()
     grant()
     every = {"id": "every", "effect": "degrade", "when": {}, "tools": "none"}
-    put_in_force(permit(), degrade(tools="read_only"), every)
+    put_in_force(permit(), degrade(MODEL, tools="read_only"), every)
 
     called = preflight(caller, "sample.tools.echo", {"text": "x"})
     answer = ask(caller, say("Hello", tools=["sample.tools.echo"]))
@@ -126,7 +122,7 @@ def test_a_proposal_is_that_of_the_model_that_answered_and_not_of_the_one_that_w
     piece = ToolCallDelta(index=0, call_id="call_1", name=ECHO, arguments='{"text": "hello"}')
     bench.scripts = [(ChatDelta(tool_call=piece), ChatDelta(finish_reason=FinishReason.TOOL, usage=Usage(10, 5)))]
     only_the_asked = forbid("only-the-asked", tool={"equals": ECHO}, model_verified={"not": {"equals": MODEL}})
-    put_in_force(permit(), degrade(answered_by=SMALL))
+    put_in_force(permit(), degrade(MODEL, answered_by=SMALL))
     asked = row_of(ask(caller, say("Which?")))
     named = {"proposed_by": {"invocation": asked.wire_id, "call_id": "call_1"}}
 

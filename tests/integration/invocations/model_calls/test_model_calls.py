@@ -466,18 +466,18 @@ def test_json_that_was_asked_for_is_checked_and_given_as_a_value(
 
 
 @pytest.mark.parametrize(
-    ("envelope", "pointer", "pair"),
+    ("envelope", "pointer", "kinds"),
     [
         ({"on_consent": "hold", "purpose": "to help"}, "/on_consent", PAIR),
         ({"dry_run": True}, "/dry_run", ["dry_run.began", "dry_run.ended"]),
     ],
 )
 def test_a_call_of_a_model_is_neither_held_nor_made_for_show(
-    caller: Caller, model: Tool, bench: ProviderBench, envelope: dict[str, Any], pointer: str, pair: list[str]
+    envelope: dict[str, Any], pointer: str, kinds: list[str], caller: Caller, model: Tool, bench: ProviderBench
 ) -> None:
     answer = ask(caller, say("Hello"), **envelope)
 
     assert_problem(answer, 422, "SCHEMA.VALIDATION_FAILED")
     assert answer.json()["error"]["details"]["findings"][0]["pointer"] == pointer
-    assert kinds_of(row_of(answer)) == pair
+    assert kinds_of(row_of(answer)) == kinds
     assert bench.provider is None

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from access.policies.clauses import RuleEffect
 from registry.model_prefixes.services import set_prefix
 from registry.model_providers.connected_models import connect_model
 from registry.model_providers.services import change_provider, connect_provider
 from tests.support.calls import assert_problem, row_of
 from tests.support.model_calls import ask, leaf_of, say
 from tests.support.model_outages import chat_reply
-from tests.support.model_servers import json_reply, model_server
-from tests.support.policies_in_force import permit, put_in_force
+from tests.support.model_servers import Reply, json_reply, model_server
+from tests.support.policies_in_force import degrade, permit, put_in_force
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,6 +30,12 @@ VECTORS = json_reply(
     {"object": "list", "data": [{"object": "embedding", "index": 0, "embedding": [3.0, 4.0]}], "model": "small-2"}
 )
 SCORES = json_reply({"model": "small-2", "results": [{"index": 0, "relevance_score": 0.5}]})
+# What is asked for in one piece, and in pieces too: operation, arguments, what a server answers.
+WHOLE: list[tuple[str, dict[str, Any], Reply]] = [
+    ("embed", {"items": [f"Write to {EMAIL}."]}, VECTORS),
+    ("rerank", {"query": f"Who is {EMAIL}?", "candidates": [f"It is {EMAIL}."]}, SCORES),
+]
+OPERATIONS = [("chat", say(f"Write to {EMAIL}."), chat_reply("From abroad")), *WHOLE]
 
 
 @pytest.fixture
@@ -52,39 +57,22 @@ def abroad(operator: Person, trusted: ModelServer) -> Iterator[ModelServer]:
 
 
 def connect_to(server: ModelServer, name: str, operator: Person, **terms: Any) -> None:
-    said: dict[str, Any] = {
-        "kind": "openai_compatible",
-        "address": f"{server.url}/v1",
-        "settings": RANKED | {"retries": 0},
-    }
-    connect_provider(name=name, reason="for a test", by=operator.by, **(said | terms))
+    said: dict[str, Any] = {"kind": "openai_compatible", "settings": RANKED | {"retries": 0}, **terms}
+    connect_provider(name=name, address=f"{server.url}/v1", reason="for a test", by=operator.by, **said)
 
 
-def connect_both(operator: Person, operation: str = "chat", **terms: Any) -> None:
+def connect_both(operator: Person, operation: str = "chat") -> None:
     said: dict[str, Any] = {"alias": "main", "operation": operation, "unpriced": "count", "reason": "for a test"}
     connect_model(provider="abroad", model="small-2", by=operator.by, **said)
-    connect_model(
-        provider="trusted",
-        model="small-1",
-        fallbacks=[ABROAD],
-        by=operator.by,
-        **(said | {"operation": operation} | terms),
-    )
+    connect_model(provider="trusted", model="small-1", fallbacks=[ABROAD], by=operator.by, **said)
 
 
 @pytest.mark.req("LLM-4")
-@pytest.mark.parametrize(
-    ("operation", "arguments", "reply"),
-    [
-        ("chat", say(f"Write to {EMAIL}."), chat_reply("From abroad")),
-        ("embed", {"items": [f"Write to {EMAIL}."]}, VECTORS),
-        ("rerank", {"query": f"Who is {EMAIL}?", "candidates": [f"It is {EMAIL}."]}, SCORES),
-    ],
-)
+@pytest.mark.parametrize(("operation", "arguments", "reply"), OPERATIONS)
 def test_a_fallback_is_never_sent_what_only_the_asked_models_provider_may_have(
     operation: str,
     arguments: dict[str, Any],
-    reply: Any,
+    reply: Reply,
     caller: Caller,
     operator: Person,
     trusted: ModelServer,
@@ -123,8 +111,7 @@ def test_a_model_in_whose_place_policy_wants_another_one_stands_in_for_nobody(
     caller: Caller, operator: Person, trusted: ModelServer, abroad: ModelServer
 ) -> None:
     connect_both(operator)
-    less: dict[str, Any] = {"id": "less", "effect": str(RuleEffect.DEGRADE), "when": {"tool": {"equals": ABROAD}}}
-    put_in_force(permit(), less | {"answered_by": TRUSTED})
+    put_in_force(permit(), degrade(ABROAD, answered_by=TRUSTED))
 
     answer = ask(caller, say("Hello"), model=TRUSTED)
 
@@ -137,8 +124,7 @@ def test_where_policy_has_another_model_answer_the_begin_says_what_that_one_is_s
     caller: Caller, operator: Person, trusted: ModelServer, abroad: ModelServer
 ) -> None:
     connect_both(operator)
-    less: dict[str, Any] = {"id": "less", "effect": str(RuleEffect.DEGRADE), "when": {"tool": {"equals": TRUSTED}}}
-    put_in_force(permit(), less | {"answered_by": ABROAD})
+    put_in_force(permit(), degrade(TRUSTED, answered_by=ABROAD))
 
     answer = ask(caller, say(f"Write to {EMAIL}."), model=TRUSTED)
 
@@ -148,14 +134,11 @@ def test_where_policy_has_another_model_answer_the_begin_says_what_that_one_is_s
     assert (began["masked"], began.get("data_classes")) == ({"email": 1}, None)
 
 
-@pytest.mark.parametrize(
-    ("operation", "arguments", "reply"),
-    [("embed", {"items": ["a"]}, VECTORS), ("rerank", {"query": "a", "candidates": ["b"]}, SCORES)],
-)
+@pytest.mark.parametrize(("operation", "arguments", "reply"), WHOLE)
 def test_vectors_and_scores_are_asked_for_again_like_an_answer_that_was_not_begun(
     operation: str,
     arguments: dict[str, Any],
-    reply: Any,
+    reply: Reply,
     caller: Caller,
     operator: Person,
     trusted: ModelServer,

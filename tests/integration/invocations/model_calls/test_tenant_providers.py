@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from invocations.model_calls import model_runs, tenant_providers
+from invocations.model_calls import model_runs
 from invocations.model_calls.kept_providers import shelf
+from llm import provider_factory
 from llm.providers.kinds import MODULES
 from registry.installations.services import settings_for_run
 from tests.support.calls import assert_problem
@@ -89,8 +90,8 @@ def test_what_is_installed_is_looked_through_once_for_all_calls(
         looked.append(group)
         return entry_points(group=group)
 
-    monkeypatch.setattr(tenant_providers, "entry_points", look)
-    tenant_providers.list_foreign_kinds.cache_clear()
+    monkeypatch.setattr(provider_factory, "entry_points", look)
+    provider_factory.list_foreign_kinds.cache_clear()
     connect_kind("nobodys")
 
     for _ in range(2):

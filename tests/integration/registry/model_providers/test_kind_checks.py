@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.core.management import call_command
 
+from access.roles import Role
 from registry.model_providers.kind_checks import check_kind
 from registry.models import ModelProvider
 from registry.secrets.services import set_secret
-from tests.conftest import make_caller
+from tests.conftest import make_caller, make_person
 from tests.support.model_servers import Reply, json_reply, model_server
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from access.models import Tenant
     from tests.conftest import Caller, Person
 
 pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-10")]
@@ -120,23 +122,26 @@ def test_an_address_in_a_private_network_is_not_asked(settings: Any) -> None:
 
 
 def test_a_file_that_connects_one_says_it_by_every_door(
-    manager: Caller, operator: Person, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    manager: Caller, tenant: Tenant, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def write(name: str, url: str) -> dict[str, Any]:
-        return {"format": 1, "model_providers": [{"name": name, "kind": "anthropic", "address": url}]}
-
-    with model_server(OPENAI_LIST) as server:
-        document = write("one", f"{server.url}/v1")
+        document = {"format": 1, "model_providers": [{"name": name, "kind": "anthropic", "address": f"{url}/v1"}]}
         digest = manager.post("/configuration/plan", {"document": document}).json()["data"]["digest"]
-        applied = manager.post("/configuration/apply", {"document": document, "digest": digest})
-        file = tmp_path / "hub.json"
-        file.write_text(json.dumps(write("two", f"{server.url}/v1")))
-        call_command("apply", file=str(file), tenant="acme", yes=True)
-        call_command("apply", file=str(file), tenant="acme", yes=True)
+        return {"document": document, "digest": digest}
 
-    assert applied.status_code == 200, applied.content
-    [said] = applied.json()["warnings"]
-    assert said.startswith(f"one: {server.url}/v1 does not answer as providers of the kind anthropic do.")
-    assert capsys.readouterr().out.count("! two: ") == 1
-    assert ModelProvider.objects.count() == 2
-    assert len(server.heard) == 2
+    file = tmp_path / "hub.json"
+    with model_server(OPENAI_LIST) as server:
+        applied = manager.post("/configuration/apply", write("one", server.url))
+        file.write_text(json.dumps(write("two", server.url)["document"]))
+        call_command("apply", file=str(file), tenant="acme", yes=True)
+        call_command("apply", file=str(file), tenant="acme", yes=True)
+        third = write("three", server.url)
+        form = {"text": json.dumps(third["document"]), "digest": third["digest"], "reason": "for a test", "do": "apply"}
+        page = make_person(tenant, "ophelia", Role.OWNER).client().post("/configuration", form, follow=True)
+
+    said = f"{server.url}/v1 does not answer as providers of the kind anthropic do."
+    [warning] = applied.json()["warnings"]
+    assert warning.startswith(f"one: {said}")
+    assert capsys.readouterr().out.count(f"! two: {said}") == 1
+    assert f"three: {said}" in page.content.decode()
+    assert ModelProvider.objects.count() == len(server.heard) == 3
