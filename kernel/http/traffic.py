@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 ROUTE = "toolhub.route"  # in a scope: the address as the hub knows it, set by whoever knew the request's
 REFUSED = "toolhub.refused"  # in a scope: the status that the connection has answered with, past the application
 UNMATCHED = "(unmatched)"
+FRONT = "/"  # of the hub's first page, whose address is empty: a label without letters is none
 STATIC = "static/<path>"
 OTHER = "_OTHER"
 NOBODY = 499  # the caller has gone before there was an answer, as proxies write it
@@ -59,14 +60,14 @@ def get_request_instruments() -> _RequestInstruments:
 
 
 def _route_of(scope: Message, status: int) -> str:
-    if known := scope.get(ROUTE):
-        return str(known)
+    if (known := scope.get(ROUTE)) is not None:
+        return str(known) or FRONT
     if scope["path"].startswith("/static/"):
         return STATIC if status < 400 else UNMATCHED
     if status not in EARLY:
         return UNMATCHED
     try:
-        return resolve(scope["path"].removeprefix(scope.get("root_path", ""))).route
+        return resolve(scope["path"].removeprefix(scope.get("root_path", ""))).route or FRONT
     except Resolver404:
         return UNMATCHED
 

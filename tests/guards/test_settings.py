@@ -206,6 +206,13 @@ def test_the_page_and_the_sample_name_every_setting_once_and_hold_nothing_of_thi
     assert str(ROOT) not in page + sample
 
 
+def test_the_page_has_no_word_that_a_browser_takes_for_an_element() -> None:
+    text = re.sub(r"`[^`]*`|<!--.*?-->", "", reference.settings_page())
+
+    assert "<" not in text
+    assert "&lt;public URL>/account/sso" in text
+
+
 def test_the_roles_that_may_be_asked_for_a_second_factor_are_the_roles_of_people() -> None:
     assert VARIABLES.rows["TOOLHUB_REQUIRE_MFA"].allowed.startswith(f"one or more of {', '.join(Role)},")
 

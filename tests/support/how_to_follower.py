@@ -18,7 +18,7 @@ BLOCK = re.compile(
     r"^```sh\n# on (?P<host>[\w ']+?)(?P<service>, as a service)?(?:, as [^\n]*)?\n(?P<text>.*?)^```",
     re.MULTILINE | re.DOTALL,
 )
-WITHIN_S = 180
+WITHIN_S = 900
 # The shell of a host stops at the first command that fails; what it has set is there again for the next block. Files that are
 # copied to another host name its folders there.
 BEGIN = """

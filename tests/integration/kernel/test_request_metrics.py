@@ -24,7 +24,7 @@ from invocations.metrics import call_metrics
 from kernel.http import traffic
 from kernel.http.body_limits import limit_bodies
 from kernel.http.deferred_responses import Handler, WaitingResponse
-from kernel.http.traffic import OTHER, REFUSED, UNMATCHED, measure_requests
+from kernel.http.traffic import FRONT, OTHER, REFUSED, UNMATCHED, measure_requests
 from kernel.ids import new_id
 from kernel.observability import telemetry
 from kernel.observability.telemetry import MAX_SERIES, current_trace
@@ -61,7 +61,7 @@ def reads(request: HttpRequest) -> HttpResponse:
     return HttpResponse("x")
 
 
-urlpatterns = [path("api/v1/tools/<str:tool>/invoke", invoke), path("reads", reads)]
+urlpatterns = [path("", reads), path("api/v1/tools/<str:tool>/invoke", invoke), path("reads", reads)]
 
 
 @pytest.fixture(autouse=True)
@@ -166,6 +166,17 @@ def test_neither_addresses_nor_methods_of_callers_become_labels(read: Callable[[
         (OTHER, "reads", 405),
         (OTHER, UNMATCHED, 404),
     }
+
+
+def test_the_first_page_is_an_address_like_others(read: Callable[[str], Any]) -> None:
+    async def story() -> None:
+        application = measure_requests(limit_bodies(Handler(1)))
+        assert await ask(application, "GET", "/") == 200
+        assert await ask(application, "POST", "/", (b"content-length", b"99999999")) == 413
+
+    asyncio.run(story())
+
+    assert set(read("http.server.request.duration")) == {("GET", FRONT, 200), ("POST", FRONT, 413)}
 
 
 def test_a_caller_who_went_and_one_who_was_refused_early_are_counted_where_they_asked(

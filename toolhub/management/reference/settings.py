@@ -39,7 +39,8 @@ def _default(row: Variable) -> str:
 def _meaning(row: Variable) -> str:
     empty = f"Set to nothing: {row.empty}." if row.empty else ""
     secret = "(Is or holds a secret.)" if row.secret else ""
-    return " ".join(part for part in (row.about, empty, secret) if part)
+    # What stands in angles is a part of the text, and no element that a browser leaves out.
+    return " ".join(part for part in (row.about.replace("<", "&lt;"), empty, secret) if part)
 
 
 def _row(row: Variable) -> tuple[str, str, str, str, str]:

@@ -25,6 +25,7 @@ from invocations.service_levels.report import (
 )
 from invocations.service_levels.unmapped_errors import ANSWERS, note_unmapped
 from tests.integration.invocations.test_metrics import ECHO, scraped  # noqa: F401  a fixture
+from tests.support.writes_between_reads import after_each_read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -112,6 +113,29 @@ def test_a_run_with_a_side_effect_outside_a_box_is_a_level_that_is_missed(
     page = operator.client().get("/service-levels").content.decode()
     assert "Missed" in page
     assert "50 %" in page
+
+
+@pytest.mark.req("TOOLS-17")
+def test_a_run_that_comes_to_its_box_while_the_level_is_read_is_not_one_outside(caller: Caller, writer: None) -> None:
+    caller.invoke(ECHO, {"text": "a"}, headers={"Idempotency-Key": "k-1"})
+    first = Attempt.objects.get()
+    numbers = iter(range(first.number + 1, 1000))
+
+    def run_another() -> None:
+        Attempt.objects.create(
+            invocation_id=first.invocation_id,
+            tenant_id=first.tenant_id,
+            number=next(numbers),
+            box="box-2",
+            image=first.image,
+            started_at=first.started_at,
+        )
+
+    with after_each_read(run_another, of=Attempt._meta.db_table) as asked:
+        found = level("boxed_side_effects")
+
+    assert asked
+    assert (found.good, found.is_met) == (found.all, True)
 
 
 @pytest.mark.req("TOOLS-18", "TOOLS-24")
