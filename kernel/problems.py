@@ -229,7 +229,7 @@ class SchemaInvalid(Problem):
         "Fields are missing, unknown or of another type than they may be. Each finding names its place with a "
         "JSON pointer."
     )
-    cure = "Correct the fields that the findings name; the input schema is in the tool's entry of the catalogue."
+    cure = "Correct the fields that the answer names, and send it again."
 
     @classmethod
     def at(cls, pointer: str, message: str) -> SchemaInvalid:
