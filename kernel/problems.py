@@ -184,7 +184,7 @@ class TooLarge(Problem):
 
     reason, code, status = "REQUEST.TOO_LARGE", PlatformCode.INVALID_ARGUMENT, 413
     cause = "The body, the arguments or the file are larger than may be sent; the answer names the limit."
-    cure = "Send less in one request, or have the limit of the tool raised in its manifest."
+    cure = "Send less in one request."
 
 
 class HeadTooLarge(Problem):
