@@ -20,7 +20,7 @@ from kernel.database.tenancy import acting_for
 from kernel.http.exception_handlers import translate_exception
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
     from uuid import UUID
 
     from invocations.model_calls.model_runs import ModelRun
@@ -39,16 +39,16 @@ def write_last_event(envelope: ResponseEnvelope) -> str:
     return write_event("end" if envelope.error is None else "error", envelope.to_json())
 
 
-def read_envelope(invocation_id: UUID, tenant_id: UUID) -> ResponseEnvelope:
+def read_envelope(invocation_id: UUID, tenant_id: UUID, notices: Sequence[str] = ()) -> ResponseEnvelope:
     """What has become of a call, from what is stored of it."""
     try:
         with acting_for(tenant_id):
-            return build_answer_envelope(FOR_WORK.get(pk=invocation_id))
+            return build_answer_envelope(FOR_WORK.get(pk=invocation_id), notices=notices)
     finally:
         release_connection()
 
 
-async def stream_answer(run: ModelRun, invocation: Invocation) -> AsyncIterator[str]:
+async def stream_answer(run: ModelRun, invocation: Invocation, notices: Sequence[str] = ()) -> AsyncIterator[str]:
     """The text of the stream. Whoever closes it early ends the run."""
     whole, told = run.start(), False
     try:
@@ -60,7 +60,7 @@ async def stream_answer(run: ModelRun, invocation: Invocation) -> AsyncIterator[
         read = sync_to_async(read_envelope, thread_sensitive=False)
         try:
             await asyncio.shield(whole)  # its End is written also where its reader goes
-            envelope = await read(invocation.pk, invocation.tenant_id)
+            envelope = await read(invocation.pk, invocation.tenant_id, notices)
         except Exception as error:  # noqa: BLE001  the reader is told before the stream ends
             yield write_event("error", translate_exception(error).to_error())
             return

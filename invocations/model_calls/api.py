@@ -165,7 +165,7 @@ class EnvelopeForm:
 
     def open_stream(self, request: Request, run: ModelRun, begun: BegunCall) -> StreamingHttpResponse:
         location = {"Location": f"/api/v1/invocations/{begun.invocation.wire_id}"}
-        stream = stream_answer(run, begun.invocation)
+        stream = stream_answer(run, begun.invocation, begun.notices)
         response = StreamingHttpResponse(stream, content_type=EVENT_STREAM, headers=HEADERS | location)
         # Its caller may be gone before the stream begins.
         response._resource_closers.append(run.leave)  # type: ignore[attr-defined]
@@ -190,10 +190,12 @@ def ask_model(
     if run is None:
         return form.write_whole(request, services.get_answer(begun))
     loop = find_event_loop(request._request)
+    if loop is not None:
+        run.start_soon(loop)
+    begun.notices = services.find_request_notices(call, id=begun.invocation.pk, by=by)
     if loop is None:
         run.run_here()
         return answer_from_store(request, begun, wants_stream=wants_stream, form=form, run=run)
-    run.start_soon(loop)
     if wants_stream:
         return form.open_stream(request, run, begun)
     return answer_when_there(request, run, begun, by=by, form=form)
