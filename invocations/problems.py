@@ -151,7 +151,7 @@ class CalledAsModel(Problem):
 
     reason, code, status = "CALL.IS_A_TOOL", PlatformCode.INVALID_ARGUMENT, 422
     cause = "The name in the address is that of a tool, and only models are asked by this endpoint."
-    cure = "Call the tool by its own endpoint, or list the models and choose one."
+    cure = "Call it as a tool, or list the models and choose one."
 
 
 class NotProposed(Problem):

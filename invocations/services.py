@@ -227,7 +227,7 @@ def announce_call(incoming: IncomingCall, decision: Acceptance | Hold, invocatio
         begun.preflight = decision.preflight
         return begun
     if isinstance(decision, Hold):
-        begun.notices = find_request_notices(incoming)
+        begun.notices = find_request_notices(call, id=incoming.id, by=incoming.by)
         return begun
     assert decision.preflight.version is not None
     # The caller counts on fetching the answer.
@@ -239,7 +239,7 @@ def announce_call(incoming: IncomingCall, decision: Acceptance | Hold, invocatio
         try:
             enqueue_call(invocation, somebody_waits=not later)
             inject_fault("ring.sent")
-            begun.notices = find_request_notices(incoming)
+            begun.notices = find_request_notices(call, id=incoming.id, by=incoming.by)
         except BaseException:
             begun.close()
             raise
@@ -258,17 +258,16 @@ OF_REQUEST = PreparedQuery(
 )
 
 
-def find_request_notices(incoming: IncomingCall) -> tuple[str, ...]:
-    """Whoever thinks that a request_id makes a call once is told, since the tool has run again. Asked while a worker is at it.
+def find_request_notices(call: CallRequest, *, id: UUID, by: Principal) -> tuple[str, ...]:
+    """Whoever thinks that a request_id makes a call once is told, since this is another. Asked while a worker or a model is at it.
 
     With an Idempotency-Key the caller has said what is to happen; calls of one dispatch or chain share their request_id, and that of
     a call over MCP is the hub's own. The call was accepted: where nobody can say, it goes on without.
     """
-    call = incoming.call
     if call.envelope.idempotency_key or call.chain_step is not None or call.origin is Origin.MCP:
         return ()
     try:
-        earlier = OF_REQUEST.first(agent=incoming.by.agent(), request=call.envelope.request_id, before=incoming.id)
+        earlier = OF_REQUEST.first(agent=by.agent(), request=call.envelope.request_id, before=id)
     except DatabaseError as error:
         log.warning("Whether a request_id was used before is not known: %s", error)
         return ()

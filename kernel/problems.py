@@ -184,7 +184,7 @@ class TooLarge(Problem):
 
     reason, code, status = "REQUEST.TOO_LARGE", PlatformCode.INVALID_ARGUMENT, 413
     cause = "The body, the arguments or the file are larger than may be sent; the answer names the limit."
-    cure = "Send less in one request, or have the limit of the tool raised in its manifest."
+    cure = "Send less in one request."
 
 
 class HeadTooLarge(Problem):
@@ -229,7 +229,7 @@ class SchemaInvalid(Problem):
         "Fields are missing, unknown or of another type than they may be. Each finding names its place with a "
         "JSON pointer."
     )
-    cure = "Correct the fields that the findings name; the input schema is in the tool's entry of the catalogue."
+    cure = "Correct the fields that the answer names, and send it again."
 
     @classmethod
     def at(cls, pointer: str, message: str) -> SchemaInvalid:

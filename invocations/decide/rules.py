@@ -103,7 +103,8 @@ def check_called_as_it_is(look: CallLook) -> None:
     if part is not None and not look.call.model_operation:
         raise ToolIsModel(
             f"{tool} is a model, and cannot be called as a tool.",
-            remedy=f"Ask it at the model's own endpoint, models/{tool}/{part.operation}.",
+            details={"request": {"method": "POST", "path": f"/api/v1/models/{tool}/{part.operation}"}},
+            remedy="Ask it as a model, and leave it out of the tools.",
         )
     if look.call.model_operation and part is None:
         raise CalledAsModel(f"{tool} is a tool, and no model.", remedy="Call it as a tool, or choose a model.")

@@ -21,7 +21,7 @@ from kernel.database.tenancy import acting_for
 from kernel.http.exception_handlers import translate_exception
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
     from uuid import UUID
 
     from invocations.model_calls.model_runs import ModelRun
@@ -40,15 +40,16 @@ def write_last_event(envelope: ResponseEnvelope) -> str:
     return write_event("end" if envelope.error is None else "error", envelope.to_json())
 
 
-def read_envelope(invocation_id: UUID, tenant_id: UUID) -> ResponseEnvelope:
+def read_envelope(invocation_id: UUID, tenant_id: UUID, notices: Sequence[str] = ()) -> ResponseEnvelope:
     """What has become of a call, from what is stored of it."""
     try:
         with acting_for(tenant_id):
-            return build_answer_envelope(FOR_WORK.get(pk=invocation_id))
+            return build_answer_envelope(FOR_WORK.get(pk=invocation_id), notices=notices)
     finally:
         release_connection()
 
 
+<<<<<<< HEAD
 async def wait_for_end(run: ModelRun, invocation: Invocation) -> ResponseEnvelope:
     """What has become of a call, once its End is written. It is written also where its reader goes meanwhile."""
     await asyncio.shield(run.start())
@@ -76,6 +77,27 @@ async def stream_answer(run: ModelRun, invocation: Invocation) -> AsyncIterator[
         yield write_event("error", translate_exception(error).to_error())
         return
     yield write_last_event(envelope) if told else write_stored_answer(envelope)
+=======
+async def stream_answer(run: ModelRun, invocation: Invocation, notices: Sequence[str] = ()) -> AsyncIterator[str]:
+    """The text of the stream. Whoever closes it early ends the run."""
+    whole, told = run.start(), False
+    try:
+        async for pieces in run.pieces.read():
+            texts = [write_event("delta", said) for piece in pieces if (said := delta_to_json(piece))]
+            if texts:
+                told = True
+                yield "".join(texts)
+        read = sync_to_async(read_envelope, thread_sensitive=False)
+        try:
+            await asyncio.shield(whole)  # its End is written also where its reader goes
+            envelope = await read(invocation.pk, invocation.tenant_id, notices)
+        except Exception as error:  # noqa: BLE001  the reader is told before the stream ends
+            yield write_event("error", translate_exception(error).to_error())
+            return
+        yield write_last_event(envelope) if told else write_stored_answer(envelope)
+    finally:
+        run.leave()
+>>>>>>> fifteen2
 
 
 def write_stored_answer(envelope: ResponseEnvelope) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpResponse, JsonResponse
@@ -23,11 +24,13 @@ from kernel.http.base_serializers import PageSerializer, build_envelope_serializ
 from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
 from kernel.http.pagination import PAGE_SIZE
+from kernel.problems import SchemaInvalid
 from kernel.version import HUB_VERSION
 from llm.model_features import Treatment
 from llm.prices import PACKAGE, SET
 from registry.model_providers.circuits import read_state
 from registry.model_providers.manifests import CALLER_TOOLS, OPERATIONS, UNPRICED
+from registry.model_providers.rows import SEGMENT
 from registry.models import ModelCircuit, ModelCircuitState, ToolKind
 from registry.problems import UnknownModel
 
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from unitools.manifest import Manifest
 
 SCOPE = "models:call"
+CURSOR = re.compile(rf"model\.{SEGMENT.pattern}\.{SEGMENT.pattern}")  # the id of a model that may have gone meanwhile
 ETAG = OpenApiParameter(
     "If-None-Match", str, OpenApiParameter.HEADER, description="The ETag of an answer, for 304 while it holds."
 )
@@ -169,6 +173,8 @@ class OfferedModelListView(Endpoint):
         by = get_caller(request)
         found = show_offered_models(offer_tools(by=by, kind=ToolKind.MODEL).manifests, tenant_id=by.tenant_id)
         operation, after = self.asked.get("operation"), self.asked.get("after", "")
+        if after and CURSOR.fullmatch(after) is None:
+            raise SchemaInvalid.at("/after", "The page cursor `after` is not one that this list gave out.")
         limit: int = self.asked.get("limit", PAGE_SIZE)
         shown = sorted(
             (each for each in found if operation in (None, each["operation"])), key=lambda each: str(each["id"])

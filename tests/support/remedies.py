@@ -7,7 +7,7 @@ import re
 # A model over MCP sends no request and no header, and writes no envelope: all of that is its client's.
 HTTP = re.compile(
     r"\b(GET|POST|PUT|PATCH|DELETE|HEAD)\b|/api/|\bPrefer:|\bRetry-After\b|\bLocation\b|\bIdempotency-Key\b"
-    r"|\bon_consent\b|\b[Hh]eaders?\b",
+    r"|\bon_consent\b|\b[Hh]eaders?\b|\bown endpoint\b",
 )
 
 # About the exchange itself, before anybody knows that it is a call: whoever wrote the program reads it, not the model.

@@ -156,6 +156,23 @@ def test_every_list_is_read_page_by_page_without_losing_a_row(things: Things, ke
     assert wrong == {}
 
 
+@pytest.mark.req("TOOLS-11")
+@pytest.mark.parametrize("after", ["nonsense", "model.nonsense", "xyz_" + "0" * 26, "../.."])
+def test_a_cursor_that_cannot_be_one_of_its_list_is_refused_by_every_list(
+    after: str, things: Things, key: dict[str, str]
+) -> None:
+    wrong = {}
+    for route, listed in lists():
+        if "after" not in listed:
+            continue
+        answer = ask(things, key, route, "GET", f"after={after}")
+        findings = answer.json()["error"]["details"].get("findings", []) if answer.status_code == 422 else []
+        if [each["pointer"] for each in findings] != ["/after"]:
+            wrong[route.name] = (answer.status_code, answer.content[:200])
+
+    assert wrong == {}
+
+
 def test_no_answer_is_a_bare_list() -> None:
     found, schemas = [], document()["components"]["schemas"]
     for name, schema in schemas.items():

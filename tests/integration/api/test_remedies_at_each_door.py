@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.test import Client
 
 from access.budgets.rate_limits import check_refused_call
 from access.consents.services import ASKING
@@ -144,3 +145,30 @@ def test_a_model_in_a_dispatch_reads_when_to_try_again(caller: Caller, refused_f
 
     assert "Try again after `retry_after_s` seconds." in told
     assert "`retry_after_s` is 5." in told
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/agents", {"name": 12345}),
+        ("/model-providers", {"name": "script", "kind": 5}),
+        ("/models/model.script.main/chat", {"request_id": "short"}),
+        ("/chat/completions", {"model": "model.script.main", "messages": [], "no_such": 1}),
+    ],
+)
+def test_who_makes_a_mistake_in_something_else_is_not_sent_to_the_schema_of_a_tool(
+    path: str, body: dict[str, Any], caller: Caller
+) -> None:
+    served = path == "/chat/completions"
+
+    answer = Client().post(
+        f"{'/v1' if served else '/api/v1'}{path}", body, content_type="application/json", headers=caller.headers()
+    )
+
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code" if served else "reason"]) == (
+        400 if served else 422,
+        "SCHEMA.VALIDATION_FAILED",
+    )
+    assert "Correct the fields" in error["message" if served else "remedy"]
+    assert "tool" not in error["message" if served else "remedy"]

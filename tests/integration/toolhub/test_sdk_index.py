@@ -26,6 +26,18 @@ if TYPE_CHECKING:
     from pytest_django.live_server_helper import LiveServer
 
 ROOT = Path(__file__).resolve().parents[3]
+# What ours need.
+OTHERS = {
+    "pydantic": "2.12",
+    "anyio": "4.7",
+    "cryptography": "46.0",
+    "httpx2": "2.16",
+    "idna": "3",
+    "jsonschema": "4.25",
+    "jsonschema-rs": "0.42",
+    "packaging": "24",
+    "uuid-utils": "0.12",
+}
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -38,12 +50,11 @@ def built() -> None:
 def strangers(tmp_path: Path) -> Iterator[str]:
     """The rest of the world: what the SDK needs, and packages of our names in a version that is higher than ours."""
     for name, version in {
+        "toolhub-llm": "99",
         "toolhub-unitools": "99",
         "toolhub-verify": "99",
         "unitools": "99",
-        "pydantic": "2.12",
-        "anyio": "4.7",
-        "cryptography": "46.0",
+        **OTHERS,
     }.items():
         make_wheel(tmp_path / "simple" / name, name, version)
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path)
@@ -65,7 +76,7 @@ def pip(python: Path, *arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("name", ["toolhub-unitools", "toolhub-verify"])
+@pytest.mark.parametrize("name", ["toolhub-unitools", "toolhub-verify", "toolhub-llm"])
 def test_what_is_installed_from_the_hub_stays_the_hubs_when_a_stranger_has_the_name_in_a_higher_version(
     name: str, live_server: LiveServer, strangers: str, settings: Any, tmp_path: Path
 ) -> None:
@@ -77,8 +88,8 @@ def test_what_is_installed_from_the_hub_stays_the_hubs_when_a_stranger_has_the_n
     pip(python, "install", "--upgrade", "--index-url", f"{live_server.url}/sdk/", name)
 
     installed = dict(line.split("==") for line in pip(python, "freeze").splitlines())
-    assert installed.pop(name) == "0.1.0"
-    assert set(installed) in ({"anyio", "pydantic"}, {"cryptography"})
+    ours = {each: version for each, version in installed.items() if each not in OTHERS}
+    assert ours == dict.fromkeys({"toolhub-llm": ["toolhub-llm", "toolhub-unitools"]}.get(name, [name]), "0.1.0")
 
 
 def test_the_index_names_files_with_their_hashes(client: Client) -> None:
@@ -122,7 +133,9 @@ def test_people_read_how_to_install_and_programs_get_a_list(client: Client) -> N
     listed = client.get("/sdk/", headers={"Accept": "application/vnd.pypi.simple.v1+html"}).content.decode()
 
     assert "--index-url" in page
-    assert "toolhub-unitools[hub]" in page
+    assert [
+        name for name in ("toolhub-unitools[hub]", "toolhub-verify", "toolhub-llm[models]") if name not in page
+    ] == []
     assert re.findall(r'href="(/sdk/[^"]+)"', listed) == [
         "/sdk/toolhub-llm/",
         "/sdk/toolhub-unitools/",

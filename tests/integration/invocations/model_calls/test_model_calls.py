@@ -242,7 +242,7 @@ def test_a_model_is_not_called_as_a_tool_nor_a_tool_as_a_model(
     unknown = ask(caller, say("Hello"), model="model.script.other")
 
     assert_problem(as_tool, 404, "TOOL.IS_A_MODEL")
-    assert f"models/{MODEL}/chat" in as_tool.json()["error"]["remedy"]
+    assert as_tool.json()["error"]["details"]["request"] == {"method": "POST", "path": f"/api/v1/models/{MODEL}/chat"}
     assert kinds_of(row_of(as_tool)) == PAIR
     assert_problem(as_model, 422, "CALL.IS_A_TOOL")
     assert kinds_of(row_of(as_model)) == PAIR

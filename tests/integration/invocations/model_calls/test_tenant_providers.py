@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from invocations.model_calls import model_runs
+from invocations.model_calls import model_runs, tenant_providers
 from invocations.model_calls.kept_providers import shelf
 from llm import provider_factory
 from llm.providers.kinds import MODULES
