@@ -37,11 +37,13 @@ class DatabaseWrapper(ours.DatabaseWrapper):
                 self._note_scope(scope)
         return base.DatabaseWrapper.create_cursor(self, name)
 
-    def ask(self, statement: bytes, parameters: Parameters) -> list[tuple[Any, ...]]:
+    def ask(self, *asked: tuple[bytes, Parameters]) -> list[list[tuple[Any, ...]]]:
+        found: list[list[tuple[Any, ...]]] = []
         with self.cursor() as cursor:
-            cursor.execute(statement, parameters or None)  # type: ignore[arg-type]  # psycopg takes bytes as well
-            rows: list[tuple[Any, ...]] = cursor.fetchall()
-            return rows
+            for statement, parameters in asked:
+                cursor.execute(statement, parameters or None)  # type: ignore[arg-type]  # psycopg takes bytes as well
+                found.append(cursor.fetchall())
+        return found
 
     def change(self, statement: bytes, parameters: Parameters) -> int:
         with self.cursor() as cursor:

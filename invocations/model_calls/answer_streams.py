@@ -49,11 +49,11 @@ def read_envelope(invocation_id: UUID, tenant_id: UUID, notices: Sequence[str] =
         release_connection()
 
 
-<<<<<<< HEAD
-async def wait_for_end(run: ModelRun, invocation: Invocation) -> ResponseEnvelope:
+async def wait_for_end(run: ModelRun, invocation: Invocation, notices: Sequence[str] = ()) -> ResponseEnvelope:
     """What has become of a call, once its End is written. It is written also where its reader goes meanwhile."""
     await asyncio.shield(run.start())
-    return await sync_to_async(read_envelope, thread_sensitive=False)(invocation.pk, invocation.tenant_id)
+    read = sync_to_async(read_envelope, thread_sensitive=False)
+    return await read(invocation.pk, invocation.tenant_id, notices)
 
 
 def open_event_stream(run: ModelRun, stream: AsyncIterator[str], headers: dict[str, str]) -> StreamingHttpResponse:
@@ -63,7 +63,7 @@ def open_event_stream(run: ModelRun, stream: AsyncIterator[str], headers: dict[s
     return response
 
 
-async def stream_answer(run: ModelRun, invocation: Invocation) -> AsyncIterator[str]:
+async def stream_answer(run: ModelRun, invocation: Invocation, notices: Sequence[str] = ()) -> AsyncIterator[str]:
     """The text of the stream."""
     told = False
     async for pieces in run.pieces.read():
@@ -72,32 +72,11 @@ async def stream_answer(run: ModelRun, invocation: Invocation) -> AsyncIterator[
             told = True
             yield "".join(texts)
     try:
-        envelope = await wait_for_end(run, invocation)
+        envelope = await wait_for_end(run, invocation, notices)
     except Exception as error:  # noqa: BLE001  the reader is told before the stream ends
         yield write_event("error", translate_exception(error).to_error())
         return
     yield write_last_event(envelope) if told else write_stored_answer(envelope)
-=======
-async def stream_answer(run: ModelRun, invocation: Invocation, notices: Sequence[str] = ()) -> AsyncIterator[str]:
-    """The text of the stream. Whoever closes it early ends the run."""
-    whole, told = run.start(), False
-    try:
-        async for pieces in run.pieces.read():
-            texts = [write_event("delta", said) for piece in pieces if (said := delta_to_json(piece))]
-            if texts:
-                told = True
-                yield "".join(texts)
-        read = sync_to_async(read_envelope, thread_sensitive=False)
-        try:
-            await asyncio.shield(whole)  # its End is written also where its reader goes
-            envelope = await read(invocation.pk, invocation.tenant_id, notices)
-        except Exception as error:  # noqa: BLE001  the reader is told before the stream ends
-            yield write_event("error", translate_exception(error).to_error())
-            return
-        yield write_last_event(envelope) if told else write_stored_answer(envelope)
-    finally:
-        run.leave()
->>>>>>> fifteen2
 
 
 def write_stored_answer(envelope: ResponseEnvelope) -> str:

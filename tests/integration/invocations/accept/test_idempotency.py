@@ -93,7 +93,7 @@ def test_an_earlier_call_with_a_request_id_is_found_by_an_index_whatever_the_age
     ready: None, caller: Caller
 ) -> None:
     first = caller.invoke(ECHO, {"text": "a"}, request_id="order-2026-11")
-    query = services.OF_REQUEST._make(agent=row_of(first).agent_id, request="order-2026-11", before=new_id())
+    query = services.OF_REQUEST.make(agent=row_of(first).agent_id, request="order-2026-11", before=new_id())
 
     assert "invocation_of_request" in plan_of(*query.query.sql_with_params())
 

@@ -124,7 +124,6 @@ def test_a_run_that_comes_to_its_box_while_the_level_is_read_is_not_one_outside(
     def run_another() -> None:
         Attempt.objects.create(
             invocation_id=first.invocation_id,
-            tenant_id=first.tenant_id,
             number=next(numbers),
             box="box-2",
             image=first.image,
