@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy
 
 from access.models import Agent, Tenant
 from evidence.models import SubjectKey
@@ -43,18 +44,18 @@ RUN_TRANSITIONS: dict[str, frozenset[str]] = {
 class StopReason(models.TextChoices):
     """Why a run has ended."""
 
-    FINISHED = "finished"  # the model has answered and proposed nothing more
-    LENGTH = "length"  # the model's answer was cut at its limit
-    SAFETY = "safety"  # the provider let it say no more
-    STEPS = "steps"
-    MONEY = "money"
-    SECONDS = "seconds"
-    EQUAL_CALLS = "equal_calls"
-    REFUSED = "refused"  # the model may not be asked
-    MODEL_FAILED = "model_failed"
-    OUTCOME_UNKNOWN = "outcome_unknown"  # of a tool: asking on might have it done twice
-    CANCELLED = "cancelled"
-    HUB_FAILED = "hub_failed"
+    FINISHED = "finished", gettext_lazy("The model has answered")
+    LENGTH = "length", gettext_lazy("The answer was cut at its limit")
+    SAFETY = "safety", gettext_lazy("The provider ended the answer for safety")
+    STEPS = "steps", gettext_lazy("Limit of turns")
+    MONEY = "money", gettext_lazy("Limit of cost")
+    SECONDS = "seconds", gettext_lazy("Limit of time")
+    EQUAL_CALLS = "equal_calls", gettext_lazy("Limit of equal calls")
+    REFUSED = "refused", gettext_lazy("The model may not be asked")
+    MODEL_FAILED = "model_failed", gettext_lazy("The model has failed")
+    OUTCOME_UNKNOWN = "outcome_unknown", gettext_lazy("The outcome of a tool is unknown")
+    CANCELLED = "cancelled", gettext_lazy("Cancelled")
+    HUB_FAILED = "hub_failed", gettext_lazy("The hub has failed")
 
 
 STATE_OF_REASON: dict[str, AgentRunState] = {

@@ -65,9 +65,7 @@ def test_a_call_that_might_cost_more_than_is_left_is_not_made(
     assert_conserved()
 
 
-def test_what_a_policy_asks_for_a_tool_counts_as_well(
-    caller: Caller, bench: ProviderBench, driver: RunDriver
-) -> None:
+def test_what_a_policy_asks_for_a_tool_counts_as_well(caller: Caller, bench: ProviderBench, driver: RunDriver) -> None:
     price = {"id": "dear", "effect": "price", "when": {"tool": {"equals": "sample.tools.echo"}}, "amount_micros": 500}
     put_in_force(permit(), price, tenant=caller.agent.tenant)
     bench.scripts = [propose("a", "b"), text_answer("Done!")]
