@@ -12,4 +12,4 @@ class RunStopped(Problem):
         "It came to one of its limits, its model could not be asked or failed, a call has an unknown outcome, or it was cancelled. "
         "`details` says which, in `stop_reason`."
     )
-    cure = "Look at its last step. To go on, begin another run with what this one has found; where a limit stopped it, with a wider one."
+    cure = "Look at its last step. To go on, begin another run with what this one has found, or with a wider limit."

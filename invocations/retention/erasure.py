@@ -1,7 +1,8 @@
 """Erasure of calls: what is kept of a person's calls, and how it goes.
 
 Calls, chains, agent runs, what they left and the files that they wrote. Rows of calls stay, without what could tell whose they
-were: a keyed hash stays only as long as an Idempotency-Key that belongs to it, so that the same call sent again is answered (410) and not made.
+were: a keyed hash stays only as long as an Idempotency-Key that belongs to it, so that the same call sent again is answered (410)
+and not made.
 """
 
 from __future__ import annotations
