@@ -26,7 +26,8 @@ class AgentRunEnd(LeafData):
     state: Annotated[str, "the final state"]
     stop_reason: Annotated[str, "why it went no further"]
     steps: Annotated[list[dict[str, Any]], "turn, role, tool, state, tries, reason and last call of each"]
-    cost_micros: Annotated[int, "what its calls have cost, in millionths of the currency"]
+    cost_micros: Annotated[int, "what its calls have cost, in millionths of the currency, as far as they have a price"]
+    unpriced: Annotated[int | None, "how many of its calls have none"] = None
 
 
 @leaf_data(Kind.AGENT_RUN_REFUSED)

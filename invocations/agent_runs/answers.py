@@ -42,7 +42,7 @@ def describe_step(step: AgentRunStep, calls: list[Invocation]) -> dict[str, Any]
         "state": "held" if waits else step.state,
         "tries": step.tries,
         "reason": step.reason or None,
-        "cost_micros": step.cost_micros,
+        "cost_micros": None if step.unpriced else step.cost_micros,
         "call": {"call_id": call.wire_id, "url": f"/api/v1/invocations/{call.wire_id}"} if call is not None else None,
     }
 
@@ -77,7 +77,7 @@ def build_run_problem(run: AgentRun) -> RunStopped | None:
 
 
 def build_run_answer(run: AgentRun, *, by: Principal) -> ResponseEnvelope:
-    steps, calls = list(run.steps.order_by("position")), group_calls_by_step(run)
+    steps, calls, cost = list(run.steps.order_by("position")), group_calls_by_step(run), sum_cost(run)
     data = {
         "run_id": run.wire_id,
         "state": run.state,
@@ -86,7 +86,8 @@ def build_run_answer(run: AgentRun, *, by: Principal) -> ResponseEnvelope:
         "cancel_asked": run.cancel_asked_at is not None,
         "model": run.model,
         "limits": run.limits,
-        "cost_micros": sum_cost(run),
+        "cost_micros": cost.micros,
+        "unpriced_calls": cost.unpriced,
         "request_id": run.request_id,
         "steps": [describe_step(step, calls.get(step.pk, [])) for step in steps],
         "answer": find_last_answer(steps, calls, by=by) if run.is_final else None,

@@ -172,7 +172,8 @@ class AgentRunStep(models.Model):
     tries = models.PositiveSmallIntegerField(default=1)
     reason = models.CharField(max_length=64, blank=True)
     reserved_micros = models.BigIntegerField(default=0)  # the most that its open call may cost
-    cost_micros = models.BigIntegerField(default=0)  # what those that have ended have cost
+    cost_micros = models.BigIntegerField(default=0)  # what those that have ended have cost, as far as they have a price
+    unpriced = models.PositiveSmallIntegerField(default=0)  # how many of those have none
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "position"], name="run_step_position_once")]

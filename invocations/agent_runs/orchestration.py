@@ -36,12 +36,12 @@ from invocations.agent_runs.models import (
     AgentRunStepState,
     StopReason,
 )
+from invocations.agent_runs.run_events import note_event
 from invocations.agent_runs.services import (
     build_run_principal,
     cancel_open_calls,
     end_run,
     list_open_calls,
-    note_event,
     open_question,
 )
 from invocations.answer.prefer_header import Preferences
@@ -155,15 +155,19 @@ def _note_outcome(run: AgentRun, step: AgentRunStep, call: Invocation) -> None:
     is_model = step.role == AgentRunStepRole.MODEL
     step.state = AgentRunStepState.SUCCEEDED if call.state == State.SUCCEEDED else AgentRunStepState.FAILED
     step.reason = call.reason
-    step.cost_micros, step.reserved_micros = step.cost_micros + _find_cost(step, call), 0
+    cost = _find_cost(step, call)
+    step.cost_micros, step.reserved_micros = step.cost_micros + (cost or 0), 0
+    step.unpriced += cost is None
     if is_model and call.state == State.OUTCOME_UNKNOWN and step.tries < MODEL_TRIES:
         step.state, step.tries = AgentRunStepState.WAITING, step.tries + 1
-    step.save()
+    step.save(update_fields=["state", "reason", "tries", "cost_micros", "reserved_micros", "unpriced"])
     note_event(run, AgentRunEventKind.MODEL_ANSWERED if is_model else AgentRunEventKind.TOOL_ENDED, step)
 
 
-def _find_cost(step: AgentRunStep, call: Invocation) -> int:
-    """What a call that has ended has cost, in millionths: as its End says; what nobody has measured counts as reserved."""
+def _find_cost(step: AgentRunStep, call: Invocation) -> int | None:
+    """What a call that has ended has cost, in millionths: as its End says; what nobody has measured counts as reserved. None: its
+    model has no price.
+    """
     if call.started_at is None:
         return 0
     fact = Fact.objects.filter(tenant_id=call.tenant_id, invocation_id=call.pk, kind__in=ENDS).first()
@@ -172,11 +176,11 @@ def _find_cost(step: AgentRunStep, call: Invocation) -> int:
         return step.reserved_micros
     if end.budget is not None and end.budget.released:
         return 0
+    if end.model is not None and end.model.cost_micros is None:
+        return None
     if end.budget is not None and "money" in end.budget.spent:
         return int(end.budget.spent["money"])
-    if end.model is not None and end.model.cost_micros is not None:
-        return int(end.model.cost_micros)
-    return step.reserved_micros
+    return end.model.cost_micros if end.model is not None else step.reserved_micros
 
 
 def _note_pause(run: AgentRun, open_calls: Iterable[Invocation]) -> None:

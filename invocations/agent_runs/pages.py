@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @require_GET
 @needs("invocations.view")
 def run_list(request: ConsoleRequest) -> HttpResponse:
-    """Context: page (Page of AgentRun with .agent and .cost), state, states."""
+    """Context: page (Page of AgentRun with .agent, .micros and .unpriced), state, states."""
     state = request.GET.get("state", "")
     rows = AgentRun.objects.visible_to(request.principal).select_related("agent")
     if state:
@@ -40,7 +40,9 @@ def run_list(request: ConsoleRequest) -> HttpResponse:
     context = {
         "section": "invocations",
         "page": fetch_page(
-            rows.annotate(cost=Sum("steps__cost_micros")), prefix="run", after=request.GET.get("after", "")
+            rows.annotate(micros=Sum("steps__cost_micros"), unpriced=Sum("steps__unpriced")),
+            prefix="run",
+            after=request.GET.get("after", ""),
         ),
         "state": state,
         "states": AgentRunState.values,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db import IntegrityError, transaction
@@ -27,12 +26,11 @@ from invocations.agent_runs.models import (
     RUN_TRANSITIONS,
     STATE_OF_REASON,
     AgentRun,
-    AgentRunEvent,
     AgentRunEventKind,
     AgentRunState,
     StopReason,
 )
-from invocations.answer.wake_ups import get_waker
+from invocations.agent_runs.run_events import note_event
 from invocations.approvals.held_calls import cancel_call
 from invocations.kept_callers import build_kept_caller, describe_credential
 from invocations.model_calls.asked_models import build_model_call, resolve_model_id
@@ -51,7 +49,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from evidence.models import SubjectKey
-    from invocations.agent_runs.models import AgentRunStep
     from invocations.calls import CallRequest
     from kernel.principal import Principal
 
@@ -246,13 +243,6 @@ def list_open_calls(run: AgentRun) -> list[Invocation]:
     return list(Invocation.objects.filter(run_step__run=run).exclude(state__in=FINAL).order_by("id"))
 
 
-def note_event(run: AgentRun, kind: AgentRunEventKind, step: AgentRunStep | None = None) -> None:
-    """Tell whoever follows the run, once this is committed. The run's row is locked by the caller, so numbers have no gaps."""
-    last = AgentRunEvent.objects.filter(run=run).order_by("-number").values_list("number", flat=True).first()
-    AgentRunEvent.objects.create(run=run, number=(last or 0) + 1, kind=kind, step=step, at=datetime.now(UTC))
-    transaction.on_commit(partial(get_waker().wake, run.pk))
-
-
 # Ending.
 
 
@@ -295,7 +285,7 @@ def end_run(run: AgentRun, why: StopReason, *, reason: str = "") -> None:
     """The final state and the fact, in the transaction of the caller, who has locked the row. ``reason``: of a problem."""
     to = STATE_OF_REASON.get(why, AgentRunState.STOPPED)
     assert to in RUN_TRANSITIONS[run.state]
-    now = datetime.now(UTC)
+    now, cost = datetime.now(UTC), sum_cost(run)
     run.state, run.stop_reason, run.reason, run.finished_at = to, why, reason, now
     run.save(update_fields=["state", "stop_reason", "reason", "finished_at"])
     evidence.record(
@@ -306,14 +296,27 @@ def end_run(run: AgentRun, why: StopReason, *, reason: str = "") -> None:
         reason=reason,
         trace_id=read_trace_id(run.trace),
         at=now,
-        data=AgentRunEnd(state=str(to), stop_reason=str(why), steps=_describe_steps(run), cost_micros=sum_cost(run)),
+        data=AgentRunEnd(
+            state=str(to),
+            stop_reason=str(why),
+            steps=_describe_steps(run),
+            cost_micros=cost.micros,
+            unpriced=cost.unpriced or None,
+        ),
     )
     note_event(run, AgentRunEventKind.RUN_ENDED)
 
 
-def sum_cost(run: AgentRun) -> int:
-    """What the calls of the run have cost so far, in millionths of the currency."""
-    return run.steps.aggregate(sum=Sum("cost_micros"))["sum"] or 0
+class RunCost(NamedTuple):
+    """What the calls of a run have cost so far, in millionths of the currency, and how many of them have no price."""
+
+    micros: int
+    unpriced: int
+
+
+def sum_cost(run: AgentRun) -> RunCost:
+    sums = run.steps.aggregate(micros=Sum("cost_micros"), unpriced=Sum("unpriced"))
+    return RunCost(sums["micros"] or 0, sums["unpriced"] or 0)
 
 
 def _describe_steps(run: AgentRun) -> list[dict[str, Any]]:

@@ -54,6 +54,7 @@ class Migration(migrations.Migration):
                 ('reason', models.CharField(blank=True, max_length=64)),
                 ('reserved_micros', models.BigIntegerField(default=0)),
                 ('cost_micros', models.BigIntegerField(default=0)),
+                ('unpriced', models.PositiveSmallIntegerField(default=0)),
                 ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='steps', to='invocations.agentrun')),
             ],
         ),

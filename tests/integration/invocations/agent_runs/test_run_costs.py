@@ -76,3 +76,17 @@ def test_what_a_policy_asks_for_a_tool_counts_as_well(caller: Caller, bench: Pro
     assert (run.state, run.stop_reason) == ("stopped", "money")
     assert list_steps(run) == [(1, "model", "succeeded"), (1, "tool", "failed"), (1, "tool", "skipped")]
     assert [call.state for call in list_calls(run)] == ["succeeded", "cancelled"]
+
+
+def test_calls_without_a_price_are_said_to_have_none(
+    caller: Caller, operator: Person, bench: ProviderBench, driver: RunDriver, connect: Callable[..., Any]
+) -> None:
+    connect(alias="free", provider="other")
+    bench.provider = None
+    run = run_of(submit(caller, **ASKED, model="model.other.free"))
+    driver.drive()
+
+    body = caller.get(f"/runs/{run.wire_id}").json()["data"]
+    assert (body["cost_micros"], body["unpriced_calls"]) == (0, 3)
+    assert [step["cost_micros"] for step in body["steps"]] == [None, 0, None, 0, None]
+    assert "unpriced" in operator.client().get(f"/runs/{run.wire_id}").content.decode()
