@@ -33,6 +33,10 @@ class Kind(TextChoices):
     CHAIN_ENDED = "chain.ended"
     CHAIN_REFUSED = "chain.refused"
     CHAIN_CANCEL_ASKED = "chain.cancel_asked"
+    AGENT_RUN_BEGAN = "agent_run.began"
+    AGENT_RUN_ENDED = "agent_run.ended"
+    AGENT_RUN_REFUSED = "agent_run.refused"
+    AGENT_RUN_CANCEL_ASKED = "agent_run.cancel_asked"
 
     TOOL_REGISTERED = "tool.registered"
     TOOL_REVIEWED = "tool.reviewed"

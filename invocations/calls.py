@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from uuid import UUID
 
+    from access.budgets.lines import Demand
+    from invocations.agent_runs.models import AgentRunStep
     from invocations.chains.models import ChainStep
     from invocations.decide.preflight import Preflight
     from invocations.model_calls.held_files import HeldFile
@@ -46,11 +48,17 @@ class CallRequest:
     respond_async: bool = False
     wait_s: float | None = None  # how long the caller wants to wait at most; None: it did not say
     chain_step: ChainStep | None = None  # of the chain whose call this is
+    run_step: AgentRunStep | None = None  # of the agent run whose call this is
     model_operation: str = ""  # what a model is asked for: chat, embed or rerank; empty: this is the call of a tool
     shown_tools: tuple[ToolSpec, ...] = ()  # those that the model may propose calls of
     held_files: Mapping[str, HeldFile] = field(default_factory=dict)  # that a request to a model names, by id
     own_tools: int = 0  # how many of these, the last ones, the caller has described itself
     unusable: Problem | None = None  # why the arguments that a model wrote cannot be used; such a call never runs
+
+    @property
+    def is_step(self) -> bool:
+        """Whether it is one of several that the hub makes, whose messages go out when all of a turn is committed."""
+        return self.chain_step is not None or self.run_step is not None
 
     @property
     def has_arguments(self) -> bool:
@@ -78,8 +86,8 @@ class BegunCall:
     """A call that was made, or an earlier one that stands for it. ``waiter`` hears of its end; None: nobody waits for it.
 
     ``replay`` is told of the earlier call once it has ended and is answered again. ``notices``: what the caller should know of the
-    request, beside the answer. ``preflight``: what allowed a call of a model, for whoever runs it now. Whoever gets one of these
-    closes it.
+    request, beside the answer. ``preflight``: what allowed a call of a model, for whoever runs it now; ``demand``: the most that the
+    call may take. Whoever gets one of these closes it.
     """
 
     invocation: Invocation
@@ -88,6 +96,7 @@ class BegunCall:
     replay: Callable[[Invocation], object] | None = None
     notices: tuple[str, ...] = ()
     preflight: Preflight | None = None
+    demand: Demand | None = None
     _listening: ExitStack = field(default_factory=ExitStack)
 
     def listen(self, *, at_most_s: float) -> None:

@@ -15,6 +15,7 @@ from django.db.models import Q
 
 from access.models import Agent, Consent, Grant, Tenant
 from evidence.models import SubjectKey
+from invocations.agent_runs.models import AgentRunStep
 from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.callbacks.models import CallbackEndpoint
 from invocations.chains.models import ChainStep
@@ -130,6 +131,8 @@ class Invocation(models.Model):
     keyed = models.BooleanField(default=False)  # the tool honours its key, so the call may run again after a crash
     actors = models.JSONField(default=list)  # whom the agent acts for, the first in the chain first; empty: nobody
     chain_step = models.ForeignKey(ChainStep, models.PROTECT, null=True, related_name="calls")  # that it was made for
+    # Of the agent run that it was made for. Its index is the one below.
+    run_step = models.ForeignKey(AgentRunStep, models.PROTECT, null=True, related_name="calls", db_index=False)
     # The call of a model whose answer proposed this one. Its index is the one below.
     proposed_by = models.ForeignKey("self", models.PROTECT, null=True, related_name="proposed_calls", db_index=False)
     callback = models.ForeignKey(CallbackEndpoint, models.PROTECT, null=True, related_name="+")  # told of the end
@@ -207,6 +210,7 @@ class Invocation(models.Model):
             models.Index(fields=["agent", "request_id"], name="invocation_of_request"),
             models.Index(fields=["id"], name="invocation_open", condition=Q(finished_at=None)),
             models.Index(fields=["proposed_by"], name="invocation_proposed_by", condition=Q(proposed_by__isnull=False)),
+            models.Index(fields=["run_step"], name="invocation_of_run", condition=Q(run_step__isnull=False)),
             models.Index(
                 fields=["tenant", "user_fingerprint"], name="invocation_of_user", condition=~Q(user_fingerprint="")
             ),

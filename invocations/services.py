@@ -221,7 +221,7 @@ def record_refusal(incoming: IncomingCall, refusal: Refusal) -> CallRefused:
 def announce_call(incoming: IncomingCall, decision: Acceptance | Hold, invocation: Invocation) -> BegunCall:
     """Wake a worker, once whoever waits for the end listens for it. For a held call there is nothing to do yet."""
     inject_fault("accept.committed")
-    call, begun = incoming.call, BegunCall(invocation)
+    call, begun = incoming.call, BegunCall(invocation, demand=decision.preflight.demand)
     if invocation.state == State.RUNNING:
         # A model's, which no worker takes: whoever has made the call runs it.
         begun.preflight = decision.preflight
@@ -234,8 +234,8 @@ def announce_call(incoming: IncomingCall, decision: Acceptance | Hold, invocatio
     later = call.respond_async or decision.preflight.version.manifest.is_async
     if at_most_s := compute_wait_s(call, later=later):
         begun.listen(at_most_s=at_most_s)
-    # Of a chain's call the message is sent when the chain's turn is committed.
-    if call.chain_step is None:
+    # Of a step the message is sent when its turn is committed.
+    if not call.is_step:
         try:
             enqueue_call(invocation, somebody_waits=not later)
             inject_fault("ring.sent")
@@ -261,10 +261,10 @@ OF_REQUEST = PreparedQuery(
 def find_request_notices(call: CallRequest, *, id: UUID, by: Principal) -> tuple[str, ...]:
     """Whoever thinks that a request_id makes a call once is told, since this is another. Asked while a worker or a model is at it.
 
-    With an Idempotency-Key the caller has said what is to happen; calls of one dispatch or chain share their request_id, and that of
-    a call over MCP is the hub's own. The call was accepted: where nobody can say, it goes on without.
+    With an Idempotency-Key the caller has said what is to happen; calls of one dispatch, chain or run share their request_id, and
+    that of a call over MCP is the hub's own. The call was accepted: where nobody can say, it goes on without.
     """
-    if call.envelope.idempotency_key or call.chain_step is not None or call.origin is Origin.MCP:
+    if call.envelope.idempotency_key or call.is_step or call.origin is Origin.MCP:
         return ()
     try:
         earlier = OF_REQUEST.first(agent=by.agent(), request=call.envelope.request_id, before=id)

@@ -77,6 +77,7 @@ PREFIXES = (
         "sec",
         "inv",
         "chn",
+        "run",
         "fct",
         "snp",
         "cbe",

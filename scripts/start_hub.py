@@ -34,6 +34,7 @@ def main() -> None:
         with announce_step("loading the application", "application loaded"):
             django.setup()
         if _is_behind():
+            LOG.parent.mkdir(parents=True, exist_ok=True)  # somebody may have removed all data to begin anew
             with announce_step("preparing the database", "database prepared"), LOG.open("a") as log:
                 call_command("migrate", interactive=False, no_color=True, skip_checks=False, stdout=log)
         # Checked at every start; also prints the ways to sign in.

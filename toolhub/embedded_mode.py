@@ -16,6 +16,7 @@ from django.conf import settings
 
 from access.models import Delivery
 from evidence.models import Anchor, Erasure, ErasureState, EventSink, Pending, SinkState
+from invocations.agent_runs.models import AgentRun, AgentRunState
 from invocations.callbacks.models import CallbackDelivery
 from invocations.chains.models import CHAIN_OPEN, Chain
 from invocations.models import Invocation, State, Tally
@@ -65,6 +66,7 @@ def is_under_way() -> bool:
         or Pending.objects.exists()
         or Tally.objects.exists()
         or Chain.objects.filter(state__in=CHAIN_OPEN).exists()
+        or AgentRun.objects.filter(state=AgentRunState.RUNNING).exists()
         or Delivery.objects.filter(next_attempt_at__lte=soon).exists()
         or CallbackDelivery.objects.filter(next_attempt_at__lte=soon).exists()
         or EventSink.objects.filter(attempts__gt=0, next_attempt_at__lte=soon).exclude(state=SinkState.ENDED).exists()

@@ -51,6 +51,7 @@ LOOPS = (
     Loop("builder", "registry.dependencies.builder.run_builder", _CALLS),
     Loop("reporter", "invocations.sandbox_hosts.reports.run_reporter", _CALLS),
     Loop("chains", "invocations.chains.orchestration.run_chain_loop", _CALLS),
+    Loop("agent_runs", "invocations.agent_runs.orchestration.run_agent_run_loop", _CALLS),
     Loop("sender", "access.notifications.deliveries.run_sender", _SENDING),
     Loop("callbacks", "invocations.callbacks.delivery.run_callback_sender", _SENDING),
     Loop("sealer", "evidence.log.sealer.run_sealer", _EVIDENCE),

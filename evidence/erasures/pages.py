@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 NAMES = {
     "calls": gettext_lazy("Calls"),
     "chains": gettext_lazy("Chains"),
+    "agent_runs": gettext_lazy("Agent runs"),
     "values": gettext_lazy("Stored values"),
     "artifacts": gettext_lazy("Artifacts"),
     "files": gettext_lazy("Files that calls have written"),

@@ -89,13 +89,15 @@ def _gone(tenant_id: UUID, committed: Mapping[str, int]) -> set[str]:
 
 
 def _owner(fact: Fact) -> UUID | None:
-    """The call or the chain whose values they are."""
+    """The call, the chain or the agent run whose values they are."""
     if fact.invocation_id is not None:
         return fact.invocation_id
-    try:
-        return decode("chn", fact.subject)
-    except ValueError:
-        return None
+    for prefix in ("chn", "run"):
+        try:
+            return decode(prefix, fact.subject)
+        except ValueError:
+            continue
+    return None
 
 
 def _erased(tenant_id: UUID, ids: set[UUID]) -> set[UUID]:

@@ -7,6 +7,7 @@ read the Begin of a call), and what is in a leaf stays verifiable for ever, what
 """
 
 from evidence.leaves import (
+    agent_runs,
     agents,
     calls,
     chains,
@@ -45,6 +46,7 @@ __all__ = [
     "Commitment",
     "Leaf",
     "LeafData",
+    "agent_runs",
     "agents",
     "calls",
     "chains",

@@ -31,6 +31,16 @@ class ChainPlace(LeafPart):
 
 
 @leaf_part
+class AgentRunPlace(LeafPart):
+    """Where in an agent run a call stands."""
+
+    id: Annotated[str, "of the run", SearchTerm("run")]
+    turn: Annotated[int, "how often its model was asked up to there"]
+    position: Annotated[int, "among the steps of the run, from 0"]
+    try_: Annotated[int, "the number of the attempt at it"]
+
+
+@leaf_part
 class ToolDigests(LeafPart):
     """Which code it is."""
 
@@ -223,6 +233,7 @@ class Begin(DecidedCall):
         SearchTerm("user"),
     ] = None
     chain: Annotated[ChainPlace | None, "for a call of a chain"] = None
+    agent_run: Annotated[AgentRunPlace | None, "for a call of an agent run"] = None
     model: Annotated[AskedModel | None, "for a call of a model"] = None
     caller_trace: Annotated[Any, "the trace that the caller named"] = None
     proposal: Annotated[str | None, "what the model called the call, hashed"] = None

@@ -172,6 +172,7 @@ QUALIFIERS: dict[str, Qualifier] = {
     "subject": Qualifier(gettext_lazy("subject of a fact"), "subject:soul:tool:web.pages.read", start=str),
     "call": Qualifier(gettext_lazy("one call and everything related to it"), "call:inv_…", _id_of("inv")),
     "chain": Qualifier(gettext_lazy("a chain with its calls"), "chain:chn_…", _id_of("chn")),
+    "run": Qualifier(gettext_lazy("an agent run with its calls"), "run:run_…", _id_of("run")),
     "consent": Qualifier(gettext_lazy("a consent with the calls that used it"), "consent:cns_…", _id_of("cns")),
     "proposed_by": Qualifier(
         gettext_lazy("the answer that proposed a call, or the model that gave it"),

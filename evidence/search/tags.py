@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Facts of a call that say what it is. Later ones of them replace what the earlier said.
 SAYS_WHAT_IT_IS = (*BEGINS, Kind.INVOCATION_HELD, Kind.INVOCATION_RESUMED, Kind.CONSENT_USED)
 # What the first facts of a call say of all of them.
-OF_THE_CALL = ("chain", "consent", "user", "proposed_by")
+OF_THE_CALL = ("chain", "run", "consent", "user", "proposed_by")
 HASH_DIGITS = 20  # of 64: enough to tell hashes apart, and each of them is a row of the index
 _MAX_VALUE = 200
 _WIRE_ID = re.compile(r"(?!ten_)[a-z]{3}_[0-9a-hjkmnp-tv-z]{26}|usr_[0-9]{1,18}")
@@ -87,11 +87,12 @@ def compute_tags(leaf: dict[str, Any], leaf_hash: bytes, call: dict[str, str]) -
         ("trace", leaf.get("trace", "")),
         ("user", call.get("user", "")),
         ("id", call.get("chain", "")),
+        ("id", call.get("run", "")),
         ("id", call.get("consent", "")),
         *(("proposed_by", each) for each in call.get("proposed_by", "").split()),
         *(("agent", each) for each in agents if isinstance(each, str) and each.startswith("agt_")),
         *(("word", part) for part in tool.split(".")),
-        *((name, text) for name, text in said if name not in ("agent", "chain", "consent", "proposed_by")),
+        *((name, text) for name, text in said if name not in ("agent", "chain", "run", "consent", "proposed_by")),
     ]
     found = {make_tag(name, value) for name, value in named if isinstance(value, str) and value}
     found.add(make_tag("hash", leaf_hash.hex()[:HASH_DIGITS]))
@@ -171,7 +172,7 @@ def without_unwanted_kinds(asked: TagQuery) -> TagQuery:
     return TagQuery([*asked.wanted, others], [span for span in asked.unwanted if span not in kinds])
 
 
-ID_QUALIFIERS = ("call", "chain", "consent", "grant")
+ID_QUALIFIERS = ("call", "chain", "run", "consent", "grant")
 
 
 def build_tag_query(query: Query, names: NameLookups) -> TagQuery:

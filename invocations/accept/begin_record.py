@@ -22,6 +22,7 @@ from evidence import services as evidence
 from evidence.keys.subject_keys import choose_key_subject, fingerprint_under, get_subject_key
 from evidence.kinds import Kind
 from evidence.leaves.calls import (
+    AgentRunPlace,
     Begin,
     CalledTool,
     ChainPlace,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from access.budgets.lines import BudgetLine, Demand
     from access.consents.matcher import ConsentValue
     from evidence.models import SubjectKey
+    from invocations.agent_runs.models import AgentRunStep
     from invocations.calls import CallRequest, IncomingCall
     from invocations.decide.decision import Acceptance, Hold, Refusal
     from invocations.decide.preflight import Preflight
@@ -93,6 +95,7 @@ def build_begin_leaf(
         chain=ChainPlace(id=encode("chn", step.chain_id), role=step.role, step=step.name, try_=step.tries)
         if step
         else None,
+        agent_run=describe_run_place(call.run_step) if call.run_step is not None else None,
         caller_trace=call.envelope.trace or None,
         proposal=fingerprint_under(key, call.proposal.encode()) if call.proposal else None,
         proposed_by=describe_link(preflight.proposal) if preflight and preflight.proposal else None,
@@ -115,6 +118,10 @@ def build_begin_leaf(
         model=describe_asked_model(preflight, own_tools=call.own_tools) if preflight else None,
         callback=encode("cbe", callback_id) if callback_id else None,
     )
+
+
+def describe_run_place(step: AgentRunStep) -> AgentRunPlace:
+    return AgentRunPlace(id=encode("run", step.run_id), turn=step.turn, position=step.position, try_=step.tries)
 
 
 def _describe_tool(name: str, installed: InstalledTool) -> CalledTool:
@@ -222,6 +229,7 @@ def write_begin(
         state=state,
         dry_run=call.envelope.dry_run,
         chain_step=call.chain_step,
+        run_step=call.run_step,
         proposed_by_id=preflight.proposal.invocation_id if preflight and preflight.proposal else None,
         request_id=call.envelope.request_id,
         consent_id=preflight.consent.id if preflight and preflight.consent else None,

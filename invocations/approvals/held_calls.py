@@ -187,6 +187,7 @@ def restore_call(invocation: Invocation) -> CallRequest:
         envelope,
         origin=Origin(invocation.origin),
         chain_step=invocation.chain_step,
+        run_step=invocation.run_step,
     )
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, NamedTuple
-from uuid import UUID
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db import IntegrityError, transaction
 
@@ -29,6 +28,7 @@ from invocations.approvals.held_calls import cancel_call
 from invocations.chains.models import CHAIN_TRANSITIONS, Chain, ChainState, ChainStep, StepRole, StepState
 from invocations.chains.plan import ChainPlan, read_plan
 from invocations.chains.preflight import PlanExamination, examine_plan
+from invocations.kept_callers import build_kept_caller, describe_credential
 from invocations.models import FINAL, Invocation
 from invocations.problems import IdempotencyKeyReused
 from invocations.request_tallies import count_rejected
@@ -37,8 +37,12 @@ from kernel.database.connections import database_time
 from kernel.http.envelopes import RequestEnvelope
 from kernel.ids import encode, new_id
 from kernel.observability.telemetry import current_trace, read_trace_id
-from kernel.principal import ActorKind, Principal
 from kernel.problems import Conflict, Problem
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from kernel.principal import Principal
 
 
 class Submission(NamedTuple):
@@ -155,11 +159,7 @@ def _accept(
     chain = Chain.objects.create(
         tenant_id=by.tenant_id,
         agent_id=by.agent(),
-        credential={
-            "key": by.key_id.hex if by.key_id else None,
-            "issuer": by.issuer_id.hex if by.issuer_id else None,
-            "token": by.token,
-        },
+        credential=describe_credential(by),
         dry_run=envelope.dry_run,
         request_id=envelope.request_id,
         idempotency_key=envelope.idempotency_key,
@@ -221,20 +221,7 @@ def open_plan(chain: Chain) -> tuple[RequestEnvelope, ChainPlan]:
 
 def build_chain_principal(chain: Chain) -> Principal:
     """The agent that submitted the plan, with the credential that it had then."""
-    return Principal(
-        kind=ActorKind.AGENT,
-        id=encode("agt", chain.agent_id),
-        name=chain.agent.name,
-        tenant_id=chain.tenant_id,
-        agent_id=chain.agent_id,
-        key_id=_uuid(chain.credential["key"]),
-        issuer_id=_uuid(chain.credential["issuer"]),
-        token=chain.credential["token"],
-    )
-
-
-def _uuid(text: str | None) -> UUID | None:
-    return None if text is None else UUID(text)
+    return build_kept_caller(chain.agent, chain.credential)
 
 
 def find_open_call(chain: Chain) -> Invocation | None:

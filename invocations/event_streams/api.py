@@ -9,7 +9,13 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.renderers import JSONRenderer
 
-from invocations.event_streams.stream import StreamCredentials, StreamCursor, check_stream_limit, stream_events
+from invocations.event_streams.stream import (
+    CallFollower,
+    StreamCredentials,
+    StreamCursor,
+    check_stream_limit,
+    stream_events,
+)
 from invocations.models import Invocation
 from kernel.http.api_requests import get_caller
 from kernel.http.endpoints import Endpoint
@@ -59,7 +65,7 @@ class InvocationEventsView(Endpoint):
         key = request.headers.get("Authorization", "").partition(" ")[2].strip()
         credentials = StreamCredentials(key, request.META.get("REMOTE_ADDR", ""))
         return StreamingHttpResponse(
-            stream_events(invocation_id, credentials, cursor, agent=by.id),
+            stream_events(CallFollower(invocation_id, credentials, cursor), agent=by.id),
             content_type=EVENT_STREAM,
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )

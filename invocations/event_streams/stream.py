@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -106,16 +107,22 @@ class StreamCredentials:
         return principal
 
 
-class Follower:
-    """One stream. ``look`` runs in a thread, never twice at a time."""
+class Follower(ABC):
+    """One stream of what becomes of something that has an id. ``look`` runs in a thread, never twice at a time."""
 
-    def __init__(self, invocation_id: UUID, credentials: StreamCredentials, cursor: StreamCursor) -> None:
-        self._invocation_id, self._credentials, self._cursor = invocation_id, credentials, cursor
+    def __init__(self, followed_id: UUID, credentials: StreamCredentials) -> None:
+        self.followed_id = followed_id
+        self._credentials = credentials
         self._written: list[str] = []
-        self._live_seen: UUID | None = None
-        self._facts_seen = -1
-        self._lines_seen, self._segments_seen = cursor.line, 0
         self.is_over = False
+
+    @abstractmethod
+    def tell_news(self, by: Principal) -> None:
+        """Write what there is to tell since the last time; at the end, ``is_over``."""
+
+    @abstractmethod
+    def get_cursor(self) -> str:
+        """What was told so far, as an id of an event."""
 
     def look(self) -> str:
         """What there is to tell since the last look, as text of the stream; empty when there is nothing."""
@@ -124,22 +131,36 @@ class Follower:
             with acting_for_nobody():
                 by = self._credentials.principal()
             with acting_for(by.tenant_id):
-                self._tell_news(by)
+                self.tell_news(by)
         except Exception as error:  # noqa: BLE001  whatever it is, the reader is told before the stream ends; problem_of logs it
             self.is_over = True
-            self._write("error", translate_exception(error).to_error())
+            self.write("error", translate_exception(error).to_error())
         finally:
             release_connection()
         return "".join(self._written)
 
-    def _write(self, event: str, data: Any) -> None:
+    def write(self, event: str, data: Any) -> None:
         text = json.dumps(data, ensure_ascii=False)
-        id = "" if event == "error" else f"id: {self._cursor}\n"
+        id = "" if event == "error" else f"id: {self.get_cursor()}\n"
         self._written.append(f"{id}event: {event}\ndata: {text}\n\n")
 
-    def _tell_news(self, by: Principal) -> None:
+
+class CallFollower(Follower):
+    """One stream of a call."""
+
+    def __init__(self, invocation_id: UUID, credentials: StreamCredentials, cursor: StreamCursor) -> None:
+        super().__init__(invocation_id, credentials)
+        self._cursor = cursor
+        self._live_seen: UUID | None = None
+        self._facts_seen = -1
+        self._lines_seen, self._segments_seen = cursor.line, 0
+
+    def get_cursor(self) -> str:
+        return str(self._cursor)
+
+    def tell_news(self, by: Principal) -> None:
         """The row is read first: when it has ended, all that was said and witnessed before is there to be read as well."""
-        invocation = Invocation.objects.visible_to(by).select_related("version__tool").get(pk=self._invocation_id)
+        invocation = Invocation.objects.visible_to(by).select_related("version__tool").get(pk=self.followed_id)
         if not invocation.is_final:
             self._tell_state(invocation)
         self._tell_output(invocation)
@@ -153,7 +174,7 @@ class Follower:
             return
         line = self._cursor.line if invocation.attempt == self._cursor.attempt else 0  # each run counts its own
         self._cursor = replace(self._cursor, state=invocation.state, attempt=invocation.attempt, line=line)
-        self._write("state", {"call_id": invocation.wire_id, "state": invocation.state, "attempt": invocation.attempt})
+        self.write("state", {"call_id": invocation.wire_id, "state": invocation.state, "attempt": invocation.attempt})
 
     def _tell_output(self, invocation: Invocation) -> None:
         """Lines and progress. Where the answer is to be redacted, of both only the fraction done, as `live` has it."""
@@ -192,12 +213,12 @@ class Follower:
             for line in select_caller_lines(document):
                 if line["number"] > self._cursor.line or attempt > self._cursor.attempt:
                     self._cursor = replace(self._cursor, line=line["number"], attempt=attempt)
-                    self._write("log", line)
+                    self.write("log", line)
 
     def _tell_progress(self, progress: dict[str, Any], stamp: int) -> None:
         if stamp > self._cursor.progress:
             self._cursor = replace(self._cursor, progress=stamp)
-            self._write("progress", progress)
+            self.write("progress", progress)
 
     def _tell_facts(self, invocation: Invocation) -> None:
         rows = Fact.objects.filter(invocation_id=invocation.pk, tenant_id=invocation.tenant_id, kind__in=KINDS)
@@ -210,7 +231,7 @@ class Follower:
             if passed[fact.kind] > self._cursor.facts[KINDS.index(Kind(fact.kind))]:
                 self._cursor = self._cursor.past(fact.kind)
                 at, leaf_hash = fact.occurred_at.isoformat(), bytes(fact.leaf_hash).hex()
-                self._write("evidence", {"id": fact.wire_id, "kind": fact.kind, "at": at, "leaf_hash": leaf_hash})
+                self.write("evidence", {"id": fact.wire_id, "kind": fact.kind, "at": at, "leaf_hash": leaf_hash})
 
     def _tell_end(self, invocation: Invocation, by: Principal) -> None:
         """The answer, as a GET of the call gives it, and like that a fact of its own."""
@@ -218,7 +239,7 @@ class Follower:
             reveal_values(snapshot=snapshot, reason=READ_OWN_ANSWER, by=by)
         answer = build_answer_envelope(invocation).to_json(instance=f"/api/v1/invocations/{invocation.wire_id}")
         self._cursor, self.is_over = replace(self._cursor, state=OVER), True
-        self._write("end", answer)
+        self.write("end", answer)
 
 
 def _stamp(text: str) -> int:
@@ -253,11 +274,8 @@ def _one_more(agent: str) -> Iterator[None]:
             del _open[agent]
 
 
-async def stream_events(
-    invocation_id: UUID, credentials: StreamCredentials, cursor: StreamCursor, *, agent: str
-) -> AsyncIterator[str]:
-    """The text of the stream until the call has ended, its reader has gone, or may not read it any more."""
-    follower = Follower(invocation_id, credentials, cursor)
+async def stream_events(follower: Follower, *, agent: str) -> AsyncIterator[str]:
+    """The text of the stream until what is followed has ended, its reader has gone, or may not read it any more."""
     look = sync_to_async(follower.look, thread_sensitive=False)
     try:
         check_stream_limit(
@@ -269,7 +287,7 @@ async def stream_events(
     with _one_more(agent), ExitStack() as stack:
         # In a thread, since the first one of a process opens the connection that wake-ups come through.
         enter = sync_to_async(stack.enter_context, thread_sensitive=False)
-        waiter = await enter(get_waker().listen(invocation_id))
+        waiter = await enter(get_waker().listen(follower.followed_id))
         yield "retry: 1000\n\n"
         spoke = time.monotonic()
         while True:

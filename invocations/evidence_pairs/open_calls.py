@@ -12,6 +12,7 @@ from django.dispatch import receiver
 from evidence.integrity.signals import calls_without_end, which_are_erased, which_are_open
 from evidence.integrity.state import OpenCall
 from evidence.models import Fact
+from invocations.agent_runs.models import AgentRun
 from invocations.chains.models import Chain
 from invocations.models import Invocation, State
 
@@ -31,7 +32,11 @@ def filter_open_calls(*, tenant_id: UUID, invocation_ids: set[UUID], **_: Any) -
 @receiver(which_are_erased, sender=Fact)
 def filter_erased_calls(*, tenant_id: UUID, ids: set[UUID], **_: Any) -> set[UUID]:
     erased = {"tenant_id": tenant_id, "pk__in": ids, "values_key__destroyed_at__isnull": False}
-    return {pk for model in (Invocation, Chain) for pk in model.objects.filter(**erased).values_list("pk", flat=True)}
+    return {
+        pk
+        for model in (Invocation, Chain, AgentRun)
+        for pk in model.objects.filter(**erased).values_list("pk", flat=True)
+    }
 
 
 @receiver(calls_without_end, sender=Fact)

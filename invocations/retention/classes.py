@@ -26,7 +26,7 @@ def _values(label: str, *kinds: SnapshotKind) -> RetentionClass:
 
 
 CLASSES |= {
-    "inputs": _values(_("Arguments of calls, plans of chains"), SnapshotKind.INPUT),
+    "inputs": _values(_("Arguments of calls, plans of chains, questions of agent runs"), SnapshotKind.INPUT),
     "outputs": _values(_("Results of calls"), SnapshotKind.OUTPUT, SnapshotKind.REPLAY),
     "errors": _values(_("Texts of errors"), SnapshotKind.ERROR),
     "logs": _values(_("What tools printed"), SnapshotKind.LOGS, SnapshotKind.LIVE),

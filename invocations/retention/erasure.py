@@ -1,7 +1,8 @@
 """Erasure of calls: what is kept of a person's calls, and how it goes.
 
-Calls, chains, what they left and the files that they wrote. Rows of calls stay, without what could tell whose they were: a keyed hash
-stays only as long as an Idempotency-Key that belongs to it, so that the same call sent again is answered (410) and not made.
+Calls, chains, agent runs, what they left and the files that they wrote. Rows of calls stay, without what could tell whose they
+were: a keyed hash stays only as long as an Idempotency-Key that belongs to it, so that the same call sent again is answered (410)
+and not made.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from django.db.models import Exists, OuterRef, Q
 from evidence.erasures.holders import ERASED
 from evidence.models import Fact, Snapshot
 from evidence.services import erase_free_text
+from invocations.agent_runs.models import AgentRun, AgentRunState
+from invocations.agent_runs.services import cancel_run
 from invocations.approvals.held_calls import cancel_call
 from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.chains.models import CHAIN_OPEN, Chain
@@ -47,6 +50,11 @@ def select_chains(who: ErasureSubject) -> QuerySet[Chain]:
     return rows.filter(Q(values_key=None) | Q(values_key=who.key)) if who.key else rows
 
 
+def select_runs(who: ErasureSubject) -> QuerySet[AgentRun]:
+    rows = AgentRun.objects.filter(tenant_id=who.tenant_id, user_fingerprint=who.subject)
+    return rows.filter(Q(values_key=None) | Q(values_key=who.key)) if who.key else rows
+
+
 def select_files(who: ErasureSubject) -> QuerySet[StoredFile]:
     """Those that calls of the person have written. What people have stored is nobody's call."""
     rows = StoredFile.objects.filter(tenant_id=who.tenant_id)
@@ -69,24 +77,30 @@ class CallHolder:
         calls = select_calls(who)
         chains = select_chains(who)
         values = Snapshot.objects.filter(tenant_id=who.tenant_id)
+        runs = select_runs(who)
         of_them = Q(invocation_id__in=calls.values("pk")) | Q(invocation_id__in=chains.values("pk"))
+        of_them |= Q(invocation_id__in=runs.values("pk"))
         return +Counter(
             calls=calls.count(),
             chains=chains.count(),
+            agent_runs=runs.count(),
             values=values.filter(of_them).count(),
             artifacts=Artifact.objects.filter(invocation__in=calls).count(),
             files=select_files(who).count(),
         )
 
     def end_open(self, who: ErasureSubject, *, by: Principal) -> bool:
-        """Chains are cancelled as a whole, so that what they did is undone; other calls each."""
+        """Chains are cancelled as a whole, so that what they did is undone, and so are agent runs; other calls each."""
         chains = select_chains(who).filter(state__in=CHAIN_OPEN)
         for pk in chains.filter(cancel_asked_at=None, state="running").values_list("pk", flat=True):
             cancel_chain(chain_id=pk, by=by)
+        runs = select_runs(who).filter(state=AgentRunState.RUNNING)
+        for pk in runs.filter(cancel_asked_at=None).values_list("pk", flat=True):
+            cancel_run(run_id=pk, by=by)
         calls = select_calls(who).exclude(state__in=FINAL)
-        for pk in calls.filter(chain_step=None, cancel_asked_at=None).values_list("pk", flat=True):
+        for pk in calls.filter(chain_step=None, run_step=None, cancel_asked_at=None).values_list("pk", flat=True):
             cancel_call(invocation_id=pk, by=by)
-        return chains.exists() or calls.exists()
+        return chains.exists() or runs.exists() or calls.exists()
 
     def remove(self, who: ErasureSubject, *, limit: int) -> Counter[str]:
         gone = Counter[str]()
@@ -115,6 +129,16 @@ class CallHolder:
         rows_of_chains = Chain.objects.filter(pk__in=chains)
         gone["chains"] = rows_of_chains.update(values_key=who.key, request_id="")
         rows_of_chains.filter(idempotency_key="").update(user_fingerprint="", plan_fingerprint="")
+        runs = list(
+            select_runs(who)
+            .filter(Q(values_key=None) | Q(idempotency_key="") | sealed)
+            .order_by("id")
+            .values_list("pk", flat=True)[:limit]
+        )
+        gone["values"] += _forget_values(runs)
+        rows_of_runs = AgentRun.objects.filter(pk__in=runs)
+        gone["agent_runs"] = rows_of_runs.update(values_key=who.key, request_id="")
+        rows_of_runs.filter(idempotency_key="").update(user_fingerprint="", question_fingerprint="")
         return +gone
 
 
@@ -160,8 +184,11 @@ def forget_hashes(*, limit: int = 500) -> int:
     )
     chains = Chain.objects.filter(erased, finished_at__lte=now - CHAIN_KEYS_KEPT)
     ended = list(chains.values_list("pk", flat=True)[:limit])
-    return gone + Chain.objects.filter(pk__in=ended).update(
-        user_fingerprint="", plan_fingerprint="", idempotency_key=""
+    gone += Chain.objects.filter(pk__in=ended).update(user_fingerprint="", plan_fingerprint="", idempotency_key="")
+    runs = AgentRun.objects.filter(erased, finished_at__lte=now - CHAIN_KEYS_KEPT)
+    ended = list(runs.values_list("pk", flat=True)[:limit])
+    return gone + AgentRun.objects.filter(pk__in=ended).update(
+        user_fingerprint="", question_fingerprint="", idempotency_key=""
     )
 
 
@@ -169,7 +196,7 @@ def forget_hashes(*, limit: int = 500) -> int:
 
 
 def remove_old_values(kinds: tuple[str, ...], tenant_id: UUID, before: datetime, limit: int) -> int:
-    """Of calls and chains that have ended; what goes on needs its input."""
+    """Of calls, chains and agent runs that have ended; what goes on needs its input."""
     found: list[tuple[UUID, UUID]] = []
     for kind in kinds:
         rows = Snapshot.objects.filter(tenant_id=tenant_id, kind=kind, created_at__lt=before)
@@ -189,7 +216,7 @@ def _of_what_ended(rows: QuerySet[Snapshot], before: datetime, *, page: int) -> 
         of = {invocation for _, _, invocation in values}
         ended = {
             pk
-            for model in (Invocation, Chain)
+            for model in (Invocation, Chain, AgentRun)
             for pk in model.objects.filter(pk__in=of, finished_at__lt=before).values_list("pk", flat=True)
         }
         yield from ((pk, invocation) for _, pk, invocation in values if invocation in ended)

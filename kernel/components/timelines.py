@@ -29,6 +29,7 @@ PAGES = {
     "inv": "invocation",
     "cns": "consent",
     "chn": "chain",
+    "run": "agent_run",
     "grt": "grant",
     "agt": "agent",
     "pol": "policy",

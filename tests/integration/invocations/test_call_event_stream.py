@@ -15,7 +15,7 @@ from access import services as access
 from access.models import ApiKey
 from evidence.models import Fact
 from invocations.event_streams import stream as event_streams_stream
-from invocations.event_streams.stream import Follower, StreamCredentials, StreamCursor
+from invocations.event_streams.stream import CallFollower, StreamCredentials, StreamCursor
 from invocations.models import Invocation
 from invocations.sandbox.base import RunEvent
 from tests.support.calls import assert_problem, row_of
@@ -70,15 +70,15 @@ def follow(caller: Caller, call: Invocation, last: str = "") -> list[dict[str, A
     return parsed(async_to_sync(read)())
 
 
-def follower(caller: Caller, call: Invocation, last: str = "") -> Follower:
-    return Follower(call.pk, StreamCredentials(caller.key, "127.0.0.1"), StreamCursor.read(last))
+def follower(caller: Caller, call: Invocation, last: str = "") -> CallFollower:
+    return CallFollower(call.pk, StreamCredentials(caller.key, "127.0.0.1"), StreamCursor.read(last))
 
 
 def names(events: list[dict[str, Any]]) -> list[str]:
     return [each["event"] for each in events]
 
 
-def until(follower: Follower, event: str) -> list[dict[str, Any]]:
+def until(follower: CallFollower, event: str) -> list[dict[str, Any]]:
     """Look until this event has come."""
     found, pause = [], threading.Event()
     for _ in range(LOOKS):
@@ -200,7 +200,9 @@ class Reader:
 
     def __init__(self, caller: Caller, call: Invocation) -> None:
         credentials = StreamCredentials(caller.key, "127.0.0.1")
-        self._stream = event_streams_stream.stream_events(call.pk, credentials, StreamCursor(), agent=caller.by.id)
+        self._stream = event_streams_stream.stream_events(
+            CallFollower(call.pk, credentials, StreamCursor()), agent=caller.by.id
+        )
         self.text = ""
         self.task = asyncio.create_task(self._read())
 
@@ -253,7 +255,7 @@ def test_of_many_that_come_at_once_no_more_are_let_in(
 
     async def read() -> list[str]:
         stream = event_streams_stream.stream_events(
-            queued.pk, credentials, event_streams_stream.StreamCursor(), agent=caller.by.id
+            CallFollower(queued.pk, credentials, StreamCursor()), agent=caller.by.id
         )
         return [text async for text in stream]
 

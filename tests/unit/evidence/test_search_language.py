@@ -36,7 +36,14 @@ VALUES = {
     "before": MOMENTS,
     **{
         name: st.uuids().map(partial(wire_id, prefix))
-        for name, prefix in {"call": "inv", "chain": "chn", "consent": "cns", "grant": "grt", "tenant": "ten"}.items()
+        for name, prefix in {
+            "call": "inv",
+            "chain": "chn",
+            "run": "run",
+            "consent": "cns",
+            "grant": "grt",
+            "tenant": "ten",
+        }.items()
     },
 }
 

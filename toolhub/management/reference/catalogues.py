@@ -21,6 +21,7 @@ from access.roles import AGENT_SCOPES, ON_AGENT, ON_TOOL, PERMISSIONS, ROLE_PERM
 from evidence.kinds import PAIR, Kind
 from evidence.leaves import FORMS, LEAF_TYPES, VERSIONS, Leaf, LeafData
 from evidence.models import EXPORT_TRANSITIONS, ExportState
+from invocations.agent_runs.models import RUN_TRANSITIONS, AgentRunState
 from invocations.chains.models import CHAIN_TRANSITIONS, ChainState
 from invocations.models import TRANSITIONS as INVOCATION_TRANSITIONS
 from invocations.models import State
@@ -153,6 +154,8 @@ def states_page() -> str:
         _diagram(INVOCATION_TRANSITIONS, State.RECEIVED),
         "## Chain",
         _diagram(CHAIN_TRANSITIONS, ChainState.RUNNING),
+        "## Agent run",
+        _diagram(RUN_TRANSITIONS, AgentRunState.RUNNING),
         "## Replay",
         _diagram(REPLAY_TRANSITIONS, ReplayState.QUEUED),
         "## Export of evidence",

@@ -1,0 +1,17 @@
+"""Addresses of agent runs."""
+
+from django.urls import path
+
+from invocations.agent_runs import api, pages
+
+PAGES = [
+    path("runs", pages.run_list, name="agent_runs"),
+    path("runs/<run:run_id>", pages.run_detail, name="agent_run"),
+    path("runs/<run:run_id>/cancel", pages.run_cancel, name="agent_run_cancel"),
+]
+
+API = [
+    path("runs", api.AgentRunListView.as_view(), name="api_runs"),
+    path("runs/<run:run_id>", api.AgentRunView.as_view(), name="api_run"),
+    path("runs/<run:run_id>/events", api.AgentRunEventsView.as_view(), name="api_run_events"),
+]

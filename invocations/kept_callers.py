@@ -1,0 +1,39 @@
+"""Kept callers: who makes the calls of a chain or a run, when nobody is there any more to show a credential."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from kernel.ids import encode
+from kernel.principal import ActorKind, Principal
+
+if TYPE_CHECKING:
+    from access.models import Agent
+
+
+def describe_credential(by: Principal) -> dict[str, Any]:
+    """What is kept of a caller's credential: ids, and a digest of a token."""
+    return {
+        "key": by.key_id.hex if by.key_id else None,
+        "issuer": by.issuer_id.hex if by.issuer_id else None,
+        "token": by.token,
+    }
+
+
+def build_kept_caller(agent: Agent, credential: dict[str, Any]) -> Principal:
+    """The agent with the credential that it had then. Each call that is made so is decided on by what holds at that moment."""
+    return Principal(
+        kind=ActorKind.AGENT,
+        id=encode("agt", agent.pk),
+        name=agent.name,
+        tenant_id=agent.tenant_id,
+        agent_id=agent.pk,
+        key_id=_read_id(credential["key"]),
+        issuer_id=_read_id(credential["issuer"]),
+        token=credential["token"],
+    )
+
+
+def _read_id(text: str | None) -> UUID | None:
+    return None if text is None else UUID(text)
