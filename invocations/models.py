@@ -16,6 +16,7 @@ from django.db.models import Q
 from access.models import Agent, Consent, Grant, Tenant
 from evidence.models import SubjectKey
 from invocations.artifacts.models import Artifact, ArtifactContent
+from invocations.call_costs.models import CallCost
 from invocations.callbacks.models import CallbackEndpoint
 from invocations.chains.models import ChainStep
 from invocations.model_meters.models import ModelMeter
@@ -27,7 +28,7 @@ from registry.models import LONG_FIELDS, Installation, ToolVersion
 if TYPE_CHECKING:
     from kernel.principal import Principal
 
-OF_THIS_APP = (Artifact, ArtifactContent, ModelMeter, Replay, Rerun)  # whose models Django looks for here
+OF_THIS_APP = (Artifact, ArtifactContent, CallCost, ModelMeter, Replay, Rerun)  # whose models Django looks for here
 
 
 class State(models.TextChoices):
