@@ -100,6 +100,10 @@ class ModelForm(forms.Form):
     def feature_fields(self) -> list[BoundField]:
         return [self[name] for name in self.fields if name.startswith("feature:")]
 
+    def has_feature_errors(self) -> bool:
+        """What is wrong must not be folded away."""
+        return any(name.startswith("feature:") for name in self.errors)
+
     @staticmethod
     def initial_of(terms: ModelTerms) -> dict[str, Any]:
         """What is said of it now, as the fields show it."""

@@ -18,6 +18,8 @@ from registry.model_providers.settings import LONGEST, ProviderTimeouts
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from django.forms import BoundField
+
     from kernel.problems import Problem
     from registry.models import ModelProvider
 
@@ -28,7 +30,7 @@ TIMEOUT_WORDS = {
     "total_s": gettext_lazy("Seconds for the whole answer"),
 }
 RATES = ("requests", "tokens")
-OF_THE_FORM = ("reason", "key", "name")
+EXPERT = (*TIMEOUT_WORDS, "retries", *RATES, "options")  # most providers need none of it
 _plain = {"autocomplete": "off", "spellcheck": "false"}
 
 
@@ -117,6 +119,16 @@ class ProviderForm(forms.Form):
             "options",
         )
         self.order_fields([name for name in (*first, "reason") if name in self.fields])
+
+    def plain_fields(self) -> list[BoundField]:
+        return [self[name] for name in self.fields if name not in EXPERT and name != "reason"]
+
+    def expert_fields(self) -> list[BoundField]:
+        return [self[name] for name in self.fields if name in EXPERT]
+
+    def has_expert_errors(self) -> bool:
+        """What is wrong must not be folded away."""
+        return any(name in EXPERT for name in self.errors)
 
     @staticmethod
     def initial_of(row: ModelProvider) -> dict[str, Any]:
