@@ -11,8 +11,8 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
+from invocations.call_costs.cost_sums import find_budget_level, load_spending
 from invocations.call_costs.services import find_currency
-from invocations.call_costs.spending import find_budget_level, load_spending
 from kernel.components.labels import money
 from kernel.database.connections import database_time
 from kernel.http.console import ConsoleRequest, needs, render_page
@@ -21,7 +21,7 @@ from kernel.problems import SchemaInvalid
 if TYPE_CHECKING:
     from django.http import HttpResponse
 
-    from invocations.call_costs.spending import Spending, SpendingRow
+    from invocations.call_costs.cost_sums import Spending, SpendingRow
 
 PERIODS = (7, 30)
 
@@ -69,7 +69,7 @@ def spending(request: ConsoleRequest) -> HttpResponse:
         "models": _describe(said.models, "tool", period),
         "tools": _describe(said.tools, "tool", period),
         "agents": _describe(said.agents, "agent", period),
-        "columns": [(date_format(each.of, "j.n."), each.micros) for each in said.days],
+        "columns": [(date_format(each.of, "m-d"), each.micros) for each in said.days],
         "plot_label": gettext("Spent on each of %(days)d days, %(sum)s in all.")
         % {"days": days, "sum": money(said.total.micros, said.currency)},
         "level": level,

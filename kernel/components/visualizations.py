@@ -141,7 +141,7 @@ def bars(rows: Sequence[tuple[str, float, float]], label: str, height: int = 104
     )
 
 
-PLOT_HEIGHT, PLOT_STEP, PLOT_COLUMN = 150, 34, 22
+PLOT_HEIGHT, PLOT_STEP, PLOT_COLUMN = 150, 32, 22
 PLOT_TOP, PLOT_BOTTOM = 16, 20
 
 

@@ -40,7 +40,7 @@ FEATURES = (*CONTENT, *CHAT_PARAMETERS, *EMBED_PARAMETERS)
 _plain = {"autocomplete": "off", "spellcheck": "false"}
 
 
-class ModelForm(forms.Form):
+class ModelTermsForm(forms.Form):
     """``providers``: those that a new model may be of; None: of a model that is there."""
 
     provider = forms.ChoiceField(label=gettext_lazy("Provider"))

@@ -21,7 +21,7 @@ from kernel.http.pagination import fetch_page
 from kernel.problems import NotFound, Problem
 from registry.installations import services as installations
 from registry.model_catalogue.api import find_circuit_states
-from registry.model_catalogue.forms import ModelForm
+from registry.model_catalogue.forms import ModelTermsForm
 from registry.model_providers import connected_models
 from registry.model_providers.manifests import read_terms
 from registry.models import (
@@ -182,10 +182,10 @@ def model_detail(request: ConsoleRequest, model_id: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @needs("models.manage")
 def model_new(request: ConsoleRequest) -> HttpResponse:
-    """Context: form (ModelForm, filled in from ?provider=), installation (None), providers (names)."""
+    """Context: form (ModelTermsForm, filled in from ?provider=), installation (None), providers (names)."""
     by = request.principal
     names = list(ModelProvider.objects.filter(tenant_id=by.tenant_id).order_by("name").values_list("name", flat=True))
-    form = ModelForm(request.POST or None, providers=names, initial={"provider": request.GET.get("provider", "")})
+    form = ModelTermsForm(request.POST or None, providers=names, initial={"provider": request.GET.get("provider", "")})
     if request.method == "POST" and form.is_valid():
         data = form.cleaned_data
         try:
@@ -201,7 +201,7 @@ def model_new(request: ConsoleRequest) -> HttpResponse:
 
 
 def _form_page(
-    request: ConsoleRequest, form: ModelForm, row: Installation | None, *, providers: Sequence[str] = ()
+    request: ConsoleRequest, form: ModelTermsForm, row: Installation | None, *, providers: Sequence[str] = ()
 ) -> HttpResponse:
     context = {"section": "models", "form": form, "installation": row, "providers": providers}
     status = 422 if request.method == "POST" else 200
@@ -211,10 +211,12 @@ def _form_page(
 @require_http_methods(["GET", "POST"])
 @needs("models.manage")
 def model_edit(request: ConsoleRequest, model_id: str) -> HttpResponse:
-    """Context: form (ModelForm), installation."""
+    """Context: form (ModelTermsForm), installation."""
     row = _find_model(request, model_id)
     assert row.version is not None
-    form = ModelForm(request.POST or None, providers=None, initial=ModelForm.initial_of(read_terms(row.version.view)))
+    form = ModelTermsForm(
+        request.POST or None, providers=None, initial=ModelTermsForm.initial_of(read_terms(row.version.view))
+    )
     if request.method == "POST" and form.is_valid():
         _group, provider, alias = row.name.split(".")
         try:

@@ -24,7 +24,7 @@ AMOUNT_WORDS = {
 _plain = {"autocomplete": "off", "spellcheck": "false"}
 
 
-class PriceForm(forms.Form):
+class DayPriceForm(forms.Form):
     """What one model costs from a day on, in US dollars. Amounts are texts, for a price is kept as it was written."""
 
     provider = forms.CharField(

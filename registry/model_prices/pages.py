@@ -17,7 +17,7 @@ from kernel.problems import Problem
 from llm.prices import PriceDocument
 from registry.model_catalogue.pages import describe_models, find_models_of
 from registry.model_prices import services
-from registry.model_prices.forms import AMOUNT_WORDS, DocumentForm, PriceForm
+from registry.model_prices.forms import AMOUNT_WORDS, DayPriceForm, DocumentForm
 from registry.model_prices.price_tables import get_price_table
 from registry.models import ModelPrices
 
@@ -103,9 +103,9 @@ def _form_page(request: ConsoleRequest, form: forms.Form, template: str) -> Http
 @require_http_methods(["GET", "POST"])
 @needs("models.manage")
 def price_add(request: ConsoleRequest) -> HttpResponse:
-    """Context: form (PriceForm, filled in from ?provider= and ?model=). The other prices stay."""
+    """Context: form (DayPriceForm, filled in from ?provider= and ?model=). The other prices stay."""
     asked = {name: request.GET[name] for name in ("provider", "model") if name in request.GET}
-    form = PriceForm(request.POST or None, initial=asked | {"effective_from": datetime.now(UTC).date().isoformat()})
+    form = DayPriceForm(request.POST or None, initial=asked | {"effective_from": datetime.now(UTC).date().isoformat()})
     if request.method == "POST" and form.is_valid():
         try:
             row = services.set_one_price(price=form.price(), reason=form.cleaned_data["reason"], by=request.principal)

@@ -11,9 +11,9 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from access.budgets.services import set_budget
-from invocations.call_costs import spending
+from invocations.call_costs import cost_sums
+from invocations.call_costs.cost_sums import load_spending
 from invocations.call_costs.models import CallCost
-from invocations.call_costs.spending import load_spending
 from invocations.models import Invocation, State
 from kernel.database.connections import database_time
 from kernel.ids import new_id
@@ -135,7 +135,7 @@ def test_what_has_no_price_and_what_was_another_currency_is_said_and_in_no_sum(
 def test_of_very_many_calls_the_newest_count_and_the_page_says_so(
     caller: Caller, operator: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spending, "MAX_CALLS", 3)
+    monkeypatch.setattr(cost_sums, "MAX_CALLS", 3)
     spend(caller, 1_000_000, days=3, times=4)
     spend(caller, 2_000_000, times=2)
 
@@ -148,7 +148,7 @@ def test_of_very_many_calls_the_newest_count_and_the_page_says_so(
 def test_a_long_list_ends_in_one_row_of_all_others(
     caller: Caller, operator: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spending, "MAX_ROWS", 2)
+    monkeypatch.setattr(cost_sums, "MAX_ROWS", 2)
     for n in range(4):
         spend(caller, 1_000_000 + n, tool=f"model.script.m{n}")
 
@@ -179,7 +179,7 @@ def test_the_question_walks_the_index_of_the_tenants_costs(caller: Caller, forei
     spend(caller, 10, times=50)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE invocations_callcost")
-    since = spending.begin_of(7, database_time())
+    since = cost_sums.begin_of(7, database_time())
     rows = CallCost.objects.filter(tenant_id=caller.by.tenant_id, made_at__gte=since, currency="USD")
 
     plan = rows.values("tool").annotate(sum=Sum("micros")).order_by().explain()

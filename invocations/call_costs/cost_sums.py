@@ -1,4 +1,4 @@
-"""Spending: what a tenant's calls have taken since a day, by day, by tool or model, and by agent.
+"""Cost sums: what a tenant's calls have taken since a day, by day, by tool or model, and by agent.
 
 Each question is one walk over the index of a tenant's costs, of at most :data:`MAX_CALLS` of them; where there are more, the newest
 count, and the answer says since when.
