@@ -172,7 +172,6 @@ def test_who_sees_budgets_sees_spending_and_nobody_of_another_tenant(
     assert auditor.client().get("/spending?days=365").status_code == 422
 
 
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="the plan of PostgreSQL")
 def test_the_question_walks_the_index_of_the_tenants_costs(caller: Caller, foreign_caller: Caller) -> None:
     spend(foreign_caller, 10, times=2000)
     spend(caller, 10, days=20, times=500)
