@@ -9,6 +9,7 @@ class InvocationsConfig(AppConfig):
     def ready(self) -> None:
         import invocations.agent_runs.orchestration  # noqa: PLC0415  hears of ends
         import invocations.approvals.held_calls  # noqa: PLC0415  hears of decisions; models load only after the apps
+        import invocations.call_costs.services  # noqa: PLC0415  hears of ends
         import invocations.callbacks.services  # noqa: PLC0415  hears of ends
         import invocations.chains.orchestration  # noqa: PLC0415  hears of ends
         import invocations.evidence_pairs.open_calls  # noqa: PLC0415  answers the verifier

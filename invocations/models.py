@@ -17,6 +17,7 @@ from access.models import Agent, Consent, Grant, Tenant
 from evidence.models import SubjectKey
 from invocations.agent_runs.models import AgentRunStep
 from invocations.artifacts.models import Artifact, ArtifactContent
+from invocations.call_costs.models import CallCost
 from invocations.callbacks.models import CallbackEndpoint
 from invocations.chains.models import ChainStep
 from invocations.model_meters.models import ModelMeter
@@ -28,7 +29,7 @@ from registry.models import LONG_FIELDS, Installation, ToolVersion
 if TYPE_CHECKING:
     from kernel.principal import Principal
 
-OF_THIS_APP = (Artifact, ArtifactContent, ModelMeter, Replay, Rerun)  # whose models Django looks for here
+OF_THIS_APP = (Artifact, ArtifactContent, CallCost, ModelMeter, Replay, Rerun)  # whose models Django looks for here
 
 
 class State(models.TextChoices):

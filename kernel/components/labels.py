@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from django.utils.formats import number_format
@@ -294,6 +295,14 @@ TONE_ICONS = {
 def number(value: float | None) -> str:
     """Grouped by thousands, which is what readers of both languages expect (Django groups Chinese by four)."""
     return NO_VALUE if value is None else f"{value:,}"
+
+
+def money(micros: int | None, currency: str) -> str:
+    """Millionths of a currency as people read an amount: small ones with more places, for a call may cost less than a cent."""
+    if micros is None:
+        return NO_VALUE
+    places = 2 if not micros or abs(micros) >= 1_000_000 else 4 if abs(micros) >= 1000 else 6
+    return f"{Decimal(micros) / 1_000_000:,.{places}f} {currency}"
 
 
 def size(count: int | None) -> str:

@@ -139,3 +139,73 @@ def bars(rows: Sequence[tuple[str, float, float]], label: str, height: int = 104
         height - 19.5,
         format_html_join("", "{}", ((part,) for part in parts)),
     )
+
+
+PLOT_HEIGHT, PLOT_STEP, PLOT_COLUMN = 150, 32, 22
+PLOT_TOP, PLOT_BOTTOM = 16, 20
+
+
+def columns(
+    rows: Sequence[tuple[str, float]], label: str, line: float | None = None, line_label: str = ""
+) -> SafeString:
+    """One column for each (caption, amount), and a line at a level that they are held against. The figures are in a table beside
+    it; ``label`` says in a sentence what it shows.
+    """
+    width = max(len(rows) * PLOT_STEP, PLOT_STEP)
+    base, room = PLOT_HEIGHT - PLOT_BOTTOM, PLOT_HEIGHT - PLOT_BOTTOM - PLOT_TOP
+    top = max([amount for _caption, amount in rows] + [line or 0]) or 1
+    every = 1 if len(rows) <= 10 else 3  # captions beside each other must not touch
+    parts = []
+    for place, (caption, amount) in enumerate(rows):
+        height = round(amount / top * room, 1)
+        x = place * PLOT_STEP + (PLOT_STEP - PLOT_COLUMN) / 2
+        over = line is not None and amount > line
+        parts.append(
+            format_html(
+                '<rect class="{}" x="{}" y="{}" width="{}" height="{}" rx="2"/>',
+                "a" if over else "n",
+                x,
+                round(base - height, 1),
+                PLOT_COLUMN,
+                height,
+            )
+        )
+        if place % every == 0:
+            middle = x + PLOT_COLUMN / 2
+            parts.append(
+                format_html('<text x="{}" y="{}" text-anchor="middle">{}</text>', middle, PLOT_HEIGHT - 5, caption)
+            )
+    if line is not None:
+        y = round(base - line / top * room, 1)
+        parts.append(
+            format_html(
+                '<line class="limit" x1="0" x2="{}" y1="{}" y2="{}" stroke-dasharray="5 4"/><text x="0" y="{}">{}</text>',
+                width,
+                y,
+                y,
+                y - 4,
+                line_label,
+            )
+        )
+    return format_html(
+        '<svg class="chart" viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img" aria-label="{2}">'
+        '<line x1="0" x2="{0}" y1="{3}" y2="{3}"/>{4}</svg>',
+        width,
+        PLOT_HEIGHT,
+        f"{label} {line_label}".strip(),
+        base,
+        format_html_join("", "{}", ((part,) for part in parts)),
+    )
+
+
+def share_bar(amount: float, top: float, width: int = 120, height: int = 10) -> SafeString:
+    """How much an amount is of the largest one; the figure stands beside it, so it says nothing to a screen reader."""
+    filled = round(amount / top * width, 1) if top else 0
+    return format_html(
+        '<svg class="chart" viewBox="0 0 {0} {1}" width="{0}" height="{1}" aria-hidden="true">'
+        '<rect width="{0}" height="{1}" rx="3" fill="currentColor" fill-opacity="0.12"/>'
+        '<rect class="n" width="{2}" height="{1}" rx="3"/></svg>',
+        width,
+        height,
+        filled,
+    )

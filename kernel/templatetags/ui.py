@@ -174,6 +174,7 @@ def digest(value: str | bytes | memoryview, length: int = 8) -> SafeString:
 
 
 register.simple_tag(labels.number)
+register.simple_tag(labels.money)
 register.simple_tag(labels.size)
 register.simple_tag(labels.dur)
 register.simple_tag(labels.span)
@@ -198,6 +199,8 @@ def moment(value: datetime | None, form: str = "relative") -> SafeString:
 register.simple_tag(visualizations.json_tree)
 register.simple_tag(visualizations.spark)
 register.simple_tag(visualizations.bars)
+register.simple_tag(visualizations.columns)
+register.simple_tag(visualizations.share_bar)
 
 
 @register.inclusion_tag("components/waterfall.html")

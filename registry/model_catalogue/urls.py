@@ -1,8 +1,30 @@
 """Addresses of the model catalogue."""
 
 from django.urls import path
+from django.utils.translation import gettext_lazy
 
-from registry.model_catalogue import api
+from kernel.http.navigation import NavigationEntry, Section
+from registry.model_catalogue import api, pages
+
+NAVIGATION = [
+    NavigationEntry(
+        key="models",
+        label=gettext_lazy("Models"),
+        icon="cpu",
+        address="models",
+        permission="tools.view",
+        section=Section.TOOLS,
+        order=42,
+    ),
+]
+
+PAGES = [
+    path("models", pages.model_list, name="models"),
+    path("models/new", pages.model_new, name="model_new"),
+    path("models/<str:model_id>", pages.model_detail, name="model"),
+    path("models/<str:model_id>/edit", pages.model_edit, name="model_edit"),
+    path("models/<str:model_id>/<str:what>", pages.model_change, name="model_change"),
+]
 
 API = [
     path("models", api.OfferedModelListView.as_view(), name="api_models"),

@@ -6,7 +6,7 @@ prices that it was accepted with.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, transaction
 
@@ -74,3 +74,14 @@ def set_model_prices(*, document: object, reason: str, by: Principal) -> ModelPr
         ),
     )
     return row
+
+
+@transaction.atomic
+def set_one_price(*, price: dict[str, Any], reason: str, by: Principal) -> ModelPrices:
+    """Say what one model costs from a day on; what else is set stays as it is. A price of the same day is replaced."""
+    before = find_prices_in_force(by.tenant_id)
+    said = before.document if before is not None else PriceDocument().to_json()
+    place = ("provider", "model", "effective_from")
+    others = [each for each in said["prices"] if any(each[name] != price.get(name) for name in place)]
+    # The new one is the first, so that what is wrong with it is found at a place that is known.
+    return set_model_prices(document=said | {"prices": [price, *others]}, reason=reason, by=by)

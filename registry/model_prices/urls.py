@@ -1,7 +1,28 @@
 """Addresses of model prices."""
 
 from django.urls import path
+from django.utils.translation import gettext_lazy
 
-from registry.model_prices import api
+from kernel.http.navigation import NavigationEntry, Section
+from registry.model_prices import api, pages
+
+NAVIGATION = [
+    NavigationEntry(
+        key="model_prices",
+        label=gettext_lazy("Model prices"),
+        icon="scroll-text",
+        address="model_prices",
+        permission="budgets.view",
+        section=Section.TOOLS,
+        order=46,
+    ),
+]
+
+PAGES = [
+    path("model-prices", pages.price_list, name="model_prices"),
+    path("model-prices/add", pages.price_add, name="model_price_add"),
+    path("model-prices/new", pages.price_document, name="model_prices_new"),
+    path("model-prices/<int:number>", pages.price_version, name="model_prices_version"),
+]
 
 API = [path("model-prices", api.ModelPricesView.as_view(), name="api_model_prices")]

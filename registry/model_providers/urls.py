@@ -1,8 +1,31 @@
 """Addresses of model providers."""
 
 from django.urls import path
+from django.utils.translation import gettext_lazy
 
-from registry.model_providers import api
+from kernel.http.navigation import NavigationEntry, Section
+from registry.model_providers import api, pages
+
+NAVIGATION = [
+    NavigationEntry(
+        key="model_providers",
+        label=gettext_lazy("Model providers"),
+        icon="server",
+        address="model_providers",
+        permission="models.manage",
+        section=Section.TOOLS,
+        order=44,
+    ),
+]
+
+# A provider's name has no hyphen, so it never is the word of the form.
+PAGES = [
+    path("model-providers", pages.provider_list, name="model_providers"),
+    path("model-providers/new-provider", pages.provider_new, name="model_provider_new"),
+    path("model-providers/<str:name>", pages.provider_detail, name="model_provider"),
+    path("model-providers/<str:name>/edit", pages.provider_edit, name="model_provider_edit"),
+    path("model-providers/<str:name>/<str:what>", pages.provider_change, name="model_provider_change"),
+]
 
 API = [
     path("model-providers", api.ProviderListView.as_view(), name="api_model_providers"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, expect
 
 from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, chromium
 from tests.support.manifests import manifest
@@ -218,3 +218,77 @@ def test_an_auditor_sees_consents_but_has_no_way_to_decide(
             aaron.page.goto(hub.url + path)
             aaron.ready()
             aaron.check(f"auditor{path.replace('/', '-')}")
+
+
+def field(visitor: Visitor, name: str) -> Locator:
+    """Where a label is a part of another one."""
+    return visitor.page.get_by_role("main").locator(f"[name={name}]")
+
+
+def connect_model(olivia: Visitor, provider: str) -> None:
+    """A provider without an address and a key is asked nothing, so this needs no network."""
+    olivia.go("Model providers")
+    olivia.check("model-providers")
+    olivia.follow("Connect a provider")
+    field(olivia, "name").fill(provider)
+    olivia.page.get_by_role("main").locator("select[name=kind]").select_option("anthropic")
+    olivia.check("model-provider-form")
+    olivia.button("Test and save").click()
+    olivia.sees("Kept as evidence.")  # without a reason nothing is saved
+    olivia.ready()
+    olivia.check("model-provider-form-wrong")
+    field(olivia, "reason").fill("The assistants need one.")
+    olivia.button("Test and save").click()
+    expect(olivia.page).to_have_url(f"{olivia.url}/model-providers/{provider}", timeout=PATIENCE_MS)
+    olivia.ready()
+    olivia.check("model-provider")
+    olivia.follow("Connect a model")
+    field(olivia, "alias").fill("main")
+    field(olivia, "model").fill("claude-opus-4-5")
+    olivia.label("Window, in tokens").fill("200000")
+    olivia.check("model-form")
+    field(olivia, "reason").fill("The assistants need one.")
+    olivia.button("Connect").click()
+    expect(olivia.page).to_have_url(f"{olivia.url}/models/model.{provider}.main", timeout=PATIENCE_MS)
+    olivia.ready()
+    olivia.check("model")
+    olivia.page.goto(f"{olivia.url}/models")
+    olivia.ready()
+    olivia.sees(f"model.{provider}.main")
+    olivia.check("models")
+
+
+def set_price(olivia: Visitor, provider: str) -> None:
+    olivia.go("Model prices")
+    olivia.check("model-prices-none")
+    olivia.follow("Set a price")
+    field(olivia, "provider").fill(provider)
+    field(olivia, "model").fill("claude-opus-4-5")
+    field(olivia, "input").fill("4.50")
+    field(olivia, "output").fill("22.50")
+    olivia.check("model-price-form")
+    field(olivia, "reason").fill("The contract of December.")
+    olivia.button("Set a new version").click()
+    expect(olivia.page).to_have_url(f"{olivia.url}/model-prices", timeout=PATIENCE_MS)
+    olivia.ready()
+    olivia.sees("$22.5")
+    olivia.check("model-prices")
+
+
+@pytest.mark.req("LLM-7", "LLM-10")
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
+def test_an_operator_connects_a_model_prices_it_and_looks_at_spending(
+    hub: Embedded, browser: Browser, variant: Variant, shots: Path
+) -> None:
+    assert hub.credentials
+    provider = f"walk_{variant.name.replace('-', '_')}"
+    with Visitor(browser, hub.url, variant, shots) as olivia:
+        olivia.sign_in("olivia", hub.credentials.password("olivia"))
+        connect_model(olivia, provider)
+        set_price(olivia, provider)
+        olivia.go("Spending")
+        olivia.check("spending")
+        for path in ("/spending?days=30", "/model-prices/1", "/model-prices/new", f"/model-providers/{provider}/edit"):
+            olivia.page.goto(hub.url + path)
+            olivia.ready()
+            olivia.check(f"model-pages{path.partition('?')[0].replace('/', '-').replace(provider, 'one')}")

@@ -104,6 +104,7 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "evidence/deliveries/signing_secrets.py:rotate_secret": "the same",
     "evidence/keys/rotation.py:_rewrap_batch": "one batch of a rotation, whose fact says how many",
     "invocations/callbacks/services.py:write_delivery": "a message; what it tells of has its fact, and so has its delivery",
+    "invocations/call_costs/services.py:write_cost": "what a call took stands in its End",
     "invocations/run/live_output.py:_still_runs": "a lease",
     "registry/dependencies/states.py:report_progress": "how far an installation is; its end is a fact",
     "registry/dependencies/states.py:give_back": "a lease",

@@ -205,6 +205,7 @@ def _tools(things: Things) -> dict[str, Any]:
         "model-providers.name": PROVIDER,
         "model-providers.alias": ALIAS,
         "model_id": MODEL,
+        "model-prices.number": 1,
         "api_model_embed.model_id": f"model.{PROVIDER}.vectors",
         "api_model_rerank.model_id": f"model.{PROVIDER}.ranker",
         "capsule_id": uploaded.capsule.pk,

@@ -126,6 +126,14 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "installation_configure": {"pin": "^1", **REASON},
         "installation_change": REASON,
         "secrets": {"name": "shop.other", "value": "not shown anywhere"},
+        "model_provider_new": {"name": "other", "kind": "anthropic", **REASON},
+        "model_provider_edit": {"kind": "scripted", "retries": "1", **REASON},
+        "model_provider_change": REASON,
+        "model_new": {"provider": PROVIDER, "alias": "other", **MODEL_TERMS},
+        "model_edit": MODEL_TERMS,
+        "model_change": REASON,
+        "model_price_add": {"provider": "other", "model": "script", "effective_from": LATER, "input": "1.5", **REASON},
+        "model_prices_new": {"document": '{"prices": []}', **REASON},
         "secret_remove": {},
         "publisher_keys": {"name": "another", "public_key": public_pem_of(ANOTHER)},
         "publisher_key_revoke": REASON,
@@ -149,6 +157,16 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "search_change": {"name": "renamed"},
         "search_delete": {},
     }  # fmt: skip
+
+
+MODEL_TERMS = {
+    "model": "script",
+    "operation": "chat",
+    "default_output_tokens": "512",
+    "unpriced": "count",
+    "caller_tools": "refuse",
+    **REASON,
+}
 
 
 def configuration(things: Things) -> dict[str, Any]:

@@ -37,6 +37,7 @@ def test_a_hub_of_the_commit_before_the_steps_became_one_has_nothing_to_do() -> 
         "0011_budget_is_a_list",
         "0012_proposed_by",
         "0013_model_meters",
+        "0014_call_costs",
     }
     recorder = MigrationRecorder(connection)
     for app, name in recorder.applied_migrations():

@@ -129,6 +129,7 @@ NO_WORDS = {
     "invocations.Attempt": dict.fromkeys(("worker", "status", "box", "image"), HUBS),
     "invocations.Tally": dict.fromkeys(("kind", "agent", "tool", "reason"), HUBS),
     "invocations.StoredFile": {"fingerprint": IDS, "key_id": IDS, "changed_by": IDS},
+    "invocations.CallCost": {"tool": IDS, "currency": RULES},
     "invocations.ModelMeter": {"provider": CHOSEN, "model": SETUP, "learned": HUBS, "window": HUBS},
     "invocations.Unmapped": {"place": HUBS, "error": HUBS},
     "invocations.SandboxHost": {"name": HUBS, "snapshot": HUBS},
