@@ -16,7 +16,7 @@ from unitools.calls import ToolCall, ToolResult
 from unitools.concurrency import Slots
 from unitools.dialects import DRIVERS, ReadOptions, find_driver, recognise_response
 from unitools.dialects.response_decoder import decode_response
-from unitools.dialects.tool_names import RULES, derive_dialect_name, map_dialect_names
+from unitools.dialects.tool_names import NAMED, derive_dialect_name, map_dialect_names
 from unitools.dispatch import CallJob, Results, answer_unknown_tool, answer_unusable_call, run_all, run_job
 from unitools.expressions import Expression, Tag
 from unitools.injection import Context, FactoryValues
@@ -314,7 +314,7 @@ def _chain(
 def _places(name: str) -> Iterator[tuple[str, str]]:
     """Where a name has to be alone: here, in each dialect, and in a hub."""
     yield "", name
-    for dialect in RULES:
+    for dialect in NAMED:
         yield dialect, derive_dialect_name(dialect, name)
     yield "a hub", derive_hub_segment(name)
 

@@ -30,10 +30,14 @@ from invocations.serializers import SCOPE, EnvelopeFields
 from kernel.http.base_serializers import validate_data
 from kernel.http.exception_handlers import translate_exception
 from kernel.ids import new_id
+from registry.discovery.tool_specs import find_tool_id
+from unitools.dialects.tool_names import restore_tool_id
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp_types import CallToolRequestParams, RequestId
+
+    from invocations.mcp.request_context import McpRequest
 
 ENVELOPE = "toolhub/envelope"
 MAX_NAME = 128
@@ -44,6 +48,7 @@ class McpToolCall:
     """A call, and what its client can do with an answer that is not there yet."""
 
     call: CallRequest
+    name: str  # of the tool, as the client said it
     modern: bool  # 2026-07-28
     takes_task: bool  # a handle in place of an answer; before 2026-07-28: wants nothing else
     shows_url: bool  # to its user, where somebody can agree to the call
@@ -58,23 +63,32 @@ def build_unknown_tool_error(name: str) -> MCPError:
     return MCPError(INVALID_PARAMS, f"Unknown tool: {name[:MAX_NAME]}")
 
 
-def read_tool_call(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> McpToolCall:
-    """Raises an MCP error for an envelope that is not one: that is the client's mistake, not the model's."""
+async def find_called_tool(arrival: McpRequest, name: str) -> str:
+    """The id of the tool. Only a name that does not tell it is looked up."""
+    if id := restore_tool_id(name):
+        return id
+    return await arrival.within(lambda: find_tool_id(name, by=arrival.by))
+
+
+def read_tool_call(context: ServerRequestContext[Any, Any], params: CallToolRequestParams, tool: str) -> McpToolCall:
+    """``tool``: the id of the one that is called. Raises an MCP error for an envelope that is not one: that is the client's mistake,
+    not the model's."""
     if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
         capabilities = read_client_capabilities(context)
         takes_task = supports_tasks(capabilities)
         shows_url = (
             supports_url_elicitation(capabilities) and not params.input_responses
         )  # whose user has been there already
-        return McpToolCall(
-            _call(context, params, hold=takes_task), modern=True, takes_task=takes_task, shows_url=shows_url
-        )
+        call = _call(context, params, tool, hold=takes_task)
+        return McpToolCall(call, params.name, modern=True, takes_task=takes_task, shows_url=shows_url)
     takes_task = params.task is not None
-    call, shows_url = _call(context, params, hold=takes_task), get_mcp_request(context).session.asks_by_url
-    return McpToolCall(call, modern=False, takes_task=takes_task, shows_url=shows_url)
+    call, shows_url = _call(context, params, tool, hold=takes_task), get_mcp_request(context).session.asks_by_url
+    return McpToolCall(call, params.name, modern=False, takes_task=takes_task, shows_url=shows_url)
 
 
-def _call(context: ServerRequestContext[Any, Any], params: CallToolRequestParams, *, hold: bool) -> CallRequest:
+def _call(
+    context: ServerRequestContext[Any, Any], params: CallToolRequestParams, tool: str, *, hold: bool
+) -> CallRequest:
     arrival, (app, version) = get_mcp_request(context), read_client(context)
     session, id = arrival.session.id, context.request_id
     said: dict[str, Any] = {
@@ -82,7 +96,7 @@ def _call(context: ServerRequestContext[Any, Any], params: CallToolRequestParams
         "actor": {"type": "agent", "id": arrival.by.id},
         "session_id": session,
         "on_consent": "hold" if hold else "ask",
-        "purpose": f"{app or 'An MCP client'} called {params.name[:MAX_NAME]}.",
+        "purpose": f"{app or 'An MCP client'} called {tool[:MAX_NAME]}.",
     }
     if app:
         said["client"] = {"app": app, "version": version}
@@ -95,7 +109,7 @@ def _call(context: ServerRequestContext[Any, Any], params: CallToolRequestParams
         problem = translate_exception(error)
         raise MCPError(INVALID_PARAMS, f"_meta[{ENVELOPE!r}]: {problem.detail}", data=error_json(problem)) from error
     return CallRequest(
-        tool=params.name,
+        tool=tool,
         arguments=params.arguments or {},
         envelope=envelope,
         origin=Origin.MCP,

@@ -21,7 +21,12 @@ from invocations import services
 from invocations.answer.envelope import build_answer_envelope
 from invocations.approvals.held_calls import cancel_call
 from invocations.calls import BegunCall, CallRefused
-from invocations.mcp.call_params import build_unknown_tool_error, derive_request_id, read_tool_call
+from invocations.mcp.call_params import (
+    build_unknown_tool_error,
+    derive_request_id,
+    find_called_tool,
+    read_tool_call,
+)
 from invocations.mcp.errors import error_of
 from invocations.mcp.mcp_task_status import build_task_handle
 from invocations.mcp.request_context import get_mcp_request
@@ -56,8 +61,9 @@ _taking_back: set[asyncio.Future[None]] = set()  # the event loop alone would fo
 async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> HandlerResult:
     """The result; a task; or what a person is to be shown first."""
     arrival = get_mcp_request(context)
+    tool = await find_called_tool(arrival, params.name)
     try:
-        wish = read_tool_call(context, params)
+        wish = read_tool_call(context, params, tool)
     except MCPError:
         await _note_unreadable(arrival)
         raise
@@ -99,7 +105,7 @@ def begin_tool_call(wish: McpToolCall, *, by: Principal) -> BegunCall | HandlerR
         problem = translate_exception(error)
         note_rejected(problem, by=by)
         if isinstance(problem, UnknownTool):
-            raise build_unknown_tool_error(wish.call.tool) from error
+            raise build_unknown_tool_error(wish.name) from error
         if problem.status >= 500:
             raise error_of(problem) from error
         return build_call_result(ResponseEnvelope(error=problem), by=by, modern=wish.modern)

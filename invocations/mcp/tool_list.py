@@ -1,8 +1,8 @@
 """Tool list: the tools that `tools/list` shows to an agent.
 
-Those that it may call now (:mod:`invocations.decide.callable_tools`), in the order of their ids. The cursor is the last id
-seen, so a list that
-changes meanwhile neither skips nor repeats.
+Those that it may call now (:mod:`invocations.decide.callable_tools`), in the order of their ids and by the names that every provider
+takes (:mod:`unitools.dialects.tool_names`), with the id beside the name. The cursor is the last id seen, so a list that changes
+meanwhile neither skips nor repeats.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from invocations.decide.callable_tools import offer_tools
 from invocations.mcp.request_context import get_mcp_request
-from registry.discovery.tool_specs import build_spec
+from registry.discovery.tool_specs import build_spec, names_in
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
     from unitools.manifest import Manifest
 
 PAGE_SIZE = 100
+TOOL_ID = "toolhub/tool"
 
 
-def _cursor(name: str) -> str:
-    return base64.urlsafe_b64encode(name.encode()).decode()
+def _cursor(id: str) -> str:
+    return base64.urlsafe_b64encode(id.encode()).decode()
 
 
-def _name_of(cursor: str) -> str:
+def _id_of(cursor: str) -> str:
     try:
         return base64.b64decode(cursor, altchars=b"-_", validate=True).decode()
     except (binascii.Error, UnicodeDecodeError, ValueError):
@@ -50,14 +51,14 @@ def _without_headers(schema: Any) -> Any:
     return [_without_headers(each) for each in schema] if isinstance(schema, list) else schema
 
 
-def build_mcp_tool(manifest: Manifest, *, modern: bool) -> Tool:
-    """The tool as MCP has it. Before 2026-07-28 structured content is an object or nothing."""
+def build_mcp_tool(manifest: Manifest, name: str, *, modern: bool) -> Tool:
+    """The tool as MCP has it, by this name. Before 2026-07-28 structured content is an object or nothing."""
     spec = build_spec(manifest)
     structured = modern or (spec.output_schema or {}).get("type") == "object"
     hints = spec.annotations
     return Tool(
-        name=spec.name,
-        title=spec.title or None,
+        name=name,
+        title=spec.title or spec.name,
         description=spec.description,
         input_schema=_without_headers(spec.parameters),
         output_schema=dict(spec.output_schema) if spec.output_schema is not None and structured else None,
@@ -68,18 +69,22 @@ def build_mcp_tool(manifest: Manifest, *, modern: bool) -> Tool:
             open_world_hint=hints.open_world,
         ),
         execution=None if modern else ToolExecution(task_support="optional"),
+        _meta={TOOL_ID: spec.name},
     )
 
 
-def list_tools_after(name: str, *, by: Principal, modern: bool) -> ListToolsResult:
-    """One page of what may be called now."""
-    offered = sorted(offer_tools(by=by).manifests, key=lambda manifest: manifest.id)
-    rest = [manifest for manifest in offered if manifest.id > name]
-    tools = [build_mcp_tool(manifest, modern=modern) for manifest in rest[:PAGE_SIZE]]
-    return ListToolsResult(tools=tools, next_cursor=_cursor(tools[-1].name) if len(rest) > PAGE_SIZE else None)
+def list_tools_after(id: str, *, by: Principal, modern: bool) -> ListToolsResult:
+    """One page of what may be called now, without tools that have no name of their own: they are called by their ids."""
+    offer = offer_tools(by=by)
+    names = {id: name for name, id in names_in("mcp", offer.installed).items()}
+    offered = sorted((each for each in offer.manifests if each.id in names), key=lambda manifest: manifest.id)
+    rest = [manifest for manifest in offered if manifest.id > id]
+    page = rest[:PAGE_SIZE]
+    tools = [build_mcp_tool(manifest, names[manifest.id], modern=modern) for manifest in page]
+    return ListToolsResult(tools=tools, next_cursor=_cursor(page[-1].id) if len(rest) > PAGE_SIZE else None)
 
 
 async def list_tools(context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None) -> ListToolsResult:
     arrival, modern = get_mcp_request(context), context.protocol_version in MODERN_PROTOCOL_VERSIONS
-    after = _name_of(params.cursor) if params is not None and params.cursor else ""
+    after = _id_of(params.cursor) if params is not None and params.cursor else ""
     return await arrival.within(lambda: list_tools_after(after, by=arrival.by, modern=modern))

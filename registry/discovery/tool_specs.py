@@ -15,7 +15,7 @@ from registry.models import Installation, InstallationState, ToolKind
 from registry.problems import UnknownDialect
 from unitools.calls import Annotations, ToolSpec
 from unitools.dialects import DRIVERS, DialectError, ReadOptions, find_driver
-from unitools.dialects.tool_names import map_dialect_names
+from unitools.dialects.tool_names import build_id_pattern, derive_tool_name, map_dialect_names, restore_tool_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +30,7 @@ READS = frozenset({"None", "Read"})
 
 
 def build_spec(manifest: Manifest) -> ToolSpec:
-    """The tool under its id, which is its name in every dialect that takes dots."""
+    """The tool under its id, which models know it by in dialects that take every name."""
     return ToolSpec(
         name=manifest.id,
         description=manifest.description,
@@ -72,6 +72,18 @@ def names_in(dialect: str, tools: Iterable[str]) -> dict[str, str]:
     Of two that would have one name neither has it: it must not come to mean the other one when a grant is given or revoked.
     """
     return map_dialect_names(dialect, sorted(tools), on_collision="skip")
+
+
+def find_tool_id(name: str, *, by: Principal) -> str:
+    """The id of the tool that a client means by a name or an id. What is neither stays as it is, for the decision to refuse."""
+    if id := restore_tool_id(name):
+        return id
+    if (pattern := build_id_pattern(name)) is None:
+        return name
+    rows = Installation.objects.visible_to(by).of_kind(ToolKind.TOOL).exclude(state=InstallationState.REMOVED)
+    likely = rows.filter(name__regex=pattern).values_list("name", flat=True)
+    found = [id for id in likely if derive_tool_name(id) == name]
+    return found[0] if len(found) == 1 else name
 
 
 def reading_for(dialect: str, *, by: Principal) -> ReadOptions:

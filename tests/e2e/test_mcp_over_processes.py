@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.req("SVC-1", "TOOLS-30", "CARD-5")
 QUOTE, ECHO = "commerce.pricing.get_realtime_quote", "sample.tools.echo"
+NAMED_QUOTE = "commerce_pricing_get_realtime_quote"
 WANTED: dict[str, Any] = {"sku": "HEADPHONES-ANC", "quantity": 2, "currency": "EUR"}
 
 
@@ -45,12 +46,12 @@ def second_web(production: Production) -> Iterator[str]:
 
 async def list_and_call(client: Client) -> tuple[list[str], Any, Any]:
     tools = [each.name for each in (await client.list_tools()).tools]
-    return tools, await client.call_tool(QUOTE, WANTED), await client.call_tool(QUOTE, {"sku": 1})
+    return tools, await client.call_tool(NAMED_QUOTE, WANTED), await client.call_tool(QUOTE, {"sku": 1})
 
 
 def check(told: tuple[list[str], Any, Any]) -> str:
     tools, quoted, refused = told
-    assert QUOTE in tools
+    assert NAMED_QUOTE in tools
     assert tools == sorted(tools)
     assert not quoted.is_error, quoted
     assert quoted.structured_content["quantity"] == 2

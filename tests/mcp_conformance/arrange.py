@@ -30,7 +30,7 @@ from registry.models import Decision  # noqa: E402
 from registry.versions import services as registry  # noqa: E402
 from tests.support.manifests import manifest  # noqa: E402
 
-PREFIX = "conformance.tools."
+PREFIX, NAMED = "conformance.tools.", "conformance_tools_"  # of ids, and of names
 AUDIENCE = "the-hub"  # of the issuer's tokens
 SUBJECT = "conformance-client"
 SCHEMA_2020_12: dict[str, Any] = {

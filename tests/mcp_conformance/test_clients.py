@@ -12,24 +12,29 @@ import pytest
 
 from scripts.provision import peers
 from tests.e2e.processes import clean_environment
-from tests.mcp_conformance.arrange import PREFIX, TOOLS
+from tests.mcp_conformance.arrange import NAMED, PREFIX, TOOLS
 
 if TYPE_CHECKING:
     from tests.mcp_conformance.conftest import Served
 
-pytestmark = pytest.mark.req("SVC-1")
+pytestmark = pytest.mark.req("SVC-1", "CONN-3")
 
 CLIENTS = Path(__file__).parent / "clients"
 PATIENCE_S = 120.0
 MODERN, LANGCHAIN = "fastmcp-and-openai-agents", "langchain"
-GREET, NAME = f"{PREFIX}greet", {"name": "you"}
+GREET, GREET_ID, NAME = f"{NAMED}greet", f"{PREFIX}greet", {"name": "you"}
 GREETED = {"text": "Hello, you!"}
 PROGRAMS = [
-    ("with_mcp", "", "legacy"),
-    ("with_mcp", "", "auto"),
-    ("with_fastmcp", MODERN, ""),
-    ("with_openai_agents", MODERN, ""),
-    ("with_langchain", LANGCHAIN, ""),
+    ("with_mcp", "", "legacy", GREET),
+    ("with_mcp", "", "auto", GREET),
+    ("with_fastmcp", MODERN, "", GREET),
+    ("with_openai_agents", MODERN, "", GREET),
+    ("with_langchain", LANGCHAIN, "", GREET),
+    # as programs call that were written while names were ids
+    ("with_mcp", "", "legacy", GREET_ID),
+    ("with_mcp", "", "auto", GREET_ID),
+    ("with_fastmcp", MODERN, "", GREET_ID),
+    ("with_openai_agents", MODERN, "", GREET_ID),
 ]
 
 
@@ -47,17 +52,17 @@ def origins(served: Served) -> int:
     return served.hub.count("SELECT count(*) FROM invocations_invocation WHERE origin = 'mcp' AND state = 'succeeded'")
 
 
-@pytest.mark.parametrize(("program", "environment", "mode"), PROGRAMS)
+@pytest.mark.parametrize(("program", "environment", "mode", "tool"), PROGRAMS)
 def test_a_python_client_lists_and_calls(
-    program: str, environment: str, mode: str, served: Served, tmp_path: Path
+    program: str, environment: str, mode: str, tool: str, served: Served, tmp_path: Path
 ) -> None:
     python = str(peers.ensure_python(environment)) if environment else sys.executable
     before = origins(served)
-    words = [python, str(CLIENTS / f"{program}.py"), served.url, served.key, GREET, json.dumps(NAME)]
+    words = [python, str(CLIENTS / f"{program}.py"), served.url, served.key, tool, json.dumps(NAME)]
 
     said = printed(words + [mode] * bool(mode), tmp_path)
 
-    assert said == {"tools": sorted(f"{PREFIX}{name}" for name in TOOLS), "value": GREETED}
+    assert said == {"tools": sorted(f"{NAMED}{name}" for name in TOOLS), "value": GREETED}
     assert origins(served) == before + 1
 
 
@@ -70,6 +75,6 @@ def test_the_inspector_lists_and_calls(era: str, served: Served, tmp_path: Path)
     listed = printed([*words, "tools/list", "--strict"], tmp_path)
     called = printed([*words, "tools/call", "--tool-name", GREET, "--tool-args-json", json.dumps(NAME)], tmp_path)
 
-    assert [each["name"] for each in listed["result"]["tools"]] == sorted(f"{PREFIX}{name}" for name in TOOLS)
+    assert [each["name"] for each in listed["result"]["tools"]] == sorted(f"{NAMED}{name}" for name in TOOLS)
     assert called["result"]["structuredContent"] == GREETED
     assert called["result"]["isError"] is False

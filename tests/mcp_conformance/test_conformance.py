@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.mcp_conformance.arrange import PREFIX, TOOLS
+from tests.mcp_conformance.arrange import NAMED, TOOLS
 from tests.mcp_conformance.door import Door, opened
 from tests.mcp_conformance.suite import expected_failures, failures, judge
 
@@ -48,7 +48,7 @@ CLAIMED = {
 
 @pytest.fixture(scope="module")
 def door(served: Served) -> Iterator[Door]:
-    with opened(Door(served.address, served.key, PREFIX, frozenset(TOOLS))) as found:
+    with opened(Door(served.address, served.key, NAMED, frozenset(TOOLS))) as found:
         yield found
 
 

@@ -12,7 +12,7 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.e2e.wire import request
-from tests.mcp_conformance.arrange import PREFIX, SUBJECT
+from tests.mcp_conformance.arrange import NAMED, SUBJECT
 from tests.mcp_conformance.issuer import SECRET
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.req("SVC-1", "TOOLS-15")
 
-GREET = f"{PREFIX}greet"
+GREET = f"{NAMED}greet"
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 

@@ -56,7 +56,7 @@ AS_USUAL = RenderOptions()
 class ReadOptions:
     """What a driver needs to read a response, even where nothing of the rendering was kept."""
 
-    names: Mapping[str, str] = field(default_factory=dict)  # rendered → tool name, by naming.names_of
+    names: Mapping[str, str] = field(default_factory=dict)  # rendered → tool name, by tool_names.map_dialect_names
     destructive: frozenset[str] = frozenset()  # tools whose arguments are never repaired
     key: bytes = field(default=b"", repr=False)  # the XML nonce is random + HMAC(key, random): nonces.check_nonce
 

@@ -1,14 +1,18 @@
-"""Tool names: what a tool is called in a dialect that does not take its name.
+"""Tool names: what a tool is called wherever a model or a client of MCP is told of it.
 
-The map is made from the set of names and nothing else, so whoever reads a response can make it again. A character that the dialect
-refuses becomes ``_``. A name that was too long, or lost more than punctuation, ends in eight digits of its SHA-256.
+There is one rule for all dialects that do not take every name, so that a tool is called the same by each of them. It looks at the
+name alone: what a tool is called does not change when others come and go. A name that every provider takes stays. In any other a dot
+and a character that is refused become ``_``, and it has at most 48 characters: clients put the name of their server before it, and
+providers take 64. Where more than one name could come to that, or something was cut, it ends in eight digits of its SHA-256.
+
+Of ids of a hub (``group.package.tool``) no two come to one name but by the digits. An id without ``_`` in group and package
+is found again in its name (:func:`restore_tool_id`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from unitools.dialects.errors import NameCollision
@@ -16,41 +20,58 @@ from unitools.dialects.errors import NameCollision
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+NAMED = ("openai", "openai-responses", "anthropic", "gemini", "mcp")  # all other dialects take every name
+LONGEST = 48  # of a name that was made
 _DIGITS = 8
+_ROOM = LONGEST - _DIGITS - 1
+_TAKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")  # by OpenAI, Anthropic and Gemini
+_REFUSED = re.compile(r"[^A-Za-z0-9_-]")
+_FIRST = re.compile(r"[A-Za-z_]")  # for Gemini
+_DIGESTED = re.compile(rf".*_[0-9a-f]{{{_DIGITS}}}")
 
 
-@dataclass(frozen=True, slots=True)
-class NameRule:
-    """Which names a dialect takes."""
-
-    refused: re.Pattern[str]
-    longest: int
-    first: re.Pattern[str] = re.compile("")  # how a name may begin
-
-    def apply(self, name: str) -> str:
-        said = self.refused.sub("_", name)
-        if not self.first.match(said):
-            said = f"_{said}"
-        lost = not said or any(char.isalnum() and not char.isascii() for char in name)
-        if lost or len(said) > self.longest:
-            digits = hashlib.sha256(name.encode()).hexdigest()[:_DIGITS]
-            said = f"{said[: self.longest - _DIGITS - 1]}_{digits}"
-        return said
+def derive_tool_name(name: str) -> str:
+    """The tool's name where not every name is taken; itself if every provider takes it."""
+    if _TAKEN.fullmatch(name):
+        return name
+    parts = [_REFUSED.sub("_", part) for part in name.split(".")]
+    said = _begin("_".join(parts))
+    lost = not name or any(char.isalnum() and not char.isascii() for char in name)
+    if lost or len(said) > LONGEST or _DIGESTED.fullmatch(said) or any("_" in part for part in parts[:-1]):
+        return f"{_begin(_shorten(parts))[:_ROOM]}_{hashlib.sha256(name.encode()).hexdigest()[:_DIGITS]}"
+    return said
 
 
-_LETTERS = NameRule(re.compile(r"[^A-Za-z0-9_-]"), 64)
-RULES = {
-    "openai": _LETTERS,
-    "openai-responses": _LETTERS,
-    "anthropic": _LETTERS,  # 128 on its own API, 64 where others serve it
-    "gemini": NameRule(re.compile(r"[^A-Za-z0-9_.-]"), 64, re.compile(r"[A-Za-z_]")),
-    "mcp": NameRule(re.compile(r"[^A-Za-z0-9_.-]"), 128),
-}  # all other dialects take every name
+def _begin(said: str) -> str:
+    return said if _FIRST.match(said) else f"_{said}"
+
+
+def _shorten(parts: list[str]) -> str:
+    """As many parts as there is room for, from the last, which says what the tool does."""
+    kept = parts[-1][:_ROOM]
+    for part in reversed(parts[:-1]):
+        if len(part) + 1 + len(kept) > _ROOM:
+            break
+        kept = f"{part}_{kept}"
+    return kept
+
+
+def restore_tool_id(name: str) -> str | None:
+    """The id of a hub's tool that has this name; of an id itself. None if the name does not tell, or is none."""
+    id = name if "." in name else ".".join(name.split("_", 2))
+    return id if id.count(".") == 2 and name in (id, derive_tool_name(id)) else None
+
+
+def build_id_pattern(name: str) -> str | None:
+    """A regular expression for the ids that may have this name, where the name does not tell; None if it has no digits."""
+    if len(name) > LONGEST or _REFUSED.search(name) or not _DIGESTED.fullmatch(name):
+        return None
+    return rf"(^|\.){name[: -_DIGITS - 1].replace('_', '[._]')}"
 
 
 def derive_dialect_name(dialect: str, name: str) -> str:
-    """The tool's name in the dialect; itself where the dialect takes it."""
-    return RULES[dialect].apply(name) if dialect in RULES else name
+    """The tool's name in the dialect; itself where the dialect takes every name."""
+    return derive_tool_name(name) if dialect in NAMED else name
 
 
 def map_dialect_names(

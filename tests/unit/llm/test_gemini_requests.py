@@ -131,7 +131,7 @@ def test_that_the_model_has_to_call_a_tool_is_said_in_geminis_words() -> None:
 
     assert any_tool["toolConfig"] == {"functionCallingConfig": {"mode": "ANY"}}
     assert this_tool["toolConfig"] == {
-        "functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["acme.weather.get"]}
+        "functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["acme_weather_get"]}
     }
     assert "toolConfig" not in body_of(HI, tools=(WEATHER,))
 
@@ -167,7 +167,7 @@ def test_calls_and_their_answers_go_back_together_under_the_names_that_the_model
     )
     body = body_of(HI, AssistantMessage((Text("Let me see."),), calls), *answers, HI, tools=(WEATHER,))
 
-    name = "acme.weather.get"
+    name = "acme_weather_get"
     assert [each["name"] for each in body["tools"][0]["functionDeclarations"]] == [name]
     assert body["contents"][1:3] == [
         {

@@ -323,6 +323,26 @@ def test_what_goes_on_is_answered_with_where_its_answer_will_be(
     assert rows(answer)[0].wire_id in answer.json()["data"]["messages"][0]["content"]
 
 
+@pytest.mark.req("CONN-3")
+@pytest.mark.parametrize("id", ["sample.echo.x_y", "sample.echo_x.y", f"sample.tools.{'t' * 64}"])
+def test_a_name_of_the_list_leads_to_its_tool_in_every_dialect_and_so_does_the_id(
+    id: str, ready_for_models: ScriptedSandbox, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]
+) -> None:
+    enable("echo", id=id)
+    grant(id)
+
+    for dialect in ("openai", "anthropic", "gemini", "mcp"):
+        names = caller.get(f"/tools?dialect={dialect}").json()["data"]["names"]
+        (name,) = [each for each, tool in names.items() if tool == id]
+        for called in (name, id):
+            said = json.dumps(answers_of(caller, {"text": "x"})[dialect])
+            response = json.loads(said.replace(MANGLED, called).replace(ECHO, called))
+            answer = send(caller, response, request_id=f"{dialect}-{called == id}")
+            assert [each["status"] for each in answer.json()["data"]["calls"]] == ["ok"], answer.json()
+
+    assert set(Invocation.objects.values_list("tool", flat=True)) == {id}
+
+
 @pytest.mark.parametrize("text", ["It is sunny.", "Call <tool_call>{}</tool_call> like this.", ""])
 def test_an_answer_without_calls_is_no_mistake(text: str, ready_for_models: ScriptedSandbox, caller: Caller) -> None:
     response = {"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": text}}]}

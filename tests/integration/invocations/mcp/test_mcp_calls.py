@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tests.support.calls import Bell, ScriptedSandbox
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("SVC-1"), pytest.mark.parametrize("mode", BOTH)]
-ECHO = "sample.tools.echo"
+ECHO, NAMED_ECHO = "sample.tools.echo", "sample_tools_echo"
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 
 
@@ -58,7 +58,7 @@ def test_an_agent_is_shown_the_tools_it_has_a_grant_for_in_the_order_of_their_id
 
     shown: list[Any] = list(found.tools)
     echo, write = shown
-    assert (echo.name, write.name) == (ECHO, "sample.tools.write")
+    assert (echo.name, write.name) == (NAMED_ECHO, "sample_tools_write")
     assert (echo.title, echo.description) == ("Echo", "The sample tool echo.")
     assert echo.input_schema["properties"] == {"text": {"type": "string", "maxLength": 200}}
     assert echo.output_schema == TEXT
@@ -88,7 +88,7 @@ def test_a_long_list_comes_in_pages_and_a_cursor_of_somebody_else_is_refused(
             if (cursor := page.next_cursor) is None:
                 return found
 
-    assert talk(url, caller.key, pages, mode=mode) == [[ECHO, "sample.tools.large"], ["sample.tools.write"]]
+    assert talk(url, caller.key, pages, mode=mode) == [[NAMED_ECHO, "sample_tools_large"], ["sample_tools_write"]]
     with pytest.raises(MCPError) as refused:
         talk(url, caller.key, lambda client: client.list_tools(cursor="inv_1"), mode=mode)
     assert refused.value.error.code == -32602

@@ -86,7 +86,7 @@ def test_a_token_of_the_hub_stands_for_its_key_and_a_missing_scope_is_named(
 
     reads, calls = (at_the_door(body, headers | {"Authorization": f"Bearer {token}"}) for token in tokens)
 
-    assert [each["name"] for each in reads.body["result"]["tools"]] == [ECHO]
+    assert [each["name"] for each in reads.body["result"]["tools"]] == ["sample_tools_echo"]
     assert calls.status == 403
     assert 'error="insufficient_scope"' in calls.headers["www-authenticate"]
     assert 'scope="tools:read"' in calls.headers["www-authenticate"]

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from access.halts import services as halts
 from access.models import Halt, Reach
-from invocations.mcp.tool_list import list_tools_after
+from invocations.mcp.tool_list import TOOL_ID, list_tools_after
 from kernel.ids import encode
 from kernel.principal import Principal
 from registry.discovery.selectors import load_shown_page
@@ -108,6 +108,10 @@ def rendered(query: str) -> Callable[[Caller], list[str]]:
     return lambda caller: list(caller.get(f"/tools?{query}").json()["data"]["names"].values())
 
 
+def mcp_list(caller: Caller, *, modern: bool) -> list[str]:
+    return [each.meta[TOOL_ID] for each in list_tools_after("", by=caller.by, modern=modern).tools if each.meta]
+
+
 LISTS: dict[str, Callable[[Caller], list[str]]] = {
     "rest": rest(),
     "for models": rest("view=llm"),
@@ -120,10 +124,8 @@ LISTS: dict[str, Callable[[Caller], list[str]]] = {
     "dialect searched": rendered("dialect=anthropic&q=sample+text+plans"),
     "model": rendered("model=gpt-4o"),
     "markdown": rendered("dialect=markdown"),
-    "mcp": lambda caller: [each.name for each in list_tools_after("", by=caller.by, modern=True).tools],
-    "mcp before 2026-07-28": lambda caller: [
-        each.name for each in list_tools_after("", by=caller.by, modern=False).tools
-    ],
+    "mcp": lambda caller: mcp_list(caller, modern=True),
+    "mcp before 2026-07-28": lambda caller: mcp_list(caller, modern=False),
 }
 
 

@@ -16,6 +16,7 @@ from registry.installations import services as installations
 from registry.tools import lifecycle
 from tests.conftest import make_caller
 from tests.support.calls import assert_problem
+from unitools.dialects.tool_names import NAMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-12")]
 ECHO, PLANS, RAISES = "sample.tools.echo", "sample.tools.plans", "sample.tools.raises"
+# Among a hundred thousand ids two have the same eight digits.
+SAME_DIGITS = [f"g{each}.tools.{'x' * 39}" for each in (100560, 130012)]
 DIALECTS = ["openai", "openai-responses", "anthropic", "gemini", "mcp", "xml", "markdown"]
 HIDDEN = ["secret-scope", "secret-tag", "consent", "capabilit"]
 
@@ -113,20 +116,40 @@ def test_people_and_other_tenants_get_nothing_of_it(two: None, operator: Person,
     assert operator.client().get("/api/v1/tools?dialect=openai").status_code in (401, 403)
 
 
-def test_two_tools_of_one_name_in_a_dialect_are_both_left_out_and_it_is_said(
+@pytest.mark.req("CONN-3")
+def test_tools_whose_ids_are_one_text_have_a_name_each_whichever_of_them_are_there(
     enable: Callable[..., Tool], caller: Caller, grant: Callable[..., Any]
 ) -> None:
-    enable("echo")
-    enable("echo", id="sample.tools_echo.x")
-    enable("echo", id="sample_tools.echo.x")
-    grant("sample.tools.echo | sample.tools_echo.x")
+    def names() -> dict[str, str]:
+        found = [caller.get(f"/tools?dialect={each}").json()["data"]["names"] for each in NAMED]
+        assert found == [found[0]] * len(NAMED)
+        return {id: name for name, id in found[0].items()}
 
-    chat, mcp = (caller.get(f"/tools?dialect={each}").json()["data"] for each in ("openai", "mcp"))
+    grant("*")
+    enable("echo", id="sample.echo.x_y")
+    alone = names()
+    enable("echo", id="sample.echo_x.y")
+    enable("echo", id="sample_echo.x.y")
+    together = names()
 
-    assert list(chat["names"].values()) == [ECHO]
-    skipped = [each["tool"] for each in chat["diagnostics"] if each["severity"] == "skipped"]
-    assert skipped == ["sample.tools_echo.x"]
-    assert set(mcp["names"].values()) == {ECHO, "sample.tools_echo.x"}
+    assert alone == {"sample.echo.x_y": "sample_echo_x_y"}
+    assert together.items() > alone.items()
+    assert len(set(together.values())) == 3
+
+
+@pytest.mark.req("CONN-3")
+def test_two_tools_of_one_name_are_both_left_out_and_it_is_said(
+    enable: Callable[..., Tool], caller: Caller, grant: Callable[..., Any]
+) -> None:
+    for id in (ECHO, *SAME_DIGITS):
+        enable("echo", id=id)
+    grant(f"{ECHO} | {SAME_DIGITS[0]}")
+
+    found = [caller.get(f"/tools?dialect={each}").json()["data"] for each in ("openai", "mcp")]
+
+    for data in found:
+        assert list(data["names"].values()) == [ECHO]
+        assert [each["tool"] for each in data["diagnostics"] if each["severity"] == "skipped"] == [SAME_DIGITS[0]]
 
 
 class TestTag:

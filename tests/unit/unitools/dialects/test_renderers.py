@@ -63,7 +63,7 @@ def test_each_dialect_has_its_own_shape() -> None:
     assert only(QUOTE, "anthropic") == {"name": "quote_get", "description": "Latest price.", "input_schema": schema}
     assert only(QUOTE, "gemini")["functionDeclarations"] == [
         {
-            "name": "quote.get",
+            "name": "quote_get",
             "description": "Latest price.",
             "parameters": {
                 "type": "OBJECT",
@@ -76,7 +76,7 @@ def test_each_dialect_has_its_own_shape() -> None:
         }
     ]
     assert only(QUOTE, "mcp") == {
-        "name": "quote.get",
+        "name": "quote_get",
         "title": "Quote",
         "description": "Latest price.",
         "inputSchema": schema,

@@ -1,0 +1,31 @@
+"""Does an agent of a framework get through with the hub's tools, when its model's provider refuses names as the real ones do?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scripts.provision import peers
+from tests.mcp_conformance.arrange import NAMED, TOOLS
+from tests.mcp_conformance.stand_in import StandIn, standing_in
+from tests.mcp_conformance.test_clients import CLIENTS, MODERN, origins, printed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.mcp_conformance.conftest import Served
+
+pytestmark = pytest.mark.req("CONN-3")
+
+
+@pytest.mark.parametrize("prefix", ["", "mcp_toolhub__"])
+def test_an_agent_of_openai_agents_lists_chooses_and_calls(prefix: str, served: Served, tmp_path: Path) -> None:
+    before = origins(served)
+    with standing_in(StandIn(f"{NAMED}greet", {"name": "you"})) as provider:
+        words = [str(peers.ensure_python(MODERN)), str(CLIENTS / "loop_with_openai_agents.py"), served.url, served.key]
+        said = printed([*words, provider.url, prefix], tmp_path)
+
+    assert "Hello, you!" in said
+    assert sorted(provider.shown) == sorted(f"{prefix}{NAMED}{name}" for name in TOOLS)
+    assert origins(served) == before + 1
