@@ -43,8 +43,8 @@ class StandIn:
             try:
                 check_taken_by_all(name)
             except AssertionError as refusal:
-                message = f"Invalid 'tools[].function.name': expected a string that matches {TAKEN}. {refusal}"
-                return JSONResponse({"error": {"message": message, "type": "invalid_request_error"}}, 400)
+                why = f"Invalid 'tools[].function.name': expected a string that matches {TAKEN}. {refusal}"
+                return JSONResponse({"error": {"message": why, "type": "invalid_request_error"}}, 400)
         last = body["messages"][-1]
         message: dict[str, Any] = {"role": "assistant", "content": None}
         if last["role"] == "tool":

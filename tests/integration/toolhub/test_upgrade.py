@@ -38,6 +38,7 @@ def test_a_hub_of_the_commit_before_the_steps_became_one_has_nothing_to_do() -> 
         "0012_proposed_by",
         "0013_model_meters",
         "0014_call_costs",
+        "0015_agent_runs",
     }
     recorder = MigrationRecorder(connection)
     for app, name in recorder.applied_migrations():

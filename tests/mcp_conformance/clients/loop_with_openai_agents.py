@@ -11,7 +11,7 @@ from agents import (  # type: ignore[import-not-found]
     set_tracing_disabled,
 )
 from agents.mcp import MCPServerStreamableHttp  # type: ignore[import-not-found]
-from openai import AsyncOpenAI  # type: ignore[import-not-found]
+from openai import AsyncOpenAI
 
 
 async def main(url: str, key: str, provider: str, prefixed: str) -> None:

@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ('access', '0008_models_permission'),
         ('evidence', '0019_agent_runs'),
-        ('invocations', '0013_model_meters'),
+        ('invocations', '0014_call_costs'),
         ('registry', '0009_model_circuits'),
     ]
 
