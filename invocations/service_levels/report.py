@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Count, Exists, OuterRef, Q
 
 from evidence.kinds import BEGINS, ENDS
 from evidence.models import Fact
@@ -132,7 +132,9 @@ def _boxed(newest: QuerySet[Invocation]) -> ServiceLevel:
     """Runs of versions with a side effect, as far as they came to a sandbox of any kind."""
     runs = Attempt.objects.filter(invocation__in=newest.values("pk")).exclude(box="")
     effective = runs.exclude(invocation__version__side_effect="None")
-    return ServiceLevel("boxed_side_effects", effective.exclude(image=DirectSandbox.image).count(), effective.count())
+    # In one statement: runs begin meanwhile.
+    counted = effective.aggregate(good=Count("pk", filter=~Q(image=DirectSandbox.image)), all=Count("pk"))
+    return ServiceLevel("boxed_side_effects", counted["good"], counted["all"])
 
 
 def _paired(newest: QuerySet[Invocation]) -> ServiceLevel:
