@@ -11,8 +11,9 @@ import math
 from abc import ABC, abstractmethod
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
+from llm.agent_loop import run_agent
 from llm.model_features import ModelFeatures, adapt_chat_request, adapt_embed_request
 from llm.problems import ProviderAnswerUnreadable
 from llm.streams import collect_answer, normalize_stream
@@ -20,10 +21,13 @@ from llm.structured_output import obtain_output
 from unitools.dialects import ReadOptions
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Iterable
 
+    from llm.agent_loop import AgentAnswer
     from llm.answers import ChatAnswer, ChatDelta, EmbedAnswer, RerankAnswer
+    from llm.messages import Message
     from llm.requests import ChatRequest, EmbedRequest, RerankRequest
+    from unitools.universe import Universe
 
 
 LARGEST = 3.4e38  # of 32 bits, which vectors are kept in
@@ -58,6 +62,11 @@ class ChatModel(ABC):
             SchemaInvalid, OutputTruncated, SafetyBlocked: there is no such value.
         """
         return await obtain_output(request, self._collect)
+
+    @final
+    async def run_agent(self, universe: Universe, messages: Iterable[Message], **options: Any) -> AgentAnswer:
+        """As :meth:`unitools.Universe.run`, which calls this; ``options`` are those of :func:`llm.agent_loop.run_agent`."""
+        return await run_agent(universe, self, messages, **options)
 
     async def _collect(self, request: ChatRequest) -> ChatAnswer:
         async with aclosing(self.stream(request)) as deltas:

@@ -10,7 +10,7 @@ import logging
 import re
 import secrets
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
 from unitools.calls import ToolCall, ToolResult
 from unitools.concurrency import Slots
@@ -41,6 +41,13 @@ M = TypeVar("M")
 READ_ALREADY = "openai"  # the dialect in which calls are answered that came in none
 _SEGMENT = "[a-z][a-z0-9_]*"
 _NAME = re.compile(rf"({_SEGMENT}(\.{_SEGMENT})?)?")
+
+
+class AgentModel(Protocol):
+    """A model that can be asked in a loop with the tools of a Universe."""
+
+    async def run_agent(self, universe: Universe, messages: Iterable[Any], **options: Any) -> Any:
+        """The answer that it comes to."""
 
 
 class Universe:
@@ -250,6 +257,15 @@ class Universe:
         given, made = Context({**self.provided, **(context or {})}), FactoryValues()
         jobs = [self._job(call, visible, given, made, timeout) for call in calls]
         return Results(await run_all(jobs, parallel=parallel), driver)
+
+    async def run(self, model: AgentModel, messages: Iterable[Any], **options: Any) -> Any:
+        """Ask a model, run what it proposes, tell it what came of that, and ask again, until it has an answer.
+
+        ``model``: one of ``toolhub_llm``, which says what messages are, which ``options`` there are (``tools``, ``context``,
+        ``limits`` and the parameters of a request) and what comes back (``toolhub_llm.agent_loop``). Raises what the model raises;
+        an error of a tool is told the model.
+        """
+        return await model.run_agent(self, messages, **options)
 
     async def call(
         self,

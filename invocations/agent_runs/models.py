@@ -51,6 +51,7 @@ class StopReason(models.TextChoices):
     MONEY = "money", gettext_lazy("Limit of cost")
     SECONDS = "seconds", gettext_lazy("Limit of time")
     EQUAL_CALLS = "equal_calls", gettext_lazy("Limit of equal calls")
+    MANY_CALLS = "many_calls", gettext_lazy("Too many calls proposed at once")
     REFUSED = "refused", gettext_lazy("The model may not be asked")
     MODEL_FAILED = "model_failed", gettext_lazy("The model has failed")
     OUTCOME_UNKNOWN = "outcome_unknown", gettext_lazy("The outcome of a tool is unknown")

@@ -46,7 +46,7 @@ from invocations.agent_runs.services import (
 )
 from invocations.answer.prefer_header import Preferences
 from invocations.calls import CallRefused, compute_fingerprints
-from invocations.dispatch.services import build_call
+from invocations.dispatch.services import MAX_CALLS, build_call
 from invocations.model_calls.asked_models import build_model_call
 from invocations.model_calls.background_runs import start_background_run
 from invocations.models import FINAL, Invocation, State
@@ -100,6 +100,8 @@ def continue_run(run_id: UUID) -> None:
             pass
     except (OperationalError, InterfaceError) as error:
         log.warning("An agent run goes on with the next pass: %s", error)
+    except Problem as problem:  # what it would go on with was erased, or is kept no longer
+        abandon_run(run_id, reason=problem.reason)
     except Exception:
         log.exception("An agent run cannot go on and is ended")
         abandon_run(run_id)
@@ -227,6 +229,8 @@ def _plan_turn(run: AgentRun, steps: list[AgentRunStep], calls: dict[UUID, Invoc
     proposals = list_proposals(answer)
     if not proposals:
         return _end(run, STOPS.get(FinishReason(answer["finish_reason"]), StopReason.FINISHED))
+    if len(proposals) > MAX_CALLS:
+        return _end(run, StopReason.MANY_CALLS)
     if last.turn >= limits.steps:
         return _end(run, StopReason.STEPS)  # nobody would be told what they answer
     if _count_equal(run, proposals, limits):
@@ -393,13 +397,13 @@ def _may_wait(problem: Problem) -> bool:
 
 
 @transaction.atomic
-def abandon_run(run_id: UUID) -> None:
-    """A run cannot go on for a reason that nobody has thought of; it is ended, so that it does not fail for ever."""
+def abandon_run(run_id: UUID, *, reason: str = Internal.reason) -> None:
+    """A run cannot go on, perhaps for a reason that nobody has thought of; it is ended, so that it does not fail for ever."""
     rows = AgentRun.objects.select_for_update(of=("self",)).select_related("agent")
     run = rows.filter(pk=run_id, state=AgentRunState.RUNNING).first()
     if run is not None:
         cancel_open_calls(run, by=build_run_principal(run))
-        end_run(run, StopReason.HUB_FAILED, reason=Internal.reason)
+        end_run(run, StopReason.HUB_FAILED, reason=reason)
 
 
 def wait_for_end(run_id: UUID, waiter: Waiter, *, at_most_s: float) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import OperationalError
 
-from evidence.models import Fact
+from evidence.models import Fact, Snapshot
 from invocations.accept import begin_record
 from invocations.agent_runs import orchestration, services
 from invocations.agent_runs.models import AgentRun
@@ -164,6 +164,18 @@ def test_a_question_that_is_sent_many_times_at_once_is_one_run(caller: Caller, d
 
     assert {answer.status_code for answer in answers} == {202}
     assert (AgentRun.objects.count(), Invocation.objects.count()) == (1, 1)
+
+
+def test_a_run_whose_conversation_was_removed_meanwhile_ends_and_says_so(
+    caller: Caller, driver: RunDriver, bench: ProviderBench
+) -> None:
+    run = run_of(submit(caller))
+    driver.ask_models()
+    Snapshot.objects.filter(invocation_id=list_calls(run)[0].pk, kind="output").delete()
+    driver.bell.deliver()
+
+    run.refresh_from_db()
+    assert (run.state, run.stop_reason, run.reason) == ("failed", "hub_failed", "EVIDENCE.VALUES_ERASED")
 
 
 @pytest.mark.unmapped

@@ -111,6 +111,7 @@ def test_what_may_not_be_called_is_told_the_model_and_witnessed(
         ({"steps": 2}, [propose("a"), propose("b"), propose("c")], "steps"),
         ({"equal_calls": 2}, [propose("a"), propose("a"), propose("a")], "equal_calls"),
         ({"equal_calls": 1}, [propose("a", "a")], "equal_calls"),
+        ({}, [propose(*map(str, range(101)))], "many_calls"),
         ({}, [text_answer("cut", FinishReason.LENGTH)], "length"),
         ({}, [text_answer("no", FinishReason.SAFETY)], "safety"),
     ],
