@@ -131,7 +131,7 @@ def submit_run(question: RunQuestion, envelope: RequestEnvelope, *, by: Principa
         _record_refused(question, envelope, fingerprints, problem, by=by)
         raise RunRefused(problem) from problem
     try:
-        return SubmittedRun(_accept(question, envelope, fingerprints, by=by))
+        return SubmittedRun(accept_run(question, envelope, by=by))
     except IntegrityError:
         earlier = _find_earlier(envelope, fingerprints, by=by)  # two raced with one key; the other has it
         if earlier is None:
@@ -173,11 +173,9 @@ def _record_refused(
 
 
 @transaction.atomic
-def _accept(
-    question: RunQuestion, envelope: RequestEnvelope, fingerprints: dict[str, str], *, by: Principal
-) -> AgentRun:
-    """Row, sealed question and fact, all or nothing."""
-    now = datetime.now(UTC)
+def accept_run(question: RunQuestion, envelope: RequestEnvelope, *, by: Principal) -> AgentRun:
+    """Row, sealed question and fact, all or nothing. Whether its model may be asked is not looked at."""
+    now, fingerprints = datetime.now(UTC), _compute_fingerprints(question, envelope, by=by)
     key = _find_key(fingerprints, at=now, by=by)
     run = AgentRun.objects.create(
         tenant_id=by.tenant_id,

@@ -37,6 +37,8 @@ from evidence.models import Checkpoint, Fact, Seal, SnapshotKind
 from evidence.search.saved_searches import save_search
 from evidence.services import seal_values
 from evidence.sinks.services import make_sink
+from invocations.agent_runs.limits import RunLimits
+from invocations.agent_runs.services import RunQuestion, accept_run
 from invocations.artifacts.description import DescribedArtifact
 from invocations.artifacts.services import keep_artifacts
 from invocations.callbacks.models import CallbackDelivery
@@ -46,6 +48,7 @@ from invocations.models import Invocation
 from invocations.replays.models import Rerun
 from invocations.replays.services import replay_call
 from invocations.value_keys import find_values_key
+from kernel.http.envelopes import RequestEnvelope
 from kernel.ids import decode, new_id
 from kernel.principal import Principal
 from registry.capsules.publisher_keys import add_publisher_key
@@ -66,12 +69,14 @@ from tests.support.capsules import capsule, pem_of, public_pem_of, shouting
 from tests.support.connected_models import ALIAS, MODEL, PROVIDER, connect_scripted_model
 from tests.support.evidence_logs import seal_everything, signing_with
 from tests.support.manifests import manifest
+from tests.support.model_calls import say
 from tests.support.policies import permits
 from unitools.capsules.signatures import sign
 
 if TYPE_CHECKING:
     from django.test import Client
 
+    from invocations.agent_runs.models import AgentRun
     from tests.conftest import Caller, Person
     from tests.support.routes import Route
 
@@ -221,6 +226,13 @@ def _tools(things: Things) -> dict[str, Any]:
     }
 
 
+def _begin_run(things: Things) -> AgentRun:
+    """An agent run whose model nobody has asked yet."""
+    question = RunQuestion(MODEL, say(things.word), RunLimits())
+    envelope = RequestEnvelope(request_id=f"run-of-{things.word}", actor={"type": "agent", "id": things.word})
+    return accept_run(question, envelope, by=things.caller.by)
+
+
 def _calls(things: Things) -> dict[str, Any]:
     """One that has ended, and one that waits for a person."""
     by, word = things.people["first"].by, things.word
@@ -280,6 +292,7 @@ def _calls(things: Things) -> dict[str, Any]:
         "invocation_resolve.invocation_id": lost.pk,
         "consent_id": held.consent.pk,
         "chain_id": decode("chn", chain.json()["data"]["chain_id"]),
+        "run_id": _begin_run(things).pk,
         "fact_id": fact.pk,
         "reason": "AUTH.FORBIDDEN",
     }

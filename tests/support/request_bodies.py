@@ -152,6 +152,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "replay_cancel": {},
         "replay_values": REASON,
         "chain_cancel": {},
+        "agent_run_cancel": {},
         "invocation_values": REASON,
         "searches": {"name": "another", "query": "outcome:failed"},
         "search_change": {"name": "renamed"},
@@ -190,6 +191,8 @@ MODEL_ANSWER = {
 }
 ASKED = ENVELOPE | {"arguments": {"messages": [{"role": "user", "segments": [{"type": "text", "text": "x"}]}]}}
 PLAN = ENVELOPE | {"plan": {"steps": [{"id": "one", "tool": ECHO, "arguments": {"text": "x"}}]}}
+
+RUN = ASKED | {"model": MODEL}
 
 
 def bodies(things: Things) -> dict[str, Any]:
@@ -250,6 +253,8 @@ def bodies(things: Things) -> dict[str, Any]:
         "POST api_chains": PLAN,
         "POST api_chain_preflight": PLAN,
         "DELETE api_chain": None,
+        "POST api_runs": RUN,
+        "DELETE api_run": None,
         # What agents are given.
         "POST api_consents": {"tool": WRITE, "purpose": "to test"},
         "POST api_grants": {"agent": agent, "tools": "other.*", **REASON},

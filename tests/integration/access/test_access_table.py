@@ -45,7 +45,7 @@ PEOPLE = {(method, name): (permission, cells) for method, name, permission, cell
 GOVERNED = [route for route in console_routes() if route.needs]
 SCOPED = [route for route in api_routes() if hasattr(route.api_class, "required_scope")]
 # Kept by the agent that made them, or made for it; everything else an agent does for others, and not for itself.
-ITS_OWN = ("tools", "invocations", "chains", "artifacts", "evidence", "consents", "delegations")
+ITS_OWN = ("tools", "invocations", "chains", "runs", "artifacts", "evidence", "consents", "delegations")
 
 
 def actions(routes: list[Route]) -> Iterator[tuple[Route, str]]:
