@@ -137,7 +137,7 @@ SAY_NOTHING = {
     "shared_tools", "install", "configuration", "api_catalogue", "api_policy_schema", "api_policy_analysis",
     "api_configuration_schema", "api_log_anchor", "api_file", "api_artifact", "api_invocation_events", "artifact", "sandboxes",
     "export_content", "api_export_content", "export_new", "erasure_new", "retention", "api_retention", "api_publishing",
-    "service_levels",
+    "service_levels", "model_providers", "model_new", "model_price_add", "model_prices_new", "api_run_events",
 }  # fmt: skip
 
 

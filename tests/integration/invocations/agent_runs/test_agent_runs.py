@@ -9,12 +9,14 @@ import pytest
 
 from access.consents.services import approve_consent, deny_consent
 from access.models import Consent
+from access.roles import SCOPES
 from evidence.models import Fact
 from invocations.agent_runs.models import AgentRun
 from invocations.models import Invocation
 from invocations.sandbox.base import RunOutcome, RunStatus
 from llm.answers import FinishReason
 from llm.problems import ProviderQuotaExhausted
+from tests.conftest import make_caller
 from tests.support.agent_runs import ECHO, list_calls, list_steps, propose, run_of, submit
 from tests.support.calls import PAIR, assert_problem, kinds_of
 from tests.support.model_calls import say
@@ -260,3 +262,13 @@ def test_what_cannot_be_asked_is_refused_before_the_run_and_witnessed(
         "SCHEMA.VALIDATION_FAILED",
         "TOOL.UNKNOWN",
     ]
+
+
+@pytest.mark.parametrize("lacking", ["models:call", "invocations:create"])
+def test_a_run_takes_the_scope_for_models_and_the_one_for_tools(
+    lacking: str, operator: Person, driver: RunDriver
+) -> None:
+    scopes = tuple(each for each in SCOPES if each != lacking)
+
+    assert_problem(submit(make_caller(operator.by, "limited", scopes)), 403, "AUTH.FORBIDDEN")
+    assert not AgentRun.objects.exists()
