@@ -21,7 +21,7 @@ from kernel.database.tenancy import acting_for
 from kernel.http.exception_handlers import translate_exception
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator
     from uuid import UUID
 
     from invocations.model_calls.model_runs import ModelRun
@@ -40,20 +40,19 @@ def write_last_event(envelope: ResponseEnvelope) -> str:
     return write_event("end" if envelope.error is None else "error", envelope.to_json())
 
 
-def read_envelope(invocation_id: UUID, tenant_id: UUID, notices: Sequence[str] = ()) -> ResponseEnvelope:
+def read_envelope(invocation_id: UUID, tenant_id: UUID) -> ResponseEnvelope:
     """What has become of a call, from what is stored of it."""
     try:
         with acting_for(tenant_id):
-            return build_answer_envelope(FOR_WORK.get(pk=invocation_id), notices=notices)
+            return build_answer_envelope(FOR_WORK.get(pk=invocation_id))
     finally:
         release_connection()
 
 
-async def wait_for_end(run: ModelRun, invocation: Invocation, notices: Sequence[str] = ()) -> ResponseEnvelope:
+async def wait_for_end(run: ModelRun, invocation: Invocation) -> ResponseEnvelope:
     """What has become of a call, once its End is written. It is written also where its reader goes meanwhile."""
     await asyncio.shield(run.start())
-    read = sync_to_async(read_envelope, thread_sensitive=False)
-    return await read(invocation.pk, invocation.tenant_id, notices)
+    return await sync_to_async(read_envelope, thread_sensitive=False)(invocation.pk, invocation.tenant_id)
 
 
 def open_event_stream(run: ModelRun, stream: AsyncIterator[str], headers: dict[str, str]) -> StreamingHttpResponse:
@@ -63,7 +62,7 @@ def open_event_stream(run: ModelRun, stream: AsyncIterator[str], headers: dict[s
     return response
 
 
-async def stream_answer(run: ModelRun, invocation: Invocation, notices: Sequence[str] = ()) -> AsyncIterator[str]:
+async def stream_answer(run: ModelRun, invocation: Invocation) -> AsyncIterator[str]:
     """The text of the stream."""
     told = False
     async for pieces in run.pieces.read():
@@ -72,7 +71,7 @@ async def stream_answer(run: ModelRun, invocation: Invocation, notices: Sequence
             told = True
             yield "".join(texts)
     try:
-        envelope = await wait_for_end(run, invocation, notices)
+        envelope = await wait_for_end(run, invocation)
     except Exception as error:  # noqa: BLE001  the reader is told before the stream ends
         yield write_event("error", translate_exception(error).to_error())
         return

@@ -171,7 +171,7 @@ class EnvelopeForm:
 
     def open_stream(self, request: Request, run: ModelRun, begun: BegunCall) -> HttpResponseBase:
         location = {"Location": f"/api/v1/invocations/{begun.invocation.wire_id}"}
-        return open_event_stream(run, stream_answer(run, begun.invocation, begun.notices), location)
+        return open_event_stream(run, stream_answer(run, begun.invocation), location)
 
 
 ENVELOPES = EnvelopeForm()
@@ -192,12 +192,10 @@ def ask_model(
     if run is None:
         return form.write_whole(request, services.get_answer(begun))
     loop = find_event_loop(request._request)
-    if loop is not None:
-        run.start_soon(loop)
-    begun.notices = services.find_request_notices(call, id=begun.invocation.pk, by=by)
     if loop is None:
         run.run_here()
         return answer_from_store(request, begun, wants_stream=wants_stream, form=form, run=run)
+    run.start_soon(loop)
     if wants_stream:
         return form.open_stream(request, run, begun)
     return answer_when_there(request, run, begun, by=by, form=form)

@@ -24,7 +24,9 @@ from access.models import (
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.models import Erasure, EventSink, SinkSecret, Snapshot, SubjectKey, TenantKey, Verification
+from invocations.agent_runs.models import AgentRun, AgentRunEvent, AgentRunStep
 from invocations.artifacts.models import Artifact, ArtifactContent
+from invocations.call_costs.models import CallCost
 from invocations.callbacks.models import CallbackAttempt, CallbackDelivery, CallbackEndpoint, CallbackSecret
 from invocations.chains.models import Chain, ChainStep
 from invocations.models import Invocation, StoredFile
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 ECHO = "sample.tools.echo"
+AT: dict[str, Any] = {"created_at": NOW, "deadline_at": NOW}
 KEY_REFUSED = "The key of this snapshot is not in use."
 
 
@@ -241,6 +244,13 @@ def cases(tenant: Tenant, agent: Agent, theirs: Tenant, their_agent: Agent) -> d
             ),
             ("invocations_chain", "agent_id"): Chain(tenant=tenant, agent=their_agent, created_at=NOW),
             ("invocations_invocation", "chain_step_id"): made_for_theirs,
+            **agent_run_cases(tenant, agent, their_agent),
+            ("invocations_callcost", "agent_id"): CallCost(
+                tenant=tenant, agent=their_agent, invocation=own_call, made_at=NOW
+            ),
+            ("invocations_callcost", "invocation_id"): CallCost(
+                tenant=tenant, agent=agent, invocation=their_call, made_at=NOW
+            ),
             ("invocations_invocation", "consent_id"): held,
             ("invocations_invocation", "installation_id"): call_of(tenant, agent, their_installation, None),
             ("invocations_invocation", "version_id"): call_of(tenant, agent, own_installation, private_version),
@@ -337,10 +347,25 @@ def key_cases(tenant: Tenant, agent: Agent, theirs: Tenant) -> dict[tuple[str, s
         ),
         ("invocations_artifactcontent", "subject_key_id"): ArtifactContent(tenant=tenant, fingerprint="g", **sealed),
         ("invocations_chain", "values_key_id"): Chain(tenant=tenant, agent=agent, values_key=their_key, created_at=NOW),
+        ("invocations_agentrun", "values_key_id"): AgentRun(tenant=tenant, agent=agent, values_key=their_key, **AT),
         ("invocations_invocation", "values_key_id"): call,
         ("invocations_storedfile", "subject_key_id"): StoredFile(
             tenant=tenant, path="/data/x", fingerprint="f", changed_by="usr_1", **sealed
         ),
+    }
+
+
+def agent_run_cases(tenant: Tenant, agent: Agent, their_agent: Agent) -> dict[tuple[str, str], models.Model]:
+    own, theirs = (saved(AgentRun(tenant=each.tenant, agent=each, **AT)) for each in (agent, their_agent))
+    their_step = saved(AgentRunStep(run=theirs, position=0, turn=1, role="model", tool=ECHO))
+    call = call_of(tenant, agent, None, None)
+    call.run_step = their_step
+    return {
+        ("invocations_agentrun", "agent_id"): AgentRun(tenant=tenant, agent=their_agent, **AT),
+        ("invocations_agentrunevent", "step_id"): AgentRunEvent(
+            run=own, number=1, kind="model.asked", step=their_step, at=NOW
+        ),
+        ("invocations_invocation", "run_step_id"): call,
     }
 
 

@@ -187,7 +187,7 @@ def test_every_part_of_a_request_is_one_that_googles_own_types_know() -> None:
     assert contents[0].parts[1].inline_data.data == b"\x89PNG"  # type: ignore[index,union-attr]
     assert types.Content.model_validate(body["systemInstruction"]).parts
     (tool,) = [types.Tool.model_validate(each) for each in body["tools"]]
-    assert tool.function_declarations[0].name == "acme.weather.get"  # type: ignore[index]
+    assert tool.function_declarations[0].name == "acme_weather_get"  # type: ignore[index]
     wanted = types.GenerationConfig.model_validate(body["generationConfig"])
     assert (wanted.temperature, wanted.top_p, wanted.max_output_tokens, wanted.seed) == (0.5, 0.9, 50, 7)
     assert (wanted.stop_sequences, wanted.response_mime_type) == (["END"], "application/json")

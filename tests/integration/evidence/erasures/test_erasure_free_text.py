@@ -56,6 +56,7 @@ HUBS = "written by the hub: codes, counts, states, and classes of errors"
 OF_CALLS = {
     "invocations.Invocation": {"request_id", "idempotency_key", "sources"},
     "invocations.Chain": {"request_id", "idempotency_key"},
+    "invocations.AgentRun": {"request_id", "idempotency_key"},
     "invocations.Artifact": {"name", "media_type", "summary"},
     "invocations.StoredFile": {"path"},
 }
@@ -121,6 +122,9 @@ NO_WORDS = {
     "invocations.Chain": dict.fromkeys(("credential", "user_fingerprint", "plan_fingerprint", "trace"), IDS)
     | {"reason": HUBS},
     "invocations.ChainStep": {"name": "an id in a plan: small letters and digits, cited in leaves", "tool": IDS, "reason": HUBS},
+    "invocations.AgentRun": dict.fromkeys(("credential", "user_fingerprint", "question_fingerprint", "trace", "model"), IDS)
+    | dict.fromkeys(("limits", "reason"), HUBS),
+    "invocations.AgentRunStep": {"tool": "a tool's id, or what a model wrote in its place", "reason": HUBS},
     "invocations.Replay": {"tool": IDS, "asked_by": IDS, "result": HUBS},
     "invocations.Rerun": dict.fromkeys(("why", "notes", "state", "problem"), HUBS) | {"version": IDS, "image": IDS},
     "invocations.Invocation": dict.fromkeys(("tool", "actors", "user_fingerprint", "arguments_fingerprint"), IDS)
