@@ -104,7 +104,9 @@ def test_a_new_rule_holds_when_an_answer_is_given_again(
 
 LISTS: dict[str, Callable[[Caller], list[str]]] = {
     "REST": lambda caller: list(caller.get("/tools?dialect=openai").json()["data"]["names"].values()),
-    "MCP": lambda caller: [each.meta["toolhub/tool"] for each in list_tools_after("", by=caller.by, modern=True).tools],
+    "MCP": lambda caller: [
+        (each.meta or {})["toolhub/tool"] for each in list_tools_after("", by=caller.by, modern=True).tools
+    ],
 }
 
 
