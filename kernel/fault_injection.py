@@ -29,9 +29,9 @@ POINTS = {
     "finish.before_commit": "worker or sweeper: End, values and budget are written, not committed",
     "finish.committed": "worker or sweeper: the call has ended, nobody has been woken",
     "relay.before_commit": "sweeper: a message that was never sent is taken up, not committed",
-    "relay.committed": "sweeper: the same, committed, not sent",
+    "relay.committed": "sweeper: a message that was never sent is taken up and committed, not sent",
     "again.before_commit": "sweeper: a lost call is queued again, not committed",
-    "again.committed": "sweeper: the same, committed, no message has been sent",
+    "again.committed": "sweeper: a lost call is queued again and committed, no message has been sent",
 }
 # Of the keeper; no call waits for it. tests/integration/evidence/log/test_sealer_crashes.py kills it at each of them.
 SEALING = {
@@ -61,11 +61,11 @@ AGENT_RUNS = {
     "turn.due": "no call of the run is open, nobody has taken it on",
     "turn.noted": "what became of its calls is noted, nothing was decided, nothing is committed",
     "turn.before_commit": "its next calls are written, not committed",
-    "turn.committed": "the same, committed; no model was asked and no worker told",
+    "turn.committed": "its next calls are committed, no model was asked and no worker told",
     "agent_run_end.before_commit": "End and state of the run are written, not committed",
     "agent_run_end.committed": "the run has ended, nobody was told",
     "resume.before_commit": "a person has agreed, the call is queued, not committed",
-    "resume.committed": "the same, committed; no worker was told",
+    "resume.committed": "a person has agreed, the call is queued and committed, no worker was told",
 }
 ACTIONS = ("kill", "stop")
 

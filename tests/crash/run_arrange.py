@@ -43,7 +43,7 @@ def main(url: str, count: int) -> None:
         by=olivia,
     )
     first = Agent.objects.get(tenant=tenant, name="shopping-assistant")
-    set_budget(scope="agent", dimension="tokens", amount=PLENTY, agent_id=first.pk, by=olivia)
+    set_budget(scope="tenant", dimension="tokens", amount=PLENTY, by=olivia)
     for number in range(count):
         agent = first if not number else agents.create_agent(name=f"assistant-{number}", by=setup)
         access.give_grant(agent_id=agent.pk, tools="model.*", reason="For a test.", by=olivia)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from tests.crash.run_plan import RunFate
 
+AGENTS = 4  # of one no more than 200 calls may wait for people
 SIX_STEPS = (KEYED, ASKS, KEYED)  # three answers with a tool each, and then the last answer
 ENDED_WITHIN_S = 300.0  # for a loaded machine; nothing is concluded from how long something took
 GOING_ON = "SELECT count(*) FROM invocations_agentrun WHERE state = 'running'"
@@ -205,9 +206,12 @@ class RunWorld:
     def agree(self, runs: Sequence[AskedRun], person: Person) -> int:
         """Somebody says yes to what the runs wait for now; to how many calls."""
         waiting = self.find_waiting(runs)
+        fields = {"decision": "approve", "mode": "once", "reason": "It is what was ordered."}
+        if waiting:
+            fields["csrfmiddlewaretoken"] = person.token(f"/consents/{waiting[0]}")
         for consent in waiting:
-            page = f"/consents/{consent}"
-            person.send(page, f"{page}/decision", decision="approve", mode="once", reason="It is what was ordered.")
+            status, page = person.open(f"/consents/{consent}/decision", fields)
+            assert status == 200, page
         return len(waiting)
 
     def query(self, text: str, *values: object) -> list[tuple[Any, ...]]:
@@ -217,14 +221,14 @@ class RunWorld:
 
     # What must hold.
 
-    def await_ends(self, runs: Sequence[AskedRun], person: Person) -> None:
+    def await_ends(self, runs: Sequence[AskedRun], person: Person, *, within_s: float = ENDED_WITHIN_S) -> None:
         """Wait until no run goes on, while a person agrees to whatever waits."""
 
         def look() -> bool:
             self.agree(runs, person)
             return not self.world.hub.count(GOING_ON)
 
-        until(look, "all runs have ended", within_s=ENDED_WITHIN_S)
+        until(look, "all runs have ended", within_s=within_s)
 
     def check_fates(self, runs: Sequence[AskedRun], fate: RunFate, *, kills: int = 1) -> None:
         """See that each run has come to a right end, that what it did was done once, and that nothing is left of it."""
@@ -286,7 +290,7 @@ class RunWorld:
 
 
 @contextlib.contextmanager
-def run_world_at(folder: Path, server: str = "", *, agents: int = 1) -> Iterator[RunWorld]:
+def run_world_at(folder: Path, server: str = "", *, agents: int = AGENTS) -> Iterator[RunWorld]:
     with (
         world_at(folder, server=server, TOOLHUB_OUTBOUND_NETWORKS="127.0.0.0/8") as world,
         serve_scripted_model(world.store.url) as model,
