@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from tests.crash.run_plan import RunFate
 
 AGENTS = 4  # of one no more than 200 calls may wait for people
+LEASE_S = (
+    9  # long enough that a process on a loaded machine keeps it: a question whose lease is over is asked once more
+)
 SIX_STEPS = (KEYED, ASKS, KEYED)  # three answers with a tool each, and then the last answer
 ENDED_WITHIN_S = 300.0  # for a loaded machine; nothing is concluded from how long something took
 GOING_ON = "SELECT count(*) FROM invocations_agentrun WHERE state = 'running'"
@@ -292,7 +295,7 @@ class RunWorld:
 @contextlib.contextmanager
 def run_world_at(folder: Path, server: str = "", *, agents: int = AGENTS) -> Iterator[RunWorld]:
     with (
-        world_at(folder, server=server, TOOLHUB_OUTBOUND_NETWORKS="127.0.0.0/8") as world,
+        world_at(folder, server=server, TOOLHUB_OUTBOUND_NETWORKS="127.0.0.0/8", TOOLHUB_LEASE_S=str(LEASE_S)) as world,
         serve_scripted_model(world.store.url) as model,
     ):
         keys = processes.run(python("-m", "tests.crash.run_arrange", model.url, str(agents)), world.hub.env).split()

@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from tests.crash.run_plan import RUNS, RUNS_OF_CORE, RunLoss, RunMoment, select_losses, select_moments
-from tests.crash.run_world import AskedRun, Follower, RunWorld
+from tests.crash.run_world import LEASE_S, AskedRun, Follower, RunWorld
 from tests.crash.world import armed
 from tests.e2e.processes import until
 from tests.e2e.wire import Agent
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.req("LLM-11", "TOOLS-18", "TOOLS-20", "SPEC-9")
 SECONDS = 5.0  # a tool runs for so long when something goes away
-LEASE_S = 9  # of a worker that loses its database: a run ends within the last fifth of it
 LEASED = "SELECT count(*) FROM invocations_invocation WHERE state = 'running' AND lease_until > clock_timestamp()"
 AT_ONCE = 4  # TOOLHUB_WORKER_CONCURRENCY
 
@@ -143,11 +142,12 @@ def see_repairer_killed(moment: RunMoment, agents: RunWorld) -> None:
 
 def lose(loss: RunLoss, agents: RunWorld, postgres: OwnPostgres, count: int) -> None:
     world = agents.world
-    is_long = loss.name == "database"
-    world.hub.use_worker(**({"TOOLHUB_LEASE_S": str(LEASE_S)} if is_long else {}))
+    world.worker()
     seconds = {"tool": 1, "agreed": 2}.get(loss.at)
     gate = agents.keep_answers(2) if loss.at == "asking" else None
-    runs = agents.begin(count, seconds={seconds: 3.0 * LEASE_S if is_long else SECONDS} if seconds else {})
+    runs = agents.begin(
+        count, seconds={seconds: 3.0 * LEASE_S if loss.name == "database" else SECONDS} if seconds else {}
+    )
     agents.insist(runs)
     with followed(runs[0], ""), agents.sign_in() as person:
         if gate is not None:
