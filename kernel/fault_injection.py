@@ -1,7 +1,8 @@
 """Fault injection: where a process can be broken on purpose, to see that nothing is lost by it.
 
 For tests only. ``TOOLHUB_FAULTS=claim.committed=kill`` in the environment of a process ends it with SIGKILL when it comes to that
-point, as a crash would; ``claim.committed=stop:/a/file`` keeps it there until the file is there. Several are separated by commas.
+point, as a crash would; ``claim.committed=kill:/a/file`` does so once the file is there, so that a test says which time it is;
+``claim.committed=stop:/a/file`` keeps it there until the file is there. Several are separated by commas.
 Without it a point is a look into an empty dictionary.
 """
 
@@ -28,9 +29,9 @@ POINTS = {
     "finish.before_commit": "worker or sweeper: End, values and budget are written, not committed",
     "finish.committed": "worker or sweeper: the call has ended, nobody has been woken",
     "relay.before_commit": "sweeper: a message that was never sent is taken up, not committed",
-    "relay.committed": "sweeper: the same, committed, not sent",
+    "relay.committed": "sweeper: a message that was never sent is taken up and committed, not sent",
     "again.before_commit": "sweeper: a lost call is queued again, not committed",
-    "again.committed": "sweeper: the same, committed, no message has been sent",
+    "again.committed": "sweeper: a lost call is queued again and committed, no message has been sent",
 }
 # Of the keeper; no call waits for it. tests/integration/evidence/log/test_sealer_crashes.py kills it at each of them.
 SEALING = {
@@ -52,6 +53,20 @@ MODEL_CALLS = {
     "model.accepted": "web: the call of a model has its Begin, its provider was not asked",
     "model.answered": "web: the provider has answered, nothing of it is written",
 }
+# Of agent runs, and of the calls of theirs that wait for people: tests/crash/test_interrupted_runs.py kills a process at each of them,
+# and at most of those above.
+AGENT_RUNS = {
+    "agent_run.before_commit": "row, question and Begin of the run are written, not committed",
+    "agent_run.committed": "the run is accepted, none of its calls was made",
+    "turn.due": "no call of the run is open, nobody has taken it on",
+    "turn.noted": "what became of its calls is noted, nothing was decided, nothing is committed",
+    "turn.before_commit": "its next calls are written, not committed",
+    "turn.committed": "its next calls are committed, no model was asked and no worker told",
+    "agent_run_end.before_commit": "End and state of the run are written, not committed",
+    "agent_run_end.committed": "the run has ended, nobody was told",
+    "resume.before_commit": "a person has agreed, the call is queued, not committed",
+    "resume.committed": "a person has agreed, the call is queued and committed, no worker was told",
+}
 ACTIONS = ("kill", "stop")
 
 
@@ -60,7 +75,8 @@ def _read(text: str) -> dict[str, str]:
     wrong = [
         f"{name}={what}"
         for name, what in found.items()
-        if name not in POINTS | SEALING | EXPORTING | REPLAYING | MODEL_CALLS or what.split(":")[0] not in ACTIONS
+        if name not in POINTS | SEALING | EXPORTING | REPLAYING | MODEL_CALLS | AGENT_RUNS
+        or what.split(":")[0] not in ACTIONS
     ]
     if wrong or text.count(",") + 1 != len(found or [""]):
         raise SystemExit(f"TOOLHUB_FAULTS is for tests; it cannot be read: {text}")
@@ -79,6 +95,8 @@ def inject_fault(point: str) -> None:
 def _break(what: str) -> None:
     action, _, place = what.partition(":")
     if action == "kill":
-        os.kill(os.getpid(), signal.SIGKILL)
+        if not place or Path(place).exists():
+            os.kill(os.getpid(), signal.SIGKILL)
+        return
     while not Path(place).exists():
         time.sleep(0.05)

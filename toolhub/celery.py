@@ -57,6 +57,13 @@ def offer_probes(loops: Sequence[threading.Thread]) -> None:
     serve_probes(loops)
 
 
+def import_providers() -> None:
+    """A worker asks the models of agent runs, and would otherwise import what asks them while it has a run locked."""
+    from registry.model_providers.early_imports import start_early_imports  # noqa: PLC0415  as above
+
+    start_early_imports()
+
+
 def begin_drain() -> None:
     from toolhub.probes.readiness import DRAINING  # noqa: PLC0415  as above
 
@@ -92,6 +99,7 @@ def _start_loops(**_: Any) -> None:
         return  # the one process runs them by itself (toolhub.embedded_mode)
     start_sandbox()
     offer_metrics()
+    import_providers()
     _loops.start(*select_loops(*worker_roles()))
     offer_probes(_loops.threads)
 

@@ -53,6 +53,7 @@ from invocations.models import FINAL, Invocation, State
 from invocations.queue import outbox
 from invocations.signals import call_ended
 from kernel.database.connections import database_time, release_connection
+from kernel.fault_injection import inject_fault
 from kernel.loops import repeat_work
 from kernel.observability.telemetry import extract_context, tracer
 from kernel.problems import Internal, Problem
@@ -95,6 +96,7 @@ class _Stop(Exception):
 
 def continue_run(run_id: UUID) -> None:
     """Take as many turns as can be taken now. What goes wrong with the database is left to the loop."""
+    inject_fault("turn.due")
     try:
         while advance_run(run_id):
             pass
@@ -127,6 +129,7 @@ def advance_run(run_id: UUID) -> bool:
         call = calls[step.pk]
         if step.state == AgentRunStepState.RUNNING and call is not None and call.is_final:
             _note_outcome(run, step, call)
+            inject_fault("turn.noted")
     now = database_time()
     if run.cancel_asked_at is not None:
         _end_early(run, steps, StopReason.CANCELLED)
@@ -283,6 +286,7 @@ def _make_calls(
 ) -> bool:
     """Begin the calls of these steps, beside each other. True where none of them goes on, so that the next turn may follow."""
     asked = open_question(run)
+    transaction.on_commit(partial(inject_fault, "turn.committed"))  # before those that ask a model and tell workers
     run.next_at, goes_on = None, False
     for step in waiting:
         try:
@@ -300,6 +304,7 @@ def _make_calls(
             break
     run.save(update_fields=["next_at"])
     _note_pause(run, list_open_calls(run))
+    inject_fault("turn.before_commit")
     return not goes_on
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db import IntegrityError, transaction
@@ -40,6 +41,7 @@ from invocations.request_tallies import count_rejected
 from invocations.services import preflight_call
 from kernel.canonical import encode_hash_input
 from kernel.database.connections import database_time
+from kernel.fault_injection import inject_fault
 from kernel.http.envelopes import RequestEnvelope
 from kernel.ids import encode, new_id
 from kernel.observability.telemetry import current_trace, read_trace_id
@@ -214,6 +216,8 @@ def accept_run(question: RunQuestion, envelope: RequestEnvelope, *, by: Principa
             limits=question.limits.to_json(),
         ),
     )
+    inject_fault("agent_run.before_commit")
+    transaction.on_commit(partial(inject_fault, "agent_run.committed"))
     return run
 
 
@@ -283,6 +287,7 @@ def end_run(run: AgentRun, why: StopReason, *, reason: str = "") -> None:
     """The final state and the fact, in the transaction of the caller, who has locked the row. ``reason``: of a problem."""
     to = STATE_OF_REASON.get(why, AgentRunState.STOPPED)
     assert to in RUN_TRANSITIONS[run.state]
+    transaction.on_commit(partial(inject_fault, "agent_run_end.committed"))
     now, cost = datetime.now(UTC), sum_cost(run)
     run.state, run.stop_reason, run.reason, run.finished_at = to, why, reason, now
     run.save(update_fields=["state", "stop_reason", "reason", "finished_at"])
@@ -303,6 +308,7 @@ def end_run(run: AgentRun, why: StopReason, *, reason: str = "") -> None:
         ),
     )
     note_event(run, AgentRunEventKind.RUN_ENDED)
+    inject_fault("agent_run_end.before_commit")
 
 
 class RunCost(NamedTuple):

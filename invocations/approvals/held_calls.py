@@ -47,6 +47,7 @@ from invocations.queue import outbox
 from invocations.run.cancellation import request_cancellation
 from invocations.step_log import StepLog
 from kernel.database.connections import database_time
+from kernel.fault_injection import inject_fault
 from kernel.http.envelopes import RequestEnvelope
 from kernel.ids import encode
 from kernel.problems import Conflict, Problem
@@ -310,6 +311,7 @@ def _resume(invocation: Invocation, consent: Consent, log: StepLog, *, by: Princ
             budget=build_reserved_budget(preflight.lines, preflight.demand),
         ),
     )
+    transaction.on_commit(partial(inject_fault, "resume.committed"))
     transaction.on_commit(partial(outbox.notify_workers, invocation))
     if consent.mode == ConsentMode.ONCE:
         spend_consent(consent_id=consent.pk, invocation_id=invocation.pk, by=agent)
@@ -318,6 +320,7 @@ def _resume(invocation: Invocation, consent: Consent, log: StepLog, *, by: Princ
     reserve_call_budgets(
         call, invocation_id=invocation.pk, lines=lines, demand=preflight.demand, now=decision_context.at
     )
+    inject_fault("resume.before_commit")
 
 
 @transaction.atomic

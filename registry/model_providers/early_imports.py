@@ -1,4 +1,4 @@
-"""Early imports: what asks the connected providers is imported once the hub serves, so that the first call does not wait for it.
+"""Early imports: what asks the connected providers is imported once a process serves, so that the first call does not wait for it.
 
 The libraries of a provider take some seconds. They are imported in a thread of their own: whoever asks for anything else has the
 interpreter in turns, and a call that comes meanwhile waits for what is left. A hub without providers imports none.

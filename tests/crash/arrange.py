@@ -21,9 +21,11 @@ from tests.support.policies_in_force import permit, put_in_force
 KINDS = {
     "honours_its_key": {"side_effect": "Write", "idempotency": "keyed"},
     "has_no_key": {"side_effect": "Write", "idempotency": "none"},
+    "asks_a_person": {"side_effect": "Write", "idempotency": "none"},
     "reads": {"side_effect": "Network", "idempotency": "none"},
     "one_at_a_time": {"side_effect": "Network", "idempotency": "none", "concurrency": "serial"},
 }
+ASKS = "asks_a_person"  # about every call: nobody has agreed to more than one
 PLENTY = 10**12
 
 
@@ -43,7 +45,7 @@ def main() -> None:
             capabilities={"net": [{"host": "localhost", "port": port, "scheme": "http"}]},
             input_schema={
                 "type": "object",
-                "properties": {"store": {"type": "string"}, "seconds": {"type": "number"}},
+                "properties": {"store": {"type": "string"}, "seconds": {"type": "number"}, "order": {"type": "string"}},
                 "additionalProperties": False,
             },
             timeout_ms=30_000,
@@ -52,7 +54,7 @@ def main() -> None:
         version = registry.submit_version(document=document, by=dana)
         registry.review_version(version_id=version.pk, decision=Decision.APPROVE, note="", by=olivia)
         registry.enable_tool(name=version.tool.name, version_id=version.pk, reason="For a test.", by=olivia)
-        if changes["side_effect"] == "Write":
+        if changes["side_effect"] == "Write" and name != ASKS:
             asked = consents.request_consent(
                 tool=version.tool.name, versions="^1", purpose="a test", validity_s=3600, by=asks
             )

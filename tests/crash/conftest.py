@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.crash.postgres import OwnPostgres, own_postgres
+from tests.crash.run_world import RunWorld, run_world_at
 from tests.crash.world import World, world_at
 
 if TYPE_CHECKING:
@@ -29,4 +30,11 @@ def postgres() -> Iterator[OwnPostgres]:
 def fragile_world(postgres: OwnPostgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """One on a PostgreSQL that may be crashed."""
     with world_at(tmp_path_factory.mktemp("fragile"), server=postgres.url) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def run_world(postgres: OwnPostgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunWorld]:
+    """One whose agents have runs made, on the same PostgreSQL."""
+    with run_world_at(tmp_path_factory.mktemp("runs"), server=postgres.url) as found:
         yield found

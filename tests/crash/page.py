@@ -7,10 +7,11 @@ from pathlib import Path
 
 from kernel.fault_injection import EXPORTING, REPLAYING, SEALING
 from tests.crash.plan import KINDS, LOSSES, MOMENTS
+from tests.crash.run_plan import LOSSES_OF_RUNS, MOMENTS_OF_RUNS, RUNS, RUNS_OF_CORE, STEPS, WHILE, RunFate
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "crash-matrix.md"
 HEAD = """\
-<!-- Generated from tests/crash/plan.py by `python -m tests.crash.page`. Do not edit. -->
+<!-- Generated from tests/crash/plan.py and run_plan.py by `python -m tests.crash.page`. Do not edit. -->
 
 # Crash matrix
 
@@ -40,6 +41,30 @@ LOST = """
 | what is lost | {kinds} |
 | --- | {rules} |
 """
+RUNS_OF_AGENTS = """
+## An agent run is interrupted
+
+A run whose model is asked four times: it proposes a tool that honours its key, then one without a key for which a person must agree
+in the console, then the first again, and then it answers. In each case {runs} runs are begun at once ({core} in those in bold) and
+are at the same step; {all} in all. Whatever the row, each test also sees that
+
+- a run that was accepted is there once and has one Begin and one End, and so has each of its calls;
+- an order reached the store once at most, whichever call it came with, and exactly once where its call succeeded;
+- each answer was asked for once, but for a question that was open when its process died, which is asked once more with the same
+  conversation (both may have to be paid);
+- the run ends with `outcome_unknown` where the outcome of a tool is unknown, and only there;
+- whoever follows the run, and comes back with the last id when the connection breaks, is told each event once;
+- nothing is reserved in any budget, and what is used is what the calls took.
+
+A person is a web process in which one agrees; a repairer a worker that dies of what another process has left by dying.
+
+| killed | at | when | point | each run ends with |
+| --- | --- | --- | --- | --- |
+"""
+LOST_OF_RUNS = """
+| what is lost | while | each run ends with |
+| --- | --- | --- |
+"""
 BESIDE = """
 ## What no call waits for
 
@@ -67,12 +92,38 @@ def text() -> str:
         cells = [loss.fates[kind].says() if kind in loss.fates else "" for kind in KINDS]
         bold = [f"**{cell}**" if kind in loss.core else cell for kind, cell in zip(KINDS, cells, strict=True)]
         lines.append(f"| {loss.what} | {' | '.join(bold)} |\n")
+    lines += list_runs()
     lines.append(BESIDE)
     for who, (points, there) in AFTERWARDS.items():
         lines += [
             f"| {who} | {says.removeprefix('worker: ')} | `{point}` | {there} |\n" for point, says in points.items()
         ]
     return "".join(lines)
+
+
+def list_runs() -> list[str]:
+    cases = [*MOMENTS_OF_RUNS, *LOSSES_OF_RUNS]
+    count = sum(RUNS_OF_CORE if case.core else RUNS for case in cases)
+    lines = [RUNS_OF_AGENTS.format(runs=RUNS, core=RUNS_OF_CORE, all=count)]
+    for moment in MOMENTS_OF_RUNS:
+        by = f"{moment.by}, after {moment.first[0]} at `{moment.first[1]}`" if moment.first else moment.by
+        cells = [
+            by,
+            STEPS[moment.after],
+            moment.says,
+            f"`{moment.point}`",
+            describe_fate(moment.fate, core=moment.core),
+        ]
+        lines.append(f"| {' | '.join(cells)} |\n")
+    lines.append(LOST_OF_RUNS)
+    lines += [
+        f"| {loss.what} | {WHILE[loss.at]} | {describe_fate(loss.fate, core=loss.core)} |\n" for loss in LOSSES_OF_RUNS
+    ]
+    return lines
+
+
+def describe_fate(fate: RunFate, *, core: bool) -> str:
+    return f"**{fate.says()}**" if core else fate.says()
 
 
 def main() -> int:

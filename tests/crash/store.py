@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Store:
-    """``effects``: of each call, how many took place. A key has its effect once; without one, each run has one."""
+    """``effects``: of each call, and of each order whichever call it came with, how many took place. A key has its effect once;
+    without one, each run has one.
+    """
 
     port: int = 0
     runs: Counter[str] = field(default_factory=Counter)
@@ -32,11 +34,11 @@ class Store:
     def url(self) -> str:
         return f"http://localhost:{self.port}"
 
-    def have_effect(self, call: str, key: str | None) -> dict[str, Any]:
+    def have_effect(self, call: str, key: str | None, order: str = "") -> dict[str, Any]:
         with self._lock:
             self.runs[call] += 1
             if key is None or (key and key not in self._keys):
-                self.effects[call] += 1
+                self.effects.update([call, order] if order else [call])
             if key:
                 self._keys.add(key)
             return {"effects": self.effects[call]}
@@ -69,7 +71,7 @@ def open_store() -> Iterator[Store]:
                     gone.register(self.connection, select.POLLIN)
                     gone.poll(said["seconds"] * 1000)  # milliseconds; earlier when the run has gone
             else:
-                answer = store.have_effect(said["call"], said["key"])
+                answer = store.have_effect(said["call"], said["key"], said.get("order", ""))
             text = json.dumps(answer).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(text)))

@@ -110,9 +110,7 @@ def production_at(
             TOOLHUB_INSTANCE=str(folder),
             TOOLHUB_TOOLS_PATH=TOOLS_PATH,
             TOOLHUB_BIND=f"127.0.0.1:{free_port()}",
-            TOOLHUB_LEASE_S="3",
-            TOOLHUB_DRAIN_S="0",
-            **settings,
+            **{"TOOLHUB_LEASE_S": "3", "TOOLHUB_DRAIN_S": "0"} | settings,
         )
         hub = Production(folder, env, database_url, line, redis)
         try:

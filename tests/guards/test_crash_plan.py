@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from kernel.fault_injection import MODEL_CALLS, POINTS, REPLAYING
+from kernel.fault_injection import AGENT_RUNS, MODEL_CALLS, POINTS, REPLAYING
 from tests.crash.page import PAGE, text
 from tests.crash.plan import LOSSES, MOMENTS
+from tests.crash.run_plan import LOSSES_OF_RUNS, MOMENTS_OF_RUNS, RUNS, RUNS_OF_CORE, STEPS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -17,8 +18,17 @@ def test_every_point_is_in_the_code_and_in_the_plan_of_crashes() -> None:
     in_code = set(re.findall(r'\binject_fault(?:\(|, )"([a-z_.]+)"', sources))
 
     # Of a replay: tests/integration/invocations/replays/test_replay_periods.py; of a model: model_calls/test_model_crashes.py.
-    assert in_code == set(POINTS) | set(REPLAYING) | set(MODEL_CALLS)
+    assert in_code == set(POINTS) | set(REPLAYING) | set(MODEL_CALLS) | set(AGENT_RUNS)
     assert {moment.point for moment in MOMENTS} == set(POINTS)
+    assert {moment.point for moment in MOMENTS_OF_RUNS} >= set(AGENT_RUNS) | set(MODEL_CALLS)
+
+
+def test_some_200_runs_are_interrupted_and_at_each_of_their_steps() -> None:
+    cases = [*MOMENTS_OF_RUNS, *LOSSES_OF_RUNS]
+
+    assert sum(RUNS_OF_CORE if case.core else RUNS for case in cases) >= 200
+    assert {moment.after for moment in MOMENTS_OF_RUNS} == set(range(len(STEPS)))
+    assert {loss.name for loss in LOSSES_OF_RUNS} >= {"redis", "messages", "postgresql", "database"}
 
 
 def test_no_call_without_a_key_has_a_second_attempt_in_the_plan() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import uvicorn
@@ -13,6 +13,7 @@ from kernel.problems import SchemaInvalid
 from registry.model_providers import early_imports
 from registry.model_providers.early_imports import import_connected_kinds, start_early_imports
 from tests.support.connected_models import connect_scripted_provider
+from toolhub import celery
 from toolhub.management.commands import serve
 
 if TYPE_CHECKING:
@@ -87,3 +88,18 @@ def test_a_server_begins_it_once_it_serves(monkeypatch: pytest.MonkeyPatch) -> N
     asyncio.run(server.startup())
 
     assert order == ["serves", "says so", "imports"]
+
+
+def test_a_worker_begins_it_as_well_since_it_asks_the_models_of_runs(
+    monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    order: list[str] = []
+    settings.TOOLHUB_EMBEDDED = False
+    monkeypatch.setattr(early_imports, "start_early_imports", lambda: order.append("imports"))
+    for name in ("start_sandbox", "offer_metrics", "offer_probes"):
+        monkeypatch.setattr(celery, name, lambda *_: None)
+    monkeypatch.setattr(celery._loops, "start", lambda *_: order.append("loops"))
+
+    celery._start_loops()
+
+    assert order == ["imports", "loops"]
