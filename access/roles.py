@@ -105,9 +105,7 @@ ROLE_PERMISSIONS: dict[str, frozenset[str]] = {
     ),
     Role.REVIEWER: frozenset(_SEE | {"tools.review"}),
     Role.AUDITOR: frozenset(_SEE | {"invocations.replay", "evidence.view", "evidence.reveal"}),
-    Role.DEVELOPER: frozenset(
-        {"tools.view", "tools.submit", "grants.request", "invocations.view", "playground.use"}
-    ),
+    Role.DEVELOPER: frozenset({"tools.view", "tools.submit", "grants.request", "invocations.view", "playground.use"}),
 }
 
 # What an agent's key may carry. `plural:verb`. For people only: deciding (reviews, consents, publishing a policy), and changing

@@ -87,7 +87,6 @@ class MessageForm(forms.Form):
         choices=[],
         required=False,
         label=gettext_lazy("Compare with"),
-        help_text=gettext_lazy("The same message goes to both, as a run each."),
     )
     tools = forms.MultipleChoiceField(
         choices=[], required=False, label=gettext_lazy("Tools"), widget=forms.CheckboxSelectMultiple
@@ -96,7 +95,9 @@ class MessageForm(forms.Form):
         max_length=500,
         required=False,
         label=gettext_lazy("Tools by expression"),
-        help_text=gettext_lazy("Such as group:commerce or tag:search & effect:Read, in addition to those that are ticked."),
+        help_text=gettext_lazy(
+            "Such as group:commerce or tag:search & effect:Read, in addition to those that are ticked."
+        ),
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
     max_tokens = forms.IntegerField(
@@ -117,7 +118,9 @@ class MessageForm(forms.Form):
         help_text=gettext_lazy("Whoever decides on a call that waits reads this."),
     )
 
-    def __init__(self, *args: Any, offer: PlaygroundOffer, initial: dict[str, Any] | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, offer: PlaygroundOffer, initial: dict[str, Any] | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(*args, initial={"token": uuid4()} | (initial or {}), **kwargs)
         models = [(each.id, each.id) for each in offer.models]
         self.fields["model"].choices = models  # type: ignore[attr-defined]

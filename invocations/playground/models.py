@@ -43,7 +43,9 @@ class PlaygroundConversationQuerySet(models.QuerySet["PlaygroundConversation"]):
         own = Q(person=principal.id)
         if not principal.may("consents.decide"):
             return mine.filter(own)
-        asked = Consent.objects.filter(invocations__run_step__run__playground_side__message__conversation=OuterRef("pk"))
+        asked = Consent.objects.filter(
+            invocations__run_step__run__playground_side__message__conversation=OuterRef("pk")
+        )
         return mine.filter(own | Exists(asked))
 
 
@@ -73,9 +75,7 @@ class PlaygroundMessage(models.Model):
     """One message, which went to one model or to two."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    conversation = models.ForeignKey(
-        PlaygroundConversation, models.PROTECT, related_name="messages", db_index=False
-    )
+    conversation = models.ForeignKey(PlaygroundConversation, models.PROTECT, related_name="messages", db_index=False)
     number = models.PositiveIntegerField()  # from 1
     token = models.UUIDField(unique=True)  # of the form that it was written in, so that it is sent once
     created_at = models.DateTimeField(auto_now_add=True)

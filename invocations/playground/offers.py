@@ -58,4 +58,6 @@ def load_budgets(playground: Playground) -> list[BudgetStatus]:
     rows = Budget.objects.filter(
         tenant_id=playground.tenant_id, scope=BudgetScope.AGENT, agent_id=playground.agent_id, ended_at=None
     )
-    return load_budget_statuses(list(rows.select_related("agent", "grant").order_by("dimension", "id")), database_time())
+    return load_budget_statuses(
+        list(rows.select_related("agent", "grant").order_by("dimension", "id")), database_time()
+    )

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
     from invocations.playground.models import Playground
     from invocations.playground.transcript import MessageView
+    from kernel.problems import Problem
 
 LAST_CONVERSATIONS = 20
 SIDES = ("side-1", "side-2")  # ids of the parts of a conversation's page that look again by themselves
 COMPOSER = "composer"
-
 
 
 # Setting up, beginning.
@@ -117,6 +117,12 @@ def playground_begin(request: ConsoleRequest) -> HttpResponse:
     return _render_start(request, form=form, status=422) if sent is None else redirect("playground_conversation", sent)
 
 
+def _describe_refusal(problem: Problem) -> str:
+    """In the words of its findings, where it has any."""
+    findings = [str(each["message"]) for each in problem.details.get("findings", [])]
+    return " ".join(findings or [f"{problem.detail} {problem.remedy}".strip()])
+
+
 def _send(request: ConsoleRequest, conversation_id: UUID | None) -> tuple[UUID | None, MessageForm | None]:
     """The id of the conversation; or None and the form that says what is in the way."""
     playground = services.find_playground(request.principal.tenant_id)
@@ -133,7 +139,7 @@ def _send(request: ConsoleRequest, conversation_id: UUID | None) -> tuple[UUID |
         )
     except services.MessageRefused as refused:
         for model, problem in zip(form.build_draft().models, refused.problems, strict=True):
-            form.add_error(None, f"{model}: {problem.detail} {problem.remedy}".strip())
+            form.add_error(None, f"{model}: {_describe_refusal(problem)}")
         return None, form
     except SchemaInvalid as problem:
         add_problem(form, problem)
@@ -206,8 +212,8 @@ def _find_conversation(request: ConsoleRequest, conversation_id: UUID) -> Playgr
 @require_GET
 @needs(services.PERMISSION)
 def playground_conversation(request: ConsoleRequest, conversation_id: UUID) -> HttpResponse:
-    """Context: conversation, earlier (list of MessageView), last (MessageView), side_1 and side_2 of the last (SideView; or None), is_own,
-    totals, offer and form (MessageForm; when nothing is open), and what :func:`_describe_agent` says.
+    """Context: conversation, earlier (list of MessageView), last (MessageView), side_1 and side_2 of the last (SideView or None),
+    is_own, totals, offer and form (MessageForm; when nothing is open), and what :func:`_describe_agent` says.
     """
     return _render_conversation(request, _find_conversation(request, conversation_id))
 
@@ -218,7 +224,9 @@ def playground_send(request: ConsoleRequest, conversation_id: UUID) -> HttpRespo
     """POST a message (MessageForm), with which the conversation goes on."""
     found = _find_conversation(request, conversation_id)
     sent, form = _send(request, conversation_id)
-    return _render_conversation(request, found, form=form) if sent is None else redirect("playground_conversation", sent)
+    return (
+        _render_conversation(request, found, form=form) if sent is None else redirect("playground_conversation", sent)
+    )
 
 
 @require_POST

@@ -49,8 +49,8 @@ DECISIONS = {
 
 @dataclass(slots=True)
 class ProposedCall:
-    """``decision``: allowed, approved, denied (by a person), refused, held, expired, cancelled or waiting. ``why_not``: why this reader does
-    not decide on what is held; empty: may.
+    """``decision``: allowed, approved, denied (by a person), refused, held, expired, cancelled or waiting. ``why_not``: why this
+    reader does not decide on what is held; empty: may.
     """
 
     step: AgentRunStep

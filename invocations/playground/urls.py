@@ -14,7 +14,7 @@ NAVIGATION = [
         address="playground",
         permission="playground.use",
         section=Section.TOOLS,
-        order=60,
+        order=48,
     ),
 ]
 

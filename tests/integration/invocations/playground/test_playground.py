@@ -98,7 +98,9 @@ def test_an_auditor_does_not_talk(playground: Playground, auditor: Person) -> No
         services.send_message(MessageDraft("Hi", (MODEL,)), token=uuid4(), by=auditor.by)
 
 
-def test_nothing_is_sent_through_an_agent_that_is_disabled(dana: Talker, playground: Playground, operator: Person) -> None:
+def test_nothing_is_sent_through_an_agent_that_is_disabled(
+    dana: Talker, playground: Playground, operator: Person
+) -> None:
     disable_agent(agent_id=playground.agent_id, reason=REASON, by=operator.by)
     with pytest.raises(Conflict):
         dana.send()
@@ -223,7 +225,9 @@ def test_a_tool_beyond_the_grants_is_not_called_whatever_the_person_may(
     assert view.sides[0].turns[1].text == "Well"
 
 
-def test_a_budget_that_is_used_up_is_told_and_nothing_is_kept(dana: Talker, playground: Playground, operator: Person) -> None:
+def test_a_budget_that_is_used_up_is_told_and_nothing_is_kept(
+    dana: Talker, playground: Playground, operator: Person
+) -> None:
     set_budget(scope="agent", dimension="calls", amount=0, agent_id=playground.agent_id, by=operator.by)
     with pytest.raises(services.MessageRefused) as refused:
         dana.send()
@@ -264,7 +268,7 @@ def test_nobody_cancels_the_conversation_of_another(dana: Talker, bench: Provide
 @pytest.fixture
 def held(dana: Talker, bench: ProviderBench, enable: Callable[..., Any]) -> PlaygroundMessage:
     enable("write", side_effect="Write", consent={"validity_seconds": 3600})
-    bench.scripts = [propose("a", tool="sample.tools.write"), text_answer("Written")]
+    bench.scripts = [propose("a", tool="sample.tools.write"), text_answer("Written"), text_answer("Hi")]
     return dana.send(tools=("sample.tools.write",))
 
 
@@ -334,11 +338,10 @@ def test_each_first_look_at_a_value_is_a_fact_and_no_further_one(dana: Talker, b
 
 
 def test_others_see_a_conversation_only_when_they_are_asked_to_decide_and_then_masked(
-    dana: Talker, bench: ProviderBench, operator: Person, held: PlaygroundMessage
+    dana: Talker, operator: Person, held: PlaygroundMessage
 ) -> None:
     visible = type(held.conversation).objects.visible_to
     assert visible(operator.by).filter(pk=held.conversation_id).exists()
-    bench.scripts = [*bench.scripts, text_answer("Hi")]
     approve_consent(consent_id=Consent.objects.get().pk, reason="Fine", by=operator.by)
     dana.driver.drive()
     private = dana.send("Write to erika@example.org", tools=())

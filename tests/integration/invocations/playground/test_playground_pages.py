@@ -13,6 +13,7 @@ from access.budgets.services import set_budget
 from access.models import Consent
 from access.roles import Role
 from evidence.models import Snapshot
+from evidence.services import compute_fingerprint
 from invocations.agent_runs.models import AgentRun
 from invocations.playground.models import Playground, PlaygroundConversation, PlaygroundMessage
 from tests.conftest import make_person
@@ -97,7 +98,7 @@ def test_an_auditor_has_no_way_in(playground: Playground, auditor: Person) -> No
 
 @pytest.fixture
 def talk(dana: Talker, bench: ProviderBench, driver: RunDriver) -> PlaygroundConversation:
-    bench.scripts = [propose("a"), text_answer("It is **a**.")]
+    bench.scripts = [propose("a"), text_answer("It is **a**."), text_answer("Because.")]
     answer = post(dana.person, "playground_begin", data=message(tools=[ECHO]))
     assert answer.status_code == 302
     driver.drive()
@@ -118,11 +119,10 @@ def test_a_conversation_shows_words_calls_decisions_figures_and_what_is_left(
 
 
 def test_the_next_message_goes_on_and_the_form_knows_what_was_chosen(
-    talk: PlaygroundConversation, dana: Talker, bench: ProviderBench
+    talk: PlaygroundConversation, dana: Talker
 ) -> None:
     form = dana.person.client().get(reverse("playground_conversation", args=[talk.pk])).context["form"]
     assert (form["model"].value(), form["tools"].value()) == (MODEL, [ECHO])
-    bench.scripts = [*bench.scripts, text_answer("Because.")]
     assert post(dana.person, "playground_send", talk.pk, data=message(text="Why?")).status_code == 302
     dana.driver.drive()
 
@@ -257,15 +257,10 @@ def test_nobody_approves_what_they_have_asked_for(held: PlaygroundConversation, 
 
 
 def _fingerprint(person: Person) -> str:
-    from evidence.services import compute_fingerprint  # noqa: PLC0415
-
     return compute_fingerprint(person.by.id.encode(), tenant_id=person.by.tenant_id)
 
 
-def test_a_consent_of_another_agent_is_not_decided_here(
-    held: PlaygroundConversation, dana: Talker, operator: Person, bench: ProviderBench
-) -> None:
-    bench.scripts = [*bench.scripts, propose("b", tool="sample.tools.write"), text_answer("x")]
+def test_a_consent_of_another_agent_is_not_decided_here(held: PlaygroundConversation, operator: Person) -> None:
     other = PlaygroundConversation.objects.create(tenant=held.tenant, person=operator.by.id)
     consent = Consent.objects.get()
     said = {"decision": "approve", "reason": "Fine"}
@@ -298,7 +293,6 @@ def test_what_is_kept_no_longer_is_shown_so_and_the_model_is_not_told(
 ) -> None:
     Snapshot.objects.all().delete()
     assert "Erased, or kept no longer" in see(dana.person, talk)
-    bench.scripts = [*bench.scripts, text_answer("New")]
     post(dana.person, "playground_send", talk.pk, data=message(text="Again"))
     dana.driver.drive()
 
