@@ -19,6 +19,7 @@ PERMISSIONS: dict[str, str] = {
     "tools.trust": _("Mark versions as trusted to run without a sandbox"),
     "publishers.manage": _("Manage the keys whose signatures on packages are accepted"),
     "models.manage": _("Connect model providers and models, change and remove them"),
+    "playground.use": _("Talk with models in the playground"),
     "secrets.manage": _("Set and remove secrets"),
     "files.manage": _("Store, read and remove the files that tools may use"),
     "halts.throw": _("Throw and lift kill switches"),
@@ -87,6 +88,7 @@ ROLE_PERMISSIONS: dict[str, frozenset[str]] = {
             "tools.operate",
             "tools.install",
             "models.manage",
+            "playground.use",
             "secrets.manage",
             "files.manage",
             "halts.throw",
@@ -103,7 +105,7 @@ ROLE_PERMISSIONS: dict[str, frozenset[str]] = {
     ),
     Role.REVIEWER: frozenset(_SEE | {"tools.review"}),
     Role.AUDITOR: frozenset(_SEE | {"invocations.replay", "evidence.view", "evidence.reveal"}),
-    Role.DEVELOPER: frozenset({"tools.view", "tools.submit", "grants.request", "invocations.view"}),
+    Role.DEVELOPER: frozenset({"tools.view", "tools.submit", "grants.request", "invocations.view", "playground.use"}),
 }
 
 # What an agent's key may carry. `plural:verb`. For people only: deciding (reviews, consents, publishing a policy), and changing

@@ -37,6 +37,8 @@ class Kind(TextChoices):
     AGENT_RUN_ENDED = "agent_run.ended"
     AGENT_RUN_REFUSED = "agent_run.refused"
     AGENT_RUN_CANCEL_ASKED = "agent_run.cancel_asked"
+    PLAYGROUND_CREATED = "playground.created"
+    PLAYGROUND_MESSAGE_SENT = "playground_message.sent"
 
     TOOL_REGISTERED = "tool.registered"
     TOOL_REVIEWED = "tool.reviewed"

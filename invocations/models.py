@@ -21,6 +21,7 @@ from invocations.call_costs.models import CallCost
 from invocations.callbacks.models import CallbackEndpoint
 from invocations.chains.models import ChainStep
 from invocations.model_meters.models import ModelMeter
+from invocations.playground.models import Playground, PlaygroundConversation, PlaygroundMessage, PlaygroundSide
 from invocations.replays.models import Replay, Rerun
 from kernel.database.rows import PreparedQuery, update_rows
 from kernel.ids import encode, new_id
@@ -29,7 +30,10 @@ from registry.models import LONG_FIELDS, Installation, ToolVersion
 if TYPE_CHECKING:
     from kernel.principal import Principal
 
-OF_THIS_APP = (Artifact, ArtifactContent, CallCost, ModelMeter, Replay, Rerun)  # whose models Django looks for here
+OF_THIS_APP = (  # whose models Django looks for here
+    *(Artifact, ArtifactContent, CallCost, ModelMeter, Replay, Rerun),
+    *(Playground, PlaygroundConversation, PlaygroundMessage, PlaygroundSide),
+)
 
 
 class State(models.TextChoices):

@@ -91,6 +91,9 @@ PREFIXES = (
         "ver",
         "cap",
         "pbk",
+        "plg",
+        "plc",
+        "plm",
     ),
 )
 

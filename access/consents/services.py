@@ -180,12 +180,23 @@ def check_may_decide(by: Principal) -> None:
     by.check("consents.decide")
 
 
+def _is_asked_for(by: Principal, consent: Consent) -> bool:
+    """Whether the agent names this person as its user, as the playground does."""
+    if not consent.user_fingerprint:
+        return False
+    return consent.user_fingerprint == evidence.compute_fingerprint(by.id.encode(), tenant_id=consent.tenant_id)
+
+
 def check_can_decide(consent: Consent, *, by: Principal) -> None:
-    """Only a person decides, never one's own request and never for an agent of one's own."""
+    """Only a person decides, never one's own request, never what is asked on one's behalf and never for an agent of one's own."""
     check_may_decide(by)
     if by.id == consent.requested_by:
         raise SelfApproval(
             "You asked for this consent, so somebody else must decide.", remedy="Ask another operator to decide."
+        )
+    if _is_asked_for(by, consent):
+        raise SelfApproval(
+            "This is asked for on your behalf, so somebody else must decide.", remedy="Ask another operator to decide."
         )
     if controls_agent(by.id, consent.agent_id):
         raise SelfApproval(

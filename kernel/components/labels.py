@@ -133,6 +133,8 @@ FACT: dict[str, tuple[str, str, Text]] = {
     "agent_run.ended": ("quiet", "circle-stop", gettext_lazy("Agent run ended")),
     "agent_run.refused": ("bad", "ban", gettext_lazy("Agent run refused")),
     "agent_run.cancel_asked": ("hold", "circle-stop", gettext_lazy("Agent run cancellation requested")),
+    "playground.created": ("ok", "bot", gettext_lazy("Playground set up")),
+    "playground_message.sent": ("info", "message-square", gettext_lazy("Playground message sent")),
     "invocation.held": ("warn", "hourglass", gettext_lazy("Call is waiting for consent")),
     "invocation.resumed": ("ok", "play", gettext_lazy("Call resumed")),
     "invocation.cancel_asked": ("hold", "circle-stop", gettext_lazy("Cancellation requested")),

@@ -220,6 +220,26 @@ def test_an_auditor_sees_consents_but_has_no_way_to_decide(
             aaron.check(f"auditor{path.replace('/', '-')}")
 
 
+@pytest.mark.req("CARD-3")
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "without-scripts"])
+def test_every_entry_of_the_narrow_menu_is_within_reach(
+    hub: Embedded, browser: Browser, scripts: bool, shots: Path
+) -> None:
+    assert hub.credentials
+    variant = Variant(f"low-{scripts}", width=390, height=560, scripts=scripts)
+    with Visitor(browser, hub.url, variant, shots) as olivia:
+        olivia.sign_in("olivia", hub.credentials.password("olivia"))
+        olivia.page.locator("summary").and_(olivia.page.get_by_label("Menu", exact=True)).click()
+        links = olivia.page.get_by_role("navigation", name="Menu", exact=True).get_by_role("link")
+        for link in (links.last, links.first):
+            link.scroll_into_view_if_needed()
+            box = link.bounding_box()
+            assert box is not None
+            assert box["y"] >= 0
+            assert box["y"] + box["height"] <= variant.height
+        olivia.check("menu")
+
+
 def field(visitor: Visitor, name: str) -> Locator:
     """Where a label is a part of another one."""
     return visitor.page.get_by_role("main").locator(f"[name={name}]")

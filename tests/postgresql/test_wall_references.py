@@ -30,9 +30,10 @@ from invocations.call_costs.models import CallCost
 from invocations.callbacks.models import CallbackAttempt, CallbackDelivery, CallbackEndpoint, CallbackSecret
 from invocations.chains.models import Chain, ChainStep
 from invocations.models import Invocation, StoredFile
+from invocations.playground.models import Playground, PlaygroundConversation, PlaygroundMessage, PlaygroundSide
 from invocations.replays.models import Replay, Rerun
 from kernel.database.tenancy import acting_for
-from kernel.ids import encode
+from kernel.ids import encode, new_id
 from kernel.principal import ActorKind, Principal
 from registry.models import (
     Capsule,
@@ -245,6 +246,7 @@ def cases(tenant: Tenant, agent: Agent, theirs: Tenant, their_agent: Agent) -> d
             ("invocations_chain", "agent_id"): Chain(tenant=tenant, agent=their_agent, created_at=NOW),
             ("invocations_invocation", "chain_step_id"): made_for_theirs,
             **agent_run_cases(tenant, agent, their_agent),
+            **playground_cases(tenant, their_agent),
             ("invocations_callcost", "agent_id"): CallCost(
                 tenant=tenant, agent=their_agent, invocation=own_call, made_at=NOW
             ),
@@ -366,6 +368,16 @@ def agent_run_cases(tenant: Tenant, agent: Agent, their_agent: Agent) -> dict[tu
             run=own, number=1, kind="model.asked", step=their_step, at=NOW
         ),
         ("invocations_invocation", "run_step_id"): call,
+    }
+
+
+def playground_cases(tenant: Tenant, their_agent: Agent) -> dict[tuple[str, str], models.Model]:
+    their_run = saved(AgentRun(tenant=their_agent.tenant, agent=their_agent, **AT))
+    talk = saved(PlaygroundConversation(tenant=tenant, person="usr_1"))
+    message = saved(PlaygroundMessage(conversation=talk, number=1, token=new_id()))
+    return {
+        ("invocations_playground", "agent_id"): Playground(tenant=tenant, agent=their_agent, created_by="usr_1"),
+        ("invocations_playgroundside", "run_id"): PlaygroundSide(message=message, place=1, model="m", run=their_run),
     }
 
 

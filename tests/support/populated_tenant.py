@@ -38,6 +38,7 @@ from evidence.search.saved_searches import save_search
 from evidence.services import seal_values
 from evidence.sinks.services import make_sink
 from invocations.agent_runs.limits import RunLimits
+from invocations.agent_runs.models import AgentRunStep
 from invocations.agent_runs.services import RunQuestion, accept_run
 from invocations.artifacts.description import DescribedArtifact
 from invocations.artifacts.services import keep_artifacts
@@ -45,6 +46,8 @@ from invocations.callbacks.models import CallbackDelivery
 from invocations.callbacks.services import make_endpoint
 from invocations.files import services as files
 from invocations.models import Invocation
+from invocations.playground.models import PlaygroundConversation, PlaygroundMessage, PlaygroundSide
+from invocations.playground.services import build_playground_principal, set_up_playground
 from invocations.replays.models import Rerun
 from invocations.replays.services import replay_call
 from invocations.value_keys import find_values_key
@@ -129,7 +132,7 @@ def make_things(slug: str) -> Things:
     }
     system = Principal.system("test", tenant_id=tenant.pk)
     things = Things(tenant, word, people, make_caller(system), make_caller(system, "robot"))
-    for made in (_tools, _calls, _asked, _rules, _people, _sealed):
+    for made in (_tools, _calls, _talk, _asked, _rules, _people, _sealed):
         things.named |= made(things)
     return things
 
@@ -231,6 +234,26 @@ def _begin_run(things: Things) -> AgentRun:
     question = RunQuestion(MODEL, say(things.word), RunLimits())
     envelope = RequestEnvelope(request_id=f"run-of-{things.word}", actor={"type": "agent", "id": things.word})
     return accept_run(question, envelope, by=things.caller.by)
+
+
+def _talk(things: Things) -> dict[str, Any]:
+    """A conversation of the playground, in which a call waits for a person."""
+    owner, word = things.people["owner"].by, things.word
+    playground = set_up_playground(
+        name=f"playground of {word}", models=[MODEL], tools="sample.*", money=10**9, calls=None, reason=word, by=owner
+    )
+    question = RunQuestion(MODEL, say(f"a message of {word}"), RunLimits())
+    envelope = RequestEnvelope(request_id=f"talk-of-{word}", actor={"type": "user", "id": owner.id}, user_id=owner.id)
+    run = accept_run(question, envelope, by=build_playground_principal(playground))
+    talk = PlaygroundConversation.objects.create(tenant=things.tenant, person=owner.id)
+    message = PlaygroundMessage.objects.create(conversation=talk, number=1, token=new_id())
+    PlaygroundSide.objects.create(message=message, place=1, model=MODEL, run=run)
+    AgentRunStep.objects.create(run=run, position=0, turn=1, role="model", tool=MODEL, state="succeeded")
+    step = AgentRunStep.objects.create(run=run, position=1, turn=1, role="tool", tool=WRITE, state="running")
+    asked = {"on_consent": "hold", "purpose": word}
+    held = row_of(things.caller.invoke(WRITE, {"text": f"a proposal of {word}"}, **asked))
+    Invocation.objects.filter(pk=held.pk).update(run_step=step)
+    return {"conversation_id": talk.pk, "playground_decide.consent_id": held.consent_id}
 
 
 def _calls(things: Things) -> dict[str, Any]:

@@ -13,6 +13,9 @@ from access import services as access
 from access.members import services as members
 from access.models import AgentIdentity, PolicyVersion
 from evidence.models import SavedSearch
+from invocations.agent_runs.models import AgentRun
+from invocations.playground.models import Playground, PlaygroundConversation
+from kernel.database.connections import database_time
 from registry.installations import services as installations
 from registry.model_providers.services import pause_provider
 from registry.tools import lifecycle
@@ -153,6 +156,11 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "replay_values": REASON,
         "chain_cancel": {},
         "agent_run_cancel": {},
+        "playground_set_up": {"name": "talker", "models": [MODEL], "money": "1", **REASON},
+        "playground_begin": MESSAGE,
+        "playground_send": MESSAGE,
+        "playground_cancel": {},
+        "playground_decide": {"decision": "approve", "mode": "once", **REASON},
         "invocation_values": REASON,
         "searches": {"name": "another", "query": "outcome:failed"},
         "search_change": {"name": "renamed"},
@@ -160,6 +168,13 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
     }  # fmt: skip
 
 
+MESSAGE = {
+    "token": "01939b0a-0000-7000-8000-000000000001",
+    "text": "Which?",
+    "model": MODEL,
+    "max_tokens": "100",
+    "steps": "3",
+}
 MODEL_TERMS = {
     "model": "script",
     "operation": "chat",
@@ -379,6 +394,21 @@ def _hand_over_search(things: Things, by: Principal) -> None:
     SavedSearch.objects.filter(pk=things.named["search_id"]).update(owner=by.id)
 
 
+def _forget_playground(things: Things, by: Principal) -> None:
+    Playground.objects.filter(tenant=things.tenant).delete()
+
+
+def _hand_over_talk(things: Things, by: Principal) -> None:
+    """Only who began a conversation sees it, when they decide on no consents, and goes on with it."""
+    PlaygroundConversation.objects.filter(pk=things.named["conversation_id"]).update(person=by.id)
+
+
+def _end_talk(things: Things, by: Principal) -> None:
+    _hand_over_talk(things, by)
+    runs = AgentRun.objects.filter(playground_side__message__conversation=things.named["conversation_id"])
+    runs.update(state="failed", finished_at=database_time())
+
+
 PREPARATIONS: dict[str, Callable[[Things, Principal], None]] = {
     "tool_enable": _pause_tool,
     "api_tool_enable": _pause_tool,
@@ -393,6 +423,10 @@ PREPARATIONS: dict[str, Callable[[Things, Principal], None]] = {
     "api_member_permission_take": _give_permission,
     "api_member_exception_take": _give_exception,
     "api_issuer": _map_no_scopes,
+    "playground_set_up": _forget_playground,
+    "playground_conversation": _hand_over_talk,
+    "playground_cancel": _hand_over_talk,
+    "playground_send": _end_talk,
     "search_change": _hand_over_search,
     "search_delete": _hand_over_search,
 }
