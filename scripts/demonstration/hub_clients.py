@@ -13,7 +13,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from http.cookiejar import CookieJar
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from email.message import Message
+    from http.client import HTTPResponse
 
 WAIT_S = 70
 TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
@@ -82,6 +83,20 @@ def _open(opener: urllib.request.OpenerDirector, request: urllib.request.Request
         raise HubUnreachable(f"No hub answers at {request.full_url}: {error}. Start one with `make run`.") from error
 
 
+def _open_stream(opener: urllib.request.OpenerDirector, request: urllib.request.Request) -> HTTPResponse:
+    try:
+        response: HTTPResponse = opener.open(request, timeout=WAIT_S)
+    except urllib.error.HTTPError as error:
+        with error:
+            raise StoryBroken(f"{request.full_url} answered {error.code}.") from error
+    except (urllib.error.URLError, OSError) as error:
+        raise HubUnreachable(f"No hub answers at {request.full_url} any more: {error}.") from error
+    if response.status != 200:
+        response.close()
+        raise StoryBroken(f"{request.full_url} answered {response.status}: its end was told already.")
+    return response
+
+
 class DemoAgent:
     """The REST API with the key of the agent ``name``."""
 
@@ -103,21 +118,14 @@ class DemoAgent:
 
     def follow(self, path: str) -> Iterator[tuple[str, Json]]:
         """Server-sent events, up to the one that is called `end`. Where the connection breaks off, it goes on after the last."""
-        last, kind = "", ""
+        last = kind = ""
         while kind != "end":
             headers = {"Authorization": f"Bearer {self._key}"} | ({"Last-Event-ID": last} if last else {})
             request = urllib.request.Request(self.base + path, headers=headers)
-            try:
-                with closing(self._opener.open(request, timeout=WAIT_S)) as response:
-                    if response.status != 200:
-                        raise StoryBroken(f"The events of {path} ended with {response.status}, without their end.")
-                    for last, kind, data in read_events(response):
-                        yield kind, data
-            except urllib.error.HTTPError as error:
-                with error:
-                    raise StoryBroken(f"{path} answered {error.code}.") from error
-            except OSError:
-                continue  # also a hub that was silent for too long: it says whether it is still there
+            with closing(_open_stream(self._opener, request)) as lines, suppress(OSError):
+                for id, name, data in read_events(lines):
+                    last, kind = id, name
+                    yield name, data
 
     def envelope(self, arguments: Json) -> Json:
         self._count += 1

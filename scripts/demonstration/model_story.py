@@ -24,12 +24,10 @@ ROOT = Path(__file__).resolve().parents[2]
 BUNDLE = "demo-evidence.zip"
 TRIES = 3  # a small model may propose something else than was asked
 WANTED: Json = {"sku": "LAPTOP-14", "quantity": 2, "currency": "EUR"}
-QUESTION = "What do 2 pieces of LAPTOP-14 cost in EUR?"
-INSTRUCTION = (
-    "You are the assistant of a shop. Prices come from the tool: call it once for what the customer names. "
-    "For “3 pieces of HEADPHONES-ANC in USD” its arguments are sku HEADPHONES-ANC, quantity 3, currency USD. "
-    "When the tool has answered, tell the customer the total."
-)
+QUESTION = "What do 2 pieces of LAPTOP-14 cost in EUR? Use the tool."
+INSTRUCTION = "You are a shop assistant. Find each price with the tool."
+# A model of this size goes on as it sees that others went on: two conversations to follow, whose figures are made up.
+EXAMPLES = (("LAMP-DESK", 3, "USD", "74.70"), ("MOUSE-ERGO", 5, "EUR", "245.00"))
 LIMITS = {"steps": 4, "seconds": 600, "equal_calls": 1}
 SEAL_TRIES, SEAL_WAIT_S = 60, 1.0
 END_OF_RUN = b"agent_run.ended"
@@ -68,11 +66,29 @@ def tell_model_story(
     return run.run_id
 
 
+def build_messages() -> list[Json]:
+    """What the model is asked: an instruction, two conversations as it is to have them, and the question."""
+    messages = [_build_message("system", INSTRUCTION)]
+    for number, (sku, quantity, currency, total) in enumerate(EXAMPLES):
+        arguments, id = {"sku": sku, "quantity": quantity, "currency": currency}, f"example_{number}"
+        words = f"{quantity} pieces of {sku} cost"
+        messages += [
+            _build_message("user", f"What do {words} in {currency}?"),
+            {"role": "assistant", "proposals": [{"call_id": id, "name": QUOTE, "arguments": arguments}]},
+            _build_message("tool", json.dumps(arguments | {"total": total})) | {"call_id": id},
+            _build_message("assistant", f"{words} {total} {currency}."),
+        ]
+    return [*messages, _build_message("user", QUESTION)]
+
+
+def _build_message(role: str, text: str) -> Json:
+    return {"role": role, "segments": [{"type": "text", "text": text}]}
+
+
 def _tell_run(step: Steps, agent: DemoAgent, model: str, operator: DemoPerson, *, attempt: int) -> ToldRun:
     step(f"The agent {agent.name} has the hub take it to {model}, which is shown one tool.")
-    said = [("system", INSTRUCTION), ("user", QUESTION)]
     arguments: Json = {
-        "messages": [{"role": role, "segments": [{"type": "text", "text": text}]} for role, text in said],
+        "messages": build_messages(),
         "tools": [QUOTE],
         "max_tokens": 200,
         "temperature": 0.3 if attempt else 0.0,

@@ -45,9 +45,12 @@ def prepare_assistant(
     """The agent, with all that it may do, and the id of the model that it asks."""
     model = find_model(wanted, operator)
     agent = _find_agent(base, folder / KEPT) or _make_agent(base, folder / KEPT, owner)
-    _give_missing_grants(agent, model, operator)
-    verdict = agent.ask("POST", f"/api/v1/tools/{QUOTE}/preflight", agent.envelope({"sku": "LAPTOP-14"}))
-    if verdict.body["data"]["allow"]:
+    may_ask = {each["id"] for each in agent.ask("GET", "/api/v1/models").body["data"]["models"]}
+    if model not in may_ask:
+        _give_grant(model, operator)
+    if _look_ahead(agent).get("refused_at") == "grant":
+        _give_grant(QUOTE, operator)
+    if _look_ahead(agent)["allow"]:
         _put_quotes_to_a_person(drafting=operator, publishing=owner)
     return agent, model
 
@@ -86,18 +89,20 @@ def _make_agent(base: str, kept: Path, owner: DemoPerson) -> DemoAgent:
     return DemoAgent(base, shown[0], NAME)
 
 
-def _give_missing_grants(agent: DemoAgent, model: str, operator: DemoPerson) -> None:
-    may_call = {
-        each["id"] for path in ("tools", "models") for each in agent.ask("GET", f"/api/v1/{path}").body["data"][path]
-    }
-    for name in {QUOTE, model} - may_call:
-        choices = operator.read("/grants/new").text
-        option = re.search(rf'<option value="([^"]+)"[^>]*>\s*{NAME}\s*<', choices)
-        if option is None:
-            raise StoryBroken(f"The agent {NAME} can be given no grant; is it disabled?")
-        said = {"agent": option[1], "tools": name, "calls_limit": "1000", "may_delegate": "0", "reason": REASON}
-        operator.submit("/grants/new", "/grants/new", said)
-        print_line(f"    (Olivia, an operator, has granted it {name})")
+def _look_ahead(agent: DemoAgent) -> Json:
+    """Whether a quote would be allowed now, and what stands in its way. Nothing runs."""
+    asked = agent.envelope({"sku": "LAPTOP-14"})
+    verdict: Json = agent.ask("POST", f"/api/v1/tools/{QUOTE}/preflight", asked).body["data"]
+    return verdict
+
+
+def _give_grant(name: str, operator: DemoPerson) -> None:
+    option = re.search(rf'<option value="([^"]+)"[^>]*>\s*{NAME}\s*<', operator.read("/grants/new").text)
+    if option is None:
+        raise StoryBroken(f"The agent {NAME} can be given no grant; is it disabled?")
+    said = {"agent": option[1], "tools": name, "calls_limit": "1000", "may_delegate": "0", "reason": REASON}
+    operator.submit("/grants/new", "/grants/new", said)
+    print_line(f"    (Olivia, an operator, has granted it {name})")
 
 
 def _put_quotes_to_a_person(*, drafting: DemoPerson, publishing: DemoPerson) -> None:

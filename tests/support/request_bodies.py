@@ -153,6 +153,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "replay_values": REASON,
         "chain_cancel": {},
         "agent_run_cancel": {},
+        "agent_run_values": REASON,
         "invocation_values": REASON,
         "searches": {"name": "another", "query": "outcome:failed"},
         "search_change": {"name": "renamed"},
