@@ -66,6 +66,22 @@ def tell_model_story(
     return run.run_id
 
 
+def build_run_request(agent: DemoAgent, model: str, *, attempt: int = 0, purpose: str = "") -> Json:
+    arguments: Json = {
+        "messages": build_messages(),
+        "tools": [QUOTE],
+        "max_tokens": 200,
+        "temperature": 0.3 if attempt else 0.0,
+        "seed": attempt + 1,
+    }
+    return agent.envelope(arguments) | {
+        "model": model,
+        "on_consent": "hold",
+        "purpose": purpose or f"Answer the customer: {QUESTION}",
+        "limits": LIMITS,
+    }
+
+
 def build_messages() -> list[Json]:
     """What the model is asked: an instruction, two conversations as it is to have them, and the question."""
     messages = [_build_message("system", INSTRUCTION)]
@@ -87,19 +103,7 @@ def _build_message(role: str, text: str) -> Json:
 
 def _tell_run(step: Steps, agent: DemoAgent, model: str, operator: DemoPerson, *, attempt: int) -> ToldRun:
     step(f"The agent {agent.name} has the hub take it to {model}, which is shown one tool.")
-    arguments: Json = {
-        "messages": build_messages(),
-        "tools": [QUOTE],
-        "max_tokens": 200,
-        "temperature": 0.3 if attempt else 0.0,
-        "seed": attempt + 1,
-    }
-    asked = agent.envelope(arguments) | {
-        "model": model,
-        "on_consent": "hold",
-        "purpose": f"Answer the customer: {QUESTION}",
-        "limits": LIMITS,
-    }
+    asked = build_run_request(agent, model, attempt=attempt)
     run = ToldRun(expect_status(agent.ask("POST", "/api/v1/runs", asked), 202).body["data"]["run_id"])
     print_value("run", run.run_id)
     proposed: list[Json] = []

@@ -57,7 +57,7 @@ def prepare_assistant(
 
 def find_model(wanted: str, person: DemoPerson) -> str:
     """The id of the model that is meant by an id, an alias, ``provider:alias``, or ``provider:`` and its name there."""
-    ids = sorted(set(MODEL.findall(person.read("/models").text)))
+    ids: list[str] = sorted(set(MODEL.findall(person.read("/models").text)))
     provider, _, name = wanted.rpartition(":")
     of_provider = [id for id in ids if not provider or id.split(".")[1] == provider]
     found = [id for id in of_provider if wanted == id or id.split(".")[2] == name]
