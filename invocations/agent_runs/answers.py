@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evidence.models import Snapshot, SnapshotKind
 from evidence.services import reveal_values
@@ -10,17 +10,34 @@ from invocations.agent_runs.conversation import read_answer
 from invocations.agent_runs.models import AgentRun, AgentRunState, AgentRunStep, AgentRunStepRole
 from invocations.agent_runs.problems import RunStopped
 from invocations.agent_runs.services import sum_cost
+from invocations.answer.envelope import collect_sources
 from invocations.models import Invocation, State
 from kernel.http.envelopes import ResponseEnvelope
 from kernel.observability.telemetry import read_trace_id
 from kernel.problems import find_problem_class
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from uuid import UUID
 
+    from kernel.http.envelopes import EvidenceSource
     from kernel.principal import Principal
 
 READ_OWN_ANSWER = "The agent reads the answer of its own run."
+
+
+class RunSource(NamedTuple):
+    """Something that an answer rests on, and the call that was answered from it."""
+
+    call: Invocation
+    source: EvidenceSource
+
+
+class RevealedRun(NamedTuple):
+    """The model's last answer, and (call, value) of the tools."""
+
+    answer: dict[str, Any]
+    tools: list[tuple[Invocation, Any]]
 
 
 def group_calls_by_step(run: AgentRun) -> dict[UUID, list[Invocation]]:
@@ -47,22 +64,45 @@ def describe_step(step: AgentRunStep, calls: list[Invocation]) -> dict[str, Any]
     }
 
 
+def find_last_answered_call(steps: list[AgentRunStep], calls: dict[UUID, list[Invocation]]) -> Invocation | None:
+    """The call of the model that has answered last."""
+    for step in reversed(steps):
+        call = calls[step.pk][-1] if calls.get(step.pk) else None
+        if step.role == AgentRunStepRole.MODEL and call is not None and call.state == State.SUCCEEDED:
+            return call
+    return None
+
+
 def find_last_answer(
     steps: list[AgentRunStep], calls: dict[UUID, list[Invocation]], *, by: Principal | None = None
 ) -> dict[str, Any] | None:
     """What the model has answered last. That its agent reads it is a fact of its own (``by``)."""
-    for step in reversed(steps):
-        call = calls[step.pk][-1] if calls.get(step.pk) else None
-        if step.role != AgentRunStepRole.MODEL or call is None or call.state != State.SUCCEEDED:
-            continue
-        snapshot = Snapshot.objects.filter(invocation_id=call.pk, kind=SnapshotKind.OUTPUT).first()
-        if snapshot is None:
-            return None  # what was said has been erased
-        if by is not None:
-            reveal_values(snapshot=snapshot, reason=READ_OWN_ANSWER, by=by)
-        answer = read_answer(call)
-        return {name: answer[name] for name in ("text", "output", "finish_reason", "model") if name in answer}
-    return None
+    call = find_last_answered_call(steps, calls)
+    if call is None:
+        return None
+    snapshot = Snapshot.objects.filter(invocation_id=call.pk, kind=SnapshotKind.OUTPUT).first()
+    if snapshot is None:
+        return None  # what was said has been erased
+    if by is not None:
+        reveal_values(snapshot=snapshot, reason=READ_OWN_ANSWER, by=by)
+    answer = read_answer(call)
+    return {name: answer[name] for name in ("text", "output", "finish_reason", "model") if name in answer}
+
+
+def list_sources(steps: list[AgentRunStep], calls: dict[UUID, list[Invocation]]) -> list[RunSource]:
+    """What the calls of tools have answered from, each with its call: the model was told nothing else."""
+    made = [calls[step.pk][-1] for step in steps if step.role == AgentRunStepRole.TOOL and calls.get(step.pk)]
+    return [RunSource(call, source) for call in made for source in collect_sources(call)]
+
+
+def reveal_run_values(answered: Invocation, sources: Sequence[RunSource], *, reason: str, by: Principal) -> RevealedRun:
+    """What the model has answered last, and what the tools have. Each value that is opened is a fact of its own."""
+    calls = list(dict.fromkeys([answered, *(source.call for source in sources)]))
+    stored = Snapshot.objects.filter(invocation_id__in=[call.pk for call in calls], kind=SnapshotKind.OUTPUT)
+    opened = {row.invocation_id: reveal_values(snapshot=row, reason=reason, by=by) for row in stored}
+    values = [(call, opened.get(call.pk, {}).get("data")) for call in calls]
+    (_, answer), *tools = values
+    return RevealedRun(answer if isinstance(answer, dict) else {}, tools)
 
 
 def build_run_problem(run: AgentRun) -> RunStopped | None:

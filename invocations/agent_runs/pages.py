@@ -10,10 +10,17 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
+from access.sign_in.adapters import recently_authenticated
 from evidence.search.related_facts import facts_around
 from invocations.agent_runs import orchestration, services
-from invocations.agent_runs.answers import group_calls_by_step
+from invocations.agent_runs.answers import (
+    find_last_answered_call,
+    group_calls_by_step,
+    list_sources,
+    reveal_run_values,
+)
 from invocations.agent_runs.models import AgentRun, AgentRunState, AgentRunStep, AgentRunStepRole
+from kernel.components.forms import ReasonForm, add_problem
 from kernel.components.waterfall import Step, lay_out_steps
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
@@ -24,6 +31,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpResponse
 
+    from invocations.agent_runs.answers import RevealedRun
     from invocations.models import Invocation
 
 
@@ -69,15 +77,19 @@ def _build_bars(run: AgentRun, steps: list[AgentRunStep], calls: dict[UUID, list
     return sorted(found, key=lambda each: each.start_ms)
 
 
-@require_GET
-@needs("invocations.view")
-def run_detail(request: ConsoleRequest, run_id: UUID) -> HttpResponse:
-    """Context: run (with .agent), rows (list of {step, calls}), cost, chart (Waterfall or None), facts, problem (class or None),
-    may_cancel.
-    """
-    run = AgentRun.objects.visible_to(request.principal).select_related("agent").get(pk=run_id)
+def _page(request: ConsoleRequest, run: AgentRun, form: ReasonForm, *, reveals: bool = False) -> HttpResponse:
     steps, calls = list(run.steps.order_by("position")), group_calls_by_step(run)
     bars = _build_bars(run, steps, calls)
+    # While it goes on the page looks again, and would take away what somebody types.
+    answered = find_last_answered_call(steps, calls) if run.is_final else None
+    sources = list_sources(steps, calls)
+    revealed: RevealedRun | None = None
+    if reveals and answered is not None:
+        try:
+            reason = form.cleaned_data["reason"]
+            revealed = reveal_run_values(answered, sources, reason=reason, by=request.principal)
+        except Problem as problem:
+            add_problem(form, problem)
     context: dict[str, Any] = {
         "section": "invocations",
         "run": run,
@@ -87,8 +99,42 @@ def run_detail(request: ConsoleRequest, run_id: UUID) -> HttpResponse:
         "facts": facts_around(request.principal, run.wire_id, size=200),
         "problem": find_problem_class(run.reason) if run.reason else None,
         "may_cancel": request.principal.may("invocations.cancel") and _can_be_cancelled(run),
+        "answered": answered,
+        "sources": sources,
+        "may_reveal": request.principal.may("evidence.reveal"),
+        "revealed": revealed,
+        "form": form,
     }
-    return render_page(request, "agent_runs/agent_run_detail.html", context)
+    return render_page(
+        request,
+        "agent_runs/agent_run_detail.html",
+        context,
+        partial="values",
+        status=422 if form.errors else 200,
+    )
+
+
+def _run(request: ConsoleRequest, run_id: UUID) -> AgentRun:
+    return AgentRun.objects.visible_to(request.principal).select_related("agent").get(pk=run_id)
+
+
+@require_GET
+@needs("invocations.view")
+def run_detail(request: ConsoleRequest, run_id: UUID) -> HttpResponse:
+    """Context: run (with .agent), rows (list of {step, calls}), cost, chart (Waterfall or None), facts, problem (class or None),
+    may_cancel, answered (Invocation or None), sources (of RunSource), may_reveal, revealed (None or RevealedRun: shown once, after a
+    POST), form (ReasonForm).
+    """
+    return _page(request, _run(request, run_id), ReasonForm())
+
+
+@require_POST
+@needs("evidence.reveal")
+@recently_authenticated
+def run_values(request: ConsoleRequest, run_id: UUID) -> HttpResponse:
+    """Show the answer and what the tools answered, once. The access is a fact before anything is shown."""
+    run, form = _run(request, run_id), ReasonForm(request.POST)
+    return _page(request, run, form, reveals=form.is_valid())
 
 
 def _can_be_cancelled(run: AgentRun) -> bool:

@@ -8,6 +8,7 @@ PAGES = [
     path("runs", pages.run_list, name="agent_runs"),
     path("runs/<run:run_id>", pages.run_detail, name="agent_run"),
     path("runs/<run:run_id>/cancel", pages.run_cancel, name="agent_run_cancel"),
+    path("runs/<run:run_id>/values", pages.run_values, name="agent_run_values"),
 ]
 
 API = [

@@ -146,7 +146,9 @@ def _build_messages(messages: Iterable[Message], tools: Sequence[ToolSpec]) -> I
                 calls = [{"name": call.name, "arguments": call.arguments or {}} for call in proposals]
                 yield {"role": "assistant", "content": _join([*message.segments, Text(to_json({"tool_calls": calls}))])}
             case AssistantMessage():
-                yield {"role": "assistant", "content": _join(message.segments)}
+                text = _join(message.segments)
+                # In the form that its next answer is held to: a model of this size goes on as it sees that it has begun.
+                yield {"role": "assistant", "content": to_json({"text": text}) if tools else text}
             case ToolMessage():
                 yield {"role": "user", "content": delimit_result(message)}
             case _:

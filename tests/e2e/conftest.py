@@ -8,7 +8,7 @@ import shutil
 import signal
 import sqlite3
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
@@ -71,6 +71,7 @@ class Embedded:
     env: dict[str, str]
     credentials: Credentials | None = None
     process: Process | None = None
+    prefix: list[str] = field(default_factory=list)  # the command that the serving process is started by, if any
 
     @classmethod
     def at(cls, data: Path, **settings: str) -> Embedded:
@@ -93,7 +94,7 @@ class Embedded:
         self.credentials = Credentials(self.manage("seed_demo"))
 
     def start(self, *, within_s: float = PATIENCE_S) -> Process:
-        process = Process(python("manage.py", "serve"), self.env, self.data / "serve.log")
+        process = Process([*self.prefix, *python("manage.py", "serve")], self.env, self.data / "serve.log")
         self.process = process
         try:
             process.wait_for(lambda: answers(f"{self.url}/readyz"), "the hub is ready", within_s=within_s)

@@ -1,16 +1,18 @@
-"""Are the models of a served hub asked by both clients, and does what they propose become calls of the hub's tools?"""
+"""Are the models of a served hub asked by both clients and by the demonstration, and become their proposals calls of tools?"""
 
 from __future__ import annotations
 
 import asyncio
+import re
+import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.e2e.conftest import UNPAIRED, Embedded, copy_of
-from tests.e2e.processes import python, run, until
-from tests.support.chat_provider import BREAK_OFF, REFUSE, STALL, answer_request
+from tests.e2e.processes import ROOT, python, run, until
+from tests.support.chat_provider import ARGUMENTS, BREAK_OFF, REFUSE, STALL, answer_request
 from tests.support.model_servers import ModelServer, model_server
 from unitools.hub import AsyncHubClient, HubClient, new_key
 from unitools.hub.errors import InvalidArgument, NotFound, Refused, UpstreamError
@@ -141,3 +143,42 @@ def test_models_are_listed_and_give_vectors_and_scores(world: World) -> None:
     assert (talks.provider, talks.features["tools"]) == ("house", "passed")
     assert [tuple(round(each, 6) for each in vector) for vector in vectors.vectors] == [(0.6, 0.8)] * 2
     assert (vectors.dim, scores.ordering, scores.usage.input_tokens) == (2, (1, 0), 5)
+
+
+def tell_demonstration(world: World, model: str) -> subprocess.CompletedProcess[str]:
+    command = python("scripts/demo.py", "--model", model)
+    env = world.hub.env | {"TOOLHUB_PUBLIC_URL": world.hub.url}
+    return subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.req("LLM-3", "LLM-12", "CARD-3")
+def test_the_demonstration_tells_how_a_model_comes_to_a_proven_answer_as_often_as_somebody_likes(world: World) -> None:
+    for model in ("house:talks", MODEL):
+        told = tell_demonstration(world, model)
+
+        assert told.returncode == 0, told.stdout + told.stderr
+        assert "approves: It is what the customer asked for." in told.stdout
+        assert "the total of the quote is in the answer" in told.stdout
+        proven = r"proposed   inv_\w+ by the answer of inv_\w+, of model.house.talks, and its values are those that were proposed"
+        assert re.search(rf"{proven}\n\s+VERIFIED\n", told.stdout), told.stdout
+        assert ("has made the agent" in told.stdout) == (model == "house:talks")
+
+
+def test_in_the_demonstration_a_person_denies_what_the_customer_did_not_ask_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ARGUMENTS, "quantity", 200)
+
+    told = tell_demonstration(world, MODEL)
+
+    assert told.returncode == 2, told.stdout
+    assert told.stdout.count("denies: It is not what the customer asked for.") == 3
+    assert "did not come to a quote and an answer" in told.stderr
+
+
+def test_the_demonstration_names_the_models_that_there_are(world: World) -> None:
+    told = tell_demonstration(world, "local:smollm2")
+
+    assert told.returncode == 1, told.stdout
+    assert "model.house.talks" in told.stderr
+    assert "make models" in told.stderr

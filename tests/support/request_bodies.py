@@ -161,6 +161,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "playground_send": MESSAGE,
         "playground_cancel": {},
         "playground_decide": {"decision": "approve", "mode": "once", **REASON},
+        "agent_run_values": REASON,
         "invocation_values": REASON,
         "searches": {"name": "another", "query": "outcome:failed"},
         "search_change": {"name": "renamed"},

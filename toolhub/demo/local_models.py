@@ -30,6 +30,7 @@ CHAT = f"model.{LOCAL}.{ALIAS}"
 VECTORS = {"e5": "embed", "e5_rerank": "rerank"}  # what the embedder is connected for, by alias
 SCOPE = "models:call"
 TOOLS = f"model.{LOCAL}.*"
+DATA_CLASSES = ["personal"]  # what customers say of themselves goes to nobody: the model runs in the hub's own process
 REASON = "A model of this machine, to try what a call of a model is."
 
 
@@ -42,7 +43,7 @@ def connect_local_models(agent: Agent, *, by: Principal) -> None:
     """Once: what somebody has changed or removed of it since stays so."""
     if Tool.objects.filter(tenant_id=by.tenant_id, name=CHAT).exists():
         return
-    connect_provider(name=LOCAL, kind=LOCAL, reason=REASON, by=by)
+    connect_provider(name=LOCAL, kind=LOCAL, data_classes=DATA_CLASSES, reason=REASON, by=by)
     said: dict[str, Any] = {"provider": LOCAL, "unpriced": "count", "reason": REASON, "by": by}
     connect_model(
         alias=ALIAS,

@@ -33,6 +33,7 @@ def test_the_demonstration_may_ask_the_models_of_this_machine(agent: Agent, oper
     local_models.connect_local_models(agent, by=operator.by)
 
     provider = ModelProvider.objects.get()
+    assert provider.data_classes == ["personal"]
     assert [each.name for each in find_models(provider)] == [
         "model.local.e5",
         "model.local.e5_rerank",

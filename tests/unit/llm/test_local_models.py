@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -133,6 +134,16 @@ def test_a_system_message_is_always_there_and_calls_and_their_answers_are_text_i
         {"role": "user", "content": delimit_result(answered[1])},
         {"role": "user", "content": "Hi"},
     ]
+
+
+@pytest.mark.req("LLM-3")
+def test_what_the_model_said_before_stands_in_the_form_that_its_next_answer_is_held_to() -> None:
+    earlier = (HI, AssistantMessage((Text('He said "no".'),)), HI)
+
+    framed, plain = (build_body(request(*earlier, tools=tools))["messages"][2] for tools in ((WEATHER,), ()))
+
+    assert json.loads(framed["content"]) == {"text": 'He said "no".'}
+    assert plain["content"] == 'He said "no".'
 
 
 @pytest.mark.req("LLM-4")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evidence.models import Snapshot
+from evidence.models import Fact, Snapshot
 from invocations.agent_runs.event_stream import RunFollower, RunStreamCursor
 from invocations.event_streams.stream import StreamCredentials
 from kernel.problems import Malformed
@@ -99,6 +99,31 @@ def test_the_page_of_a_run_leads_to_its_calls_and_they_lead_back(
     assert run.wire_id in client.get("/runs?state=succeeded").content.decode()
     assert run.wire_id not in client.get("/runs?state=failed").content.decode()
     assert client.get("/runs?state=nothing").status_code == 422
+
+
+@pytest.mark.req("LLM-12", "CARD-3")
+def test_the_page_of_a_run_says_what_its_answer_rests_on_and_an_auditor_may_read_both(
+    operator: Person, auditor: Person, caller: Caller, driver: RunDriver
+) -> None:
+    run = run_of(submit(caller))
+    page = f"/runs/{run.wire_id}"
+    assert "Reveal and record" not in auditor.client().get(page).content.decode()
+    driver.drive()
+    asked, tool, answered = list_calls(run)
+
+    seen = operator.client().get(page).content.decode()
+    assert f'href="/invocations/{answered.wire_id}"' in seen
+    assert tool.output_digest in seen
+    assert "Reveal and record" not in seen
+    assert operator.client().post(f"{page}/values", {"reason": "A customer complained."}).status_code == 403
+
+    assert auditor.client().post(f"{page}/values", {"reason": "short"}).status_code == 422
+    before = Fact.objects.filter(kind="snapshot.read").count()
+    shown = auditor.client().post(f"{page}/values", {"reason": "A customer complained."}).content.decode()
+    assert f"Done {CANARY}" in shown
+    assert "a+" in shown  # what the tool has answered
+    assert Fact.objects.filter(kind="snapshot.read").count() == before + 2
+    assert asked.wire_id in shown
 
 
 def test_an_operator_ends_a_run_and_others_may_not(

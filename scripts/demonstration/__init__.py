@@ -1,0 +1,1 @@
+"""Demonstration: the stories that `make demo` tells against a running hub."""
