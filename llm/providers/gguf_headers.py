@@ -112,13 +112,16 @@ class _Bytes:
 
     def _skip_texts(self, count: int) -> None:
         """A vocabulary has some hundred thousand."""
-        read, left = self._file.read, self._left
+        read, seek, left = self._file.read, self._file.seek, self._left
         for _ in range(count):
             length = int.from_bytes(read(8), "little")
             left -= 8 + length
             if left < 0:
                 raise HeaderRefused(CUT)
-            read(length)
+            if length > LONGEST:
+                seek(length, io.SEEK_CUR)
+            else:
+                read(length)  # which is faster
         self._left = left
 
     def take_tensor(self) -> tuple[str, int]:

@@ -86,7 +86,7 @@ def inspect_file(name: str, path: Path, pooling: str = "") -> ModelFile:
     """``pooling``: what stands over the file's own. Raises ModelFileUnusable, with what to do."""
     try:
         about = path.stat()
-        _check_is_file(path, about.st_mode)
+        _check_is_file(about.st_mode)
         header = read_header(path)
         _check_is_model(path, header)
     except HeaderRefused as refused:
@@ -129,7 +129,7 @@ def is_encoder(header: GgufHeader) -> bool:
     return is_causal is False or ENCODERS.search(header.architecture) is not None
 
 
-def _check_is_file(path: Path, mode: int) -> None:
+def _check_is_file(mode: int) -> None:
     if stat.S_ISDIR(mode):
         raise HeaderRefused("is a folder: put the model's file itself in its place")
     if not stat.S_ISREG(mode):

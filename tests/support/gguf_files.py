@@ -61,13 +61,15 @@ def write_gguf(file: Path, metadata: Mapping[str, Any], tensors: Sequence[tuple[
 
 def write_encoder(file: Path, *, pooling: int | None = MEAN, labels: int = 0, seed: int = 1, **metadata: Any) -> Path:
     """A model that the runtime loads. ``labels``: it has a classifier's head, as models that order texts do."""
-    chance = random.Random(seed)  # noqa: S311 - weights
+    chance = random.Random(seed)
 
     def draw(*shape: int, around: float = 0.0) -> tuple[Shape, bytes]:
         count = 1
         for each in shape:
             count *= each
-        return shape, array("f", (chance.gauss(around, 0.3 if len(shape) > 1 else 0.02) for _ in range(count))).tobytes()
+        return shape, array(
+            "f", (chance.gauss(around, 0.3 if len(shape) > 1 else 0.02) for _ in range(count))
+        ).tobytes()
 
     parts: dict[str, tuple[Shape, bytes]] = {
         "token_embd.weight": draw(WIDTH, len(TOKENS)),
@@ -101,10 +103,18 @@ def write_encoder(file: Path, *, pooling: int | None = MEAN, labels: int = 0, se
         "tokenizer.ggml.token_type_count": 2,
         "tokenizer.ggml.tokens": list(TOKENS),
         "tokenizer.ggml.token_type": [3] * len(SPECIAL) + [1] * (len(TOKENS) - len(SPECIAL)),
-        **{f"tokenizer.ggml.{name}_token_id": SPECIAL.index(token) for name, token in (
-            ("bos", "[CLS]"), ("cls", "[CLS]"), ("eos", "[SEP]"), ("seperator", "[SEP]"), ("unknown", "[UNK]"),
-            ("padding", "[PAD]"), ("mask", "[MASK]"),
-        )},
+        **{
+            f"tokenizer.ggml.{name}_token_id": SPECIAL.index(token)
+            for name, token in (
+                ("bos", "[CLS]"),
+                ("cls", "[CLS]"),
+                ("eos", "[SEP]"),
+                ("seperator", "[SEP]"),
+                ("unknown", "[UNK]"),
+                ("padding", "[PAD]"),
+                ("mask", "[MASK]"),
+            )
+        },
         **metadata,
     }
     return write_gguf(file, said, [(name, *part) for name, part in parts.items()])
