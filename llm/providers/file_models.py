@@ -11,9 +11,10 @@ from llm.providers.batches import BatchLimits, split_items, sum_usages
 from llm.providers.embed_profiles import EmbedProfile
 from llm.providers.openai_embeddings import read_answer
 from llm.providers.rerank_shapes import SHAPES, read_usage
+from llm.usage import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from llm.providers.local_runtime import LlamaRuntime
     from llm.providers.model_files import ModelFile
@@ -30,12 +31,18 @@ def split_texts(items: Iterable[str]) -> list[tuple[str, ...]]:
     return list(split_items((item.replace("\0", " ") for item in items), LIMITS))
 
 
+def _sum_tokens(usages: Sequence[Usage | None]) -> Usage | None:
+    """Batches of this process are no requests that anybody charges for."""
+    summed = sum_usages(usages)
+    return summed and Usage(summed.input_tokens)
+
+
 class FileEmbedder(EmbedModel):
     """One model. What it wants before a text is known by its name: that of the file, or the one that the file has within."""
 
     def __init__(self, runtime: LlamaRuntime, file: ModelFile, *, context_tokens: int) -> None:
         self._runtime, self._name, self._context_tokens = runtime, file.name, context_tokens
-        profiles = [EmbedProfile.from_name(each) for each in (file.name, file.title)]
+        profiles = [EmbedProfile.from_name(each) for each in (file.name, file.title.replace(" ", "-"))]
         self._profile = next((each for each in profiles if each.known), profiles[0])
         self.features = self._profile.build_features()
 
@@ -48,7 +55,7 @@ class FileEmbedder(EmbedModel):
             except ContextOverflow:
                 raise ContextOverflow(TOO_LONG.format(tokens=self._context_tokens)) from None
         vectors = tuple(vector for answer in answers for vector in answer.vectors)
-        return EmbedAnswer(vectors, model=self._name, usage=sum_usages([answer.usage for answer in answers]))
+        return EmbedAnswer(vectors, model=self._name, usage=_sum_tokens([answer.usage for answer in answers]))
 
 
 class FileRanker(RerankModel):
@@ -68,4 +75,4 @@ class FileRanker(RerankModel):
                 raise ContextOverflow(TOO_LONG.format(tokens=self._context_tokens)) from None
             scores += SHAPE.read_scores(answer, len(batch))
             usages.append(read_usage(answer))
-        return RerankAnswer(tuple(scores), model=self._name, usage=sum_usages(usages))
+        return RerankAnswer(tuple(scores), model=self._name, usage=_sum_tokens(usages))
