@@ -76,6 +76,15 @@ class ForeignTool(Problem):
     )
 
 
+class ModelFileUnusable(Problem):
+    """The model's file on the hub's machine cannot be used."""
+
+    reason, code, status = "LLM.FILE_UNUSABLE", PlatformCode.UPSTREAM_ERROR, 502
+    retryable = Retryable.AFTER_ACTION
+    cause = "The file is not there, cannot be read, is no whole model, or ended the process in which it was tried."
+    cure = "Ask an operator to do what the sentence says with the file in the hub's folder of models, or choose another model."
+
+
 class ProviderUnavailable(Problem):
     """The model's provider cannot be reached or is overloaded."""
 

@@ -14,6 +14,7 @@ from invocations.model_calls.kept_providers import shelf
 from invocations.step_log import FAILED, PASSED
 from kernel.problems import Problem
 from llm.problems import (
+    ModelFileUnusable,
     ModelTimedOut,
     ProviderAnswerUnreadable,
     ProviderKeyRefused,
@@ -35,6 +36,7 @@ R = TypeVar("R", ChatRequest, EmbedRequest, RerankRequest)
 A = TypeVar("A")
 # What another provider can help with.
 FALLING = (
+    ModelFileUnusable,
     ModelTimedOut,
     ProviderAnswerUnreadable,
     ProviderKeyRefused,

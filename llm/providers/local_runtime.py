@@ -1,46 +1,47 @@
 """Local runtime: one model of llama.cpp in the memory of this process, and the one thread in which it works.
 
-The library is optional and is imported when a model is first asked. It was made for programs of its own: where it loads a model it
-opens a server and takes the signals that end a process. The server gets a socket in a folder that only this user can read and a key
-that nobody knows, for it cannot be left out; the signals are given back.
+A model is loaded when it is first asked, and leaves the memory with the last of those who hold its runtime: the providers that have
+it, and the calls that it answers.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import json
-import secrets
-import signal
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from importlib import import_module
-from pathlib import Path
-from threading import Event
+from contextlib import suppress
+from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
-from llm.problems import ContextOverflow, ParameterUnsupported, ProviderAnswerUnreadable, ProviderUnavailable
+from llm.problems import (
+    ContextOverflow,
+    ModelFileUnusable,
+    ParameterUnsupported,
+    ProviderAnswerUnreadable,
+    ProviderUnavailable,
+)
+from llm.providers.file_trials import find_fault
+from llm.providers.llama_servers import ServerPlan, open_server
+from llm.providers.model_files import read_identity, refuse_file
 from unitools.dialects.streams.base import get_chunk, get_word
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator
+    from collections.abc import AsyncGenerator
 
     from kernel.problems import Problem
-
-TAKEN = (signal.SIGINT, signal.SIGTERM)
-BYTES = 256  # more than the handler of a signal takes on any system
-SILENT = -1  # llama.cpp writes prompts into its log otherwise
+    from llm.providers.model_files import ModelFile
 
 NOT_LOADED = "The model's file cannot be loaded."
+TOO_LARGE = "is too large to process"  # how the library says that a text is more than it computes at once
 
 
 class LlamaRuntime:
-    """A model's file. ``context_tokens``: of prompt and answer together."""
+    """A model's file. ``tried``: somebody else brought it, so it is tried before this process loads it."""
 
-    def __init__(self, file: Path, *, context_tokens: int) -> None:
-        self._file = file
-        self._context_tokens = context_tokens
+    def __init__(self, plan: ServerPlan, *, tried: ModelFile | None = None) -> None:
+        self._plan = plan
+        self._tried = tried
         self._server: Any = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="local-model")
 
@@ -49,6 +50,7 @@ class LlamaRuntime:
 
         Raises:
             ContextOverflow, ParameterUnsupported, ProviderUnavailable: what the library says.
+            ModelFileUnusable: what is wrong with the file.
         """
         loop, queue, left = asyncio.get_running_loop(), asyncio.Queue[str | Exception | None](), Event()
 
@@ -71,47 +73,64 @@ class LlamaRuntime:
         work = self._thread.submit(run)
         try:
             while (piece := await queue.get()) is not None:
-                yield _read_piece(piece)
+                yield _read_piece(piece, "choices")
         finally:
             left.set()
             work.cancel()
 
+    async def compute_vectors(self, body: dict[str, Any]) -> dict[str, Any]:
+        """As llama.cpp's server answers a request for vectors. It raises as :meth:`stream` does."""
+        return await self._compute("handle_embeddings", body, "data")
+
+    async def compute_scores(self, body: dict[str, Any]) -> dict[str, Any]:
+        """As :meth:`compute_vectors`, of scores."""
+        return await self._compute("handle_rerank", body, "results")
+
+    async def _compute(self, method: str, body: dict[str, Any], wanted: str) -> dict[str, Any]:
+        def run() -> str | Exception:
+            try:
+                answer: str = getattr(self._load(), method)(json.dumps(body))
+            except Exception as error:  # noqa: BLE001 - as above
+                return error
+            return answer
+
+        return _read_piece(await asyncio.get_running_loop().run_in_executor(self._thread, run), wanted)
+
     def _load(self) -> Any:
         if self._server is None:
-            library = import_module("xllamacpp")
-            with tempfile.TemporaryDirectory(prefix="toolhub-model-") as folder, keep_signal_handlers():
-                self._server = library.Server(self._build_parameters(library, Path(folder)))
+            if self._tried is not None:
+                _try_file(self._tried, self._plan)
+            self._server = open_server(self._plan)
         return self._server
 
-    def _build_parameters(self, library: Any, folder: Path) -> Any:
-        parameters = library.CommonParams()
-        parameters.model.path = str(self._file)
-        parameters.n_ctx = self._context_tokens
-        parameters.n_parallel = 1
-        parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
-        parameters.n_threads_http = 1
-        parameters.hostnames = [str(folder / "socket.sock")]
-        parameters.api_keys = [secrets.token_urlsafe(32)]
-        parameters.ui = parameters.endpoint_slots = parameters.endpoint_props = parameters.endpoint_metrics = False
-        parameters.verbosity = SILENT
-        return parameters
+
+class RuntimeShelf:
+    """The runtimes of a process: one for each file and use of it, however many providers have it."""
+
+    def __init__(self) -> None:
+        self._runtimes: WeakValueDictionary[tuple[ModelFile, ServerPlan], LlamaRuntime] = WeakValueDictionary()
+        self._lock = Lock()
+
+    def take(self, file: ModelFile, plan: ServerPlan) -> LlamaRuntime:
+        """The one that somebody holds, or a new one. A file that was replaced is another one."""
+        with self._lock:
+            runtime = self._runtimes.get((file, plan))
+            if runtime is None:
+                runtime = self._runtimes[file, plan] = LlamaRuntime(plan, tried=file)
+            return runtime
 
 
-@contextmanager
-def keep_signal_handlers() -> Iterator[None]:
-    """What ends this process does so afterwards as before. Python itself could set handlers in its main thread only."""
-    libc = ctypes.CDLL(None)
-    held = {number: ctypes.create_string_buffer(BYTES) for number in TAKEN}
-    for number, handler in held.items():
-        libc.sigaction(int(number), None, handler)
-    try:
-        yield
-    finally:
-        for number, handler in held.items():
-            libc.sigaction(int(number), handler, None)
+def _try_file(file: ModelFile, plan: ServerPlan) -> None:
+    """Raises ModelFileUnusable."""
+    if read_identity(file.path) != file.identity:
+        raise refuse_file(file.path, "was replaced while it was asked: ask again")
+    if fault := find_fault(plan):
+        raise refuse_file(file.path, fault)
 
 
-def _read_piece(piece: str | Exception) -> dict[str, Any]:
+def _read_piece(piece: str | Exception, wanted: str) -> dict[str, Any]:
+    if isinstance(piece, ModelFileUnusable):
+        raise piece
     if isinstance(piece, Exception):
         raise ProviderUnavailable(NOT_LOADED) from piece
     try:
@@ -120,7 +139,7 @@ def _read_piece(piece: str | Exception) -> dict[str, Any]:
         raise ProviderAnswerUnreadable from None
     if not isinstance(chunk, dict):
         raise ProviderAnswerUnreadable
-    if "choices" not in chunk:
+    if wanted not in chunk:
         raise find_problem(get_chunk(chunk, "error") or chunk)
     return chunk
 
@@ -129,6 +148,8 @@ def find_problem(error: dict[str, Any]) -> Problem:
     """What the library means by an error. Its text is not quoted: it may hold the prompt."""
     match get_word(error, "type"):
         case "exceed_context_size_error":
+            return ContextOverflow()
+        case "server_error" if TOO_LARGE in get_word(error, "message"):
             return ContextOverflow()
         case "invalid_request_error":
             return ParameterUnsupported("The local model does not take a part of this request, such as its schema.")

@@ -205,7 +205,7 @@ def test_models_that_are_not_there_and_wrong_options_are_refused() -> None:
 # Sets handlers of the process as a library in C does, behind Python's back.
 TAKES_SIGNALS = """
 import ctypes, os, signal
-from llm.providers.local_runtime import keep_signal_handlers
+from llm.providers.llama_servers import keep_signal_handlers
 
 heard = []
 signal.signal(signal.SIGTERM, lambda *_: heard.append("hub"))
