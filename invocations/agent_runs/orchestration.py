@@ -138,6 +138,8 @@ def advance_run(run_id: UUID) -> bool:
     if run.paused_at is None and run.deadline_at <= now:
         _end_early(run, steps, StopReason.SECONDS)
         open_calls = list_open_calls(run)
+    if not open_calls and any(step.state == AgentRunStepState.RUNNING for step in steps):
+        return True  # a call has ended since it was read above; what became of it is noted before anything is decided
     if run.stop_reason:
         if not open_calls:
             end_run(run, StopReason(run.stop_reason), reason=run.reason)

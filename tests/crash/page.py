@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kernel.fault_injection import EXPORTING, REPLAYING, SEALING
 from tests.crash.plan import KINDS, LOSSES, MOMENTS
-from tests.crash.run_plan import LOSSES_OF_RUNS, MOMENTS_OF_RUNS, RUNS, RUNS_OF_CORE, STEPS, WHILE, RunFate
+from tests.crash.run_plan import LOSSES_OF_RUNS, MOMENTS_OF_RUNS, RUNS, RUNS_OF_CORE, STEPS, WHILE, RunFate, count_runs
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "crash-matrix.md"
 HEAD = """\
@@ -102,9 +102,7 @@ def text() -> str:
 
 
 def list_runs() -> list[str]:
-    cases = [*MOMENTS_OF_RUNS, *LOSSES_OF_RUNS]
-    count = sum(RUNS_OF_CORE if case.core else RUNS for case in cases)
-    lines = [RUNS_OF_AGENTS.format(runs=RUNS, core=RUNS_OF_CORE, all=count)]
+    lines = [RUNS_OF_AGENTS.format(runs=RUNS, core=RUNS_OF_CORE, all=count_runs())]
     for moment in MOMENTS_OF_RUNS:
         by = f"{moment.by}, after {moment.first[0]} at `{moment.first[1]}`" if moment.first else moment.by
         cells = [

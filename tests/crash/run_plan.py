@@ -157,6 +157,12 @@ LOSSES_OF_RUNS = tuple(
 )
 
 
+def count_runs() -> int:
+    """That all cases begin together."""
+    core = [each.core for each in MOMENTS_OF_RUNS] + [each.core for each in LOSSES_OF_RUNS]
+    return sum(RUNS_OF_CORE if is_core else RUNS for is_core in core)
+
+
 def select_moments(*, core: bool) -> Sequence[RunMoment]:
     """Those of `make test`, or those that only `make test-all` tries."""
     return [moment for moment in MOMENTS_OF_RUNS if moment.core is core]

@@ -159,6 +159,45 @@ def test_of_many_who_take_a_run_on_at_once_one_makes_its_calls(
     assert_done_once(run, sandbox, bench)
 
 
+def test_a_call_that_ends_while_a_turn_is_decided_on_is_not_taken_for_one_without_an_answer(
+    caller: Caller,
+    driver: RunDriver,
+    sandbox: ScriptedSandbox,
+    bench: ProviderBench,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Somebody sends the question again. The turn that follows reads the call of the model, and then that none is open."""
+    run = run_of(submit(caller))
+    (open_call,) = list_calls(run)
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(orchestration, "continue_run", lambda run_id: None)
+        driver.ask_models()
+    found, read = orchestration._find_last_call, [open_call]
+    monkeypatch.setattr(orchestration, "_find_last_call", lambda step: read.pop() if read else found(step))
+
+    orchestration.continue_run(run.pk)
+    driver.drive()
+
+    assert_done_once(run, sandbox, bench)
+
+
+@pytest.mark.parametrize("why", ["cancelled", "seconds"])
+def test_of_a_run_that_is_ended_early_the_outcome_of_each_call_is_noted(
+    why: str, caller: Caller, driver: RunDriver
+) -> None:
+    run = run_of(submit(caller))
+    driver.ask_models()
+    if why == "cancelled":
+        assert caller.delete(f"/runs/{run.wire_id}").status_code == 200
+    else:
+        AgentRun.objects.update(deadline_at=database_time())
+        driver.look()
+
+    run.refresh_from_db()
+    assert run.stop_reason == why
+    assert [state for _, role, state in list_steps(run) if role == "tool"] == ["failed", "failed"]
+
+
 def test_a_question_that_is_sent_many_times_at_once_is_one_run(caller: Caller, driver: RunDriver) -> None:
     answers: list[Any] = at_once(6, lambda _: submit(caller, headers={"Idempotency-Key": "once"}))
 
