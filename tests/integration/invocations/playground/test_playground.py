@@ -232,7 +232,7 @@ def test_a_budget_that_is_used_up_is_told_and_nothing_is_kept(
     with pytest.raises(services.MessageRefused) as refused:
         dana.send()
 
-    assert [problem.reason for problem in refused.value.problems] == ["QUOTA.EXCEEDED"]
+    assert [problem.reason for problem in refused.value.problems] == ["QUOTA.BUDGET_EXCEEDED"]
     assert not PlaygroundMessage.objects.exists()
     assert Fact.objects.filter(kind="agent_run.refused").count() == 1
 
