@@ -208,7 +208,7 @@ def held(dana: Talker, bench: ProviderBench, enable: Callable[..., Any]) -> Play
 def test_who_sent_it_is_told_that_somebody_else_decides(held: PlaygroundConversation, dana: Talker) -> None:
     shown = see(dana.person, held)
 
-    assert "The run goes on when somebody else has decided." in shown
+    assert "Somebody who may decide on consents decides on this call." in shown
     assert 'value="approve"' not in shown
 
 
