@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from access.agents.services import create_agent
 from access.budgets.services import set_budget
@@ -173,8 +173,14 @@ def send_message(
     if playground is None:
         raise PlaygroundNotSetUp()
     check_in_use(playground)
-    with transaction.atomic():
-        sent = _find_sent(token, by=by) or _write_message(draft, playground, conversation_id, token=token, by=by)
+    try:
+        with transaction.atomic():
+            sent = _find_sent(token, by=by) or _write_message(draft, playground, conversation_id, token=token, by=by)
+    except IntegrityError:
+        earlier = _find_sent(token, by=by)  # two raced with one form; the other has it
+        if earlier is None:
+            raise
+        sent = earlier
     if isinstance(sent, MessageRefused):
         raise sent  # here, so that what was written down of the refusals stays
     for side in sent.sides.all():
