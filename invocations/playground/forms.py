@@ -118,10 +118,9 @@ class MessageForm(forms.Form):
         help_text=gettext_lazy("Whoever decides on a call that waits reads this."),
     )
 
-    def __init__(
-        self, *args: Any, offer: PlaygroundOffer, initial: dict[str, Any] | None = None, **kwargs: Any
-    ) -> None:
-        super().__init__(*args, initial={"token": uuid4()} | (initial or {}), **kwargs)
+    def __init__(self, *args: Any, offer: PlaygroundOffer, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.initial["token"] = uuid4()
         models = [(each.id, each.id) for each in offer.models]
         self.fields["model"].choices = models  # type: ignore[attr-defined]
         self.fields["second_model"].choices = [("", gettext("no other model")), *models]  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from access.agents.services import create_agent
 from access.budgets.services import set_budget
@@ -173,10 +173,14 @@ def send_message(
     if playground is None:
         raise PlaygroundNotSetUp()
     check_in_use(playground)
-    with transaction.atomic():
-        sent = _find_sent(token, by=by)
-        if sent is None:
-            sent = _write_message(draft, playground, conversation_id, token=token, by=by)
+    try:
+        with transaction.atomic():
+            sent = _find_sent(token, by=by) or _write_message(draft, playground, conversation_id, token=token, by=by)
+    except IntegrityError:
+        earlier = _find_sent(token, by=by)  # two raced with one form; the other has it
+        if earlier is None:
+            raise
+        sent = earlier
     if isinstance(sent, MessageRefused):
         raise sent  # here, so that what was written down of the refusals stays
     for side in sent.sides.all():
@@ -211,14 +215,8 @@ def _write_message(
         conversation.save(force_insert=True)
     message = PlaygroundMessage.objects.create(conversation=conversation, number=len(before) + 1, token=token)
     for place, (model, each) in enumerate(zip(draft.models, asked, strict=True), 1):
-        is_refused = isinstance(each, Problem)
-        PlaygroundSide.objects.create(
-            message=message,
-            place=place,
-            model=model if isinstance(each, Problem) else each.model,
-            run=None if is_refused else each,
-            reason=each.reason if isinstance(each, Problem) else "",
-        )
+        became = {"reason": each.reason} if isinstance(each, Problem) else {"run": each, "model": each.model}
+        PlaygroundSide.objects.create(**({"message": message, "place": place, "model": model} | became))
     evidence.record(
         kind=Kind.PLAYGROUND_MESSAGE_SENT,
         subject=message.wire_id,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db.models import Sum
+from django.utils.translation import gettext
 
 from access.consents.services import check_can_decide
 from access.models import Consent, ConsentState
@@ -247,6 +248,8 @@ class Transcript:
         return view
 
     def _why_not(self, consent: Consent) -> str:
+        if not self.by.may("consents.decide"):
+            return gettext("Somebody who may decide on consents decides on this call.")
         try:
             check_can_decide(consent, by=self.by)
         except Problem as problem:

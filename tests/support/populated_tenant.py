@@ -250,8 +250,7 @@ def _talk(things: Things) -> dict[str, Any]:
     PlaygroundSide.objects.create(message=message, place=1, model=MODEL, run=run)
     AgentRunStep.objects.create(run=run, position=0, turn=1, role="model", tool=MODEL, state="succeeded")
     step = AgentRunStep.objects.create(run=run, position=1, turn=1, role="tool", tool=WRITE, state="running")
-    asked = {"on_consent": "hold", "purpose": word}
-    held = row_of(things.caller.invoke(WRITE, {"text": f"a proposal of {word}"}, **asked))
+    held = row_of(things.caller.invoke(WRITE, {"text": f"a proposal of {word}"}, on_consent="hold", purpose=word))
     Invocation.objects.filter(pk=held.pk).update(run_step=step)
     return {"conversation_id": talk.pk, "playground_decide.consent_id": held.consent_id}
 

@@ -18,6 +18,8 @@ from tests.support.agent_runs import ECHO
 from tests.support.connected_models import MODEL
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from access.models import Tenant
     from invocations.playground.models import Playground, PlaygroundMessage
     from registry.models import Tool
@@ -44,7 +46,7 @@ class Talker:
 
 
 @pytest.fixture
-def second_model(model: Tool, connect: Any) -> Tool:  # noqa: F811
+def second_model(model: Tool, connect: Callable[..., Tool]) -> Tool:  # noqa: F811
     return connect(alias="other")
 
 

@@ -156,6 +156,20 @@ def test_the_same_form_sent_twice_is_one_message(dana: Talker, bench: ProviderBe
     assert AgentRun.objects.count() == 1
 
 
+def test_two_that_race_with_one_form_are_one_message(
+    dana: Talker, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.scripts = [text_answer("Once")]
+    token, draft, find = uuid4(), MessageDraft("Hi", (MODEL,)), services._find_sent
+    first = services.send_message(draft, token=token, by=dana.person.by)
+    looks = iter([lambda *_, **__: None, find])  # the other has not committed when the first look is made
+    monkeypatch.setattr(services, "_find_sent", lambda *args, **said: next(looks)(*args, **said))
+    again = services.send_message(draft, token=token, by=dana.person.by)
+
+    assert first.pk == again.pk
+    assert AgentRun.objects.count() == 1
+
+
 def test_one_message_is_answered_at_a_time(dana: Talker, bench: ProviderBench) -> None:
     bench.scripts = [text_answer("Slow")]
     sent = dana.send(answered=False)
@@ -232,7 +246,7 @@ def test_a_budget_that_is_used_up_is_told_and_nothing_is_kept(
     with pytest.raises(services.MessageRefused) as refused:
         dana.send()
 
-    assert [problem.reason for problem in refused.value.problems] == ["QUOTA.EXCEEDED"]
+    assert [problem.reason for problem in refused.value.problems] == ["QUOTA.BUDGET_EXCEEDED"]
     assert not PlaygroundMessage.objects.exists()
     assert Fact.objects.filter(kind="agent_run.refused").count() == 1
 
