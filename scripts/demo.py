@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except StoryBroken as error:
         print(f"\nThe story broke here. {error}", file=sys.stderr)
         return 2
-    except (KeyError, IndexError, TypeError) as error:
+    except (LookupError, TypeError, ValueError) as error:
         print(f"\nThe story broke here. An answer lacks a part: {error!r}", file=sys.stderr)
         return 2
     print_line(f"\nThe timeline of it, for people who can sign in:\n    {cast.base}{page}")

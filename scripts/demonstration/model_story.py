@@ -70,6 +70,7 @@ def build_run_request(agent: DemoAgent, model: str, *, attempt: int = 0, purpose
     arguments: Json = {
         "messages": build_messages(),
         "tools": [QUOTE],
+        "parallel_calls": False,
         "max_tokens": 200,
         "temperature": 0.3 if attempt else 0.0,
         "seed": attempt + 1,
@@ -106,16 +107,15 @@ def _tell_run(step: Steps, agent: DemoAgent, model: str, operator: DemoPerson, *
     asked = build_run_request(agent, model, attempt=attempt)
     run = ToldRun(expect_status(agent.ask("POST", "/api/v1/runs", asked), 202).body["data"]["run_id"])
     print_value("run", run.run_id)
-    proposed: list[Json] = []
+    proposed: Json = {}
     for kind, data in agent.follow(f"/api/v1/runs/{run.run_id}/events"):
         match kind:
             case "model.answered" if data.get("proposals"):
                 step("The model proposes a call. It has not run: the model never runs anything.")
-                proposed += data["proposals"]
-                for each in data["proposals"]:
-                    print_value("proposes", f"{each['name']} {json.dumps(each['arguments'])}")
+                (proposed,) = data["proposals"]
+                print_value("proposes", f"{proposed['name']} {json.dumps(proposed['arguments'])}")
             case "tool.held":
-                _decide(step, agent, operator, data["call"], proposed[-1])
+                _decide(step, agent, operator, data["call"], proposed)
             case "tool.ended":
                 step("The call has ended, and the model is told what came of it.")
                 print_value("state", f"{data['state']} {data['reason'] or ''}".rstrip())
@@ -165,6 +165,8 @@ def _tell_answer(step: Steps, agent: DemoAgent, run: ToldRun, *, is_local: bool)
 def _tell_proof(step: Steps, run: ToldRun, auditor: DemoPerson, folder: Path) -> None:
     step("Aaron, an auditor, exports the run's evidence with the values of its calls, as a signed bundle.")
     vkeys = VKEY.findall(auditor.read("/evidence/integrity").text)
+    if not vkeys:
+        raise StoryBroken("The console shows no key that the log is verified with.")
     path = folder / BUNDLE
     for _ in range(SEAL_TRIES):
         path.write_bytes(_export(run, auditor))
@@ -180,6 +182,8 @@ def _tell_proof(step: Steps, run: ToldRun, auditor: DemoPerson, folder: Path) ->
         print_line(f"      {line}" if line else "")
     if done.returncode != 0:
         raise StoryBroken(f"The evidence is not verified. {done.stderr}")
+    if f"{run.quotes[-1]} by the answer of" not in done.stdout:
+        raise StoryBroken("The verifier does not say which answer proposed the call.")
 
 
 def _export(run: ToldRun, auditor: DemoPerson) -> bytes:

@@ -37,7 +37,7 @@ def main(path: str, port: str, *command: str) -> None:
         # It ends with the command, however that ends.
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        _accept_all(listener, lambda: socket.create_connection(("127.0.0.1", int(port))))
+        Relay(listener, lambda: socket.create_connection(("127.0.0.1", int(port)))).accept_all()
         os._exit(0)
     listener.close()
     os.execv(command[0], command)
@@ -75,24 +75,50 @@ def relay_port(port: int, path: Path) -> Iterator[None]:
         return found
 
     with socket.create_server(("127.0.0.1", port)) as listener:
-        thread = threading.Thread(target=_accept_all, args=(listener, connect), daemon=True)
+        relay = Relay(listener, connect)
+        thread = threading.Thread(target=relay.accept_all)
         thread.start()
-        yield
-        listener.shutdown(socket.SHUT_RDWR)
-        thread.join()
+        try:
+            yield
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            relay.close()
 
 
-def _accept_all(listener: socket.socket, connect: Callable[[], socket.socket]) -> None:
-    with contextlib.suppress(OSError):  # the listener was closed
-        while True:
-            near, _ = listener.accept()
-            try:
-                far = connect()
-            except OSError:
-                near.close()
-                continue
-            for pair in ((near, far), (far, near)):
-                threading.Thread(target=_pass_on, args=pair, daemon=True).start()
+class Relay:
+    """Passes on, both ways, what comes over the connections to ``listener``."""
+
+    def __init__(self, listener: socket.socket, connect: Callable[[], socket.socket]) -> None:
+        self._listener, self._connect = listener, connect
+        self._threads: dict[threading.Thread, socket.socket] = {}
+
+    def accept_all(self) -> None:
+        with contextlib.suppress(OSError):  # nobody can connect any more
+            while True:
+                near, _ = self._listener.accept()
+                try:
+                    far = self._connect()
+                except OSError:
+                    near.close()
+                    continue
+                thread = threading.Thread(target=_relay_connection, args=(near, far), daemon=True)
+                self._threads = {each: kept for each, kept in self._threads.items() if each.is_alive()} | {thread: near}
+                thread.start()
+
+    def close(self) -> None:
+        for thread, near in self._threads.items():
+            with contextlib.suppress(OSError):
+                near.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+def _relay_connection(near: socket.socket, far: socket.socket) -> None:
+    with near, far:
+        back = threading.Thread(target=_pass_on, args=(far, near), daemon=True)
+        back.start()
+        _pass_on(near, far)
+        back.join()
 
 
 def _pass_on(source: socket.socket, sink: socket.socket) -> None:
