@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -49,8 +50,11 @@ def test_what_ends_the_trial_ends_nothing_else(
     if "pause" in begin:
         monkeypatch.setattr(file_trials, "PATIENCE_S", 1)
     install_library(tmp_path, monkeypatch, begin=begin)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     fault = find_fault(plan("mean"))
+
+    assert not list(tmp_path.glob("toolhub-*"))
 
     assert sentence in fault
     assert "canary" not in fault
