@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 LIMITS = BatchLimits(max_items=16)  # between two of them the model can be stopped
 RAW = -1  # vectors as they come: to what length they are brought, the request says
 SHAPE = SHAPES["llamacpp"]
-TOO_LONG = "A text is more tokens than this model reads, which are {tokens}. Nothing was cut off."
+
+
+def refuse_length(tokens: int) -> ContextOverflow:
+    said = f"A text is more tokens than this model reads, which are {tokens}. Nothing was cut off."
+    return ContextOverflow(said, remedy="Send it in shorter pieces, or choose a model with a larger window.")
 
 
 def split_texts(items: Iterable[str]) -> list[tuple[str, ...]]:
@@ -53,7 +57,7 @@ class FileEmbedder(EmbedModel):
             try:
                 answers.append(read_answer(await self._runtime.compute_vectors(body), len(batch)))
             except ContextOverflow:
-                raise ContextOverflow(TOO_LONG.format(tokens=self._context_tokens)) from None
+                raise refuse_length(self._context_tokens) from None
         vectors = tuple(vector for answer in answers for vector in answer.vectors)
         return EmbedAnswer(vectors, model=self._name, usage=_sum_tokens([answer.usage for answer in answers]))
 
@@ -72,7 +76,7 @@ class FileRanker(RerankModel):
             try:
                 answer = await self._runtime.compute_scores(body)
             except ContextOverflow:
-                raise ContextOverflow(TOO_LONG.format(tokens=self._context_tokens)) from None
+                raise refuse_length(self._context_tokens) from None
             scores += SHAPE.read_scores(answer, len(batch))
             usages.append(read_usage(answer))
         return RerankAnswer(tuple(scores), model=self._name, usage=_sum_tokens(usages))

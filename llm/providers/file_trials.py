@@ -12,6 +12,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -21,7 +22,7 @@ from llm.providers.llama_servers import ServerPlan, open_server
 
 PATIENCE_S = 600  # a large file comes from a slow disk
 PROGRAM = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from llm.providers.file_trials import main; main()"
-PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "HOME", "TMPDIR")
+PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "HOME")
 LOADED, ANSWERED = "loaded", "answered"
 
 
@@ -30,16 +31,18 @@ def find_fault(plan: ServerPlan) -> str:
     command = [sys.executable, "-I", "-c", PROGRAM, json.dumps(sys.path)]
     # Its own way of saying where it ended would take a debugger, and seconds.
     env = {name: os.environ[name] for name in PASSED_ON if name in os.environ} | {"GGML_NO_BACKTRACE": "1"}
+    said = json.dumps(asdict(plan))
     try:
-        done = subprocess.run(
-            command,
-            input=json.dumps(asdict(plan)),
-            capture_output=True,
-            text=True,
-            env=env,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        with tempfile.TemporaryDirectory(prefix="toolhub-trial-") as folder:  # what it cannot clear away itself
+            done = subprocess.run(
+                command,
+                input=said,
+                capture_output=True,
+                text=True,
+                env=env | {"TMPDIR": folder},
+                timeout=PATIENCE_S,
+                check=False,
+            )
     except subprocess.TimeoutExpired:
         return f"was not loaded within {PATIENCE_S // 60} minutes: take a smaller one, or a faster disk"
     except OSError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +56,7 @@ class GgufHeader:
 class _Bytes:
     """Those of the file, one after the other."""
 
-    def __init__(self, file: io.BufferedReader, size: int) -> None:
+    def __init__(self, file: BinaryIO, size: int) -> None:
         self._file, self._left = file, size
 
     def take(self, count: int) -> bytes:
@@ -139,7 +139,9 @@ def read_header(file: Path) -> GgufHeader:
     size = file.stat().st_size
     with file.open("rb", buffering=CHUNK) as opened:
         pieces = _Bytes(opened, size)
-        _check_beginning(opened.peek(len(POINTER)), pieces)
+        beginning = opened.read(len(POINTER))
+        opened.seek(0)
+        _check_beginning(beginning, pieces)
         tensors, values = pieces.take_count(), pieces.take_count()
         if tensors > MOST_TENSORS:
             raise HeaderRefused(DAMAGED)

@@ -118,7 +118,10 @@ def refuse_file(path: Path, ending: str) -> ModelFileUnusable:
 
 
 def find_pooling(header: GgufHeader) -> str:
+    """Raises HeaderRefused for a file that is to give scores and lacks what makes them: the runtime would answer numbers."""
     said = header.find_count("pooling_type")
+    if said == POOLINGS.index("rank") and not HEADS & header.tensors:
+        raise HeaderRefused("says that it orders texts, and has no head for that: convert it with a present llama.cpp")
     if said is not None and 0 < said < len(POOLINGS):
         return POOLINGS[said]
     return "rank" if HEADS & header.tensors else "none"

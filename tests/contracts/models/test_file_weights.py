@@ -164,8 +164,11 @@ def test_what_a_file_does_not_say_the_provider_can(folder: Path, provider: Local
 
 
 @pytest.mark.req("LLM-10")
-def test_a_file_is_in_memory_once_until_nobody_holds_it(folder: Path, tmp_path: Path) -> None:
-    first, second = connect(folder), connect(folder)
+@pytest.mark.usefixtures("_packages")
+def test_a_file_is_in_memory_once_until_nobody_holds_it(tmp_path: Path) -> None:
+    write_encoder(tmp_path / "scores.gguf", pooling=RANK, labels=1)
+    write_encoder(tmp_path / "vectors.gguf")
+    first, second = connect(tmp_path), connect(tmp_path)
     one, two = first.get_rerank_model("scores"), second.get_rerank_model("scores")
     runtime = one._runtime  # type: ignore[attr-defined]
     assert runtime is two._runtime  # type: ignore[attr-defined]
@@ -190,6 +193,7 @@ def test_a_file_is_in_memory_once_until_nobody_holds_it(folder: Path, tmp_path: 
 
 
 @pytest.mark.req("LLM-10")
+@pytest.mark.usefixtures("_packages")
 def test_a_file_that_was_replaced_is_loaded_anew(tmp_path: Path) -> None:
     write_encoder(tmp_path / "mine.gguf")
     provider = connect(tmp_path)
@@ -212,24 +216,20 @@ def cut_end(file: Path) -> None:
     file.write_bytes(data[:-64])
 
 
-def miss_head(file: Path) -> None:
-    write_encoder(file, pooling=RANK)
-
-
 def have_no_known_architecture(file: Path) -> None:
     write_encoder(file, pooling=CLS, **{"general.architecture": "novel", "novel.pooling_type": CLS})
 
 
 @pytest.mark.req("LLM-9")
-@pytest.mark.parametrize("break_file", [break_vocabulary, cut_end, miss_head, have_no_known_architecture])
+@pytest.mark.parametrize("break_file", [break_vocabulary, cut_end, have_no_known_architecture])
 def test_a_file_that_the_runtime_cannot_take_is_a_sentence_and_this_process_goes_on(
-    provider: LocalProvider, tmp_path: Path, break_file: Any
+    _packages: None, tmp_path: Path, break_file: Any
 ) -> None:
     break_file(tmp_path / "broken.gguf")
     bad = connect(tmp_path)
 
     with pytest.raises(ModelFileUnusable, match=r"broken\.gguf .+: .+\.") as refused:
-        anyio.run(bad.get_rerank_model("broken").rerank, ranking("banana"))
+        anyio.run(bad.get_embed_model("broken").embed, embedding("banana"))
 
     assert str(tmp_path) not in str(refused.value)
     # Mended, it answers without a start of the hub.

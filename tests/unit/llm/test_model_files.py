@@ -64,7 +64,7 @@ def test_what_is_said_of_a_file_stands_over_what_it_says_itself(tmp_path: Path) 
     ("given", "operation", "sentence", "remedy"),
     [
         ({"pooling": MEAN}, "chat", "it makes vectors of texts.", "Connect it with `operation: embed`"),
-        ({"pooling": RANK}, "embed", "it orders texts by a query.", "options: `pooling: {mine: mean}`"),
+        ({"pooling": RANK, "labels": 1}, "embed", "it orders texts by a query.", "options: `pooling: {mine: mean}`"),
         ({"pooling": None}, "embed", "it does not say how it pools", "options: `pooling: {mine: mean}`"),
         ({"pooling": None}, "rerank", "it does not say how it pools", "options: `pooling: {mine: mean}`"),
     ],
@@ -155,6 +155,10 @@ def be_eye(path: Path) -> None:
     write_gguf(path, {"general.architecture": "clip"}, [WEIGHT])
 
 
+def have_no_head(path: Path) -> None:
+    write_encoder(path, pooling=RANK)
+
+
 def be_renamed_part(path: Path) -> None:
     write_decoder(path, **{"split.count": 2})
 
@@ -182,6 +186,7 @@ def be_renamed_part(path: Path) -> None:
         (have_no_weights, "holds no model"),
         (be_adapter, "is an adapter and no model: merge it"),
         (be_eye, "is the part of a model that sees"),
+        (have_no_head, "has no head for that: convert it"),
         (be_renamed_part, "is one of 2 parts and was renamed"),
     ],
 )
