@@ -6,6 +6,7 @@ answer is not told, and what was erased ends the run.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from evidence.problems import ValuesErased
@@ -13,7 +14,9 @@ from invocations.agent_runs.models import AgentRunStepRole
 from invocations.answer.envelope import build_answer_envelope
 from invocations.calls import AnsweredCall
 from invocations.dispatch.services import ResponseCall, build_tool_result
+from kernel.http.parsers import make_storable
 from kernel.problems import find_problem_class
+from llm.messages import MAX_NAME
 from registry.problems import UnknownTool
 from unitools.calls import CallProblem, Status, ToolCall, ToolResult
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 NOTHING = "(The tool has answered with an empty text.)"
 SILENT = "(no text)"
+NAMELESS = "unnamed"
 
 
 def read_answer(call: Invocation) -> dict[str, Any]:
@@ -36,14 +40,27 @@ def read_answer(call: Invocation) -> dict[str, Any]:
 
 
 def read_proposal(said: dict[str, Any]) -> ToolCall:
-    """A call that an answer proposes. Arguments that cannot be used stay unusable."""
+    """A call that an answer proposes. Arguments that cannot be used stay unusable, and a name that cannot be kept is no tool's."""
     problem = CallProblem(said["problem"]) if said.get("problem") else None
-    id, arguments = said["call_id"], said["arguments"]
-    return ToolCall(id, said["name"], arguments, problem=problem, provider_id=id, why=said.get("detail", ""))
+    id, name = make_storable(said["call_id"]), make_storable(said["name"]) or NAMELESS
+    return ToolCall(id, name, said["arguments"], problem=problem, provider_id=id, why=said.get("detail", ""))
 
 
 def list_proposals(answer: dict[str, Any]) -> list[ToolCall]:
-    return [read_proposal(each) for each in answer.get("proposals", ())]
+    """In their order. One whose id another has, or that is longer than a conversation takes, has an id of ours."""
+    found: list[ToolCall] = []
+    taken = {each["call_id"] for each in answer.get("proposals", ())}
+    for number, each in enumerate(map(read_proposal, answer.get("proposals", ())), 1):
+        is_usable = len(each.id) <= MAX_NAME and each.id not in {other.id for other in found}
+        found.append(each if is_usable else replace(each, id=_choose_id(number, taken)))
+    return found
+
+
+def _choose_id(number: int, taken: set[str]) -> str:
+    id = f"call_{number}"
+    while id in taken:
+        id += "_"
+    return id
 
 
 def build_messages(

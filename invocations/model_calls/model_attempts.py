@@ -7,7 +7,7 @@ processes share. Neither a thread nor a connection is held while an answer comes
 from __future__ import annotations
 
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from anyio import sleep
@@ -17,6 +17,7 @@ from invocations.model_calls.provider_rates import LONGEST_WAIT_S, build_rate_pr
 from invocations.model_calls.sent_requests import SentRequest
 from kernel.database.connections import release_connection
 from kernel.database.tenancy import acting_for
+from kernel.http.parsers import make_storable
 from kernel.problems import Problem
 from llm.interfaces import ChatModel, EmbedModel, RerankModel
 from llm.problems import ModelTimedOut, ProviderAnswerUnreadable, ProviderUnavailable, StreamTruncated
@@ -200,6 +201,16 @@ class ModelAttempt:
         return found
 
 
+def make_delta_storable(delta: ChatDelta) -> ChatDelta:
+    """A piece whose text and names every database takes. Arguments stay as they came: what is wrong with them, their reader says."""
+    call, text = delta.tool_call, make_storable(delta.text)
+    if call is None and text == delta.text:
+        return delta
+    if call is not None:
+        call = replace(call, call_id=make_storable(call.call_id), name=make_storable(call.name))
+    return replace(delta, text=text, tool_call=call)
+
+
 class WatchedChat(ChatModel):
     """A provider's model, each request of which is watched."""
 
@@ -212,7 +223,7 @@ class WatchedChat(ChatModel):
         async with watched as sent, aclosing(opened) as deltas:
             async for delta in deltas:
                 sent.add(delta)
-                yield delta
+                yield make_delta_storable(delta)
             if not sent.whole:
                 raise StreamTruncated
 

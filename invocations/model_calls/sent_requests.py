@@ -33,7 +33,8 @@ class SentRequest:
     def add(self, delta: ChatDelta) -> None:
         self.any_piece = True
         call = delta.tool_call
-        self.output_bytes += len(delta.text.encode()) + (len((call.name + call.arguments).encode()) if call else 0)
+        said = delta.text + (call.name + call.arguments if call else "")
+        self.output_bytes += len(said.encode(errors="surrogatepass"))  # what cannot be used was paid for as well
         self.usage, self.model = delta.usage or self.usage, delta.model or self.model
         self.whole = self.whole or delta.finish_reason is not None
 

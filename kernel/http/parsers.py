@@ -63,6 +63,12 @@ def holds_nul(value: Any) -> bool:
     return any("\0" in text for text in iter_texts(value))
 
 
+def make_storable(text: str) -> str:
+    """The text as every database takes it: NUL characters and halves of surrogate pairs are replaced, pairs become one character."""
+    whole = text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return whole.replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
 class StrictJSONParser(BaseParser):
     media_type = "application/json"
     max_bytes = MAX_BODY_BYTES
