@@ -25,11 +25,8 @@ from llm.prefixed_models import PrefixedChat
 from llm.provider_factory import ProviderConfig, list_foreign_kinds
 from llm.providers.http_client import TimeLimits
 from llm.providers.kinds import LOCAL, MODULES, load_kind
-from registry.installations.services import settings_for_run
 from registry.model_providers.circuits import check_circuit
-from registry.model_providers.manifests import KEY
 from registry.model_providers.settings import OF_THE_HUB, ProviderSettings
-from registry.models import ToolVersion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,10 +100,8 @@ def build_attempt(preflight: Preflight, *, tenant_id: UUID) -> ModelAttempt:
     assert asked is not None
     part = version.manifest.model
     assert part is not None
-    stored = ToolVersion(pk=version.id, manifest=version.manifest.document)
-    _, secrets = settings_for_run(tenant_id=tenant_id, name=preflight.decision_context.tool, version=stored)
     provider = asked.row
-    kept = shelf.take(tenant_id, part.provider, build_provider_config(provider, secrets.get(KEY, "")), KINDS)
+    kept = shelf.take(tenant_id, part.provider, build_provider_config(provider, asked.open_key()), KINDS)
     settings = ProviderSettings.from_json(provider.settings)
     try:
         model = find_model(part, kept.factory)

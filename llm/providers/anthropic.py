@@ -13,7 +13,8 @@ from pydantic_ai.profiles.anthropic import AnthropicModelProfile
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from llm.model_features import ModelFeatures
-from llm.providers.carried_models import CarriedChat, CarriedProvider
+from llm.providers.carried_models import CarriedChat
+from llm.providers.http_chats import HttpChatProvider
 from llm.providers.wire_watches import MessageWatch
 from llm.requests import SchemaFormat
 
@@ -69,7 +70,7 @@ class AnthropicChat(CarriedChat):
         return body | {"thinking": {"type": "disabled" if request.reasoning_effort == "none" else "adaptive"}}
 
 
-class AnthropicModels(CarriedProvider):
+class AnthropicModels(HttpChatProvider):
     chat: ClassVar = AnthropicChat
     address: ClassVar = ADDRESS
 

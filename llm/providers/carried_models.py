@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_ai.messages import (
     PartDeltaEvent,
@@ -21,13 +21,12 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import ModelRequestParameters
 
-from kernel.problems import NotFound, Problem
+from kernel.problems import Problem
 from llm.answers import ChatDelta, ToolCallDelta
-from llm.interfaces import ChatModel
-from llm.providers.connections import build_http_client
-from llm.providers.conversations import Conversation, refuse_files
+from llm.providers.conversations import Conversation
 from llm.providers.failures import classify_exception
-from llm.providers.http_client import Exchange, HttpClient
+from llm.providers.http_chats import HttpChat
+from llm.providers.http_client import Exchange
 from llm.providers.tool_choices import write_single_call, write_tool_choice
 from unitools.dialects import render
 
@@ -38,10 +37,6 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
     from pydantic_ai.settings import ModelSettings
 
-    from llm.interfaces import EmbedModel, RerankModel
-    from llm.model_features import ModelFeatures
-    from llm.provider_factory import ProviderConfig
-    from llm.providers.conversations import Resolver
     from llm.providers.wire_watches import WireWatch
     from llm.requests import ChatRequest
 
@@ -56,18 +51,8 @@ SETTINGS = {
 }
 
 
-class CarriedChat(ChatModel):
+class CarriedChat(HttpChat):
     """One model of a provider. Each request has a client of the provider's library of its own, and all share the connections."""
-
-    dialect: ClassVar[str]  # of the tools
-    provider: ClassVar[str]  # whose state is whose
-
-    def __init__(self, name: str, http: HttpClient, key: str, features: ModelFeatures, resolve: Resolver) -> None:
-        self.name = name
-        self.http = http
-        self.key = key
-        self.features = features
-        self.resolve = resolve
 
     @abstractmethod
     def build_watch(self) -> WireWatch: ...
@@ -155,30 +140,3 @@ async def read_deltas(
 def build_call(index: int, call_id: str, name: str, arguments: str | Mapping[str, Any] | None) -> ChatDelta:
     text = arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
     return ChatDelta(tool_call=ToolCallDelta(index, call_id, name, text))
-
-
-class CarriedProvider:
-    """One provider and its models. Options: ``networks``, ``proxy``, ``limits``, ``resolve``, ``check_address``."""
-
-    chat: ClassVar[type[CarriedChat]]
-    address: ClassVar[str] = ""
-
-    def __init__(self, cfg: ProviderConfig) -> None:
-        self.cfg = cfg
-        self.http = build_http_client(cfg, self.address)
-        self._resolve: Resolver = cfg.options.get("resolve", refuse_files)
-
-    def get_chat_model(self, name: str) -> ChatModel:
-        return self.chat(name, self.http, self.cfg.key, self.find_features(name), self._resolve)
-
-    @abstractmethod
-    def find_features(self, name: str) -> ModelFeatures: ...
-
-    def get_embed_model(self, name: str) -> EmbedModel:
-        raise NotFound("This kind of provider has no models for vectors.")
-
-    def get_rerank_model(self, name: str) -> RerankModel:
-        raise NotFound("This kind of provider has no models that order texts.")
-
-    async def aclose(self) -> None:
-        await self.http.aclose()

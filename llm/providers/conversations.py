@@ -5,7 +5,6 @@ Pictures, sounds and files are sent as bytes, which whoever connects the provide
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -27,9 +26,6 @@ from pydantic_ai.messages import (
 
 from llm.messages import (
     AssistantMessage,
-    AttachmentRef,
-    AudioRef,
-    ImageRef,
     ProviderState,
     SystemMessage,
     Text,
@@ -42,17 +38,9 @@ from unitools.dialects.tool_names import derive_dialect_name
 
 if TYPE_CHECKING:
     from llm.messages import Message, Segment
+    from llm.providers.http_chats import Resolver
 
-# The bytes of what the hub holds under an id. Raises a Problem.
-Resolver = Callable[[ImageRef | AudioRef | AttachmentRef], Awaitable[bytes]]
-
-NOT_HELD = "This provider was connected without access to the pictures, sounds and files of the hub."
 _THINKING = TypeAdapter(list[ThinkingPart])
-
-
-async def refuse_files(segment: ImageRef | AudioRef | AttachmentRef) -> bytes:  # noqa: ARG001 - a resolver's
-    """The resolver where there is none."""
-    raise ParameterUnsupported(NOT_HELD)
 
 
 class Conversation:

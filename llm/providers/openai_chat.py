@@ -1,92 +1,57 @@
-"""OpenAI: models behind Chat Completions."""
+"""OpenAI: models behind Chat Completions, which many servers speak as well."""
 
 from __future__ import annotations
 
 import re
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
-
-from openai import AsyncOpenAI
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.profiles.openai import OpenAIModelProfile
-from pydantic_ai.providers.openai import OpenAIProvider
+from contextlib import aclosing
+from typing import TYPE_CHECKING, ClassVar
 
 from llm.model_features import ModelFeatures
-from llm.providers.carried_models import CarriedChat
+from llm.providers.http_chats import HttpChat
 from llm.providers.openai_like import OpenAILikeProvider
-from llm.providers.wire_watches import ChatWatch
-from llm.requests import SchemaFormat, TextFormat
-from unitools.dialects.schemas import CannotSay
-from unitools.dialects.strict_schemas import OPENAI, make_strict
+from llm.providers.openai_requests import DIALECT, OpenAIRequest
+from llm.providers.openai_streams import ChatReader
+from unitools.dialects import render
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from llm.answers import ChatDelta
     from llm.provider_factory import Provider, ProviderConfig
-    from llm.providers.http_client import Exchange
     from llm.requests import ChatRequest
 
-import_module("openai.resources.chat.completions")  # the library would do it when the first request waits
 ADDRESS = "https://api.openai.com/v1"
+PATH = "/chat/completions"
 CONTENT = ("tools", "json", "schema", "image_ref", "audio_ref", "attachment_ref")
 SAMPLING = ("temperature", "top_p", "frequency_penalty", "presence_penalty", "logit_bias")
 # Models that reason refuse what chooses among tokens; the seed and words to stop at are refused by most of them.
 REASONING = re.compile(r"(o[1-9]|gpt-[5-9])(?!.*chat)")
-UNTOUCHED = OpenAIModelProfile(
-    # Nothing of a request is dropped or changed because of a model's name: the tables of features decide.
-    openai_supports_reasoning=False,
-    may_tokenize_special_tokens_in_content=False,
-    ignore_streamed_leading_whitespace=False,
-    thinking_tags=("\0", "\0"),
-)
 
 
-class OpenAIChat(CarriedChat):
-    dialect: ClassVar = "openai"
+class OpenAIChat(HttpChat):
+    """One of its models. ``limit``: what the server calls the limit of tokens; ``needs_mark``: its streams end with ``[DONE]``."""
+
+    dialect: ClassVar = DIALECT
     provider: ClassVar = "openai"
-    profile: OpenAIModelProfile = UNTOUCHED
+    limit: ClassVar = "max_completion_tokens"
+    needs_mark = True
 
-    def build_watch(self) -> ChatWatch:
-        return ChatWatch()
-
-    def build_model(self, exchange: Exchange) -> OpenAIChatModel:
-        return OpenAIChatModel(self.name, provider=build_openai_provider(self, exchange), profile=self.profile)
-
-    def build_format(self, request: ChatRequest) -> dict[str, Any]:
-        wanted = request.response_format
-        if isinstance(wanted, TextFormat):
-            return {}
-        if not isinstance(wanted, SchemaFormat):
-            return {"response_format": {"type": "json_object"}}
-        return {"response_format": {"type": "json_schema", "json_schema": build_schema(wanted)}}
-
-    def build_extra_body(self, request: ChatRequest) -> dict[str, Any]:
-        body: dict[str, Any] = {} if request.top_k is None else {"top_k": request.top_k}
-        effort = write_effort(request)
-        return body | ({} if effort is None else {"reasoning_effort": effort})
-
-
-def write_effort(request: ChatRequest) -> str | None:
-    """The effort in OpenAI's words, which has none for leaving it to the model."""
-    return None if request.reasoning_effort == "auto" else request.reasoning_effort
-
-
-def build_openai_provider(model: CarriedChat, exchange: Exchange) -> OpenAIProvider:
-    client = AsyncOpenAI(
-        api_key=model.key or "none",
-        base_url=str(model.http.base_url),
-        http_client=model.http.build_client(exchange),
-        max_retries=0,
-    )
-    client.organization = client.project = None  # of the environment
-    return OpenAIProvider(openai_client=client)
-
-
-def build_schema(wanted: SchemaFormat) -> dict[str, Any]:
-    """The schema, and whether the model is held to it: only where it is one of those that the provider takes for that as it stands."""
-    try:
-        strict = make_strict(wanted.json_schema, OPENAI) == wanted.json_schema
-    except CannotSay:
-        strict = False
-    return {"name": "answer", "schema": wanted.json_schema, "strict": strict}
+    async def open_stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
+        rendered = render(request.tools, self.dialect)
+        asked = OpenAIRequest(request, self.provider, self.resolve)
+        body = await asked.build_body(self.name, rendered.payload, limit=self.limit)
+        headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
+        if request.idempotency_key:
+            headers["Idempotency-Key"] = request.idempotency_key
+        reader = ChatReader(rendered.names, provider=self.provider, needs_mark=self.needs_mark)
+        async with (
+            self.http.open_stream(PATH, body=body, headers=headers, watch=reader) as response,
+            aclosing(response.aiter_raw()) as read,
+        ):
+            async for _ in read:
+                for piece in reader.take_pieces():
+                    yield piece
+        yield reader.build_end()
 
 
 class OpenAIModels(OpenAILikeProvider):

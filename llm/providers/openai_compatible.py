@@ -8,13 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from pydantic_ai.profiles.openai import OpenAIModelProfile
-
 from kernel.problems import SchemaInvalid
 from llm.model_features import ModelFeatures
-from llm.providers.openai_chat import SAMPLING, UNTOUCHED, OpenAIChat
+from llm.providers.openai_chat import SAMPLING, OpenAIChat
 from llm.providers.openai_like import OpenAILikeProvider
-from llm.providers.wire_watches import ChatWatch
 
 if TYPE_CHECKING:
     from llm.interfaces import ChatModel
@@ -46,11 +43,7 @@ FLAVOURS = {
 
 class CompatibleChat(OpenAIChat):
     provider: ClassVar = "openai_compatible"
-    profile = UNTOUCHED | OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False)
-    needs_mark = True
-
-    def build_watch(self) -> ChatWatch:
-        return ChatWatch(needs_mark=self.needs_mark)
+    limit: ClassVar = "max_tokens"
 
 
 class CompatibleModels(OpenAILikeProvider):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from llm.providers.carried_models import CarriedProvider
+from llm.providers.http_chats import HttpChatProvider
 from llm.providers.retrieval import RetrievalProvider
 
 if TYPE_CHECKING:
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from llm.provider_factory import ProviderConfig
 
 
-class OpenAILikeProvider(CarriedProvider):
-    """Conversations are carried, vectors and rankings are not. Takes the options of both."""
+class OpenAILikeProvider(HttpChatProvider):
+    """Conversations, vectors and rankings. Takes the options of both."""
 
     def __init__(self, cfg: ProviderConfig) -> None:
         super().__init__(cfg)

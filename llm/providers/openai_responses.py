@@ -5,20 +5,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from openai import AsyncOpenAI
 from pydantic_ai.models.openai import OpenAIResponsesModel
 from pydantic_ai.profiles.openai import OpenAIModelProfile
+from pydantic_ai.providers.openai import OpenAIProvider
 
 from llm.model_features import ModelFeatures
 from llm.providers.carried_models import CarriedChat
-from llm.providers.openai_chat import (
-    ADDRESS,
-    REASONING,
-    UNTOUCHED,
-    build_openai_provider,
-    build_schema,
-    write_effort,
-)
+from llm.providers.openai_chat import ADDRESS, REASONING
 from llm.providers.openai_like import OpenAILikeProvider
+from llm.providers.openai_requests import build_schema, write_effort
 from llm.providers.wire_watches import ResponseWatch
 from llm.requests import SchemaFormat, TextFormat
 
@@ -28,6 +24,13 @@ if TYPE_CHECKING:
     from llm.requests import ChatRequest
 
 import_module("openai.resources.responses")  # the library would do it when the first request waits
+UNTOUCHED = OpenAIModelProfile(
+    # Nothing of a request is dropped or changed because of a model's name: the tables of features decide.
+    openai_supports_reasoning=False,
+    may_tokenize_special_tokens_in_content=False,
+    ignore_streamed_leading_whitespace=False,
+    thinking_tags=("\0", "\0"),
+)
 
 
 class ResponsesChat(CarriedChat):
@@ -39,7 +42,14 @@ class ResponsesChat(CarriedChat):
 
     def build_model(self, exchange: Exchange) -> OpenAIResponsesModel:
         reasons = OpenAIModelProfile(openai_supports_encrypted_reasoning_content=bool(REASONING.match(self.name)))
-        provider = build_openai_provider(self, exchange)
+        client = AsyncOpenAI(
+            api_key=self.key or "none",
+            base_url=str(self.http.base_url),
+            http_client=self.http.build_client(exchange),
+            max_retries=0,
+        )
+        client.organization = client.project = None  # of the environment
+        provider = OpenAIProvider(openai_client=client)
         return OpenAIResponsesModel(self.name, provider=provider, profile=UNTOUCHED | reasons)
 
     def build_format(self, request: ChatRequest) -> dict[str, Any]:

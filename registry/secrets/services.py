@@ -116,7 +116,8 @@ def remove_secret(*, name: str, by: Principal) -> None:
     secret.delete()
 
 
-def _open(secret: Secret) -> str:
+def open_secret(secret: Secret) -> str:
+    """The value, for whoever runs a call that was accepted, and nobody else."""
     data_key = get_keystore().unwrap(secret.key_id, bytes(secret.wrapped_key), context=secret.tenant_id.bytes)
     try:
         plain = AESGCM(data_key).decrypt(
@@ -132,4 +133,4 @@ def open_secrets(installation: Installation, manifest: Manifest) -> dict[str, st
     wanted = {name: installation.secrets[name] for name in declared_secrets(manifest) if name in installation.secrets}
     # One prepared statement each: most tools have one secret or two, and each call of them reads it.
     found = {target: NAMED.first(tenant_id=installation.tenant_id, name=target) for target in set(wanted.values())}
-    return {name: _open(secret) for name, target in wanted.items() if (secret := found[target]) is not None}
+    return {name: open_secret(secret) for name, target in wanted.items() if (secret := found[target]) is not None}

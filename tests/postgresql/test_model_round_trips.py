@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["bench", "connect", "model"]
 pytestmark = pytest.mark.django_db(transaction=True)
-# The key; the decision; the provider with all that goes with it; the subject key; Begin and budgets; the settings, and their secrets
-# where there are any. The commit is one more.
-AT_MOST = 6
+# The key; the decision; the provider with all that goes with it; the subject key; Begin and budgets. The commit is one more.
+AT_MOST = 5
 
 
 @dataclass

@@ -26,8 +26,8 @@ HEAD = ("id", "created", "model", "system_fingerprint", "service_tier")
 
 
 class _Call:
-    def __init__(self, id: str) -> None:
-        self.id = id
+    def __init__(self) -> None:
+        self.id = ""
         self.kind = "function"
         self.name = ""
         self.text = CollectedText()  # of the arguments, as most servers send them
@@ -51,43 +51,61 @@ class _Call:
         return {"id": self.id, "type": self.kind, self.kind: said, **self.others.build()}
 
 
-class _Choice:
-    def __init__(self) -> None:
-        self.others = CollectedFields()
-        self.calls: list[_Call] = []
-        self.by_id: dict[str, _Call] = {}
-        self.by_index: dict[int, _Call] = {}  # the call that an index means now
-        self.legacy = False
-        self.finish_reason = ""
+class CallPlaces:
+    """Which call each piece of one belongs to, by its place among the calls of the answer."""
 
-    def add(self, choice: Chunk) -> None:
-        delta = get_chunk(choice, "delta")
-        pieces, begun = get_chunks(delta, "tool_calls"), set[int]()
+    def __init__(self) -> None:
+        self._ids: list[str] = []  # of the calls, by their places
+        self._by_id: dict[str, int] = {}
+        self._by_index: dict[int, int] = {}  # the call that an index means now
+
+    def find(self, pieces: list[Chunk]) -> list[int]:
+        """The places of the pieces of one delta. Raises ResponseTooLarge."""
+        begun, found = set[int](), []
         for piece in pieces:
             index, is_new = get_index(piece) or 0, False
             if not get_word(piece, "id") and index in begun:  # two whole calls that nothing tells apart
                 is_new = bool(get_word(get_chunk(piece, "function"), "name"))
             begun.add(index)
-            self._find_call(index, get_word(piece, "id"), is_new=is_new).add(piece)
+            found.append(self._find_place(index, get_word(piece, "id"), is_new=is_new))
+        return found
+
+    def _find_place(self, index: int, id: str, *, is_new: bool) -> int:
+        place = None if is_new else self._by_index.get(index)
+        if place is not None and id and self._ids[place] not in {"", id}:
+            place = None
+        if place is None and id:
+            place = self._by_id.get(id)
+        if place is None:
+            place = len(self._ids)
+            if place >= MOST:
+                raise ResponseTooLarge(f"The stream cannot be read: it proposes more than {MOST} calls.")
+            self._ids.append(id)
+        self._ids[place] = self._ids[place] or id
+        if id:
+            self._by_id[id] = place
+        self._by_index[index] = place
+        return place
+
+
+class _Choice:
+    def __init__(self) -> None:
+        self.others = CollectedFields()
+        self.calls: list[_Call] = []
+        self.places = CallPlaces()
+        self.legacy = False
+        self.finish_reason = ""
+
+    def add(self, choice: Chunk) -> None:
+        delta = get_chunk(choice, "delta")
+        pieces = get_chunks(delta, "tool_calls")
+        for place, piece in zip(self.places.find(pieces), pieces, strict=True):
+            if place == len(self.calls):
+                self.calls.append(_Call())
+            self.calls[place].add(piece)
         self.legacy = self.legacy or bool(delta.get("function_call"))
         self.others.add(leave_out(delta, "role", "tool_calls", "function_call"))
         self.finish_reason = get_word(choice, "finish_reason") or self.finish_reason
-
-    def _find_call(self, index: int, id: str, *, is_new: bool) -> _Call:
-        call = None if is_new else self.by_index.get(index)
-        if call is not None and id and call.id not in {"", id}:
-            call = None
-        if call is None and id:
-            call = self.by_id.get(id)
-        if call is None:
-            if len(self.calls) >= MOST:
-                raise ResponseTooLarge(f"The stream cannot be read: it proposes more than {MOST} calls.")
-            call = _Call(id)
-            self.calls.append(call)
-        if id:
-            self.by_id[id] = call
-        self.by_index[index] = call
-        return call
 
     def build(self, index: int) -> dict[str, Any]:
         message = {"role": "assistant", "content": None, **self.others.build()}

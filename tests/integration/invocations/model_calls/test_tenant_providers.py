@@ -11,7 +11,6 @@ from invocations.model_calls import model_runs, tenant_providers
 from invocations.model_calls.kept_providers import shelf
 from llm import provider_factory
 from llm.providers.kinds import MODULES
-from registry.installations.services import settings_for_run
 from tests.support.calls import assert_problem
 from tests.support.connected_models import connect_scripted_model, connect_scripted_provider
 from tests.support.model_calls import ask, say
@@ -57,11 +56,13 @@ def test_a_run_whose_fallback_cannot_be_built_gives_the_providers_before_it_back
 ) -> None:
     connect_scripted_model(operator.by, "first", unpriced="count", fallbacks=["model.script.main"])
 
-    def find_once(**named: Any) -> Any:
-        monkeypatch.setattr(tenant_providers, "settings_for_run", break_down)
-        return settings_for_run(**named)
+    kept = tenant_providers.build_provider_config
 
-    monkeypatch.setattr(tenant_providers, "settings_for_run", find_once)
+    def build_once(*arguments: Any) -> Any:
+        monkeypatch.setattr(tenant_providers, "build_provider_config", break_down)
+        return kept(*arguments)
+
+    monkeypatch.setattr(tenant_providers, "build_provider_config", build_once)
 
     assert ask(caller, say("Hello"), model="model.script.first").status_code == 500
     assert [each.uses for each in shelf._kept.values()] == [0]

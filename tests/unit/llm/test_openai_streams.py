@@ -1,0 +1,111 @@
+"""OpenAI streams: what servers do in their own way comes out as one form, and reasoning goes back as it came."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from llm.messages import AssistantMessage, ProviderState, Text, ToolMessage, UserMessage
+from llm.problems import ParameterUnsupported, ProviderAnswerUnreadable
+from llm.providers.http_chats import refuse_files
+from llm.providers.openai_requests import OpenAIRequest
+from llm.providers.openai_streams import ChatReader
+from llm.requests import ChatRequest
+from llm.streams import AnswerCollector
+from unitools.calls import ToolCall
+from unitools.dialects.parsers.proposals import MOST
+
+if TYPE_CHECKING:
+    from llm.answers import ChatAnswer
+
+pytestmark = pytest.mark.req("LLM-1", "LLM-5")
+NAMES = {"bank_pay": "bank.pay"}
+
+
+def read(*deltas: dict[str, Any], reason: str = "stop") -> ChatAnswer:
+    """The answer of a stream with these deltas."""
+    reader, collector = ChatReader(NAMES, provider="openai_compatible"), AnswerCollector()
+    chunks = [{"choices": [{"index": 0, "delta": each}]} for each in deltas]
+    ends = [{"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}]
+    for chunk in chunks + ends:
+        reader.feed(f"data: {json.dumps(chunk)}\n\n".encode())
+        for piece in reader.take_pieces():
+            collector.add(piece)
+    reader.feed(b"data: [DONE]\n\n")
+    reader.finish()
+    collector.add(reader.build_end())
+    return collector.build_answer()
+
+
+def call(arguments: Any, **more: Any) -> dict[str, Any]:
+    return {"function": {"name": "bank_pay", "arguments": arguments}, **more}
+
+
+def build(*messages: Any) -> list[dict[str, Any]]:
+    asked = ChatRequest(model="main", messages=messages)
+    return anyio.run(OpenAIRequest(asked, "openai_compatible", refuse_files).build_messages)
+
+
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        [{"tool_calls": [call('{"a": 1}', id="x"), call('{"a": 2}', id="y")]}],
+        [{"tool_calls": [call('{"a": 1}', id="x", index=0)]}, {"tool_calls": [call('{"a": 2}', id="y", index=0)]}],
+        [
+            {"tool_calls": [call('{"a"', id="x", index=0)]},
+            {"tool_calls": [call(": 1}", index=0)]},
+            {"tool_calls": [call('{"a": 2}', id="y", index=1)]},
+        ],
+        [{"tool_calls": [call({"a": 1}, id="x", index=0), call({"a": 2}, id="y", index=1)]}],
+    ],
+    ids=["no index", "one index for all", "the name in each piece", "arguments as objects"],
+)
+def test_calls_are_told_apart_however_a_server_numbers_them(deltas: list[dict[str, Any]]) -> None:
+    answer = read(*deltas, reason="tool_calls")
+
+    assert [(each.id, each.name, each.arguments) for each in answer.proposals] == [
+        ("x", "bank.pay", {"a": 1}),
+        ("y", "bank.pay", {"a": 2}),
+    ]
+
+
+def test_text_may_come_as_a_list_of_parts() -> None:
+    parts = [{"type": "text", "text": "Hi"}, {"type": "reference", "ids": [1]}, " there"]
+
+    assert read({"content": parts}, {"content": "!"}).text == "Hi there!"
+
+
+def test_more_calls_than_are_read_end_the_answer() -> None:
+    with pytest.raises(ProviderAnswerUnreadable):
+        read({"tool_calls": [call("{}", id=str(place)) for place in range(MOST + 1)]})
+
+
+def test_reasoning_goes_back_in_its_field_and_is_not_missing_beside_a_call() -> None:
+    answer = read({"reasoning_content": "I th", "reasoning": "I th"}, {"reasoning": "ink."}, {"content": "Hm"})
+    assert answer.provider_state == ProviderState("openai_compatible", {"reasoning": "I think."})
+    proposal = ToolCall("x", "bank.pay", {"a": 1}, provider_id="x")
+
+    built = build(
+        UserMessage((Text("Pay"),)),
+        AssistantMessage((Text("Hm"),), (), answer.provider_state),
+        UserMessage((Text("Go on"),)),
+        AssistantMessage((), (proposal,)),
+        ToolMessage(call_id="x", segments=(Text("done"),)),
+    )
+
+    assert built[1] == {"role": "assistant", "content": "Hm", "reasoning": "I think."}
+    assert built[3]["reasoning"] == ""
+    assert built[3]["tool_calls"][0]["function"] == {"name": "bank_pay", "arguments": '{"a": 1}'}
+
+
+@pytest.mark.parametrize("data", ["a text", {"content": "x"}, {"reasoning": 1}, [{"id": "reasoning"}]])
+def test_a_state_that_is_none_of_its_own_is_refused_and_one_of_others_left_out(data: Any) -> None:
+    said = UserMessage((Text("Hi"),))
+    others = AssistantMessage((Text("Hm"),), (), ProviderState("anthropic", data))
+
+    assert build(said, others)[1] == {"role": "assistant", "content": "Hm"}
+    with pytest.raises(ParameterUnsupported):
+        build(said, AssistantMessage((Text("Hm"),), (), ProviderState("openai_compatible", data)))
