@@ -1,4 +1,6 @@
-"""Are the models of a served hub asked by both clients, and does what they propose become calls of the hub's tools?"""
+"""Models for clients: are the models of a served hub asked by both clients, and does what they propose become calls of the hub's
+tools?
+"""
 
 from __future__ import annotations
 

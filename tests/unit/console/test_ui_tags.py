@@ -1,4 +1,4 @@
-"""Do the console's tags draw what they say, safely and in both languages?"""
+"""UI tags: do the console's tags draw what they say, safely and in both languages?"""
 
 from __future__ import annotations
 
