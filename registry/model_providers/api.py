@@ -285,7 +285,7 @@ ProviderEnableView = PROVIDER_ACTIONS.build_view(
 )
 
 
-ProviderRemoveView = ActionTable(__name__, SCOPE, None, None).build_view(
+ProviderRemoveView = ActionTable[None](__name__, SCOPE, None, None).build_view(
     "remove_model_provider", services.remove_provider, "Forget a provider, and remove its models.", status=204
 )
 
@@ -312,7 +312,7 @@ class ModelView(Endpoint):
         return _answer_model(connected_models.change_model(provider=name, alias=alias, by=get_caller(request), **said))
 
 
-ModelRemoveView = ActionTable(__name__, SCOPE, None, None, renamed={"name": "provider"}).build_view(
+ModelRemoveView = ActionTable[None](__name__, SCOPE, None, None, renamed={"name": "provider"}).build_view(
     "remove_model",
     connected_models.remove_model,
     "Let an alias mean no model any more; it may be connected again.",
