@@ -1,4 +1,4 @@
-"""How is the hub configured in tests?
+"""Settings of the tests: how is the hub configured in tests?
 
 The database is PostgreSQL (``TOOLHUB_TEST_DATABASE_URL``, set by `make test`) or, with ``TOOLHUB_TEST_DB=sqlite``, a SQLite
 file. Broker and worker are the embedded ones; `tests/e2e` starts whole processes with settings of their own.

@@ -89,6 +89,9 @@ class RotationSerializer(StrictSerializer):
         help_text="How long both keys work.",
     )
 
+    def validate_overlap_s(self, seconds: int) -> timedelta:
+        return timedelta(seconds=seconds)
+
 
 def _text_of(moment: Any) -> str | None:
     return moment.isoformat() if moment else None
@@ -191,18 +194,19 @@ class KeyListView(Endpoint):
         return _answer(key_json(row, text), status=201)
 
 
-class KeyRotateView(Endpoint):
-    """A key that takes over; both work for a while."""
-
-    required_scope = SCOPE
-
-    @extend_schema(operation_id="rotate_key", request=RotationSerializer, responses={201: NEW_KEY})
-    def post(self, request: Request, key_id: UUID) -> Response:
-        overlap = timedelta(seconds=read_body(request, RotationSerializer)["overlap_s"])
-        row, text = agents.rotate_key(key_id=key_id, overlap=overlap, by=get_caller(request))
-        return _answer(key_json(row, text), status=201)
+def show_new_key(made: tuple[ApiKey, str]) -> dict[str, Any]:
+    return key_json(*made)
 
 
+KeyRotateView = ActionTable(
+    __name__, SCOPE, NEW_KEY, show_new_key, renamed={"overlap_s": "overlap"}, headers={"Cache-Control": "no-store"}
+).build_view(
+    "rotate_key",
+    agents.rotate_key,
+    "A key that takes over; both work for a while.",
+    body=RotationSerializer,
+    status=201,
+)
 KeyRevokeView = KEY_ACTIONS.build_view(
     "revoke_key", agents.revoke_key, "End a key; it is refused with its next request.", body=None
 )

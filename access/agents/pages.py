@@ -17,7 +17,7 @@ from access.forms import AgentForm, KeyForm, RotationForm
 from access.models import Agent, ApiKey
 from access.object_permissions.rules import allowed_on, held_on, object_permission_holders
 from evidence.search.related_facts import facts_about
-from kernel.components.forms import ReasonForm, add_problem
+from kernel.components.forms import ReasonForm, add_problem, submit_form
 from kernel.database.connections import database_time
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
@@ -64,16 +64,11 @@ def agents(request: ConsoleRequest) -> HttpResponse:
 def agent_new(request: ConsoleRequest) -> HttpResponse:
     """Context: form (AgentForm)."""
     form = AgentForm(request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        try:
-            made = services.create_agent(name=form.cleaned_data["name"], by=request.principal)
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            messages.success(
-                request, gettext("Agent %(name)s was created. Create a key for it next.") % {"name": made.name}
-            )
-            return redirect("agent", made.pk)
+    if made := submit_form(form, lambda: services.create_agent(name=form.cleaned_data["name"], by=request.principal)):
+        messages.success(
+            request, gettext("Agent %(name)s was created. Create a key for it next.") % {"name": made.name}
+        )
+        return redirect("agent", made.pk)
     status = 422 if request.method == "POST" else 200
     return render_page(request, "agents/agent_form.html", {"section": "agents", "form": form}, status=status)
 
@@ -165,13 +160,10 @@ def key_rotate(request: ConsoleRequest, key_id: UUID) -> HttpResponse:
     """POST overlap_days; answers with the page that shows the new key."""
     key = ApiKey.objects.select_related("agent").get(pk=key_id, agent__tenant_id=request.principal.tenant_id)
     form = RotationForm(request.POST)
-    if form.is_valid():
-        try:
-            made, text = services.rotate_key(key_id=key_id, overlap=form.overlap(), by=request.principal)
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            return _key_page(request, made, text)
+    if made := submit_form(
+        form, lambda: services.rotate_key(key_id=key_id, overlap=form.overlap(), by=request.principal)
+    ):
+        return _key_page(request, *made)
     return _agent_page(request, key.agent, form=form, wrong="rotate", key=key)
 
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from rest_framework.request import Request
 
+    from access.models import BudgetWindow
+
 SETTABLE = [each for each in BudgetScope.values if each != BudgetScope.MANIFEST]
 SCOPE = {"GET": "budgets:read", "POST": "budgets:manage"}
 
@@ -196,18 +198,16 @@ class BudgetView(Endpoint):
         return _answer(Budget.objects.visible_to(get_caller(request)).select_related("agent").get(pk=budget_id))
 
 
-class BudgetRaiseView(Endpoint):
-    """Allow more in the window that runs now, and in no other."""
-
-    required_scope = "budgets:manage"
-
-    @extend_schema(operation_id="raise_budget_once", request=RaiseSerializer, responses={200: ONE})
-    def post(self, request: Request, budget_id: UUID) -> Response:
-        data = read_body(request, RaiseSerializer)
-        window = services.raise_budget_once(budget_id=budget_id, by=get_caller(request), **data)
-        return _answer(window.budget)
+def show_raised(window: BudgetWindow) -> dict[str, Any]:
+    return show_budget(window.budget)
 
 
+BudgetRaiseView = ActionTable(__name__, "budgets:manage", ONE, show_raised).build_view(
+    "raise_budget_once",
+    services.raise_budget_once,
+    "Allow more in the window that runs now, and in no other.",
+    body=RaiseSerializer,
+)
 BudgetEndView = ActionTable(__name__, "budgets:manage", ONE, show_budget).build_view(
     "end_budget", services.end_budget, "Limit nothing by it any more."
 )

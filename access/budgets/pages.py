@@ -14,7 +14,7 @@ from access.budgets.forms import DIMENSION_WORDS, SCOPE_WORDS, AmountForm, Budge
 from access.budgets.selectors import STATES, filter_by_state, latest_windows, load_budget_statuses
 from access.models import Agent, Budget, BudgetScope, Dimension
 from evidence.search.related_facts import facts_about
-from kernel.components.forms import ReasonForm, add_problem
+from kernel.components.forms import ReasonForm, add_problem, submit_form
 from kernel.database.connections import database_time
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
@@ -137,14 +137,11 @@ def budget_edit(request: ConsoleRequest, budget_id: UUID) -> HttpResponse:
     """POST amount, reason: another limit from the next call on."""
     found = _budget(request, budget_id)
     form = AmountForm(request.POST, dimension=found.dimension)
-    if form.is_valid():
-        try:
-            services.change_budget(budget_id=budget_id, by=request.principal, **form.cleaned_data)
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            messages.success(request, gettext("The budget is changed. It applies from the next call."))
-            return redirect("budget", budget_id)
+    if submit_form(
+        form, lambda: services.change_budget(budget_id=budget_id, by=request.principal, **form.cleaned_data)
+    ):
+        messages.success(request, gettext("The budget is changed. It applies from the next call."))
+        return redirect("budget", budget_id)
     return _page(request, found, wrong="edit", form=form)
 
 

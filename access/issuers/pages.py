@@ -13,7 +13,7 @@ from access.forms import IdentityForm, IssuerForm, IssuerKeysForm, SubjectForm
 from access.issuers import services
 from access.models import AgentIdentity, TrustedIssuer
 from evidence.search.related_facts import facts_about
-from kernel.components.forms import ReasonForm, add_problem
+from kernel.components.forms import ReasonForm, add_problem, submit_form
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
 from kernel.problems import Problem
@@ -40,14 +40,9 @@ def issuer_new(request: ConsoleRequest) -> HttpResponse:
     """Context: form (IssuerForm), issuer (None)."""
     usual = {"audience": services.usual_audience(request.tenant.wire_id)}
     form = IssuerForm(request.POST if request.method == "POST" else None, initial=usual)
-    if request.method == "POST" and form.is_valid():
-        try:
-            made = services.trust_issuer(**form.cleaned_data, by=request.principal)
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            messages.success(request, gettext("The provider is trusted. Map its subjects to agents next."))
-            return redirect("issuer", made.pk)
+    if made := submit_form(form, lambda: services.trust_issuer(**form.cleaned_data, by=request.principal)):
+        messages.success(request, gettext("The provider is trusted. Map its subjects to agents next."))
+        return redirect("issuer", made.pk)
     return _issuer_form(request, form)
 
 

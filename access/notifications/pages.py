@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from access.models import Delivery, Notification
 from access.notifications import channels
 from access.notifications.forms import ChannelForm
+from evidence.deliveries.pages import render_secret
 from evidence.search.related_facts import facts_about
-from kernel.components.forms import ReasonForm, add_problem
+from kernel.components.forms import ReasonForm, submit_form
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
-from kernel.problems import Problem
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -39,20 +40,25 @@ def notifications(request: ConsoleRequest) -> HttpResponse:
 def notification_new(request: ConsoleRequest) -> HttpResponse:
     """Context: form (ChannelForm); after POST of a webhook the page with its secret."""
     form = ChannelForm(request.POST if request.method == "POST" else None)
-    if request.method == "POST" and form.is_valid():
-        try:
-            made, secret = channels.set_notification(**form.cleaned_data, by=request.principal)
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            if secret:
-                context = {"section": "notifications", "channel": made, "secret": secret}
-                return render_page(request, "notifications/notification_secret.html", context)
-            messages.success(request, gettext("The channel was created."))
-            return redirect("notification", made.pk)
+    if made := submit_form(form, lambda: channels.set_notification(**form.cleaned_data, by=request.principal)):
+        channel, secret = made
+        if secret:
+            return _secret_page(request, channel, secret)
+        messages.success(request, gettext("The channel was created."))
+        return redirect("notification", channel.pk)
     status = 422 if request.method == "POST" else 200
     context = {"section": "notifications", "form": form}
     return render_page(request, "notifications/notification_form.html", context, status=status)
+
+
+def _secret_page(request: ConsoleRequest, channel: Notification, secret: str) -> HttpResponse:
+    trail = [
+        (gettext("Notifications"), reverse("notifications")),
+        (channel.target, reverse("notification", args=[channel.pk])),
+    ]
+    return render_secret(
+        request, secret, section="notifications", of=gettext("Channel"), address=channel.target, trail=trail
+    )
 
 
 def _channel_page(

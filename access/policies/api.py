@@ -16,11 +16,11 @@ from access.policies import services
 from access.policies.findings import is_sound
 from access.policies.impact import previews
 from access.policies.language import document_schema, validate_policy
+from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
     QuerySerializer,
-    ReasonSerializer,
     StrictSerializer,
     build_envelope_serializer,
     build_page_serializer,
@@ -223,26 +223,19 @@ class PolicyView(Endpoint):
         return _answer(version, request)
 
 
-class PolicySimulateView(Endpoint):
-    """Try a draft on the last calls, and compare it with what is in force."""
-
-    required_scope = "policies:draft"
-
-    @extend_schema(operation_id="simulate_policy", request=SimulationSerializer, responses={200: ONE})
-    def post(self, request: Request, policy_id: UUID) -> Response:
-        asked = read_body(request, SimulationSerializer)
-        return _answer(services.simulate_policy(version_id=policy_id, by=get_caller(request), **asked), request)
+def show_draft(version: PolicyVersion) -> dict[str, Any]:
+    """Who may touch a draft sees the hub's, or one of their own tenant."""
+    return whole_policy_json(version, own=version.tenant_id is not None)
 
 
-class PolicyDiscardView(Endpoint):
-    """Give a draft up."""
-
-    required_scope = "policies:draft"
-
-    @extend_schema(operation_id="discard_policy_draft", request=ReasonSerializer, responses={200: ONE})
-    def post(self, request: Request, policy_id: UUID) -> Response:
-        asked = read_body(request, ReasonSerializer)
-        return _answer(services.discard_draft(version_id=policy_id, by=get_caller(request), **asked), request)
+DRAFT_ACTIONS = ActionTable(__name__, "policies:draft", ONE, show_draft, renamed={"policy_id": "version_id"})
+PolicySimulateView = DRAFT_ACTIONS.build_view(
+    "simulate_policy",
+    services.simulate_policy,
+    "Try a draft on the last calls, and compare it with what is in force.",
+    body=SimulationSerializer,
+)
+PolicyDiscardView = DRAFT_ACTIONS.build_view("discard_policy_draft", services.discard_draft, "Give a draft up.")
 
 
 class AnalysisQuerySerializer(QuerySerializer):

@@ -18,7 +18,7 @@ from evidence import retention
 from evidence.erasures import services as erasures_services
 from evidence.erasures.holders import CLASSES
 from evidence.models import Erasure, Fact
-from kernel.components.forms import ReasonForm, add_problem
+from kernel.components.forms import ReasonForm, add_problem, submit_form
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
 from kernel.problems import Problem
@@ -139,14 +139,9 @@ def erasure_new(request: ConsoleRequest) -> HttpResponse:
 def erasure_confirm(request: ConsoleRequest) -> HttpResponse:
     """Erase what was shown before."""
     form = ConfirmForm(request.POST)
-    if form.is_valid():
-        try:
-            row = erasures_services.erase_subject(by=request.principal, **form.cleaned_data)
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            messages.success(request, gettext("The erasure has begun. It cannot be undone."))
-            return redirect("erasure", row.pk)
+    if row := submit_form(form, lambda: erasures_services.erase_subject(by=request.principal, **form.cleaned_data)):
+        messages.success(request, gettext("The erasure has begun. It cannot be undone."))
+        return redirect("erasure", row.pk)
     context = {"section": "evidence", "tab": "erasures", "form": form}
     return render_page(request, "erasures/erasure_form.html", context, status=422)
 

@@ -14,10 +14,9 @@ from evidence.exports.forms import ExportForm
 from evidence.exports.services import cancel_export, make_export
 from evidence.models import ExportJob, Fact
 from evidence.models.exports import OPEN
-from kernel.components.forms import add_problem
+from kernel.components.forms import submit_form
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
-from kernel.problems import Problem
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -64,13 +63,8 @@ def export_new(request: ConsoleRequest) -> HttpResponse:
     else:
         initial = {name: request.GET[name] for name in ("format", "query") if name in request.GET}
         form = ExportForm(initial=initial, may_reveal=may_reveal)
-    if request.method == "POST" and form.is_valid():
-        try:
-            job = make_export(by=request.principal, **form.asked())
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            return redirect("export", job.pk)
+    if job := submit_form(form, lambda: make_export(by=request.principal, **form.asked())):
+        return redirect("export", job.pk)
     context = {"section": "evidence", "tab": "exports", "form": form}
     return render_page(request, "exports/export_form.html", context, status=422 if request.method == "POST" else 200)
 

@@ -17,9 +17,8 @@ from evidence.integrity.services import ask_verification
 from evidence.integrity.state import load_integrity_state
 from evidence.models import Checkpoint, Fact, Verification
 from evidence.witnesses.anchors import load_anchor_statuses
-from kernel.components.forms import add_problem
+from kernel.components.forms import submit_form
 from kernel.http.console import ConsoleRequest, needs, render_page
-from kernel.problems import Problem
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -63,14 +62,9 @@ def integrity(request: ConsoleRequest) -> HttpResponse:
 def verification_new(request: ConsoleRequest) -> HttpResponse:
     """POST start, stop; of who manages the hub also name, of a log that all tenants share."""
     form = RangeForm(request.POST, by=request.principal)
-    if form.is_valid():
-        try:
-            row = ask_verification(by=request.principal, **form.asked())
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            messages.success(request, gettext("The log is being verified."))
-            return redirect("verification", row.pk)
+    if row := submit_form(form, lambda: ask_verification(by=request.principal, **form.asked())):
+        messages.success(request, gettext("The log is being verified."))
+        return redirect("verification", row.pk)
     return _page(request, form)
 
 

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.contrib import messages
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from evidence.deliveries.forms import OverlapForm
+from evidence.deliveries.pages import render_secret
 from evidence.models import EventSink, Fact
 from evidence.sinks import services
 from evidence.sinks.cursor import load_log_size
 from evidence.sinks.forms import SinkForm
-from kernel.components.forms import ReasonForm, add_problem
+from kernel.components.forms import ReasonForm, submit_form
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
-from kernel.problems import Problem
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -47,13 +48,9 @@ def sinks(request: ConsoleRequest) -> HttpResponse:
 def sink_new(request: ConsoleRequest) -> HttpResponse:
     """Context: form (SinkForm), may_write_files; after POST the page with the secret, or of the sink."""
     form = SinkForm(request.POST if request.method == "POST" else None)
-    if request.method == "POST" and form.is_valid():
-        try:
-            sink, secret = services.make_sink(by=request.principal, **form.cleaned_data)
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            return _secret_page(request, sink, secret) if secret else redirect("sink", sink.pk)
+    if made := submit_form(form, lambda: services.make_sink(by=request.principal, **form.cleaned_data)):
+        sink, secret = made
+        return _secret_page(request, sink, secret) if secret else redirect("sink", sink.pk)
     context = {
         "section": "evidence",
         "tab": "sinks",
@@ -64,8 +61,10 @@ def sink_new(request: ConsoleRequest) -> HttpResponse:
 
 
 def _secret_page(request: ConsoleRequest, sink: EventSink, secret: str) -> HttpResponse:
-    context = {"section": "evidence", "tab": "sinks", "sink": sink, "secret": secret}
-    return render_page(request, "sinks/sink_secret.html", context)
+    trail = [(gettext("Event sinks"), reverse("sinks")), (sink.name, reverse("sink", args=[sink.pk]))]
+    return render_secret(
+        request, secret, section="evidence", of=gettext("Sink"), name=sink.name, address=sink.url, trail=trail
+    )
 
 
 def _page(request: ConsoleRequest, sink: EventSink, *, form: forms.Form | None = None, wrong: str = "") -> HttpResponse:
@@ -127,14 +126,9 @@ def sink_test(request: ConsoleRequest, sink_id: UUID) -> HttpResponse:
 @needs("sinks.manage")
 def sink_rotate(request: ConsoleRequest, sink_id: UUID) -> HttpResponse:
     """POST overlap_hours; answers with the page that shows the new secret."""
-    form = OverlapForm(request.POST)
-    if form.is_valid():
-        try:
-            sink, secret = services.rotate_secret(sink_id=sink_id, overlap=form.overlap(), by=request.principal)
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            return _secret_page(request, sink, secret)
+    form, by = OverlapForm(request.POST), request.principal
+    if made := submit_form(form, lambda: services.rotate_secret(sink_id=sink_id, overlap=form.overlap(), by=by)):
+        return _secret_page(request, *made)
     return _page(request, _sink(request, sink_id), form=form, wrong="rotate")
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -13,15 +14,15 @@ from access.agents.pages import on_agent, sees_agent
 from access.models import Agent
 from access.object_permissions.rules import allowed_on, held_on
 from evidence.deliveries.forms import OverlapForm
+from evidence.deliveries.pages import render_secret
 from evidence.search.related_facts import facts_about
 from invocations.callbacks import services
 from invocations.callbacks.forms import EndpointForm
 from invocations.callbacks.models import CallbackDelivery, CallbackEndpoint
 from invocations.callbacks.selectors import NAMES, STATES, filter_deliveries
-from kernel.components.forms import ReasonForm, add_problem
+from kernel.components.forms import ReasonForm, submit_form
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
-from kernel.problems import Problem
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -94,35 +95,35 @@ def callback_list(request: ConsoleRequest, agent_id: UUID) -> HttpResponse:
 def callback_new(request: ConsoleRequest, agent_id: UUID) -> HttpResponse:
     """Context: agent, form (EndpointForm); after POST the page with the secret."""
     agent, form = _agent(request, agent_id), EndpointForm(request.POST if request.method == "POST" else None)
-    if request.method == "POST" and form.is_valid():
-        try:
-            made, secret = services.make_endpoint(agent_id=agent_id, by=request.principal, **form.cleaned_data)
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            return _secret_page(request, made, secret)
+    by = request.principal
+    if made := submit_form(form, lambda: services.make_endpoint(agent_id=agent_id, by=by, **form.cleaned_data)):
+        return _secret_page(request, *made)
     context = {"section": "agents", "agent": agent, "form": form}
     status = 422 if request.method == "POST" else 200
     return render_page(request, "callbacks/callback_form.html", context, status=status)
 
 
 def _secret_page(request: ConsoleRequest, endpoint: CallbackEndpoint, secret: str) -> HttpResponse:
-    context = {"section": "agents", "endpoint": endpoint, "secret": secret}
-    return render_page(request, "callbacks/callback_secret.html", context)
+    agent = endpoint.agent
+    trail = [
+        (gettext("Agents & keys"), reverse("agents")),
+        (agent.name, reverse("agent", args=[agent.pk])),
+        (gettext("Callbacks"), reverse("callbacks", args=[agent.pk])),
+    ]
+    return render_secret(
+        request, secret, section="agents", of=gettext("Endpoint"), name=endpoint.name, address=endpoint.url, trail=trail
+    )
 
 
 @require_POST
 @needs("agents.manage", held=on_endpoint)
 def callback_rotate(request: ConsoleRequest, endpoint_id: UUID) -> HttpResponse:
     """POST overlap_hours; answers with the page that shows the new secret."""
-    endpoint, form = _endpoint(request, endpoint_id), OverlapForm(request.POST)
-    if form.is_valid():
-        try:
-            made, secret = services.rotate_secret(endpoint_id=endpoint_id, overlap=form.overlap(), by=request.principal)
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            return _secret_page(request, made, secret)
+    endpoint, form, by = _endpoint(request, endpoint_id), OverlapForm(request.POST), request.principal
+    if made := submit_form(
+        form, lambda: services.rotate_secret(endpoint_id=endpoint_id, overlap=form.overlap(), by=by)
+    ):
+        return _secret_page(request, *made)
     return _endpoints_page(request, endpoint.agent, form=form, wrong="rotate", endpoint=endpoint)
 
 

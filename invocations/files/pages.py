@@ -15,10 +15,9 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from invocations.files import services as files
 from invocations.models import StoredFile
-from kernel.components.forms import add_problem
+from kernel.components.forms import submit_form
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
-from kernel.problems import Problem
 
 
 class FileForm(forms.Form):
@@ -53,15 +52,13 @@ def file_list(request: ConsoleRequest) -> HttpResponse:
     """Context: page (Page of StoredFile), taken and room (bytes), form (FileForm). POST stores one."""
     by = request.principal
     form = FileForm(request.POST or None, request.FILES or None)
-    if request.method == "POST" and form.is_valid():
-        try:
-            row, created = files.store_file(path=form.cleaned_data["path"], content=form.content(), by=by)
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            told = gettext("%(path)s was stored.") if created else gettext("%(path)s was replaced.")
-            messages.success(request, told % {"path": row.path})
-            return redirect("files")
+    if made := submit_form(
+        form, lambda: files.store_file(path=form.cleaned_data["path"], content=form.content(), by=by)
+    ):
+        row, created = made
+        told = gettext("%(path)s was stored.") if created else gettext("%(path)s was replaced.")
+        messages.success(request, told % {"path": row.path})
+        return redirect("files")
     rows = StoredFile.objects.filter(tenant_id=by.tenant_id).defer("ciphertext")
     context = {
         "section": "files",

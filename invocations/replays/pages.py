@@ -20,7 +20,7 @@ from invocations.replays import services
 from invocations.replays.forms import PeriodForm, ReplayForm
 from invocations.replays.labels import FIELDS, NOTE, WHAT, WHY
 from invocations.replays.models import Replay, ReplayState, Rerun
-from kernel.components.forms import ReasonForm, add_problem
+from kernel.components.forms import ReasonForm, add_problem, submit_form
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
 from kernel.ids import decode, encode
@@ -55,13 +55,10 @@ def replay_new(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
     rows = Invocation.objects.visible_to(request.principal).select_related("agent", "version__tool")
     invocation = rows.get(pk=invocation_id)
     form = ReplayForm(request.POST if request.method == "POST" else None, invocation=invocation)
-    if form.is_valid():
-        try:
-            row = services.replay_call(invocation_id=invocation_id, by=request.principal, **form.cleaned_data)
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            return redirect("replay", row.pk)
+    if row := submit_form(
+        form, lambda: services.replay_call(invocation_id=invocation_id, by=request.principal, **form.cleaned_data)
+    ):
+        return redirect("replay", row.pk)
     context = {"section": "invocations", "invocation": invocation, "form": form}
     return render_page(request, "replays/replay_form.html", context, status=422 if form.errors else 200)
 
@@ -71,13 +68,8 @@ def replay_new(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
 def replay_period(request: ConsoleRequest) -> HttpResponse:
     """Context: form (PeriodForm)."""
     form = PeriodForm(request.POST if request.method == "POST" else None, by=request.principal)
-    if form.is_valid():
-        try:
-            row = services.replay_period(by=request.principal, **form.period())
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            return redirect("replay", row.pk)
+    if row := submit_form(form, lambda: services.replay_period(by=request.principal, **form.period())):
+        return redirect("replay", row.pk)
     context = {"section": "invocations", "form": form}
     return render_page(request, "replays/replay_period.html", context, status=422 if form.errors else 200)
 

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from django import forms
 from django.utils.translation import gettext_lazy
 
+from kernel.problems import Problem
+
 if TYPE_CHECKING:
-    from kernel.problems import Problem
+    from collections.abc import Callable
+
+R = TypeVar("R")
+
+
+def submit_form(form: forms.BaseForm, service: Callable[[], R], *, refusals: type[Problem] = Problem) -> R | None:
+    """What the service returns for a form that is filled in well. None: it is not (nor is one that nobody has sent), or the service
+    refused with a problem of ``refusals``; the form says which.
+    """
+    if not form.is_valid():
+        return None
+    try:
+        return service()
+    except refusals as problem:
+        add_problem(form, problem)
+    return None
 
 
 def add_problem(form: forms.BaseForm, problem: Problem) -> None:

@@ -2,7 +2,7 @@
 
 Those on one noun share the scope and the form of the answer. Each is a line: what OpenAPI calls it, the service, what it is for. The
 service gets what the address and the body name, by these names, and who calls as ``by``. Where what it returns is more than the row, a
-table of its own writes that.
+table of its own writes that. A class of its own stays what looks something up first (a version by its number), or is for people only.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
+from rest_framework.status import HTTP_204_NO_CONTENT
 
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import ReasonSerializer
@@ -39,7 +40,8 @@ class ActionEndpoint(Endpoint):
 
 @dataclass(frozen=True)
 class ActionTable(Generic[R]):
-    """What the actions on one noun share. ``show`` writes the row that a service returns, as ``answer`` describes it.
+    """What the actions on one noun share. ``show`` writes the row that a service returns, as ``answer`` describes it; both None: the
+    actions leave no row, and answer 204.
 
     ``module``: where they stand. ``renamed``: what the address and the body name → what the services call it, where that is another
     name. ``headers``: of each answer.
@@ -48,7 +50,7 @@ class ActionTable(Generic[R]):
     module: str
     scope: str
     answer: Any
-    show: Callable[[R], Any]
+    show: Callable[[R], Any] | None
     renamed: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -66,6 +68,8 @@ class ActionTable(Generic[R]):
             asked = address | (read_body(request, view.body) if view.body else {})
             named = {view.renamed.get(name, name): value for name, value in asked.items()}
             row = view.service(**named, by=get_caller(request))
+            if self.show is None:
+                return Response(status=HTTP_204_NO_CONTENT)
             return Response(ResponseEnvelope(data=self.show(row)).to_json(), status=status, headers=dict(self.headers))
 
         said = {

@@ -1,6 +1,9 @@
 """Tables of the console: a column is declared once, with its heading and its cell.
 
 ``{% table row in page.rows _("Grants, scrolls sideways") %}{% column _("Agent") %}{{ row.agent.name }}{% endcolumn %}…{% endtable %}``
+
+Columns are declared in templates, not in Python: a cell is a link, a badge, a form or two lines of markup, so a declaration in Python
+would be a template again, for each cell a name more. Rows stay written out where a cell spans columns or the row itself says something.
 """
 
 from __future__ import annotations

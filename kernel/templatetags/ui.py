@@ -330,14 +330,21 @@ def dialog(content: str, id: str, title: str) -> SafeString:
 
 
 @register.simple_tag
+def crumb(label: str, view: str, *args: Any) -> SafeString:
+    """A step of a trail."""
+    return format_html('<li><a href="{}">{}</a></li>', reverse(view, args=args), label)
+
+
+@register.simple_block_tag
+def trail(content: str) -> SafeString:
+    """The way back to what a page belongs to: its crumbs, the outermost first."""
+    return format_html('<nav class="crumbs" aria-label="{}"><ol>{}</ol></nav>', _("Breadcrumb"), content)
+
+
+@register.simple_tag
 def crumbs(label: str, view: str, *args: Any) -> SafeString:
     """The way back to the list that a page belongs to."""
-    return format_html(
-        '<nav class="crumbs" aria-label="{}"><ol><li><a href="{}">{}</a></li></ol></nav>',
-        _("Breadcrumb"),
-        reverse(view, args=args),
-        label,
-    )
+    return trail(crumb(label, view, *args))
 
 
 @register.simple_tag

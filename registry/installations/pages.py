@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from access.object_permissions.rules import allowed_on
 from evidence.search.related_facts import facts_about
-from kernel.components.forms import add_problem
+from kernel.components.forms import submit_form
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
 from kernel.problems import NotFound, Problem
@@ -85,14 +85,12 @@ def installation_new(request: ConsoleRequest, publisher: str, name: str) -> Http
     if tool is None or tool.current is None or not not_gone([tool]):
         raise NotFound(gettext("No publisher of this name shares such a tool."))
     form = StateForm(request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        try:
-            row = installations.install_tool(name=name, publisher=publisher, reason=form.cleaned_data["reason"], by=by)
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            messages.success(request, gettext("Installed. Complete its settings, then give agents a grant."))
-            return redirect("installation", row.name)
+    if row := submit_form(
+        form,
+        lambda: installations.install_tool(name=name, publisher=publisher, reason=form.cleaned_data["reason"], by=by),
+    ):
+        messages.success(request, gettext("Installed. Complete its settings, then give agents a grant."))
+        return redirect("installation", row.name)
     context = {
         "section": "installations",
         "tool": tool,

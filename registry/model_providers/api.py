@@ -285,15 +285,9 @@ ProviderEnableView = PROVIDER_ACTIONS.build_view(
 )
 
 
-class ProviderRemoveView(Endpoint):
-    """Forget a provider, and remove its models."""
-
-    required_scope = SCOPE
-
-    @extend_schema(operation_id="remove_model_provider", request=ReasonSerializer, responses={204: None})
-    def post(self, request: Request, name: str) -> Response:
-        services.remove_provider(name=name, by=get_caller(request), **read_body(request, ReasonSerializer))
-        return Response(status=204)
+ProviderRemoveView = ActionTable[None](__name__, SCOPE, None, None).build_view(
+    "remove_model_provider", services.remove_provider, "Forget a provider, and remove its models.", status=204
+)
 
 
 class ModelListView(Endpoint):
@@ -318,13 +312,9 @@ class ModelView(Endpoint):
         return _answer_model(connected_models.change_model(provider=name, alias=alias, by=get_caller(request), **said))
 
 
-class ModelRemoveView(Endpoint):
-    """Let an alias mean no model any more; it may be connected again."""
-
-    required_scope = SCOPE
-
-    @extend_schema(operation_id="remove_model", request=ReasonSerializer, responses={204: None})
-    def post(self, request: Request, name: str, alias: str) -> Response:
-        said = read_body(request, ReasonSerializer)
-        connected_models.remove_model(provider=name, alias=alias, by=get_caller(request), **said)
-        return Response(status=204)
+ModelRemoveView = ActionTable[None](__name__, SCOPE, None, None, renamed={"name": "provider"}).build_view(
+    "remove_model",
+    connected_models.remove_model,
+    "Let an alias mean no model any more; it may be connected again.",
+    status=204,
+)

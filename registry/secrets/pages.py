@@ -10,10 +10,9 @@ from django.utils.translation import gettext
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from kernel.components.forms import add_problem
+from kernel.components.forms import submit_form
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
-from kernel.problems import Problem
 from registry.forms import SecretForm
 from registry.models import Secret
 from registry.secrets import services as secrets
@@ -29,17 +28,14 @@ def secret_list(request: ConsoleRequest) -> HttpResponse:
     """Context: page (Page of Secret), shown (list of {secret, used_by: tools}), form (SecretForm). POST sets one."""
     by = request.principal
     form = SecretForm(request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        try:
-            row = secrets.set_secret(name=form.cleaned_data["name"], value=form.cleaned_data["value"], by=by)
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            told = gettext("%(name)s is set. Give it to an installation that needs it.")
-            if row.number > 1:
-                told = gettext("%(name)s has a new value. It is used from the next call.")
-            messages.success(request, told % {"name": row.name})
-            return redirect("secrets")
+    if row := submit_form(
+        form, lambda: secrets.set_secret(name=form.cleaned_data["name"], value=form.cleaned_data["value"], by=by)
+    ):
+        told = gettext("%(name)s is set. Give it to an installation that needs it.")
+        if row.number > 1:
+            told = gettext("%(name)s has a new value. It is used from the next call.")
+        messages.success(request, told % {"name": row.name})
+        return redirect("secrets")
     rows = Secret.objects.filter(tenant_id=by.tenant_id)
     page = fetch_page(rows, prefix="sec", after=request.GET.get("after", ""))
     users = secrets.users_by_secret(by.tenant_id)

@@ -1,4 +1,4 @@
-"""Where does an attack take place, and how is it told whether it was contained?
+"""The arena: where does an attack take place, and how is it told whether it was contained?
 
 An arena is a pool at one level of isolation, with a tenant who means harm and one who does not. Every attack is followed
 by an innocent call of the same tool of the same tenant, which comes to the same box where that has survived, and by one

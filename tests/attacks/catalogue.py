@@ -1,4 +1,4 @@
-"""Which attacks are there, and what may each of them end as?
+"""The catalogue of attacks: which attacks are there, and what may each of them end as?
 
 An attack is a function below ``hostile/``: what it returns is what it got, and must be nothing. With ``then``, a second
 call of the same tool looks for what the first has left, and must find nothing either.

@@ -1,4 +1,4 @@
-"""Where do the attacks take place?"""
+"""Fixtures of attacks: where do the attacks take place?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How does the obvious way fare: one container, `docker exec` for each call, and the tool's standard output as its result?
+"""The control: how does the obvious way fare: one container, `docker exec` for each call, and the tool's standard output as its
+result?
 
 The control of the suite. If the attacks did no harm here, they would prove nothing about the boxes. The container has
 what Docker gives by itself, but for what keeps this machine and its network out of it: no network, at most so many

@@ -1,4 +1,4 @@
-"""At which levels of isolation do the attacks take place, and which of them only in `make test-all`?"""
+"""Levels of isolation: at which levels of isolation do the attacks take place, and which of them only in `make test-all`?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which packages do harm by being loaded, before any function of theirs is called?
+"""Hostile packages: which packages do harm by being loaded, before any function of theirs is called?
 
 A box writes a package to its own file system, compiles it, looks into the compiled code for what it imports, and imports
 the standard modules of that ahead of the call. Everything here is aimed at one of these steps, or at the import itself.

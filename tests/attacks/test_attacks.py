@@ -1,4 +1,4 @@
-"""Does anything that a hostile tool does reach beyond its own call?"""
+"""Attacks: does anything that a hostile tool does reach beyond its own call?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the attacks do harm where nothing stands against them? Otherwise the suite would prove nothing."""
+"""The control of the attacks: do the attacks do harm where nothing stands against them? Otherwise the suite would prove nothing."""
 
 from __future__ import annotations
 

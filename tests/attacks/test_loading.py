@@ -1,4 +1,4 @@
-"""Is a tool that does harm by being loaded contained?"""
+"""Hostile imports: is a tool that does harm by being loaded contained?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tool was granted opens that and nothing else: are the attacks contained where all doors are open?"""
+"""Open doors: what a tool was granted opens that and nothing else: are the attacks contained where all doors are open?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Where can a tool write? Every path of a box is tried, as the tool and as its user without the walls around the tool."""
+"""Places to write: where can a tool write? Every path of a box is tried, as the tool and as its user without the walls around
+the tool.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Can the tool of one tenant take anything from another tenant that runs at the same time?
+"""Attacks across tenants: can the tool of one tenant take anything from another tenant that runs at the same time?
 
 The kernel keeps some accounts by user, not by container: pages of pipes, watches, processes, pending signals. Boxes that
 shared a user would pay for each other.

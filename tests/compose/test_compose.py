@@ -1,4 +1,4 @@
-"""Does docker-compose.yml build, become healthy, and answer a governed call whose evidence is sealed?"""
+"""Docker Compose: does docker-compose.yml build, become healthy, and answer a governed call whose evidence is sealed?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What time is it in a box, and what is chance there? Run on the fake and on the real one."""
+"""Contract of clocks: what time is it in a box, and what is chance there? Run on the fake and on the real one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do the contract tests of real sandboxes share?"""
+"""Fixtures of contracts: what do the contract tests of real sandboxes share?"""
 
 from __future__ import annotations
 

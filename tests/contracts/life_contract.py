@@ -1,4 +1,4 @@
-"""What must every sandbox do between its first run and its end? Part of the contract of sandboxes."""
+"""Contract of lives: what must every sandbox do between its first run and its end? Part of the contract of sandboxes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must every sandbox do? Run on the fake and on the real one."""
+"""Contract of sandboxes: what must every sandbox do? Run on the fake and on the real one."""
 
 from __future__ import annotations
 

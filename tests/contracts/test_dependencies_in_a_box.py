@@ -1,4 +1,4 @@
-"""Does a tool in a real box import what was installed for it?"""
+"""Dependencies in a box: does a tool in a real box import what was installed for it?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a call whose dependencies do harm as they are imported? The same at every level."""
+"""Dependencies that fail: what becomes of a call whose dependencies do harm as they are imported? The same at every level."""
 
 from __future__ import annotations
 

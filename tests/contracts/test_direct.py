@@ -1,4 +1,6 @@
-"""Do plain processes for trusted tools keep the contract of sandboxes, and is only what is vouched for run in one?"""
+"""Processes for trusted tools: do plain processes for trusted tools keep the contract of sandboxes, and is only what is vouched
+for run in one?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does `doctor` say of the images that the engine has?"""
+"""Images in doctor: what does `doctor` say of the images that the engine has?"""
 
 from __future__ import annotations
 

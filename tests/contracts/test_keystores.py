@@ -1,4 +1,4 @@
-"""Do all key stores keep the same promises: the file, the environment, a service in memory and one over HTTP?"""
+"""Key stores: do all key stores keep the same promises: the file, the environment, a service in memory and one over HTTP?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a tool's code loaded in a time of its own, once for all who wait for it, and whoever gives up meanwhile?"""
+"""Load times: is a tool's code loaded in a time of its own, once for all who wait for it, and whoever gives up meanwhile?"""
 
 from __future__ import annotations
 

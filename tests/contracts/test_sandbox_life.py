@@ -1,4 +1,4 @@
-"""What ends a call, a box, its owner or the engine, and what is left then."""
+"""Sandbox life: what ends a call, a box, its owner or the engine, and what is left then."""
 
 from __future__ import annotations
 

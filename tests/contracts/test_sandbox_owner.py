@@ -1,4 +1,4 @@
-"""When the process that owns boxes ends in whatever way, what becomes of them and of what it had put aside?"""
+"""Sandbox owner: when the process that owns boxes ends in whatever way, what becomes of them and of what it had put aside?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does every wall stand on this host, and would the probe see it if one did not?
+"""Sandbox walls: does every wall stand on this host, and would the probe see it if one did not?
 
 Each look is shown to bite: in a box of which one thing was asked otherwise, it is that wall which does not hold.
 """

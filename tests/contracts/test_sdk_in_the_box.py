@@ -1,4 +1,4 @@
-"""Does a tool of a Universe answer in the hub's sandbox what it answers here?"""
+"""SDK in the box: does a tool of a Universe answer in the hub's sandbox what it answers here?"""
 
 from __future__ import annotations
 

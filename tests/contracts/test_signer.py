@@ -1,4 +1,4 @@
-"""Do all signers keep the same promises: the fake of the tests, and the file that the keeper reads?"""
+"""Signers: do all signers keep the same promises: the fake of the tests, and the file that the keeper reads?"""
 
 from __future__ import annotations
 

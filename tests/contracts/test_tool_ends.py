@@ -1,4 +1,4 @@
-"""Does each way in which a tool can end have one answer, whatever the tool is written with and wherever it runs?
+"""Tool ends: does each way in which a tool can end have one answer, whatever the tool is written with and wherever it runs?
 
 docs/reference/tool-ends.md is the same table for authors.
 """

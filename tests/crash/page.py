@@ -1,4 +1,6 @@
-"""Does docs/reference/crash-matrix.md say what the tests assert? Writes it; with ``--check`` only compares, and exits with 2."""
+"""The crash matrix: does docs/reference/crash-matrix.md say what the tests assert? Writes it; with ``--check`` only compares,
+and exits with 2.
+"""
 
 from __future__ import annotations
 

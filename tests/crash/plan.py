@@ -1,4 +1,4 @@
-"""What is to become of a call when a process is killed at each step of it?
+"""The plan of crashes: what is to become of a call when a process is killed at each step of it?
 
 The tests crash a hub as it stands here and assert each cell; `python -m tests.crash.page` writes the same down in
 docs/reference/crash-matrix.md. So the page claims nothing that no test asserts.

@@ -1,4 +1,4 @@
-"""Where does a PostgreSQL server come from that a test may crash?"""
+"""A server to crash: where does a PostgreSQL server come from that a test may crash?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What have the tools of a tested hub done in the world? A store outside, which remembers every run that reached it."""
+"""The store outside: what have the tools of a tested hub done in the world? A store outside, which remembers every run that
+reached it.
+"""
 
 from __future__ import annotations
 

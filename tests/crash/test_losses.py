@@ -1,4 +1,6 @@
-"""Is every call ended exactly once when something goes away that is not ours to restart: a box, Redis, the database, the engine?"""
+"""Losses: is every call ended exactly once when something goes away that is not ours to restart: a box, Redis, the database, the
+engine?
+"""
 
 from __future__ import annotations
 

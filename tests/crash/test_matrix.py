@@ -1,4 +1,4 @@
-"""Is every call ended exactly once, and every effect had once, wherever a process is killed?"""
+"""Crashes: is every call ended exactly once, and every effect had once, wherever a process is killed?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Is a call with one key made once, however many callers make it at the same time, and does waiting for it cost no threads?"""
+"""Calls of one key: is a call with one key made once, however many callers make it at the same time, and does waiting for it
+cost no threads?
+"""
 
 from __future__ import annotations
 

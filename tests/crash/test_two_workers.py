@@ -1,4 +1,4 @@
-"""What do two worker processes make of one queue, and one call of worker after worker that is killed?"""
+"""Two workers: what do two worker processes make of one queue, and one call of worker after worker that is killed?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which sample tools does the demonstration agent of a tested hub have? Run with the hub's environment.
+"""Sample tools: which sample tools does the demonstration agent of a tested hub have? Run with the hub's environment.
 
 Migrates and seeds first, in the same process, because loading the application takes most of the time. The sample tools go
 through the same services as everything else; `test_console_walk` does the same with a browser.

@@ -1,4 +1,4 @@
-"""How does a test look at a page as a person with a real browser does, and what must hold on every page?"""
+"""A real browser: how does a test look at a page as a person with a real browser does, and what must hold on every page?"""
 
 from __future__ import annotations
 

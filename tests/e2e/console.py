@@ -1,4 +1,4 @@
-"""How does a person use the console with a browser that has no scripts and draws nothing?"""
+"""A browser without scripts: how does a person use the console with a browser that has no scripts and draws nothing?"""
 
 from __future__ import annotations
 

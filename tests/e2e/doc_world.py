@@ -1,4 +1,6 @@
-"""Whose keys do the pages of the docs assume? Makes them in a hub, run with the hub's environment; prints names and values as JSON."""
+"""The world of the docs: whose keys do the pages of the docs assume? Makes them in a hub, run with the hub's environment; prints
+names and values as JSON.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Which models may an agent of a tested hub ask? ``python -m tests.e2e.model_world URL``, with the hub's environment, prints its key.
+"""Models of a tested hub: which models may an agent of a tested hub ask? ``python -m tests.e2e.model_world URL``, with the hub's
+environment, prints its key.
 
 The provider at that address (tests/support/chat_provider.py) is called ``house``, and has a model of each kind; further arguments
 are the names of more models to talk with.

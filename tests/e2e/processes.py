@@ -1,4 +1,4 @@
-"""How does a test start whole processes, wait for what they do, and end exactly those?"""
+"""Processes: how does a test start whole processes, wait for what they do, and end exactly those?"""
 
 from __future__ import annotations
 

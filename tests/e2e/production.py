@@ -1,4 +1,6 @@
-"""How does a test run a hub in the production shape: web, worker, PostgreSQL and Redis, each of which it may stop?"""
+"""The production shape: how does a test run a hub in the production shape: web, worker, PostgreSQL and Redis, each of which it
+may stop?
+"""
 
 from __future__ import annotations
 

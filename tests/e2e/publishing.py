@@ -1,4 +1,6 @@
-"""What do people do at a hub around a push? ``author`` prints a key, ``review`` approves and enables; with the hub's environment."""
+"""People around a push: what do people do at a hub around a push? ``author`` prints a key, ``review`` approves and enables; with
+the hub's environment.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where do a test's own PostgreSQL database, its own Redis, and a line that can be cut come from?"""
+"""Services of a test: where do a test's own PostgreSQL database, its own Redis, and a line that can be cut come from?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Do the commands and programs that the README and the how-tos show work, against a hub, as they are written?
+"""Code blocks of the docs: do the commands and programs that the README and the how-tos show work, against a hub, as they are
+written?
 
 What a page finds (files, names, other values) stands in :data:`PAGES_FIND`; a new page usually needs nothing there. Every ``curl``
 has to be answered with a 2xx, every command to end with 0. ``HUB``, ``KEY``, ``ADMIN``, ``AGENT``, ``CALL`` and the tutorial's

@@ -1,4 +1,6 @@
-"""Does a keeper show its log to witnesses, each a process of its own, and is a hub whose database was set back found?"""
+"""The keeper and witnesses: does a keeper show its log to witnesses, each a process of its own, and is a hub whose database was
+set back found?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a call that was promised survive the loss of everything but the database, and is its caller told?"""
+"""Long calls: does a call that was promised survive the loss of everything but the database, and is its caller told?"""
 
 from __future__ import annotations
 

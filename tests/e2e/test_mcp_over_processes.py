@@ -1,4 +1,6 @@
-"""Does a real MCP client list and call tools of a real hub, in both shapes, also when each request meets another web process?"""
+"""MCP over processes: does a real MCP client list and call tools of a real hub, in both shapes, also when each request meets
+another web process?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the models of a served hub asked by both clients and by the demonstration, and become their proposals calls of tools?"""
+"""Models for clients: how both clients and the demonstration ask the models of a served hub, and proposals become calls of its tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Does somebody who types what the page on the production shape says get a call that was governed, sealed and verified?"""
+"""The how-to on the production shape: does somebody who types what the page on the production shape says get a call that was
+governed, sealed and verified?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does each process say whether it lives and can do its work, and does a web process say that it ends before it does?"""
+"""Readiness: does each process say whether it lives and can do its work, and does a web process say that it ends before it does?"""
 
 from __future__ import annotations
 

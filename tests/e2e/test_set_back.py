@@ -1,4 +1,6 @@
-"""Is a hub whose database file was put back to an older one seen by people and by the documented alert, as soon as it runs again?"""
+"""A database that was set back: is a hub whose database file was put back to an older one seen by people and by the documented
+alert, as soon as it runs again?
+"""
 
 from __future__ import annotations
 

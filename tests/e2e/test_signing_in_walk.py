@@ -1,4 +1,4 @@
-"""Does a person with a browser set up a passkey and an authenticator app, and sign in with them?"""
+"""Signing in with a browser: does a person with a browser set up a passkey and an authenticator app, and sign in with them?"""
 
 from __future__ import annotations
 

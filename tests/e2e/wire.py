@@ -1,4 +1,4 @@
-"""What does somebody outside the hub see: an agent over REST, an engine's user, a reader of the database?"""
+"""The hub from outside: what does somebody outside the hub see: an agent over REST, an engine's user, a reader of the database?"""
 
 from __future__ import annotations
 

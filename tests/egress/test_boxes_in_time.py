@@ -1,4 +1,4 @@
-"""How much may a box ask of the gate at once, and what goes on after its call?"""
+"""Boxes and the gate: how much may a box ask of the gate at once, and what goes on after its call?"""
 
 from __future__ import annotations
 

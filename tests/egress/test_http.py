@@ -1,4 +1,4 @@
-"""Does exactly one request of plain http travel on, and is it the one that was judged?"""
+"""Plain HTTP: does exactly one request of plain http travel on, and is it the one that was judged?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much may a call ask of the gate, how long, and what is left when it is over?"""
+"""Limits of the gate: how much may a call ask of the gate, how long, and what is left when it is over?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Can a name that a tool was granted lead it to somewhere that nobody granted?"""
+"""Granted names: can a name that a tool was granted lead it to somewhere that nobody granted?"""
 
 from __future__ import annotations
 

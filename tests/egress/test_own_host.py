@@ -1,4 +1,4 @@
-"""May a tool reach the very host that its gate runs on?"""
+"""The gate's own host: may a tool reach the very host that its gate runs on?"""
 
 from __future__ import annotations
 

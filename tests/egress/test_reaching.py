@@ -1,4 +1,4 @@
-"""Does a tool get to the host that it was granted, and to no other?"""
+"""Granted hosts: does a tool get to the host that it was granted, and to no other?"""
 
 from __future__ import annotations
 

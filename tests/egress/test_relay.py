@@ -1,4 +1,4 @@
-"""Does the relay pass on bytes, all of them, and nothing once a call is over?"""
+"""The relay: does the relay pass on bytes, all of them, and nothing once a call is over?"""
 
 from __future__ import annotations
 

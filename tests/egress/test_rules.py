@@ -1,4 +1,4 @@
-"""Does the gate say exactly what the capabilities say?"""
+"""Rules of the gate: does the gate say exactly what the capabilities say?"""
 
 from __future__ import annotations
 

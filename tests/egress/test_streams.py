@@ -1,4 +1,4 @@
-"""Does a connection that always has something to say let the others have their turn?"""
+"""Streams through the gate: does a connection that always has something to say let the others have their turn?"""
 
 from __future__ import annotations
 

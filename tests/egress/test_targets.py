@@ -1,4 +1,4 @@
-"""Is there another way to write a forbidden target?"""
+"""Forbidden targets: is there another way to write a forbidden target?"""
 
 from __future__ import annotations
 

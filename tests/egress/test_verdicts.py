@@ -1,4 +1,4 @@
-"""When did a tool end because the gate refused it, and when did it only say so?"""
+"""Verdicts of the gate: when did a tool end because the gate refused it, and when did it only say so?"""
 
 from __future__ import annotations
 

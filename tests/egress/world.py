@@ -1,4 +1,4 @@
-"""What is there outside of a box, when the world is this machine?
+"""The world outside of a box: what is there outside of a box, when the world is this machine?
 
 Servers with certificates of an authority of the tests, a resolver that answers what a test says, and a client that speaks to
 the gate's socket as a tool would.

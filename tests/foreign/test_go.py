@@ -1,4 +1,5 @@
-"""Does somebody else's verifier agree with ours: on what is right, on every changed bit, on every rewritten history?
+"""A verifier in Go: does somebody else's verifier agree with ours: on what is right, on every changed bit, on every rewritten
+history?
 
 The other one is golang.org/x/mod (sumdb/note and sumdb/tlog), which checks Go's own module database.
 """

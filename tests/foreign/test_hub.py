@@ -1,4 +1,4 @@
-"""Does a program that we did not write accept what the hub itself sealed and signed?"""
+"""The hub's own log: does a program that we did not write accept what the hub itself sealed and signed?"""
 
 from __future__ import annotations
 

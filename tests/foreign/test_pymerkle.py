@@ -1,4 +1,4 @@
-"""Does pymerkle, which we did not write either, make the same trees, and accept our proofs?"""
+"""pymerkle: does pymerkle, which we did not write either, make the same trees, and accept our proofs?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is each address declared beside its page or endpoint, and can each be reached?"""
+"""Addresses: is each address declared beside its page or endpoint, and can each be reached?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the page on looking after the log say of each alarm what it means and what to do?"""
+"""Documented alarms: does the page on looking after the log say of each alarm what it means and what to do?"""
 
 from __future__ import annotations
 

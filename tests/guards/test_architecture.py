@@ -1,4 +1,4 @@
-"""Does the code keep the rules that a reviewer would otherwise have to remember?"""
+"""Architecture: does the code keep the rules that a reviewer would otherwise have to remember?"""
 
 from __future__ import annotations
 

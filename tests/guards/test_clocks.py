@@ -1,4 +1,4 @@
-"""Is a lease or a deadline, which another host judges, ever set or judged by the clock of this one?"""
+"""Clocks: is a lease or a deadline, which another host judges, ever set or judged by the clock of this one?"""
 
 from __future__ import annotations
 

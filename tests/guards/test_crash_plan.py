@@ -1,4 +1,4 @@
-"""Is a process killed at every point that has a name, and does the page say what is tested?"""
+"""Crash plan: is a process killed at every point that has a name, and does the page say what is tested?"""
 
 from __future__ import annotations
 

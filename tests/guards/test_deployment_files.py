@@ -1,4 +1,4 @@
-"""Do the files that describe a deployment agree with the code and with the promises made about them?"""
+"""Deployment files: do the files that describe a deployment agree with the code and with the promises made about them?"""
 
 from __future__ import annotations
 

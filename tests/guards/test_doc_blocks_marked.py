@@ -1,4 +1,4 @@
-"""Is every code block of the README and the how-tos run or validated, or does it say why it is not?"""
+"""Marks of code blocks: is every code block of the README and the how-tos run or validated, or does it say why it is not?"""
 
 from __future__ import annotations
 

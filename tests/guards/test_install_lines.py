@@ -1,4 +1,4 @@
-"""Does any page, text of a command or template tell somebody to install a stranger's package?"""
+"""Install lines: does any page, text of a command or template tell somebody to install a stranger's package?"""
 
 from __future__ import annotations
 

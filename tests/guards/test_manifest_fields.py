@@ -1,4 +1,6 @@
-"""Does something act on every field of a manifest? A field that nothing reads would be a promise that nobody keeps."""
+"""Manifest fields: does something act on every field of a manifest? A field that nothing reads would be a promise that nobody
+keeps.
+"""
 
 from __future__ import annotations
 

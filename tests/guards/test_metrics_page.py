@@ -1,4 +1,4 @@
-"""Does the page on watching calls name every metric that a process sends?"""
+"""The page on metrics: does the page on watching calls name every metric that a process sends?"""
 
 from __future__ import annotations
 

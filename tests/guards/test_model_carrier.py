@@ -1,4 +1,6 @@
-"""Does the program use of the carrier of models what it was taken for, and does nothing that is installed run by itself?"""
+"""The carrier of models: does the program use of the carrier of models what it was taken for, and does nothing that is installed
+run by itself?
+"""
 
 from __future__ import annotations
 

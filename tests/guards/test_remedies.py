@@ -1,4 +1,4 @@
-"""Can what a remedy says be done at every door? A model over MCP sends no HTTP request."""
+"""Remedies: can what a remedy says be done at every door? A model over MCP sends no HTTP request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the settings keep what the way of a call relies on?"""
+"""Settings: do the settings keep what the way of a call relies on?"""
 
 from __future__ import annotations
 

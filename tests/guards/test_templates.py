@@ -1,4 +1,4 @@
-"""Can a person review the templates?"""
+"""Templates: can a person review the templates?"""
 
 from __future__ import annotations
 

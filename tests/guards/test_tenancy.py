@@ -1,4 +1,4 @@
-"""Does code of a request leave its tenant only where that was thought about?"""
+"""Tenancy: does code of a request leave its tenant only where that was thought about?"""
 
 from __future__ import annotations
 

@@ -22,12 +22,13 @@ MODULES = sorted(
     path for package in PACKAGES for path in (ROOT / package).rglob("*.py") if "migrations" not in path.parts
 )
 
-# Beside them, what no hub serves: demonstration tools, measurements, set-up. A test's docstring may ask what the test answers.
+# Beside them, what no hub serves: demonstration tools, measurements, set-up. A test says what it asks, behind its name.
 DOCUMENTED = sorted(
     {*MODULES, *(path for folder in ("tools", "bench", "scripts") for path in (ROOT / folder).rglob("*.py"))}
 )
 ASKS = re.compile(
-    r"(?:How|What|Which|Who|Whom|Whose|Where|When|Why|Is|Are|Was|Does|Do|Did|Has|May|Can|With which|At which)\b"
+    r"(?:How|What|Which|Who|Whom|Whose|Where|When|Why|Is|Are|Was|Were|Does|Do|Did|Has|Have|May|Can|Could"
+    r"|(?:With|At|In|Of|From|For|To|By|On|Until|After) (?:which|whom|what|when))\b"
 )
 
 # What stood in names of code once, and the field's word for it (docs/reference/glossary.md).
@@ -187,6 +188,15 @@ def test_the_docstring_of_a_module_begins_with_the_name_of_its_thing() -> None:
     }
 
     assert {path: line for path, line in first_lines.items() if not begins_with_its_thing(line)} == {}
+
+
+def test_the_docstring_of_a_test_does_not_begin_with_its_question() -> None:
+    first_lines = {
+        path.relative_to(ROOT).as_posix(): (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]
+        for path in (ROOT / "tests").rglob("*.py")
+    }
+
+    assert {path: line for path, line in first_lines.items() if ASKS.match(line)} == {}
 
 
 def test_no_template_is_named_by_a_retired_word() -> None:

@@ -1,4 +1,4 @@
-"""Does whatever writes record a fact, name what it changed, and name who acts?"""
+"""Writes: does whatever writes record a fact, name what it changed, and name who acts?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do integration tests run calls without a worker?"""
+"""Fixtures of integration tests: how do integration tests run calls without a worker?"""
 
 from __future__ import annotations
 

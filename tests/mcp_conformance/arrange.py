@@ -1,4 +1,4 @@
-"""Which tenant, tools and agents does the conformance suite of MCP find? Run with the environment of a hub.
+"""The hub of the suite: which tenant, tools and agents does the conformance suite of MCP find? Run with the environment of a hub.
 
 A tenant of its own, in which everything went through the services: the fixture tools that the suite calls by name are submitted by
 one person, reviewed and enabled by another; an agent is granted them and nothing else. Prints the agent's key, and how tokens of an

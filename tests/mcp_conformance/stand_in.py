@@ -1,4 +1,4 @@
-"""What does a provider of models see of the hub's tools, when an agent framework passes them on?
+"""The suite's server: what does a provider of models see of the hub's tools, when an agent framework passes them on?
 
 A stand-in for OpenAI's chat API that refuses names as the real ones do, OpenAI's, Anthropic's and Gemini's at once. Asked for the
 first time, its model calls one tool; shown the result, it repeats that.

@@ -1,4 +1,4 @@
-"""What does the official conformance suite of MCP say about a server, and what do we expect it to say?"""
+"""The conformance suite: what does the official conformance suite of MCP say about a server, and what do we expect it to say?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Does an agent of a framework get through with the hub's tools, when its model's provider refuses names as the real ones do?"""
+"""Agent loops: does an agent of a framework get through with the hub's tools, when its model's provider refuses names as the
+real ones do?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the programs with which people speak MCP list and call tools through the hub?"""
+"""Clients: do the programs with which people speak MCP list and call tools through the hub?"""
 
 from __future__ import annotations
 

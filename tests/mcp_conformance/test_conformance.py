@@ -1,4 +1,4 @@
-"""What does the official conformance suite say about the hub, in both revisions?
+"""MCP conformance: what does the official conformance suite say about the hub, in both revisions?
 
 What it may find is in ``expected``, each with the reason: things that the hub does not claim. All else passes, and what passes is not
 in there.

@@ -1,4 +1,4 @@
-"""Who knows only the address of /mcp: do they find out where tokens come from, and do tokens come in?"""
+"""OAuth: who knows only the address of /mcp: do they find out where tokens come from, and do tokens come in?"""
 
 from __future__ import annotations
 

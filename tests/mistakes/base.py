@@ -1,4 +1,4 @@
-"""What is an example of a rule about manifests, and which pieces are the examples made of?"""
+"""Base: what is an example of a rule about manifests, and which pieces are the examples made of?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does Cedar say about a policy and a call?
+"""Cedar: what does Cedar say about a policy and a call?
 
 The document is translated into Cedar's own text, independently of the compiler. Cedar skips a policy in which an attribute is
 missing; here a rule that restricts then holds all the same, so what restricts is written as "not certainly false".

@@ -1,4 +1,4 @@
-"""Does our engine pass the tests that Django's own engine passes?
+"""Django's own suites: does our engine pass the tests that Django's own engine passes?
 
 Django's suites are run twice on the same server, on its engine and on ours, and each test has to end in the same way. They come
 from the source distribution of the version that our lock has, so that a newer Django brings its newer tests.

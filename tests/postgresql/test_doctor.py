@@ -1,4 +1,4 @@
-"""What does `doctor` say of a hub that is not set up, of a role's host, and of room for connections?"""
+"""Doctor: what does `doctor` say of a hub that is not set up, of a role's host, and of room for connections?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do statements that go to the database together do what they would do one by one?"""
+"""The exchange of statements: do statements that go to the database together do what they would do one by one?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a keeper that is stopped in the middle of sealing, or whose host is gone, keep the others from it?"""
+"""A frozen keeper: does a keeper that is stopped in the middle of sealing, or whose host is gone, keep the others from it?"""
 
 from __future__ import annotations
 

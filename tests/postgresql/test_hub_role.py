@@ -1,4 +1,4 @@
-"""What can somebody do with evidence who has taken over a request, or a process of the hub that owns no table?"""
+"""The hub's role: what can somebody do with evidence who has taken over a request, or a process of the hub that owns no table?"""
 
 from __future__ import annotations
 

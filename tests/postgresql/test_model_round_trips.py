@@ -1,4 +1,4 @@
-"""How often is the database asked before a model is?"""
+"""Model round trips: how often is the database asked before a model is?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the clock of one host is wrong, does it take nothing from the others, and keep nothing from them?
+"""One clock: when the clock of one host is wrong, does it take nothing from the others, and keep nothing from them?
 
 The process of such a host is this one, with all its clocks moved (:mod:`tests.support.clocks`), on rows that others
 have written by the database's.

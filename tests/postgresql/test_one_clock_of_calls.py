@@ -1,4 +1,5 @@
-"""Does what one host gives for a time last as long on another whose clock is wrong: consents, keys, links, hosts?
+"""One clock of calls: does what one host gives for a time last as long on another whose clock is wrong: consents, keys, links,
+hosts?
 
 The process of such a host is this one, with all its clocks moved (:mod:`tests.support.clocks`).
 """

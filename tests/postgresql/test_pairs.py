@@ -1,4 +1,4 @@
-"""Does PostgreSQL refuse a call without its Begin or its End, whoever writes it?"""
+"""Pairs: does PostgreSQL refuse a call without its Begin or its End, whoever writes it?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do calls that settle in budgets of their own and in one that they share wait for each other, and never both?"""
+"""Settlement locks: do calls that settle in budgets of their own and in one that they share wait for each other, and never both?"""
 
 from __future__ import annotations
 

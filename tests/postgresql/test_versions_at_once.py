@@ -1,4 +1,4 @@
-"""Which version does an installation get whose pin is changed while its publisher changes the versions?
+"""Versions at once: which version does an installation get whose pin is changed while its publisher changes the versions?
 
 One side holds the installation's lock while the other, on a connection of its own, waits for it.
 """

@@ -1,4 +1,4 @@
-"""Who sees the code that a tenant uploaded and whose signature it has, and who may write it?"""
+"""Wall of capsules: who sees the code that a tenant uploaded and whose signature it has, and who may write it?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who sees how far the dependencies of a version are, and who may write it?"""
+"""Wall of dependencies: who sees how far the dependencies of a version are, and who may write it?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""May a tenant's connection write a row that refers to what is not the tenant's?"""
+"""Wall references: may a tenant's connection write a row that refers to what is not the tenant's?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does PostgreSQL keep tenants apart by itself, also where a filter was forgotten?"""
+"""Walls between tenants: does PostgreSQL keep tenants apart by itself, also where a filter was forgotten?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do tests begin agent runs, take them on without a thread, and read what became of them?"""
+"""Agent runs: how do tests begin agent runs, take them on without a thread, and read what became of them?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Has every call of every test its pair? And how does a test make a call by hand?
+"""Pairs of Begin and End: has every call of every test its pair? And how does a test make a call by hand?
 
 After each test that had the database, one statement reads all calls and chains with their Begins and Ends. The few tests that
 break pairs on purpose are marked ``unpaired``.

@@ -1,4 +1,4 @@
-"""Which functions and calls does the Berkeley Function Calling Leaderboard hold?
+"""The BFCL corpus: which functions and calls does the Berkeley Function Calling Leaderboard hold?
 
 Its data come from the wheel ``bfcl-eval`` (Apache-2.0), which is downloaded once, checked by its hash and read; it is never installed.
 Where the wheel cannot be had, tests fail and say which command did not work.

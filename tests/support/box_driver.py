@@ -1,4 +1,4 @@
-"""How does a test drive one box directly, without a pool and without what the hub makes of a result?
+"""Box driver: how does a test drive one box directly, without a pool and without what the hub makes of a result?
 
 The box is a real container; the conversation is that of ``sandbox.protocol``, over the socket in the box's own folder or
 over the engine's attach connection.

@@ -1,4 +1,4 @@
-"""How do tests take from budgets without a call, and read what is left?"""
+"""Budgets: how do tests take from budgets without a call, and read what is left?"""
 
 from __future__ import annotations
 

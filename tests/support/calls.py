@@ -1,4 +1,4 @@
-"""How do tests run calls without a worker, and read what a call has left?"""
+"""Calls: how do tests run calls without a worker, and read what a call has left?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which capabilities do the laws have to hold for, and what do they allow, read a second way?
+"""Capability reference: which capabilities do the laws have to hold for, and what do they allow, read a second way?
 
 The generators write documents, with few words, so that rules nest and overlap often. :class:`Reference` reads a document with
 string operations only and shares no code with the algebra.

@@ -1,4 +1,4 @@
-"""How do tests submit plans, and what do they read of a chain?"""
+"""Chains: how do tests submit plans, and what do they read of a chain?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is a test a host whose clock is wrong?"""
+"""Clocks: how is a test a host whose clock is wrong?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do tests let things happen at the same time?"""
+"""Concurrency: how do tests let things happen at the same time?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which configuration files do tests apply, and how?"""
+"""Configuration files: which configuration files do tests apply, and how?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Which models does a tenant have in a test, and who answers for them? A scripted provider, in the process (scripted_models.py)."""
+"""Connected models: which models does a tenant have in a test, and who answers for them? A scripted provider, in the process
+(scripted_models.py).
+"""
 
 from __future__ import annotations
 

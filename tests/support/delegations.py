@@ -1,4 +1,4 @@
-"""How do tests hand a grant on, and what do they look at then?"""
+"""Delegations: how do tests hand a grant on, and what do they look at then?"""
 
 from __future__ import annotations
 

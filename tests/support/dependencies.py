@@ -1,4 +1,4 @@
-"""How do tests get dependencies locked and built, and see what became of them?"""
+"""Dependencies: how do tests get dependencies locked and built, and see what became of them?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do tests write what a model has answered, and read what became of it?"""
+"""Dispatches: how do tests write what a model has answered, and read what became of it?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a block of data in the docs have to be valid against? Its own fields say it."""
+"""Schemas of code blocks: what does a block of data in the docs have to be valid against? Its own fields say it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which code blocks do the README and the how-tos hold, and what becomes of each in the tests?
+"""Code blocks of the docs: which code blocks do the README and the how-tos hold, and what becomes of each in the tests?
 
 A block in ``sh`` or ``python`` is run (tests/e2e/test_doc_blocks.py), data is validated, a block without a language is output. In
 HTML comments directly above a block, which readers do not see, its page may say:

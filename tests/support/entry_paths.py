@@ -1,4 +1,4 @@
-"""Which ways lead to a call, and what does each say when it is refused?
+"""Entry paths: which ways lead to a call, and what does each say when it is refused?
 
 MCP is spoken to in this process, in the transaction of the test; whether it also works over a wire is asked elsewhere.
 """

@@ -1,4 +1,4 @@
-"""How do tests leave values of a person everywhere, forget the person, and look for what is left?"""
+"""Erasures: how do tests leave values of a person everywhere, forget the person, and look for what is left?"""
 
 from __future__ import annotations
 

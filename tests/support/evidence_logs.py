@@ -1,4 +1,4 @@
-"""How do tests write facts, seal them and look at what came of it?"""
+"""Evidence logs: how do tests write facts, seal them and look at what came of it?"""
 
 from __future__ import annotations
 

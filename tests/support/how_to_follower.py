@@ -1,4 +1,6 @@
-"""How is a page of docs/how-to followed to the letter? Its blocks are run as they stand, each on the host that it names."""
+"""A follower of how-tos: how is a page of docs/how-to followed to the letter? Its blocks are run as they stand, each on the host
+that it names.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a test talk MCP with the hub, as a program outside of it does?
+"""MCP clients: how does a test talk MCP with the hub, as a program outside of it does?
 
 A web server on a port of its own, over the database of the test, and the client of the official SDK, or plain HTTP.
 """

@@ -1,4 +1,4 @@
-"""How does each provider say that its model wants to make these calls?
+"""Model responses: how does each provider say that its model wants to make these calls?
 
 Every form is what an application holds in its hands: the parsed body, the SDK's object, the body as text. The SDKs' own types build
 the objects, so a form that the provider would not send cannot be built.

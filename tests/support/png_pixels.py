@@ -1,4 +1,4 @@
-"""What colour is a pixel of a PNG? As much of the format as browsers write: eight bits, no interlacing."""
+"""PNG pixels: what colour is a pixel of a PNG? As much of the format as browsers write: eight bits, no interlacing."""
 
 from __future__ import annotations
 

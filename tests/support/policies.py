@@ -1,4 +1,4 @@
-"""Which policies and calls do tests make up?"""
+"""Policies: which policies and calls do tests make up?"""
 
 from __future__ import annotations
 

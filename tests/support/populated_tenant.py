@@ -1,4 +1,4 @@
-"""What does a tenant look like that has one of everything that an address can name?
+"""A populated tenant: what does a tenant look like that has one of everything that an address can name?
 
 :func:`make_things` makes it, with the tenant's own word in every text that somebody can read. Two tenants made so have the same
 things by the same names, and nothing else in common. What is sent to addresses that change something:

@@ -1,4 +1,4 @@
-"""Which names of tools do providers of models take, as their APIs refuse the others?
+"""Provider names: which names of tools do providers of models take, as their APIs refuse the others?
 
 Where each pattern is written: OpenAI's and Anthropic's answer with it when they refuse a request; Gemini's words are "must start with
 a letter or an underscore; letters, digits, underscores, dots, dashes; at most 64". Bedrock has OpenAI's.

@@ -1,4 +1,4 @@
-"""How does a test write past the walls, as one with all rights over the database could?"""
+"""The raw database: how does a test write past the walls, as one with all rights over the database could?"""
 
 from __future__ import annotations
 

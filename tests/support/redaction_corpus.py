@@ -1,4 +1,4 @@
-"""Which texts, in English and in Chinese, hold personal data at which places?
+"""Redaction corpus: which texts, in English and in Chinese, hold personal data at which places?
 
 Made up from a seed: letters, orders, logs and chats with the numbers that they hold, and with as many that only look alike
 (order numbers, times, versions, digests, prices). The numbers are made here, with check digits computed here, so that a detector

@@ -1,4 +1,4 @@
-"""Which texts hold personal data at which places, of values that nobody of ours has written?
+"""The held-out redaction corpus: which texts hold personal data at which places, of values that nobody of ours has written?
 
 The people, numbers and addresses come from Faker's providers for five countries, as Faker writes them: telephone numbers in no plan,
 addresses on streets that are not there. Here they are put into letters, chats, logs, tables and JSON in the language of their country,

@@ -1,4 +1,4 @@
-"""How well are the labelled places of a corpus found?"""
+"""The score of redaction: how well are the labelled places of a corpus found?"""
 
 from __future__ import annotations
 

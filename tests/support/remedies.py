@@ -1,4 +1,4 @@
-"""Which words of a remedy can be followed by programs that speak HTTP only?"""
+"""Remedies: which words of a remedy can be followed by programs that speak HTTP only?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do tests of replays have in common?"""
+"""Replays: what do tests of replays have in common?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent to each address that changes something, so that it does?
+"""Request bodies: what is sent to each address that changes something, so that it does?
 
 By the name of the route; a test says so when one is missing. Sent with the things of its own tenant each of these is accepted:
 the table of access (``test_access_table.py``) holds that.

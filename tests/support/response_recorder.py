@@ -1,4 +1,4 @@
-"""What did the API answer in a test, and did anything go wrong that nobody had thought of?"""
+"""Response recorder: what did the API answer in a test, and did anything go wrong that nobody had thought of?"""
 
 from __future__ import annotations
 

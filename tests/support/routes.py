@@ -1,4 +1,4 @@
-"""Which addresses does the hub have? Read from the URL configuration, so that a new one cannot be forgotten."""
+"""Routes: which addresses does the hub have? Read from the URL configuration, so that a new one cannot be forgotten."""
 
 from __future__ import annotations
 

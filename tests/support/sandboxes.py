@@ -1,4 +1,4 @@
-"""How does a test get a sandbox, and a tool to put into it?"""
+"""Sandboxes: how does a test get a sandbox, and a tool to put into it?"""
 
 from __future__ import annotations
 

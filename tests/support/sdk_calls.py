@@ -1,4 +1,4 @@
-"""How do tests write a model's answer, and wait for what came of it?"""
+"""SDK calls: how do tests write a model's answer, and wait for what came of it?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do tests store values without a call?"""
+"""Sealed values: how do tests store values without a call?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How would somebody with all rights over the database change what it keeps?
+"""Tamper operations: how would somebody with all rights over the database change what it keeps?
 
 Each operation changes, deletes, inserts, reorders, truncates or swaps something at random, as one who has taken the triggers down; it
 returns what it did. None of them signs anything: rewrites that are signed again are tried on bundles.

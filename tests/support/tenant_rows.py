@@ -1,4 +1,4 @@
-"""What is there of a tenant, as the database has it?"""
+"""Tenant rows: what is there of a tenant, as the database has it?"""
 
 from __future__ import annotations
 

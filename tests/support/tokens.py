@@ -1,4 +1,4 @@
-"""How do tests show tokens to the hub, and make ones that nobody signed?"""
+"""Tokens: how do tests show tokens to the hub, and make ones that nobody signed?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do tests let something happen between two reads of one look?"""
+"""Writes between reads: how do tests let something happen between two reads of one look?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do harm while being loaded."""
+"""Harm at import: do harm while being loaded."""
 
 from __future__ import annotations
 

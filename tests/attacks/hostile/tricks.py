@@ -1,4 +1,4 @@
-"""What several attacks are made of."""
+"""Tricks: what several attacks are made of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Do our providers speak with a mock that others wrote as the wires have it: the same answer in both ways, nothing lost or run?"""
+"""aimock: do our providers speak with a mock that others wrote as the wires have it: the same answer in both ways, nothing lost
+or run?
+"""
 
 from __future__ import annotations
 

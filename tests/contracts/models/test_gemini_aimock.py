@@ -1,4 +1,6 @@
-"""Does our adapter speak with a mock that others wrote of Gemini's wire: the same answer in both ways, no call run?"""
+"""aimock for Gemini: does our adapter speak with a mock that others wrote of Gemini's wire: the same answer in both ways, no
+call run?
+"""
 
 from __future__ import annotations
 

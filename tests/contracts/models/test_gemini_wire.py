@@ -1,4 +1,4 @@
-"""Does Gemini's wire carry what was asked and answered, whatever goes wrong on it?"""
+"""Gemini wire: does Gemini's wire carry what was asked and answered, whatever goes wrong on it?"""
 
 from __future__ import annotations
 

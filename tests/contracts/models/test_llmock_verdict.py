@@ -1,4 +1,4 @@
-"""Does a judge that others wrote find that our client handles each fault well?"""
+"""llmock: does a judge that others wrote find that our client handles each fault well?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do real models in this process answer as every provider does, and leave the process as it was?"""
+"""Local weights: do real models in this process answer as every provider does, and leave the process as it was?"""
 
 from __future__ import annotations
 

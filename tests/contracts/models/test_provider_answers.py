@@ -1,4 +1,4 @@
-"""Does every part of a request arrive on each wire, and is every part of the answer there, streamed or whole?"""
+"""Provider answers: does every part of a request arrive on each wire, and is every part of the answer there, streamed or whole?"""
 
 from __future__ import annotations
 

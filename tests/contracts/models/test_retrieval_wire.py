@@ -1,4 +1,4 @@
-"""Do vectors and scores arrive over HTTP in the order of what was sent, in as many requests as it takes?"""
+"""Retrieval wire: do vectors and scores arrive over HTTP in the order of what was sent, in as many requests as it takes?"""
 
 from __future__ import annotations
 

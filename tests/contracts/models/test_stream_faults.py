@@ -1,4 +1,4 @@
-"""Is every way in which a provider's stream goes wrong a problem by its name, and never a success, on each wire?"""
+"""Stream faults: is every way in which a provider's stream goes wrong a problem by its name, and never a success, on each wire?"""
 
 from __future__ import annotations
 

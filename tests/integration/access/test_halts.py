@@ -1,4 +1,4 @@
-"""Does a kill switch stop exactly what it says, at once?"""
+"""Halts: does a kill switch stop exactly what it says, at once?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are people told, off the console, that something waits, and told once and safely?"""
+"""Notification deliveries: are people told, off the console, that something waits, and told once and safely?"""
 
 from __future__ import annotations
 

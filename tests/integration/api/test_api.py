@@ -1,4 +1,4 @@
-"""Do the API's lists, documents and headers keep what they promise?"""
+"""The API: do the API's lists, documents and headers keep what they promise?"""
 
 from __future__ import annotations
 

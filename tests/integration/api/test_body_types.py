@@ -1,4 +1,4 @@
-"""Is a body taken only as what it is: text as text, numbers as numbers; and do answers keep to the document?"""
+"""Body types: is a body taken only as what it is: text as text, numbers as numbers; and do answers keep to the document?"""
 
 from __future__ import annotations
 

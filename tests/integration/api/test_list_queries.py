@@ -1,4 +1,4 @@
-"""Does a list ask the database as often for many rows as for few?"""
+"""List queries: does a list ask the database as often for many rows as for few?"""
 
 from __future__ import annotations
 

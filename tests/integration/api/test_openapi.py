@@ -1,4 +1,4 @@
-"""Does every endpoint answer as the OpenAPI document says, whatever is sent to it?
+"""OpenAPI: does every endpoint answer as the OpenAPI document says, whatever is sent to it?
 
 Schemathesis makes requests from the document, for each operation right ones and wrong ones. They go through the whole
 application: middleware, authentication, views, the database.

@@ -1,4 +1,4 @@
-"""Does whoever meets a problem find out what it means, with a program and with a browser?"""
+"""Problem catalogue: does whoever meets a problem find out what it means, with a program and with a browser?"""
 
 from __future__ import annotations
 

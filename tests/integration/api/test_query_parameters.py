@@ -1,4 +1,4 @@
-"""Is every endpoint asked only what it understands, and does every list go on?
+"""Query parameters: is every endpoint asked only what it understands, and does every list go on?
 
 The addresses are read from the URL configuration and the parameters from the OpenAPI document, so that a new one cannot be forgotten.
 """

@@ -1,4 +1,6 @@
-"""Can what an answer says would help be done by whoever reads it: a program over REST, a model over MCP or in a dispatch?"""
+"""Remedies: can what an answer says would help be done by whoever reads it: a program over REST, a model over MCP or in a
+dispatch?
+"""
 
 from __future__ import annotations
 

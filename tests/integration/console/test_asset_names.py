@@ -1,4 +1,4 @@
-"""Do style sheets and scripts reach a browser once, compressed, and never an old one after an upgrade?"""
+"""Asset names: do style sheets and scripts reach a browser once, compressed, and never an old one after an upgrade?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do browsers get static files as they are, and only the part that they lack?"""
+"""Assets: do browsers get static files as they are, and only the part that they lack?"""
 
 from __future__ import annotations
 

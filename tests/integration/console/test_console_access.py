@@ -1,4 +1,4 @@
-"""What do people get who are not signed in, whose browser asks for a fragment, or who name what is not there?
+"""Console access: what do people get who are not signed in, whose browser asks for a fragment, or who name what is not there?
 
 Who may do what is in ``test_access_table.py``; what people of another tenant find in ``test_tenant_isolation.py``.
 """

@@ -1,4 +1,4 @@
-"""Do the console's forms work for people, with and without a script, and for nobody else?"""
+"""Console forms: do the console's forms work for people, with and without a script, and for nobody else?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a console page touch one folder, and a REST resource too? Each is added here as the package of a new noun.
+"""Noun packages: does a console page touch one folder, and a REST resource too? Each is added here as the package of a new noun.
 
 It lies outside the repository, and ``access`` finds it as one of its own; no other file knows of it.
 """

@@ -1,4 +1,6 @@
-"""Does a hub notice that it was given another hub's master keys, whatever they are called and wherever they are kept?"""
+"""Check values of master keys: does a hub notice that it was given another hub's master keys, whatever they are called and
+wherever they are kept?
+"""
 
 from __future__ import annotations
 

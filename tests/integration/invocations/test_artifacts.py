@@ -1,4 +1,4 @@
-"""What a call leaves beside its result is kept once, told to its caller, and opened only for whom it is meant."""
+"""Artifacts: what a call leaves beside its result is kept once, told to its caller, and opened only for whom it is meant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Can a caller follow its call as events, break off and come back, and miss nothing?"""
+"""Call event stream: can a caller follow its call as events, break off and come back, and miss nothing?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is an agent's server told that a call has ended, once, safely and so that it can check who says so?"""
+"""Callbacks: is an agent's server told that a call has ended, once, safely and so that it can check who says so?"""
 
 from __future__ import annotations
 

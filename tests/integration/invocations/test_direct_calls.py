@@ -1,4 +1,6 @@
-"""Does a tool that an operator trusts run directly, through the same pipeline, and in a box as soon as something speaks against it?"""
+"""Direct calls: does a tool that an operator trusts run directly, through the same pipeline, and in a box as soon as something
+speaks against it?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why can an agent call a tool, or why not, and what would change that?"""
+"""Explanations: why can an agent call a tool, or why not, and what would change that?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a call that waits for a person run exactly when, and as, that person has agreed?"""
+"""Held calls: does a call that waits for a person run exactly when, and as, that person has agreed?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Can Prometheus read what TOOLS-26 asks for, and nobody else?"""
+"""Metrics: can Prometheus read what TOOLS-26 asks for, and nobody else?"""
 
 from __future__ import annotations
 

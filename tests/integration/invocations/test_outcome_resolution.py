@@ -1,4 +1,4 @@
-"""What happens with a call whose outcome nobody could know?"""
+"""Outcome resolution: what happens with a call whose outcome nobody could know?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does what a model proposes enter the same steps as a call over the API, whatever it got wrong?"""
+"""Proposals: does what a model proposes enter the same steps as a call over the API, whatever it got wrong?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a caller that waits cost no thread, and get its answer all the same?"""
+"""Deferred responses: does a caller that waits cost no thread, and get its answer all the same?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does an idle hub of one process rest, and hear at once when somebody writes?"""
+"""An idle hub: does an idle hub of one process rest, and hear at once when somebody writes?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a line of the log say, in the form that machines read?"""
+"""Logging format: what does a line of the log say, in the form that machines read?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a request measured for as long as it lasts, and can nobody make labels out of what they send?"""
+"""Request metrics: is a request measured for as long as it lasts, and can nobody make labels out of what they send?"""
 
 from __future__ import annotations
 

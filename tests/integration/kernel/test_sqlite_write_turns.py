@@ -1,4 +1,4 @@
-"""Do the writers of one process take turns at a SQLite file, and is a turn always given back?"""
+"""SQLite write turns: do the writers of one process take turns at a SQLite file, and is a turn always given back?"""
 
 from __future__ import annotations
 

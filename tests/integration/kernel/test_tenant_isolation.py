@@ -1,4 +1,4 @@
-"""Does anything of one tenant reach another, at any address?
+"""Tenant isolation: does anything of one tenant reach another, at any address?
 
 The addresses come from the URL table; what they name and what is sent to them from ``tests/support/populated_tenant.py`` and
 ``tests/support/request_bodies.py``.

@@ -1,4 +1,4 @@
-"""Whose word on a caller's scheme and address is believed, whatever web server runs the application?"""
+"""Trusted proxies: whose word on a caller's scheme and address is believed, whatever web server runs the application?"""
 
 from __future__ import annotations
 

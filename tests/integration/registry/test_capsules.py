@@ -1,4 +1,4 @@
-"""Does a capsule become versions that run, and is code that somebody changed never run?"""
+"""Capsules: does a capsule become versions that run, and is code that somebody changed never run?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is every value that decides read from the column of its name, and would it be noticed if it were not?"""
+"""Decision rows: is every value that decides read from the column of its name, and would it be noticed if it were not?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the first enabling mean the same through every door, where nobody says which version?"""
+"""First enabling: does the first enabling mean the same through every door, where nobody says which version?"""
 
 from __future__ import annotations
 

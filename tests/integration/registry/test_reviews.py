@@ -1,4 +1,4 @@
-"""Does a review take the right people, and has each who approves seen every risky change?"""
+"""Reviews: does a review take the right people, and has each who approves seen every risky change?"""
 
 from __future__ import annotations
 

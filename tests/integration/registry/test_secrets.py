@@ -1,4 +1,4 @@
-"""Does a secret reach the tool that needs it, and nothing else?"""
+"""Secrets: does a secret reach the tool that needs it, and nothing else?"""
 
 from __future__ import annotations
 

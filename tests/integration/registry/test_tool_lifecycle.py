@@ -1,4 +1,4 @@
-"""Does a tool become callable only by the people and along the steps that the rules name?"""
+"""Tool lifecycle: does a tool become callable only by the people and along the steps that the rules name?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are models of this machine ready to be asked in the demonstration, and only what somebody put there?"""
+"""Demonstration models: are models of this machine ready to be asked in the demonstration, and only what somebody put there?"""
 
 from __future__ import annotations
 

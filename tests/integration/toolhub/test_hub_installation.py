@@ -1,4 +1,4 @@
-"""Does a new hub get its keys and its owner, and does a hub that lost its keys say so?"""
+"""Hub installation: does a new hub get its keys and its owner, and does a hub that lost its keys say so?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the hub give its own SDK to whoever asks for it, and can nobody slip in another one?"""
+"""SDK index: does the hub give its own SDK to whoever asks for it, and can nobody slip in another one?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Does a tenant get people, a key and its first tool from the command line, under the same rules and with the same evidence?"""
+"""Tenant commands: does a tenant get people, a key and its first tool from the command line, under the same rules and with the
+same evidence?
+"""
 
 from __future__ import annotations
 

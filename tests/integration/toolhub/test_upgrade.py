@@ -1,4 +1,4 @@
-"""Does a hub of the release before become one of this release, with all that it holds?"""
+"""Upgrade: does a hub of the release before become one of this release, with all that it holds?"""
 
 from __future__ import annotations
 

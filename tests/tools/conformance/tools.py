@@ -1,4 +1,4 @@
-"""What do the tools do that the official conformance suite of MCP calls by name?
+"""Tools: what do the tools do that the official conformance suite of MCP calls by name?
 
 The texts and the numbers are the suite's. Each runs in the sandbox, as any tool does.
 """

@@ -1,4 +1,4 @@
-"""Does a consent fit exactly the calls that a person agreed to?"""
+"""Consent matcher: does a consent fit exactly the calls that a person agreed to?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the processor time of a whole hub counted, with that of the processes it starts, whatever they are called?"""
+"""Idle figures: is the processor time of a whole hub counted, with that of the processes it starts, whatever they are called?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a soak say good only when it has done its work, and found nothing?"""
+"""Soak verdicts: does a soak say good only when it has done its work, and found nothing?"""
 
 from __future__ import annotations
 

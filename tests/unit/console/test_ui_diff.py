@@ -1,4 +1,4 @@
-"""Does the manifest diff show what changed, and nothing that only looks changed?"""
+"""UI diff: does the manifest diff show what changed, and nothing that only looks changed?"""
 
 from __future__ import annotations
 

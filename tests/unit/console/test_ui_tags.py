@@ -1,4 +1,4 @@
-"""Do the console's tags draw what they say, safely and in both languages?"""
+"""UI tags: do the console's tags draw what they say, safely and in both languages?"""
 
 from __future__ import annotations
 
@@ -239,3 +239,13 @@ def test_an_entry_names_its_value() -> None:
     assert render("{% entry 'Id' 'mono' %}{{ id }}{% endentry %}", id="<1>") == (
         '<div><dt>Id</dt><dd class="mono">&lt;1&gt;</dd></div>'
     )
+
+
+def test_a_trail_leads_back_step_by_step_and_escapes_names() -> None:
+    html = render('{% trail %}{% crumb "Catalogue" "tools" %}{% crumb name "tool" "a.b" %}{% endtrail %}', name="<b>")
+
+    assert html == (
+        '<nav class="crumbs" aria-label="Breadcrumb"><ol>'
+        '<li><a href="/tools">Catalogue</a></li><li><a href="/tools/a.b">&lt;b&gt;</a></li></ol></nav>'
+    )
+    assert ui.crumbs("Catalogue", "tools") == render('{% trail %}{% crumb "Catalogue" "tools" %}{% endtrail %}')

@@ -1,4 +1,4 @@
-"""Do the templates keep the rules that the strict CSP and the people without JavaScript need?"""
+"""UI templates: do the templates keep the rules that the strict CSP and the people without JavaScript need?"""
 
 from __future__ import annotations
 

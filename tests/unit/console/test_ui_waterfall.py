@@ -1,4 +1,4 @@
-"""Does the time axis keep order, stay inside the page and fold only real waits?"""
+"""UI waterfall: does the time axis keep order, stay inside the page and fold only real waits?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Can keys be told from other text, and secrets be read by their owner only?"""
+"""Keys and secrets: can keys be told from other text, and secrets be read by their owner only?"""
 
 from __future__ import annotations
 

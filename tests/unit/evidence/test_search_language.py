@@ -1,4 +1,6 @@
-"""Is a query understood as it was meant, and is what cannot be meant refused with the place and what to write instead?"""
+"""Search language: is a query understood as it was meant, and is what cannot be meant refused with the place and what to write
+instead?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a witness cosign what continues the log that it has seen, and nothing else?"""
+"""Witness: does a witness cosign what continues the log that it has seen, and nothing else?"""
 
 from __future__ import annotations
 

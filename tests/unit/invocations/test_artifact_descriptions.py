@@ -1,4 +1,6 @@
-"""What a call has left is called what it is, whatever the tool claims, and measured without telling what is in it."""
+"""Artifact descriptions: what a call has left is called what it is, whatever the tool claims, and measured without telling what
+is in it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may stand in a plan of calls, and what is a reference in it?"""
+"""Chain plans: what may stand in a plan of calls, and what is a reference in it?"""
 
 from __future__ import annotations
 

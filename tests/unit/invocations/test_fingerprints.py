@@ -1,4 +1,4 @@
-"""What is the fingerprint of a call over?"""
+"""Fingerprints: what is the fingerprint of a call over?"""
 
 from __future__ import annotations
 

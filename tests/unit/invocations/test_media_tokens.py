@@ -1,4 +1,4 @@
-"""Are pictures and sounds estimated by the formulas of their providers, and never below what those count?"""
+"""Media tokens: are pictures and sounds estimated by the formulas of their providers, and never below what those count?"""
 
 from __future__ import annotations
 

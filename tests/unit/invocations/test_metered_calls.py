@@ -1,4 +1,4 @@
-"""Does what calls are settled at come to what their providers' own journals come to?"""
+"""Metered calls: does what calls are settled at come to what their providers' own journals come to?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is what a caller prefers read as RFC 7240 says?"""
+"""Prefer header: is what a caller prefers read as RFC 7240 says?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which limits does a box get from what a call may reach?"""
+"""Profile limits: which limits does a box get from what a call may reach?"""
 
 from __future__ import annotations
 

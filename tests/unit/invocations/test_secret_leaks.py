@@ -1,4 +1,4 @@
-"""Is a secret found in what a run says, in each form in which it travels?"""
+"""Secret leaks: is a secret found in what a run says, in each form in which it travels?"""
 
 from __future__ import annotations
 

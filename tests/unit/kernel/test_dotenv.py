@@ -1,4 +1,4 @@
-"""Do all who start something here have the settings of the same file?"""
+"""Dotenv: do all who start something here have the settings of the same file?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are ids, canonical bytes, bodies, problems and steps what everything else takes them for?"""
+"""Kernel primitives: are ids, canonical bytes, bodies, problems and steps what everything else takes them for?"""
 
 from __future__ import annotations
 

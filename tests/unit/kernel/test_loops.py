@@ -1,4 +1,4 @@
-"""Is something done again and again, with the rest that it should have, whatever goes wrong?"""
+"""Loops: is something done again and again, with the rest that it should have, whatever goes wrong?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which addresses may the hub, or a tool through it, be sent to?"""
+"""Outbound addresses: which addresses may the hub, or a tool through it, be sent to?"""
 
 from __future__ import annotations
 

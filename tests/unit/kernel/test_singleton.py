@@ -1,4 +1,4 @@
-"""Do all threads get the same one?"""
+"""Singleton: do all threads get the same one?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a setting say what it means, and is refused what it cannot mean?"""
+"""Variables: does a setting say what it means, and is refused what it cannot mean?"""
 
 from __future__ import annotations
 

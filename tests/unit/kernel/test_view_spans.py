@@ -1,4 +1,4 @@
-"""Is the part of a request within Django traced where traces go somewhere, and does it cost nothing elsewhere?"""
+"""View spans: is the part of a request within Django traced where traces go somewhere, and does it cost nothing elsewhere?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a program without a hub get from a question over its tools to an answer, and do the limits hold?"""
+"""Agent loop: does a program without a hub get from a question over its tools to an answer, and do the limits hold?"""
 
 from __future__ import annotations
 

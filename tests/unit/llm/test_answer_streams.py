@@ -1,4 +1,4 @@
-"""Is a streamed answer the whole one, however it is cut, and is nothing of it used that broke off?"""
+"""Answer streams: is a streamed answer the whole one, however it is cut, and is nothing of it used that broke off?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Is a body for Anthropic's Messages read as what the hub asks, and is what the hub answers written as such a message?"""
+"""Anthropic messages: is a body for Anthropic's Messages read as what the hub asks, and is what the hub answers written as such
+a message?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the items of a large request asked for in parts, and is the whole one answer or none?"""
+"""Batches: are the items of a large request asked for in parts, and is the whole one answer or none?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a conversation what every provider can be sent, and does it name nothing but what the hub holds?"""
+"""Chat messages: is a conversation what every provider can be sent, and does it name nothing but what the hub holds?"""
 
 from __future__ import annotations
 

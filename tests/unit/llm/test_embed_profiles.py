@@ -1,4 +1,4 @@
-"""Are the words that a model of vectors wants before a text put there by the kind of the text alone?"""
+"""Embed profiles: are the words that a model of vectors wants before a text put there by the kind of the text alone?"""
 
 from __future__ import annotations
 

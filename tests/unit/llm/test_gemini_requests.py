@@ -1,4 +1,4 @@
-"""Is a request the same in Gemini's words, and does what Gemini signed go back to where it stood?"""
+"""Gemini requests: is a request the same in Gemini's words, and does what Gemini signed go back to where it stood?"""
 
 from __future__ import annotations
 

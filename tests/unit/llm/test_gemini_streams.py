@@ -1,4 +1,4 @@
-"""Is what Gemini streams the answer that it means, whatever its chunks leave out?"""
+"""Gemini streams: is what Gemini streams the answer that it means, whatever its chunks leave out?"""
 
 from __future__ import annotations
 

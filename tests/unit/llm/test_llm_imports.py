@@ -1,4 +1,6 @@
-"""Does the model layer stand by itself: no Django, no connection, no provider's library before a provider is connected?"""
+"""Imports of the model layer: does the model layer stand by itself: no Django, no connection, no provider's library before a
+provider is connected?
+"""
 
 from __future__ import annotations
 

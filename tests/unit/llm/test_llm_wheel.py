@@ -1,4 +1,4 @@
-"""Can a program ask models that has the wheel of the model layer, and neither the hub nor Django?"""
+"""The wheel of the model layer: can a program ask models that has the wheel of the model layer, and neither the hub nor Django?"""
 
 from __future__ import annotations
 

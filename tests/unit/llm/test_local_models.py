@@ -1,4 +1,4 @@
-"""Are models in this process asked and read as they are, and what is said where their packages are missing?"""
+"""Local models: are models in this process asked and read as they are, and what is said where their packages are missing?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is every part of a request passed on, warned about or refused, and nothing dropped in silence?"""
+"""Model features: is every part of a request passed on, warned about or refused, and nothing dropped in silence?"""
 
 from __future__ import annotations
 

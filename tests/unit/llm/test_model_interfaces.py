@@ -1,4 +1,4 @@
-"""Is what callers use the same for every provider, whatever one does?"""
+"""Model interfaces: is what callers use the same for every provider, whatever one does?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a request within bounds, and is whoever is out of them told the field?"""
+"""Model requests: is a request within bounds, and is whoever is out of them told the field?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Is a provider asked again when that can help, after the time that it names, and never once it has begun to answer?"""
+"""Model retries: is a provider asked again when that can help, after the time that it names, and never once it has begun to
+answer?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do figures of a usage and parts of a cost say what they are, and never that something was free?"""
+"""Model usage: do figures of a usage and parts of a cost say what they are, and never that something was free?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Is a body for OpenAI's Responses read as what the hub asks, and is what the hub answers written as such a response?"""
+"""OpenAI responses: is a body for OpenAI's Responses read as what the hub asks, and is what the hub answers written as such a
+response?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a picture in a request what its bytes are, and as large as they say?"""
+"""Pictures: is a picture in a request what its bytes are, and as large as they say?"""
 
 from __future__ import annotations
 

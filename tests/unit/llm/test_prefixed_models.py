@@ -1,4 +1,4 @@
-"""Is a prefix before everything, and nowhere in what is said of a request?"""
+"""Prefixed models: is a prefix before everything, and nowhere in what is said of a request?"""
 
 from __future__ import annotations
 

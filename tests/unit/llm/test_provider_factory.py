@@ -1,4 +1,4 @@
-"""Are models found by id and by alias, and can others add kinds of providers?"""
+"""Provider factory: are models found by id and by alias, and can others add kinds of providers?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are scores those of the candidates, in whatever order and shape a provider answers?"""
+"""Rerank: are scores those of the candidates, in whatever order and shape a provider answers?"""
 
 from __future__ import annotations
 

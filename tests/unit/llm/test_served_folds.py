@@ -1,4 +1,4 @@
-"""Do the accumulators of the providers' own SDKs read our streams to the same answer as our whole answers?"""
+"""Served folds: do the accumulators of the providers' own SDKs read our streams to the same answer as our whole answers?"""
 
 from __future__ import annotations
 

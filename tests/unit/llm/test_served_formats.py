@@ -1,4 +1,4 @@
-"""Does a served format lose nothing: neither of a request nor of an answer, whole or in pieces?"""
+"""Served formats: does a served format lose nothing: neither of a request nor of an answer, whole or in pieces?"""
 
 from __future__ import annotations
 

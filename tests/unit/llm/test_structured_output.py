@@ -1,4 +1,4 @@
-"""Is the JSON that a model was asked for right, or clearly refused, and never made up?"""
+"""Structured output: is the JSON that a model was asked for right, or clearly refused, and never made up?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Can a text that a tool returned end the block that it stands in?"""
+"""Untrusted texts: can a text that a tool returned end the block that it stands in?"""
 
 from __future__ import annotations
 

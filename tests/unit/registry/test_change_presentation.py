@@ -1,4 +1,4 @@
-"""Do people see what changed, however long the text is around it?"""
+"""Change presentation: do people see what changed, however long the text is around it?"""
 
 from __future__ import annotations
 

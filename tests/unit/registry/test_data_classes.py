@@ -1,4 +1,4 @@
-"""May data of a class be sent to a provider of models?"""
+"""Data classes: may data of a class be sent to a provider of models?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a box take only what a call may leave, whatever lies there?"""
+"""Box files: does a box take only what a call may leave, whatever lies there?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does what an image is put together from come out as it went in, and nowhere else?"""
+"""Image layers: does what an image is put together from come out as it went in, and nowhere else?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the images' names follow their sources, and nothing else?"""
+"""Names of the images: do the images' names follow their sources, and nothing else?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the report on requirements find what tests say of themselves?"""
+"""The report on requirements: does the report on requirements find what tests say of themselves?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the set-up notice what is there, touch nothing that is not its own, and say what to do?"""
+"""Setup: does the set-up notice what is there, touch nothing that is not its own, and say what to do?"""
 
 from __future__ import annotations
 

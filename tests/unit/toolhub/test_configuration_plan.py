@@ -1,4 +1,4 @@
-"""Does a plan say what would change, and nothing else? Pure: two documents, no database."""
+"""Configuration plan: does a plan say what would change, and nothing else? Pure: two documents, no database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a configuration file read as it is meant, and is nothing built from one that is hostile?"""
+"""Configuration text: is a configuration file read as it is meant, and is nothing built from one that is hostile?"""
 
 from __future__ import annotations
 

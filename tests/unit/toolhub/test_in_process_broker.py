@@ -1,4 +1,4 @@
-"""Is a message that waits for a place delivered as soon as there is one, in the embedded shape?"""
+"""The in-process broker: is a message that waits for a place delivered as soon as there is one, in the embedded shape?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a process that serves no requests say so when one of its loops has ended?"""
+"""Probes: does a process that serves no requests say so when one of its loops has ended?"""
 
 from __future__ import annotations
 

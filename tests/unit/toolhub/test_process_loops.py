@@ -1,4 +1,4 @@
-"""Does each loop of the table run in exactly the kinds of process that its row names?"""
+"""Process loops: does each loop of the table run in exactly the kinds of process that its row names?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do the tests call a commerce tool as the hub does: by its manifest, with both schemas checked?"""
+"""Fixtures of commerce tools: how do the tests call a commerce tool as the hub does: by its manifest, with both schemas checked?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the total of an order the sum of its parts, and does a draft check everything before it exists?"""
+"""Commerce checkout: is the total of an order the sum of its parts, and does a draft check everything before it exists?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the check find every rule that speaks to an item, and does the strictest decide?"""
+"""Commerce compliance: does the check find every rule that speaks to an item, and does the strictest decide?"""
 
 from __future__ import annotations
 

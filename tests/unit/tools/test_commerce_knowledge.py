@@ -1,4 +1,4 @@
-"""Does the search find what answers the question, in both languages, with something to cite?"""
+"""Commerce knowledge: does the search find what answers the question, in both languages, with something to cite?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the seven manifests, the code and the data that ship agree with each other?"""
+"""Commerce manifests: do the seven manifests, the code and the data that ship agree with each other?"""
 
 from __future__ import annotations
 

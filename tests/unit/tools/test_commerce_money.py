@@ -1,4 +1,4 @@
-"""Is the arithmetic of amounts exact?"""
+"""Commerce money: is the arithmetic of amounts exact?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a quote say the right price, and no when there is none?"""
+"""Commerce pricing: does a quote say the right price, and no when there is none?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the shipping options right, and is a bad address refused without repeating it?"""
+"""Commerce shipping: are the shipping options right, and is a bad address refused without repeating it?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are duties and taxes those of the rules in force, and does every amount name its rule?"""
+"""Commerce tax: are duties and taxes those of the rules in force, and does every amount name its rule?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the manifests of the demonstrations beside the commerce pack agree with their code and with the hub's rules?"""
+"""Other packs: do the manifests of the demonstrations beside the commerce pack agree with their code and with the hub's rules?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a lock read strictly, and is it the same however it was written?"""
+"""Dependency locks: is a lock read strictly, and is it the same however it was written?"""
 
 from __future__ import annotations
 

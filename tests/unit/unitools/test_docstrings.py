@@ -1,4 +1,4 @@
-"""Is a docstring of each style told apart into what a tool is for and what its parameters are?"""
+"""Docstrings: is a docstring of each style told apart into what a tool is for and what its parameters are?"""
 
 from __future__ import annotations
 

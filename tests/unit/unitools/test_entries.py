@@ -1,4 +1,4 @@
-"""Is an entry that is missing, or that could not be called, found without importing its module?"""
+"""Entries: is an entry that is missing, or that could not be called, found without importing its module?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does an expression name the tools that it reads like, and does its text say exactly what it is?"""
+"""Expressions: does an expression name the tools that it reads like, and does its text say exactly what it is?"""
 
 from __future__ import annotations
 

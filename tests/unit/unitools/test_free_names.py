@@ -1,4 +1,4 @@
-"""Do expressions about free names obey the laws of sets, and survive being written and read?"""
+"""Free names: do expressions about free names obey the laws of sets, and survive being written and read?"""
 
 from __future__ import annotations
 

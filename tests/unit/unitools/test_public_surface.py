@@ -1,4 +1,4 @@
-"""Is what unitools offers what it lists, and is nothing loaded for it that is not asked for?"""
+"""Public surface: is what unitools offers what it lists, and is nothing loaded for it that is not asked for?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are versions ordered as SemVer 2.0.0 says, and do ranges mean what their writers mean?"""
+"""SemVer: are versions ordered as SemVer 2.0.0 says, and do ranges mean what their writers mean?"""
 
 from __future__ import annotations
 

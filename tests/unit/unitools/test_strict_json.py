@@ -1,4 +1,4 @@
-"""Does the strict reader take what every reader understands alike, and say of all else what is wrong with it?"""
+"""Strict JSON: does the strict reader take what every reader understands alike, and say of all else what is wrong with it?"""
 
 from __future__ import annotations
 

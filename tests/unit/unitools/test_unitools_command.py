@@ -1,4 +1,4 @@
-"""Does ``python -m unitools diff`` say what changed, and exit with the answer?"""
+"""The unitools command: does ``python -m unitools diff`` say what changed, and exit with the answer?"""
 
 from __future__ import annotations
 

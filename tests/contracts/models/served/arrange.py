@@ -1,4 +1,5 @@
-"""Which models and tools do programs of others find? Run with the environment of a hub, and the address of a provider (``argv[1]``).
+"""Models for other programs: which models and tools do programs of others find? Run with the environment of a hub, and the address
+of a provider (``argv[1]``).
 
 A tenant with one tool that greets, and with models of a provider on this machine: one that is shown tools of the hub alone, one that
 is shown callers' own as well, and one that makes vectors. Prints the key of an agent that may call all of them.

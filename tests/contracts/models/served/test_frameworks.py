@@ -1,4 +1,6 @@
-"""Do the frameworks that agents are written with ask the hub's models, run its tools and go on, without a change of theirs?"""
+"""Agent frameworks: do the frameworks that agents are written with ask the hub's models, run its tools and go on, without a
+change of theirs?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does llm-comply, which nobody here wrote, find the hub's formats as they should be?"""
+"""llm-comply: does llm-comply, which nobody here wrote, find the hub's formats as they should be?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does OpenAI's own SDK work with the hub as with OpenAI?"""
+"""OpenAI's SDK: does OpenAI's own SDK work with the hub as with OpenAI?"""
 
 from __future__ import annotations
 

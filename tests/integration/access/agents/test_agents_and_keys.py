@@ -1,4 +1,4 @@
-"""How do agents and keys come, change hands and go?"""
+"""Agents and keys: how do agents and keys come, change hands and go?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tokens does the hub itself give for a key, and when do they end?"""
+"""Hub tokens: which tokens does the hub itself give for a key, and when do they end?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the balance exact, whatever calls do and wherever they break off?"""
+"""Budget balance: is the balance exact, whatever calls do and wherever they break off?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do calls count against budgets from their Begin to their End, however they end?"""
+"""Budget calls: do calls count against budgets from their Begin to their End, however they end?"""
 
 from __future__ import annotations
 

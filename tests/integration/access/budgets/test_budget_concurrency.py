@@ -1,4 +1,4 @@
-"""Does a budget hold, however many calls come at once?"""
+"""Budget concurrency: does a budget hold, however many calls come at once?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a call hold what it may take, count what it took, and give back the rest?"""
+"""Budget ledger: does a call hold what it may take, count what it took, and give back the rest?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do people see how full budgets are, and can they and programs set, raise and end them?"""
+"""Budget pages: do people see how full budgets are, and can they and programs set, raise and end them?"""
 
 from __future__ import annotations
 

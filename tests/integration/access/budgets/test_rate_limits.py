@@ -1,4 +1,4 @@
-"""Are calls and failures that come too fast told to slow down, with Redis and without?"""
+"""Rate limits: are calls and failures that come too fast told to slow down, with Redis and without?"""
 
 from __future__ import annotations
 

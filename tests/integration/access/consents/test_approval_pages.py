@@ -1,4 +1,4 @@
-"""Does somebody who decides see what will happen, masked and on record, and can they say how far it goes?"""
+"""Approval pages: does somebody who decides see what will happen, masked and on record, and can they say how far it goes?"""
 
 from __future__ import annotations
 

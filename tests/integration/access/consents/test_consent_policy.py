@@ -1,4 +1,4 @@
-"""Where a policy speaks of consent: which consent is enough, how old it may be, and that it is spent."""
+"""Consent policy: where a policy speaks of consent: which consent is enough, how old it may be, and that it is spent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a consent come about only by a person who did not ask for it, and end when it must?"""
+"""Consents: does a consent come about only by a person who did not ask for it, and end when it must?"""
 
 from __future__ import annotations
 

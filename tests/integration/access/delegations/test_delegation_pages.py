@@ -1,4 +1,4 @@
-"""Are grants that agents hand on given and seen over REST and in the console?"""
+"""Delegation pages: are grants that agents hand on given and seen over REST and in the console?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Does a grant that agents hand on to each other let through what it should, for as long as it should, and is it seen?"""
+"""Delegations: does a grant that agents hand on to each other let through what it should, for as long as it should, and is it
+seen?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are grants given, extended, asked for and taken back as they may be, over services and REST?"""
+"""Grants: are grants given, extended, asked for and taken back as they may be, over services and REST?"""
 
 from __future__ import annotations
 

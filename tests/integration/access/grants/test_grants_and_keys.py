@@ -1,4 +1,4 @@
-"""Are grants, keys, agents and memberships given only as they may be, and is each a fact?"""
+"""Grants and keys: are grants, keys, agents and memberships given only as they may be, and is each a fact?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which signed tokens speak for an agent, and which do not?"""
+"""Issuer tokens: which signed tokens speak for an agent, and which do not?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How are identity providers and notification channels managed with a key, and how far does such a key reach?"""
+"""Issuers API: how are identity providers and notification channels managed with a key, and how far does such a key reach?"""
 
 from __future__ import annotations
 

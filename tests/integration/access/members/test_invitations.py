@@ -1,4 +1,4 @@
-"""How does somebody who is invited come in, and who else may give them something before they have come?"""
+"""Invitations: how does somebody who is invited come in, and who else may give them something before they have come?"""
 
 from __future__ import annotations
 

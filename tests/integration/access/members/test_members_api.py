@@ -1,4 +1,4 @@
-"""How do people see and change people over REST, and what may a key do of it?"""
+"""Members API: how do people see and change people over REST, and what may a key do of it?"""
 
 from __future__ import annotations
 

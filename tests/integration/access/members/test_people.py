@@ -1,4 +1,4 @@
-"""How do people come, get roles, and go; and what do the pages about people, agents and providers do?"""
+"""People: how do people come, get roles, and go; and what do the pages about people, agents and providers do?"""
 
 from __future__ import annotations
 

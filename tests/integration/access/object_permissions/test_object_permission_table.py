@@ -1,4 +1,6 @@
-"""Does a permission on one thing open what is done with that thing, at every address of the console, and nothing else?"""
+"""The table of object permissions: does a permission on one thing open what is done with that thing, at every address of the
+console, and nothing else?
+"""
 
 from __future__ import annotations
 

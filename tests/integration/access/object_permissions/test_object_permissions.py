@@ -1,4 +1,4 @@
-"""What does somebody do who holds a permission on one tool, or one agent, and nowhere else?"""
+"""Object permissions: what does somebody do who holds a permission on one tool, or one agent, and nowhere else?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a policy come into force by two people, with what it changes known, and at once?"""
+"""Policies: does a policy come into force by two people, with what it changes known, and at once?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Can programs read, check, draft and try policies, and decide nothing?"""
+"""Policy API: can programs read, check, draft and try policies, and decide nothing?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Can people read, draft, try, publish and roll back policies in the console?"""
+"""Policy pages: can people read, draft, try, publish and roll back policies in the console?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does trying a draft on past calls say what would have become of them?"""
+"""Policy simulation: does trying a draft on past calls say what would have become of them?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Who signs in from a browser that they have used before: what is counted for it, and what is not asked for the others?"""
+"""Known devices: who signs in from a browser that they have used before: what is counted for it, and what is not asked for the
+others?
+"""
 
 from __future__ import annotations
 

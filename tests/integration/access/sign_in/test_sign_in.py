@@ -1,4 +1,4 @@
-"""How do people prove who they are, and what happens to those who cannot?"""
+"""Signing in: how do people prove who they are, and what happens to those who cannot?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is each change of how somebody signs in a fact, of every tenant that they belong to?"""
+"""Facts of signing in: is each change of how somebody signs in a fact, of every tenant that they belong to?"""
 
 from __future__ import annotations
 

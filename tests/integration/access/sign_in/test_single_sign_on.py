@@ -1,4 +1,4 @@
-"""Who comes in by an identity provider, and as whom?"""
+"""Single sign-on: who comes in by an identity provider, and as whom?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Does what waits to be sent find a sender: each row one, nobody behind somebody else, whatever happens meanwhile?"""
+"""Delivery queues: does what waits to be sent find a sender: each row one, nobody behind somebody else, whatever happens
+meanwhile?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a person forgotten wherever values of theirs were, and does the proof stay whole?"""
+"""Erasure: is a person forgotten wherever values of theirs were, and does the proof stay whole?"""
 
 from __future__ import annotations
 

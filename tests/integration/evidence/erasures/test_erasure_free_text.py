@@ -1,4 +1,4 @@
-"""Is what people wrote about a person gone with the rest, in whichever column of the hub they wrote it?"""
+"""Free text in erasures: is what people wrote about a person gone with the rest, in whichever column of the hub they wrote it?"""
 
 from __future__ import annotations
 

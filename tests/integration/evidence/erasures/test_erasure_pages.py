@@ -1,4 +1,4 @@
-"""Can owners erase a person and set times, in the console and over REST, looking first and confirming then?"""
+"""Erasure pages: can owners erase a person and set times, in the console and over REST, looking first and confirming then?"""
 
 from __future__ import annotations
 

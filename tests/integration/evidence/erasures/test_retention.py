@@ -1,4 +1,4 @@
-"""Does what is old go, class by class, and does a call whose answer went stay answered?"""
+"""Retention: does what is old go, class by class, and does a call whose answer went stay answered?"""
 
 from __future__ import annotations
 

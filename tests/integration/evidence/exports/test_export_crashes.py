@@ -1,4 +1,4 @@
-"""Does an export double or lose a line when keepers are killed in the middle of it?
+"""Export crashes: does an export double or lose a line when keepers are killed in the middle of it?
 
 Whole processes on a database of their own, each killed by SIGKILL at one point; the next one goes on where it was.
 """

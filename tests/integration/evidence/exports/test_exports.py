@@ -1,4 +1,4 @@
-"""Does an export hold what was asked for, once, and can anybody verify it?"""
+"""Exports: does an export hold what was asked for, once, and can anybody verify it?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the database keep facts and the log as they are, also when nobody asks the ORM?"""
+"""Append-only tables: does the database keep facts and the log as they are, also when nobody asks the ORM?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a person's value found anywhere but sealed: in logs, traces, metrics, facts, rows, or in what others are told?"""
+"""Canaries: is a person's value found anywhere but sealed: in logs, traces, metrics, facts, rows, or in what others are told?"""
 
 from __future__ import annotations
 

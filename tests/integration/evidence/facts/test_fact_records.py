@@ -1,4 +1,4 @@
-"""Is evidence written with what it witnesses, never changed, and free of values?"""
+"""Fact records: is evidence written with what it witnesses, never changed, and free of values?"""
 
 from __future__ import annotations
 

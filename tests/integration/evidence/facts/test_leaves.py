@@ -1,4 +1,4 @@
-"""Do leaves hold digests, ids and names, and nothing that somebody said?"""
+"""Leaves: do leaves hold digests, ids and names, and nothing that somebody said?"""
 
 from __future__ import annotations
 

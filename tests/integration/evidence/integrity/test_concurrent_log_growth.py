@@ -1,4 +1,4 @@
-"""Is nobody accused because something was written between two reads of the same look?
+"""Concurrent log growth: is nobody accused because something was written between two reads of the same look?
 
 Each look here is watched: after each of its statements, another connection writes facts, seals them, and may rotate the log's key.
 """

@@ -1,4 +1,4 @@
-"""Is a stored value that somebody took away past the hub found, and what went by an erasure or by retention not?"""
+"""Missing values: is a stored value that somebody took away past the hub found, and what went by an erasure or by retention not?"""
 
 from __future__ import annotations
 

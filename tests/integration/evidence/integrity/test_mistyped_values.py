@@ -1,4 +1,5 @@
-"""Is a value of another type than its column has named at its place, and does it keep nobody from reading the rest?
+"""Mistyped values: is a value of another type than its column has named at its place, and does it keep nobody from reading the
+rest?
 
 SQLite lets any column hold any type; PostgreSQL refuses the write, and that is looked at here as well.
 """

@@ -1,4 +1,4 @@
-"""Is a database that was put back seen by whoever it concerns, at once, everywhere the docs promise?
+"""Shared logs: is a database that was put back seen by whoever it concerns, at once, everywhere the docs promise?
 
 The log of checkpoints and the hub's own log are no tenant's; what is wrong with them concerns the evidence of all.
 """

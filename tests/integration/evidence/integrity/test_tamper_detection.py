@@ -1,4 +1,4 @@
-"""Is every change found that somebody with all rights over the database makes?"""
+"""Tamper detection: is every change found that somebody with all rights over the database makes?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the verifier follow the log, find what was changed, say so to whom it concerns, and leave the rest readable?"""
+"""Verifier: does the verifier follow the log, find what was changed, say so to whom it concerns, and leave the rest readable?"""
 
 from __future__ import annotations
 

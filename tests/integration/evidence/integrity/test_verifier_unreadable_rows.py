@@ -1,4 +1,4 @@
-"""Does the verifier go on over what cannot be read at all, and name it?
+"""Unreadable rows: does the verifier go on over what cannot be read at all, and name it?
 
 Somebody with all rights over the database can write what no hub writes: the verifier must not stumble over it, for then it would
 find nothing else any more.

@@ -1,4 +1,4 @@
-"""Does the keeper start, seal, say how it is, and end when it is told to?"""
+"""The keeper: does the keeper start, seal, say how it is, and end when it is told to?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does an auditor's program get what it needs to check a tenant's log, and nobody anything of another's?"""
+"""The log's API: does an auditor's program get what it needs to check a tenant's log, and nobody anything of another's?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does the sealer do when somebody has changed what it builds on?"""
+"""Log damage: what does the sealer do when somebody has changed what it builds on?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the keys that logs are signed with change so that everybody can follow, and never unseen?"""
+"""Log keys: do the keys that logs are signed with change so that everybody can follow, and never unseen?"""
 
 from __future__ import annotations
 

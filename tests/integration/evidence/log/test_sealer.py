@@ -1,4 +1,4 @@
-"""Is every committed fact sealed once, in a tree that anybody can check?"""
+"""The sealer: is every committed fact sealed once, in a tree that anybody can check?"""
 
 from __future__ import annotations
 

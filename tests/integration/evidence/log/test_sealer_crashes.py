@@ -1,4 +1,4 @@
-"""Does a keeper that is killed anywhere lose a fact, or seal one twice?
+"""Sealer crashes: does a keeper that is killed anywhere lose a fact, or seal one twice?
 
 Whole processes on a database of their own: each is killed by SIGKILL at one point, and the next one goes on.
 """

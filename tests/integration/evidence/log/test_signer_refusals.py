@@ -1,4 +1,4 @@
-"""Does the keeper put its signature under what somebody with all rights over the database wrote?
+"""Signer refusals: does the keeper put its signature under what somebody with all rights over the database wrote?
 
 Who owns the tables can change rows; the key is the keeper's. It must not sign for them what it has not made itself.
 """

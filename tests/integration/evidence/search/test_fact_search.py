@@ -1,4 +1,4 @@
-"""Does a search find exactly the facts that match, page by page, whatever is sealed, indexed or still waits?"""
+"""Fact search: does a search find exactly the facts that match, page by page, whatever is sealed, indexed or still waits?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Has each of the two facts of a call what docs/reference/search.md says that it has?"""
+"""Search of a call: has each of the two facts of a call what docs/reference/search.md says that it has?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do auditors find what they look for in the console and over REST, and does everybody see no more than they may?"""
+"""Search pages: do auditors find what they look for in the console and over REST, and does everybody see no more than they may?"""
 
 from __future__ import annotations
 

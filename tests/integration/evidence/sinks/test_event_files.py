@@ -1,4 +1,4 @@
-"""Is every event in the files once, in order, whenever their writer dies?"""
+"""Event files: is every event in the files once, in order, whenever their writer dies?"""
 
 from __future__ import annotations
 

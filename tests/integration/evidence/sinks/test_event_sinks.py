@@ -1,4 +1,4 @@
-"""Do a tenant's facts reach its sinks as CloudEvents: in order, each at least once, and held up by nobody else?"""
+"""Event sinks: do a tenant's facts reach its sinks as CloudEvents: in order, each at least once, and held up by nobody else?"""
 
 from __future__ import annotations
 

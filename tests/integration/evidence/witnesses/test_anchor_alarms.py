@@ -1,4 +1,4 @@
-"""Do people see that a witness does not agree?"""
+"""Anchor alarms: do people see that a witness does not agree?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do witnesses see every checkpoint, and refuse a hub that rewrites or forgets?"""
+"""Witnesses: do witnesses see every checkpoint, and refuse a hub that rewrites or forgets?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does every kind of bad input end in its catalogued problem, with a pair and nothing lost?"""
+"""Bad input: does every kind of bad input end in its catalogued problem, with a pair and nothing lost?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Does every call of a known tool leave its pair, and what never became a call a tally that turns into one fact?"""
+"""Pairs of Begin and End: does every call of a known tool leave its pair, and what never became a call a tally that turns into
+one fact?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does each control refuse a call on each way in? And is no way in without them?"""
+"""Entry paths: does each control refuse a call on each way in? And is no way in without them?"""
 
 from __future__ import annotations
 

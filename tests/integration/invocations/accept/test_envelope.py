@@ -1,4 +1,6 @@
-"""Is what an envelope says read, refused by name where it is wrong, kept, and told to the tool; and what does its answer say?"""
+"""Envelope: is what an envelope says read, refused by name where it is wrong, kept, and told to the tool; and what does its
+answer say?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is everything that anybody may send about calls answered, and each refusal from the catalogue?
+"""Fuzzed calls: is everything that anybody may send about calls answered, and each refusal from the catalogue?
 
 Well-formed requests with something changed in them, so that most get past the first look. The whole way: real views, the
 database, a sandbox that runs nothing.

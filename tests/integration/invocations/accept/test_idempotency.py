@@ -1,4 +1,4 @@
-"""Is a call with a key made once, however often it is sent?"""
+"""Idempotency: is a call with a key made once, however often it is sent?"""
 
 from __future__ import annotations
 

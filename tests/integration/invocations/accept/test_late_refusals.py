@@ -1,4 +1,4 @@
-"""Is a call that something turns out against as it is written down refused at the step of whoever refuses?"""
+"""Late refusals: is a call that something turns out against as it is written down refused at the step of whoever refuses?"""
 
 from __future__ import annotations
 

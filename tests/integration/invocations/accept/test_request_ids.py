@@ -1,4 +1,4 @@
-"""Is a request_id that was used before said in the answer, whichever way the call is made and answered?"""
+"""Request ids: is a request_id that was used before said in the answer, whichever way the call is made and answered?"""
 
 from __future__ import annotations
 

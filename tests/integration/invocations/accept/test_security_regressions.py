@@ -1,4 +1,6 @@
-"""What an earlier version let through: revocations while a call waits, schemas that multiply, bodies without end."""
+"""Security regressions: what an earlier version let through: revocations while a call waits, schemas that multiply, bodies
+without end.
+"""
 
 from __future__ import annotations
 

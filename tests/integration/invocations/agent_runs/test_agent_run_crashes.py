@@ -1,4 +1,4 @@
-"""Does an agent run go on wherever a process dies, and is nothing done twice but a question to a model, once?"""
+"""Agent run crashes: does an agent run go on wherever a process dies, and is nothing done twice but a question to a model, once?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Is a question taken to its answer call by call, each governed and witnessed, and does every limit stop it by its own name?"""
+"""Agent runs: is a question taken to its answer call by call, each governed and witnessed, and does every limit stop it by its
+own name?
+"""
 
 from __future__ import annotations
 

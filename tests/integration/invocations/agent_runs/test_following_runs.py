@@ -1,4 +1,4 @@
-"""What do agents and people see of a run while it goes on, and what is left of it when a person is forgotten?"""
+"""Following runs: what do agents and people see of a run while it goes on, and what is left of it when a person is forgotten?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a run cost no more than it may, and does it say what it has cost?"""
+"""Run costs: does a run cost no more than it may, and does it say what it has cost?"""
 
 from __future__ import annotations
 

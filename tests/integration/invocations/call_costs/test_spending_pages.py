@@ -1,4 +1,4 @@
-"""Does a person see what was spent by day, model, tool and agent, and does the question stay small?"""
+"""Spending pages: does a person see what was spent by day, model, tool and agent, and does the question stay small?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Does a chain that was accepted have the budget for all of its calls, and is the balance exact whatever becomes of it?"""
+"""Chain budgets: does a chain that was accepted have the budget for all of its calls, and is the balance exact whatever becomes
+of it?
+"""
 
 from __future__ import annotations
 

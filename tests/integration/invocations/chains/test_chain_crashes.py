@@ -1,4 +1,4 @@
-"""Does a chain go on wherever a process dies, and is no step made twice?"""
+"""Chain crashes: does a chain go on wherever a process dies, and is no step made twice?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is found about a plan before anything of it runs?"""
+"""Chain examination: what is found about a plan before anything of it runs?"""
 
 from __future__ import annotations
 

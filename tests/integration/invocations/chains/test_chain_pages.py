@@ -1,4 +1,4 @@
-"""What do people see of chains in the console, and what can they do with one?"""
+"""Chain pages: what do people see of chains in the console, and what can they do with one?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Is a plan carried out step by step, each call governed and witnessed, and what becomes of it when a step does not succeed?"""
+"""Chains: is a plan carried out step by step, each call governed and witnessed, and what becomes of it when a step does not
+succeed?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is exactly what an agent may call now offered to its model, and is it said why there is nothing?"""
+"""Callable tools: is exactly what an agent may call now offered to its model, and is it said why there is nothing?"""
 
 from __future__ import annotations
 

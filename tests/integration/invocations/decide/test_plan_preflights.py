@@ -1,4 +1,4 @@
-"""Is a plan of several calls judged call by call and as a whole, with no more questions than it has tools?"""
+"""Plan preflights: is a plan of several calls judged call by call and as a whole, with no more questions than it has tools?"""
 
 from __future__ import annotations
 

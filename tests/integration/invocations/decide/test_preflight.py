@@ -1,4 +1,4 @@
-"""Does preflight go through its steps in order, and does each refusal say what would allow the call?"""
+"""Preflight: does preflight go through its steps in order, and does each refusal say what would allow the call?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a rule that can be taken back hold at every moment, from being written in one place?"""
+"""Preflight rules: does a rule that can be taken back hold at every moment, from being written in one place?"""
 
 from __future__ import annotations
 

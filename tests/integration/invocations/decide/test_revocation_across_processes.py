@@ -1,4 +1,6 @@
-"""What is taken back counts with the next call in every process, however much the process has cached."""
+"""Revocation across processes: what is taken back counts with the next call in every process, however much the process has
+cached.
+"""
 
 from __future__ import annotations
 

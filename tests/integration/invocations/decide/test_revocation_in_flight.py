@@ -1,4 +1,4 @@
-"""What happens to a call that was accepted, while people change what decided about it?"""
+"""Revocation in flight: what happens to a call that was accepted, while people change what decided about it?"""
 
 from __future__ import annotations
 

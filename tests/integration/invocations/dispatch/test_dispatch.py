@@ -1,4 +1,6 @@
-"""Does what a model has answered become calls, each answered once, in order and in its dialect, whatever the model got wrong?"""
+"""Dispatch: does what a model has answered become calls, each answered once, in order and in its dialect, whatever the model got
+wrong?
+"""
 
 from __future__ import annotations
 

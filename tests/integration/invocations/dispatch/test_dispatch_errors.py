@@ -1,4 +1,4 @@
-"""Is whatever a model or a caller gets wrong a problem by name, of which nothing runs?"""
+"""Dispatch errors: is whatever a model or a caller gets wrong a problem by name, of which nothing runs?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does evidence say of the connections of a call, and what does it keep to itself?"""
+"""Egress reports: what does evidence say of the connections of a call, and what does it keep to itself?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tool does wrong ends in its catalogued problem, with one Begin, one End and one attempt."""
+"""Misbehaving tools: what a tool does wrong ends in its catalogued problem, with one Begin, one End and one attempt."""
 
 from __future__ import annotations
 

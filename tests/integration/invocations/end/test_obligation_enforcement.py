@@ -1,4 +1,4 @@
-"""What a policy obliges the hub to do to an output is done before anybody gets it or it is kept."""
+"""Obligation enforcement: what a policy obliges the hub to do to an output is done before anybody gets it or it is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""May a tool say "no" with a code of its own?"""
+"""Tool error codes: may a tool say "no" with a code of its own?"""
 
 from __future__ import annotations
 

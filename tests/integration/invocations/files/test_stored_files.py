@@ -1,4 +1,4 @@
-"""Which files does a run get, and what becomes of those that it leaves?"""
+"""Stored files: which files does a run get, and what becomes of those that it leaves?"""
 
 from __future__ import annotations
 

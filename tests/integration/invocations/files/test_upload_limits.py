@@ -1,4 +1,4 @@
-"""How large a body does the whole application take, where, and of whom?"""
+"""Upload limits: how large a body does the whole application take, where, and of whom?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do MCP clients list and call tools, on both revisions, under the controls of every other call?"""
+"""MCP calls: do MCP clients list and call tools, on both revisions, under the controls of every other call?"""
 
 from __future__ import annotations
 

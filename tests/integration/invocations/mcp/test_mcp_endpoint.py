@@ -1,4 +1,4 @@
-"""Who gets in at /mcp, and what are those told who do not?"""
+"""MCP endpoint: who gets in at /mcp, and what are those told who do not?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does an MCP client hear of a call that has not ended, and how does it take one back?"""
+"""MCP pending calls: what does an MCP client hear of a call that has not ended, and how does it take one back?"""
 
 from __future__ import annotations
 

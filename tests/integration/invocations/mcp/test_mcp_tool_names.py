@@ -1,4 +1,6 @@
-"""Does an MCP client get names that its model's provider takes, and does it reach the tool by them as by the tool's id?"""
+"""MCP tool names: does an MCP client get names that its model's provider takes, and does it reach the tool by them as by the
+tool's id?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large a request to a model does the whole application take, and of whom?"""
+"""Body limits: how large a request to a model does the whole application take, and of whom?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is what a call took written down once, with its End, by the same figures as budgets count?"""
+"""Call costs: is what a call took written down once, with its End, by the same figures as budgets count?"""
 
 from __future__ import annotations
 

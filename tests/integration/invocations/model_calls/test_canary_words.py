@@ -1,4 +1,4 @@
-"""Is a word of a prompt, or of an answer, anywhere but in sealed values?"""
+"""Canary words: is a word of a prompt, or of an answer, anywhere but in sealed values?"""
 
 from __future__ import annotations
 

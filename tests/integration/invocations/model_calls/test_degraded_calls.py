@@ -1,4 +1,4 @@
-"""Can a policy let a call of a model have less than it asks for, and is that said?"""
+"""Degraded calls: can a policy let a call of a model have less than it asks for, and is that said?"""
 
 from __future__ import annotations
 

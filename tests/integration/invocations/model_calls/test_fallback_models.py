@@ -1,4 +1,4 @@
-"""Does another model answer where the asked one's provider fails, and never the two of them together?"""
+"""Fallback models: does another model answer where the asked one's provider fails, and never the two of them together?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are pictures, sounds and files sent to a model as bytes, of those that the agent may read and of no others?"""
+"""Held files: are pictures, sounds and files sent to a model as bytes, of those that the agent may read and of no others?"""
 
 from __future__ import annotations
 

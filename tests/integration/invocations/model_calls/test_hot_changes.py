@@ -1,4 +1,4 @@
-"""What becomes of answers that are on their way while what they were asked under is changed?"""
+"""Hot changes: what becomes of answers that are on their way while what they were asked under is changed?"""
 
 from __future__ import annotations
 

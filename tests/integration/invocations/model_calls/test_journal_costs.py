@@ -1,4 +1,6 @@
-"""Does what calls cost come to what genai-prices makes of the providers' own journals, and is one that lies found by its calls?"""
+"""Journal costs: does what calls cost come to what genai-prices makes of the providers' own journals, and is one that lies found
+by its calls?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are very many vectors given to whoever asked for them, and only their digest kept?"""
+"""Kept vectors: are very many vectors given to whoever asked for them, and only their digest kept?"""
 
 from __future__ import annotations
 

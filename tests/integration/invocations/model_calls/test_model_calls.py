@@ -1,4 +1,4 @@
-"""Does a call of a model go the way of every call, and leave a pair that says what it took?"""
+"""Model calls: does a call of a model go the way of every call, and leave a pair that says what it took?"""
 
 from __future__ import annotations
 

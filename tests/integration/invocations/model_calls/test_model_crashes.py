@@ -1,4 +1,4 @@
-"""Does a call of a model whose process dies get one End, and is it never made again?"""
+"""Model crashes: does a call of a model whose process dies get one End, and is it never made again?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Is a model asked to reason as its caller wants, and does what its provider wants back of it come back by every door?"""
+"""Model reasoning: is a model asked to reason as its caller wants, and does what its provider wants back of it come back by
+every door?
+"""
 
 from __future__ import annotations
 

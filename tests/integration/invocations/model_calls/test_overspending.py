@@ -1,4 +1,4 @@
-"""Can calls of a model that come at once take more than there is?"""
+"""Overspending: can calls of a model that come at once take more than there is?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does every conversation begin with the tenant's own text, and does nobody who asks a model get to see it?"""
+"""Prefixed calls: does every conversation begin with the tenant's own text, and does nobody who asks a model get to see it?"""
 
 from __future__ import annotations
 

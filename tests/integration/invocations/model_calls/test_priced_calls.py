@@ -1,4 +1,4 @@
-"""Which prices does a call have, and what does it say that they were?"""
+"""Priced calls: which prices does a call have, and what does it say that they were?"""
 
 from __future__ import annotations
 

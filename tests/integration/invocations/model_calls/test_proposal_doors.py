@@ -1,4 +1,4 @@
-"""Does a link hold by whichever doors the answer and the call came, and are its calls found by it?"""
+"""Proposal doors: does a link hold by whichever doors the answer and the call came, and are its calls found by it?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is it checked, kept and shown which answer of which model proposed a call?"""
+"""Proposal links: is it checked, kept and shown which answer of which model proposed a call?"""
 
 from __future__ import annotations
 

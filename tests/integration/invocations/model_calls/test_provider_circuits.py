@@ -1,4 +1,4 @@
-"""Is a provider that fails left alone for a while, by all processes, and asked again when it is time?"""
+"""Provider circuits: is a provider that fails left alone for a while, by all processes, and asked again when it is time?"""
 
 from __future__ import annotations
 

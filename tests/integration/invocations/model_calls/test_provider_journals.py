@@ -1,4 +1,4 @@
-"""What does a real server of each wire get of a call, and what of its failures does a caller hear?"""
+"""Provider journals: what does a real server of each wire get of a call, and what of its failures does a caller hear?"""
 
 from __future__ import annotations
 

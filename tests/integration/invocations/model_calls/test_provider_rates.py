@@ -1,4 +1,4 @@
-"""Is a provider asked no faster than its settings say, before it says no itself?"""
+"""Provider rates: is a provider asked no faster than its settings say, before it says no itself?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a picture in a request reach the model by every door, within bounds, and is it kept nowhere?"""
+"""Request pictures: does a picture in a request reach the model by every door, within bounds, and is it kept nowhere?"""
 
 from __future__ import annotations
 

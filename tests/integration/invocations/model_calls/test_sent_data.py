@@ -1,4 +1,4 @@
-"""What of a caller's data is a model's provider sent, and who decides about it?"""
+"""Sent data: what of a caller's data is a model's provider sent, and who decides about it?"""
 
 from __future__ import annotations
 

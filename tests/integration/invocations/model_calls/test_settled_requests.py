@@ -1,4 +1,4 @@
-"""Is what each request of a call took settled by what the provider reported of it?"""
+"""Settled requests: is what each request of a call took settled by what the provider reported of it?"""
 
 from __future__ import annotations
 

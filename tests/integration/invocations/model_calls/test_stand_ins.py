@@ -1,4 +1,6 @@
-"""Is a model that stands in for another one asked what was decided about it, and nothing that was decided about the other?"""
+"""Stand-ins: is a model that stands in for another one asked what was decided about it, and nothing that was decided about the
+other?
+"""
 
 from __future__ import annotations
 

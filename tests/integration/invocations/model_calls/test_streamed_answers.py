@@ -1,4 +1,4 @@
-"""Does an answer come while the model writes it, and what becomes of it when somebody leaves?"""
+"""Streamed answers: does an answer come while the model writes it, and what becomes of it when somebody leaves?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is it known before a call begins whether there is anybody to ask, at little cost?"""
+"""Tenant providers: is it known before a call begins whether there is anybody to ask, at little cost?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Is what nobody answered counted where a provider may charge for it, and at its own price, and is that said?"""
+"""Unanswered requests: is what nobody answered counted where a provider may charge for it, and at its own price, and is that
+said?
+"""
 
 from __future__ import annotations
 

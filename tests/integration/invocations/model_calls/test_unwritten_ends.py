@@ -1,4 +1,6 @@
-"""What becomes of a call, and of who waits for it, where its End is in danger: nobody to write it, nothing to write, nobody there?"""
+"""Unwritten ends: what becomes of a call, and of who waits for it, where its End is in danger: nobody to write it, nothing to
+write, nobody there?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a provider found that begins to report more or less of a model, and is an honest one left in peace?"""
+"""Meter alarms: is a provider found that begins to report more or less of a model, and is an honest one left in peace?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often does a call run again that was cut off, and what does its tool know it by?"""
+"""Call retries: how often does a call run again that was cut off, and what does its tool know it by?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do callers see when broker, worker or database are slow or gone?"""
+"""Queue: what do callers see when broker, worker or database are slow or gone?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Does every tenant's call get its turn, a serial tool one call at a time, and a quick call its place beside long ones?"""
+"""Queue order: does every tenant's call get its turn, a serial tool one call at a time, and a quick call its place beside long
+ones?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is everything repaired that a crash can leave, exactly once?"""
+"""The sweeper: is everything repaired that a crash can leave, exactly once?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a replay touch the world, whatever its tool tries?"""
+"""Replay isolation: does a replay touch the world, whatever its tool tries?"""
 
 from __future__ import annotations
 

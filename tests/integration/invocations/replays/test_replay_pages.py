@@ -1,4 +1,4 @@
-"""Do people find in the console and over REST what a replay has found, and only who may reveal values sees them?"""
+"""Replay pages: do people find in the console and over REST what a replay has found, and only who may reveal values sees them?"""
 
 from __future__ import annotations
 

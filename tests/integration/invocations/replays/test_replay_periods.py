@@ -1,4 +1,6 @@
-"""Are the calls of a period gone through once each, whatever happens to the worker, and is it said what would change?"""
+"""Replay periods: are the calls of a period gone through once each, whatever happens to the worker, and is it said what would
+change?
+"""
 
 from __future__ import annotations
 

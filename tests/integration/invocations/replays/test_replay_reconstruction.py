@@ -1,4 +1,4 @@
-"""Can a call be rebuilt from its facts alone, and is every change of its row seen?"""
+"""Replay reconstruction: can a call be rebuilt from its facts alone, and is every change of its row seen?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Can one call be run again, and is it said truly what came of that?"""
+"""Replays: can one call be run again, and is it said truly what came of that?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be seen of a call while it runs, and how does its caller end it?"""
+"""Call progress: what can be seen of a call while it runs, and how does its caller end it?"""
 
 from __future__ import annotations
 

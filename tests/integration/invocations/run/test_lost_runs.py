@@ -1,4 +1,4 @@
-"""What may be said of a call that was begun once, lost, and did not get to run again?"""
+"""Lost runs: what may be said of a call that was begun once, lost, and did not get to run again?"""
 
 from __future__ import annotations
 

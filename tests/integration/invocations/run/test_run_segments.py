@@ -1,4 +1,4 @@
-"""Does a run that goes on for long leave evidence before its End?"""
+"""Run segments: does a run that goes on for long leave evidence before its End?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a call that ran out of time say which limit it was, and who set it?"""
+"""Time limits: does a call that ran out of time say which limit it was, and who set it?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a real worker do what the tests' stand-in does, and hold nothing while a tool runs?"""
+"""Worker: does a real worker do what the tests' stand-in does, and hold nothing while a tool runs?"""
 
 from __future__ import annotations
 

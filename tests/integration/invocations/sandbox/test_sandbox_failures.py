@@ -1,4 +1,6 @@
-"""What a sandbox can meet on a bad day ends in a catalogued problem with a pair of facts, and the next call is well."""
+"""Sandbox failures: what a sandbox can meet on a bad day ends in a catalogued problem with a pair of facts, and the next call is
+well.
+"""
 
 from __future__ import annotations
 

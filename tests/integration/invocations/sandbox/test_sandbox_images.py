@@ -1,4 +1,4 @@
-"""In which image does a call run, with which program, and what is said when that image is not there?"""
+"""Sandbox images: in which image does a call run, with which program, and what is said when that image is not there?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who sees what of the sandboxes, and where do the numbers come from?"""
+"""Sandbox page: who sees what of the sandboxes, and where do the numbers come from?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a call that a policy calls untrusted run only where the walls for it are?"""
+"""Untrusted calls: does a call that a policy calls untrusted run only where the walls for it are?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do people and monitors see how calls go, and what nobody had thought of?"""
+"""Call health: do people and monitors see how calls go, and what nobody had thought of?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Are TOOLS-27 and its neighbours watched: one family of metrics, one page, and figures that are there when they are 0?"""
+"""Service levels: are TOOLS-27 and its neighbours watched: one family of metrics, one page, and figures that are there when they
+are 0?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a folder of dependencies exactly what its lock says?"""
+"""Dependency builds: is a folder of dependencies exactly what its lock says?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does each way in which dependencies cannot be built say what is the case and what to do?"""
+"""Dependency failures: does each way in which dependencies cannot be built say what is the case and what to do?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who builds dependencies, on which hosts, and what is taken away again?"""
+"""Dependency hosts: who builds dependencies, on which hosts, and what is taken away again?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the loop beside the worker build by itself, and does it go on whatever happens?"""
+"""Dependency loop: does the loop beside the worker build by itself, and does it go on whatever happens?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Can people and programs see how far dependencies are, and try again what has failed?"""
+"""Dependency pages: can people and programs see how far dependencies are, and try again what has failed?"""
 
 from __future__ import annotations
 

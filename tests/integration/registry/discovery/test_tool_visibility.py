@@ -1,4 +1,4 @@
-"""Do all lists show the same tools: those that can be called, and no others unless they are asked for?"""
+"""Tool visibility: do all lists show the same tools: those that can be called, and no others unless they are asked for?"""
 
 from __future__ import annotations
 

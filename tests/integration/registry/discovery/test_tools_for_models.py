@@ -1,4 +1,6 @@
-"""Does an agent get its tools in the dialect of its model, the right ones, and only anew when something has changed?"""
+"""Tools for models: does an agent get its tools in the dialect of its model, the right ones, and only anew when something has
+changed?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the pages of installations, versions and secrets do what their services do, and keep what was typed?"""
+"""Installation pages: do the pages of installations, versions and secrets do what their services do, and keep what was typed?"""
 
 from __future__ import annotations
 

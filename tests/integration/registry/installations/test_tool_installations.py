@@ -1,4 +1,4 @@
-"""Does a tenant get its own instance of a tool, and is what it sets checked and used?"""
+"""Tool installations: does a tenant get its own instance of a tool, and is what it sets checked and used?"""
 
 from __future__ import annotations
 

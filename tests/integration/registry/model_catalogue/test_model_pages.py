@@ -1,4 +1,4 @@
-"""Does a person find in the console what is known of a model, and connect, change and stop it?"""
+"""Model pages: does a person find in the console what is known of a model, and connect, change and stop it?"""
 
 from __future__ import annotations
 

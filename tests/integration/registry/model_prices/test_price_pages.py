@@ -1,4 +1,4 @@
-"""Does a person see in the console what models cost, from which day on and since which version, and set it?"""
+"""Price pages: does a person see in the console what models cost, from which day on and since which version, and set it?"""
 
 from __future__ import annotations
 

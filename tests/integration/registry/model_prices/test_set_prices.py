@@ -1,4 +1,4 @@
-"""Does what a person says of prices count with the next call, version by version, and is each change a fact?"""
+"""Set prices: does what a person says of prices count with the next call, version by version, and is each change a fact?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a model that a tenant connects a tool of another kind, that can be granted and called at once?"""
+"""Connected models: is a model that a tenant connects a tool of another kind, that can be granted and called at once?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Is what asks providers imported when the hub starts, where it has any, and does nothing wait for that or fail by it?"""
+"""Early imports: is what asks providers imported when the hub starts, where it has any, and does nothing wait for that or fail
+by it?
+"""
 
 from __future__ import annotations
 

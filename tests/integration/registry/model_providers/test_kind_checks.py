@@ -1,4 +1,6 @@
-"""Is a provider whose address does not speak as its kind does found when it is connected, without money and without a key?"""
+"""Kind checks: is a provider whose address does not speak as its kind does found when it is connected, without money and without
+a key?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a tenant's own text have versions that only those who manage models see and set, each with its fact?"""
+"""Model prefixes: does a tenant's own text have versions that only those who manage models see and set, each with its fact?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does what a person says of a provider count with the next call, and is each change a fact?"""
+"""Model providers: does what a person says of a provider count with the next call, and is each change a fact?"""
 
 from __future__ import annotations
 

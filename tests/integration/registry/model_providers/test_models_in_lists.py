@@ -1,4 +1,4 @@
-"""Is a model in no list of tools, and yet there for people who grant, stop, limit and look at it?"""
+"""Models in lists: is a model in no list of tools, and yet there for people who grant, stop, limit and look at it?"""
 
 from __future__ import annotations
 

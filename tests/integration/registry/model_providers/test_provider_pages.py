@@ -1,4 +1,4 @@
-"""Does a person connect, change and stop a provider in the console, and is its key tried, kept and never shown?"""
+"""Provider pages: does a person connect, change and stop a provider in the console, and is its key tried, kept and never shown?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the hub keep to what a manifest says of models, sunsets, depth, its name and its entry?"""
+"""Manifest enforcement: does the hub keep to what a manifest says of models, sunsets, depth, its name and its entry?"""
 
 from __future__ import annotations
 

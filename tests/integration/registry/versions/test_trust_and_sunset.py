@@ -1,4 +1,4 @@
-"""Which version may run without a sandbox, and how does a tool end?"""
+"""Trust and sunset: which version may run without a sandbox, and how does a tool end?"""
 
 from __future__ import annotations
 

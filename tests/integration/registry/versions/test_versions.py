@@ -1,4 +1,4 @@
-"""Which version does a tenant get when a publisher enables, stages, yanks and deprecates?"""
+"""Versions: which version does a tenant get when a publisher enables, stages, yanks and deprecates?"""
 
 from __future__ import annotations
 

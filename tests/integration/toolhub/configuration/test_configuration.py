@@ -1,4 +1,4 @@
-"""Is a tenant what its configuration file says after applying it, all of it or nothing?"""
+"""Configuration: is a tenant what its configuration file says after applying it, all of it or nothing?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the commands of a configuration say which tenants there are, when one is named that is not here?"""
+"""Configuration commands: do the commands of a configuration say which tenants there are, when one is named that is not here?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does an export, applied, change nothing; and does it make the same of an empty tenant?"""
+"""Configuration export: does an export, applied, change nothing; and does it make the same of an empty tenant?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the command, the API and the page plan, apply and export a tenant's configuration?"""
+"""Configuration interfaces: do the command, the API and the page plan, apply and export a tenant's configuration?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a configuration file say what people may do with single tools and agents?"""
+"""Configuration object permissions: does a configuration file say what people may do with single tools and agents?"""
 
 from __future__ import annotations
 

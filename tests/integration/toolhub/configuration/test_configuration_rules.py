@@ -1,4 +1,4 @@
-"""Is a file refused what people and keys would be refused one by one?"""
+"""Configuration rules: is a file refused what people and keys would be refused one by one?"""
 
 from __future__ import annotations
 

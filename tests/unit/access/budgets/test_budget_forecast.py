@@ -1,4 +1,4 @@
-"""Is the forecast a straight line that trusts a young window less than the ones before it?"""
+"""Budget forecast: is the forecast a straight line that trusts a young window less than the ones before it?"""
 
 from __future__ import annotations
 

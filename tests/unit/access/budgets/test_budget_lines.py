@@ -1,4 +1,4 @@
-"""Does a line say when there is room, and does a refusal name the budget and the time to come again?"""
+"""Budget lines: does a line say when there is room, and does a refusal name the budget and the time to come again?"""
 
 from __future__ import annotations
 

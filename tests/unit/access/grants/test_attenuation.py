@@ -1,4 +1,4 @@
-"""Does what is handed on ever reach further than the grant that it came from, whatever is asked?"""
+"""Attenuation: does what is handed on ever reach further than the grant that it came from, whatever is asked?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do conditions on arguments hold exactly when they are met, and never by accident?"""
+"""Conditions: do conditions on arguments hold exactly when they are met, and never by accident?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a grant let through exactly the calls that it names, and does a refusal say the smallest one that would?"""
+"""Grant matcher: does a grant let through exactly the calls that it names, and does a refusal say the smallest one that would?"""
 
 from __future__ import annotations
 

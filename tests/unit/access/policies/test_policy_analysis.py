@@ -1,4 +1,4 @@
-"""Does the analysis find every difference between two policies, and none that is not there?"""
+"""Policy analysis: does the analysis find every difference between two policies, and none that is not there?"""
 
 from __future__ import annotations
 

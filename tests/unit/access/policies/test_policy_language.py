@@ -1,4 +1,4 @@
-"""Is what is wrong with a policy found, and said where it is?"""
+"""Policy language: is what is wrong with a policy found, and said where it is?"""
 
 from __future__ import annotations
 

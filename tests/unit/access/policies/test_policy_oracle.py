@@ -1,4 +1,4 @@
-"""Do policies mean what the same rules mean in Cedar?"""
+"""Policy oracle: do policies mean what the same rules mean in Cedar?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do layers of policy decide together, and do they fail closed?"""
+"""Policy verdict: what do layers of policy decide together, and do they fail closed?"""
 
 from __future__ import annotations
 

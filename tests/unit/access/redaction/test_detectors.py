@@ -1,4 +1,4 @@
-"""Is personal data found, and are other texts left alone?"""
+"""Detectors: is personal data found, and are other texts left alone?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How well do the detectors do on texts that nobody has looked at while they were written?"""
+"""Held-out detectors: how well do the detectors do on texts that nobody has looked at while they were written?"""
 
 from __future__ import annotations
 

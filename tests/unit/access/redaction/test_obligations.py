@@ -1,4 +1,4 @@
-"""Is done to an output what the policy wants, and is it withheld when that cannot be done?"""
+"""Obligations: is done to an output what the policy wants, and is it withheld when that cannot be done?"""
 
 from __future__ import annotations
 

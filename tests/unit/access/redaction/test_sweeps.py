@@ -1,4 +1,4 @@
-"""Does a placeholder tell two values apart, and name one the same wherever it stands?"""
+"""Sweeps: does a placeholder tell two values apart, and name one the same wherever it stands?"""
 
 from __future__ import annotations
 

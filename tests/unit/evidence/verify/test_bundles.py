@@ -1,4 +1,4 @@
-"""Does toolhub-verify accept what is whole and name what is wrong?"""
+"""Bundles: does toolhub-verify accept what is whole and name what is wrong?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the files that carry proofs, tiles and signatures read exactly as they are written?"""
+"""Files: are the files that carry proofs, tiles and signatures read exactly as they are written?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are trees and proofs those of RFC 9162? The vectors are certificate-transparency's."""
+"""Merkle: are trees and proofs those of RFC 9162? The vectors are certificate-transparency's."""
 
 from __future__ import annotations
 

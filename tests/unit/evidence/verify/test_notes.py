@@ -1,4 +1,4 @@
-"""Are notes and checkpoints read as C2SP writes them, and in no other way?"""
+"""Notes: are notes and checkpoints read as C2SP writes them, and in no other way?"""
 
 from __future__ import annotations
 

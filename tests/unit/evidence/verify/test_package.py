@@ -1,4 +1,4 @@
-"""Can somebody verify who has neither the hub nor Django?"""
+"""The package of the verifier: can somebody verify who has neither the hub nor Django?"""
 
 from __future__ import annotations
 

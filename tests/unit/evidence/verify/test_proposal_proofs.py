@@ -1,4 +1,6 @@
-"""Does an auditor see, with the evidence alone, which answer proposed a call, and is a link that does not hold named?"""
+"""Proposal proofs: does an auditor see, with the evidence alone, which answer proposed a call, and is a link that does not hold
+named?
+"""
 
 from __future__ import annotations
 

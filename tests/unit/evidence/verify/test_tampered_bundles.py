@@ -1,4 +1,4 @@
-"""Is every change to a bundle found, whatever it is packed in?"""
+"""Tampered bundles: is every change to a bundle found, whatever it is packed in?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a change anywhere in a whole log found, and named by the first leaf that is wrong?"""
+"""Whole logs: is a change anywhere in a whole log found, and named by the first leaf that is wrong?"""
 
 from __future__ import annotations
 

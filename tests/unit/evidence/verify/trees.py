@@ -1,4 +1,4 @@
-"""Which small logs do the tests of verification speak of?"""
+"""Trees: which small logs do the tests of verification speak of?"""
 
 from __future__ import annotations
 

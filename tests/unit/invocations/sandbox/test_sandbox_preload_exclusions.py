@@ -1,4 +1,4 @@
-"""When is what a tool imports of others imported ahead of its calls?"""
+"""Sandbox preload exclusions: when is what a tool imports of others imported ahead of its calls?"""
 
 from __future__ import annotations
 

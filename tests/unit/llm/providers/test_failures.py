@@ -1,4 +1,4 @@
-"""Is every failure of a provider one problem of the catalogue, and does none of them repeat what the provider said?"""
+"""Failures: is every failure of a provider one problem of the catalogue, and does none of them repeat what the provider said?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a provider asked at its own address only, within bounds, and is every failure of it a problem?"""
+"""HTTP client: is a provider asked at its own address only, within bounds, and is every failure of it a problem?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the intersection of capabilities one that nobody can trick into giving more?"""
+"""Capabilities: is the intersection of capabilities one that nobody can trick into giving more?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How are capabilities written and read, and what is said when some are taken away?"""
+"""Capability forms: how are capabilities written and read, and what is said when some are taken away?"""
 
 from __future__ import annotations
 

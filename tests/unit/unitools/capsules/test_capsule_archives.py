@@ -1,4 +1,4 @@
-"""Is the same tool always the same capsule, and does a signature say whose it is?"""
+"""Capsule archives: is the same tool always the same capsule, and does a signature say whose it is?"""
 
 from __future__ import annotations
 

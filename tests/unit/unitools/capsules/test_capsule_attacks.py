@@ -1,4 +1,4 @@
-"""Is every capsule that could be understood in two ways refused, by name, before anything of it is used?"""
+"""Capsule attacks: is every capsule that could be understood in two ways refused, by name, before anything of it is used?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which numbers may a version have after which changes?"""
+"""Change versions: which numbers may a version have after which changes?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is every change of a manifest named, with the bump that it needs and the attention that it deserves?"""
+"""Changes: is every change of a manifest named, with the bump that it needs and the attention that it deserves?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does each rule about a manifest find its mistake, name the place, say the fix, and leave alone what is right?
+"""Manifest checks: does each rule about a manifest find its mistake, name the place, say the fix, and leave alone what is right?
 
 The table of ``tests/mistakes`` has an example for every rule; a rule without one fails here.
 """

@@ -1,4 +1,4 @@
-"""Are embedded schemas bounded in size, closed in themselves and safe to hold calls against?"""
+"""Manifest schemas: are embedded schemas bounded in size, closed in themselves and safe to hold calls against?"""
 
 from __future__ import annotations
 

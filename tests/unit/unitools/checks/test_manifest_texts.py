@@ -1,4 +1,4 @@
-"""Are texts that steer a model, hide something or hold a credential told from ordinary descriptions?"""
+"""Manifest texts: are texts that steer a model, hide something or hold a credential told from ordinary descriptions?"""
 
 from __future__ import annotations
 

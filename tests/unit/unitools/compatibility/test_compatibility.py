@@ -1,4 +1,4 @@
-"""Is each change between two schemas named with its place, and with what it does to the values that are valid?"""
+"""Compatibility: is each change between two schemas named with its place, and with what it does to the values that are valid?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Does a value that was valid stay valid when the change is called compatible? Asked of random pairs of schemas.
+"""Compatibility soundness: does a value that was valid stay valid when the change is called compatible? Asked of random pairs of
+schemas.
 
 The judge is the validator that the hub runs on calls. The pairs and the values near their limits are in tests/support/schema_pairs.py.
 """

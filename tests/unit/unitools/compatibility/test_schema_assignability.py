@@ -1,4 +1,4 @@
-"""Does what one schema promises at a place fit where another schema uses it?"""
+"""Schema assignability: does what one schema promises at a place fit where another schema uses it?"""
 
 from __future__ import annotations
 

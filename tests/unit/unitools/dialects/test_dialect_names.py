@@ -1,4 +1,4 @@
-"""What are tools called in dialects that do not take their names?"""
+"""Dialect names: what are tools called in dialects that do not take their names?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which driver serves which model?"""
+"""Model profiles: which driver serves which model?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Is a streamed answer the one that would have come at once, however it was cut, and never used where it broke off?"""
+"""Model streams: is a streamed answer the one that would have come at once, however it was cut, and never used where it broke
+off?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does every function of the corpus become what the provider's own types take?"""
+"""Rendered corpus: does every function of the corpus become what the provider's own types take?"""
 
 from __future__ import annotations
 

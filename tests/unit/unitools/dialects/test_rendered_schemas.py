@@ -1,4 +1,4 @@
-"""Do rendered schemas accept what the originals accept? The judge is the validator that the hub runs on calls."""
+"""Rendered schemas: do rendered schemas accept what the originals accept? The judge is the validator that the hub runs on calls."""
 
 from __future__ import annotations
 

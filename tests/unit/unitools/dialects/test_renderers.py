@@ -1,4 +1,4 @@
-"""What does a model see of a tool, and what is said of what it does not see?"""
+"""Renderers: what does a model see of a tool, and what is said of what it does not see?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which arguments may be used, and is said why the others may not?"""
+"""Response arguments: which arguments may be used, and is said why the others may not?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does every call of the corpus arrive as it was meant, in every form, and none of them when it was cut?"""
+"""Response corpus: does every call of the corpus arrive as it was meant, in every form, and none of them when it was cut?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Do the tools of a Universe get what the corpus means, whoever's model calls them, and nothing of a bad answer?"""
+"""Response dispatch: do the tools of a Universe get what the corpus means, whoever's model calls them, and nothing of a bad
+answer?
+"""
 
 from __future__ import annotations
 

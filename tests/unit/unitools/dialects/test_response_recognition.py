@@ -1,4 +1,4 @@
-"""Is the dialect of a response known by its shape, and refused by name what is none, two or not whole?"""
+"""Response recognition: is the dialect of a response known by its shape, and refused by name what is none, two or not whole?"""
 
 from __future__ import annotations
 

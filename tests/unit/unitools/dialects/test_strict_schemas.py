@@ -1,4 +1,4 @@
-"""Does a strict schema accept exactly what the original accepts, or is strict off and said to be?"""
+"""Strict schemas: does a strict schema accept exactly what the original accepts, or is strict off and said to be?"""
 
 from __future__ import annotations
 

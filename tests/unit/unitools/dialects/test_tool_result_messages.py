@@ -1,4 +1,4 @@
-"""Does each provider's own type take what answers its model's calls, one answer for each call, in order?"""
+"""Tool result messages: does each provider's own type take what answers its model's calls, one answer for each call, in order?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a call in a text run only where it was written for this rendering, and is its inside taken as it is?"""
+"""XML responses: is a call in a text run only where it was written for this rendering, and is its inside taken as it is?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do both clients carry out what is planned, over a real connection, and does the key stay where it belongs?"""
+"""Hub clients: do both clients carry out what is planned, over a real connection, and does the key stay where it belongs?"""
 
 from __future__ import annotations
 

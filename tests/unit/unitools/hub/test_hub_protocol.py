@@ -1,4 +1,6 @@
-"""What does a client of a hub send, and what does it do about each answer? No network: the steps are answered by hand."""
+"""Hub protocol: what does a client of a hub send, and what does it do about each answer? No network: the steps are answered by
+hand.
+"""
 
 from __future__ import annotations
 

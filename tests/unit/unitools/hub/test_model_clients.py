@@ -1,4 +1,6 @@
-"""Do both clients read what models answer, as a whole and piece by piece, and is half an answer never taken for a whole one?"""
+"""Model clients: do both clients read what models answer, as a whole and piece by piece, and is half an answer never taken for a
+whole one?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does ``run_tool`` answer a program of the older tool service as that service did?"""
+"""Tool service: does ``run_tool`` answer a program of the older tool service as that service did?"""
 
 from __future__ import annotations
 

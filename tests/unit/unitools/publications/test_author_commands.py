@@ -1,4 +1,4 @@
-"""Do ``unitools check``, ``run``, ``push`` and ``catalogue`` answer an author, and end with the right status?"""
+"""Author commands: do ``unitools check``, ``run``, ``push`` and ``catalogue`` answer an author, and end with the right status?"""
 
 from __future__ import annotations
 

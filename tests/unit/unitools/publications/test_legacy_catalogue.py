@@ -1,4 +1,4 @@
-"""Do catalogues of the older tool service become manifests and a package (SVC-2)?"""
+"""Legacy catalogue: do catalogues of the older tool service become manifests and a package (SVC-2)?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the small judge of manifests say what a full implementation says?"""
+"""Manifest validation: does the small judge of manifests say what a full implementation says?"""
 
 from __future__ import annotations
 

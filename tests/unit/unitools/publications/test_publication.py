@@ -1,4 +1,4 @@
-"""Does a Universe become manifests that a hub takes, and is what cannot be had there refused with a sentence?"""
+"""Publication: does a Universe become manifests that a hub takes, and is what cannot be had there refused with a sentence?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Can an author write and run tools who has neither the hub nor Django?"""
+"""The wheel of unitools: can an author write and run tools who has neither the hub nor Django?"""
 
 from __future__ import annotations
 

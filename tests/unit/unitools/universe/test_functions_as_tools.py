@@ -1,4 +1,4 @@
-"""Does a function say all of itself as a tool, and is it refused where it is written if it cannot?"""
+"""Functions as tools: does a function say all of itself as a tool, and is it refused where it is written if it cannot?"""
 
 from __future__ import annotations
 

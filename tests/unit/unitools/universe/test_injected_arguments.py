@@ -1,4 +1,4 @@
-"""Does a tool get what is injected, and does nobody else see or set it?"""
+"""Injected arguments: does a tool get what is injected, and does nobody else see or set it?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the tool run exactly once whatever its middlewares do, and is the outcome the one that they leave?"""
+"""Middleware properties: does the tool run exactly once whatever its middlewares do, and is the outcome the one that they leave?"""
 
 from __future__ import annotations
 

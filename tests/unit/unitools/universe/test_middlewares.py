@@ -1,4 +1,4 @@
-"""What does each kind of middleware do to a call, one by one?"""
+"""Middlewares: what does each kind of middleware do to a call, one by one?"""
 
 from __future__ import annotations
 

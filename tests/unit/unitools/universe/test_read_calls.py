@@ -1,4 +1,4 @@
-"""Are calls run that somebody else has read already, as the package llm gives them?"""
+"""Read calls: are calls run that somebody else has read already, as the package llm gives them?"""
 
 from __future__ import annotations
 

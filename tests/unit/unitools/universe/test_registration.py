@@ -1,4 +1,4 @@
-"""What is registered in a Universe, under which name, and what is refused there?"""
+"""Registration: what is registered in a Universe, under which name, and what is refused there?"""
 
 from __future__ import annotations
 

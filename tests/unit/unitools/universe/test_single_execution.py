@@ -1,4 +1,6 @@
-"""Does a tool run once and in its time, also where a layer asks several times at once or leaves something behind?"""
+"""Single execution: does a tool run once and in its time, also where a layer asks several times at once or leaves something
+behind?
+"""
 
 from __future__ import annotations
 

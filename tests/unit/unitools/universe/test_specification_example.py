@@ -1,4 +1,4 @@
-"""Does the usage example of the source specification (§5) run as it is written?"""
+"""The specification's example: does the usage example of the source specification (§5) run as it is written?"""
 
 from __future__ import annotations
 

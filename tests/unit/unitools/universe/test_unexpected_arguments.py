@@ -1,4 +1,4 @@
-"""Do the SDK and the hub, judging by one schema, name an argument that is one too many in the same words?"""
+"""Unexpected arguments: do the SDK and the hub, judging by one schema, name an argument that is one too many in the same words?"""
 
 from __future__ import annotations
 

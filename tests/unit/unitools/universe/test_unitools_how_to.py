@@ -1,4 +1,4 @@
-"""Does what the how-to shows run?"""
+"""The how-to on unitools: does what the how-to shows run?"""
 
 from __future__ import annotations
 

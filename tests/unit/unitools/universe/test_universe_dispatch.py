@@ -1,4 +1,4 @@
-"""Does every call that a model proposed get exactly one answer, in order, and run only if it may?"""
+"""Universe dispatch: does every call that a model proposed get exactly one answer, in order, and run only if it may?"""
 
 from __future__ import annotations
 

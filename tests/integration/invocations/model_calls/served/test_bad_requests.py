@@ -1,4 +1,4 @@
-"""Is what cannot be asked refused by name, in the shape that the caller's program reads?"""
+"""Bad requests: is what cannot be asked refused by name, in the shape that the caller's program reads?"""
 
 from __future__ import annotations
 

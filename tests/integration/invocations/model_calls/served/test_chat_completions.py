@@ -1,4 +1,4 @@
-"""Do programs that speak OpenAI's Chat Completions get answers of the hub's models, by the hub's rules?"""
+"""Chat completions: do programs that speak OpenAI's Chat Completions get answers of the hub's models, by the hub's rules?"""
 
 from __future__ import annotations
 

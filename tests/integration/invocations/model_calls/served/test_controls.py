@@ -1,4 +1,4 @@
-"""Does each control refuse a call in each served format, and is no format without them?"""
+"""Controls: does each control refuse a call in each served format, and is no format without them?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is what is wrong with a body told in the error shape of its own format, with the hub's reason beside?"""
+"""Messages and responses: is what is wrong with a body told in the error shape of its own format, with the hub's reason beside?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the SDKs of Anthropic and OpenAI work with a hub in their provider's place?"""
+"""Provider sdks: do the SDKs of Anthropic and OpenAI work with a hub in their provider's place?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do programs get vectors, orders and the list of models in the shapes that they know?"""
+"""Vectors and models: do programs get vectors, orders and the list of models in the shapes that they know?"""
 
 from __future__ import annotations
 

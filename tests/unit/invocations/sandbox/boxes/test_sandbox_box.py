@@ -1,4 +1,4 @@
-"""What does the hub make of a box that takes no load, or is late with it?"""
+"""Sandbox box: what does the hub make of a box that takes no load, or is late with it?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a call is packed for its box, and what is refused before a box is asked?"""
+"""Sandbox payloads: what of a call is packed for its box, and what is refused before a box is asked?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a browser given only with bounds that it can be held to?"""
+"""Browser bounds: is a browser given only with bounds that it can be held to?"""
 
 from __future__ import annotations
 

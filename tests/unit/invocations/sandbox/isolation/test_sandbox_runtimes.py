@@ -1,4 +1,6 @@
-"""Is what was seen of a runtime said plainly, kept no longer than it is true, and does it keep untrusted code out?"""
+"""Sandbox runtimes: is what was seen of a runtime said plainly, kept no longer than it is true, and does it keep untrusted code
+out?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which box serves which call, and what becomes of it afterwards?"""
+"""Sandbox pool: which box serves which call, and what becomes of it afterwards?"""
 
 from __future__ import annotations
 

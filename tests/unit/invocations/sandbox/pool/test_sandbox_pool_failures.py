@@ -1,4 +1,4 @@
-"""What becomes of calls when boxes cannot be made?"""
+"""Sandbox pool failures: what becomes of calls when boxes cannot be made?"""
 
 from __future__ import annotations
 

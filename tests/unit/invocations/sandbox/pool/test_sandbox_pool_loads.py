@@ -1,4 +1,4 @@
-"""How often is a tool's code loaded for those who call it?"""
+"""Sandbox pool loads: how often is a tool's code loaded for those who call it?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When are boxes made ahead of calls?"""
+"""Sandbox pool refills: when are boxes made ahead of calls?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who gets a box when there is not room for all?"""
+"""Sandbox pool shares: who gets a box when there is not room for all?"""
 
 from __future__ import annotations
 
