@@ -168,9 +168,9 @@ class RunWorld:
             run.first_sent.thread.join(ANSWER_S)
             again = until(lambda run=run: self._sent(run), "the run is accepted")[0]  # type: ignore[misc]
             run.id = again.json()["data"]["run_id"]
-            first = run.first_sent.answers
-            assert all(each.status in (200, 202) for each in first), first[0]
-            assert all(each.json()["data"]["run_id"] == run.id for each in first)
+            for first in run.first_sent.answers:
+                assert first.status in (200, 202, 503), first
+                assert first.status == 503 or first.json()["data"]["run_id"] == run.id
 
     def _sent(self, run: AskedRun) -> list[Answer]:
         answer = run.send(run.agent)
