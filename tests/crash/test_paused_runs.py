@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.crash.run_world import AskedRun, RunWorld
     from tests.e2e.production import Production
 
-AT_ONCE = 20  # are sent at once, and then the next
+AT_ONCE = 10  # are sent at once, and then the next
 WITHIN_S = 1800.0  # for a loaded machine; nothing is concluded from how long something took
 OTHERS = """
     SELECT count(*) FROM pg_stat_activity
@@ -52,7 +52,7 @@ class Held:
 def test_runs_that_wait_for_people_hold_no_thread_and_no_connection(count: int, run_world: RunWorld) -> None:
     run_world.world.worker()
     hub = run_world.world.hub
-    check_finished(begin_and_agree(run_world, 2 * AT_ONCE), run_world)
+    check_finished(begin_and_agree(run_world, 4 * AT_ONCE), run_world)
     with_none = count_held(hub)
 
     runs = begin_held(run_world, count)
