@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 import threading
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import redis
 from asgiref.sync import sync_to_async
@@ -74,7 +74,7 @@ class RedisWords:
 
     def read(self, call_id: UUID, *, after: int = 0) -> bytes:
         try:
-            return bytes(self._client.getrange(KEY.format(call_id), after, -1))
+            return cast("bytes", self._client.getrange(KEY.format(call_id), after, -1))
         except redis.RedisError as error:
             log.warning("What a model says now cannot be read: %s", error)
             return b""

@@ -20,7 +20,13 @@ STEPS = [
      "call": {"call_id": "inv_1", "url": "/api/v1/invocations/inv_1"}},
     {"turn": 1, "role": "tool", "tool": "a.b.c", "state": "failed", "reason": "TOOL.UNKNOWN", "cost_micros": None, "call": None},
 ]  # fmt: skip
-GOES_ON = {"run_id": RUN, "state": "running", "stop_reason": None, "waits_for_a_person": False, "steps": []}
+GOES_ON: dict[str, Any] = {
+    "run_id": RUN,
+    "state": "running",
+    "stop_reason": None,
+    "waits_for_a_person": False,
+    "steps": [],
+}
 ENDED = GOES_ON | {
     "state": "succeeded",
     "stop_reason": "finished",
@@ -42,8 +48,8 @@ def events(*given: tuple[str, str, Any]) -> bytes:
     return "".join(texts).encode()
 
 
-ACCEPTED = (202, {}, envelope(GOES_ON))
-WHOLE = (200, {}, envelope(ENDED))
+ACCEPTED: Any = (202, {}, envelope(GOES_ON))
+WHOLE: Any = (200, {}, envelope(ENDED))
 DELTA = {"turn": 1, "step": 0, "offset": 0, "text": "Do"}
 
 
@@ -146,7 +152,7 @@ def test_a_run_that_waits_for_a_person_goes_on_and_is_found_again(using: Any) ->
 
     with scripted((404, {}, b""), WHOLE) as server:
         assert using(server.url, lambda hub: hub.wait_for_run(RUN)).text == "Done."
-    cancelled = (200, {}, envelope(ENDED | {"state": "cancelled"}, {"code": "CONFLICT", "message": "Cancelled."}))
+    cancelled: Any = (200, {}, envelope(ENDED | {"state": "cancelled"}, {"code": "CONFLICT", "message": "Cancelled."}))
     with scripted(cancelled) as server:
         assert using(server.url, lambda hub: hub.cancel_run(RUN)) == "cancelled"
     assert (server.heard[0].method, server.heard[0].path) == ("DELETE", f"/api/v1/runs/{RUN}")
