@@ -1,8 +1,7 @@
 """Models of a tested hub: which models may an agent of a tested hub ask? ``python -m tests.e2e.model_world URL``, with the hub's
 environment, prints its key.
 
-The provider at that address (tests/support/chat_provider.py) is called ``house``, and has a model of each kind; further arguments
-are the names of more models to talk with.
+The provider at that address (tests/support/chat_provider.py) is called ``house``, and has a model of each kind.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ MODELS = {"talks": "chat", "embeds": "embed", "ranks": "rerank"}
 SCOPES = ["models:call", "tools:read", "invocations:create", "invocations:read"]
 
 
-def main(url: str, *others: str) -> None:
+def main(url: str) -> None:
     tenant = Tenant.objects.get(slug="demo")
     olivia = principal_of_user(get_user_model().objects.get(username="olivia"), tenant)
     connect_provider(
@@ -42,7 +41,7 @@ def main(url: str, *others: str) -> None:
         reason="For a test.",
         by=olivia,
     )
-    for alias, operation in (MODELS | dict.fromkeys(others, "chat")).items():
+    for alias, operation in MODELS.items():
         features = dict.fromkeys((*CHAT_PARAMETERS, "tools"), "passed") if operation == "chat" else {}
         connect_model(
             provider=PROVIDER,
@@ -61,4 +60,4 @@ def main(url: str, *others: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1])

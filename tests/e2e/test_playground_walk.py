@@ -72,7 +72,7 @@ def talking_hub(prepared: Embedded, tmp_path_factory: pytest.TempPathFactory) ->
     with model_server(answer) as provider:
         near = {"TOOLHUB_OUTBOUND_NETWORKS": "127.0.0.0/8"}
         hub = copy_of(prepared, tmp_path_factory.mktemp("playground") / "hub", **near)
-        run(python("-m", "tests.e2e.model_world", provider.url, "second"), hub.env)
+        run(python("-m", "tests.e2e.playground_world", provider.url), hub.env)
         with hub.served():
             yield hub
     assert hub.count(UNPAIRED) == 0
