@@ -89,6 +89,7 @@ def inspect_file(name: str, path: Path, pooling: str = "") -> ModelFile:
         _check_is_file(about.st_mode)
         header = read_header(path)
         _check_is_model(path, header)
+        way = pooling or find_pooling(header)
     except HeaderRefused as refused:
         raise refuse_file(path, str(refused)) from None
     except OSError as error:
@@ -98,7 +99,7 @@ def inspect_file(name: str, path: Path, pooling: str = "") -> ModelFile:
         path,
         (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns),
         str(header.values.get("general.name", "")),
-        pooling or find_pooling(header),
+        way,
         is_encoder(header),
         header.find_count("context_length"),
     )
