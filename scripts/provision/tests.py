@@ -28,7 +28,7 @@ def run_tests(arguments: Sequence[str]) -> int:
         env = _outer() | found
         if set(arguments) - {"-m", "", "-q", "-x"}:
             return _foreground(pytest, env | _sandbox())
-        return parts.run_parts(pytest, env, _sandbox)
+        return parts.run_parts(pytest, env, _sandbox, whole="" in arguments)
 
 
 def run_with_services(command: Sequence[str], *, durable: bool = False) -> int:

@@ -29,11 +29,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-24", "SVC-1")]
 ECHO, WRITE = "sample.tools.echo", "sample.tools.write"
 FIRST = "inv_0123456789abcdefghjkmnpqrs"
 REQUEST = {"method": "POST", "path": "/api/v1/consents", "body": {"tool": ECHO}}
-OF_CALLS = [
-    pytest.param(cls, id=cls.reason, marks=[pytest.mark.unmapped] if cls is Internal else [])
-    for cls in collect_problem_classes()
-    if cls.reason not in OF_EXCHANGES
-]
+OF_CALLS = [cls for cls in collect_problem_classes() if cls.reason not in OF_EXCHANGES]
 ASKED = {"type": "agent", "id": "a"}
 
 
@@ -84,21 +80,36 @@ def refused_for(
     return make
 
 
-@pytest.mark.parametrize("cls", OF_CALLS)
 def test_what_every_problem_of_the_catalogue_advises_can_be_done_at_both_doors(
-    cls: type[Problem], caller: Caller, refused_for: Callable[[Problem], None]
+    caller: Caller, refused_for: Callable[[Problem], None]
 ) -> None:
+    """In one test: a caller, a tool and a grant for each would take longer than to be refused."""
+    assert len(OF_CALLS) > 100
+    for cls in OF_CALLS:
+        if cls is not Internal:
+            check_advice(cls, caller, refused_for)
+
+
+@pytest.mark.unmapped
+def test_what_an_error_without_a_name_advises_can_be_done_at_both_doors(
+    caller: Caller, refused_for: Callable[[Problem], None]
+) -> None:
+    check_advice(Internal, caller, refused_for)
+
+
+def check_advice(cls: type[Problem], caller: Caller, refused_for: Callable[[Problem], None]) -> None:
     refused_for(cls(details={"request": REQUEST, "on_consent": ASKING, "first_call": FIRST}))
 
     answers = {door: door(caller) for door in (over_rest, over_mcp)}
 
     for door, told in answers.items():
-        assert (told["reason"], bool(told["remedy"])) == (cls.reason, True)
-        assert HTTP.search(told["remedy"]) is None, (door.__name__, told["remedy"])
-        assert ("`retry_after_s`" not in told["remedy"]) or told["retry_after_s"] > 0, (door.__name__, told)
-        assert told["details"]["first_call"] == FIRST
-    assert answers[over_rest]["details"]["request"] == REQUEST
-    assert answers[over_mcp]["details"] == {"first_call": FIRST}
+        place = (cls.reason, door.__name__, told)
+        assert (told["reason"], bool(told["remedy"])) == (cls.reason, True), place
+        assert HTTP.search(told["remedy"]) is None, place
+        assert ("`retry_after_s`" not in told["remedy"]) or told["retry_after_s"] > 0, place
+        assert told["details"]["first_call"] == FIRST, place
+    assert answers[over_rest]["details"]["request"] == REQUEST, cls.reason
+    assert answers[over_mcp]["details"] == {"first_call": FIRST}, cls.reason
 
 
 def test_the_reason_of_another_problem_is_told_to_a_model_in_the_same_words(

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pytest
 
 from scripts.provision import parts
-from scripts.provision.parts import FIRST, ONLY_WITH_POSTGRESQL, ONLY_WITH_SQLITE, PARTS, Part, run_parts
-
-if TYPE_CHECKING:
-    import pytest
+from scripts.provision.parts import (
+    FIRST,
+    ONLY_WITH_POSTGRESQL,
+    ONLY_WITH_SQLITE,
+    PARTS,
+    SELDOM_WITH_SQLITE,
+    WHOLE,
+    Part,
+    run_parts,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 ALL = (FIRST, *PARTS)
@@ -30,22 +37,33 @@ def test_no_test_is_left_out_of_both_databases() -> None:
     ] == []
 
 
-def databases_for(test: str) -> list[str]:
+def test_what_seldom_runs_on_sqlite_always_runs_on_postgresql_and_commits_nothing() -> None:
+    assert set(SELDOM_WITH_SQLITE) & {*ONLY_WITH_POSTGRESQL, *ONLY_WITH_SQLITE} == set()
+    committing = ("transaction=True", "transactional_db", "worker: None", "connection.vendor", "raw_database")
+    sources = {each: (ROOT / each).read_text() for each in SELDOM_WITH_SQLITE}
+    assert {each: [word for word in committing if word in source] for each, source in sources.items()} == {
+        each: [] for each in SELDOM_WITH_SQLITE
+    }
+
+
+def databases_for(test: str, *, whole: bool = False) -> list[str]:
     if not test.startswith("tests/integration/"):
         return ["sqlite" if any(part.sqlite for part in ALL if part.holds(test)) else "postgresql"]
     return [
         *(["postgresql"] if test not in ONLY_WITH_SQLITE else []),
-        *(["sqlite"] if test not in ONLY_WITH_POSTGRESQL else []),
+        *(["sqlite"] if test not in (*ONLY_WITH_POSTGRESQL, *(() if whole else SELDOM_WITH_SQLITE)) else []),
     ]
 
 
-def test_each_test_runs_in_one_part_and_an_integration_test_once_on_each_database() -> None:
+@pytest.mark.parametrize("whole", [False, True])
+def test_each_test_runs_in_one_part_and_an_integration_test_once_on_each_of_its_databases(whole: bool) -> None:
+    shared = (FIRST, *(WHOLE if whole else PARTS))
     run = {
-        test: sorted("sqlite" if part.sqlite else "postgresql" for part in ALL if part.holds(test)) for test in TESTS
+        test: sorted("sqlite" if part.sqlite else "postgresql" for part in shared if part.holds(test)) for test in TESTS
     }
 
     assert len(TESTS) > 400
-    assert {test: found for test, found in run.items() if found != databases_for(test)} == {}
+    assert {test: found for test, found in run.items() if found != databases_for(test, whole=whole)} == {}
 
 
 def test_one_part_alone_uses_the_database_of_the_tests_on_postgresql() -> None:

@@ -49,6 +49,15 @@ def allowed(user: Any, tenant: Tenant) -> frozenset[str]:
 # Roles.
 
 
+@pytest.mark.parametrize("roles", [(), *((role,) for role in Role), tuple(Role)], ids=str)
+def test_the_people_of_the_tests_may_do_what_the_hub_says_that_they_may(
+    roles: tuple[Role, ...], tenant: Tenant
+) -> None:
+    person = make_person(tenant, "pat", *roles)
+
+    assert person.by == principal_of_user(get_user_model().objects.get(pk=person.user.pk), tenant)
+
+
 def test_the_last_owner_stays(owner: Person, tenant: Tenant) -> None:
     second = make_person(tenant, "olga", Role.OWNER)
     members.end_membership(user_id=owner.user.pk, role=Role.OWNER, by=second.by)
