@@ -22,6 +22,7 @@ from evidence.problems import ValuesErased
 from evidence.services import open_values, reveal_values
 from invocations.agent_runs.answers import group_calls_by_step
 from invocations.agent_runs.models import AgentRunStep, AgentRunStepRole, AgentRunStepState
+from invocations.agent_runs.run_words import read_run_words
 from invocations.agent_runs.services import sum_cost
 from invocations.call_costs.models import CallCost
 from invocations.models import Invocation, State
@@ -105,6 +106,11 @@ class SideView:
     @property
     def is_open(self) -> bool:
         return self.side.run is not None and not self.side.run.is_final
+
+    @property
+    def words(self) -> str:
+        """What the model that is being asked has said so far; for whoever sent the message, since nothing of it is masked."""
+        return read_run_words(self.side.run) if self.side.run is not None and self.is_open else ""
 
     @property
     def waits_for_reader(self) -> bool:

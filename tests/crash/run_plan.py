@@ -1,4 +1,4 @@
-"""What is to become of an agent run when something dies at each step of it?
+"""Run plan: what is to become of an agent run when something dies at each step of it?
 
 The run asks a model four times: a tool, a tool for which a person must agree, a tool, and the answer. As in plan.py, the tests assert
 what stands here, and docs/reference/crash-matrix.md is written from it.

@@ -1,4 +1,4 @@
-"""What does a model say that has a conversation written down for it, and how often was it asked what?
+"""Scripted model: what does a model say that has a conversation written down for it, and how often was it asked what?
 
 It speaks OpenAI's API over HTTP, so that a hub's processes ask it as any provider, and may be killed while they do.
 """

@@ -1,4 +1,6 @@
-"""Is every agent run taken to its end, and nothing of it done twice, wherever a process is killed or something goes away?"""
+"""Interrupted runs: is every agent run taken to its end, and nothing of it done twice, wherever a process is killed or something
+goes away?
+"""
 
 from __future__ import annotations
 

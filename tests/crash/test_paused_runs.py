@@ -1,4 +1,6 @@
-"""Do agent runs that wait for people cost a thread, a process or a connection, and do all of them go on when people agree?"""
+"""Paused runs: do agent runs that wait for people cost a thread, a process or a connection, and do all of them go on when people
+agree?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Which models do people of a tested hub talk with? ``python -m tests.e2e.playground_world URL``, with the hub's environment.
+"""Playground world: which models do people of a tested hub talk with? ``python -m tests.e2e.playground_world URL``, with the hub's
+environment.
 
 The provider at that address is called ``house``, has two of them, and may have personal data.
 """

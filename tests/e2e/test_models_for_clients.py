@@ -1,4 +1,4 @@
-"""Models for clients: how both clients and the demonstration ask the models of a served hub, and proposals become calls of its tools."""
+"""Models for clients: how both clients and the demonstration ask the models of a served hub, and proposals become calls of tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a model without a network propose, a person agree in a browser, and the answer cite what the tool said?
+"""Offline loop: does a model without a network propose, a person agree in a browser, and the answer cite what the tool said?
 
 The hub runs in a network namespace in which there is nothing but itself, with a model in its own process: a scripted one, and as a
 long test the real one of `make models`. What it proposes is held by a rule of the policy (scripts/demonstration).

@@ -1,4 +1,6 @@
-"""Do people set up the playground, compare two models, decide on a call in place and read the answer, with any browser?"""
+"""Playground walk: do people set up the playground, compare two models, decide on a call in place and read the answer, with any
+browser?
+"""
 
 from __future__ import annotations
 

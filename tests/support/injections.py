@@ -1,4 +1,4 @@
-"""What does an injected text tell a model to do in an agent run, and what does a model that obeys it propose?"""
+"""Injections: what does an injected text tell a model to do in an agent run, and what does a model that obeys it propose?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do model files of one's own chat, make vectors and order texts in this process, and does none of them end it?"""
+"""File weights: do model files of one's own chat, make vectors and order texts in this process, and does none of them end it?"""
 
 from __future__ import annotations
 

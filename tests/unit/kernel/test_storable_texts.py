@@ -1,4 +1,4 @@
-"""Is a text that a database would refuse made one that it takes, and is every other left as it is?"""
+"""Storable texts: is a text that a database would refuse made one that it takes, and is every other left as it is?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are vectors and scores of a model's file read in their order, in batches, and counted?"""
+"""File models: are vectors and scores of a model's file read in their order, in batches, and counted?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a model's file tried where it can harm nobody, and is what came of it said?"""
+"""File trials: is a model's file tried where it can harm nobody, and is what came of it said?"""
 
 from __future__ import annotations
 

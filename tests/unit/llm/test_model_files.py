@@ -1,4 +1,4 @@
-"""Is it known of a model's file what it can do, without loading it, and is it said of a broken one what to do?"""
+"""Model files: is it known of a model's file what it can do, without loading it, and is it said of a broken one what to do?"""
 
 from __future__ import annotations
 

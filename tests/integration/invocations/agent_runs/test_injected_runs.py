@@ -1,4 +1,6 @@
-"""Does a model that obeys an injected text get more than its agent may? No call beyond the grants, no limit, no consent, no prefix."""
+"""Injected runs: does a model that obeys an injected text get more than its agent may? No call beyond the grants, no limit, no
+consent, no prefix.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Does a run go on whatever a model calls a tool or its own calls, with names that no database or conversation takes?"""
+"""Odd proposals: does a run go on whatever a model calls a tool or its own calls, with names that no database or conversation
+takes?
+"""
 
 from __future__ import annotations
 

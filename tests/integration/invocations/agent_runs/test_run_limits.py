@@ -1,4 +1,4 @@
-"""Does a run under limits of 5 steps, 1 cent, 10 seconds and 3 equal calls stop at each by its own name, and no sooner?"""
+"""Run limits: does a run under limits of 5 steps, 1 cent, 10 seconds and 3 equal calls stop at each by its own name, and no sooner?"""
 
 from __future__ import annotations
 

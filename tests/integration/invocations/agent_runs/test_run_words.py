@@ -1,4 +1,6 @@
-"""Are a model's words told while they come, each once, in their place, and only those that a stream of the answer would tell?"""
+"""Run words: are a model's words told while they come, each once, in their place, and only those that a stream of the answer would
+tell?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are models of one's own files asked by every door as other models are, and is it said what a file cannot do?"""
+"""File models asked: are models of one's own files asked by every door as other models are, and is it said what a file cannot do?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Do people talk with models through the playground's agent, with no more rights than it has and with their names in the evidence?"""
+"""Playground: do people talk with models through the playground's agent, with no more rights than it has and with their names in
+the evidence?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Do people set up the playground, talk, compare, decide and cancel on its pages, and do the pages say what is in the way?"""
+"""Playground pages: do people set up the playground, talk, compare, decide and cancel on its pages, and do the pages say what is in
+the way?
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,8 @@ from access.roles import Role
 from evidence.models import Snapshot
 from evidence.services import compute_fingerprint
 from invocations.agent_runs.models import AgentRun
+from invocations.model_calls.live_words import get_word_store
+from invocations.models import Invocation
 from invocations.playground.models import Playground, PlaygroundConversation, PlaygroundMessage
 from tests.conftest import make_person
 from tests.integration.invocations.playground.conftest import REASON, Talker
@@ -103,6 +107,23 @@ def talk(dana: Talker, bench: ProviderBench, driver: RunDriver) -> PlaygroundCon
     assert answer.status_code == 302
     driver.drive()
     return PlaygroundConversation.objects.get()
+
+
+def test_whoever_asked_sees_the_words_of_a_model_while_they_come(
+    dana: Talker, bench: ProviderBench, driver: RunDriver, operator: Person
+) -> None:
+    bench.scripts = [text_answer("Blue, because.")]
+    dana.send(answered=False)
+    talk, call = PlaygroundConversation.objects.get(), Invocation.objects.get()
+    get_word_store().add(call.pk, b"Blue, be", keep_s=60)
+
+    shown = part(dana.person, talk, "side-1")
+    assert "Blue, be" in shown
+    assert "The model is being asked." in shown
+
+    driver.drive()
+    get_word_store().drop(call.pk)
+    assert part(dana.person, talk, "side-1").count("Blue, because.") == 1
 
 
 def test_a_conversation_shows_words_calls_decisions_figures_and_what_is_left(

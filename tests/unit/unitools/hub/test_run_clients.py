@@ -1,4 +1,4 @@
-"""Do both clients begin a run once, follow it over broken connections, and tell what it came to, whatever that is?"""
+"""Run clients: do both clients begin a run once, follow it over broken connections, and tell what it came to, whatever that is?"""
 
 from __future__ import annotations
 
