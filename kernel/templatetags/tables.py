@@ -3,7 +3,7 @@
 ``{% table row in page.rows _("Grants, scrolls sideways") %}{% column _("Agent") %}{{ row.agent.name }}{% endcolumn %}…{% endtable %}``
 
 Columns are declared in templates, not in Python: a cell is a link, a badge, a form or two lines of markup, so a declaration in Python
-would be a template again, for each cell a name more. Rows stay written out where a cell spans columns or the row itself says something.
+would be a template again, for each cell a name more. Rows stay written out where a cell spans columns or the row says something.
 """
 
 from __future__ import annotations
