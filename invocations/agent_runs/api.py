@@ -122,8 +122,9 @@ class AgentRunView(Endpoint):
 
 
 class AgentRunEventsView(Endpoint):
-    """Follow one of the agent's own runs: server-sent events for each call of its model and of tools, and at last `end` with what a
-    GET of the run answers, or `error` when it may not be followed any longer.
+    """Follow one of the agent's own runs: server-sent events for each call of its model and of tools, `model.delta` (without an id)
+    with the words of the model while they come, and at last `end` with what a GET of the run answers, or `error` when it may not be
+    followed any longer.
     """
 
     required_scope = "invocations:read"

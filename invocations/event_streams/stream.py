@@ -139,9 +139,10 @@ class Follower(ABC):
             release_connection()
         return "".join(self._written)
 
-    def write(self, event: str, data: Any) -> None:
+    def write(self, event: str, data: Any, *, has_id: bool = True) -> None:
+        """``has_id`` is false for passing news: who comes back is told what is true then, and not what was missed of them."""
         text = json.dumps(data, ensure_ascii=False)
-        id = "" if event == "error" else f"id: {self.get_cursor()}\n"
+        id = "" if event == "error" or not has_id else f"id: {self.get_cursor()}\n"
         self._written.append(f"{id}event: {event}\ndata: {text}\n\n")
 
 

@@ -12,6 +12,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
+from invocations.model_calls.live_words import LiveWords
 from invocations.model_calls.model_runs import prepare_run
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ _background = BackgroundLoop()
 
 def start_background_run(begun: BegunCall) -> None:
     """Ask the model of a call that was accepted and committed. Where its provider cannot be asked, it has its End at once."""
-    run = prepare_run(begun, wants_stream=False)
+    step = begun.invocation.run_step
+    words = LiveWords(begun.invocation.pk, followed_id=step.run_id) if step is not None else None
+    run = prepare_run(begun, wants_stream=False, words=words)
     if run is not None:
         run.start_soon(_background.get())

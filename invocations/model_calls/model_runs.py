@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 
     from invocations.calls import AnsweredCall, BegunCall
     from invocations.decide.preflight import Preflight
+    from invocations.model_calls.live_words import LiveWords
     from invocations.model_calls.model_answers import ModelAnswer
     from invocations.model_calls.model_attempts import ModelAttempt
     from invocations.model_calls.model_facts import ModelReport
@@ -71,6 +72,7 @@ LEFT = (
 UNPRICED_ANSWER = (
     "The provider answered with the model {model}, which has no price: of budgets of money counts what was reserved."
 )
+WORDS_LATE_S = 60.0  # behind the time of an answer: for writing it down
 ASKED_FOR = "This call was cancelled while the model answered; what it had used was estimated."
 
 
@@ -93,10 +95,12 @@ class AskedRun:
 
 
 class ModelRun:
-    """One call of a model that runs here. ``live``: its pieces are passed on as they come. ``has_place``: of its agent's streams."""
+    """One call of a model that runs here. ``live``: its pieces are passed on as they come. ``has_place``: of its agent's streams.
+    ``words``: told what it says, where no request reads its pieces.
+    """
 
-    def __init__(self, asked: AskedRun, *, live: bool, has_place: bool = False) -> None:
-        self._asked, self._live, self._has_place = asked, live, has_place
+    def __init__(self, asked: AskedRun, *, live: bool, has_place: bool = False, words: LiveWords | None = None) -> None:
+        self._asked, self._live, self._has_place, self._words = asked, live, has_place, words
         self.id: UUID = asked.invocation.pk
         self.pieces = PieceBuffer()
         self._first_token_ms: int | None = None
@@ -162,6 +166,8 @@ class ModelRun:
         finally:
             self._asking.cancel()
             await asked.chain.close()
+            if self._words is not None:
+                await self._words.stop()
         ending = self._judge(self._asking, steps)
         asked.chain.add_steps(steps, failed=ending.problem is not None)
         end_model_span(span, ending)
@@ -227,6 +233,8 @@ class ModelRun:
                     self._first_token_ms = delta.elapsed_ms
                 if self._live:
                     await self.pieces.put(delta)
+                if self._words is not None:
+                    self._words.add(delta.text, keep_s=self.timeout_s + WORDS_LATE_S)
         return collector.build_answer()
 
     def _judge(self, asking: asyncio.Task[ModelAnswer], steps: StepLog) -> Ending:
@@ -298,6 +306,8 @@ class ModelRun:
                 else:
                     log.warning("%s was ended by somebody else; its answer is discarded", invocation.wire_id)
         finally:
+            if self._words is not None:
+                self._words.drop()
             release_connection()
 
     def run_here(self) -> None:
@@ -318,8 +328,11 @@ def _log_fields(invocation: Invocation) -> dict[str, str]:
     }
 
 
-def prepare_run(begun: BegunCall, *, wants_stream: bool) -> ModelRun | None:
-    """The run of a call that was accepted; None if its provider cannot be asked, and then the call has its End."""
+def prepare_run(begun: BegunCall, *, wants_stream: bool, words: LiveWords | None = None) -> ModelRun | None:
+    """The run of a call that was accepted; None if its provider cannot be asked, and then the call has its End.
+
+    ``words``: told what the model says, as far as a stream would be.
+    """
     invocation, preflight = begun.invocation, begun.preflight
     assert preflight is not None
     assert preflight.model_request is not None
@@ -348,7 +361,12 @@ def prepare_run(begun: BegunCall, *, wants_stream: bool) -> ModelRun | None:
     request = replace(asked_for, idempotency_key=invocation.wire_id)
     is_text = isinstance(request, ChatRequest) and isinstance(request.response_format, TextFormat)
     # What is to be read as JSON, or changed by an obligation, is not known before it is whole.
-    live = wants_stream and is_text and not invocation.obligations
+    is_told_early = is_text and not invocation.obligations
     steps = StepLog(invocation.created_at)
     chain = ModelChain(attempts, now_ms=steps.now_ms)
-    return ModelRun(AskedRun(invocation, preflight, request, chain, steps), live=live, has_place=has_place)
+    return ModelRun(
+        AskedRun(invocation, preflight, request, chain, steps),
+        live=wants_stream and is_told_early,
+        has_place=has_place,
+        words=words if is_told_early else None,
+    )
