@@ -12,7 +12,7 @@ from tests.e2e.conftest import UNPAIRED, Embedded, copy_of
 from tests.e2e.processes import python, run, until
 from tests.support.chat_provider import BREAK_OFF, REFUSE, STALL, answer_request
 from tests.support.model_servers import ModelServer, model_server
-from unitools.hub import AsyncHubClient, HubClient, new_key
+from unitools.hub import AsyncHubClient, HubClient, StillRunning, new_key
 from unitools.hub.errors import InvalidArgument, NotFound, Refused, UpstreamError
 
 if TYPE_CHECKING:
@@ -141,3 +141,58 @@ def test_models_are_listed_and_give_vectors_and_scores(world: World) -> None:
     assert (talks.provider, talks.features["tools"]) == ("house", "passed")
     assert [tuple(round(each, 6) for each in vector) for vector in vectors.vectors] == [(0.6, 0.8)] * 2
     assert (vectors.dim, scores.ordering, scores.usage.input_tokens) == (2, (1, 0), 5)
+
+
+@pytest.mark.req("LLM-3", "LLM-5")
+def test_the_hub_takes_a_question_to_its_answer_and_tells_how(world: World) -> None:
+    async def ask() -> Any:
+        async with AsyncHubClient(world.hub.url, world.key, agent="shopping-assistant") as hub:
+            return await hub.run(MODEL, "What do two laptops cost?", tools=TOOL, limits={"steps": 3})
+
+    told: list[Any] = []
+    with world.client() as hub:
+        answer = hub.run(MODEL, "What do two laptops cost?", tools=TOOL, max_tokens=200, on_event=told.append)
+    other = asyncio.run(ask())
+
+    assert (answer.stop_reason, answer.problem, other.stop_reason) == ("finished", None, "finished")
+    assert [(each.role, each.tool, each.state) for each in answer.steps] == [
+        ("model", MODEL, "succeeded"),
+        ("tool", TOOL, "succeeded"),
+        ("model", MODEL, "succeeded"),
+    ]
+    assert [(each.role, each.tool) for each in other.steps] == [(each.role, each.tool) for each in answer.steps]
+    assert '"total": "1898.00"' in answer.text
+    assert [each.kind for each in told if each.kind != "model.delta"] == [
+        "model.asked",
+        "model.answered",
+        "tool.called",
+        "tool.ended",
+        "model.asked",
+        "model.answered",
+    ]
+
+
+class Enough(Exception):
+    """So much was heard that the test goes on."""
+
+
+@pytest.mark.req("LLM-5")
+def test_the_words_of_a_model_come_before_it_has_ended_and_a_run_outlives_its_caller(world: World) -> None:
+    question, key = f"Please {STALL}", new_key()
+
+    def listen(event: Any) -> None:
+        if event.kind == "model.delta":
+            raise Enough(event.data["text"])
+
+    with world.client() as hub:
+        with pytest.raises(Enough) as heard:
+            hub.run(MODEL, question, key=key, on_event=listen)
+        with pytest.raises(StillRunning) as waiting:
+            hub.run(MODEL, question, key=key, timeout_s=1)
+        hub.cancel_run(waiting.value.call_id)
+        ended = hub.wait_for_run(waiting.value.call_id)
+
+    assert "You said: Please".startswith(str(heard.value))
+    assert (ended.state, ended.stop_reason, ended.text) == ("cancelled", "cancelled", "")
+    assert ended.problem is not None
+    assert ended.problem.reason == "RUN.STOPPED"

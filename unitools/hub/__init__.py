@@ -15,6 +15,7 @@ from unitools.hub.model_results import (
     RerankAnswer,
 )
 from unitools.hub.results import Answer, Dispatched, DispatchedCall, Event, Pending, Preflight, Source, Tools
+from unitools.hub.run_results import RunAnswer, RunStep
 
 __all__ = [
     "Answer",
@@ -37,6 +38,8 @@ __all__ = [
     "ProposalDelta",
     "Refused",
     "RerankAnswer",
+    "RunAnswer",
+    "RunStep",
     "Source",
     "StillRunning",
     "Tools",

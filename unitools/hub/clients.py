@@ -38,6 +38,7 @@ from unitools.hub.protocol import (
     StreamRequest,
 )
 from unitools.hub.responses import build_dispatch
+from unitools.hub.run_clients import AsyncRunCalls, RunCalls
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
@@ -147,7 +148,7 @@ def _query(dialect: str, model: str, q: str, limit: int | None, filters: Mapping
     return {name: value for name, value in given.items() if value}
 
 
-class HubClient(_Core, ModelCalls):
+class HubClient(_Core, ModelCalls, RunCalls):
     """A client that blocks. Threads may share one."""
 
     def __init__(self, url: str, key: str | Callable[[], str], **options: Any) -> None:
@@ -277,7 +278,7 @@ class HubClient(_Core, ModelCalls):
                 return opened.close()
 
 
-class AsyncHubClient(_Core, AsyncModelCalls):
+class AsyncHubClient(_Core, AsyncModelCalls, AsyncRunCalls):
     """The same without blocking, under asyncio or trio."""
 
     def __init__(self, url: str, key: str | Callable[[], str], **options: Any) -> None:

@@ -42,7 +42,7 @@ class NotUnderstood(HubError):
 
 
 class StillRunning(HubError, TimeoutError):
-    """The time given to a call is over, and the call has not ended. It goes on; ``wait(call_id)`` finds its answer."""
+    """The time given to a call or a run is over, and it has not ended. It goes on; ``wait`` or ``wait_for_run`` finds its answer."""
 
     def __init__(self, message: str, *, call_id: str, state: str) -> None:
         super().__init__(message)

@@ -186,8 +186,13 @@ def _pause_s(attempt: int, told: float | None) -> float:
     return most * random.uniform(0.5, 1.0)  # noqa: S311  no secret
 
 
-def send_request(send: HubRequest, patience: RetryLimits) -> Generator[Step, Any, tuple[dict[str, Any], Reply]]:
-    """Send it until there is an answer that sending again cannot change. Raises what the hub refuses."""
+def send_request(
+    send: HubRequest, patience: RetryLimits, *, takes_problem: bool = False
+) -> Generator[Step, Any, tuple[dict[str, Any], Reply]]:
+    """Send it until there is an answer that sending again cannot change. Raises what the hub refuses.
+
+    ``takes_problem``: of what has ended badly the answer is wanted as well, where the request itself was good.
+    """
     attempt = 0
     while True:
         told: float | None = None
@@ -196,7 +201,7 @@ def send_request(send: HubRequest, patience: RetryLimits) -> Generator[Step, Any
             if reply.status == 304 or (isinstance(send, StreamRequest) and is_open_stream(reply)):
                 return {}, reply
             envelope = read_envelope(reply)
-            if envelope["ok"]:
+            if envelope["ok"] or (takes_problem and reply.status < 400):
                 return envelope, reply
             problem = _refused(envelope, reply)
             failure: HubError = problem
@@ -293,15 +298,14 @@ def follow_call(
     call_id: str, patience: RetryLimits, *, into: Any, on_event: Callable[[Event], None] | None
 ) -> Generator[Step, Any, Answer[Any]]:
     """To its end by events, or by asking at intervals where they cannot be had; then its answer."""
-    yield from _follow_events(call_id, patience, on_event)
+    yield from follow_events(f"{API}/invocations/{call_id}/events", patience, on_event)
     while True:  # the answer is read at its own address, so it is the same however the call was waited for
         envelope, reply = yield from send_request(HubRequest("GET", f"{API}/invocations/{call_id}"), patience)
         if reply.status != 202:
             if envelope.get("call", {}).get("status") not in ("ok", None):
                 raise _ended_without_answer(envelope)
             return read_answer(envelope, into, replayed=False)
-        told = reply.headers.get("retry-after", "")
-        pause = float(told) if told.isdecimal() else 1.0
+        pause = read_retry_after(reply)
         if patience.left_s <= pause:
             pending = read_pending(envelope)
             raise StillRunning(
@@ -312,6 +316,12 @@ def follow_call(
         yield Pause(pause)
 
 
+def read_retry_after(reply: Reply) -> float:
+    """Seconds until what goes on is asked for again."""
+    told = reply.headers.get("retry-after", "")
+    return float(told) if told.isdecimal() else 1.0
+
+
 def _ended_without_answer(envelope: Mapping[str, Any]) -> Refused:
     call = envelope["call"]
     state = str(call.get("state"))
@@ -320,15 +330,15 @@ def _ended_without_answer(envelope: Mapping[str, Any]) -> Refused:
     )
 
 
-def _follow_events(
-    call_id: str, patience: RetryLimits, on_event: Callable[[Event], None] | None
+def follow_events(
+    path: str, patience: RetryLimits, on_event: Callable[[Event], None] | None
 ) -> Generator[Step, Any, None]:
     """Until the end was told, the time is over, or asking is the better way."""
     last, lost = "", 0
     while lost <= MAX_EVENTS_LOST and patience.left_s > 0:
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last} if last else {})
         try:
-            reply: Reply = yield StreamRequest("GET", f"{API}/invocations/{call_id}/events", None, headers)
+            reply: Reply = yield StreamRequest("GET", path, None, headers)
             if reply.status != 200:
                 yield StreamClose()
                 return
