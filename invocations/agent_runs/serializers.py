@@ -30,7 +30,7 @@ EXAMPLE = OpenApiExample(
         "model": "main",
         "arguments": {
             "messages": [{"role": "user", "segments": [{"type": "text", "text": "Order the cheapest headphones."}]}],
-            "tools": ["group:commerce"],
+            "tools": ["commerce.*"],
         },
         "limits": {"steps": 8, "cost_micros": 50000, "seconds": 120},
     },

@@ -96,7 +96,7 @@ class MessageForm(forms.Form):
         required=False,
         label=gettext_lazy("Tools by expression"),
         help_text=gettext_lazy(
-            "Such as group:commerce or tag:search & effect:Read, in addition to those that are ticked."
+            "Such as commerce.* or tag:search & effect:Read, in addition to those that are ticked."
         ),
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )

@@ -14,6 +14,7 @@ from access.models import Consent
 from access.roles import SCOPES
 from evidence.models import Fact
 from invocations.agent_runs.models import AgentRun
+from invocations.agent_runs.serializers import EXAMPLE
 from invocations.models import Invocation
 from invocations.sandbox.base import RunOutcome, RunStatus
 from llm.answers import FinishReason
@@ -23,6 +24,7 @@ from tests.support.agent_runs import ECHO, list_calls, list_steps, propose, run_
 from tests.support.calls import PAIR, assert_problem, kinds_of
 from tests.support.model_calls import say
 from tests.support.scripted_models import text_answer
+from unitools.expressions import parse_cached
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,6 +94,11 @@ def test_the_model_is_told_what_its_calls_were_answered_and_nothing_of_its_words
     assert [(each.call_id, each.is_error) for each in tools] == [("call_0", False), ("call_1", False)]
     assert '{"text": "a+"}' in tools[0].segments[0].text
     assert '{"text": "b+"}' in tools[1].segments[0].text
+
+
+def test_the_example_of_the_reference_names_tools_by_expressions_that_can_be_read() -> None:
+    for text in EXAMPLE.value["arguments"]["tools"]:
+        assert parse_cached(text)
 
 
 def test_what_may_not_be_called_is_told_the_model_and_witnessed(
