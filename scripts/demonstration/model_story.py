@@ -53,7 +53,9 @@ def tell_model_story(
         run = _tell_run(step, agent, model, operator, attempt=attempt)
         if run.quotes and run.end["data"]["state"] == "succeeded":
             break
-        print_line(f"      The model did not get there ({run.end['data']['stop_reason']}). It is asked again.")
+        print_line(
+            f"      The model did not get there ({run.end['data']['stop_reason']}), in try {attempt + 1} of {TRIES}."
+        )
     else:
         raise StoryBroken(f"In {TRIES} runs the model {model} did not come to a quote and an answer.")
     _tell_answer(step, agent, run, is_local=model.startswith("model.local."))
