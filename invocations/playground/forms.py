@@ -95,9 +95,7 @@ class MessageForm(forms.Form):
         max_length=500,
         required=False,
         label=gettext_lazy("Tools by expression"),
-        help_text=gettext_lazy(
-            "Such as commerce.* or tag:search & effect:Read, in addition to those that are ticked."
-        ),
+        help_text=gettext_lazy("Such as commerce.* or tag:search & effect:Read, in addition to those that are ticked."),
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
     max_tokens = forms.IntegerField(
