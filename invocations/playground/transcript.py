@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from uuid import UUID
 
-    from access.grants.forms import DecisionForm
     from invocations.agent_runs.models import AgentRun
     from invocations.playground.models import PlaygroundConversation, PlaygroundMessage, PlaygroundSide
     from kernel.principal import Principal
@@ -66,7 +65,7 @@ class ProposedCall:
     why_not: str = ""
     result: Any = None
     has_result: bool = False
-    form: DecisionForm | None = None  # with which this reader decides, and what may be approved with it
+    form: Any = None  # the page's, with which this reader decides, and what may be approved with it
     modes: list[str] = field(default_factory=list)
 
     @property
