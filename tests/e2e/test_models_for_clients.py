@@ -13,6 +13,7 @@ import pytest
 from tests.e2e.conftest import UNPAIRED, Embedded, copy_of
 from tests.e2e.processes import ROOT, python, run, until
 from tests.support.chat_provider import ARGUMENTS, BREAK_OFF, REFUSE, STALL, answer_request
+from tests.support.doc_blocks import ALL
 from tests.support.model_servers import ModelServer, model_server
 from unitools.hub import AsyncHubClient, HubClient, StillRunning, new_key
 from unitools.hub.errors import InvalidArgument, NotFound, Refused, UpstreamError
@@ -146,7 +147,11 @@ def test_models_are_listed_and_give_vectors_and_scores(world: World) -> None:
 
 
 def tell_demonstration(world: World, model: str) -> subprocess.CompletedProcess[str]:
-    command = python("scripts/demo.py", "--model", model)
+    """As the page says it, with another model."""
+    page = "ask-a-model-of-this-machine.md"
+    (shown,) = [block.text for block in ALL if block.page.name == page and block.elsewhere]
+    (arguments,) = re.findall(r'^make demo ARGS="(.+)"$', shown, re.MULTILINE)
+    command = python("scripts/demo.py", *arguments.replace("local:smollm2", model).split())
     env = world.hub.env | {"TOOLHUB_PUBLIC_URL": world.hub.url}
     return subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=300)
 
