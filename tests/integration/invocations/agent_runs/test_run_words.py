@@ -61,8 +61,8 @@ class DictatedChat(ChatModel):
 @pytest.fixture
 def chat(grant: Callable[..., Any], bench: ProviderBench, driver: RunDriver) -> DictatedChat:
     grant()
-    bench.chat = DictatedChat()
-    return bench.chat
+    bench.chat = dictated = DictatedChat()
+    return dictated
 
 
 @pytest.fixture(params=["embedded", "production"])

@@ -47,8 +47,15 @@ def _models(
 
 
 def connect(operator: Person, model: str, operation: str, alias: str = "") -> None:
-    terms = {"operation": operation, "unpriced": "count", "reason": "for a test", "by": operator.by}
-    connect_model(provider="mine", alias=alias or model, model=model, **terms)
+    connect_model(
+        provider="mine",
+        alias=alias or model,
+        model=model,
+        operation=operation,
+        unpriced="count",
+        reason="for a test",
+        by=operator.by,
+    )
 
 
 def test_a_file_makes_vectors_by_both_doors(caller: Caller) -> None:
