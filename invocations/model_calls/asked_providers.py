@@ -63,7 +63,7 @@ class AskedProvider:
 
     def open_key(self) -> str:
         """For a call that was accepted; empty where the provider needs none."""
-        if self.secret is not None:
+        if self.secret is not None and self.secret.name == self.row.secret:  # and not of a change between the two looks
             return open_secret(self.secret)
         if self.row.secret:
             raise ModelNotReady(f"The key of the provider {self.name} is not kept any more.")

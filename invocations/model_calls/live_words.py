@@ -97,10 +97,11 @@ class LiveWords:
         self._size = 0
         self._telling: asyncio.Task[None] | None = None
         self._stopped = asyncio.Event()
+        self._has_failed = False
 
     def add(self, text: str, *, keep_s: float) -> None:
         """Tell it soon: the first words at once, what comes then a few times a second."""
-        if not text or self._size >= MAX_BYTES:
+        if not text or self._size >= MAX_BYTES or self._has_failed:
             return
         self._pending.append(text)
         self._size += len(text.encode())
@@ -108,7 +109,7 @@ class LiveWords:
             self._telling = asyncio.create_task(self._tell(keep_s))
 
     async def _tell(self, keep_s: float) -> None:
-        while self._pending and not self._stopped.is_set():
+        while self._pending and not self._stopped.is_set() and not self._has_failed:
             words, self._pending = "".join(self._pending).encode(), []
             await sync_to_async(self._write, thread_sensitive=False)(words, keep_s)
             with contextlib.suppress(TimeoutError):
@@ -119,7 +120,8 @@ class LiveWords:
         try:
             get_word_store().add(self._call_id, words, keep_s=keep_s)
         except redis.RedisError as error:
-            log.warning("What a model says now is not told: %s", error)
+            self._has_failed = True  # words behind a hole would be told as if nothing were missing
+            log.warning("What a model says now is not told before its end: %s", error)
         else:
             get_waker().wake(self._followed_id)
 

@@ -108,6 +108,8 @@ def _sweep_call(call: ToolCall, sweep: Sweep) -> ToolCall:
 
 def list_reasoning(state: ProviderState) -> list[str]:
     """What of a provider's state is sent as a text, beside its signature: a caller may have written it. The rest nobody can read."""
+    if isinstance(state.data, dict):  # by the fields in which servers of Chat Completions send it
+        return [text for text in state.data.values() if isinstance(text, str)]
     parts = state.data if isinstance(state.data, list) else []
     return [part["content"] for part in parts if isinstance(part, dict) and isinstance(part.get("content"), str)]
 

@@ -63,13 +63,15 @@ class ActionTable(Generic[R]):
         body: type[StrictSerializer] | None = ReasonSerializer,
         status: int = 200,
     ) -> type[ActionEndpoint]:
+        status = HTTP_204_NO_CONTENT if self.show is None else status
+
         @extend_schema(operation_id=operation_id, request=body, responses={status: self.answer})
         def post(view: ActionEndpoint, request: Request, **address: Any) -> Response:
             asked = address | (read_body(request, view.body) if view.body else {})
             named = {view.renamed.get(name, name): value for name, value in asked.items()}
             row = view.service(**named, by=get_caller(request))
             if self.show is None:
-                return Response(status=HTTP_204_NO_CONTENT)
+                return Response(status=status, headers=dict(self.headers))
             return Response(ResponseEnvelope(data=self.show(row)).to_json(), status=status, headers=dict(self.headers))
 
         said = {

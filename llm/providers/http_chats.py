@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, ClassVar
 
-from kernel.problems import NotFound
+from kernel.problems import NotFound, SchemaInvalid
 from llm.interfaces import ChatModel
 from llm.messages import AttachmentRef, AudioRef, ImageRef
 from llm.problems import ParameterUnsupported
@@ -50,6 +50,8 @@ class HttpChatProvider:
     address: ClassVar[str] = ""
 
     def __init__(self, cfg: ProviderConfig) -> None:
+        if cfg.key and not (cfg.key.isascii() and cfg.key.isprintable()):
+            raise SchemaInvalid.at("/key", "The key holds a character that no header takes; is it pasted whole?")
         self.cfg = cfg
         self.http = build_http_client(cfg, self.address)
         self._resolve: Resolver = cfg.options.get("resolve", refuse_files)

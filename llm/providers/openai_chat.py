@@ -6,7 +6,9 @@ import re
 from contextlib import aclosing
 from typing import TYPE_CHECKING, ClassVar
 
+from kernel.problems import Problem
 from llm.model_features import ModelFeatures
+from llm.providers.failures import classify_exception
 from llm.providers.http_chats import HttpChat
 from llm.providers.openai_like import OpenAILikeProvider
 from llm.providers.openai_requests import DIALECT, OpenAIRequest
@@ -44,14 +46,19 @@ class OpenAIChat(HttpChat):
         if request.idempotency_key:
             headers["Idempotency-Key"] = request.idempotency_key
         reader = ChatReader(rendered.names, provider=self.provider, needs_mark=self.needs_mark)
-        async with (
-            self.http.open_stream(PATH, body=body, headers=headers, watch=reader) as response,
-            aclosing(response.aiter_raw()) as read,
-        ):
-            async for _ in read:
-                for piece in reader.take_pieces():
-                    yield piece
-        yield reader.build_end()
+        try:
+            async with (
+                self.http.open_stream(PATH, body=body, headers=headers, watch=reader) as response,
+                aclosing(response.aiter_raw()) as read,
+            ):
+                async for _ in read:
+                    for piece in reader.take_pieces():
+                        yield piece
+            yield reader.build_end()
+        except Problem:
+            raise
+        except Exception as error:
+            raise classify_exception(error) from error
 
 
 class OpenAIModels(OpenAILikeProvider):

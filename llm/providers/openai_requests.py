@@ -31,6 +31,9 @@ FOREIGN_STATE = "A provider's state is not what this provider once answered."
 SAME = ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty", "top_k")
 SOUNDS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 UNKNOWN_SOUND = "The provider takes sounds as audio/wav and audio/mpeg."
+PDF = "application/pdf"
+TEXTS = frozenset({"json", "xml", "yaml", "x-yaml", "toml"})
+UNKNOWN_FILE = "The provider takes files as application/pdf, and texts."
 RESULT_FILES = "Files that the tool of call {id} has returned:"
 
 
@@ -102,7 +105,10 @@ class OpenAIRequest:
     async def _build_part(self, segment: Segment) -> dict[str, Any]:
         if isinstance(segment, Text):
             return {"type": "text", "text": segment.text}
-        return build_file_part(segment, base64.b64encode(await self._resolve(segment)).decode())
+        content = await self._resolve(segment)
+        if is_text(segment.media_type):
+            return {"type": "text", "text": content.decode(errors="replace")}
+        return build_file_part(segment, base64.b64encode(content).decode())
 
     def _build_answer(self, message: AssistantMessage) -> dict[str, Any]:
         said: dict[str, Any] = {"role": "assistant", "content": join_texts(message) or None}
@@ -149,14 +155,20 @@ def add_missing_reasoning(messages: list[dict[str, Any]]) -> None:
             message.setdefault(field, "")
 
 
+def is_text(media_type: str) -> bool:
+    return media_type.startswith("text/") or media_type.rpartition("/")[2].rpartition("+")[2] in TEXTS
+
+
 def build_file_part(segment: ImageRef | AudioRef | AttachmentRef, data: str) -> dict[str, Any]:
     """``data``: the bytes, in base64."""
     address = f"data:{segment.media_type};base64,{data}"
     if isinstance(segment, ImageRef):
         return {"type": "image_url", "image_url": {"url": address}}
     if not isinstance(segment, AudioRef):
-        name = segment.name or f"file.{segment.media_type.rpartition('/')[2]}"
-        return {"type": "file", "file": {"file_data": address, "filename": name}}
+        if segment.media_type != PDF:
+            raise ParameterUnsupported(UNKNOWN_FILE)
+        # Never the file's own name, which may say who somebody is and is not looked through.
+        return {"type": "file", "file": {"file_data": address, "filename": "file.pdf"}}
     if segment.media_type not in SOUNDS:
         raise ParameterUnsupported(UNKNOWN_SOUND)
     return {"type": "input_audio", "input_audio": {"data": data, "format": SOUNDS[segment.media_type]}}

@@ -12,13 +12,16 @@ from llm.providers.openai_requests import REASONING_FIELDS
 from llm.providers.wire_watches import ChatWatch
 from unitools.calls import to_json
 from unitools.dialects import ResponseTooLarge
-from unitools.dialects.streams.base import CollectedText, get_chunk, get_chunks, get_word
+from unitools.dialects.streams.base import CollectedText, get_chunk, get_chunks, get_index, get_word
 from unitools.dialects.streams.openai import CallPlaces
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from unitools.dialects.streams.base import Chunk
+
+NO_PIECES = "The provider sent several answers, or a whole one in the place of a piece."
+OLD_CALL = "The provider sent a call in the form that came before tools, which was not asked for."
 
 
 class ChatReader(ChatWatch):
@@ -42,11 +45,15 @@ class ChatReader(ChatWatch):
         super().read_event(document)
         try:
             for choice in get_chunks(document, "choices")[:1]:
+                if get_index(choice) or (choice.get("message") and not choice.get("delta")):
+                    raise ProviderAnswerUnreadable(NO_PIECES)
                 self._read_delta(get_chunk(choice, "delta"))
         except ResponseTooLarge:
             raise ProviderAnswerUnreadable(TOO_LARGE) from None
 
     def _read_delta(self, delta: Chunk) -> None:
+        if delta.get("function_call"):
+            raise ProviderAnswerUnreadable(OLD_CALL)
         self._read_reasoning(delta)
         if text := read_text(delta.get("content")):
             self._pieces.append(ChatDelta(text=text))
@@ -69,7 +76,8 @@ class ChatReader(ChatWatch):
             new_name = ""
         self._begun[place] = (id or new_id, name + new_name)
         given = said.get("arguments")
-        arguments = to_json(given) if isinstance(given, dict) else given if isinstance(given, str) else ""
+        # What is no text goes on as JSON: whoever reads arguments says what is wrong with a list.
+        arguments = given if isinstance(given, str) else "" if given is None else to_json(given)
         return ToolCallDelta(place, new_id, new_name if name else self._names.get(new_name, new_name), arguments)
 
     def build_end(self) -> ChatDelta:

@@ -15,6 +15,7 @@ from llm.answers import FinishReason
 from llm.problems import ProviderAnswerUnreadable, StreamTruncated
 from llm.providers.failures import classify_frame
 from llm.usage import Usage, read_figures
+from unitools.dialects.streams.base import get_word
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 BROKEN = "The provider sent a line that cannot be read."
@@ -32,6 +33,7 @@ class WireWatch:
         self.refused = False  # the model itself declined
         self.ended = False
         self._line = b""
+        self._is_marked = False
 
     def feed(self, data: bytes) -> None:
         *lines, self._line = (self._line + data).split(b"\n")
@@ -42,7 +44,10 @@ class WireWatch:
                 self._read_line(line[5:].strip())
 
     def _read_line(self, text: bytes) -> None:
+        if self._is_marked:  # behind the mark nothing is a part of the answer
+            return
         if text == b"[DONE]":
+            self._is_marked = True
             self.end_by_mark()
             return
         try:
@@ -91,12 +96,12 @@ class ChatWatch(WireWatch):
         self._needs_mark = needs_mark
 
     def read_event(self, document: dict[str, Any]) -> None:
-        self.model = document.get("model") or self.model
+        self.model = get_word(document, "model") or self.model
         if usage := document.get("usage"):
             counted = build_usage(usage, ("prompt_tokens", "completion_tokens"), "prompt_tokens_details")
             self.usage = counted and replace(counted, charged_usd=read_charge(usage.get("cost")))
         for choice in (document.get("choices") or ())[:1]:
-            self.reason = choice.get("finish_reason") or self.reason
+            self.reason = get_word(choice, "finish_reason") or self.reason
             self.refused = self.refused or bool((choice.get("delta") or {}).get("refusal"))
         if self.reason and not self._needs_mark:
             self.ended = True

@@ -124,7 +124,7 @@ class DemoAgent:
             request = urllib.request.Request(self.base + path, headers=headers)
             with closing(_open_stream(self._opener, request)) as lines, suppress(OSError):
                 for id, name, data in read_events(lines):
-                    last, kind = id, name
+                    last, kind = id or last, name
                     yield name, data
 
     def envelope(self, arguments: Json) -> Json:

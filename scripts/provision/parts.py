@@ -91,8 +91,6 @@ SELDOM_WITH_SQLITE = (
     "tests/integration/api/test_api.py",
     "tests/integration/api/test_query_parameters.py",
     "tests/integration/evidence/facts/test_leaves.py",
-    "tests/integration/evidence/log/test_log_api.py",
-    "tests/integration/evidence/search/test_search_pages.py",
     "tests/integration/invocations/accept/test_bad_input.py",
     "tests/integration/invocations/accept/test_entry_paths.py",
     "tests/integration/invocations/accept/test_envelope.py",

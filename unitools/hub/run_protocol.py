@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from unitools.hub.errors import StillRunning
+from unitools.hub.errors import NotUnderstood, StillRunning
 from unitools.hub.protocol import (
     API,
     CallSpec,
@@ -41,7 +41,10 @@ def run_model(
     envelope, reply = yield from send_request(send, patience, takes_problem=True)
     if reply.status == 200 and on_event is None:
         return read_run(envelope, replayed=reply.headers.get("idempotency-replayed") == "true")
-    return (yield from _follow_run(_check_id(read_run_id(envelope)), patience, on_event))
+    run_id = read_run_id(envelope)
+    if not _RUN_ID.fullmatch(run_id):
+        raise NotUnderstood("The hub has answered a run without its id.")
+    return (yield from _follow_run(run_id, patience, on_event))
 
 
 def wait_for_run(

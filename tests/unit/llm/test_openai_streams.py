@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from llm.messages import AssistantMessage, ProviderState, Text, ToolMessage, UserMessage
-from llm.problems import ParameterUnsupported, ProviderAnswerUnreadable
+from kernel.problems import SchemaInvalid
+from llm.messages import AssistantMessage, AttachmentRef, ProviderState, Text, ToolMessage, UserMessage
+from llm.problems import ParameterUnsupported, ProviderAnswerUnreadable, StreamTruncated
+from llm.provider_factory import ProviderConfig
 from llm.providers.http_chats import refuse_files
+from llm.providers.openai_chat import build_provider
 from llm.providers.openai_requests import OpenAIRequest
 from llm.providers.openai_streams import ChatReader
 from llm.requests import ChatRequest
@@ -70,6 +73,87 @@ def test_calls_are_told_apart_however_a_server_numbers_them(deltas: list[dict[st
         ("x", "bank.pay", {"a": 1}),
         ("y", "bank.pay", {"a": 2}),
     ]
+
+
+def test_pieces_of_one_call_stay_one_whatever_ids_they_have() -> None:
+    named = {"tool_calls": [call('{"a"', id="x", index=0)]}
+    pieces = [
+        {"tool_calls": [{"index": 0, "id": id, "function": {"arguments": text}}]}
+        for id, text in [("y", ": "), ("z", "1}")]
+    ]
+
+    [proposal] = read(named, *pieces, reason="tool_calls").proposals
+
+    assert (proposal.id, proposal.name, proposal.arguments) == ("x", "bank.pay", {"a": 1})
+
+
+def test_arguments_that_are_no_object_are_not_taken_for_none() -> None:
+    [proposal] = read({"tool_calls": [call([1], id="x")]}, reason="tool_calls").proposals
+
+    assert proposal.problem is not None
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"index": 0, "delta": {"function_call": {"name": "bank_pay", "arguments": "{}"}}},
+        {"index": 0, "message": {"content": "whole"}},
+        {"index": 1, "delta": {"content": "of another"}},
+    ],
+    ids=["old call", "whole answer", "second answer"],
+)
+def test_what_was_not_asked_for_is_no_answer(choice: dict[str, Any]) -> None:
+    reader = ChatReader(NAMES, provider="openai")
+
+    with pytest.raises(ProviderAnswerUnreadable):
+        reader.feed(f"data: {json.dumps({'choices': [choice]})}\n\n".encode())
+
+
+def test_nothing_behind_the_mark_is_a_part_of_the_answer() -> None:
+    reader = ChatReader(NAMES, provider="openai")
+    reader.feed(b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n')
+    reader.take_pieces()
+
+    reader.feed(b'data: {"choices": [{"delta": {"content": "evil"}}]}\n\n')
+
+    assert reader.take_pieces() == []
+
+
+@pytest.mark.parametrize(
+    "chunk", [{"choices": [{"delta": {}, "finish_reason": ["stop"]}]}, {"model": {"a": 1}, "choices": []}]
+)
+def test_a_reason_or_a_model_that_is_no_text_is_none(chunk: dict[str, Any]) -> None:
+    reader = ChatReader(NAMES, provider="openai")
+    reader.feed(f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode())
+
+    assert (reader.model, reader.reason) == ("", "")
+    with pytest.raises(StreamTruncated):
+        reader.finish()
+
+
+def test_a_key_that_no_header_takes_is_refused_when_its_provider_is_connected() -> None:
+    for key in ("sk-é", "sk-\nx", "sk-…"):
+        with pytest.raises(SchemaInvalid):
+            build_provider(ProviderConfig(kind="openai", key=key))
+
+
+def test_a_file_is_sent_without_its_name_and_a_text_as_one() -> None:
+    async def resolve(segment: Any) -> bytes:
+        return b"a,b"
+
+    def build_part(media_type: str) -> dict[str, Any]:
+        segment = AttachmentRef(
+            id="art_01kc8q4m7tfxz000000000000a", media_type=media_type, size_bytes=3, name="Jane Doe"
+        )
+        asked = ChatRequest(model="main", messages=(UserMessage((Text("Look"), segment)),))
+        [built] = anyio.run(OpenAIRequest(asked, "openai", resolve).build_messages)
+        return built["content"][1]  # type: ignore[no-any-return]
+
+    assert build_part("text/csv") == {"type": "text", "text": "a,b"}
+    assert build_part("application/problem+json") == {"type": "text", "text": "a,b"}
+    assert build_part("application/pdf")["file"]["filename"] == "file.pdf"
+    with pytest.raises(ParameterUnsupported):
+        build_part("application/zip")
 
 
 def test_text_may_come_as_a_list_of_parts() -> None:

@@ -67,13 +67,16 @@ class CallPlaces:
             if not get_word(piece, "id") and index in begun:  # two whole calls that nothing tells apart
                 is_new = bool(get_word(get_chunk(piece, "function"), "name"))
             begun.add(index)
-            found.append(self._find_place(index, get_word(piece, "id"), is_new=is_new))
+            found.append(self._find_place(index, piece, is_new=is_new))
         return found
 
-    def _find_place(self, index: int, id: str, *, is_new: bool) -> int:
+    def _find_place(self, index: int, piece: Chunk, *, is_new: bool) -> int:
+        id, is_named = get_word(piece, "id"), bool(get_word(get_chunk(piece, "function"), "name"))
         place = None if is_new else self._by_index.get(index)
         if place is not None and id and self._ids[place] not in {"", id}:
-            place = None
+            # Servers that number all calls alike begin each with its name; others give each piece of one call another id.
+            place = self._by_id.get(id, None if is_named else place)
+            id = id if place is None or self._ids[place] == id else ""
         if place is None and id:
             place = self._by_id.get(id)
         if place is None:

@@ -324,6 +324,21 @@ def test_tools_that_a_caller_has_described_itself_are_looked_through() -> None:
     assert EMAIL not in str(found.value.to_error())
 
 
+def test_reasoning_of_any_server_that_goes_back_to_its_provider_is_looked_through(
+    caller: Caller, connected: Callable[..., Tool]
+) -> None:
+    connected("personal")
+    said = [{"type": "text", "text": "Hm."}]
+    state = {"provider": "script", "data": {"reasoning_content": f"They paid with {CARD}."}}
+    turns = [{"role": role, "segments": said} for role in ("user", "assistant", "user")]
+    turns[1]["provider_state"] = state
+
+    refused = ask(caller, {"messages": turns})
+
+    assert_problem(refused, 403, "LLM.SENSITIVE_BLOCKED")
+    assert refused.json()["error"]["details"]["findings"][0]["pointer"] == "/messages/1/provider_state"
+
+
 def test_reasoning_that_goes_back_to_its_provider_is_looked_through_and_not_changed_but_refused(
     caller: Caller, connected: Callable[..., Tool], bench: ProviderBench
 ) -> None:
