@@ -87,7 +87,7 @@ def inspect_file(name: str, path: Path, pooling: str = "") -> ModelFile:
     try:
         about = path.stat()
         _check_is_file(about.st_mode)
-        header = read_header(path)
+        header = read_header(path, HEADS)
         _check_is_model(path, header)
         way = pooling or find_pooling(header)
     except HeaderRefused as refused:
@@ -121,11 +121,11 @@ def refuse_file(path: Path, ending: str) -> ModelFileUnusable:
 def find_pooling(header: GgufHeader) -> str:
     """Raises HeaderRefused for a file that is to give scores and lacks what makes them: the runtime would answer numbers."""
     said = header.find_count("pooling_type")
-    if said == POOLINGS.index("rank") and not HEADS & header.tensors:
+    if said == POOLINGS.index("rank") and not header.found:
         raise HeaderRefused("says that it orders texts, and has no head for that: convert it with a present llama.cpp")
     if said is not None and 0 < said < len(POOLINGS):
         return POOLINGS[said]
-    return "rank" if HEADS & header.tensors else "none"
+    return "rank" if header.found else "none"
 
 
 def is_encoder(header: GgufHeader) -> bool:
