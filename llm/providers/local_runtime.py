@@ -125,7 +125,7 @@ def _try_file(file: ModelFile, plan: ServerPlan) -> None:
     if read_identity(file.path) != file.identity:
         raise refuse_file(file.path, "was replaced while it was asked: ask again")
     if fault := find_fault(plan):
-        raise refuse_file(file.path, fault)
+        raise refuse_file(file.path, fault.ending)
 
 
 def _read_piece(piece: str | Exception, wanted: str) -> dict[str, Any]:
