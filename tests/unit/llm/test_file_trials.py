@@ -69,7 +69,12 @@ def test_what_the_library_writes_is_not_kept_and_hides_nothing(tmp_path: Path, m
     install_library(tmp_path, monkeypatch, begin="os.write(1, b'\\xff' * 100_000); os.write(2, b'\\xff' * 100_000)")
     read: list[str] = []
     read_end = file_trials._read_end
-    monkeypatch.setattr(file_trials, "_read_end", lambda process: read.append(read_end(process)) or read[0])
+
+    def keep(process: subprocess.Popen[bytes]) -> str:
+        read.append(read_end(process))
+        return read[0]
+
+    monkeypatch.setattr(file_trials, "_read_end", keep)
 
     assert find_fault(plan("mean")) is None
     assert len(read[0]) <= file_trials.KEPT
