@@ -1,7 +1,8 @@
 """GGUF headers: what a model's file of llama.cpp says of itself, read without loading it.
 
-A file may be anything that somebody put into the folder. No length in it is believed: nothing is read past its end, and of what it
-holds only short single values are kept.
+A file may be anything that somebody put into the folder, and is read before each call while it is refused. No length in it is
+believed: nothing is read past its end, all that is counted has a bound that no model comes near, and of what it holds only short
+single values are kept.
 """
 
 from __future__ import annotations
@@ -13,13 +14,20 @@ from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
     from pathlib import Path
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 POINTER = b"version https://git-lfs"  # what a clone has in the place of a large file
-LONGEST = 4096  # of the texts that are kept
-MOST_TENSORS = 1_000_000
+LONGEST = 1024  # bytes of the texts that are kept
+LONGEST_NAME = 256  # bytes of a tensor's; llama.cpp takes 64
+MOST_BYTES = 256 * 1024 * 1024  # of a header; large vocabularies take ten or twenty
+MOST_VALUES = 10_000
+MOST_TENSORS = 100_000
+MOST_ITEMS = (
+    4_000_000  # of all lists together: a vocabulary of 300,000 tokens comes with as many scores, types and more merges
+)
 CHUNK = 1024 * 1024
 # Types of values by their numbers: how one is unpacked.
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
@@ -38,10 +46,11 @@ DAMAGED = "is damaged: copy or download it again"
 
 @dataclass(frozen=True, slots=True)
 class GgufHeader:
-    """``values``: the single ones by their keys, lists and long texts left out. ``tensors``: their names."""
+    """``values``: the single ones by their keys, lists and long texts left out. ``tensors``: how many. ``found``: of those sought."""
 
     values: Mapping[str, Value]
-    tensors: frozenset[str]
+    tensors: int
+    found: frozenset[str]
 
     @property
     def architecture(self) -> str:
@@ -57,7 +66,9 @@ class _Bytes:
     """Those of the file, one after the other."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
-        self._file, self._left = file, size
+        self._file, self._left = file, min(size, MOST_BYTES)
+        self._ending = DAMAGED if size > MOST_BYTES else CUT
+        self._items = MOST_ITEMS
 
     def take(self, count: int) -> bytes:
         self._count_down(count)
@@ -72,7 +83,7 @@ class _Bytes:
 
     def _count_down(self, count: int) -> None:
         if count > self._left:
-            raise HeaderRefused(CUT)
+            raise HeaderRefused(self._ending)
         self._left -= count
 
     def unpack(self, kind: str) -> Value:
@@ -103,6 +114,9 @@ class _Bytes:
 
     def _skip_list(self) -> None:
         kind, count = int.from_bytes(self.take(4), "little"), self.take_count()
+        if count > self._items:
+            raise HeaderRefused(DAMAGED)
+        self._items -= count
         if kind in SCALARS:
             self.skip(count * struct.calcsize(f"<{SCALARS[kind]}"))
         elif kind == TEXT:
@@ -117,7 +131,7 @@ class _Bytes:
             length = int.from_bytes(read(8), "little")
             left -= 8 + length
             if left < 0:
-                raise HeaderRefused(CUT)
+                raise HeaderRefused(self._ending)
             if length > LONGEST:
                 seek(length, io.SEEK_CUR)
             else:
@@ -126,16 +140,19 @@ class _Bytes:
 
     def take_tensor(self) -> tuple[str, int]:
         """Its name, and where its numbers begin."""
-        name = self.take_text()
+        length = self.take_count()
+        if length > LONGEST_NAME:
+            raise HeaderRefused(DAMAGED)
+        name = self.take(length).decode(errors="replace")
         dimensions = int.from_bytes(self.take(4), "little")
-        if name is None or dimensions > 8:
+        if dimensions > 8:
             raise HeaderRefused(DAMAGED)
         self.skip(8 * dimensions + 4)
         return name, self.take_count()
 
 
-def read_header(file: Path) -> GgufHeader:
-    """Raises HeaderRefused; OSError where the file cannot be read."""
+def read_header(file: Path, sought: AbstractSet[str] = frozenset()) -> GgufHeader:
+    """``sought``: names of tensors. Raises HeaderRefused; OSError where the file cannot be read."""
     size = file.stat().st_size
     with file.open("rb", buffering=CHUNK) as opened:
         pieces = _Bytes(opened, size)
@@ -143,7 +160,7 @@ def read_header(file: Path) -> GgufHeader:
         opened.seek(0)
         _check_beginning(beginning, pieces)
         tensors, values = pieces.take_count(), pieces.take_count()
-        if tensors > MOST_TENSORS:
+        if tensors > MOST_TENSORS or values > MOST_VALUES:
             raise HeaderRefused(DAMAGED)
         said: dict[str, Value] = {}
         for _ in range(values):
@@ -151,11 +168,16 @@ def read_header(file: Path) -> GgufHeader:
             value = pieces.take_value(int.from_bytes(pieces.take(4), "little"))
             if key is not None and value is not None:
                 said[key] = value
-        places = dict(pieces.take_tensor() for _ in range(tensors))
+        found, last = set(), 0
+        for _ in range(tensors):
+            name, place = pieces.take_tensor()
+            last = max(last, place)
+            if name in sought:
+                found.add(name)
         # Whether the last one is whole, the runtime finds.
-        if max(places.values(), default=0) >= size - opened.tell() and places:
+        if tensors and last >= size - opened.tell():
             raise HeaderRefused(CUT)
-    return GgufHeader(said, frozenset(places))
+    return GgufHeader(said, tensors, frozenset(found))
 
 
 def _check_beginning(seen: bytes, pieces: _Bytes) -> None:

@@ -2,7 +2,7 @@
 
 The library was made for programs of its own: where it loads a model it opens a server and takes the signals that end a process. The
 server gets a socket in a folder that only this user can read and a key that nobody knows, for it cannot be left out; the signals are
-given back.
+given back, for which models are loaded one after the other.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ TAKEN = (signal.SIGINT, signal.SIGTERM)
 BYTES = 256  # more than the handler of a signal takes on any system
 SILENT = -1  # llama.cpp writes prompts into its log otherwise
 BATCH = 512  # tokens computed at once, where a text may be split
+# Handlers belong to the process: of two loads at once the second would keep those of the library, and give them back last.
+loading_lock = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class ServerPlan:
 def open_server(plan: ServerPlan) -> Any:
     """A server that answers. Raises whatever the library does; where that ends the process, nobody can help."""
     library = import_module(LIBRARY)
-    with tempfile.TemporaryDirectory(prefix="toolhub-model-") as folder, keep_signal_handlers():
+    with loading_lock, tempfile.TemporaryDirectory(prefix="toolhub-model-") as folder, keep_signal_handlers():
         server = library.Server(_build_parameters(library, plan, Path(folder)))
         # Its loop may not have begun yet. One that is dropped before waits for it for ever; this goes through the loop.
         server.handle_metrics()

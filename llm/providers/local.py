@@ -18,7 +18,7 @@ from llm.providers.llama_servers import ServerPlan
 from llm.providers.local_chat import LocalChat
 from llm.providers.local_embeddings import LocalEmbedder
 from llm.providers.local_runtime import LlamaRuntime, RuntimeShelf
-from llm.providers.model_files import POOLINGS, inspect_file, read_identity
+from llm.providers.model_files import POOLINGS, inspect_file
 
 if TYPE_CHECKING:
     from llm.interfaces import ChatModel, EmbedModel, RerankModel
@@ -83,7 +83,7 @@ class LocalProvider:
         check_installed(RUNTIME)
         path = self._files[name]
         opened = self._opened.get(name)
-        if opened is None or opened[0].identity != read_identity(path):
+        if opened is None or not opened[0].is_unchanged:
             self._opened.pop(name, None)
             file = inspect_file(name, path, self._poolings.get(name, ""))
             tokens = min(self._context_tokens, file.context_tokens or self._context_tokens)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from threading import Event, Lock
@@ -23,25 +25,32 @@ from llm.problems import (
 )
 from llm.providers.file_trials import find_fault
 from llm.providers.llama_servers import ServerPlan, open_server
-from llm.providers.model_files import read_identity, refuse_file
+from llm.providers.model_files import refuse_file
 from unitools.dialects.streams.base import get_chunk, get_word
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
 
     from kernel.problems import Problem
+    from llm.providers.file_trials import FileFault
     from llm.providers.model_files import ModelFile
 
 NOT_LOADED = "The model's file cannot be loaded."
+PASSING_S = 60  # for which a fault is kept that lies in the machine: memory gets free again
 TOO_LARGE = "is too large to process"  # how the library says that a text is more than it computes at once
 
 
 class LlamaRuntime:
     """A model's file. ``tried``: somebody else brought it, so it is tried before this process loads it."""
 
-    def __init__(self, plan: ServerPlan, *, tried: ModelFile | None = None) -> None:
+    def __init__(
+        self, plan: ServerPlan, *, tried: ModelFile | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._plan = plan
         self._tried = tried
+        self._clock = clock
+        self._fault: FileFault | None = None
+        self._fault_ends = 0.0
         self._server: Any = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="local-model")
 
@@ -99,9 +108,19 @@ class LlamaRuntime:
     def _load(self) -> Any:
         if self._server is None:
             if self._tried is not None:
-                _try_file(self._tried, self._plan)
+                self._check_file(self._tried)
             self._server = open_server(self._plan)
         return self._server
+
+    def _check_file(self, file: ModelFile) -> None:
+        """Raises ModelFileUnusable. A trial may take minutes in which others wait, so its fault is kept: a file that was
+        replaced has a runtime of its own."""
+        if self._fault is None or self._clock() >= self._fault_ends:
+            self._fault = _try_file(file, self._plan)
+            may_pass = self._fault is not None and self._fault.may_pass
+            self._fault_ends = self._clock() + (PASSING_S if may_pass else math.inf)
+        if self._fault is not None:
+            raise refuse_file(file.path, self._fault.ending)
 
 
 class RuntimeShelf:
@@ -120,12 +139,18 @@ class RuntimeShelf:
             return runtime
 
 
-def _try_file(file: ModelFile, plan: ServerPlan) -> None:
-    """Raises ModelFileUnusable."""
-    if read_identity(file.path) != file.identity:
+def _try_file(file: ModelFile, plan: ServerPlan) -> FileFault | None:
+    """What is wrong with it. Raises ModelFileUnusable where it was replaced before the trial or meanwhile: what was found is then of
+    another file, and so would be what is loaded."""
+    _check_is_unchanged(file)
+    fault = find_fault(plan)
+    _check_is_unchanged(file)
+    return fault
+
+
+def _check_is_unchanged(file: ModelFile) -> None:
+    if not file.is_unchanged:
         raise refuse_file(file.path, "was replaced while it was asked: ask again")
-    if fault := find_fault(plan):
-        raise refuse_file(file.path, fault)
 
 
 def _read_piece(piece: str | Exception, wanted: str) -> dict[str, Any]:

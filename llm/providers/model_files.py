@@ -15,6 +15,7 @@ from llm.problems import ModelFileUnusable, ParameterUnsupported
 from llm.providers.gguf_headers import HeaderRefused, read_header
 
 if TYPE_CHECKING:
+    import os
     from pathlib import Path
 
     from llm.providers.gguf_headers import GgufHeader
@@ -36,12 +37,13 @@ KINDS = {  # of GGUF files that are no models by themselves
     "clip": "is the part of a model that sees: use the file of the model itself",
     "imatrix": "holds figures for making models smaller and no model: use the file of the model itself",
 }
-Identity = tuple[int, int, int, int]
+Identity = tuple[int, ...]  # four numbers of each part
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """A file as it was when it was looked at. ``context_tokens``: what the model was made for, where it says so."""
+    """A file as it was when it was looked at. ``context_tokens``: what the model was made for, where it says so. ``later_parts``: of
+    a model in several files."""
 
     name: str
     path: Path
@@ -50,6 +52,11 @@ class ModelFile:
     pooling: str
     is_encoder: bool
     context_tokens: int | None
+    later_parts: tuple[Path, ...] = ()
+
+    @property
+    def is_unchanged(self) -> bool:
+        return read_identity(self.path, *self.later_parts) == self.identity
 
     @property
     def operations(self) -> tuple[Operation, ...]:
@@ -87,8 +94,13 @@ def inspect_file(name: str, path: Path, pooling: str = "") -> ModelFile:
     try:
         about = path.stat()
         _check_is_file(about.st_mode)
-        header = read_header(path)
-        _check_is_model(path, header)
+        header = read_header(path, HEADS)
+        _check_is_model(header)
+        later_parts = _find_later_parts(path, header)
+        identity = (
+            *_build_identity(about),
+            *(number for part in later_parts for number in _build_identity(part.stat())),
+        )
         way = pooling or find_pooling(header)
     except HeaderRefused as refused:
         raise refuse_file(path, str(refused)) from None
@@ -97,20 +109,24 @@ def inspect_file(name: str, path: Path, pooling: str = "") -> ModelFile:
     return ModelFile(
         name,
         path,
-        (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns),
+        identity,
         str(header.values.get("general.name", "")),
         way,
         is_encoder(header),
         header.find_count("context_length"),
+        later_parts,
     )
 
 
-def read_identity(path: Path) -> Identity | None:
-    """As it is now; None where nothing can be said."""
+def read_identity(*parts: Path) -> Identity | None:
+    """As they are now; None where nothing can be said."""
     try:
-        about = path.stat()
+        return tuple(number for part in parts for number in _build_identity(part.stat()))
     except OSError:
         return None
+
+
+def _build_identity(about: os.stat_result) -> Identity:
     return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
 
 
@@ -121,11 +137,11 @@ def refuse_file(path: Path, ending: str) -> ModelFileUnusable:
 def find_pooling(header: GgufHeader) -> str:
     """Raises HeaderRefused for a file that is to give scores and lacks what makes them: the runtime would answer numbers."""
     said = header.find_count("pooling_type")
-    if said == POOLINGS.index("rank") and not HEADS & header.tensors:
+    if said == POOLINGS.index("rank") and not header.found:
         raise HeaderRefused("says that it orders texts, and has no head for that: convert it with a present llama.cpp")
     if said is not None and 0 < said < len(POOLINGS):
         return POOLINGS[said]
-    return "rank" if HEADS & header.tensors else "none"
+    return "rank" if header.found else "none"
 
 
 def is_encoder(header: GgufHeader) -> bool:
@@ -140,26 +156,28 @@ def _check_is_file(mode: int) -> None:
         raise HeaderRefused("is no regular file: put the model's file itself in its place")
 
 
-def _check_is_model(path: Path, header: GgufHeader) -> None:
+def _check_is_model(header: GgufHeader) -> None:
     for said in (header.values.get("general.type"), header.architecture):
         if said in KINDS:
             raise HeaderRefused(KINDS[str(said)])
     if not header.architecture or not header.tensors:
         raise HeaderRefused("holds no model: it has no weights")
+
+
+def _find_later_parts(path: Path, header: GgufHeader) -> tuple[Path, ...]:
+    """Those beside a model's first. Raises HeaderRefused where it is not the first, or one is not there."""
     count = header.values.get("split.count", 1)
-    if type(count) is int and count > 1:
-        _check_parts(path, count)
-
-
-def _check_parts(path: Path, count: int) -> None:
+    if type(count) is not int or count <= 1:
+        return ()
     found = PART.search(path.stem)
     if found is None or int(found[2]) != count:
         raise HeaderRefused(f"is one of {count} parts and was renamed: give the parts their names back")
     names = [f"{path.stem[: found.start()]}-{part:05d}-of-{count:05d}{path.suffix}" for part in range(1, count + 1)]
-    if missing := [each for each in names if not path.with_name(each).is_file()]:
-        raise HeaderRefused(f"is one of {count} parts, and {missing[0]} is not beside it: put it there")
+    if missing := next((each for each in names if not path.with_name(each).is_file()), ""):
+        raise HeaderRefused(f"is one of {count} parts, and {missing} is not beside it: put it there")
     if path.name != names[0]:
         raise HeaderRefused(f"is a later part of a model: name the first, {names[0].removesuffix(path.suffix)}")
+    return tuple(path.with_name(each) for each in names[1:])
 
 
 def _describe_error(error: OSError, path: Path) -> str:

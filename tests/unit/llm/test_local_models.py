@@ -218,10 +218,65 @@ print(heard)
 """
 
 
+# Two threads load a model each. The second begins while the first is at it, and ends after it.
+TAKES_SIGNALS_TWICE = """
+import ctypes, os, signal, sys
+from threading import Event, Lock, Thread
+from types import ModuleType, SimpleNamespace
+from llm.providers import llama_servers
+from llm.providers.llama_servers import ServerPlan, open_server
+
+heard, arrived, first_ended, threads = [], Event(), Event(), []
+signal.signal(signal.SIGTERM, lambda *_: heard.append("hub"))
+libc = ctypes.CDLL(None)
+libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
+
+class SaidLock:
+    def __init__(self):
+        self.lock = Lock()
+    def __enter__(self):
+        if threads:
+            arrived.set()
+        self.lock.acquire()
+    def __exit__(self, *_):
+        self.lock.release()
+
+class Server:
+    def __init__(self, parameters):
+        libc.signal(signal.SIGTERM, 1)  # SIG_IGN
+        if threads:
+            arrived.set()
+            first_ended.wait()
+        else:
+            threads.append(Thread(target=load))
+            threads[0].start()
+            arrived.wait()
+    def handle_metrics(self):
+        pass
+
+library = sys.modules["xllamacpp"] = ModuleType("xllamacpp")
+library.Server = Server
+library.CommonParams = lambda: SimpleNamespace(
+    model=SimpleNamespace(), cpuparams=SimpleNamespace(), cpuparams_batch=SimpleNamespace()
+)
+llama_servers.loading_lock = SaidLock()
+
+def load():
+    open_server(ServerPlan("/nowhere", "none", 64))
+
+load()
+first_ended.set()
+threads[0].join()
+os.kill(os.getpid(), signal.SIGTERM)
+print(heard)
+"""
+
+
 @pytest.mark.req("LLM-10")
-def test_signals_that_a_library_takes_are_given_back() -> None:
+@pytest.mark.parametrize("program", [TAKES_SIGNALS, TAKES_SIGNALS_TWICE], ids=["once", "by two threads"])
+def test_signals_that_a_library_takes_are_given_back(program: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", TAKES_SIGNALS],
+        [sys.executable, "-c", program],
         cwd=Path(__file__).resolve().parents[3],
         capture_output=True,
         text=True,

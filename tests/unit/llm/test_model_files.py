@@ -143,6 +143,10 @@ def have_an_endless_list(path: Path) -> None:
     path.write_bytes(struct.pack("<4sIQQQ3sIIQ", b"GGUF", 3, 0, 1, 3, b"key", 9, 8, 2**62))
 
 
+def have_a_list_that_is_cut(path: Path) -> None:
+    path.write_bytes(struct.pack("<4sIQQQ3sIIQ", b"GGUF", 3, 0, 1, 3, b"key", 9, 8, 1000))
+
+
 def have_no_weights(path: Path) -> None:
     write_gguf(path, {"general.architecture": "llama"})
 
@@ -182,7 +186,8 @@ def be_renamed_part(path: Path) -> None:
         (be_of_many_tensors, "is damaged"),
         (have_a_value_of_no_type, "is damaged"),
         (have_lists_in_a_list, "is damaged"),
-        (have_an_endless_list, "ends too early"),
+        (have_an_endless_list, "is damaged"),
+        (have_a_list_that_is_cut, "ends too early"),
         (have_no_weights, "holds no model"),
         (be_adapter, "is an adapter and no model: merge it"),
         (be_eye, "is the part of a model that sees"),
@@ -208,7 +213,7 @@ def test_what_is_wrong_with_a_file_is_a_sentence_that_says_what_to_do(
 def test_a_file_that_may_not_be_read_says_who_has_to_be_allowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(path: Path) -> None:
+    def refuse(path: Path, sought: object) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(model_files, "read_header", refuse)  # root may read everything
