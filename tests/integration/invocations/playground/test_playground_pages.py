@@ -4,6 +4,7 @@ the way?
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -287,6 +288,21 @@ def test_a_consent_of_another_agent_is_not_decided_here(held: PlaygroundConversa
     said = {"decision": "approve", "reason": "Fine"}
 
     assert post(operator, "playground_decide", other.pk, consent.pk, data=said).status_code == 404
+
+
+def test_a_page_that_says_what_is_in_the_way_looks_again_where_the_conversation_is(
+    held: PlaygroundConversation, dana: Talker, operator: Person
+) -> None:
+    here = reverse("playground_conversation", args=[held.pk])
+    refused = [
+        post(operator, "playground_decide", held.pk, Consent.objects.get().pk, data={"decision": "approve"}),
+        post(dana.person, "playground_send", held.pk, data=message(text="")),
+    ]
+    for answer in refused:
+        shown = answer.content.decode()
+        assert answer.status_code == 422
+        assert f'href="{here}"' in shown
+        assert set(re.findall(r'hx-get="(/playground[^"]*)"', shown)) == {here}
 
 
 # Who sees what, and what is left.
