@@ -13,6 +13,7 @@ from django.db.models import Exists, OuterRef, Q
 
 from access.models import Agent, Consent, Tenant
 from invocations.agent_runs.models import AgentRun
+from invocations.models import Invocation
 from kernel.ids import encode, new_id
 
 if TYPE_CHECKING:
@@ -38,13 +39,19 @@ class Playground(models.Model):
 
 class PlaygroundConversationQuerySet(models.QuerySet["PlaygroundConversation"]):
     def visible_to(self, principal: Principal) -> PlaygroundConversationQuerySet:
-        """One's own. Who decides on consents also sees those in which somebody was asked for one."""
+        """One's own. Who decides on consents also sees those in which a call has asked for one.
+
+        By the call that has asked: a consent of before, which lets a call through, opens no conversation.
+        """
         mine = self.filter(tenant_id=principal.tenant_id)
         own = Q(person=principal.id)
         if not principal.may("consents.decide"):
             return mine.filter(own)
-        asked = Consent.objects.filter(
-            invocations__run_step__run__playground_side__message__conversation=OuterRef("pk")
+        asked = Invocation.objects.filter(
+            run_step__run__playground_side__message__conversation=OuterRef("pk"),
+            pk__in=Consent.objects.filter(tenant_id=principal.tenant_id, invocation_id__isnull=False).values(
+                "invocation_id"
+            ),
         )
         return mine.filter(own | Exists(asked))
 
