@@ -97,6 +97,14 @@ class PlaygroundMessage(models.Model):
     def wire_id(self) -> str:
         return encode("plm", self.id)
 
+    def list_sides(self) -> list[PlaygroundSide]:
+        return sorted(self.sides.all(), key=lambda side: side.place)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is still being answered."""
+        return any(side.run is not None and not side.run.is_final for side in self.sides.all())
+
 
 class PlaygroundSide(models.Model):
     """What became of a message at one of its models: a run, or a refusal."""

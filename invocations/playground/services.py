@@ -133,18 +133,22 @@ class MessageRefused(Exception):
         super().__init__(problems[0].detail)
 
 
-def list_messages(conversation: PlaygroundConversation) -> list[PlaygroundMessage]:
-    """With ``sides``, each with its run."""
-    rows = PlaygroundMessage.objects.filter(conversation=conversation).order_by("number")
-    return list(rows.prefetch_related("sides__run"))
+def list_messages(conversation: PlaygroundConversation, *, last: int | None = None) -> list[PlaygroundMessage]:
+    """All of them, or the ``last`` ones, with ``sides``, each with its run."""
+    rows = PlaygroundMessage.objects.filter(conversation=conversation).order_by("-number")
+    return list(rows.prefetch_related("sides__run")[:last])[::-1]
 
 
-def check_can_send(conversation: PlaygroundConversation, *, by: Principal) -> None:
-    """To one's own conversation, once the last message was answered."""
+def check_owner(conversation: PlaygroundConversation, *, by: Principal) -> None:
     if conversation.person != by.id:
         raise Forbidden(
             "Only whoever began this conversation goes on with it.", remedy="Begin a conversation of your own."
         )
+
+
+def check_can_send(conversation: PlaygroundConversation, *, by: Principal) -> None:
+    """To one's own conversation, once the last message was answered."""
+    check_owner(conversation, by=by)
     if find_open_runs(conversation):
         raise PlaygroundAnswering(PlaygroundAnswering.title())
 

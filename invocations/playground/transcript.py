@@ -30,7 +30,7 @@ from invocations.playground.models import PlaygroundConversation
 from kernel.problems import Problem, find_problem_class
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from uuid import UUID
 
     from invocations.agent_runs.models import AgentRun
@@ -41,6 +41,7 @@ READ_OWN = "A person reads their own conversation in the playground."
 READ_OTHERS = (
     "Somebody who decides on consents reads a conversation of the playground in which a call has asked for one."
 )
+PLACES = (1, 2)  # where the sides of a message stand
 # What became of a proposed call, from its row's state; a consent of its own says more.
 DECISIONS = {
     State.DENIED: "refused",
@@ -145,10 +146,6 @@ class MessageView:
     tools: list[str] = field(default_factory=list)
     sides: list[SideView] = field(default_factory=list)
 
-    @property
-    def is_open(self) -> bool:
-        return any(side.is_open for side in self.sides)
-
 
 class ValueReader:
     """What one person may see of values: each is a fact the first time."""
@@ -182,16 +179,23 @@ class ValueReader:
 
 
 class Transcript:
-    """The messages of a conversation, or some of them, as ``by`` sees them."""
+    """The messages of a conversation, or some of them, as ``by`` sees them. ``places``: which of their sides are read."""
 
     def __init__(
-        self, conversation: PlaygroundConversation, messages: Sequence[PlaygroundMessage], *, by: Principal
+        self,
+        conversation: PlaygroundConversation,
+        messages: Sequence[PlaygroundMessage],
+        *,
+        by: Principal,
+        places: Collection[int] = PLACES,
     ) -> None:
-        self.conversation, self.by = conversation, by
-        runs = [side.run for message in messages for side in message.sides.all() if side.run is not None]
+        self.conversation, self.by, self.places = conversation, by, places
+        sides = [side for message in messages for side in message.list_sides() if side.place in places]
+        runs = [side.run for side in sides if side.run is not None]
         self._steps = {run.pk: list(run.steps.order_by("position")) for run in runs}
         self._calls = {run.pk: group_calls_by_step(run) for run in runs}
-        ids = {run.pk for run in runs} | {
+        asked = [run for message in messages if (run := _find_first_run(message)) is not None]
+        ids = {run.pk for run in asked} | {
             call.pk for calls in self._calls.values() for each in calls.values() for call in each
         }
         self._reader = ValueReader(ids, is_own=conversation.person == by.id, by=by)
@@ -202,9 +206,8 @@ class Transcript:
 
     def _view_message(self, message: PlaygroundMessage) -> MessageView:
         view = MessageView(message)
-        for side in sorted(message.sides.all(), key=lambda each: each.place):
-            view.sides.append(self._view_side(side))
-        first = next((side.run for side in (each.side for each in view.sides) if side.run is not None), None)
+        view.sides = [self._view_side(side) for side in message.list_sides() if side.place in self.places]
+        first = _find_first_run(message)
         sealed = self._reader.read(first.pk, SnapshotKind.INPUT) if first is not None else None
         if sealed is None:
             view.is_erased = True
@@ -279,6 +282,11 @@ class Transcript:
         except Problem as problem:
             return problem.detail
         return ""
+
+
+def _find_first_run(message: PlaygroundMessage) -> AgentRun | None:
+    """The one that the question is read from."""
+    return next((side.run for side in message.list_sides() if side.run is not None), None)
 
 
 def _find_decision(step: AgentRunStep, call: Invocation | None, consent: Consent | None) -> str:
