@@ -12,8 +12,7 @@ from django.db import models
 from django.db.models import Exists, OuterRef, Q
 
 from access.models import Agent, Consent, Tenant
-from invocations.agent_runs.models import AgentRun
-from invocations.models import Invocation
+from invocations.agent_runs.models import AgentRun, AgentRunStep
 from kernel.ids import encode, new_id
 
 if TYPE_CHECKING:
@@ -47,11 +46,10 @@ class PlaygroundConversationQuerySet(models.QuerySet["PlaygroundConversation"]):
         own = Q(person=principal.id)
         if not principal.may("consents.decide"):
             return mine.filter(own)
-        asked = Invocation.objects.filter(
-            run_step__run__playground_side__message__conversation=OuterRef("pk"),
-            pk__in=Consent.objects.filter(tenant_id=principal.tenant_id, invocation_id__isnull=False).values(
-                "invocation_id"
-            ),
+        wanted = Consent.objects.filter(tenant_id=principal.tenant_id, invocation_id__isnull=False)
+        asked = AgentRunStep.objects.filter(
+            run__playground_side__message__conversation=OuterRef("pk"),
+            calls__pk__in=wanted.values("invocation_id"),
         )
         return mine.filter(own | Exists(asked))
 

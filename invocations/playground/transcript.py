@@ -311,11 +311,11 @@ def _group_waiting(messages: Sequence[PlaygroundMessage]) -> dict[UUID, list[UUI
     """Ids of the steps whose calls wait for each consent, in the order of the page."""
     rows = AgentRunStep.objects.filter(
         run__playground_side__message__in=[message.pk for message in messages],
-        invocations__state=State.HELD,
-        invocations__consent__isnull=False,
+        calls__state=State.HELD,
+        calls__consent__isnull=False,
     ).order_by("run__playground_side__message__number", "run__playground_side__place", "position")
     found: dict[UUID, list[UUID]] = {}
-    for consent, step in rows.values_list("invocations__consent_id", "pk"):
+    for consent, step in rows.values_list("calls__consent_id", "pk"):
         found.setdefault(consent, []).append(step)
     return found
 
