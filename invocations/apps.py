@@ -15,5 +15,6 @@ class InvocationsConfig(AppConfig):
         import invocations.evidence_pairs.open_calls  # noqa: PLC0415  answers the verifier
         import invocations.model_calls.served.shapes  # noqa: PLC0415  says how problems read there
         import invocations.model_meters.alarms  # noqa: PLC0415  says what else is to be looked into
+        import invocations.playground.erasure  # noqa: PLC0415  says whose conversations they were
         import invocations.retention.classes  # noqa: PLC0415  says what is kept of calls, and how it goes
         import invocations.service_levels.unmapped_errors  # noqa: F401, PLC0415  hears of what nobody had thought of

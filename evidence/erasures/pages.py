@@ -36,6 +36,7 @@ NAMES = {
     "artifacts": gettext_lazy("Artifacts"),
     "files": gettext_lazy("Files that calls have written"),
     "consents": gettext_lazy("Consents"),
+    "conversations": gettext_lazy("Conversations of the playground"),
     "opened exports": gettext_lazy("Exports of revealed values"),
     "replays": gettext_lazy("Reasons of replays"),
     "texts": gettext_lazy("Texts that name the person"),

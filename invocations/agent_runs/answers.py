@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
+    from django.db.models import QuerySet
+
     from kernel.http.envelopes import EvidenceSource
     from kernel.principal import Principal
 
@@ -34,10 +36,10 @@ class RunSource(NamedTuple):
 
 
 class RevealedRun(NamedTuple):
-    """The model's last answer, and (call, value) of the tools."""
+    """The model's last answer, and (call, value) of the tools; None for what is erased, or kept no longer."""
 
-    answer: dict[str, Any]
-    tools: list[tuple[Invocation, Any]]
+    answer: dict[str, Any] | None
+    tools: list[tuple[Invocation, dict[str, Any] | None]]
 
 
 def group_calls_by_step(run: AgentRun) -> dict[UUID, list[Invocation]]:
@@ -89,20 +91,35 @@ def find_last_answer(
     return {name: answer[name] for name in ("text", "output", "finish_reason", "model") if name in answer}
 
 
-def list_sources(steps: list[AgentRunStep], calls: dict[UUID, list[Invocation]]) -> list[RunSource]:
-    """What the calls of tools have answered from, each with its call: the model was told nothing else."""
+def list_answered_tool_calls(steps: list[AgentRunStep], calls: dict[UUID, list[Invocation]]) -> list[Invocation]:
+    """The calls of tools that the model was told the results of, whether or not these are still kept."""
     made = [calls[step.pk][-1] for step in steps if step.role == AgentRunStepRole.TOOL and calls.get(step.pk)]
-    return [RunSource(call, source) for call in made for source in collect_sources(call)]
+    return [call for call in made if call.state == State.SUCCEEDED]
 
 
-def reveal_run_values(answered: Invocation, sources: Sequence[RunSource], *, reason: str, by: Principal) -> RevealedRun:
+def list_sources(tool_calls: Sequence[Invocation]) -> list[RunSource]:
+    """What the calls of tools have answered from, each with its call: the model was told nothing else."""
+    return [RunSource(call, source) for call in tool_calls for source in collect_sources(call)]
+
+
+def _filter_outputs(calls: Sequence[Invocation]) -> QuerySet[Snapshot]:
+    return Snapshot.objects.filter(invocation_id__in=[call.pk for call in calls], kind=SnapshotKind.OUTPUT)
+
+
+def has_stored_answers(calls: Sequence[Invocation]) -> bool:
+    return _filter_outputs(calls).exists()
+
+
+def reveal_run_values(
+    answered: Invocation, tool_calls: Sequence[Invocation], *, reason: str, by: Principal
+) -> RevealedRun:
     """What the model has answered last, and what the tools have. Each value that is opened is a fact of its own."""
-    calls = list(dict.fromkeys([answered, *(source.call for source in sources)]))
-    stored = Snapshot.objects.filter(invocation_id__in=[call.pk for call in calls], kind=SnapshotKind.OUTPUT)
+    stored = _filter_outputs([answered, *tool_calls])
     opened = {row.invocation_id: reveal_values(snapshot=row, reason=reason, by=by) for row in stored}
-    values = [(call, opened.get(call.pk, {}).get("data")) for call in calls]
-    (_, answer), *tools = values
-    return RevealedRun(answer if isinstance(answer, dict) else {}, tools)
+    answer = opened.get(answered.pk, {}).get("data")
+    return RevealedRun(
+        answer if isinstance(answer, dict) else None, [(call, opened.get(call.pk)) for call in tool_calls]
+    )
 
 
 def build_run_problem(run: AgentRun) -> RunStopped | None:

@@ -16,6 +16,8 @@ from invocations.agent_runs import orchestration, services
 from invocations.agent_runs.answers import (
     find_last_answered_call,
     group_calls_by_step,
+    has_stored_answers,
+    list_answered_tool_calls,
     list_sources,
     reveal_run_values,
 )
@@ -82,12 +84,13 @@ def _page(request: ConsoleRequest, run: AgentRun, form: ReasonForm, *, reveals: 
     bars = _build_bars(run, steps, calls)
     # While it goes on the page looks again, and would take away what somebody types.
     answered = find_last_answered_call(steps, calls) if run.is_final else None
-    sources = list_sources(steps, calls)
+    tool_calls = list_answered_tool_calls(steps, calls)
+    sources = list_sources(tool_calls)
     revealed: RevealedRun | None = None
     if reveals and answered is not None:
         try:
             reason = form.cleaned_data["reason"]
-            revealed = reveal_run_values(answered, sources, reason=reason, by=request.principal)
+            revealed = reveal_run_values(answered, tool_calls, reason=reason, by=request.principal)
         except Problem as problem:
             add_problem(form, problem)
     context: dict[str, Any] = {
@@ -101,6 +104,8 @@ def _page(request: ConsoleRequest, run: AgentRun, form: ReasonForm, *, reveals: 
         "may_cancel": request.principal.may("invocations.cancel") and _can_be_cancelled(run),
         "answered": answered,
         "sources": sources,
+        "tool_calls": tool_calls,
+        "is_kept": answered is not None and has_stored_answers([answered, *tool_calls]),
         "may_reveal": request.principal.may("evidence.reveal"),
         "revealed": revealed,
         "form": form,
@@ -122,7 +127,8 @@ def _run(request: ConsoleRequest, run_id: UUID) -> AgentRun:
 @needs("invocations.view")
 def run_detail(request: ConsoleRequest, run_id: UUID) -> HttpResponse:
     """Context: run (with .agent), rows (list of {step, calls}), cost, chart (Waterfall or None), facts, problem (class or None),
-    may_cancel, answered (Invocation or None), sources (of RunSource), may_reveal, revealed (None or RevealedRun: shown once, after a
+    may_cancel, answered (Invocation or None), sources (of RunSource), tool_calls (that have answered), is_kept
+    (whether any value of them is), may_reveal, revealed (None or RevealedRun: shown once, after a
     POST), form (ReasonForm).
     """
     return _page(request, _run(request, run_id), ReasonForm())

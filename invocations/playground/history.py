@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def find_side(message: PlaygroundMessage, place: int) -> PlaygroundSide | None:
     """What stands on this side of the conversation; of a message that went to one model, that one."""
-    sides = sorted(message.sides.all(), key=lambda side: side.place)
+    sides = message.list_sides()
     return next((side for side in sides if side.place == place), sides[0] if len(sides) == 1 else None)
 
 

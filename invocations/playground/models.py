@@ -12,7 +12,7 @@ from django.db import models
 from django.db.models import Exists, OuterRef, Q
 
 from access.models import Agent, Consent, Tenant
-from invocations.agent_runs.models import AgentRun
+from invocations.agent_runs.models import AgentRun, AgentRunStep
 from kernel.ids import encode, new_id
 
 if TYPE_CHECKING:
@@ -38,13 +38,18 @@ class Playground(models.Model):
 
 class PlaygroundConversationQuerySet(models.QuerySet["PlaygroundConversation"]):
     def visible_to(self, principal: Principal) -> PlaygroundConversationQuerySet:
-        """One's own. Who decides on consents also sees those in which somebody was asked for one."""
+        """One's own. Who decides on consents also sees those in which a call has asked for one.
+
+        By the call that has asked: a consent of before, which lets a call through, opens no conversation.
+        """
         mine = self.filter(tenant_id=principal.tenant_id)
         own = Q(person=principal.id)
         if not principal.may("consents.decide"):
             return mine.filter(own)
-        asked = Consent.objects.filter(
-            invocations__run_step__run__playground_side__message__conversation=OuterRef("pk")
+        wanted = Consent.objects.filter(tenant_id=principal.tenant_id, invocation_id__isnull=False)
+        asked = AgentRunStep.objects.filter(
+            run__playground_side__message__conversation=OuterRef("pk"),
+            calls__pk__in=wanted.values("invocation_id"),
         )
         return mine.filter(own | Exists(asked))
 
@@ -89,6 +94,14 @@ class PlaygroundMessage(models.Model):
     @property
     def wire_id(self) -> str:
         return encode("plm", self.id)
+
+    def list_sides(self) -> list[PlaygroundSide]:
+        return sorted(self.sides.all(), key=lambda side: side.place)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is still being answered."""
+        return any(side.run is not None and not side.run.is_final for side in self.sides.all())
 
 
 class PlaygroundSide(models.Model):

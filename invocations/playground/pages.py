@@ -19,9 +19,10 @@ from invocations.playground import services
 from invocations.playground.forms import MessageForm, SetUpForm
 from invocations.playground.models import PlaygroundConversation
 from invocations.playground.offers import PlaygroundOffer, list_connected_models, load_budgets, load_offer
-from invocations.playground.transcript import Transcript, find_waiting, sum_conversation
-from kernel.components.forms import add_problem
+from invocations.playground.transcript import PLACES, Transcript, find_waiting, sum_conversation
+from kernel.components.forms import add_problem, submit_form
 from kernel.http.console import ConsoleRequest, needs, render_page
+from kernel.http.pagination import fetch_page
 from kernel.problems import SchemaInvalid
 
 if TYPE_CHECKING:
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
 
     from invocations.playground.models import Playground
     from invocations.playground.transcript import MessageView
-    from kernel.problems import Problem
 
-LAST_CONVERSATIONS = 20
-SIDES = ("side-1", "side-2")  # ids of the parts of a conversation's page that look again by themselves
+LAST_MESSAGES = 50  # of a conversation on its page
+# Ids of the parts of a conversation's page that look again by themselves, and which sides of the last message each shows.
+SIDES = {"side-1": (1,), "side-2": (2,)}
 COMPOSER = "composer"
 
 
@@ -77,7 +78,7 @@ def _render_start(
         context |= _describe_agent(request, playground) | {
             "offer": offer,
             "form": form or MessageForm(offer=offer),
-            "conversations": list(rows.order_by("-pk")[:LAST_CONVERSATIONS]),
+            "page": fetch_page(rows, prefix="plc", after=request.GET.get("after", "")),
             "waiting": find_waiting(by),
         }
     return render_page(request, "playground/playground.html", context, status=status)
@@ -87,7 +88,7 @@ def _render_start(
 @needs(services.PERMISSION)
 def playground(request: ConsoleRequest) -> HttpResponse:
     """Context: playground (or None). Without one: models, set_up (SetUpForm), may_set_up, may_connect. With one: offer, form
-    (MessageForm), conversations, waiting, and what :func:`_describe_agent` says.
+    (MessageForm), page (Page of PlaygroundConversation), waiting, and what :func:`_describe_agent` says.
     """
     return _render_start(request)
 
@@ -97,15 +98,13 @@ def playground(request: ConsoleRequest) -> HttpResponse:
 def playground_set_up(request: ConsoleRequest) -> HttpResponse:
     """POST name, models, tools, money, calls and reason."""
     by = request.principal
+    if services.find_playground(by.tenant_id) is not None:
+        messages.info(request, gettext("Somebody has set up the playground already."))
+        return redirect("playground")
     form = SetUpForm(request.POST, models=list_connected_models(by.tenant_id))
-    if form.is_valid():
-        try:
-            services.set_up_playground(**form.cleaned_data, by=by)
-        except SchemaInvalid as problem:
-            add_problem(form, problem)
-        else:
-            messages.success(request, gettext("The playground is set up."))
-            return redirect("playground")
+    if submit_form(form, lambda: services.set_up_playground(**form.cleaned_data, by=by)) is not None:
+        messages.success(request, gettext("The playground is set up."))
+        return redirect("playground")
     return _render_start(request, set_up=form, status=422)
 
 
@@ -117,34 +116,26 @@ def playground_begin(request: ConsoleRequest) -> HttpResponse:
     return _render_start(request, form=form, status=422) if sent is None else redirect("playground_conversation", sent)
 
 
-def _describe_refusal(problem: Problem) -> str:
-    """In the words of its findings, where it has any."""
-    findings = [str(each["message"]) for each in problem.details.get("findings", [])]
-    return " ".join(findings or [f"{problem.detail} {problem.remedy}".strip()])
-
-
 def _send(request: ConsoleRequest, conversation_id: UUID | None) -> tuple[UUID | None, MessageForm | None]:
     """The id of the conversation; or None and the form that says what is in the way."""
     playground = services.find_playground(request.principal.tenant_id)
     offer = load_offer(playground) if playground is not None else PlaygroundOffer()
     form = MessageForm(request.POST, offer=offer)
-    if not form.is_valid():
-        return None, form
     try:
-        sent = services.send_message(
-            form.build_draft(),
-            token=form.cleaned_data["token"],
-            conversation_id=conversation_id,
-            by=request.principal,
+        sent = submit_form(
+            form,
+            lambda: services.send_message(
+                form.build_draft(),
+                token=form.cleaned_data["token"],
+                conversation_id=conversation_id,
+                by=request.principal,
+            ),
         )
     except services.MessageRefused as refused:
         for model, problem in zip(form.build_draft().models, refused.problems, strict=True):
-            form.add_error(None, f"{model}: {_describe_refusal(problem)}")
+            add_problem(form, problem, about=model)
         return None, form
-    except SchemaInvalid as problem:
-        add_problem(form, problem)
-        return None, form
-    return sent.conversation_id, form
+    return (None, form) if sent is None else (sent.conversation_id, form)
 
 
 # A conversation.
@@ -152,7 +143,7 @@ def _send(request: ConsoleRequest, conversation_id: UUID | None) -> tuple[UUID |
 
 def _build_initial(last: MessageView) -> dict[str, Any]:
     """The next message goes where the last one went."""
-    models = [view.side.model for view in last.sides]
+    models = [side.model for side in last.message.list_sides()]
     return {"model": models[0], "second_model": models[1] if len(models) > 1 else "", "tools": last.tools}
 
 
@@ -175,31 +166,39 @@ def _render_conversation(
     form: MessageForm | None = None,
     decision: tuple[UUID, DecisionForm] | None = None,
 ) -> HttpResponse:
-    """The page; or the part of it that looks again, which opens no values of earlier messages."""
+    """The page; or the part of it that looks again, which reads no more than it shows."""
     by = request.principal
     target = request.htmx.target if request.htmx else ""
     partial = target if target in (*SIDES, COMPOSER) else ""
-    rows = services.list_messages(conversation)
-    transcript = Transcript(conversation, rows[-1:] if partial else rows, by=by)
-    *earlier, last = transcript.messages
-    _add_decision_forms(last, decision)
+    rows = services.list_messages(conversation, last=1 if partial else LAST_MESSAGES)
+    is_open = rows[-1].is_open
     found = services.find_playground(by.tenant_id)
     assert found is not None
     is_own = conversation.person == by.id
     context: dict[str, Any] = {
         "section": "playground",
         "conversation": conversation,
-        "earlier": earlier,
-        "last": last,
-        "side_1": last.sides[0],
-        "side_2": last.sides[1] if len(last.sides) > 1 else None,
+        "is_open": is_open,
         "is_own": is_own,
         "may_see_consents": by.may("consents.view"),
     }
+    if partial != COMPOSER:
+        transcript = Transcript(conversation, rows, places=SIDES.get(partial, PLACES), by=by)
+        *earlier, last = transcript.messages
+        _add_decision_forms(last, decision)
+        sides = {view.side.place: view for view in last.sides}
+        context |= {
+            "earlier": earlier,
+            "left_out": rows[0].number > 1,
+            "last": last,
+            "side_1": sides.get(1),
+            "side_2": sides.get(2),
+        }
     if partial not in SIDES:
         context |= _describe_agent(request, found) | {"totals": sum_conversation(conversation)}
-        if is_own and not last.is_open:
+        if is_own and (form is not None or not is_open):
             offer = load_offer(found)
+            (last,) = Transcript(conversation, rows[-1:], places=(), by=by).messages
             context |= {"offer": offer, "form": form or MessageForm(offer=offer, initial=_build_initial(last))}
     status = 422 if form is not None or decision is not None else 200
     return render_page(request, "playground/conversation.html", context, partial=partial, status=status)
@@ -213,7 +212,8 @@ def _find_conversation(request: ConsoleRequest, conversation_id: UUID) -> Playgr
 @needs(services.PERMISSION)
 def playground_conversation(request: ConsoleRequest, conversation_id: UUID) -> HttpResponse:
     """Context: conversation, earlier (list of MessageView), last (MessageView), side_1 and side_2 of the last (SideView or None),
-    is_own, totals, offer and form (MessageForm; when nothing is open), and what :func:`_describe_agent` says.
+    left_out (whether there are messages before these), is_open, is_own, totals, offer and form (MessageForm; when nothing is open,
+    or one was sent), and what :func:`_describe_agent` says.
     """
     return _render_conversation(request, _find_conversation(request, conversation_id))
 
@@ -223,6 +223,7 @@ def playground_conversation(request: ConsoleRequest, conversation_id: UUID) -> H
 def playground_send(request: ConsoleRequest, conversation_id: UUID) -> HttpResponse:
     """POST a message (MessageForm), with which the conversation goes on."""
     found = _find_conversation(request, conversation_id)
+    services.check_owner(found, by=request.principal)
     sent, form = _send(request, conversation_id)
     return (
         _render_conversation(request, found, form=form) if sent is None else redirect("playground_conversation", sent)

@@ -126,25 +126,29 @@ class MessageDraft:
 
 
 class MessageRefused(Exception):
-    """No model may be asked this. That each was refused is written down; the message is not kept."""
+    """No model may be asked this. That it was sent and that each was refused is written down; the message is not kept."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = problems
         super().__init__(problems[0].detail)
 
 
-def list_messages(conversation: PlaygroundConversation) -> list[PlaygroundMessage]:
-    """With ``sides``, each with its run."""
-    rows = PlaygroundMessage.objects.filter(conversation=conversation).order_by("number")
-    return list(rows.prefetch_related("sides__run"))
+def list_messages(conversation: PlaygroundConversation, *, last: int | None = None) -> list[PlaygroundMessage]:
+    """All of them, or the ``last`` ones, with ``sides``, each with its run."""
+    rows = PlaygroundMessage.objects.filter(conversation=conversation).order_by("-number")
+    return list(rows.prefetch_related("sides__run")[:last])[::-1]
 
 
-def check_can_send(conversation: PlaygroundConversation, *, by: Principal) -> None:
-    """To one's own conversation, once the last message was answered."""
+def check_owner(conversation: PlaygroundConversation, *, by: Principal) -> None:
     if conversation.person != by.id:
         raise Forbidden(
             "Only whoever began this conversation goes on with it.", remedy="Begin a conversation of your own."
         )
+
+
+def check_can_send(conversation: PlaygroundConversation, *, by: Principal) -> None:
+    """To one's own conversation, once the last message was answered."""
+    check_owner(conversation, by=by)
     if find_open_runs(conversation):
         raise PlaygroundAnswering(PlaygroundAnswering.title())
 
@@ -202,6 +206,9 @@ def _write_message(
     else:
         rows = PlaygroundConversation.objects.filter(tenant_id=by.tenant_id).select_for_update(no_key=True)
         conversation = rows.get(pk=conversation_id)
+        # Whoever had the lock before may have sent this very form.
+        if (sent := _find_sent(token, by=by)) is not None:
+            return sent
         check_can_send(conversation, by=by)
     before = [] if conversation_id is None else list_messages(conversation)
     asked = [
@@ -209,26 +216,39 @@ def _write_message(
         for place, model in enumerate(draft.models, 1)
     ]
     problems = [each for each in asked if isinstance(each, Problem)]
+    message = PlaygroundMessage(conversation=conversation, number=len(before) + 1, token=token)
+    _record_sent(message, draft, playground, asked, by=by)
     if len(problems) == len(asked):
         return MessageRefused(problems)
     if conversation_id is None:
         conversation.save(force_insert=True)
-    message = PlaygroundMessage.objects.create(conversation=conversation, number=len(before) + 1, token=token)
+    message.save(force_insert=True)
     for place, (model, each) in enumerate(zip(draft.models, asked, strict=True), 1):
         became = {"reason": each.reason} if isinstance(each, Problem) else {"run": each, "model": each.model}
         PlaygroundSide.objects.create(**({"message": message, "place": place, "model": model} | became))
+    return message
+
+
+def _record_sent(
+    message: PlaygroundMessage,
+    draft: MessageDraft,
+    playground: Playground,
+    asked: Sequence[AgentRun | Problem],
+    *,
+    by: Principal,
+) -> None:
+    """Who has sent it, also of one that is refused at each model and has no row."""
     evidence.record(
         kind=Kind.PLAYGROUND_MESSAGE_SENT,
         subject=message.wire_id,
         actor=by,
         data=SentMessage(
-            conversation=conversation.wire_id,
+            conversation=message.conversation.wire_id,
             agent=playground.agent.wire_id,
             models=list(draft.models),
             runs=["" if isinstance(each, Problem) else each.wire_id for each in asked],
         ),
     )
-    return message
 
 
 def _ask(
@@ -265,11 +285,18 @@ def _ask(
 
 def cancel_answers(*, conversation_id: UUID, by: Principal) -> int:
     """End the runs of one's own conversation that go on; how many. What their tools have done stays done."""
+    by.check(PERMISSION)
     conversation = PlaygroundConversation.objects.visible_to(by).get(pk=conversation_id)
     if conversation.person != by.id:
         raise Forbidden("Only whoever sent a message cancels it here.", remedy="End its run on the page of the run.")
     found = [run for run in find_open_runs(conversation) if run.cancel_asked_at is None]
-    for run in found:
+    return sum(_cancel_open_run(run, by=by) for run in found)
+
+
+def _cancel_open_run(run: AgentRun, *, by: Principal) -> bool:
+    try:
         cancel_run(run_id=run.pk, by=by)
-        orchestration.continue_run(run.pk)
-    return len(found)
+    except Conflict:
+        return False  # it has ended meanwhile
+    orchestration.continue_run(run.pk)
+    return True

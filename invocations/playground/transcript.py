@@ -26,19 +26,22 @@ from invocations.agent_runs.run_words import read_run_words
 from invocations.agent_runs.services import sum_cost
 from invocations.call_costs.models import CallCost
 from invocations.models import Invocation, State
-from kernel.ids import encode
+from invocations.playground.models import PlaygroundConversation
 from kernel.problems import Problem, find_problem_class
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from uuid import UUID
 
     from invocations.agent_runs.models import AgentRun
-    from invocations.playground.models import PlaygroundConversation, PlaygroundMessage, PlaygroundSide
+    from invocations.playground.models import PlaygroundMessage, PlaygroundSide
     from kernel.principal import Principal
 
 READ_OWN = "A person reads their own conversation in the playground."
-READ_OTHERS = "To decide on a call that was proposed in the playground."
+READ_OTHERS = (
+    "Somebody who decides on consents reads a conversation of the playground in which a call has asked for one."
+)
+PLACES = (1, 2)  # where the sides of a message stand
 # What became of a proposed call, from its row's state; a consent of its own says more.
 DECISIONS = {
     State.DENIED: "refused",
@@ -46,12 +49,15 @@ DECISIONS = {
     State.EXPIRED: "expired",
     State.CANCELLED: "cancelled",
 }
+# In other states the consent names somebody else, such as who has revoked it, or nobody.
+NAMES_DECIDER = frozenset({ConsentState.APPROVED, ConsentState.USED, ConsentState.DENIED})
 
 
 @dataclass(slots=True)
 class ProposedCall:
     """``decision``: allowed, approved, denied (by a person), refused, held, expired, cancelled or waiting. ``why_not``: why this
-    reader does not decide on what is held; empty: may.
+    reader does not decide on what is held; empty: may. ``together``: how many calls wait for the same consent; ``waits_above``:
+    one that stands above is among them, and the decision is made there.
     """
 
     step: AgentRunStep
@@ -63,6 +69,8 @@ class ProposedCall:
     problem: type[Problem] | None = None
     consent: Consent | None = None
     why_not: str = ""
+    together: int = 0
+    waits_above: bool = False
     result: Any = None
     has_result: bool = False
     form: Any = None  # the page's, with which this reader decides, and what may be approved with it
@@ -70,11 +78,20 @@ class ProposedCall:
 
     @property
     def may_decide(self) -> bool:
-        return self.decision == "held" and self.consent is not None and not self.why_not
+        return self.is_held and self.consent is not None and not self.why_not and not self.waits_above
 
     @property
     def is_held(self) -> bool:
         return self.decision == "held"
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the consent names who has decided on this very call."""
+        if self.consent is None or self.is_held:
+            return False
+        return self.decision == "denied" or (
+            _has_asked(self.call, self.consent) and self.consent.state in NAMES_DECIDER
+        )
 
 
 @dataclass(slots=True)
@@ -129,10 +146,6 @@ class MessageView:
     tools: list[str] = field(default_factory=list)
     sides: list[SideView] = field(default_factory=list)
 
-    @property
-    def is_open(self) -> bool:
-        return any(side.is_open for side in self.sides)
-
 
 class ValueReader:
     """What one person may see of values: each is a fact the first time."""
@@ -166,28 +179,35 @@ class ValueReader:
 
 
 class Transcript:
-    """The messages of a conversation, or some of them, as ``by`` sees them."""
+    """The messages of a conversation, or some of them, as ``by`` sees them. ``places``: which of their sides are read."""
 
     def __init__(
-        self, conversation: PlaygroundConversation, messages: Sequence[PlaygroundMessage], *, by: Principal
+        self,
+        conversation: PlaygroundConversation,
+        messages: Sequence[PlaygroundMessage],
+        *,
+        by: Principal,
+        places: Collection[int] = PLACES,
     ) -> None:
-        self.conversation, self.by = conversation, by
-        runs = [side.run for message in messages for side in message.sides.all() if side.run is not None]
+        self.conversation, self.by, self.places = conversation, by, places
+        sides = [side for message in messages for side in message.list_sides() if side.place in places]
+        runs = [side.run for side in sides if side.run is not None]
         self._steps = {run.pk: list(run.steps.order_by("position")) for run in runs}
         self._calls = {run.pk: group_calls_by_step(run) for run in runs}
-        ids = {run.pk for run in runs} | {
+        asked = [run for message in messages if (run := _find_first_run(message)) is not None]
+        ids = {run.pk for run in asked} | {
             call.pk for calls in self._calls.values() for each in calls.values() for call in each
         }
         self._reader = ValueReader(ids, is_own=conversation.person == by.id, by=by)
         self._consents = _load_consents(self._calls.values())
+        self._waiting = _group_waiting(messages)
         self._tokens = _sum_tokens(runs)
         self.messages = [self._view_message(message) for message in messages]
 
     def _view_message(self, message: PlaygroundMessage) -> MessageView:
         view = MessageView(message)
-        for side in sorted(message.sides.all(), key=lambda each: each.place):
-            view.sides.append(self._view_side(side))
-        first = next((side.run for side in (each.side for each in view.sides) if side.run is not None), None)
+        view.sides = [self._view_side(side) for side in message.list_sides() if side.place in self.places]
+        first = _find_first_run(message)
         sealed = self._reader.read(first.pk, SnapshotKind.INPUT) if first is not None else None
         if sealed is None:
             view.is_erased = True
@@ -245,6 +265,8 @@ class Transcript:
         else:
             view.arguments = masked_view(proposed["arguments"], manifest.input_schema if manifest else None)
         if view.is_held and consent is not None:
+            waiting = self._waiting.get(consent.pk, [])
+            view.together, view.waits_above = len(waiting), step.pk not in waiting[:1]
             view.why_not = self._why_not(consent)
         if call is not None and call.state == State.SUCCEEDED:
             sealed = self._reader.read(call.pk, SnapshotKind.OUTPUT)
@@ -262,6 +284,11 @@ class Transcript:
         return ""
 
 
+def _find_first_run(message: PlaygroundMessage) -> AgentRun | None:
+    """The one that the question is read from."""
+    return next((side.run for side in message.list_sides() if side.run is not None), None)
+
+
 def _find_decision(step: AgentRunStep, call: Invocation | None, consent: Consent | None) -> str:
     if call is None:
         if step.state == AgentRunStepState.FAILED:
@@ -270,9 +297,27 @@ def _find_decision(step: AgentRunStep, call: Invocation | None, consent: Consent
     if consent is not None and call.state != State.HELD:
         if consent.state == ConsentState.DENIED:
             return "denied"
-        if consent.decided_at is not None and call.state not in DECISIONS:
+        if consent.decided_at is not None and _has_asked(call, consent) and call.state not in DECISIONS:
             return "approved"
     return DECISIONS.get(State(call.state), "allowed")
+
+
+def _has_asked(call: Invocation | None, consent: Consent) -> bool:
+    """Whether it was asked for by this call; other calls rest on it as long as it is valid."""
+    return call is not None and consent.invocation_id == call.pk
+
+
+def _group_waiting(messages: Sequence[PlaygroundMessage]) -> dict[UUID, list[UUID]]:
+    """Ids of the steps whose calls wait for each consent, in the order of the page."""
+    rows = AgentRunStep.objects.filter(
+        run__playground_side__message__in=[message.pk for message in messages],
+        calls__state=State.HELD,
+        calls__consent__isnull=False,
+    ).order_by("run__playground_side__message__number", "run__playground_side__place", "position")
+    found: dict[UUID, list[UUID]] = {}
+    for consent, step in rows.values_list("calls__consent_id", "pk"):
+        found.setdefault(consent, []).append(step)
+    return found
 
 
 def _load_consents(calls: Iterable[dict[UUID, list[Invocation]]]) -> dict[UUID, Consent]:
@@ -304,17 +349,17 @@ def sum_conversation(conversation: PlaygroundConversation) -> ConversationTotals
     return ConversationTotals(cost["micros"] or 0, cost["unpriced"] or 0, tokens or 0)
 
 
-def find_waiting(by: Principal) -> list[tuple[Invocation, str]]:
+def find_waiting(by: Principal) -> list[tuple[Invocation, UUID]]:
     """Calls of other people's conversations that wait for a decision, the oldest first, each with the id of its conversation."""
     if not by.may("consents.decide"):
         return []
     rows = Invocation.objects.filter(
         tenant_id=by.tenant_id, state=State.HELD, run_step__run__playground_side__isnull=False
     )
-    rows = rows.exclude(run_step__run__playground_side__message__conversation__person=by.id)
+    rows = rows.exclude(run_step__run__playground_side__message__conversation__person=by.id).filter(
+        run_step__run__playground_side__message__conversation__in=PlaygroundConversation.objects.visible_to(by)
+    )
     found = rows.select_related("run_step__run__playground_side__message").order_by("id")[:20]
     return [
-        (row, encode("plc", row.run_step.run.playground_side.message.conversation_id))
-        for row in found
-        if row.run_step is not None
+        (row, row.run_step.run.playground_side.message.conversation_id) for row in found if row.run_step is not None
     ]

@@ -28,14 +28,15 @@ def submit_form(form: forms.BaseForm, service: Callable[[], R], *, refusals: typ
     return None
 
 
-def add_problem(form: forms.BaseForm, problem: Problem) -> None:
-    """Show a problem's findings at the fields that their pointers name; the rest above the form."""
+def add_problem(form: forms.BaseForm, problem: Problem, *, about: str = "") -> None:
+    """Show a problem's findings at the fields that their pointers name; the rest above the form. ``about``: stands before each."""
+    about = f"{about}: " if about else ""
     findings = problem.details.get("findings", [])
     for finding in findings:
         name = finding["pointer"].strip("/").split("/")[0]
-        form.add_error(name if name in form.fields else None, finding["message"])
+        form.add_error(name if name in form.fields else None, f"{about}{finding['message']}")
     if not findings:
-        form.add_error(None, f"{problem.detail} {problem.remedy}".strip())
+        form.add_error(None, f"{about}{problem.detail} {problem.remedy}".strip())
 
 
 class ReasonForm(forms.Form):

@@ -13,7 +13,7 @@ from django.contrib.auth import get_user_model
 
 from access.agents.services import disable_agent
 from access.budgets.services import set_budget
-from access.consents.services import approve_consent, deny_consent
+from access.consents.services import approve_consent, deny_consent, revoke_consent
 from access.middleware import principal_of_user
 from access.models import Agent, Budget, Consent, Grant
 from access.problems import SelfApproval
@@ -22,11 +22,11 @@ from invocations.agent_runs.limits import RunLimits
 from invocations.agent_runs.models import AgentRun
 from invocations.models import Invocation
 from invocations.playground import services
-from invocations.playground.models import PlaygroundMessage
+from invocations.playground.models import PlaygroundConversation, PlaygroundMessage
 from invocations.playground.offers import load_offer
 from invocations.playground.problems import PlaygroundAnswering, PlaygroundNotSetUp
 from invocations.playground.services import MessageDraft
-from invocations.playground.transcript import Transcript
+from invocations.playground.transcript import Transcript, find_waiting
 from kernel.problems import Conflict, Forbidden, SchemaInvalid
 from tests.integration.invocations.playground.conftest import REASON, Talker
 from tests.support.agent_runs import ECHO, propose
@@ -36,7 +36,7 @@ from tests.support.scripted_models import text_answer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from invocations.playground.models import Playground, PlaygroundConversation
+    from invocations.playground.models import Playground
     from tests.conftest import Person
     from tests.support.model_calls import ProviderBench
 
@@ -172,6 +172,24 @@ def test_two_that_race_with_one_form_are_one_message(
     assert AgentRun.objects.count() == 1
 
 
+def test_the_same_form_sent_twice_into_a_conversation_is_one_message_while_it_is_answered(
+    dana: Talker, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.scripts = [text_answer("First"), text_answer("Once")]
+    talk = dana.send().conversation_id
+    token, draft, find = uuid4(), MessageDraft("Hi", (MODEL,)), services._find_sent
+    first = services.send_message(draft, token=token, conversation_id=talk, by=dana.person.by)
+    looks = iter(
+        [lambda *_, **__: None, find]
+    )  # the other has the row, and has not committed, when the first look is made
+    monkeypatch.setattr(services, "_find_sent", lambda *args, **said: next(looks)(*args, **said))
+    again = services.send_message(draft, token=token, conversation_id=talk, by=dana.person.by)
+
+    assert first.pk == again.pk
+    assert PlaygroundMessage.objects.count() == 2
+    dana.driver.drive()
+
+
 def test_one_message_is_answered_at_a_time(dana: Talker, bench: ProviderBench) -> None:
     bench.scripts = [text_answer("Slow")]
     sent = dana.send(answered=False)
@@ -251,6 +269,8 @@ def test_a_budget_that_is_used_up_is_told_and_nothing_is_kept(
     assert [problem.reason for problem in refused.value.problems] == ["QUOTA.BUDGET_EXCEEDED"]
     assert not PlaygroundMessage.objects.exists()
     assert Fact.objects.filter(kind="agent_run.refused").count() == 1
+    sent = Fact.objects.get(kind="playground_message.sent")
+    assert (sent.actor_id, sent.content["data"]["runs"]) == (dana.person.by.id, [""])
 
 
 def test_limits_of_a_message_are_those_of_its_runs(dana: Talker, bench: ProviderBench) -> None:
@@ -270,12 +290,31 @@ def test_cancelling_ends_both_sides(dana: Talker, second_model: Any, bench: Prov
     assert {run.state for run in AgentRun.objects.all()} == {"cancelled"}
 
 
-def test_nobody_cancels_the_conversation_of_another(dana: Talker, bench: ProviderBench, auditor: Person) -> None:
+def test_nobody_cancels_a_conversation_that_they_do_not_see(
+    dana: Talker, bench: ProviderBench, operator: Person, auditor: Person
+) -> None:
     bench.scripts = [text_answer("x")]
     sent = dana.send(answered=False)
-    with pytest.raises(Exception, match="does not exist"):
+    with pytest.raises(PlaygroundConversation.DoesNotExist):
+        services.cancel_answers(conversation_id=sent.conversation_id, by=operator.by)
+    with pytest.raises(Forbidden):
         services.cancel_answers(conversation_id=sent.conversation_id, by=auditor.by)
     dana.driver.drive()
+
+
+def test_a_run_that_ends_meanwhile_is_not_in_the_way_of_cancelling_the_other(
+    dana: Talker, second_model: Any, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.scripts = [text_answer("x"), text_answer("y")]
+    sent = dana.send(models=(MODEL, OTHER), answered=False)
+    services.cancel_run(run_id=run_of(sent).pk, by=dana.person.by)
+    both = [run_of(sent), run_of(sent, 2)]
+    both[0].cancel_asked_at = None  # as it was when it was looked for
+    monkeypatch.setattr(services, "find_open_runs", lambda _: both)
+
+    assert services.cancel_answers(conversation_id=sent.conversation_id, by=dana.person.by) == 1
+    dana.driver.drive()
+    assert {run.state for run in AgentRun.objects.all()} == {"cancelled"}
 
 
 # Consents.
@@ -305,6 +344,61 @@ def test_a_call_that_needs_a_person_waits_and_goes_on_when_another_approves(
     (proposed,) = view.sides[0].turns[0].proposals
     assert (proposed.decision, proposed.consent.decided_by) == ("approved", operator.by.id)
     assert view.sides[0].turns[1].text == "Written"
+
+
+def test_who_sees_a_held_conversation_does_not_cancel_it(held: PlaygroundMessage, operator: Person) -> None:
+    with pytest.raises(Forbidden):
+        services.cancel_answers(conversation_id=held.conversation_id, by=operator.by)
+
+
+def test_who_revokes_a_consent_is_not_the_one_who_approved(
+    held: PlaygroundMessage, dana: Talker, operator: Person
+) -> None:
+    approve_consent(consent_id=Consent.objects.get().pk, reason="Fine", by=operator.by)
+    dana.driver.drive()
+    (view,) = read(held.conversation, dana.person)
+    assert view.sides[0].turns[0].proposals[0].is_decided
+    revoke_consent(consent_id=Consent.objects.get().pk, reason="No more", by=operator.by)
+
+    (view,) = read(held.conversation, dana.person)
+    (proposed,) = view.sides[0].turns[0].proposals
+    assert (proposed.decision, proposed.is_decided) == ("approved", False)
+
+
+def test_a_consent_of_before_neither_names_its_decider_nor_shows_the_conversation(
+    held: PlaygroundMessage, dana: Talker, operator: Person, bench: ProviderBench
+) -> None:
+    approve_consent(consent_id=Consent.objects.get().pk, reason="Fine", by=operator.by)
+    dana.driver.drive()
+    bench.scripts = [propose("a", tool="sample.tools.write"), text_answer("Written again")]
+    later = dana.send(tools=("sample.tools.write",))
+
+    (view,) = read(later.conversation, dana.person)
+    (proposed,) = view.sides[0].turns[0].proposals
+    assert (proposed.consent.pk, proposed.decision, proposed.is_decided) == (
+        Consent.objects.get().pk,
+        "allowed",
+        False,
+    )
+    visible = PlaygroundConversation.objects.visible_to(operator.by)
+    assert set(visible.values_list("pk", flat=True)) == {held.conversation_id}
+
+
+def test_calls_that_wait_for_one_consent_are_decided_on_once(
+    dana: Talker, second_model: Any, bench: ProviderBench, enable: Callable[..., Any], operator: Person
+) -> None:
+    enable("write", side_effect="Write", consent={"validity_seconds": 3600})
+    bench.scripts = [propose("a", tool="sample.tools.write"), propose("a", tool="sample.tools.write")]
+    sent = dana.send(models=(MODEL, OTHER), tools=("sample.tools.write",))
+    assert Consent.objects.count() == 1
+
+    (view,) = read(sent.conversation, operator)
+    first, second = (side.turns[0].proposals[0] for side in view.sides)
+    assert (first.may_decide, first.together, second.may_decide, second.waits_above) == (True, 2, False, True)
+    later = Transcript(sent.conversation, [sent], places=(2,), by=operator.by).messages[0]
+    assert [side.side.place for side in later.sides] == [2]
+    assert later.sides[0].turns[0].proposals[0].waits_above
+    assert [call.pk for call, _ in find_waiting(operator.by)]
 
 
 def test_what_a_person_denies_is_told_the_model(held: PlaygroundMessage, dana: Talker, operator: Person) -> None:
