@@ -117,8 +117,9 @@ class Follower:
                 name, _, value = raw.decode().rstrip("\r\n").partition(": ")
                 if name:
                     event[name] = value
-                elif event.get("event"):
-                    self.told.append((event.get("id", ""), event["event"]))
+                elif "event" in event:
+                    if event.get("id"):  # words of the model are passing news, without one
+                        self.told.append((event["id"], event["event"]))
                     event = {}
 
     def check_told_once(self) -> None:
