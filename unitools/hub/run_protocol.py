@@ -43,7 +43,7 @@ def run_model(
         return read_run(envelope, replayed=reply.headers.get("idempotency-replayed") == "true")
     run_id = read_run_id(envelope)
     if not _RUN_ID.fullmatch(run_id):
-        raise NotUnderstood("The hub has answered a run without its id.")
+        raise NotUnderstood("The hub has answered a run without its id.", status=reply.status)
     return (yield from _follow_run(run_id, patience, on_event))
 
 

@@ -330,7 +330,7 @@ def test_reasoning_of_any_server_that_goes_back_to_its_provider_is_looked_throug
     connected("personal")
     said = [{"type": "text", "text": "Hm."}]
     state = {"provider": "script", "data": {"reasoning_content": f"They paid with {CARD}."}}
-    turns = [{"role": role, "segments": said} for role in ("user", "assistant", "user")]
+    turns: list[dict[str, Any]] = [{"role": role, "segments": said} for role in ("user", "assistant", "user")]
     turns[1]["provider_state"] = state
 
     refused = ask(caller, {"messages": turns})

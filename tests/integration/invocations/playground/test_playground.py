@@ -20,6 +20,7 @@ from access.problems import SelfApproval
 from evidence.models import Fact
 from invocations.agent_runs.limits import RunLimits
 from invocations.agent_runs.models import AgentRun
+from invocations.agent_runs.services import cancel_run
 from invocations.models import Invocation
 from invocations.playground import services
 from invocations.playground.models import PlaygroundConversation, PlaygroundMessage
@@ -307,7 +308,7 @@ def test_a_run_that_ends_meanwhile_is_not_in_the_way_of_cancelling_the_other(
 ) -> None:
     bench.scripts = [text_answer("x"), text_answer("y")]
     sent = dana.send(models=(MODEL, OTHER), answered=False)
-    services.cancel_run(run_id=run_of(sent).pk, by=dana.person.by)
+    cancel_run(run_id=run_of(sent).pk, by=dana.person.by)
     both = [run_of(sent), run_of(sent, 2)]
     both[0].cancel_asked_at = None  # as it was when it was looked for
     monkeypatch.setattr(services, "find_open_runs", lambda _: both)
