@@ -116,9 +116,7 @@ def list_runs() -> list[str]:
         ]
         lines.append(f"| {' | '.join(cells)} |\n")
     lines.append(LOST_OF_RUNS)
-    lines += [
-        f"| {loss.what} | {WHILE[loss.at]} | {describe_fate(loss.fate, core=loss.core)} |\n" for loss in LOSSES_OF_RUNS
-    ]
+    lines += [f"| {loss.what} | {WHILE[loss.at]} | {loss.fate.says()} |\n" for loss in LOSSES_OF_RUNS]
     return lines
 
 

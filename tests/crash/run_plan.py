@@ -93,14 +93,14 @@ MOMENTS_OF_RUNS = (
     RunMoment("worker", "turn.due", 1),
     RunMoment("worker", "turn.noted", 1),
     RunMoment("worker", "turn.committed", 1),
-    RunMoment("worker", "model.answered", 2, ASKED_AGAIN, core=True),
+    RunMoment("worker", "model.answered", 2, ASKED_AGAIN),
     RunMoment("worker", "turn.before_commit", 2),
     RunMoment("worker", "turn.committed", 2),
     RunMoment("person", "resume.before_commit", 2),
-    RunMoment("person", "resume.committed", 2, core=True),
+    RunMoment("person", "resume.committed", 2),
     RunMoment("worker", "claim.committed", 2, UNKNOWN),
     RunMoment("worker", "run.before", 2, UNKNOWN),
-    RunMoment("worker", "run.after", 2, UNKNOWN, core=True),
+    RunMoment("worker", "run.after", 2, UNKNOWN),
     RunMoment("worker", "model.answered", 3, ASKED_AGAIN),
     RunMoment("worker", "turn.committed", 3),
     RunMoment("worker", "run.after", 3),
@@ -130,7 +130,6 @@ class RunLoss:
     what: str
     at: str
     fate: RunFate = FINISHED
-    core: bool = False
 
     kills = 1
 
@@ -146,7 +145,7 @@ LOST = {
     "database": "the way to the database, for longer than a lease",
 }
 LOSSES_OF_RUNS = tuple(
-    RunLoss(name, LOST[name], at, fate, core=(name, at) == ("postgresql", "tool"))
+    RunLoss(name, LOST[name], at, fate)
     for name in LOST
     for at, fate in (
         ("asking", FINISHED),
@@ -159,14 +158,10 @@ LOSSES_OF_RUNS = tuple(
 
 def count_runs() -> int:
     """That all cases begin together."""
-    core = [each.core for each in MOMENTS_OF_RUNS] + [each.core for each in LOSSES_OF_RUNS]
-    return sum(RUNS_OF_CORE if is_core else RUNS for is_core in core)
+    moments = sum(RUNS_OF_CORE if each.core else RUNS for each in MOMENTS_OF_RUNS)
+    return moments + RUNS * len(LOSSES_OF_RUNS)
 
 
 def select_moments(*, core: bool) -> Sequence[RunMoment]:
     """Those of `make test`, or those that only `make test-all` tries."""
     return [moment for moment in MOMENTS_OF_RUNS if moment.core is core]
-
-
-def select_losses(*, core: bool) -> Sequence[RunLoss]:
-    return [loss for loss in LOSSES_OF_RUNS if loss.core is core]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import redis
 
-from tests.crash.run_plan import RUNS, RUNS_OF_CORE, RunLoss, RunMoment, select_losses, select_moments
+from tests.crash.run_plan import LOSSES_OF_RUNS, RUNS, RUNS_OF_CORE, RunLoss, RunMoment, select_moments
 from tests.crash.run_world import LEASE_S, AskedRun, Follower, RunWorld
 from tests.crash.world import armed
 from tests.e2e.processes import until
@@ -48,13 +48,8 @@ def test_no_run_is_lost_and_nothing_of_it_done_twice_anywhere_else(
     kill_at(moment, run_world, tmp_path, RUNS)
 
 
-@pytest.mark.parametrize("loss", select_losses(core=True), ids=name_of)
-def test_no_run_is_lost_when_something_goes_away(loss: RunLoss, run_world: RunWorld, postgres: OwnPostgres) -> None:
-    lose(loss, run_world, postgres, RUNS_OF_CORE)
-
-
 @pytest.mark.long
-@pytest.mark.parametrize("loss", select_losses(core=False), ids=name_of)
+@pytest.mark.parametrize("loss", LOSSES_OF_RUNS, ids=name_of)
 def test_no_run_is_lost_whatever_else_goes_away(loss: RunLoss, run_world: RunWorld, postgres: OwnPostgres) -> None:
     lose(loss, run_world, postgres, RUNS)
 

@@ -50,7 +50,8 @@ class Held:
 
 
 @pytest.mark.req("LLM-11", "SVC-4")
-@pytest.mark.parametrize("count", [20, pytest.param(500, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("count", [20, 500])
 def test_runs_that_wait_for_people_hold_no_thread_and_no_connection(count: int, run_world: RunWorld) -> None:
     run_world.world.worker()
     hub = run_world.world.hub

@@ -58,6 +58,7 @@ ROWS_OF_OTHER_THINGS = {  # modules whose rows are no decisions, or are bound by
     "evidence/witnesses/": "what witnesses and anchors answer about checkpoints; signed by them",
     "evidence/keys/subject_keys.py": "part of sealing, or of an erasure, whose fact the erasure is",
     "invocations/retention/erasure.py": "carries out an erasure or a retention, whose facts say what went",
+    "invocations/playground/erasure.py": "the same",
     "invocations/agent_runs/orchestration.py": "how far a run is: each of its calls has its pair, and so has the run",
     "invocations/agent_runs/run_events.py": "what whoever follows a run is told: of its calls, which have their pairs",
     "invocations/chains/orchestration.py": "how far a chain is: each of its calls has its pair, and so has the chain",
