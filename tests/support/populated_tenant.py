@@ -240,7 +240,7 @@ def _talk(things: Things) -> dict[str, Any]:
     """A conversation of the playground, in which a call waits for a person."""
     owner, word = things.people["owner"].by, things.word
     playground = set_up_playground(
-        name="talker", models=[MODEL], tools="sample.*", money=10**9, calls=None, reason=word, by=owner
+        name="playground", models=[MODEL], tools="sample.*", money=10**9, calls=None, reason=word, by=owner
     )
     question = RunQuestion(MODEL, say(f"a message of {word}"), RunLimits())
     envelope = RequestEnvelope(request_id=f"talk-of-{word}", actor={"type": "user", "id": owner.id}, user_id=owner.id)

@@ -124,6 +124,9 @@ NO_WORDS = {
     "invocations.ChainStep": {"name": "an id in a plan: small letters and digits, cited in leaves", "tool": IDS, "reason": HUBS},
     "invocations.AgentRun": dict.fromkeys(("credential", "user_fingerprint", "question_fingerprint", "trace", "model"), IDS)
     | dict.fromkeys(("limits", "reason"), HUBS),
+    "invocations.Playground": {"created_by": IDS},
+    "invocations.PlaygroundConversation": {"person": IDS},
+    "invocations.PlaygroundSide": {"model": IDS, "reason": HUBS},
     "invocations.AgentRunStep": {"tool": "a tool's id, or what a model wrote in its place", "reason": HUBS},
     "invocations.Replay": {"tool": IDS, "asked_by": IDS, "result": HUBS},
     "invocations.Rerun": dict.fromkeys(("why", "notes", "state", "problem"), HUBS) | {"version": IDS, "image": IDS},
