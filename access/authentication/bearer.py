@@ -146,9 +146,7 @@ def resolve_connection_principal(text: str, *, address: str, resource: str) -> P
         tenant_id=connection.tenant_id,
         allowed=frozenset(connection.scopes),
         agent_id=connection.agent_id,
-        connection=UsedConnection(
-            connection.pk, client=connection.client_id, member=connection_member_id(connection)
-        ),
+        connection=UsedConnection(connection.pk, client=connection.client_id, member=connection_member_id(connection)),
     )
 
 

@@ -260,6 +260,6 @@ def my_connections(request: HttpRequest) -> HttpResponse:
     if principal is None:
         return redirect_to_login(request.get_full_path())
     rows = list_rows(principal, member=request.user)
-    return render_page(request, "connections/my_connections.html", {"section": "", "rows": rows, "mcp_url": mcp_resource()})
-
-
+    return render_page(
+        request, "connections/my_connections.html", {"section": "", "rows": rows, "mcp_url": mcp_resource()}
+    )

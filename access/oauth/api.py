@@ -122,9 +122,7 @@ def revoke_token(request: HttpRequest) -> HttpResponse:
     """RFC 7009: a program gives its token back, and may act as the agent no more."""
     with hub_wide():  # whose token it is, is what is asked
         _, headers, body, status = get_oauthlib_core().create_revocation_response(request)
-    return HttpResponse(
-        body or "", status=status, headers={**headers, "Content-Type": "application/json", **NO_STORE}
-    )
+    return HttpResponse(body or "", status=status, headers={**headers, "Content-Type": "application/json", **NO_STORE})
 
 
 @open_to_pages

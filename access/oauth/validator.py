@@ -148,9 +148,7 @@ class HubValidator(OAuth2Validator):  # type: ignore[misc]
             "address": address_of(request),
         }
         if request.grant_type == "authorization_code":
-            given = services.redeem_code(
-                code_digest=request.hub_grant.code, client_id=request.client.client_id, **what
-            )
+            given = services.redeem_code(code_digest=request.hub_grant.code, client_id=request.client.client_id, **what)
         else:
             given = services.rotate_tokens(token_id=request.hub_token.pk, **what)
         if given is None:
@@ -174,6 +172,4 @@ class HubValidator(OAuth2Validator):  # type: ignore[misc]
             )
 
     def revoke_token(self, token: str, token_type_hint: str, request: Any, *_: Any, **__: Any) -> None:
-        services.give_back_token(
-            digest=token_texts.compute_token_digest(token), client_id=request.client.client_id
-        )
+        services.give_back_token(digest=token_texts.compute_token_digest(token), client_id=request.client.client_id)

@@ -125,9 +125,7 @@ def build_begin_leaf(
 
 
 def describe_connection(connection: UsedConnection) -> CallingConnection:
-    return CallingConnection(
-        id=encode("con", connection.id), client=connection.client, member=connection.member
-    )
+    return CallingConnection(id=encode("con", connection.id), client=connection.client, member=connection.member)
 
 
 def describe_run_place(step: AgentRunStep) -> AgentRunPlace:
