@@ -110,7 +110,7 @@ def _principal(key: ApiKey, scopes: frozenset[str] | None = None) -> Principal:
     )
 
 
-TOKEN_NOT_VALID = (
+TOKEN_NOT_VALID = (  # noqa: S105  a sentence
     "This token is not valid. It may have expired, be for another address of the hub, or its connection has ended."
 )
 CONNECT_AGAIN = "Connect again: sign in and choose the agent."

@@ -1,4 +1,4 @@
-"""Client documents: what a program says of itself at the address that is its id (CIMD), fetched as the hub fetches all foreign addresses.
+"""Client documents: what a program says of itself at the address that is its id (CIMD), fetched as all foreign addresses are.
 
 The name is resolved once and connected to as it was found, private addresses are refused, redirects are not followed.
 """

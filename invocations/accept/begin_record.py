@@ -24,8 +24,8 @@ from evidence.kinds import Kind
 from evidence.leaves.calls import (
     AgentRunPlace,
     Begin,
-    CallingConnection,
     CalledTool,
+    CallingConnection,
     ChainPlace,
     ConsentBinding,
     InputCommitment,

@@ -174,7 +174,7 @@ def test_who_may_not_connect_asks_those_who_manage(developer: Person, caller: Ca
     answer = browser.post("/oauth/authorize", {"request": signed_request(page), "decision": "ask"})
 
     assert 'value="ask"' in page.content.decode()
-    assert refused.status_code == 200  # the page once more
+    assert refused.status_code == 422  # the page once more
     assert read_answer(answer)["error"] == "access_denied"
     assert Fact.objects.get(kind="connection.refused").content["data"]["why"] == "asked"
     assert not Connection.objects.exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -35,14 +36,9 @@ pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-2", "CONN-3")]
 REST = {"resource": settings.TOOLHUB_PUBLIC_URL}
 
 
-def call(token: str, tool: str, arguments: Any, **envelope: Any) -> Any:
-    body = {"request_id": "r-1", "actor": {"type": "agent", "id": "x"}, "arguments": arguments, **envelope}
-    return Client().post(
-        f"/api/v1/tools/{tool}/invoke",
-        body,
-        content_type="application/json",
-        headers={"Authorization": f"Bearer {token}"},
-    )
+def call(caller: Caller, token: str, tool: str, **envelope: Any) -> Any:
+    """As the agent calls, with the program's token in the place of its key."""
+    return replace(caller, key=token).invoke(tool, {"text": "x"}, **envelope)
 
 
 def connect(person: Person, caller: Caller, **form: Any) -> str:
@@ -57,7 +53,7 @@ def test_each_call_names_the_connection_the_program_and_who_has_let_it(
     grant()
     token = connect(operator, caller)
 
-    call(token, ECHO, {"text": "x"})
+    call(caller, token, ECHO)
 
     began = Fact.objects.get(kind="invocation.began").content
     opened = Connection.objects.get()
@@ -79,12 +75,12 @@ def test_only_the_chosen_tools_are_listed_and_called(
     token = connect(operator, caller, reach="these", tools=[one])
 
     offered = {each.id for each in offer_tools(by=resolve_principal(token, address="192.0.2.7")).manifests}
-    refused = call(token, other, {"text": "x"})
+    refused = call(caller, token, other)
 
     assert offered == {one}
     assert refused.status_code == 403
     assert "did not include" in refused.content.decode()
-    assert call(token, one, {"text": "x"}).status_code == 200
+    assert call(caller, token, one).status_code == 200
 
 
 @pytest.mark.parametrize("by", ["member", "manager", "disabled", "left", "role", "client"])
@@ -155,7 +151,7 @@ def test_who_opened_the_connection_does_not_decide_on_what_its_calls_wait_for(
     asking = enable("write", side_effect="Write", idempotency="keyed").name
     grant()
     token = connect(operator, caller)
-    held = call(token, asking, {"text": "x"}, on_consent="hold", purpose="to write", idempotency_key="k")
+    held = call(caller, token, asking, on_consent="hold", purpose="to write", idempotency_key="k")
     consent = Consent.objects.get()
 
     assert held.status_code == 202, held.content
