@@ -1,7 +1,7 @@
 """Registration: how a program that has no document of its own makes itself known (RFC 7591).
 
 It gets an id, and nothing that opens anything: no right follows from being known, and what has registered cannot change or remove
-itself (no RFC 7592). Narrow on purpose: authorization codes and refresh tokens only, and redirect URIs of the kinds that can be checked.
+itself (no RFC 7592). Narrow on purpose: authorization codes and refresh tokens only, and redirect URIs of kinds that can be checked.
 """
 
 from __future__ import annotations
