@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from access.models import Agent
 
+USUAL_DAYS = 30
 ALL, THESE = "all", "these"
 REACHES = [
     (ALL, gettext_lazy("All tools that the agent is given, now and later")),
@@ -38,7 +39,7 @@ class ConnectionForm(forms.Form):
 
     def __init__(self, data: Any, *, agents: Iterable[Agent], scopes: Iterable[str], tools: Iterable[str]) -> None:
         longest, asked = settings.TOOLHUB_CONNECTION_DAYS, list(scopes)
-        super().__init__(data, initial={"days": longest, "scopes": asked})
+        super().__init__(data, initial={"days": min(USUAL_DAYS, longest), "scopes": asked})
         fields: Any = self.fields
         fields["agent"].choices = [(each.wire_id, each.name) for each in agents]
         fields["scopes"].choices = [(each, gettext(SCOPES[each])) for each in asked]

@@ -49,6 +49,8 @@ def later(seconds: int = 60) -> None:
     "wrong",
     [
         {"code_challenge": None},
+        {"code_challenge": "short"},
+        {"code_challenge": "x" * 200},
         {"code_challenge_method": "plain"},
         {"code_challenge_method": None},
         {"response_type": "token"},
@@ -168,6 +170,7 @@ def test_3_who_names_no_resource_gets_no_token_for_everything(operator: Person, 
         "vbscript:x",
         "intent://x#Intent;end",
         "https://ｘ.example/cb",
+        "https://" + "x" * 254 + "/cb",
     ],
 )
 def test_4_an_answer_is_sent_nowhere_else(uri: str) -> None:
