@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.conf import settings
+from django.core.validators import MaxValueValidator
 from django.utils.translation import gettext, gettext_lazy
 
 from access.roles import SCOPES
@@ -45,7 +46,7 @@ class ConnectionForm(forms.Form):
         fields["scopes"].choices = [(each, gettext(SCOPES[each])) for each in asked]
         fields["tools"].choices = [(each, each) for each in tools]
         fields["days"].max_value = longest
-        fields["days"].validators.append(forms.fields.validators.MaxValueValidator(longest))
+        fields["days"].validators.append(MaxValueValidator(longest))
         fields["days"].widget.attrs["max"] = longest
 
     def clean(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import defaultdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.db import DatabaseError
@@ -78,7 +79,7 @@ class OpenStreams:
             await asyncio.sleep(LOOK_EVERY_S)
             asked = list(self._open)
             with contextlib.suppress(DatabaseError):
-                for ended in await self._in_thread(lambda ids=asked: _find_ended(ids)):
+                for ended in await self._in_thread(partial(_find_ended, asked)):
                     for task in self._open.get(ended, ()):
                         task.cancel()
 

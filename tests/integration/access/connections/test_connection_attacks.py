@@ -20,7 +20,6 @@ from access.oauth.clients import clean_name
 from access.oauth.redirect_uris import RedirectRefused, check_redirect_uri
 from evidence.models import Fact
 from kernel.database.connections import database_time
-from kernel.http import outbound
 from kernel.http.outbound import AddressRefused, OutboundFailed, OutboundResponse
 from tests.conftest import make_caller
 from tests.support.connections import REDIRECT, Program, allow, read_answer, register, signed_request
@@ -534,8 +533,8 @@ def test_a_document_is_not_fetched_from_a_private_address(
     address: str, monkeypatch: pytest.MonkeyPatch, operator: Person
 ) -> None:
     connected: list[Any] = []
-    monkeypatch.setattr(outbound.socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", (address, 443))])
-    monkeypatch.setattr(outbound.socket, "create_connection", lambda *a, **k: connected.append(a))
+    monkeypatch.setattr("kernel.http.outbound.socket.getaddrinfo", lambda *_, **__: [(2, 1, 6, "", (address, 443))])
+    monkeypatch.setattr("kernel.http.outbound.socket.create_connection", lambda *a, **k: connected.append(a))
 
     answer = Program(f"https://h{abs(hash(address))}.example/client", REDIRECT).open_page(operator.client())
 
