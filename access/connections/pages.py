@@ -132,7 +132,7 @@ def _page(request: Any, asked: AuthorizationRequest, form: ConnectionForm | None
         "choice_of_tenants": request.tenants if len(request.tenants) > 1 else [],
     }
     status = 422 if form.is_bound and form.errors else 200
-    response = render_page(request, "connections/authorize.html", context, partial="ask", status=status)
+    response = render_page(request, "connections/authorize.html", context, status=status)
     # Browsers hold where a form leads, and on to where it is sent from there, against the page's policy.
     apps = [f"{scheme}:" for scheme in APP_SCHEMES]
     response._csp_update = {"form-action": [form_action_source(asked.redirect_uri), *apps]}  # type: ignore[attr-defined]
