@@ -371,7 +371,9 @@ def test_a_consent_of_before_neither_names_its_decider_nor_shows_the_conversatio
 ) -> None:
     approve_consent(consent_id=Consent.objects.get().pk, reason="Fine", by=operator.by)
     dana.driver.drive()
-    bench.scripts = [*bench.scripts[:2], propose("a", tool="sample.tools.write"), text_answer("Written again")]
+    scripts = bench.scripts  # which the model reads from
+    assert isinstance(scripts, list)
+    scripts[2:] = [propose("a", tool="sample.tools.write"), text_answer("Written again")]
     later = dana.send(tools=("sample.tools.write",))
 
     (view,) = read(later.conversation, dana.person)
