@@ -1,7 +1,7 @@
 """Hub clients of the demonstration: an agent with its key over REST, and a person at the console.
 
-Standard library only. A hub that is not there is :class:`HubUnreachable`; one that answers something else than the story says,
-:class:`StoryBroken`.
+The standard library, and the SDK's reader of events. A hub that is not there is :class:`HubUnreachable`; one that answers something
+else than the story says, :class:`StoryBroken`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ from dataclasses import dataclass
 from http.cookiejar import CookieJar
 from typing import TYPE_CHECKING, Any
 
+from unitools.server_sent_events import EventReader
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from email.message import Message
     from http.client import HTTPResponse
 
 WAIT_S = 70
+MAX_EVENT = 1024 * 1024  # characters
 TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 
 Json = dict[str, Any]
@@ -122,10 +125,11 @@ class DemoAgent:
         while kind != "end":
             headers = {"Authorization": f"Bearer {self._key}"} | ({"Last-Event-ID": last} if last else {})
             request = urllib.request.Request(self.base + path, headers=headers)
+            reader = EventReader(max_chars=MAX_EVENT)
             with closing(_open_stream(self._opener, request)) as lines, suppress(OSError):
-                for id, name, data in read_events(lines):
-                    last, kind = id or last, name
-                    yield name, data
+                for event in (each for line in lines for each in reader.read(line)):
+                    last, kind = event.id or last, event.kind
+                    yield event.kind, json.loads(event.data)
 
     def envelope(self, arguments: Json) -> Json:
         self._count += 1
@@ -140,18 +144,6 @@ class DemoAgent:
     def call(self, tool: str, arguments: Json, *, key: str = "") -> HubAnswer:
         headers = {"Idempotency-Key": key} if key else {}
         return self.ask("POST", f"/api/v1/tools/{tool}/invoke", self.envelope(arguments), headers)
-
-
-def read_events(lines: Iterable[bytes]) -> Iterator[tuple[str, str, Json]]:
-    """Id, name and data of each event; comments, which keep a connection open, are passed over."""
-    fields: dict[str, str] = {}
-    for line in lines:
-        name, _, value = line.decode().rstrip("\r\n").partition(":")
-        if name:
-            fields[name] = value.removeprefix(" ")
-        elif not line.strip() and "data" in fields:
-            yield fields.get("id", ""), fields.get("event", ""), json.loads(fields["data"])
-            fields = {}
 
 
 @dataclass(frozen=True, slots=True)
