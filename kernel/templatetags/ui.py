@@ -302,6 +302,18 @@ def banner(content: str, tone: str = "info", icon_name: str = "") -> SafeString:
 
 
 @register.simple_block_tag
+def revealed_values(content: str) -> SafeString:
+    """Values that somebody has asked to see, with a reason: announced at once, and hidden again after a minute."""
+    return format_html(
+        '<div class="body" role="alert" tabindex="-1" data-hide-after="60" data-hidden="{}">'
+        '<div class="revealed"><p><b>{}</b></p>{}</div></div>',
+        _("Hidden again. To see the values, reveal them once more with a reason."),
+        _("Your access was recorded. The values are hidden again after 60 seconds."),
+        content,
+    )
+
+
+@register.simple_block_tag
 def filters(content: str, view: str) -> SafeString:
     """The filters of a list, whose rows are ``#rows``: they are in the address, and change it without a new page."""
     return format_html(
