@@ -32,6 +32,7 @@ from llm.providers.failures import (
     classify_frame,
     classify_response,
 )
+from unitools.server_sent_events import EventReader, EventTooLong
 
 if TYPE_CHECKING:
     import ssl
@@ -395,13 +396,19 @@ def classify_reading(error: Exception) -> Problem:
 
 
 async def read_events(response: httpx2.Response) -> AsyncIterator[str]:
-    """The data of each server-sent event. What stands between them is left out."""
-    lines: list[str] = []
-    async for line in response.aiter_lines():
-        if line.startswith("data:"):
-            lines.append(line[5:].removeprefix(" "))
-        elif not line and lines:
-            yield "\n".join(lines)
-            lines = []
-    if lines:
-        yield "\n".join(lines)
+    """The data of each server-sent event. What stands between them is left out.
+
+    Raises:
+        ProviderAnswerUnreadable: it is no text in UTF-8, or larger than is read.
+    """
+    reader = EventReader(max_chars=MAX_ANSWER_BYTES)
+    try:
+        async for piece in response.aiter_raw():
+            for event in reader.read(piece):
+                yield event.data
+        for event in reader.read(b"", last=True):
+            yield event.data
+    except UnicodeDecodeError:
+        raise ProviderAnswerUnreadable(NOT_EVENTS) from None
+    except EventTooLong:
+        raise ProviderAnswerUnreadable(TOO_LARGE) from None
