@@ -30,6 +30,9 @@ class Server:
     def __init__(self, parameters: CommonParams) -> None:
         self.parameters = parameters
 
+    def handle_metrics(self) -> str:
+        return ""
+
     def handle_chat_completions(self, body: str, take: Callable[[str], bool]) -> None:
         said = json.dumps(build_answer(json.loads(body)["messages"]))
         for delta, reason in (({"content": said}, None), ({}, "stop")):

@@ -196,18 +196,16 @@ def test_an_answer_of_a_model_without_a_price_takes_the_money_that_was_reserved_
     assert "money" not in leaf_of(row_of(answer), "invocation.ended")["budget"]["spent"]
 
 
-@pytest.mark.parametrize(
-    ("figure", "status"), [(10**30, 200), (-5, 502), (1.5, 502), ("12", 502), (float("nan"), 502), ([3], 502)], ids=str
-)
+@pytest.mark.parametrize("figure", [10**30, -5, 1.5, "12", float("nan"), [3]], ids=str)
 def test_a_figure_that_no_provider_can_mean_is_as_if_it_had_reported_nothing(
-    figure: Any, status: int, caller: Caller, operator: Person, first: ModelServer
+    figure: Any, caller: Caller, operator: Person, first: ModelServer
 ) -> None:
     budget = money_of(operator)
     first.answer = lambda _: chat_reply("Hi", usage={"prompt_tokens": figure, "completion_tokens": 2})
 
     answer = ask(caller, say("Hello"), model=FIRST)
 
-    assert answer.status_code == status, answer.content
+    assert answer.status_code == 200, answer.content
     assert usage_in_end(answer)["settled_by"] == "estimate"
     assert 0 < balance(budget)[0] < 10_000
     assert kinds_of(row_of(answer)) == PAIR
