@@ -27,6 +27,17 @@ KINDS = {
 }
 ASKS = "asks_a_person"  # about every call: nobody has agreed to more than one
 PLENTY = 10**12
+AGREED = [name for name, changes in KINDS.items() if changes["side_effect"] == "Write" and name != ASKS]
+
+
+def agree_beforehand(agent: Agent, *, by: Principal) -> None:
+    """Agree to all of its calls of the tools about which nobody is asked each time."""
+    asks = Principal(kind=ActorKind.AGENT, id=agent.wire_id, name="", tenant_id=agent.tenant_id, agent_id=agent.pk)
+    for name in AGREED:
+        asked = consents.request_consent(
+            tool=f"sample.tools.{name}", versions="^1", purpose="a test", validity_s=3600, by=asks
+        )
+        consents.approve_consent(consent_id=asked.pk, reason="For a test.", by=by)
 
 
 def main() -> None:
@@ -34,8 +45,6 @@ def main() -> None:
     tenant = Tenant.objects.get(slug="demo")
     people = get_user_model().objects
     dana, olivia = (principal_of_user(people.get(username=name), tenant) for name in ("dana", "olivia"))
-    agent = Agent.objects.get(tenant=tenant)
-    asks = Principal(kind=ActorKind.AGENT, id=agent.wire_id, name="", tenant_id=tenant.pk, agent_id=agent.pk)
     put_in_force(permit())
     port = int(sys.argv[1])
     for name, changes in KINDS.items():
@@ -54,11 +63,8 @@ def main() -> None:
         version = registry.submit_version(document=document, by=dana)
         registry.review_version(version_id=version.pk, decision=Decision.APPROVE, note="", by=olivia)
         registry.enable_tool(name=version.tool.name, version_id=version.pk, reason="For a test.", by=olivia)
-        if changes["side_effect"] == "Write" and name != ASKS:
-            asked = consents.request_consent(
-                tool=version.tool.name, versions="^1", purpose="a test", validity_s=3600, by=asks
-            )
-            consents.approve_consent(consent_id=asked.pk, reason="For a test.", by=olivia)
+    agent = Agent.objects.get(tenant=tenant)
+    agree_beforehand(agent, by=olivia)
     for dimension in ("calls", "bytes_in", "bytes_out", "cpu_ms"):
         set_budget(scope="agent", dimension=dimension, amount=PLENTY, agent_id=agent.pk, by=olivia)
     set_budget(scope="agent", dimension="concurrency", amount=1000, window_s=0, agent_id=agent.pk, by=olivia)

@@ -19,7 +19,7 @@ from kernel.principal import Principal
 from llm.model_features import CHAT_PARAMETERS
 from registry.model_providers.connected_models import connect_model
 from registry.model_providers.services import connect_provider
-from tests.crash.arrange import PLENTY
+from tests.crash.arrange import PLENTY, agree_beforehand
 
 PROVIDER, ALIAS = "scripted", "orders"
 MODEL = f"model.{PROVIDER}.{ALIAS}"
@@ -49,6 +49,7 @@ def main(url: str, count: int) -> None:
         access.give_grant(agent_id=agent.pk, tools="model.*", reason="For a test.", by=olivia)
         if number:
             access.give_grant(agent_id=agent.pk, tools="sample.*", reason="For a test.", by=olivia)
+            agree_beforehand(agent, by=olivia)
         _, key = agents.create_key(agent=agent, scopes=SCOPES, by=setup)
         sys.stdout.write(f"{key}\n")
 
