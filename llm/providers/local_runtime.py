@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import math
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
     from llm.providers.file_trials import FileFault
     from llm.providers.model_files import ModelFile
 
+log = logging.getLogger("toolhub.models")
 NOT_LOADED = "The model's file cannot be loaded."
+NOT_ANSWERED = "The local model could not answer."
 PASSING_S = 60  # for which a fault is kept that lies in the machine: memory gets free again
 TOO_LARGE = "is too large to process"  # how the library says that a text is more than it computes at once
 
@@ -109,7 +112,11 @@ class LlamaRuntime:
         if self._server is None:
             if self._tried is not None:
                 self._check_file(self._tried)
-            self._server = open_server(self._plan)
+            try:
+                self._server = open_server(self._plan)
+            except Exception as error:
+                log.exception("The model's file %s cannot be loaded.", self._plan.path)
+                raise ProviderUnavailable(NOT_LOADED) from error
         return self._server
 
     def _check_file(self, file: ModelFile) -> None:
@@ -154,10 +161,11 @@ def _check_is_unchanged(file: ModelFile) -> None:
 
 
 def _read_piece(piece: str | Exception, wanted: str) -> dict[str, Any]:
-    if isinstance(piece, ModelFileUnusable):
+    if isinstance(piece, ModelFileUnusable | ProviderUnavailable):
         raise piece
     if isinstance(piece, Exception):
-        raise ProviderUnavailable(NOT_LOADED) from piece
+        log.warning("A local model could not answer: %s.", type(piece).__name__)  # its words may hold the prompt
+        raise ProviderUnavailable(NOT_ANSWERED) from piece
     try:
         chunk = json.loads(piece)
     except ValueError:
@@ -178,4 +186,4 @@ def find_problem(error: dict[str, Any]) -> Problem:
             return ContextOverflow()
         case "invalid_request_error":
             return ParameterUnsupported("The local model does not take a part of this request, such as its schema.")
-    return ProviderUnavailable("The local model could not answer.")
+    return ProviderUnavailable(NOT_ANSWERED)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from llm.problems import ModelFileUnusable
+from llm.problems import ModelFileUnusable, ProviderUnavailable
 from llm.provider_factory import ProviderConfig
 from llm.providers import local_runtime
 from llm.providers.file_trials import FileFault
@@ -131,3 +131,30 @@ def test_of_a_model_in_parts_each_part_counts(tmp_path: Path, trials: Trials) ->
     after: Any = provider.get_embed_model("big")
     assert after._runtime is not before._runtime
     assert shelf.take(inspect_file("big", first), plan) is not held
+
+
+@pytest.mark.parametrize(
+    ("place", "said", "logged"),
+    [
+        ("begin", "cannot be loaded", "mine.gguf cannot be loaded"),
+        ("before", "could not answer", "could not answer: ValueError"),
+    ],
+)
+def test_what_the_library_raises_is_said_and_its_place_logged(
+    place: str,
+    said: str,
+    logged: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (library := tmp_path / "library").mkdir()
+    caplog.set_level("WARNING", "toolhub.models")
+    install_library(library, monkeypatch, **{place: 'raise ValueError("a prompt")'})
+    runtime = LlamaRuntime(ServerPlan(str(write_encoder(tmp_path / "mine.gguf")), "mean", 64))
+
+    with pytest.raises(ProviderUnavailable, match=said):
+        ask(runtime)
+
+    assert logged in caplog.text
+    assert ("a prompt" in caplog.text) is (place == "begin")  # what is asked is in no log
