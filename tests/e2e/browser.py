@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Self
 
+import pytest
 from django.utils import translation
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect, sync_playwright
 
@@ -54,6 +55,19 @@ class Variant:
         """A label, as this person reads it."""
         with translation.override(self.language):
             return translation.gettext(text)
+
+
+SEEN_SELDOM = pytest.mark.long  # `make test` looks in Chinese and dark, and in English and light where no scripts run
+in_each_variant = pytest.mark.parametrize(
+    "variant",
+    [
+        pytest.param(Variant("light"), marks=SEEN_SELDOM),
+        Variant("chinese-dark", language="zh-hans", dark=True),
+        pytest.param(Variant("narrow", width=390, height=844), marks=SEEN_SELDOM),
+        Variant("without-scripts", scripts=False),
+    ],
+    ids=lambda variant: variant.name,
+)
 
 
 def chromium() -> Iterator[Browser]:

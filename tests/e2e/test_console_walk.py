@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
-from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, chromium
+from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, chromium, in_each_variant
 from tests.support.manifests import manifest
 
 if TYPE_CHECKING:
@@ -18,12 +18,6 @@ if TYPE_CHECKING:
 
     from tests.e2e.conftest import Embedded
 
-VARIANTS = [
-    Variant("light"),
-    Variant("chinese-dark", language="zh-hans", dark=True),
-    Variant("narrow", width=390, height=844),
-    Variant("without-scripts", scripts=False),
-]
 TEXT = "the words that the call carried"
 
 
@@ -151,7 +145,7 @@ def find(aaron: Visitor, call_id: str) -> None:
 
 
 @pytest.mark.req("CARD-1", "CARD-3", "CARD-6", "TOOLS-7", "TOOLS-15", "TOOLS-19", "SPEC-10")
-@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
+@in_each_variant
 def test_people_take_a_tool_from_upload_to_pause(
     hub: Embedded, browser: Browser, variant: Variant, shots: Path, tmp_path: Path
 ) -> None:
@@ -198,16 +192,13 @@ def test_people_take_a_tool_from_upload_to_pause(
 
 
 @pytest.mark.req("CARD-3", "TOOLS-22")
-@pytest.mark.parametrize("variant", VARIANTS[:1], ids=lambda variant: variant.name)
-def test_an_auditor_sees_consents_but_has_no_way_to_decide(
-    hub: Embedded, browser: Browser, variant: Variant, shots: Path
-) -> None:
+def test_an_auditor_sees_consents_but_has_no_way_to_decide(hub: Embedded, browser: Browser, shots: Path) -> None:
     assert hub.credentials
     agent = hub.agent
     asked = agent.post(
         "/consents", {"tool": "commerce.checkout.create_draft_order", "purpose": "Order for a customer."}
     )
-    with Visitor(browser, hub.url, variant, shots) as aaron:
+    with Visitor(browser, hub.url, Variant("light"), shots) as aaron:
         aaron.sign_in("aaron", hub.credentials.password("aaron"))
         aaron.page.goto(f"{hub.url}/consents/{asked.json()['data']['id']}")
         aaron.ready()
@@ -296,7 +287,7 @@ def set_price(olivia: Visitor, provider: str) -> None:
 
 
 @pytest.mark.req("LLM-7", "LLM-10")
-@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
+@in_each_variant
 def test_an_operator_connects_a_model_prices_it_and_looks_at_spending(
     hub: Embedded, browser: Browser, variant: Variant, shots: Path
 ) -> None:

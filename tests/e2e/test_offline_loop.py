@@ -20,7 +20,7 @@ from scripts.demonstration.hub_clients import DemoAgent, DemoPerson
 from scripts.demonstration.model_story import QUESTION, WANTED, build_run_request
 from scripts.demonstration.shop_assistant import prepare_assistant
 from scripts.provision import peers
-from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, chromium
+from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, chromium, in_each_variant
 from tests.e2e.conftest import UNPAIRED, Embedded, copy_of
 from tests.e2e.processes import ROOT, python
 from tests.support.network_namespaces import list_interfaces, relay_port
@@ -33,12 +33,6 @@ if TYPE_CHECKING:
 MODEL = "model.local.smollm2"
 SCRIPTED = ROOT / "tests" / "support" / "local_model_packages"
 TOTAL = "1898.00"
-VARIANTS = [
-    Variant("light"),
-    Variant("chinese-dark", language="zh-hans", dark=True),
-    Variant("narrow", width=390, height=844),
-    Variant("without-scripts", scripts=False),
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +157,7 @@ def walk(world: World, browser: Browser, variant: Variant, shots: Path) -> None:
 
 
 @pytest.mark.req("LLM-3", "LLM-12", "CARD-3")
-@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
+@in_each_variant
 def test_a_scripted_model_proposes_a_person_agrees_and_the_answer_cites_the_quote(
     scripted: World, browser: Browser, variant: Variant, shots: Path
 ) -> None:
@@ -172,7 +166,7 @@ def test_a_scripted_model_proposes_a_person_agrees_and_the_answer_cites_the_quot
 
 @pytest.mark.long
 @pytest.mark.req("LLM-3", "LLM-12", "CARD-3")
-@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
+@in_each_variant
 def test_a_real_model_of_this_machine_does_it_without_a_network(
     real: World, browser: Browser, variant: Variant, shots: Path
 ) -> None:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, chromium
+from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, chromium, in_each_variant
 from tests.e2e.conftest import UNPAIRED, Embedded, copy_of
 from tests.e2e.processes import python, run
-from tests.e2e.test_console_walk import VARIANTS
 from tests.support.chat_provider import ARGUMENTS, USAGE
 from tests.support.model_servers import Reply, event_reply, model_server
 from tests.support.model_streams import chat_chunks
@@ -125,7 +124,7 @@ def wait_for(visitor: Visitor, text: str, *, times: int) -> None:
 
 
 @pytest.mark.req("LLM-3", "CARD-3", "TOOLS-20")
-@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
+@in_each_variant
 def test_people_talk_with_two_models_and_another_decides(
     talking_hub: Embedded, browser: Browser, variant: Variant, tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
 from playwright.sync_api import expect
 
-from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, chromium
+from tests.e2e.browser import PATIENCE_MS, SEEN_SELDOM, Variant, Visitor, chromium
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +52,7 @@ def open_page(person: Visitor, path: str) -> None:
 
 
 @pytest.mark.req("CARD-3")
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("dark", [pytest.param(False, marks=SEEN_SELDOM), True], ids=["light", "dark"])
 def test_a_person_signs_in_with_a_passkey_and_with_a_code(
     own_hub: Embedded, browser: Browser, shots: Path, dark: bool
 ) -> None:
