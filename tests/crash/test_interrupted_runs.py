@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.crash.postgres import OwnPostgres
+    from tests.crash.scripted_model import Gate
     from tests.e2e.console import Person
     from tests.e2e.processes import Process
 
@@ -77,12 +78,11 @@ def kill_at(moment: RunMoment, agents: RunWorld, folder: Path, count: int) -> No
     if gate is None:
         world.check_killed(victim)
         see_repairer_killed(moment, agents)
-    else:
-        until(lambda: len(gate.names) == count, f"each run asks its model for the {gate.turn}. time")
     agents.insist(runs)
     with followed(runs[0], address if gate and who == "web" else ""):
         if gate is not None:
             with agents.sign_in(address if who == "person" else "") as person:
+                await_question(gate, runs, agents, person)
                 now.touch()
                 gate.opened.set()
                 await_death(victim, runs, agents, person)
@@ -106,6 +106,16 @@ def followed(run: AskedRun, web: str) -> Iterator[None]:
         follower.check_told_once()
     finally:
         follower.leave()
+
+
+def await_question(gate: Gate, runs: Sequence[AskedRun], agents: RunWorld, person: Person) -> None:
+    """Agree to whatever waits, until all of them have asked their model what the gate keeps the answer to."""
+
+    def look() -> bool:
+        agents.agree(runs, person)
+        return len(gate.names) == len(runs)
+
+    until(look, f"each run asks its model for the {gate.turn}. time")
 
 
 def await_death(victim: Process, runs: Sequence[AskedRun], agents: RunWorld, person: Person) -> None:
