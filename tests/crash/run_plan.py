@@ -50,7 +50,7 @@ class RunMoment:
     """One place at which a process is killed, once the model was asked ``after`` times.
 
     ``by``: web; person, the web process in which one agrees; worker; repairer, a worker that takes up what the process that was
-    killed at ``first`` has left.
+    killed at ``first`` has left. ``alone``: one run, since whatever wakes a worker for the call of another has this one claimed, too.
     """
 
     by: str
@@ -59,6 +59,11 @@ class RunMoment:
     fate: RunFate = FINISHED
     first: tuple[str, str] | None = None
     core: bool = False
+    alone: bool = False
+
+    @property
+    def runs(self) -> int:
+        return 1 if self.alone else RUNS_OF_CORE if self.core else RUNS
 
     @property
     def says(self) -> str:
@@ -107,7 +112,7 @@ MOMENTS_OF_RUNS = (
     RunMoment("worker", "model.answered", 4, ASKED_AGAIN),
     RunMoment("worker", "agent_run_end.before_commit", 4),
     RunMoment("worker", "agent_run_end.committed", 4),
-    RunMoment("repairer", "relay.committed", 1, first=("web", "turn.committed")),
+    RunMoment("repairer", "relay.committed", 1, first=("web", "turn.committed"), alone=True),
     RunMoment("repairer", "again.committed", 1, first=("worker", "run.after")),
     RunMoment("repairer", "finish.before_commit", 2, ASKED_AGAIN, first=("worker", "model.answered")),
     RunMoment("repairer", "turn.committed", 0, first=("web", "agent_run.committed")),
@@ -158,8 +163,7 @@ LOSSES_OF_RUNS = tuple(
 
 def count_runs() -> int:
     """That all cases begin together."""
-    moments = sum(RUNS_OF_CORE if each.core else RUNS for each in MOMENTS_OF_RUNS)
-    return moments + RUNS * len(LOSSES_OF_RUNS)
+    return sum(each.runs for each in MOMENTS_OF_RUNS) + RUNS * len(LOSSES_OF_RUNS)
 
 
 def select_moments(*, core: bool) -> Sequence[RunMoment]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import redis
 
-from tests.crash.run_plan import LOSSES_OF_RUNS, RUNS, RUNS_OF_CORE, RunLoss, RunMoment, select_moments
+from tests.crash.run_plan import LOSSES_OF_RUNS, RUNS, RunLoss, RunMoment, select_moments
 from tests.crash.run_world import LEASE_S, AskedRun, Follower, RunWorld
 from tests.crash.world import armed
 from tests.e2e.processes import until
@@ -38,7 +38,7 @@ def name_of(case: RunMoment | RunLoss) -> str:
 
 @pytest.mark.parametrize("moment", select_moments(core=True), ids=name_of)
 def test_no_run_is_lost_and_nothing_of_it_done_twice(moment: RunMoment, run_world: RunWorld, tmp_path: Path) -> None:
-    kill_at(moment, run_world, tmp_path, RUNS_OF_CORE)
+    kill_at(moment, run_world, tmp_path)
 
 
 @pytest.mark.long
@@ -46,19 +46,19 @@ def test_no_run_is_lost_and_nothing_of_it_done_twice(moment: RunMoment, run_worl
 def test_no_run_is_lost_and_nothing_of_it_done_twice_anywhere_else(
     moment: RunMoment, run_world: RunWorld, tmp_path: Path
 ) -> None:
-    kill_at(moment, run_world, tmp_path, RUNS)
+    kill_at(moment, run_world, tmp_path)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("loss", LOSSES_OF_RUNS, ids=name_of)
 def test_no_run_is_lost_whatever_else_goes_away(loss: RunLoss, run_world: RunWorld, postgres: OwnPostgres) -> None:
-    lose(loss, run_world, postgres, RUNS)
+    lose(loss, run_world, postgres)
 
 
 # A process is killed.
 
 
-def kill_at(moment: RunMoment, agents: RunWorld, folder: Path, count: int) -> None:
+def kill_at(moment: RunMoment, agents: RunWorld, folder: Path) -> None:
     """The runs begin at once, and are at the same question when the process is told to die at its point."""
     world, now = agents.world, folder / "now"
     who, point = moment.first or (moment.by, moment.point)
@@ -74,7 +74,7 @@ def kill_at(moment: RunMoment, agents: RunWorld, folder: Path, count: int) -> No
     gate = agents.keep_answers(moment.after) if moment.after else None
     if gate is None:
         now.touch()
-    runs = agents.begin(count, web=address if who == "web" else "")
+    runs = agents.begin(moment.runs, web=address if who == "web" else "")
     if gate is None:
         world.check_killed(victim)
         see_repairer_killed(moment, agents)
@@ -147,24 +147,24 @@ def see_repairer_killed(moment: RunMoment, agents: RunWorld) -> None:
 # Something else goes away.
 
 
-def lose(loss: RunLoss, agents: RunWorld, postgres: OwnPostgres, count: int) -> None:
+def lose(loss: RunLoss, agents: RunWorld, postgres: OwnPostgres) -> None:
     world = agents.world
     world.worker()
     seconds = {"tool": 1, "agreed": 2}.get(loss.at)
     gate = agents.keep_answers(2) if loss.at == "asking" else None
     runs = agents.begin(
-        count, seconds={seconds: 3.0 * LEASE_S if loss.name == "database" else SECONDS} if seconds else {}
+        RUNS, seconds={seconds: 3.0 * LEASE_S if loss.name == "database" else SECONDS} if seconds else {}
     )
     agents.insist(runs)
     with followed(runs[0], ""), agents.sign_in() as person:
         if gate is not None:
-            until(lambda: len(gate.names) == count, "each run asks its model for the second time")
+            until(lambda: len(gate.names) == RUNS, "each run asks its model for the second time")
         if loss.at in ("held", "agreed"):
             agents.await_held(runs)
         if loss.at == "agreed":
             agents.agree(runs, person)
         if loss.at in ("tool", "agreed"):
-            until(lambda: count_alive(agents) == min(count, AT_ONCE), "the tools run")
+            until(lambda: count_alive(agents) == min(RUNS, AT_ONCE), "the tools run")
         take_away(loss, agents, postgres)
         if gate is not None:
             gate.opened.set()
