@@ -19,7 +19,7 @@ from tests.crash.run_arrange import MODEL
 from tests.crash.scripted_model import PREFIX, Gate, ScriptedModel, serve_scripted_model
 from tests.crash.world import World, world_at
 from tests.e2e import processes
-from tests.e2e.console import Person
+from tests.e2e.console import Person, read_token
 from tests.e2e.processes import python, until
 from tests.e2e.wire import ANSWER_S, Agent, Answer, Waiting, in_background
 
@@ -206,15 +206,16 @@ class RunWorld:
         until(look, "each run waits for a person", within_s=within_s)
 
     def agree(self, runs: Sequence[AskedRun], person: Person) -> int:
-        """Somebody says yes to what the runs wait for now; to how many calls."""
-        waiting = self.find_waiting(runs)
-        fields = {"decision": "approve", "mode": "once", "reason": "It is what was ordered."}
-        if waiting:
-            fields["csrfmiddlewaretoken"] = person.token(f"/consents/{waiting[0]}")
-        for consent in waiting:
-            status, page = person.open(f"/consents/{consent}/decision", fields)
-            assert status == 200, page
-        return len(waiting)
+        """Somebody says yes to what the runs wait for now; to how many calls. While the database is away they have to come back."""
+        fields, agreed = {"decision": "approve", "mode": "once", "reason": "It is what was ordered."}, 0
+        for consent in self.find_waiting(runs):
+            status, page = person.open(f"/consents/{consent}")
+            if status == 200:
+                sent = fields | {"csrfmiddlewaretoken": read_token(page)}
+                status, page = person.open(f"/consents/{consent}/decision", sent)
+            assert status in (200, 503), page
+            agreed += status == 200
+        return agreed
 
     def query(self, text: str, *values: object) -> list[tuple[Any, ...]]:
         """Asked of the server itself, whatever happens to the line."""

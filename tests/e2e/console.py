@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 _TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 
 
+def read_token(page: str) -> str:
+    """Of the forms in the text of a page."""
+    found = _TOKEN.search(page)
+    assert found, f"This page has no form:\n{page}"
+    return found[1]
+
+
 class Person:
     """Somebody who signs in, opens pages and sends the forms on them."""
 
@@ -47,10 +54,8 @@ class Person:
     def token(self, page: str) -> str:
         """Of the forms on ``page``."""
         status, text = self.open(page)
-        found = _TOKEN.search(text)
         assert status == 200, text
-        assert found, f"{page} has no form"
-        return found[1]
+        return read_token(text)
 
     def send(self, page: str, path: str, **fields: str) -> str:
         """Send a form of ``page`` to ``path``; it must be accepted."""
