@@ -25,6 +25,7 @@ PERMISSIONS: dict[str, str] = {
     "halts.throw": _("Throw and lift kill switches"),
     "agents.view": _("See agents and their keys"),
     "agents.manage": _("Create agents and keys"),
+    "agents.connect": _("Let programs act as an agent"),
     "members.view": _("See people and their roles"),
     "members.manage": _("Invite people and change their roles"),
     "issuers.manage": _("Trust identity providers"),
@@ -58,7 +59,10 @@ ON_TOOL: dict[str, str] = {
     "tools.install": _("Configure, pause and remove its installation"),
     "tools.trust": _("Mark its versions as trusted to run without a sandbox"),
 }
-ON_AGENT: dict[str, str] = {"agents.manage": _("See it, disable and enable it, create and revoke its keys")}
+ON_AGENT: dict[str, str] = {
+    "agents.manage": _("See it, disable and enable it, create and revoke its keys"),
+    "agents.connect": _("Let programs act as it"),
+}
 
 # What concerns every tenant; held by members of the Django group HUB_OWNERS, whichever tenant they act in.
 HUB_PERMISSIONS: dict[str, str] = {"hub.manage": _("Manage the whole hub: tenants, the hub's policy, its kill switch")}
@@ -93,7 +97,7 @@ ROLE_PERMISSIONS: dict[str, frozenset[str]] = {
             "files.manage",
             "halts.throw",
         }
-        | {"agents.manage", "grants.give", "grants.request", "consents.decide", "budgets.manage"}
+        | {"agents.manage", "agents.connect", "grants.give", "grants.request", "consents.decide", "budgets.manage"}
         | {
             "invocations.cancel",
             "invocations.resolve",

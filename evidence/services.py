@@ -86,6 +86,7 @@ def record(
             key=encode("key", actor.key_id) if actor.key_id else None,
             issuer=encode("iss", actor.issuer_id) if actor.issuer_id else None,
             token=actor.token if actor.issuer_id else None,
+            connection=encode("con", actor.connection.id) if actor.connection else None,
             via=actor.via or None,
         ),
         invocation=encode("inv", invocation_id) if invocation_id else None,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from kernel.ids import encode
-from kernel.principal import ActorKind, Principal
+from kernel.principal import ActorKind, Principal, UsedConnection
 
 if TYPE_CHECKING:
     from access.models import Agent
@@ -18,6 +18,7 @@ def describe_credential(by: Principal) -> dict[str, Any]:
         "key": by.key_id.hex if by.key_id else None,
         "issuer": by.issuer_id.hex if by.issuer_id else None,
         "token": by.token,
+        "connection": [by.connection.id.hex, by.connection.client, by.connection.member] if by.connection else None,
     }
 
 
@@ -32,7 +33,12 @@ def build_kept_caller(agent: Agent, credential: dict[str, Any]) -> Principal:
         key_id=_read_id(credential["key"]),
         issuer_id=_read_id(credential["issuer"]),
         token=credential["token"],
+        connection=_read_connection(credential.get("connection")),
     )
+
+
+def _read_connection(kept: list[str] | None) -> UsedConnection | None:
+    return None if kept is None else UsedConnection(UUID(kept[0]), client=kept[1], member=kept[2])
 
 
 def _read_id(text: str | None) -> UUID | None:

@@ -127,6 +127,7 @@ class Invocation(models.Model):
     tool = models.CharField(max_length=128)
     version = models.ForeignKey(ToolVersion, models.PROTECT, null=True, related_name="invocations")
     key_id = models.UUIDField(null=True)  # of the API key that made the call; it may be gone
+    connection_id = models.UUIDField(null=True)  # of the program that made the call, if a person has let it
     installation = models.ForeignKey(Installation, models.PROTECT, null=True, related_name="invocations")
     origin = models.CharField(max_length=8, choices=Origin, default=Origin.API)
     state = models.CharField(max_length=16, choices=State)

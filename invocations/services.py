@@ -109,7 +109,12 @@ def build_in_progress_problem(earlier: Invocation) -> IdempotencyInProgress:
 def find_decision_context(tool: str, *, by: Principal, now: datetime | None = None) -> DecisionContext:
     """What decides about this caller and this tool; raises for a name that means nothing here."""
     decision_context = load_decision_context(
-        tenant_id=by.tenant_id, agent_id=by.agent(), key_id=by.key_id, tool=tool, now=now
+        tenant_id=by.tenant_id,
+        agent_id=by.agent(),
+        key_id=by.key_id,
+        connection_id=by.connection.id if by.connection else None,
+        tool=tool,
+        now=now,
     )
     check_known(decision_context)
     return decision_context

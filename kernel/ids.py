@@ -68,7 +68,7 @@ class PrefixedIdConverter:
 
 
 PREFIXES = (
-    *("ten", "agt", "key", "iss", "idn", "ntf", "dlv", "grt", "grq", "cns", "bud", "pol", "hlt"),
+    *("ten", "agt", "key", "con", "iss", "idn", "ntf", "dlv", "grt", "grq", "cns", "bud", "pol", "hlt"),
     *(
         "tol",
         "tvn",

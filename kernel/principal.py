@@ -23,6 +23,15 @@ class ActorKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class UsedConnection:
+    """By which program an agent's request comes, and which person (``usr_…``) has let it act as the agent."""
+
+    id: UUID
+    client: str
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
 class Principal:
     """``id`` is the wire id (``usr_…``, ``agt_…``) or ``system:<part>``."""
 
@@ -35,6 +44,7 @@ class Principal:
     key_id: UUID | None = None
     issuer_id: UUID | None = None  # whose token this is, and which one: a digest (access.oauth.tokens)
     token: str = ""
+    connection: UsedConnection | None = None
     via: str = ""  # another way in than their own: ``command``, by somebody with a shell (toolhub.management.actor)
 
     def may(self, permission: str) -> bool:
@@ -44,7 +54,7 @@ class Principal:
         """Raise :class:`Forbidden` unless this principal holds ``permission`` (a role's) or scope (a key's)."""
         if permission not in self.allowed:
             if self.kind is ActorKind.AGENT:  # what a key or token carries does not grow
-                what, ticket = "scope", "token" if self.token else "key"
+                what, ticket = "scope", "token" if self.token or self.connection else "key"
                 remedy = f"Use a {ticket} with the scope {permission}, or ask for one."
             else:
                 what, remedy = "permission", f"Ask an owner of the tenant for the permission {permission}."

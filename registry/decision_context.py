@@ -12,6 +12,7 @@ from itertools import starmap
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from access.connections.rights import find_connection_rights
 from access.models import Reach
 from access.policies.cache import compiled_policy
 from access.policies.compiler import BUILTIN, CompiledPolicy
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from access.budgets.lines import BudgetLine
+    from access.connections.rights import ConnectionRights
     from access.consents.matcher import ConsentValue
     from access.grants.matcher import GrantValue
 
@@ -47,6 +49,7 @@ NO_AGENT = AgentRow(name="", disabled_at="never was", key_revoked=False, key_las
 @dataclass(frozen=True, slots=True)
 class DecisionContext:
     """``layers``: the policies that the call needs to pass, the hub's first. ``key_in_force``: None when no key was asked about.
+    ``connection``: of the program that calls, where a person has let it.
     ``lines`` are those of every grant; take the ones of the chosen grant (access.budgets.lines.filter_by_grants).
     """
 
@@ -57,6 +60,7 @@ class DecisionContext:
     agent_in_use: bool
     key_in_force: bool | None
     key_revoked: bool
+    connection: ConnectionRights | None
     tool: str
     installed: InstalledTool | None
     halts: tuple[HaltValue, ...]
@@ -89,9 +93,16 @@ def _layers(rows: list[list[Any]] | None) -> tuple[CompiledPolicy, ...]:
 
 
 def load_decision_context(
-    *, tenant_id: UUID, agent_id: UUID, tool: str, now: datetime | None = None, key_id: UUID | None = None
+    *,
+    tenant_id: UUID,
+    agent_id: UUID,
+    tool: str,
+    now: datetime | None = None,
+    key_id: UUID | None = None,
+    connection_id: UUID | None = None,
 ) -> DecisionContext:
-    """Everything that decides, as it is at one moment. One round trip, and nothing is locked.
+    """Everything that decides, as it is at one moment. One round trip, and nothing is locked; what the person may by now who has let
+    a program call is asked in further ones.
 
     ``now``: by the database's clock, as is what it is held against: when keys, grants and consents end. None: this moment.
     """
@@ -111,6 +122,9 @@ def load_decision_context(
         agent_in_use=agent.disabled_at is None,
         key_in_force=None if key_id is None else bool(agent.key_lasts) and not agent.key_revoked,
         key_revoked=bool(agent.key_revoked),
+        connection=find_connection_rights(connection_id, tenant_id=tenant_id, agent_id=agent_id, now=now)
+        if connection_id
+        else None,
         tool=tool,
         installed=installed,
         halts=tuple(
@@ -125,14 +139,21 @@ def load_decision_context(
 
 
 def load_decision_contexts(
-    *, tenant_id: UUID, agent_id: UUID, key_id: UUID | None, now: datetime | None = None
+    *,
+    tenant_id: UUID,
+    agent_id: UUID,
+    key_id: UUID | None,
+    connection_id: UUID | None = None,
+    now: datetime | None = None,
 ) -> list[DecisionContext]:
     """The same for each tool that the tenant has installed, by name; two round trips for all of them.
 
     Consents and budgets, which say whether one call may be made and not what there is to call, are left out.
     """
     now = now or database_time()
-    one = load_decision_context(tenant_id=tenant_id, agent_id=agent_id, key_id=key_id, tool="", now=now)
+    one = load_decision_context(
+        tenant_id=tenant_id, agent_id=agent_id, key_id=key_id, connection_id=connection_id, tool="", now=now
+    )
     every = replace(one, consents=(), lines=())
     row = fetch_tenant_row(tenant_id=tenant_id)
     halts = list(starmap(read_halt, row.halts or ()))

@@ -21,6 +21,7 @@ from toolhub.fixed_settings import (  # noqa: F401  Django reads them here
     CONTENT_SECURITY_POLICY,
     INSTALLED_APPS,
     MIDDLEWARE,
+    OAUTH2_PROVIDER,
     REST_FRAMEWORK,
     SPECTACULAR_SETTINGS,
 )
@@ -175,6 +176,9 @@ CACHES = {
     if TOOLHUB_REDIS_URL
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 }
+
+OAUTH2_PROVIDER["OIDC_ISS_ENDPOINT"] = TOOLHUB_PUBLIC_URL  # the issuer, never read from a request
+OAUTH2_PROVIDER["ACCESS_TOKEN_EXPIRE_SECONDS"] = TOOLHUB_CONNECTION_TOKEN_S
 
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"

@@ -27,7 +27,7 @@ class GeneratedKey:
     digest: bytes
 
 
-def _check(body: str) -> str:
+def compute_check(body: str) -> str:
     number, letters = zlib.crc32(body.encode()), ""
     for _ in range(CHECK_LENGTH):
         number, rest = divmod(number, len(ALPHABET))
@@ -35,14 +35,14 @@ def _check(body: str) -> str:
     return letters
 
 
-def _letters(count: int) -> str:
+def draw_letters(count: int) -> str:
     return "".join(secrets.choice(ALPHABET) for _ in range(count))
 
 
 def new_key() -> GeneratedKey:
-    lookup = _letters(LOOKUP_LENGTH)
-    body = f"hub_{ENVIRONMENT}_{lookup}_{_letters(SECRET_LENGTH)}"
-    text = body + _check(body)
+    lookup = draw_letters(LOOKUP_LENGTH)
+    body = f"hub_{ENVIRONMENT}_{lookup}_{draw_letters(SECRET_LENGTH)}"
+    text = body + compute_check(body)
     return GeneratedKey(text=text, lookup=lookup, digest=compute_digest(text))
 
 
@@ -60,7 +60,7 @@ def extract_lookup(text: str) -> str:
         or len(parts[3]) != SECRET_LENGTH + CHECK_LENGTH
     ):
         return ""
-    if not text.isascii() or not hmac.compare_digest(_check(text[:-CHECK_LENGTH]), text[-CHECK_LENGTH:]):
+    if not text.isascii() or not hmac.compare_digest(compute_check(text[:-CHECK_LENGTH]), text[-CHECK_LENGTH:]):
         return ""
     return parts[2]
 

@@ -1,7 +1,8 @@
 """Bearer authentication: the agent that sends a request.
 
-DRF authentication by ``Authorization: Bearer …``: an API key (``hub_…``), or a token (:mod:`access.oauth.tokens`). One query finds
-key, agent and tenant; nothing is cached, so a revoked key stops counting with the next request, and so do its tokens.
+DRF authentication by ``Authorization: Bearer …``: an API key (``hub_…``), a token (:mod:`access.oauth.tokens`), or what a program
+shows that a person has let in (``hubo_…``, :mod:`access.connections`). One query finds key, agent and tenant; nothing is cached, so
+what was revoked stops counting with the next request.
 """
 
 from __future__ import annotations
@@ -18,18 +19,24 @@ from rest_framework.authentication import BaseAuthentication
 
 from access.agents import api_keys
 from access.budgets.rate_limits import check_failed_key
-from access.models import ApiKey
+from access.connections import token_texts
+from access.connections.resources import covers_resource, hub_resource
+from access.connections.rights import is_in_force
+from access.connections.services import connection_member_id, note_connection_use
+from access.models import ApiKey, ConnectionToken
 from access.oauth.tokens import looks_like_token, read_token
 from kernel.database.connections import database_time
 from kernel.database.rows import PreparedQuery
 from kernel.database.tenancy import act_for, hub_wide
-from kernel.principal import ActorKind, Principal
+from kernel.principal import ActorKind, Principal, UsedConnection
 from kernel.problems import Unauthenticated
 
 if TYPE_CHECKING:
     from typing import Any
 
     from rest_framework.request import Request
+
+    from access.models import Agent
 
 log = logging.getLogger("toolhub.authentication")
 SCHEME = "Bearer"
@@ -53,15 +60,15 @@ def find_valid_key(text: str, *, address: str = "") -> ApiKey:
 class NotInForce(Exception):
     """Behind an :class:`Unauthenticated`: the secret was right, so it is known whose key it is, but it does not work now or here."""
 
-    def __init__(self, key: ApiKey) -> None:
-        self.agent = key.agent
-        super().__init__(key.wire_id)
+    def __init__(self, agent: Agent, credential: str) -> None:
+        self.agent = agent
+        super().__init__(credential)
 
 
 def check_works(key: ApiKey, *, address: str) -> None:
     ended = key.revoked_at or key.expires_at <= database_time() or key.agent.disabled_at
     if ended or (key.networks and not _is_within(address, key.networks)):
-        raise Unauthenticated(NOT_VALID, remedy=REMEDY) from NotInForce(key)
+        raise Unauthenticated(NOT_VALID, remedy=REMEDY) from NotInForce(key.agent, key.wire_id)
 
 
 def _is_within(address: str, networks: list[str]) -> bool:
@@ -103,8 +110,52 @@ def _principal(key: ApiKey, scopes: frozenset[str] | None = None) -> Principal:
     )
 
 
-def resolve_principal(text: str, *, address: str) -> Principal:
-    """The agent of a key or of a token."""
+TOKEN_NOT_VALID = (
+    "This token is not valid. It may have expired, be for another address of the hub, or its connection has ended."
+)
+CONNECT_AGAIN = "Connect again: sign in and choose the agent."
+
+
+def resolve_connection_principal(text: str, *, address: str, resource: str) -> Principal:
+    """The agent as which a person has let a program act. For another ``resource`` the token is none."""
+    well_formed = token_texts.is_well_formed(text)
+    with hub_wide():  # whose token it is, is what is asked
+        token = (
+            ConnectionToken.objects.select_related("connection__agent__tenant", "connection__member")
+            .filter(digest=token_texts.compute_token_digest(text), kind=ConnectionToken.TokenKind.ACCESS)
+            .first()
+            if well_formed
+            else None
+        )
+        if token is None:
+            raise Unauthenticated(TOKEN_NOT_VALID, remedy=CONNECT_AGAIN)
+        connection, now = token.connection, database_time()
+        lasts = token.expires_at > now and is_in_force(connection, now=now)
+        if not lasts or not covers_resource(connection.resource, resource):
+            raise Unauthenticated(TOKEN_NOT_VALID, remedy=CONNECT_AGAIN) from NotInForce(
+                connection.agent, connection.wire_id
+            )
+        try:
+            note_connection_use(connection, address=address, now=now)
+        except DatabaseError as error:
+            log.warning("The last use of %s could not be written: %s", connection.wire_id, error)
+    return Principal(
+        kind=ActorKind.AGENT,
+        id=connection.agent.wire_id,
+        name=connection.agent.name,
+        tenant_id=connection.tenant_id,
+        allowed=frozenset(connection.scopes),
+        agent_id=connection.agent_id,
+        connection=UsedConnection(
+            connection.pk, client=connection.client_id, member=connection_member_id(connection)
+        ),
+    )
+
+
+def resolve_principal(text: str, *, address: str, resource: str = "") -> Principal:
+    """The agent of a key or of a token. ``resource``: the part of the hub that is asked, if it says so for itself."""
+    if text.startswith(token_texts.ACCESS):
+        return resolve_connection_principal(text, address=address, resource=resource or hub_resource())
     if looks_like_token(text):
         found = read_token(text)
         if isinstance(found, Principal):
@@ -117,10 +168,10 @@ def resolve_principal(text: str, *, address: str) -> Principal:
     return _principal(key, scopes)
 
 
-def resolve_header_principal(header: str, *, address: str) -> Principal:
+def resolve_header_principal(header: str, *, address: str, resource: str = "") -> Principal:
     """The agent of an ``Authorization`` header. Who fails too often is told to wait."""
     try:
-        return resolve_principal(_credential(header), address=address)
+        return resolve_principal(_credential(header), address=address, resource=resource)
     except Unauthenticated as problem:
         check_failed_key(address, because=problem)
         raise
@@ -157,4 +208,4 @@ class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
     name = "apiKey"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        return {"type": "http", "scheme": "bearer", "bearerFormat": "hub_… or JWT"}
+        return {"type": "http", "scheme": "bearer", "bearerFormat": "hub_…, hubo_… or JWT"}

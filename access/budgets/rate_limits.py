@@ -178,3 +178,17 @@ def check_refused_call(agent: str, *, because: Problem) -> None:
         "Wait `retry_after_s` seconds, and change what the last refusal asked for.",
         because=because,
     )
+
+
+REGISTRATIONS = RateLimit(10, 3600, 10)
+
+
+def check_registration(address: str) -> None:
+    """One more program of that address that makes itself known (:mod:`access.oauth.registration`)."""
+    wait = seconds_to_wait(f"registration:{client_network(address)}", REGISTRATIONS, take=True)
+    if wait > 0:
+        raise RateLimited(
+            "Too many programs register from this address.",
+            remedy="Wait `retry_after_s` seconds.",
+            retry_after_s=math.ceil(wait),
+        )

@@ -117,6 +117,7 @@ def request_consent(
                 purpose=purpose.strip(),
                 validity_s=validity_s,
                 requested_by=by.id,
+                asked_through=[by.connection.member] if by.connection else [],
                 expires_at=until or database_time() + REQUEST_LIFETIME,
             )
             _tell(consent, by)
@@ -126,7 +127,18 @@ def request_consent(
         newest = Consent.objects.filter(**same).order_by("-pk").first()
         if newest is None:
             raise
-        return newest
+        return _note_asked_through(newest, by)
+
+
+def _note_asked_through(consent: Consent, by: Principal) -> Consent:
+    """Whose program asks for the same once more does not decide on it either."""
+    if by.connection is None or by.connection.member in consent.asked_through:
+        return consent
+    with transaction.atomic():
+        locked = Consent.objects.select_for_update().get(pk=consent.pk)
+        locked.asked_through = sorted({*locked.asked_through, by.connection.member})
+        locked.save(update_fields=["asked_through"])
+    return locked
 
 
 def _check_room(by: Principal) -> None:
@@ -197,6 +209,11 @@ def check_can_decide(consent: Consent, *, by: Principal) -> None:
     if _is_asked_for(by, consent):
         raise SelfApproval(
             "This is asked for on your behalf, so somebody else must decide.", remedy="Ask another operator to decide."
+        )
+    if by.id in consent.asked_through:
+        raise SelfApproval(
+            "It was asked for through a program that you have let act as the agent, so somebody else must decide.",
+            remedy="Ask another operator to decide.",
         )
     if controls_agent(by.id, consent.agent_id):
         raise SelfApproval(

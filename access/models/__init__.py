@@ -1,6 +1,7 @@
 """Models of access: who is there, what each was given, and within which rules and limits."""
 
 from access.models.budgets import Budget, BudgetScope, BudgetWindow, Dimension, Reservation
+from access.models.connections import Connection, ConnectionToken
 from access.models.consents import CONSENT_TRANSITIONS, Consent, ConsentMode, ConsentState
 from access.models.grants import Grant
 from access.models.halts import Halt, Reach
@@ -27,6 +28,8 @@ __all__ = [
     "Budget",
     "BudgetScope",
     "BudgetWindow",
+    "Connection",
+    "ConnectionToken",
     "Consent",
     "ConsentMode",
     "ConsentState",

@@ -93,6 +93,7 @@ class Consent(models.Model):
     purpose = models.CharField(max_length=500)
     validity_s = models.PositiveIntegerField()
     requested_by = models.CharField(max_length=64)
+    asked_through = models.JSONField(default=list)  # people (usr_…) whose connections it was asked for through
     decided_by = models.CharField(max_length=64, blank=True)
     decided_at = models.DateTimeField(null=True, blank=True)
     decision_reason = models.CharField(max_length=500, blank=True)

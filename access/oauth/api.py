@@ -1,37 +1,48 @@
-"""OAuth over REST: how a program gets a token for its API key, and finds out that it can.
+"""OAuth over HTTP: the endpoints at which programs register, get tokens and give them back.
 
-Client credentials of RFC 6749 §4.4, and the two metadata documents by which clients find them (RFC 8414, RFC 9728). Answers have
-the forms of these documents, not the envelope's.
+Grants are authorization codes with PKCE and refresh tokens, for which a person has let the program act as an agent
+(:mod:`access.connections`), and client credentials, which are the key of an agent (RFC 6749 §4.4). Answers have the forms of these documents,
+not the envelope's.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
 from django.conf import settings
-from django.http import HttpRequest, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST
+from oauth2_provider.oauth2_backends import get_oauthlib_core
 
 from access.authentication.bearer import find_valid_key, note_use
+from access.budgets.rate_limits import check_registration
+from access.connections.resources import find_resource
+from access.oauth.cross_origin import open_to_pages
+from access.oauth.registration import RegistrationRefused, register_client
 from access.oauth.tokens import HUB_LIFETIME_S, make_token
-from access.roles import SCOPES
+from access.problems import RateLimited
+from kernel.database.tenancy import hub_wide
 from kernel.http.console import public
-from kernel.problems import Unauthenticated
+from kernel.http.parsers import read_json
+from kernel.problems import Malformed, Unauthenticated
 
 if TYPE_CHECKING:
     from access.models import ApiKey
 
-TOKEN_PATH = "/api/v1/oauth/token"  # noqa: S105  an address
 MAX_SECRET = 200
+MAX_REGISTRATION = 16 * 1024
+NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
+CODE, REFRESH, CREDENTIALS = "authorization_code", "refresh_token", "client_credentials"
 
 
 def _refusal(error: str, description: str, *, status: int = 400) -> JsonResponse:
-    response = JsonResponse({"error": error, "error_description": description}, status=status)
+    response = JsonResponse({"error": error, "error_description": description}, status=status, headers=NO_STORE)
     if status == 401:
         response.headers["WWW-Authenticate"] = 'Basic realm="toolhub"'
     return response
@@ -54,14 +65,30 @@ def _is_of(key: ApiKey, client_id: str) -> bool:
     return client_id in (key.agent.wire_id, key.wire_id, key.lookup)
 
 
+@open_to_pages
 @csrf_exempt
-@sensitive_post_parameters("client_secret")
+@sensitive_post_parameters("client_secret", "code", "code_verifier", "refresh_token")
 @require_POST
 @public
-def issue_token(request: HttpRequest) -> JsonResponse:
+def issue_token(request: HttpRequest) -> HttpResponse:
+    grant = request.POST.get("grant_type", "")
+    if grant == CREDENTIALS:
+        return _issue_for_key(request)
+    if grant in (CODE, REFRESH):
+        return _issue_for_connection(request)
+    if not grant:
+        return _refusal("invalid_request", "Send a form with a grant_type.")
+    return _refusal("unsupported_grant_type", f"The grant types are {CODE}, {REFRESH} and {CREDENTIALS}.")
+
+
+def _issue_for_connection(request: HttpRequest) -> HttpResponse:
+    with hub_wide():  # which tenant it is for, is what is asked
+        _, headers, body, status = get_oauthlib_core().create_token_response(request)
+    return HttpResponse(body, status=status, headers={**headers, "Content-Type": "application/json", **NO_STORE})
+
+
+def _issue_for_key(request: HttpRequest) -> HttpResponse:
     """A token of ten minutes for an API key. It ends when the key or the agent does, whatever its own time."""
-    if request.POST.get("grant_type") != "client_credentials":
-        return _refusal("unsupported_grant_type", "The grant type is client_credentials.")
     client_id, secret = _client(request)
     try:
         key = find_valid_key(secret[:MAX_SECRET], address=request.META.get("REMOTE_ADDR", ""))
@@ -69,10 +96,13 @@ def issue_token(request: HttpRequest) -> JsonResponse:
         return _refusal("invalid_client", problem.detail, status=401)
     if not _is_of(key, client_id):
         return _refusal("invalid_client", "The client_id is the agent's id (agt_…).", status=401)
+    if find_resource([each for each in request.POST.getlist("resource") if each]) is None:
+        return _refusal("invalid_target", "The hub has no such resource.")
     asked = request.POST.get("scope", "").split()
-    if set(asked) - set(key.scopes):
-        return _refusal("invalid_scope", "The key does not carry every scope that was asked for.")
-    scopes = asked or key.scopes
+    # Clients ask for what the last refusal named: they get what of it the key carries.
+    scopes = [scope for scope in key.scopes if scope in asked] if asked else key.scopes
+    if not scopes:
+        return _refusal("invalid_scope", "The key carries none of the scopes that were asked for.")
     note_use(key)
     answer: dict[str, Any] = {
         "access_token": make_token(key, scopes=scopes),
@@ -80,40 +110,45 @@ def issue_token(request: HttpRequest) -> JsonResponse:
         "expires_in": HUB_LIFETIME_S,
         "scope": " ".join(scopes),
     }
-    response = JsonResponse(answer)
-    response.headers["Cache-Control"] = "no-store"
-    return response
+    return JsonResponse(answer, headers=NO_STORE)
 
 
-@require_GET
+@open_to_pages
+@csrf_exempt
+@sensitive_post_parameters("token", "client_secret")
+@require_POST
 @public
-def protected_resource(request: HttpRequest, path: str = "") -> JsonResponse:
-    """RFC 9728: where tokens for this hub come from, and what they may carry. ``path``: of a part that says so for itself."""
-    del request
-    return JsonResponse(
-        {
-            "resource": settings.TOOLHUB_PUBLIC_URL + path,
-            "resource_name": "toolhub",
-            "authorization_servers": [settings.TOOLHUB_PUBLIC_URL],
-            "bearer_methods_supported": ["header"],
-            "scopes_supported": list(SCOPES),
-            "resource_documentation": f"{settings.TOOLHUB_PUBLIC_URL}/docs/api",
-        }
+def revoke_token(request: HttpRequest) -> HttpResponse:
+    """RFC 7009: a program gives its token back, and may act as the agent no more."""
+    with hub_wide():  # whose token it is, is what is asked
+        _, headers, body, status = get_oauthlib_core().create_revocation_response(request)
+    return HttpResponse(
+        body or "", status=status, headers={**headers, "Content-Type": "application/json", **NO_STORE}
     )
 
 
-@require_GET
+@open_to_pages
+@csrf_exempt
+@require_POST
 @public
-def authorization_server(request: HttpRequest) -> JsonResponse:
-    """RFC 8414: what the hub's own token endpoint can do."""
-    del request
-    return JsonResponse(
-        {
-            "issuer": settings.TOOLHUB_PUBLIC_URL,
-            "token_endpoint": settings.TOOLHUB_PUBLIC_URL + TOKEN_PATH,
-            "grant_types_supported": ["client_credentials"],
-            "response_types_supported": [],
-            "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
-            "scopes_supported": list(SCOPES),
-        }
-    )
+def register(request: HttpRequest) -> HttpResponse:
+    """RFC 7591. Where programs may not register by themselves, the address is not there and not in the metadata either."""
+    if not settings.TOOLHUB_CLIENT_REGISTRATION:
+        return _refusal("not_found", "Programs do not register themselves with this hub.", status=404)
+    try:
+        check_registration(request.META.get("REMOTE_ADDR", ""))
+    except RateLimited as problem:
+        response = _refusal("temporarily_unavailable", problem.detail, status=429)
+        response.headers["Retry-After"] = str(problem.retry_after)
+        return response
+    try:
+        if len(request.body) > MAX_REGISTRATION:
+            raise RegistrationRefused("invalid_client_metadata", "This is too long.", 413)
+        metadata = read_json(request.body)
+        with hub_wide():  # programs belong to no tenant
+            answer = register_client(metadata)
+    except Malformed as problem:
+        return _refusal("invalid_client_metadata", problem.detail)
+    except RegistrationRefused as refused:
+        return _refusal(refused.error, refused.description, status=refused.status)
+    return HttpResponse(json.dumps(answer), status=201, headers={"Content-Type": "application/json", **NO_STORE})

@@ -259,6 +259,7 @@ class Actor(LeafPart):
     key: Annotated[str | None, "of an agent"] = None
     issuer: Annotated[str | None, "identity provider of an agent"] = None
     token: Annotated[str | None, "digest of the identity provider's token"] = None
+    connection: Annotated[str | None, "of a program that acts as the agent because a person has let it"] = None
     via: Annotated[str | None, "`command` when somebody with a shell did it in a person's name"] = None
 
 

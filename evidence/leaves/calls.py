@@ -215,6 +215,15 @@ def find_verdict(decision: Any, *, refused_at: Any) -> str:
     return "consent" if decision.get("consent") else "allowed"
 
 
+@leaf_part
+class CallingConnection(LeafPart):
+    """By which program a call was made, and who has let it."""
+
+    id: Annotated[str, "of the connection"]
+    client: Annotated[str, "id of the program"]
+    member: Annotated[str, "who has let it act as the agent"]
+
+
 @leaf_data(*BEGINS)
 class Begin(DecidedCall):
     """That a call was made, and what was decided about it."""
@@ -232,6 +241,7 @@ class Begin(DecidedCall):
         "whom the call is made for, hashed with that person's key: nobody can compute it once they are forgotten",
         SearchTerm("user"),
     ] = None
+    connection: Annotated[CallingConnection | None, "for a call by a program that a person has let act as the agent"] = None
     chain: Annotated[ChainPlace | None, "for a call of a chain"] = None
     agent_run: Annotated[AgentRunPlace | None, "for a call of an agent run"] = None
     model: Annotated[AskedModel | None, "for a call of a model"] = None

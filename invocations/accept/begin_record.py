@@ -24,6 +24,7 @@ from evidence.kinds import Kind
 from evidence.leaves.calls import (
     AgentRunPlace,
     Begin,
+    CallingConnection,
     CalledTool,
     ChainPlace,
     ConsentBinding,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from invocations.decide.preflight import Preflight
     from invocations.proposals.proposal_links import ProposalLink
     from invocations.step_log import StepLog
+    from kernel.principal import UsedConnection
     from registry.decision_context import DecisionContext
     from registry.decision_rows import InstalledTool
     from unitools.manifest import Manifest
@@ -78,6 +80,7 @@ def build_begin_leaf(
     user_fingerprint: str,
     callback_id: UUID | None,
     budget: ReservedBudget | None,
+    connection: UsedConnection | None = None,
 ) -> Begin:
     """What the Begin fact binds. Names that a caller has chosen may say who somebody is: they are hashed with the key of whom
     the call is made for, so that they can be compared until that person is forgotten.
@@ -92,6 +95,7 @@ def build_begin_leaf(
         on_behalf_of=call.envelope.actor.get("type", ""),
         input=said,
         user=fingerprint_under(key, user_fingerprint.encode()) if user_fingerprint else None,
+        connection=describe_connection(connection) if connection is not None else None,
         chain=ChainPlace(id=encode("chn", step.chain_id), role=step.role, step=step.name, try_=step.tries)
         if step
         else None,
@@ -117,6 +121,12 @@ def build_begin_leaf(
         budget=budget,
         model=describe_asked_model(preflight, own_tools=call.own_tools) if preflight else None,
         callback=encode("cbe", callback_id) if callback_id else None,
+    )
+
+
+def describe_connection(connection: UsedConnection) -> CallingConnection:
+    return CallingConnection(
+        id=encode("con", connection.id), client=connection.client, member=connection.member
     )
 
 
@@ -222,6 +232,7 @@ def write_begin(
         tenant_id=by.tenant_id,
         agent_id=by.agent(),
         key_id=by.key_id,
+        connection_id=by.connection.id if by.connection else None,
         tool=call.tool,
         version_id=installed.version_id if installed else None,
         installation_id=installed.id if installed else None,
@@ -269,6 +280,7 @@ def write_begin(
             user_fingerprint=fingerprints["user_fingerprint"],
             callback_id=invocation.callback_id,
             budget=reserved,
+            connection=by.connection,
         ),
     )
     return invocation

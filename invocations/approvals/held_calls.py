@@ -265,7 +265,10 @@ def _resume(invocation: Invocation, consent: Consent, log: StepLog, *, by: Princ
         "user_fingerprint": invocation.user_fingerprint,
     }
     decision_context = load_decision_context(
-        tenant_id=invocation.tenant_id, agent_id=invocation.agent_id, tool=invocation.tool
+        tenant_id=invocation.tenant_id,
+        agent_id=invocation.agent_id,
+        connection_id=invocation.connection_id,
+        tool=invocation.tool,
     )
     preflight = run_preflight(call, decision_context, fingerprints, log=log)
     check_held_call_unchanged(invocation, consent, preflight)

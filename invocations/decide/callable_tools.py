@@ -70,7 +70,12 @@ def offer_tools(
     Raises Forbidden for whoever is no agent.
     """
     agent_id = by.agent()
-    everything = load_decision_contexts(tenant_id=by.tenant_id, agent_id=agent_id, key_id=by.key_id)
+    everything = load_decision_contexts(
+        tenant_id=by.tenant_id,
+        agent_id=agent_id,
+        key_id=by.key_id,
+        connection_id=by.connection.id if by.connection else None,
+    )
     decision_contexts = [each for each in everything if each.installed and each.installed.tool_kind == kind]
     asked = decision_contexts
     if any(filters.values()):

@@ -171,6 +171,24 @@ def check_key_in_force(look: Look) -> None:
         raise Forbidden("The key of this call was revoked or has expired.", remedy="Use the key that replaces it.")
 
 
+def check_connection(look: Look) -> str | None:
+    """Where a person has let a program act as the agent: do they still, and with this tool?"""
+    connection, tool = look.decision_context.connection, look.decision_context.tool
+    if connection is None:
+        return None
+    if not connection.in_force:
+        raise Forbidden(
+            "The connection of this program has ended, or who opened it may not let programs act as this agent any more.",
+            remedy="Connect the program again.",
+        )
+    if connection.tools is not None and tool not in connection.tools:
+        raise Forbidden(
+            f"The person who connected this program did not include {tool}.",
+            remedy="Connect the program again, with this tool.",
+        )
+    return connection.wire_id
+
+
 def check_grant(look: CallLook | AnswerLook | ListingLook | ClaimLook) -> str | None:
     """Does a grant in force cover the call? A claim asks for the very one that it was accepted under."""
     context = look.decision_context
@@ -399,6 +417,7 @@ RULES: tuple[Rule, ...] = (
     Rule("proposal", "input_schema", check_proposal),
     Rule("agent", "grant", check_agent_in_use),
     Rule("key", "grant", check_key_in_force),
+    Rule("connection", "grant", check_connection),
     Rule("grant", "grant", check_grant),
     Rule("quota", "quota", check_quota),
     Rule("consent", "consent", check_consent),

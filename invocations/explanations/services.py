@@ -40,7 +40,11 @@ def explain_call(
     caller = by if agent is None else build_agent_principal(agent)
     log = StepLog(datetime.now(UTC))
     decision_context = load_decision_context(
-        tenant_id=by.tenant_id, agent_id=caller.agent(), key_id=caller.key_id, tool=tool
+        tenant_id=by.tenant_id,
+        agent_id=caller.agent(),
+        key_id=caller.key_id,
+        connection_id=caller.connection.id if caller.connection else None,
+        tool=tool,
     )
     check_known(decision_context)
     envelope = RequestEnvelope(request_id="explain", actor={"type": "agent", "id": caller.id})

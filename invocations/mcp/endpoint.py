@@ -20,6 +20,7 @@ from mcp_types.jsonrpc import PARSE_ERROR
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from access.authentication.bearer import resolve_header_principal
+from access.connections.resources import mcp_resource
 from invocations.mcp.request_context import SCOPE_KEY, McpRequest, McpSession
 from invocations.mcp.results import READ
 from invocations.mcp.server import make_server
@@ -122,7 +123,9 @@ class McpEndpoint:
         def ask() -> Principal:
             try:
                 with acting_for_nobody():
-                    return resolve_header_principal(headers.get("authorization", ""), address=address)
+                    return resolve_header_principal(
+                        headers.get("authorization", ""), address=address, resource=mcp_resource()
+                    )
             except Exception as error:
                 problem = translate_exception(error)
                 note_rejected(problem, by=None)

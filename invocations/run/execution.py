@@ -148,6 +148,7 @@ def check_still_allowed(invocation: Invocation) -> None:
         tenant_id=invocation.tenant_id,
         agent_id=invocation.agent_id,
         key_id=invocation.key_id,
+        connection_id=invocation.connection_id,
         tool=invocation.tool,
     )
     check_again(ClaimLook(decision_context, invocation))

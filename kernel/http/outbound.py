@@ -150,6 +150,7 @@ def send_request(
     headers: Mapping[str, str] | None = None,
     statuses: Iterable[int] = range(200, 300),
     read: bool = True,
+    most_bytes: int = MAX_BYTES,
 ) -> OutboundResponse:
     """Ask ``url`` and return what it answers; :class:`AddressRefused` before anything is sent, :class:`OutboundFailed` afterwards.
 
@@ -163,14 +164,14 @@ def send_request(
     try:
         connection.request(method, target.path, body=body, headers={"User-Agent": "toolhub", **(headers or {})})
         response = connection.getresponse()
-        said = response.read(MAX_BYTES + 1) if read else b""
+        said = response.read(most_bytes + 1) if read else b""
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise OutboundFailed(f"{target.host} did not answer: {type(error).__name__}.") from error
     finally:
         deadline.cancel()
         connection.close()
-    if len(said) > MAX_BYTES:
-        raise OutboundFailed(f"{target.host} answered with more than {MAX_BYTES:,} bytes.")
+    if len(said) > most_bytes:
+        raise OutboundFailed(f"{target.host} answered with more than {most_bytes:,} bytes.")
     if response.status not in statuses:
         raise OutboundFailed(f"{target.host} answered {response.status}.")
     return OutboundResponse(response.status, said, {name.lower(): value for name, value in response.getheaders()})

@@ -238,6 +238,39 @@ TOOLHUB_TOKEN_LIFETIME_S = _number(
     roles=(WEB,),
     about="The longest life of an identity provider's token.",
 )
+TOOLHUB_CLIENT_REGISTRATION = VARIABLES.flag(
+    "TOOLHUB_CLIENT_REGISTRATION",
+    default=True,
+    roles=(WEB,),
+    about="Whether MCP clients that have no document of their own (Cursor, for one) may make themselves known to the hub. No right "
+    "follows from it. Without, such clients cannot connect by the hub's address alone.",
+)
+TOOLHUB_CONNECTION_TOKEN_S = _number(
+    "TOOLHUB_CONNECTION_TOKEN_S",
+    3600,
+    least=600,
+    most=86400,
+    unit="seconds",
+    roles=(WEB,),
+    about="How long an access token of a connected program lasts before it must fetch a newer one. Ending the "
+    "connection ends it at once.",
+)
+TOOLHUB_CONNECTION_IDLE_DAYS = _number(
+    "TOOLHUB_CONNECTION_IDLE_DAYS",
+    30,
+    least=1,
+    unit="days",
+    roles=(WEB,),
+    about="A connected program that fetches no newer token for so long must ask a person again.",
+)
+TOOLHUB_CONNECTION_DAYS = _number(
+    "TOOLHUB_CONNECTION_DAYS",
+    90,
+    least=1,
+    unit="days",
+    roles=(WEB,),
+    about="The longest that a person may let a program act as an agent.",
+)
 TOOLHUB_OUTBOUND_NETWORKS = VARIABLES.networks(
     "TOOLHUB_OUTBOUND_NETWORKS",
     example="10.20.0.0/16,192.168.7.9/32",

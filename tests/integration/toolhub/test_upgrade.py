@@ -40,6 +40,7 @@ def test_a_hub_of_the_commit_before_the_steps_became_one_has_nothing_to_do() -> 
         "0014_call_costs",
         "0015_agent_runs",
         "0016_playgrounds",
+        "0017_calling_connection",
     }
     recorder = MigrationRecorder(connection)
     for app, name in recorder.applied_migrations():

@@ -1,0 +1,1 @@
+"""Connections: which programs act as which agents, because which people have let them."""

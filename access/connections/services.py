@@ -1,0 +1,345 @@
+"""Connections: how one is opened, what its program is given for it, and how it ends.
+
+An authorization code and each refresh token are good for once. Whoever shows one again shows that somebody else has it, too: the
+connection ends. Only a program that asks twice at the same time is told no and keeps what it has.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+
+from access.budgets.rate_limits import client_network
+from access.connections.rights import CONNECT, is_in_force, may_connect
+from access.models import Agent, Connection, ConnectionToken
+from access.object_permissions.rules import allowed_on
+from access.roles import AGENT_SCOPES
+from evidence import services as evidence
+from evidence.kinds import Kind
+from evidence.leaves.connections import (
+    DetectedReuse,
+    EndedConnection,
+    MetClient,
+    OpenedConnection,
+    RefusedConnection,
+)
+from kernel.database.connections import database_time
+from kernel.principal import ActorKind, Principal
+from kernel.problems import Forbidden, SchemaInvalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+    from uuid import UUID
+
+    from access.oauth.clients import Client
+
+AT_ONCE = timedelta(seconds=10)  # within it, a program that asks again is one that did not wait
+USED_EVERY = timedelta(minutes=1)
+REVOKED, BY_CLIENT, REUSE, LEFT = "revoked", "client", "reuse", "left"
+DECLINED, ASKED = "declined", "asked"
+MAX_TOOLS = 500
+
+
+def check_may_connect(agent: Agent, *, by: Principal) -> None:
+    if by.kind is not ActorKind.USER:
+        raise Forbidden("Only a person lets programs act as an agent.")
+    if agent.disabled_at is not None:
+        raise Forbidden(f"The agent {agent.name} is disabled.", remedy="Ask an operator to enable it.")
+    if CONNECT not in allowed_on(by, agent):
+        raise Forbidden(
+            f"{by.name} may not let programs act as the agent {agent.name}.",
+            remedy=f"Ask somebody who manages the agent for the permission {CONNECT}.",
+            details={"missing": CONNECT},
+        )
+
+
+@transaction.atomic
+def open_connection(
+    *,
+    agent_id: UUID,
+    member: Any,
+    client: Client,
+    redirect_host: str,
+    resource: str,
+    scopes: Iterable[str],
+    tools: Iterable[str] | None,
+    refreshable: bool,
+    days: int,
+    code_digest: str,
+    by: Principal,
+) -> Connection:
+    """Let a program act as the agent. It gets its tokens for the code, of which the hub keeps the digest."""
+    agent = Agent.objects.select_for_update().get(pk=agent_id, tenant_id=by.tenant_id)
+    check_may_connect(agent, by=by)
+    wanted = [scope for scope in AGENT_SCOPES if scope in set(scopes)]
+    if not wanted:
+        raise SchemaInvalid.at("/scopes", "Let the program do at least one thing.")
+    if not 1 <= days <= settings.TOOLHUB_CONNECTION_DAYS:
+        raise SchemaInvalid.at("/days", f"A connection lasts 1 to {settings.TOOLHUB_CONNECTION_DAYS} days.")
+    names = None if tools is None else sorted(set(tools))
+    if names is not None and not 1 <= len(names) <= MAX_TOOLS:
+        raise SchemaInvalid.at("/tools", f"Choose 1 to {MAX_TOOLS} tools, or all.")
+    now = database_time()
+    _note_client(client, by=by)
+    connection = Connection.objects.create(
+        tenant_id=by.tenant_id,
+        agent=agent,
+        member=member,
+        client_id=client.id,
+        client_kind=client.kind,
+        client_name=client.name,
+        client_digest=client.digest,
+        redirect_host=redirect_host,
+        resource=resource,
+        scopes=wanted,
+        tools=names,
+        refreshable=refreshable,
+        until=now + timedelta(days=days),
+        code_digest=code_digest,
+        opened_at=now,
+    )
+    evidence.record(
+        kind=Kind.CONNECTION_OPENED,
+        subject=connection.wire_id,
+        actor=by,
+        data=OpenedConnection(
+            agent=agent.wire_id,
+            member=by.id,
+            client=client.id,
+            redirect_host=redirect_host,
+            resource=resource,
+            scopes=wanted,
+            tools=names,
+            until=connection.until.isoformat(),
+            once=not refreshable,
+        ),
+    )
+    return connection
+
+
+def _note_client(client: Client, *, by: Principal) -> None:
+    """A fact for each program that the tenant has not let in as it is now."""
+    known = Connection.objects.filter(tenant_id=by.tenant_id, client_id=client.id, client_digest=client.digest)
+    if not known.exists():
+        evidence.record(
+            kind=Kind.CLIENT_MET,
+            subject=by.id,
+            actor=by,
+            data=MetClient(client=client.id, how=str(client.kind), host=client.host, digest=client.digest),
+        )
+
+
+@transaction.atomic
+def refuse_connection(*, client: Client, redirect_host: str, why: str, by: Principal) -> None:
+    evidence.record(
+        kind=Kind.CONNECTION_REFUSED,
+        subject=by.id,
+        actor=by,
+        data=RefusedConnection(member=by.id, client=client.id, redirect_host=redirect_host, why=why),
+    )
+
+
+# Ending.
+
+
+def _end(connection: Connection, *, why: str, by: Principal) -> None:
+    """In the transaction of the caller, which has locked the row."""
+    if connection.ended_at is not None:
+        return
+    connection.ended_at, connection.ended_by, connection.end_reason = database_time(), by.id, why
+    connection.save(update_fields=["ended_at", "ended_by", "end_reason"])
+    connection.tokens.all().delete()
+    evidence.record(
+        kind=Kind.CONNECTION_ENDED,
+        subject=connection.wire_id,
+        actor=by,
+        data=EndedConnection(agent=connection.agent.wire_id, client=connection.client_id, why=why),
+    )
+
+
+def _locked(**which: Any) -> Connection:
+    return Connection.objects.select_for_update(of=("self",)).select_related("agent__tenant", "member").get(**which)
+
+
+def may_end(connection: Connection, *, by: Principal) -> bool:
+    """Who opened it, and who manages its agent."""
+    return connection_member_id(connection) == by.id or "agents.manage" in allowed_on(by, connection.agent)
+
+
+def connection_member_id(connection: Connection) -> str:
+    return f"usr_{connection.member_id}"
+
+
+@transaction.atomic
+def end_connection(*, connection_id: UUID, by: Principal) -> Connection:
+    """The program's next request is refused, and streams that it follows end with their next look."""
+    connection = _locked(pk=connection_id, tenant_id=by.tenant_id)
+    if not may_end(connection, by=by):
+        raise Forbidden(
+            "Who opened a connection ends it, or who manages its agent.",
+            remedy="Ask an operator.",
+            details={"missing": "agents.manage"},
+        )
+    _end(connection, why=REVOKED, by=by)
+    return connection
+
+
+def end_connections_of(member: Any, *, tenant_id: UUID, by: Principal) -> None:
+    """Those of somebody who leaves the tenant, in the transaction of the caller."""
+    rows = Connection.objects.select_for_update(of=("self",)).select_related("agent")
+    for connection in rows.filter(tenant_id=tenant_id, member=member, ended_at=None).order_by("pk"):
+        _end(connection, why=LEFT, by=by)
+
+
+def _hub(connection: Connection) -> Principal:
+    return Principal.system("authorization", tenant_id=connection.tenant_id)
+
+
+def _end_reused(connection: Connection, what: str) -> None:
+    if connection.ended_at is None:
+        evidence.record(
+            kind=Kind.CONNECTION_REUSE_DETECTED,
+            subject=connection.wire_id,
+            actor=_hub(connection),
+            data=DetectedReuse(agent=connection.agent.wire_id, what=what),
+        )
+        _end(connection, why=REUSE, by=_hub(connection))
+
+
+def _is_impatience(at: datetime | None, network: str, address: str) -> bool:
+    """Whether what comes a second time comes so soon, and from the same place, that its program did not wait."""
+    return at is not None and database_time() - at < AT_ONCE and network == client_network(address)
+
+
+# Tokens.
+
+
+def _add_tokens(connection: Connection, *, access: str, refresh: str | None, expires_in: int) -> int:
+    now = database_time()
+    lasts = min(now + timedelta(seconds=expires_in), connection.until)
+    rows = [
+        ConnectionToken(
+            connection=connection, kind=ConnectionToken.TokenKind.ACCESS, digest=access, expires_at=lasts
+        )
+    ]
+    if refresh is not None:
+        idle = min(now + timedelta(days=settings.TOOLHUB_CONNECTION_IDLE_DAYS), connection.until)
+        rows.append(
+            ConnectionToken(
+                connection=connection, kind=ConnectionToken.TokenKind.REFRESH, digest=refresh, expires_at=idle
+            )
+        )
+    ConnectionToken.objects.bulk_create(rows)
+    return max(1, int((lasts - now).total_seconds()))
+
+
+@transaction.atomic
+def redeem_code(
+    *, code_digest: str, access: str, refresh: str, expires_in: int, client_id: str, address: str
+) -> tuple[Connection, int] | None:
+    """The first tokens of a connection, by their digests, and how many seconds they last; None when the code is worth nothing.
+
+    What is shown again ends the connection, so the answer is given and not raised: the end must be written.
+    """
+    try:
+        connection = _locked(code_digest=code_digest, client_id=client_id)
+    except Connection.DoesNotExist:
+        return None
+    if connection.redeemed_at is not None:
+        if not _is_impatience(connection.redeemed_at, connection.redeemed_from, address):
+            _end_reused(connection, "code")
+        return None
+    if not is_in_force(connection, now=database_time()):
+        return None
+    connection.redeemed_at, connection.redeemed_from = database_time(), client_network(address)
+    connection.save(update_fields=["redeemed_at", "redeemed_from"])
+    kept = refresh if connection.refreshable else None
+    return connection, _add_tokens(connection, access=access, refresh=kept, expires_in=expires_in)
+
+
+@transaction.atomic
+def note_code_shown_again(*, code_digest: str, address: str) -> None:
+    """Of a code that is not known, or not any more: whoever shows one that was used ends what it opened."""
+    try:
+        connection = _locked(code_digest=code_digest, redeemed_at__isnull=False)
+    except Connection.DoesNotExist:
+        return
+    if not _is_impatience(connection.redeemed_at, connection.redeemed_from, address):
+        _end_reused(connection, "code")
+
+
+def find_resource_of_code(code_digest: str) -> str:
+    """What the tokens for this code are for; empty where there is no such code."""
+    return Connection.objects.filter(code_digest=code_digest).values_list("resource", flat=True).first() or ""
+
+
+def find_refresh_token(digest: str, *, client_id: str) -> ConnectionToken | None:
+    """The row of a refresh token that this program was given, used or not."""
+    return (
+        ConnectionToken.objects.select_related("connection__agent__tenant", "connection__member")
+        .filter(digest=digest, kind=ConnectionToken.TokenKind.REFRESH, connection__client_id=client_id)
+        .first()
+    )
+
+
+@transaction.atomic
+def rotate_tokens(
+    *, token_id: UUID, access: str, refresh: str, expires_in: int, address: str
+) -> tuple[Connection, int] | None:
+    """Newer tokens for a refresh token; None when it is worth nothing. All that ask at once are asked one after the other."""
+    connection_ids = ConnectionToken.objects.filter(pk=token_id).values_list("connection_id", flat=True)
+    connection_id = connection_ids.first()
+    if connection_id is None:
+        return None
+    connection = _locked(pk=connection_id)
+    token = connection.tokens.filter(pk=token_id).first()
+    now = database_time()
+    if token is None or token.expires_at <= now or not is_in_force(connection, now=now):
+        return None
+    if token.used_at is not None:
+        if not _is_impatience(token.used_at, token.used_from, address):
+            _end_reused(connection, "refresh_token")
+        return None
+    token.used_at, token.used_from = now, client_network(address)
+    token.save(update_fields=["used_at", "used_from"])
+    connection.tokens.filter(kind=ConnectionToken.TokenKind.ACCESS).delete()
+    return connection, _add_tokens(connection, access=access, refresh=refresh, expires_in=expires_in)
+
+
+@transaction.atomic
+def give_back_token(*, digest: str, client_id: str) -> None:
+    """The program gives a token back (RFC 7009), and with it all that the person let it do. Nothing is said of what is not its own."""
+    token = ConnectionToken.objects.filter(digest=digest, connection__client_id=client_id).first()
+    if token is not None:
+        connection = _locked(pk=token.connection_id)
+        _end(connection, why=BY_CLIENT, by=_hub(connection))
+
+
+def note_connection_use(connection: Connection, *, address: str, now: datetime) -> None:
+    """Write down that it is in use, at most once a minute."""
+    network = client_network(address)[:64]
+    if connection.last_used_at is None or connection.last_used_at <= now - USED_EVERY:
+        stale = Q(last_used_at=None) | Q(last_used_at__lte=now - USED_EVERY)
+        Connection.objects.filter(stale, pk=connection.pk).update(last_used_at=now, last_used_from=network)
+
+
+__all__ = [
+    "end_connection",
+    "end_connections_of",
+    "find_refresh_token",
+    "find_resource_of_code",
+    "give_back_token",
+    "may_connect",
+    "may_end",
+    "note_code_shown_again",
+    "note_connection_use",
+    "open_connection",
+    "redeem_code",
+    "refuse_connection",
+    "rotate_tokens",
+]

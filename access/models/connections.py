@@ -1,0 +1,104 @@
+"""Models of connections: which program acts as which agent, because which person has let it.
+
+What a program shows (an access or a refresh token, of which only digests are kept) leads to a :class:`Connection` and means nothing
+without a live one. Which programs there are is kept by django-oauth-toolkit; a connection names its program by text, so that it
+stays what it was when the program's registration is gone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+
+from access.models.people import Agent, Tenant
+from kernel.ids import encode, new_id
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+class ConnectionQuerySet(models.QuerySet["Connection"]):
+    def live(self, now: datetime) -> ConnectionQuerySet:
+        return self.filter(ended_at=None, until__gt=now)
+
+
+class Connection(models.Model):
+    """A person's leave for one program to act as one agent, within scopes, tools and a time."""
+
+    class ClientKind(models.TextChoices):
+        # A document at the address that is its name (CIMD): the host vouches for it.
+        DOCUMENT = "document"
+        # It has registered itself: nobody vouches for what it says of itself.
+        REGISTERED = "registered"
+        # Somebody who runs the hub has entered it.
+        ENTERED = "entered"
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="connections")
+    agent = models.ForeignKey(Agent, models.PROTECT, related_name="connections")
+    member = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="connections")
+    client_id = models.CharField(max_length=255)
+    client_kind = models.CharField(max_length=12, choices=ClientKind)
+    client_name = models.CharField(max_length=60, blank=True)  # what it calls itself
+    client_digest = models.CharField(max_length=71)  # of all that it says of itself
+    redirect_host = models.CharField(max_length=255)  # where the answer went
+    resource = models.CharField(max_length=300)  # the audience of its tokens
+    scopes = models.JSONField(default=list)
+    tools = models.JSONField(null=True, blank=True)  # names; None: all that the agent is given, now and later
+    refreshable = models.BooleanField(default=True)  # False: for this once
+    until = models.DateTimeField()  # it ends then in any case
+    code_digest = models.CharField(max_length=64, unique=True)  # of the code that opened it
+    redeemed_at = models.DateTimeField(null=True, blank=True)
+    redeemed_from = models.CharField(max_length=64, blank=True)  # the network
+    last_used_at = models.DateTimeField(null=True, blank=True)  # written at most once a minute
+    last_used_from = models.CharField(max_length=64, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    ended_by = models.CharField(max_length=64, blank=True)
+    end_reason = models.CharField(max_length=32, blank=True)
+    opened_at = models.DateTimeField()
+
+    objects = ConnectionQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(until__gt=F("opened_at")), name="connection_ends_after_it_was_opened"),
+            models.CheckConstraint(
+                condition=Q(ended_at=None, ended_by="", end_reason="")
+                | Q(ended_at__isnull=False) & ~Q(ended_by="") & ~Q(end_reason=""),
+                name="connection_ended_by_somebody_because",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["tenant", "-id"], name="connection_of_tenant"),
+            models.Index(fields=["client_id"], name="connection_of_client"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.client_name or self.client_id} as {self.agent_id}"
+
+    @property
+    def wire_id(self) -> str:
+        return encode("con", self.id)
+
+
+class ConnectionToken(models.Model):
+    """What the program of a connection shows. The text is kept nowhere; a refresh token that was used stays, to be known again."""
+
+    class TokenKind(models.TextChoices):
+        ACCESS = "access"
+        REFRESH = "refresh"
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    connection = models.ForeignKey(Connection, models.CASCADE, related_name="tokens")
+    kind = models.CharField(max_length=8, choices=TokenKind)
+    digest = models.CharField(max_length=64, unique=True)  # SHA-256, hexadecimal
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True, blank=True)  # of a refresh token: it was exchanged for newer ones
+    used_from = models.CharField(max_length=64, blank=True)  # the network
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"{self.kind} token of {self.connection_id}"

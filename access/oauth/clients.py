@@ -1,0 +1,81 @@
+"""Clients: the programs that ask people for leave to act as an agent, and what is known of them.
+
+A row of django-oauth-toolkit each. Only the host of a program's id is something that anybody vouches for, and only where its document
+was fetched from there (CIMD); its name is its own word.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from oauth2_provider.models import get_application_model
+
+from access.models import Connection
+from kernel.canonical import compute_digest
+from kernel.database.connections import database_time
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+Application: Any = get_application_model()
+MAX_NAME = 60
+MAX_WITHOUT_CONNECTION = 1000
+UNUSED_FOR = timedelta(hours=24)
+KINDS = {
+    "cimd": Connection.ClientKind.DOCUMENT,
+    "dcr": Connection.ClientKind.REGISTERED,
+    "manual": Connection.ClientKind.ENTERED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """``host``: that vouches for it; empty: nobody does. ``name``: what it calls itself."""
+
+    id: str
+    kind: Connection.ClientKind
+    name: str
+    host: str
+    digest: str
+
+
+def clean_name(text: object) -> str:
+    """What a program calls itself, without what nobody sees or what turns the line around, and not for long."""
+    if not isinstance(text, str):
+        return ""
+    kept = "".join(
+        " " if each.isspace() else each for each in text if each.isspace() or unicodedata.category(each)[0] not in "CZ"
+    )
+    return " ".join(kept.split())[:MAX_NAME].strip()
+
+
+def describe_client(application: Any) -> Client:
+    said = {
+        "client_id": application.client_id,
+        "name": application.name,
+        "redirect_uris": sorted(application.redirect_uris.split()),
+        "kind": application.registration_source,
+    }
+    kind = KINDS[application.registration_source]
+    host = urlsplit(application.client_id).hostname or "" if kind == Connection.ClientKind.DOCUMENT else ""
+    return Client(application.client_id, kind, clean_name(application.name), host, compute_digest(said))
+
+
+def _without_connection() -> QuerySet[Any]:
+    registered = Application.objects.filter(registration_source="dcr")
+    live = Connection.objects.live(database_time())
+    found: QuerySet[Any] = registered.exclude(client_id__in=live.values("client_id"))
+    return found
+
+
+def remove_unused_clients() -> None:
+    """Those that have registered a day ago and that nobody lets in: many register anew for each sign-in."""
+    _without_connection().filter(created__lt=database_time() - UNUSED_FOR).delete()
+
+
+def count_unused_clients() -> int:
+    return _without_connection().count()

@@ -1,0 +1,60 @@
+"""Leaves of connections: which programs act as agents, who has let them, and how that ended."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from evidence.kinds import Kind
+from evidence.leaves.base import LeafData, SearchTerm, leaf_data
+
+
+@leaf_data(Kind.CLIENT_MET)
+class MetClient(LeafData):
+    """A program that nobody of the tenant has let in before, or that says something else of itself now."""
+
+    client: Annotated[str, "its id"]
+    how: Annotated[str, "`document` (at the address that is its id), `registered` (by itself) or `entered`"]
+    host: Annotated[str, "that vouches for it; empty: nobody does"]
+    digest: Annotated[str, "of all that it says of itself"]
+
+
+@leaf_data(Kind.CONNECTION_OPENED)
+class OpenedConnection(LeafData):
+    """That a person has let a program act as an agent, and how far."""
+
+    agent: Annotated[str, "as which it acts", SearchTerm("agent")]
+    member: Annotated[str, "who has let it"]
+    client: Annotated[str, "id of the program"]
+    redirect_host: Annotated[str, "where the answer went"]
+    resource: Annotated[str, "what its tokens are for"]
+    scopes: Annotated[list[str], "what it may do"]
+    tools: Annotated[list[str] | None, "with these tools only"] = None
+    until: Annotated[str, "when it ends at the latest"]
+    once: Annotated[bool, "whether it ends with its first token"]
+
+
+@leaf_data(Kind.CONNECTION_REFUSED)
+class RefusedConnection(LeafData):
+    """That a person has not let a program act as an agent."""
+
+    member: Annotated[str, "who was asked"]
+    client: Annotated[str, "id of the program"]
+    redirect_host: Annotated[str, "where the answer went"]
+    why: Annotated[str, "`declined` by the person, or `asked` somebody who may"]
+
+
+@leaf_data(Kind.CONNECTION_REUSE_DETECTED)
+class DetectedReuse(LeafData):
+    """That something was shown a second time that is good for once: somebody else has it."""
+
+    agent: Annotated[str, "as which the program acted", SearchTerm("agent")]
+    what: Annotated[str, "`code` or `refresh_token`"]
+
+
+@leaf_data(Kind.CONNECTION_ENDED)
+class EndedConnection(LeafData):
+    """That a program may not act as an agent any more."""
+
+    agent: Annotated[str, "as which it acted", SearchTerm("agent")]
+    client: Annotated[str, "id of the program"]
+    why: Annotated[str, "`revoked` by a person, `client` (it gave its token back), `reuse` or `left` (its member has left the tenant)"]
