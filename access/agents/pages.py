@@ -13,6 +13,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from access.agents import services
 from access.agents.api import key_state
+from access.connections.pages import list_rows
+from access.connections.resources import mcp_resource
 from access.forms import AgentForm, KeyForm, RotationForm
 from access.models import Agent, ApiKey
 from access.object_permissions.rules import allowed_on, held_on, object_permission_holders
@@ -92,6 +94,8 @@ def _agent_page(
         "wrong": wrong,
         "wrong_key": key,
         "facts": facts_about(request.principal, found.wire_id, *(each.wire_id for each in keys)),
+        "connections": list_rows(request.principal, agent=found),
+        "mcp_url": mcp_resource(),
         "may_manage": "agents.manage" in allowed_on(request.principal, found),
         "exceptions": object_permission_holders(found, by=request.principal),
     }
@@ -102,7 +106,7 @@ def _agent_page(
 @needs("agents.view", held=sees_agent)
 def agent(request: ConsoleRequest, agent_id: UUID) -> HttpResponse:
     """Context: agent, keys (list of {key, state, id}), form, reason_form, rotation_form, wrong, wrong_key, facts, may_manage,
-    exceptions (list of {user, name, label}: who holds what on this agent alone, when the person may see people).
+    connections (rows of access.connections.pages), mcp_url, exceptions (list of {user, name, label}: who holds what on this agent alone, when the person may see people).
     """
     return _agent_page(request, _agent(request, agent_id))
 

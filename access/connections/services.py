@@ -16,6 +16,7 @@ from django.db.models import Q
 from access.budgets.rate_limits import client_network
 from access.connections.rights import CONNECT, is_in_force, may_connect
 from access.models import Agent, Connection, ConnectionToken
+from access.notifications.services import notify_channels
 from access.object_permissions.rules import allowed_on
 from access.roles import AGENT_SCOPES
 from evidence import services as evidence
@@ -136,12 +137,16 @@ def _note_client(client: Client, *, by: Principal) -> None:
 
 @transaction.atomic
 def refuse_connection(*, client: Client, redirect_host: str, why: str, by: Principal) -> None:
+    """Whoever may not let it act as an agent asks those who manage agents; they are told who asks, and give the permission or not."""
     evidence.record(
         kind=Kind.CONNECTION_REFUSED,
         subject=by.id,
         actor=by,
         data=RefusedConnection(member=by.id, client=client.id, redirect_host=redirect_host, why=why),
     )
+    if why == ASKED:
+        said = {"member": by.name, "url": f"/people/{by.id}"}
+        notify_channels("connection.requested", subject=by.id, body=said, tenant_id=by.tenant_id)
 
 
 # Ending.

@@ -14,6 +14,8 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from guardian.shortcuts import get_user_perms
 
+from access.connections.pages import list_rows
+from access.connections.resources import mcp_resource
 from access.forms import ExceptionForm, HubOwnerForm, PermissionForm, PersonForm, RolesForm, TenantForm
 from access.members import invitations
 from access.members import services as members
@@ -137,6 +139,8 @@ def person_page(request: ConsoleRequest, user: Any, *, form: forms.Form | None =
         "roles": role_labels(held),
         "single": _held(single, facts),
         "exceptions": _held(user_object_permissions(user, tenant_id=request.principal.tenant_id), facts),
+        "connections": list_rows(request.principal, member=user),
+        "mcp_url": mcp_resource(),
         "waits": members.has_never_come(user),
         "may_invite_again": invitations.may_invite_again(user, by=request.principal),
         "roles_form": form if wrong == "roles" else RolesForm(initial={"roles": held}),
@@ -153,7 +157,7 @@ def person_page(request: ConsoleRequest, user: Any, *, form: forms.Form | None =
 @needs("members.view")
 def person(request: ConsoleRequest, user_id: int) -> HttpResponse:
     """Context: person, person_id, roles, single and exceptions (lists of {name, label, thing, kind, given}: kind is tenant, tool or
-    agent, given the Fact), waits, roles_form, permission_form, exception_form, facts, may_manage, is_self.
+    agent, given the Fact), connections, mcp_url, waits, roles_form, permission_form, exception_form, facts, may_manage, is_self.
     """
     return person_page(request, get_member(request, user_id))
 

@@ -17,6 +17,7 @@ from guardian.ctypes import get_content_type
 from guardian.models import GroupObjectPermission
 from guardian.shortcuts import assign_perm, get_perms, get_user_perms, remove_perm
 
+from access.connections.services import end_connections_of
 from access.models import Membership, Tenant
 from access.object_permissions.rules import build_permission_data, list_object_permissions, user_object_permissions
 from access.problems import LastOwner, SelfApproval
@@ -212,6 +213,7 @@ def end_membership(*, user_id: int, role: Role, by: Principal, reason: str = "")
         beside = [(permission, tenant) for permission in sorted(get_user_perms(user, tenant))]
         for permission, thing in [*beside, *user_object_permissions(user, tenant_id=tenant.pk)]:
             _take(user, permission, thing, by=by)
+        end_connections_of(user, tenant_id=tenant.pk, by=by)
         _end_links(user)
 
 

@@ -8,6 +8,7 @@ stays what it was when the program's registration is gone.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import models
@@ -82,6 +83,11 @@ class Connection(models.Model):
     @property
     def wire_id(self) -> str:
         return encode("con", self.id)
+
+    @property
+    def client_host(self) -> str:
+        """Who vouches for the program; empty: nobody."""
+        return urlsplit(self.client_id).hostname or "" if self.client_kind == self.ClientKind.DOCUMENT else ""
 
 
 class ConnectionToken(models.Model):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 EVENTS = {
     "consent.requested": gettext_lazy("A consent is waiting for a decision"),
     "grant.requested": gettext_lazy("A grant was requested"),
+    "connection.requested": gettext_lazy("Somebody asks to connect a program"),
     "review.waiting": gettext_lazy("A tool version is waiting for review"),
     "policy.waiting": gettext_lazy("A policy draft is waiting to be published"),
     "budget.low": gettext_lazy("A budget is nearly used up"),
@@ -29,7 +30,7 @@ EVENTS = {
     "evidence.alarm": gettext_lazy("The evidence needs attention"),
 }
 # What a message may say: names and one link. Anything else could be a value, and mail is read on other machines.
-MAY_SAY = frozenset({"agent", "tool", "version", "policy", "budget", "reach", "until", "alarm", "url"})
+MAY_SAY = frozenset({"agent", "tool", "version", "policy", "budget", "reach", "until", "alarm", "member", "url"})
 MAX_WORD = 200
 
 

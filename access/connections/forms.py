@@ -1,0 +1,58 @@
+"""Forms of connections. What may be chosen is what the program asked for and the agent may do: less is possible, more is not there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.conf import settings
+from django.utils.translation import gettext, gettext_lazy
+
+from access.roles import SCOPES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from access.models import Agent
+
+ALL, THESE = "all", "these"
+REACHES = [
+    (ALL, gettext_lazy("All tools that the agent is given, now and later")),
+    (THESE, gettext_lazy("Only the tools that I choose")),
+]
+
+
+class ConnectionForm(forms.Form):
+    agent = forms.ChoiceField(label=gettext_lazy("Acts as the agent"))
+    reach = forms.ChoiceField(choices=REACHES, widget=forms.RadioSelect, initial=ALL, label=gettext_lazy("Tools"))
+    tools = forms.MultipleChoiceField(
+        required=False, widget=forms.CheckboxSelectMultiple, label=gettext_lazy("Chosen tools")
+    )
+    scopes = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple, label=gettext_lazy("May"))
+    days = forms.IntegerField(min_value=1, label=gettext_lazy("For how many days"))
+    once = forms.BooleanField(
+        required=False,
+        label=gettext_lazy("Only this once"),
+        help_text=gettext_lazy("It ends with its first token and must ask again then."),
+    )
+
+    def __init__(self, data: Any, *, agents: Iterable[Agent], scopes: Iterable[str], tools: Iterable[str]) -> None:
+        longest, asked = settings.TOOLHUB_CONNECTION_DAYS, list(scopes)
+        super().__init__(data, initial={"days": longest, "scopes": asked})
+        fields: Any = self.fields
+        fields["agent"].choices = [(each.wire_id, each.name) for each in agents]
+        fields["scopes"].choices = [(each, gettext(SCOPES[each])) for each in asked]
+        fields["tools"].choices = [(each, each) for each in tools]
+        fields["days"].max_value = longest
+        fields["days"].validators.append(forms.fields.validators.MaxValueValidator(longest))
+        fields["days"].widget.attrs["max"] = longest
+
+    def clean(self) -> dict[str, Any]:
+        said: dict[str, Any] = super().clean() or {}
+        if said.get("reach") == THESE and not said.get("tools") and "tools" not in self.errors:
+            self.add_error("tools", gettext("Choose at least one tool."))
+        return said
+
+    @property
+    def chosen_tools(self) -> list[str] | None:
+        return None if self.cleaned_data["reach"] == ALL else list(self.cleaned_data["tools"])

@@ -1,0 +1,265 @@
+"""Pages of connections: where a person lets a program act as an agent, and where it is ended."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlencode
+
+from django.contrib import messages
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.utils.encoding import iri_to_uri
+from django.utils.translation import gettext
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from access.connections import services
+from access.connections.forms import ConnectionForm
+from access.connections.resources import mcp_resource
+from access.connections.rights import list_connectable_agents
+from access.middleware import choose_tenant
+from access.models import Agent, Connection
+from access.oauth.authorization_requests import (
+    PATH,
+    AnsweredByRedirect,
+    AuthorizationRequest,
+    answer_request,
+    build_answer,
+    open_signed_request,
+    read_authorization_request,
+    sign_request,
+)
+from access.oauth.redirect_uris import (
+    APP_SCHEMES,
+    form_action_source,
+    is_on_this_computer,
+    name_redirect_host,
+)
+from invocations.decide.callable_tools import offer_tools
+from kernel.components.forms import add_problem
+from kernel.database.connections import database_time
+from kernel.http.console import ConsoleRequest, needs, public, render_page
+from kernel.http.pagination import fetch_page
+from kernel.principal import ActorKind, Principal
+from kernel.problems import Forbidden, Problem
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from django.http import HttpRequest
+
+    from unitools.manifest import Manifest
+
+READS = ("None", "Read")
+
+
+def _go(uri: str) -> HttpResponse:
+    """303: the browser comes with GET. Django's own redirects know no schemes of applications."""
+    return HttpResponse(status=303, headers={"Location": iri_to_uri(uri), "Cache-Control": "no-store"})
+
+
+def _as_agent(agent: Agent) -> Principal:
+    return Principal(
+        kind=ActorKind.AGENT, id=agent.wire_id, name=agent.name, tenant_id=agent.tenant_id, agent_id=agent.pk
+    )
+
+
+def group_tools(manifests: list[Manifest]) -> list[dict[str, Any]]:
+    """By what happens when it is called: what only reads, what writes, and what a person is asked about each time."""
+    titles = (gettext("Read"), gettext("Change things"), gettext("Wait for a person each time"))
+    groups: list[dict[str, Any]] = [{"title": title, "tools": []} for title in titles]
+    for manifest in manifests:
+        at = 2 if manifest.needs_consent else 0 if manifest.side_effect in READS else 1
+        groups[at]["tools"].append(manifest.id)
+    return [group for group in groups if group["tools"]]
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+@public
+def authorize(request: HttpRequest) -> HttpResponse:
+    """Context: asked, form, agents, chosen, groups, picked, signed, on_this_computer, redirect_host, choice_of_tenants. POST: request
+    (signed), decision (allow, deny, ask, look, tenant) and the form.
+    """
+    if not request.user.is_authenticated:
+        return redirect_to_login(request.get_full_path())
+    if getattr(request, "principal", None) is None:
+        raise Forbidden("You belong to no tenant of this hub.", remedy="Ask an owner of a tenant to invite you.")
+    session = request.session.session_key or ""
+    try:
+        if request.method == "GET":
+            return _ask(request, read_authorization_request(request.META.get("QUERY_STRING", "")))
+        asked = open_signed_request(request.POST.get("request", ""), user=request.user, session=session)
+        return _decide(request, asked)
+    except AnsweredByRedirect as answer:
+        return _go(answer.uri)
+
+
+def _ask(request: Any, asked: AuthorizationRequest) -> HttpResponse:
+    if "none" in asked.prompts:
+        said = {"error": "interaction_required", "error_description": "A person is asked each time."}
+        return _go(build_answer(asked.redirect_uri, asked.state, **said))
+    if "login" in asked.prompts:
+        rest = [(name, value) for name, value in parse_qsl(asked.query, keep_blank_values=True) if name != "prompt"]
+        return redirect_to_login(f"{PATH}?{urlencode(rest)}")
+    return _page(request, asked, None)
+
+
+def _page(request: Any, asked: AuthorizationRequest, form: ConnectionForm | None) -> HttpResponse:
+    by: Principal = request.principal
+    agents = list(list_connectable_agents(by))
+    chosen = _find_chosen(agents, request.POST.get("agent", ""))
+    manifests = offer_tools(by=_as_agent(chosen)).manifests if chosen else []
+    if form is None:
+        form = _build_form(None, asked, agents, manifests)
+        if chosen:
+            form.initial["agent"] = chosen.wire_id
+    context = {
+        "asked": asked,
+        "form": form,
+        "agents": agents,
+        "chosen": chosen,
+        "groups": group_tools(manifests),
+        "picked": set(request.POST.getlist("tools")),
+        "signed": sign_request(asked, user=request.user, session=request.session.session_key or ""),
+        "redirect_host": name_redirect_host(asked.redirect_uri),
+        "on_this_computer": is_on_this_computer(asked.redirect_uri),
+        "choice_of_tenants": request.tenants if len(request.tenants) > 1 else [],
+    }
+    status = 422 if form.is_bound and form.errors else 200
+    response = render_page(request, "connections/authorize.html", context, partial="ask", status=status)
+    # Browsers hold where a form leads, and on to where it is sent from there, against the page's policy.
+    apps = [f"{scheme}:" for scheme in APP_SCHEMES]
+    response._csp_update = {"form-action": [form_action_source(asked.redirect_uri), *apps]}  # type: ignore[attr-defined]
+    return response
+
+
+def _find_chosen(agents: list[Agent], wire_id: str) -> Agent | None:
+    return next((each for each in agents if each.wire_id == wire_id), agents[0] if agents else None)
+
+
+def _build_form(
+    data: Any, asked: AuthorizationRequest, agents: list[Agent], manifests: list[Manifest]
+) -> ConnectionForm:
+    tools = [manifest.id for manifest in manifests]
+    return ConnectionForm(data, agents=agents, scopes=asked.scopes, tools=tools)
+
+
+def _decide(request: Any, asked: AuthorizationRequest) -> HttpResponse:
+    decision, by = request.POST.get("decision", ""), request.principal
+    match decision:
+        case "allow":
+            return _allow(request, asked)
+        case "deny" | "ask":
+            why = services.DECLINED if decision == "deny" else services.ASKED
+            services.refuse_connection(
+                client=asked.client, redirect_host=name_redirect_host(asked.redirect_uri), why=why, by=by
+            )
+            said = "The person declined." if decision == "deny" else "The person has asked somebody who may decide."
+            uri = build_answer(asked.redirect_uri, asked.state, error="access_denied", error_description=said)
+            return _go(uri)
+        case "tenant":
+            choose_tenant(request, request.POST.get("tenant", ""))
+            return redirect(f"{PATH}?{asked.query}")
+        case _:
+            return _page(request, asked, None)
+
+
+def _allow(request: Any, asked: AuthorizationRequest) -> HttpResponse:
+    by: Principal = request.principal
+    agents = list(list_connectable_agents(by))
+    chosen = next((each for each in agents if each.wire_id == request.POST.get("agent")), None)
+    manifests = offer_tools(by=_as_agent(chosen)).manifests if chosen else []
+    form = _build_form(request.POST, asked, agents, manifests)
+    if chosen is None or not form.is_valid():
+        return _page(request, asked, form)
+    data = form.cleaned_data
+    opened = partial(
+        services.open_connection,
+        agent_id=chosen.pk,
+        member=request.user,
+        client=asked.client,
+        redirect_host=name_redirect_host(asked.redirect_uri),
+        resource=asked.resource,
+        scopes=data["scopes"],
+        tools=form.chosen_tools,
+        refreshable=not data["once"],
+        days=data["days"],
+        by=by,
+    )
+    try:
+        uri = answer_request(asked, user=request.user, scopes=data["scopes"], open_connection=opened)
+    except Problem as problem:
+        add_problem(form, problem)
+        return _page(request, asked, form)
+    return _go(uri)
+
+
+def list_rows(by: Principal, **which: Any) -> list[dict[str, Any]]:
+    """Connections with their state, and whether this person may end them; the newest first."""
+    rows = Connection.objects.filter(tenant_id=by.tenant_id, **which).select_related("agent", "member").order_by("-pk")
+    return [describe_row(each, by=by) for each in rows[:100]]
+
+
+def describe_row(connection: Connection, *, by: Principal) -> dict[str, Any]:
+    now = database_time()
+    live = connection.ended_at is None and connection.until > now
+    state = "ended" if connection.ended_at else "live" if live else "expired"
+    return {
+        "connection": connection,
+        "state": state,
+        "member": services.connection_member_id(connection),
+        "may_end": live and services.may_end(connection, by=by),
+    }
+
+
+@require_GET
+@needs("agents.view")
+def connections(request: ConsoleRequest) -> HttpResponse:
+    """Context: page (Page of Connection), rows (list of {connection, state, member, may_end})."""
+    rows = Connection.objects.filter(tenant_id=request.principal.tenant_id).select_related("agent", "member")
+    page = fetch_page(rows, prefix="con", after=request.GET.get("after", ""))
+    context = {
+        "section": "connections",
+        "page": page,
+        "mcp_url": mcp_resource(),
+        "rows": [describe_row(each, by=request.principal) for each in page.rows],
+    }
+    return render_page(request, "connections/connection_list.html", context)
+
+
+def _of_member(by: Principal, *, connection_id: UUID) -> Connection | None:
+    return Connection.objects.filter(pk=connection_id, tenant_id=by.tenant_id).select_related("agent").first()
+
+
+def may_end_it(by: Principal, permission: str, *, connection_id: UUID) -> bool:
+    """Who opened it, and who manages its agent."""
+    found = _of_member(by, connection_id=connection_id)
+    return found is not None and services.may_end(found, by=by)
+
+
+may_end_it.find = _of_member  # type: ignore[attr-defined]
+
+
+@require_POST
+@needs("agents.manage", held=may_end_it)
+def connection_end(request: ConsoleRequest, connection_id: UUID) -> HttpResponse:
+    """POST: ends it. Goes back to the page of its agent, or to what the person may see."""
+    ended = services.end_connection(connection_id=connection_id, by=request.principal)
+    messages.success(request, gettext("The program is disconnected. Its next request is refused."))
+    return redirect("agent", ended.agent_id) if request.principal.may("agents.view") else redirect("my_connections")
+
+
+@require_GET
+@public
+def my_connections(request: HttpRequest) -> HttpResponse:
+    """Context: rows: what speaks in the name of who looks, in the tenant in which they act."""
+    principal: Principal | None = getattr(request, "principal", None)
+    if principal is None:
+        return redirect_to_login(request.get_full_path())
+    rows = list_rows(principal, member=request.user)
+    return render_page(request, "connections/my_connections.html", {"section": "", "rows": rows, "mcp_url": mcp_resource()})
+
+

@@ -1,0 +1,26 @@
+"""Addresses of connections."""
+
+from django.urls import path
+from django.utils.translation import gettext_lazy
+
+from access.connections import pages
+from kernel.http.navigation import NavigationEntry, Section
+
+NAVIGATION = [
+    NavigationEntry(
+        key="connections",
+        label=gettext_lazy("Connected programs"),
+        icon="link",
+        address="connections",
+        permission="agents.view",
+        section=Section.GOVERN,
+        order=55,
+    ),
+]
+
+PAGES = [
+    path("oauth/authorize", pages.authorize, name="authorize"),
+    path("connections", pages.connections, name="connections"),
+    path("connections/mine", pages.my_connections, name="my_connections"),
+    path("connections/<con:connection_id>/end", pages.connection_end, name="connection_end"),
+]
