@@ -106,7 +106,8 @@ def _agent_page(
 @needs("agents.view", held=sees_agent)
 def agent(request: ConsoleRequest, agent_id: UUID) -> HttpResponse:
     """Context: agent, keys (list of {key, state, id}), form, reason_form, rotation_form, wrong, wrong_key, facts, may_manage,
-    connections (rows of access.connections.pages), mcp_url, exceptions (list of {user, name, label}: who holds what on this agent alone, when the person may see people).
+    connections (rows of access.connections.pages), mcp_url, exceptions (list of {user, name, label}: who
+    holds what on this agent alone, when the person may see people).
     """
     return _agent_page(request, _agent(request, agent_id))
 

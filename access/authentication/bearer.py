@@ -110,7 +110,7 @@ def _principal(key: ApiKey, scopes: frozenset[str] | None = None) -> Principal:
     )
 
 
-TOKEN_NOT_VALID = (
+NOT_CONNECTED = (
     "This token is not valid. It may have expired, be for another address of the hub, or its connection has ended."
 )
 CONNECT_AGAIN = "Connect again: sign in and choose the agent."
@@ -128,11 +128,11 @@ def resolve_connection_principal(text: str, *, address: str, resource: str) -> P
             else None
         )
         if token is None:
-            raise Unauthenticated(TOKEN_NOT_VALID, remedy=CONNECT_AGAIN)
+            raise Unauthenticated(NOT_CONNECTED, remedy=CONNECT_AGAIN)
         connection, now = token.connection, database_time()
         lasts = token.expires_at > now and is_in_force(connection, now=now)
         if not lasts or not covers_resource(connection.resource, resource):
-            raise Unauthenticated(TOKEN_NOT_VALID, remedy=CONNECT_AGAIN) from NotInForce(
+            raise Unauthenticated(NOT_CONNECTED, remedy=CONNECT_AGAIN) from NotInForce(
                 connection.agent, connection.wire_id
             )
         try:
@@ -146,9 +146,7 @@ def resolve_connection_principal(text: str, *, address: str, resource: str) -> P
         tenant_id=connection.tenant_id,
         allowed=frozenset(connection.scopes),
         agent_id=connection.agent_id,
-        connection=UsedConnection(
-            connection.pk, client=connection.client_id, member=connection_member_id(connection)
-        ),
+        connection=UsedConnection(connection.pk, client=connection.client_id, member=connection_member_id(connection)),
     )
 
 

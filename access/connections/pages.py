@@ -234,7 +234,7 @@ def _of_member(by: Principal, *, connection_id: UUID) -> Connection | None:
     return Connection.objects.filter(pk=connection_id, tenant_id=by.tenant_id).select_related("agent").first()
 
 
-def may_end_it(by: Principal, permission: str, *, connection_id: UUID) -> bool:
+def may_end_it(by: Principal, _: str, *, connection_id: UUID) -> bool:
     """Who opened it, and who manages its agent."""
     found = _of_member(by, connection_id=connection_id)
     return found is not None and services.may_end(found, by=by)
@@ -260,6 +260,6 @@ def my_connections(request: HttpRequest) -> HttpResponse:
     if principal is None:
         return redirect_to_login(request.get_full_path())
     rows = list_rows(principal, member=request.user)
-    return render_page(request, "connections/my_connections.html", {"section": "", "rows": rows, "mcp_url": mcp_resource()})
-
-
+    return render_page(
+        request, "connections/my_connections.html", {"section": "", "rows": rows, "mcp_url": mcp_resource()}
+    )

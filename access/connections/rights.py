@@ -53,9 +53,7 @@ def is_in_force(connection: Connection, *, now: datetime) -> bool:
     )
 
 
-def find_connection_rights(
-    connection_id: UUID, *, tenant_id: UUID, agent_id: UUID, now: datetime
-) -> ConnectionRights:
+def find_connection_rights(connection_id: UUID, *, tenant_id: UUID, agent_id: UUID, now: datetime) -> ConnectionRights:
     found = (
         Connection.objects.select_related("agent__tenant", "member")
         .filter(pk=connection_id, tenant_id=tenant_id, agent_id=agent_id)

@@ -172,7 +172,9 @@ def _locked(**which: Any) -> Connection:
 
 
 def may_end(connection: Connection, *, by: Principal) -> bool:
-    """Who opened it, and who manages its agent."""
+    """Who opened it, and who manages its agent; of its tenant."""
+    if connection.tenant_id != by.tenant_id:
+        return False
     return connection_member_id(connection) == by.id or "agents.manage" in allowed_on(by, connection.agent)
 
 
@@ -228,9 +230,7 @@ def _add_tokens(connection: Connection, *, access: str, refresh: str | None, exp
     now = database_time()
     lasts = min(now + timedelta(seconds=expires_in), connection.until)
     rows = [
-        ConnectionToken(
-            connection=connection, kind=ConnectionToken.TokenKind.ACCESS, digest=access, expires_at=lasts
-        )
+        ConnectionToken(connection=connection, kind=ConnectionToken.TokenKind.ACCESS, digest=access, expires_at=lasts)
     ]
     if refresh is not None:
         idle = min(now + timedelta(days=settings.TOOLHUB_CONNECTION_IDLE_DAYS), connection.until)

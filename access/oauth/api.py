@@ -1,8 +1,8 @@
 """OAuth over HTTP: the endpoints at which programs register, get tokens and give them back.
 
 Grants are authorization codes with PKCE and refresh tokens, for which a person has let the program act as an agent
-(:mod:`access.connections`), and client credentials, which are the key of an agent (RFC 6749 §4.4). Answers have the forms of these documents,
-not the envelope's.
+(:mod:`access.connections`), and client credentials, which are the key of an agent (RFC 6749 §4.4). Answers have the forms of these
+documents, not the envelope's.
 """
 
 from __future__ import annotations
@@ -122,9 +122,7 @@ def revoke_token(request: HttpRequest) -> HttpResponse:
     """RFC 7009: a program gives its token back, and may act as the agent no more."""
     with hub_wide():  # whose token it is, is what is asked
         _, headers, body, status = get_oauthlib_core().create_revocation_response(request)
-    return HttpResponse(
-        body or "", status=status, headers={**headers, "Content-Type": "application/json", **NO_STORE}
-    )
+    return HttpResponse(body or "", status=status, headers={**headers, "Content-Type": "application/json", **NO_STORE})
 
 
 @open_to_pages
@@ -141,9 +139,9 @@ def register(request: HttpRequest) -> HttpResponse:
         response = _refusal("temporarily_unavailable", problem.detail, status=429)
         response.headers["Retry-After"] = str(problem.retry_after)
         return response
+    if len(request.body) > MAX_REGISTRATION:
+        return _refusal("invalid_client_metadata", "This is too long.", status=413)
     try:
-        if len(request.body) > MAX_REGISTRATION:
-            raise RegistrationRefused("invalid_client_metadata", "This is too long.", 413)
         metadata = read_json(request.body)
         with hub_wide():  # programs belong to no tenant
             answer = register_client(metadata)

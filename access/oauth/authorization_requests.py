@@ -110,7 +110,7 @@ def read_authorization_request(query: str) -> AuthorizationRequest:
         client=describe_client(application),
         redirect_uri=redirect_uri,
         state=state,
-        scopes=tuple(scope for scope in AGENT_SCOPES if scope in asked),
+        scopes=tuple(scope for scope in AGENT_SCOPES if scope in asked) or AGENT_SCOPES,
         resource=resource,
         prompts=frozenset(said.get("prompt", "").split()),
     )

@@ -1,4 +1,4 @@
-"""Client documents: what a program says of itself at the address that is its id (CIMD), fetched as the hub fetches all foreign addresses.
+"""Client documents: what a program says of itself at the address that is its id (CIMD), fetched as all foreign addresses are.
 
 The name is resolved once and connected to as it was found, private addresses are refused, redirects are not followed.
 """
@@ -45,7 +45,8 @@ class DocumentFetcher:
 def _check_client_id(client_id: str) -> None:
     """An https address with a path that can be read in one way only; :func:`send_request` looks at the rest."""
     parts = urlsplit(client_id)
-    if parts.scheme != "https" or not parts.path.strip("/") or {".", ".."} & set(unquote(parts.path).split("/")):
+    odd = parts.scheme != "https" or "@" in parts.netloc or "#" in client_id or not parts.path.strip("/")
+    if odd or {".", ".."} & set(unquote(parts.path).split("/")):
         raise CIMDError("A client's id is an https:// address with a path.")
 
 

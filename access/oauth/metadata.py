@@ -27,8 +27,8 @@ CACHED = {"Cache-Control": "public, max-age=300"}
 @require_GET
 @public
 def protected_resource(request: HttpRequest, path: str = "") -> HttpResponse:
-    """RFC 9728: where tokens for this hub come from, and what they may carry. ``path``: of a part that says so for itself. A client that
-    is told nothing else asks for all that stands here, so it is what an agent needs.
+    """RFC 9728: where tokens for this hub come from, and what they may carry. ``path``: of a part that says so for itself. A client
+    that is told nothing else asks for all that stands here, so it is what an agent needs.
     """
     del request
     said = {

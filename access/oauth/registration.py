@@ -1,13 +1,12 @@
 """Registration: how a program that has no document of its own makes itself known (RFC 7591).
 
-It gets an id, and nothing that opens anything: no right follows from being known, and what has registered cannot change or remove itself
-(no RFC 7592). Narrow on purpose: authorization codes and refresh tokens only, and redirect URIs of the kinds that can be checked.
+It gets an id, and nothing that opens anything: no right follows from being known, and what has registered cannot change or remove
+itself (no RFC 7592). Narrow on purpose: authorization codes and refresh tokens only, and redirect URIs of kinds that can be checked.
 """
 
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
 from typing import Any
 
 from oauth2_provider.generators import generate_client_id
@@ -26,13 +25,12 @@ GRANTS = ("authorization_code", "refresh_token")
 METHODS = ("none", "client_secret_post", "client_secret_basic")
 
 
-@dataclass(frozen=True, slots=True)
 class RegistrationRefused(Exception):
     """In the words of RFC 7591 §3.2.2."""
 
-    error: str
-    description: str
-    status: int = 400
+    def __init__(self, error: str, description: str, status: int = 400) -> None:
+        self.error, self.description, self.status = error, description, status
+        super().__init__(error)
 
 
 def _refuse(error: str, description: str) -> RegistrationRefused:

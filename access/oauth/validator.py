@@ -1,8 +1,8 @@
 """Validator: what django-oauth-toolkit and oauthlib ask the hub while they speak OAuth.
 
 They read and check the protocol. What a code or a token is worth is kept with its :class:`Connection` and decided there
-(:mod:`access.connections.services`): the tables of tokens that django-oauth-toolkit brings stay empty (docs/adr/0050). Codes and secrets
-are kept as digests.
+(:mod:`access.connections.services`): the tables of tokens that django-oauth-toolkit brings stay empty (docs/adr/0050). Codes and
+secrets are kept as digests.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class HubValidator(OAuth2Validator):  # type: ignore[misc]
     # What is asked for. Scopes are narrowed to what may be had and not refused: clients ask for what the last answer named.
 
     def validate_scopes(self, client_id: str, scopes: list[str], client: Any, request: Any, *_: Any, **__: Any) -> bool:
-        return not set(scopes).isdisjoint(AGENT_SCOPES)
+        named = set(scopes) - {""}  # some send an empty text
+        return not named or not named.isdisjoint(AGENT_SCOPES)
 
     def get_default_scopes(self, client_id: str, request: Any, *_: Any, **__: Any) -> list[str]:
         return list(AGENT_SCOPES)
@@ -148,9 +149,7 @@ class HubValidator(OAuth2Validator):  # type: ignore[misc]
             "address": address_of(request),
         }
         if request.grant_type == "authorization_code":
-            given = services.redeem_code(
-                code_digest=request.hub_grant.code, client_id=request.client.client_id, **what
-            )
+            given = services.redeem_code(code_digest=request.hub_grant.code, client_id=request.client.client_id, **what)
         else:
             given = services.rotate_tokens(token_id=request.hub_token.pk, **what)
         if given is None:
@@ -174,6 +173,4 @@ class HubValidator(OAuth2Validator):  # type: ignore[misc]
             )
 
     def revoke_token(self, token: str, token_type_hint: str, request: Any, *_: Any, **__: Any) -> None:
-        services.give_back_token(
-            digest=token_texts.compute_token_digest(token), client_id=request.client.client_id
-        )
+        services.give_back_token(digest=token_texts.compute_token_digest(token), client_id=request.client.client_id)

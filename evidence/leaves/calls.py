@@ -241,7 +241,9 @@ class Begin(DecidedCall):
         "whom the call is made for, hashed with that person's key: nobody can compute it once they are forgotten",
         SearchTerm("user"),
     ] = None
-    connection: Annotated[CallingConnection | None, "for a call by a program that a person has let act as the agent"] = None
+    connection: Annotated[
+        CallingConnection | None, "for a call by a program that a person has let act as the agent"
+    ] = None
     chain: Annotated[ChainPlace | None, "for a call of a chain"] = None
     agent_run: Annotated[AgentRunPlace | None, "for a call of an agent run"] = None
     model: Annotated[AskedModel | None, "for a call of a model"] = None

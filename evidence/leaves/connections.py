@@ -57,4 +57,7 @@ class EndedConnection(LeafData):
 
     agent: Annotated[str, "as which it acted", SearchTerm("agent")]
     client: Annotated[str, "id of the program"]
-    why: Annotated[str, "`revoked` by a person, `client` (it gave its token back), `reuse` or `left` (its member has left the tenant)"]
+    why: Annotated[
+        str,
+        "`revoked` by a person, `client` (it gave its token back), `reuse` or `left` (its member has left the tenant)",
+    ]

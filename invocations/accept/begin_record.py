@@ -24,8 +24,8 @@ from evidence.kinds import Kind
 from evidence.leaves.calls import (
     AgentRunPlace,
     Begin,
-    CallingConnection,
     CalledTool,
+    CallingConnection,
     ChainPlace,
     ConsentBinding,
     InputCommitment,
@@ -125,9 +125,7 @@ def build_begin_leaf(
 
 
 def describe_connection(connection: UsedConnection) -> CallingConnection:
-    return CallingConnection(
-        id=encode("con", connection.id), client=connection.client, member=connection.member
-    )
+    return CallingConnection(id=encode("con", connection.id), client=connection.client, member=connection.member)
 
 
 def describe_run_place(step: AgentRunStep) -> AgentRunPlace:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import random
 import re
 from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 REDIRECT = "https://client.example/callback"
 VERIFIER = "v" * 64
 MCP = "http://127.0.0.1:8000/mcp"
+_places = count(random.getrandbits(20))
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 
 
@@ -27,7 +30,9 @@ def compute_challenge(verifier: str = VERIFIER) -> str:
 
 def register(**metadata: Any) -> Any:
     usual = {"redirect_uris": [REDIRECT], "token_endpoint_auth_method": "none", "client_name": "Test client"}
-    return Client().post("/oauth/register", json.dumps(usual | metadata), content_type="application/json")
+    n = next(_places)  # not from one address, which registers ten times an hour
+    place = {"REMOTE_ADDR": f"10.{n >> 16 & 255}.{n >> 8 & 255}.{n & 255}"}
+    return Client().post("/oauth/register", json.dumps(usual | metadata), content_type="application/json", **place)
 
 
 @dataclass
@@ -54,7 +59,9 @@ class Program:
             "state": "state-1",
         }
         said |= self.asks | more
-        return "/oauth/authorize?" + urlencode({name: each for name, each in said.items() if each is not None}, doseq=True)
+        return "/oauth/authorize?" + urlencode(
+            {name: each for name, each in said.items() if each is not None}, doseq=True
+        )
 
     def open_page(self, browser: Client, **more: Any) -> Any:
         return browser.get(self.address(**more))

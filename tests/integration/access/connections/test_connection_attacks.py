@@ -1,0 +1,597 @@
+"""Attacks on connections: does each way to attack an authorization server, or to harm people by it, end where it should?
+
+Numbered as in the design record of connections.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
+
+from access.connections import services
+from access.models import Connection, ConnectionToken
+from access.oauth.clients import clean_name
+from access.oauth.redirect_uris import RedirectRefused, check_redirect_uri
+from evidence.models import Fact
+from kernel.database.connections import database_time
+from kernel.http import outbound
+from kernel.http.outbound import AddressRefused, OutboundFailed, OutboundResponse
+from tests.conftest import make_caller
+from tests.support.connections import REDIRECT, Program, allow, read_answer, register, signed_request
+from tests.support.tokens import ask
+
+if TYPE_CHECKING:
+    from tests.conftest import Caller, Person
+
+pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-2")]
+HUB = settings.TOOLHUB_PUBLIC_URL
+REST = {"resource": HUB}
+DOCUMENT = "https://claude.ai/oauth/claude-code-client-metadata"
+
+
+def later(seconds: int = 60) -> None:
+    """As if what happened had happened so long ago."""
+    past = database_time() - timedelta(seconds=seconds)
+    Connection.objects.filter(redeemed_at__isnull=False).update(redeemed_at=past)
+    ConnectionToken.objects.filter(used_at__isnull=False).update(used_at=past)
+
+
+# 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"code_challenge": None},
+        {"code_challenge_method": "plain"},
+        {"code_challenge_method": None},
+        {"response_type": "token"},
+        {"resource": "https://elsewhere.example/mcp"},
+        {"scope": "admin everything"},
+        {"response_mode": "fragment"},
+        {"prompt": "none"},
+    ],
+)
+def test_1_each_refusal_that_goes_back_says_by_whom_it_is(wrong: dict[str, Any], operator: Person) -> None:
+    answer = Program.registered().open_page(operator.client(), **wrong)
+
+    said = read_answer(answer)
+    assert answer.status_code == 303
+    assert answer.headers["Location"].startswith(REDIRECT)
+    assert said["error"]
+    assert (said["iss"], said["state"]) == (HUB, "state-1")
+
+
+# 2
+
+
+def test_2_a_registration_gives_an_id_and_nothing_that_opens_anything() -> None:
+    made = register(token_endpoint_auth_method="client_secret_post").json()
+
+    assert "registration_access_token" not in made
+    assert "registration_client_uri" not in made
+    assert not AccessToken.objects.exists()
+    assert ask(made["client_secret"]).status_code == 401
+
+
+@pytest.mark.parametrize("grants", [["client_credentials"], ["authorization_code", "client_credentials"], ["password"]])
+def test_2_nobody_registers_for_credentials_of_its_own(grants: list[str]) -> None:
+    answer = register(grant_types=grants)
+
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_client_metadata")
+
+
+def test_2_a_registered_client_gets_no_token_for_itself() -> None:
+    made = register(token_endpoint_auth_method="client_secret_post").json()
+
+    answer = Client().post(
+        "/oauth/token",
+        {
+            "grant_type": "client_credentials",
+            "client_id": made["client_id"],
+            "client_secret": made["client_secret"],
+        },
+    )
+
+    assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
+
+
+def test_2_a_row_of_the_librarys_tables_opens_nothing(operator: Person) -> None:
+    application = Application.objects.get(client_id=register().json()["client_id"])
+    text = "hubo_" + "A" * 49
+    AccessToken.objects.create(
+        user=operator.user,
+        application=application,
+        token=text,
+        expires=database_time() + timedelta(days=1),
+        scope="tools:read",
+    )
+
+    assert ask(text).status_code == 401
+
+
+# 3
+
+
+def test_3_a_foreign_resource_is_refused_when_it_is_asked_for_and_at_each_token(
+    operator: Person, caller: Caller
+) -> None:
+    program = Program.registered()
+    code = read_answer(allow(operator.client(), program, caller.agent))["code"]
+
+    foreign = program.exchange(code, resource="https://elsewhere.example/mcp")
+    wider = program.exchange(code, resource=HUB)
+    tokens = program.exchange(
+        code, resource=f"{HUB}/mcp".upper().replace("HTTP:", "http:").replace("/MCP", "/mcp")
+    ).json()
+    refreshed = program.refresh(tokens["refresh_token"], resource="https://elsewhere.example/mcp")
+
+    assert foreign.json()["error"] == wider.json()["error"] == "invalid_target"
+    assert refreshed.json()["error"] == "invalid_target"
+    assert program.refresh(tokens["refresh_token"]).status_code == 200  # who leaves it out means the same
+
+
+def test_3_who_names_no_resource_gets_no_token_for_everything(operator: Person, caller: Caller) -> None:
+    tokens = Program.registered().connect(operator, caller.agent)
+
+    assert Connection.objects.get().resource == f"{HUB}/mcp"
+    assert ask(tokens["access_token"]).status_code == 401
+
+
+# 4
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "http://evil.test/cb",
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "file:///etc/passwd",
+        "blob:https://x/1",
+        "https://x.example/cb#fragment",
+        "https://x.example/cb#",
+        "https://user@x.example/cb",
+        "https://*.example/cb",
+        "https:/x.example/cb",
+        "ftp://x.example/cb",
+        "about:blank",
+        "http://localhost.evil.test/cb",
+        "http://127.0.0.1.evil.test/cb",
+        "https://x.example/a b",
+        "vbscript:x",
+        "intent://x#Intent;end",
+        "https://ｘ.example/cb",
+    ],
+)
+def test_4_an_answer_is_sent_nowhere_else(uri: str) -> None:
+    answer = register(redirect_uris=[REDIRECT, uri])
+
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_redirect_uri")
+    with pytest.raises(RedirectRefused):
+        check_redirect_uri(uri)
+
+
+def test_4_what_was_registered_past_the_rule_is_not_answered_either(operator: Person) -> None:
+    program = Program.registered()
+    Application.objects.update(redirect_uris="http://evil.test/cb")
+
+    answer = program.open_page(operator.client(), redirect_uri="http://evil.test/cb")
+
+    assert answer.status_code == 400
+    assert "Location" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "uri", ["https://client.example/other", "https://client.example/callback/../x", REDIRECT + "?x=1"]
+)
+def test_4_an_address_that_was_not_registered_is_not_answered(uri: str, operator: Person) -> None:
+    answer = Program.registered().open_page(operator.client(), redirect_uri=uri)
+
+    assert answer.status_code == 400
+    assert "Location" not in answer.headers
+
+
+def test_4_an_unknown_client_sends_nobody_anywhere(operator: Person) -> None:
+    answer = Program("nobody").open_page(operator.client())
+
+    assert answer.status_code == 400
+    assert "Location" not in answer.headers
+
+
+def test_4_more_than_ten_addresses_are_too_many() -> None:
+    assert register(redirect_uris=[f"https://x.example/{n}" for n in range(11)]).status_code == 400
+
+
+# 5
+
+
+def test_5_a_code_that_is_shown_again_ends_what_it_opened(operator: Person, caller: Caller) -> None:
+    program = Program.registered()
+    code = read_answer(allow(operator.client(), program, caller.agent, asks=REST))["code"]
+    tokens = program.exchange(code).json()
+    later()
+
+    again = program.exchange(code)
+
+    assert (again.status_code, again.json()["error"]) == (400, "invalid_grant")
+    assert ask(tokens["access_token"]).status_code == 401
+    assert program.refresh(tokens["refresh_token"]).json()["error"] == "invalid_grant"
+    assert Fact.objects.get(kind="connection.reuse_detected").content["data"]["what"] == "code"
+    assert Connection.objects.get().end_reason == "reuse"
+
+
+def test_5_a_code_is_worth_nothing_without_its_verifier_its_client_and_its_address(
+    operator: Person, caller: Caller
+) -> None:
+    program, other = Program.registered(), Program.registered()
+    code = read_answer(allow(operator.client(), program, caller.agent))["code"]
+
+    for answer in (
+        program.exchange(code, code_verifier="w" * 64),
+        program.exchange(code, code_verifier=""),
+        program.exchange(code, redirect_uri="https://client.example/other"),
+        other.exchange(code),
+    ):
+        assert answer.status_code in (400, 401), answer.content
+        assert "access_token" not in answer.json()
+    assert program.exchange(code).status_code == 200
+
+
+def test_5_a_code_is_good_for_a_minute(operator: Person, caller: Caller) -> None:
+    program = Program.registered()
+    code = read_answer(allow(operator.client(), program, caller.agent))["code"]
+    Grant.objects.update(expires=database_time() - timedelta(seconds=1))
+
+    assert program.exchange(code).json()["error"] == "invalid_grant"
+
+
+# 6
+
+
+def test_6_a_refresh_token_that_is_shown_again_ends_the_connection(operator: Person, caller: Caller) -> None:
+    program = Program.registered()
+    first = program.connect(operator, caller.agent, asks=REST)
+    second = program.refresh(first["refresh_token"]).json()
+    later()
+
+    again = program.refresh(first["refresh_token"])
+
+    assert (again.status_code, again.json()["error"]) == (400, "invalid_grant")
+    assert ask(second["access_token"]).status_code == 401
+    assert program.refresh(second["refresh_token"]).json()["error"] == "invalid_grant"
+    assert Fact.objects.get(kind="connection.reuse_detected").content["data"]["what"] == "refresh_token"
+
+
+def test_6_two_windows_of_one_program_that_refresh_at_once_end_nothing(operator: Person, caller: Caller) -> None:
+    program = Program.registered()
+    first = program.connect(operator, caller.agent, asks=REST)
+    second = program.refresh(first["refresh_token"]).json()
+
+    loser = program.refresh(first["refresh_token"])
+
+    assert loser.json()["error"] == "invalid_grant"
+    assert ask(second["access_token"]).status_code == 200
+    assert not Fact.objects.filter(kind="connection.reuse_detected").exists()
+
+
+def test_6_from_elsewhere_it_is_no_second_window(operator: Person, caller: Caller) -> None:
+    program = Program.registered()
+    first = program.connect(operator, caller.agent, asks=REST)
+    second = program.refresh(first["refresh_token"]).json()
+
+    Client().post(
+        "/oauth/token",
+        {"grant_type": "refresh_token", "refresh_token": first["refresh_token"], "client_id": program.client_id},
+        REMOTE_ADDR="203.0.113.9",
+    )
+
+    assert ask(second["access_token"]).status_code == 401
+
+
+def test_6_a_refresh_token_is_its_clients_only(operator: Person, caller: Caller) -> None:
+    program, other = Program.registered(), Program.registered()
+    tokens = program.connect(operator, caller.agent)
+
+    assert other.refresh(tokens["refresh_token"]).json()["error"] == "invalid_grant"
+    gone = Client().post("/oauth/revoke", {"client_id": other.client_id, "token": tokens["refresh_token"]})
+    assert gone.status_code == 200  # which says nothing
+    assert program.refresh(tokens["refresh_token"]).status_code == 200
+
+
+# 7
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("\u202egnp.exe\u202c Claude", "gnp.exe Claude"),
+        ("Claude\n\n\nVerified by toolhub", "Claude Verified by toolhub"),
+        ("a" * 200, "a" * 60),
+        ("\u200b\u2066x\u2069", "x"),
+        ("  many   blanks ", "many blanks"),
+        (None, ""),
+        (["x"], ""),
+    ],
+)
+def test_7_a_name_is_shown_as_what_it_is(said: Any, shown: str) -> None:
+    assert clean_name(said) == shown
+
+
+def test_7_the_page_says_first_that_nobody_vouches(operator: Person, caller: Caller) -> None:
+    page = Program.registered(client_name="<b>Claude</b>").open_page(operator.client()).content.decode()
+
+    assert "An unverified program asks to act for you" in page
+    assert "<b>Claude</b>" not in page
+    assert "client.example" in page
+
+
+# 8
+
+
+def test_8_a_form_cannot_say_more_than_was_asked_for(operator: Person, caller: Caller) -> None:
+    program, browser = Program.registered(), operator.client()
+    asked = {"scope": "tools:read"}
+
+    wider = allow(browser, program, caller.agent, asks=asked, scopes=["tools:read", "invocations:create"])
+    tools = allow(browser, program, caller.agent, asks=asked, reach="these", tools=["somebody.elses.tool"])
+    longer = allow(browser, program, caller.agent, asks=asked, days="9999")
+    foreign = allow(
+        browser, program, caller.agent, asks=asked, resource=HUB, redirect_uri="https://evil.test/", client_id="x"
+    )
+
+    assert (wider.status_code, tools.status_code, longer.status_code) == (422, 422, 422)
+    assert foreign.headers["Location"].startswith(REDIRECT)
+    opened = Connection.objects.get()
+    assert (opened.scopes, opened.resource) == (["tools:read"], f"{HUB}/mcp")
+
+
+def test_8_a_request_is_of_one_person_and_one_session(
+    operator: Person, second_operator: Person, caller: Caller
+) -> None:
+    program = Program.registered()
+    signed = signed_request(program.open_page(operator.client()))
+    form = {"request": signed, "agent": caller.agent.wire_id, "reach": "all", "scopes": ["tools:read"], "days": "1"}
+
+    for browser in (second_operator.client(), operator.client()):  # another person; the same, signed in anew
+        assert browser.post("/oauth/authorize", form | {"decision": "allow"}).status_code == 400
+    assert operator.client().post("/oauth/authorize", form | {"request": signed + "x"}).status_code == 400
+    assert not Connection.objects.exists()
+
+
+def test_8_another_page_cannot_send_the_form(operator: Person, caller: Caller) -> None:
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(operator.user)
+    page = Program.registered().open_page(browser)
+
+    answer = browser.post("/oauth/authorize", {"request": signed_request(page), "decision": "allow"})
+
+    assert answer.status_code == 403
+
+
+def test_8_a_program_that_says_something_else_by_now_is_not_let_in(operator: Person, caller: Caller) -> None:
+    program, browser = Program.registered(), operator.client()
+    signed = signed_request(program.open_page(browser))
+    Application.objects.update(name="Another")
+
+    form = {"request": signed, "agent": caller.agent.wire_id, "reach": "all", "scopes": ["tools:read"], "days": "1"}
+    answer = browser.post("/oauth/authorize", form | {"decision": "allow"})
+
+    assert answer.status_code == 400
+    assert not Connection.objects.exists()
+
+
+# 9
+
+
+def test_9_an_address_registers_ten_programs_an_hour() -> None:
+    body, place = json.dumps({"redirect_uris": [REDIRECT]}), "198.51.100.77"
+    found = [
+        Client().post("/oauth/register", body, content_type="application/json", REMOTE_ADDR=place) for _ in range(12)
+    ]
+
+    assert [each.status_code for each in found][:10] == [201] * 10
+    assert found[-1].status_code == 429
+    assert int(found[-1].headers["Retry-After"]) > 0
+
+
+def test_9_what_nobody_lets_in_goes_after_a_day(operator: Person, caller: Caller) -> None:
+    used, unused = Program.registered(), Program.registered()
+    used.connect(operator, caller.agent)
+    Application.objects.update(created=database_time() - timedelta(hours=25))
+
+    Program.registered()
+
+    kept = set(Application.objects.values_list("client_id", flat=True))
+    assert used.client_id in kept
+    assert unused.client_id not in kept
+
+
+def test_9_there_are_never_more_than_a_thousand_that_nobody_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("access.oauth.registration.MAX_WITHOUT_CONNECTION", 1)
+    assert register().status_code == 201
+
+    assert register().status_code == 503
+
+
+# 10
+
+
+def test_10_a_key_gets_what_it_carries_of_what_is_asked_for(operator: Person) -> None:
+    reader = make_caller(operator.by, "reader", scopes=("tools:read",))
+    form = {"grant_type": "client_credentials", "client_id": reader.agent.wire_id, "client_secret": reader.key}
+
+    narrowed = Client().post("/oauth/token", form | {"scope": "tools:read invocations:create"})
+    nothing = Client().post("/oauth/token", form | {"scope": "invocations:create"})
+    foreign = Client().post("/oauth/token", form | {"resource": "https://elsewhere.example"})
+
+    assert narrowed.json()["scope"] == "tools:read"
+    assert nothing.json()["error"] == "invalid_scope"
+    assert foreign.json()["error"] == "invalid_target"
+
+
+# 11
+
+
+def test_11_a_refresh_cannot_widen_what_was_allowed(operator: Person, caller: Caller) -> None:
+    program = Program.registered()
+    tokens = program.connect(operator, caller.agent, asks={"scope": "tools:read"})
+
+    wider = program.refresh(tokens["refresh_token"], scope="tools:read agents:manage").json()
+
+    assert wider["scope"] == "tools:read"
+
+
+# Documents of clients (CIMD).
+
+
+def serve(monkeypatch: pytest.MonkeyPatch, document: Any, *, raises: Exception | None = None) -> list[str]:
+    asked: list[str] = []
+
+    def answer(url: str, **_: Any) -> OutboundResponse:
+        asked.append(url)
+        if raises is not None:
+            raise raises
+        return OutboundResponse(200, json.dumps(document).encode(), {"content-type": "application/json"})
+
+    monkeypatch.setattr("access.oauth.client_documents.send_request", answer)
+    return asked
+
+
+def claude_document(**more: Any) -> dict[str, Any]:
+    usual = {
+        "client_id": DOCUMENT,
+        "client_name": "Claude Code",
+        "redirect_uris": ["http://localhost/callback", "http://127.0.0.1/callback"],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": "none",
+    }
+    return usual | more
+
+
+def test_a_document_makes_its_host_known_and_any_port_of_this_computer_good(
+    monkeypatch: pytest.MonkeyPatch, operator: Person, caller: Caller
+) -> None:
+    serve(monkeypatch, claude_document())
+    program = Program(DOCUMENT, "http://localhost:53219/callback")
+
+    page = program.open_page(operator.client()).content.decode()
+    tokens = program.connect(operator, caller.agent)
+
+    assert "claude.ai asks to act for you" in page
+    assert "a program on this computer" in page
+    assert tokens["access_token"]
+    assert Connection.objects.get().client_host == "claude.ai"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"client_id": "https://claude.ai/other"},
+        {"client_secret": "x"},
+        {"redirect_uris": ["http://evil.test/cb"]},
+        {"redirect_uris": []},
+        {"grant_types": ["client_credentials"]},
+        {"token_endpoint_auth_method": "client_secret_post"},
+    ],
+)
+def test_a_document_that_is_not_as_it_must_be_makes_nobody_known(
+    wrong: dict[str, Any], monkeypatch: pytest.MonkeyPatch, operator: Person
+) -> None:
+    serve(monkeypatch, claude_document(**wrong))
+
+    answer = Program(f"{DOCUMENT}", "http://localhost/callback").open_page(operator.client())
+
+    assert answer.status_code == 400
+    assert not Application.objects.exists()
+
+
+@pytest.mark.parametrize("problem", [AddressRefused("private"), OutboundFailed("3 MB"), OutboundFailed("answered 302")])
+def test_a_document_that_cannot_be_had_makes_nobody_known(
+    problem: Exception, monkeypatch: pytest.MonkeyPatch, operator: Person
+) -> None:
+    serve(monkeypatch, {}, raises=problem)
+
+    answer = Program("https://elsewhere.example/client", "http://localhost/callback").open_page(operator.client())
+
+    assert answer.status_code == 400
+
+
+@pytest.mark.parametrize(
+    "address", ["169.254.169.254", "127.0.0.1", "10.0.0.1", "::1", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"]
+)
+def test_a_document_is_not_fetched_from_a_private_address(
+    address: str, monkeypatch: pytest.MonkeyPatch, operator: Person
+) -> None:
+    connected: list[Any] = []
+    monkeypatch.setattr(outbound.socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", (address, 443))])
+    monkeypatch.setattr(outbound.socket, "create_connection", lambda *a, **k: connected.append(a))
+
+    answer = Program(f"https://h{abs(hash(address))}.example/client", REDIRECT).open_page(operator.client())
+
+    assert answer.status_code == 400
+    assert connected == []
+
+
+@pytest.mark.parametrize(
+    "client_id", ["http://claude.ai/x", "https://claude.ai", "https://claude.ai/a/../b", "https://u@claude.ai/x"]
+)
+def test_an_id_that_can_be_read_in_two_ways_is_not_fetched(
+    client_id: str, monkeypatch: pytest.MonkeyPatch, operator: Person
+) -> None:
+    asked = serve(monkeypatch, claude_document(client_id=client_id))
+
+    assert Program(client_id, "http://localhost/callback").open_page(operator.client()).status_code == 400
+    assert asked == []
+
+
+def test_nobody_who_is_not_signed_in_makes_the_hub_fetch_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = serve(monkeypatch, claude_document())
+
+    Program(DOCUMENT, "http://localhost/callback").open_page(Client())
+
+    assert asked == []
+
+
+# Two tenants.
+
+
+def test_a_person_lets_nobody_act_as_an_agent_of_another_tenant(
+    operator: Person, foreign_caller: Caller, caller: Caller
+) -> None:
+    answer = allow(operator.client(), Program.registered(), foreign_caller.agent)
+
+    assert answer.status_code == 422  # the page once more, without a choice of that name
+    assert not Connection.objects.exists()
+
+
+def test_a_token_of_one_tenant_shows_nothing_of_another(
+    operator: Person, stranger: Person, caller: Caller, foreign_caller: Caller
+) -> None:
+    program = Program.registered()
+    program.connect(operator, caller.agent, asks=REST)
+    program.connect(stranger, foreign_caller.agent, asks=REST)
+
+    mine = operator.client().get("/connections").content.decode()
+
+    other = Connection.objects.get(agent=foreign_caller.agent)
+    assert other.wire_id not in mine
+    assert mine.count("Test client") == 1
+    assert operator.client().post(f"/connections/{other.wire_id}/end").status_code in (403, 404)
+    assert services.may_end(other, by=operator.by) is False
+
+
+def test_the_librarys_tables_of_tokens_stay_empty(operator: Person, caller: Caller) -> None:
+    program = Program.registered()
+    program.refresh(program.connect(operator, caller.agent)["refresh_token"])
+
+    assert not AccessToken.objects.exists()
+    assert not RefreshToken.objects.exists()
+    assert not Grant.objects.exists()
