@@ -21,6 +21,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from access.authentication.bearer import resolve_header_principal
 from access.connections.resources import mcp_resource
+from access.roles import AGENT_SCOPES
 from invocations.mcp.request_context import SCOPE_KEY, McpRequest, McpSession
 from invocations.mcp.results import READ
 from invocations.mcp.server import make_server
@@ -163,7 +164,7 @@ def _more(problem: Problem, *, tried: bool) -> list[tuple[bytes, bytes]]:
     if isinstance(problem, MethodNotAllowed):
         return [(b"allow", b"POST")]
     if problem.status == 401:
-        return [(b"www-authenticate", build_challenge(tried, path=PATH, scope=f"{LIST_SCOPE} {SCOPE}").encode())]
+        return [(b"www-authenticate", build_challenge(tried, path=PATH, scope=" ".join(AGENT_SCOPES)).encode())]
     if "missing" in problem.details:
         said = build_challenge(True, error="insufficient_scope", path=PATH, scope=problem.details["missing"])
         return [(b"www-authenticate", said.encode())]

@@ -110,8 +110,9 @@ def main(jwks_url: str) -> None:
     tenant = access.create_tenant(slug="conformance", name="Conformance")
     setup = Principal.system("setup", tenant_id=tenant.pk)
     people: dict[Role, Principal] = {}
+    password = secrets.token_hex()
     for role in (Role.DEVELOPER, Role.OPERATOR, Role.OWNER):
-        user = get_user_model().objects.create_user(username=f"conformance-{role}", password=secrets.token_hex())
+        user = get_user_model().objects.create_user(username=f"conformance-{role}", password=password)
         access.give_membership(tenant=tenant, user=user, role=role, by=setup)
         people[role] = principal_of_user(get_user_model().objects.get(pk=user.pk), tenant)
     operator = people[Role.OPERATOR]
@@ -128,7 +129,7 @@ def main(jwks_url: str) -> None:
     issuers.map_identity(
         issuer_id=issuer.pk, subject=SUBJECT, agent_id=agent.pk, scopes=AGENT_SCOPES, by=people[Role.OWNER]
     )
-    print(json.dumps({"key": key, "agent": agent.wire_id}))
+    print(json.dumps({"key": key, "agent": agent.wire_id, "password": password}))
 
 
 if __name__ == "__main__":

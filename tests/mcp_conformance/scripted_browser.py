@@ -1,0 +1,50 @@
+"""Scripted browser: a person who signs in at the console and lets a program act as the agent, without a picture."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+
+OPERATOR = "conformance-operator"
+
+
+def _hidden(page: str, name: str) -> str:
+    """Of the form in the page's content; the frame around it has forms of its own."""
+    found = re.search(rf'name="{name}"[^>]* value="([^"]+)"', page.partition("<main")[2])
+    assert found, page[-3000:]
+    return unescape(found[1])
+
+
+def let_in(address: str, *, agent: str, password: str, **form: str) -> dict[str, str]:
+    """Goes where the program sends the browser, as a stranger first; what the answer says that would go back to the program."""
+    with httpx2.Client(follow_redirects=False, trust_env=False, timeout=60) as browser:
+        at = browser.get(address)
+        hub = "{0.scheme}://{0.netloc}".format(urlsplit(address))
+        assert at.status_code == 302, at.text
+        sign_in = browser.get(hub + at.headers["location"])
+        said = {
+            "csrfmiddlewaretoken": _hidden(sign_in.text, "csrfmiddlewaretoken"),
+            "next": _hidden(sign_in.text, "next"),
+            "username": OPERATOR,
+            "password": password,
+        }
+        signed_in = browser.post(f"{hub}/sign-in", data=said, headers={"Referer": f"{hub}/sign-in"})
+        assert signed_in.status_code == 302, signed_in.text[-3000:]
+        page = browser.get(hub + signed_in.headers["location"])
+        assert page.status_code == 200, (page.status_code, page.headers, page.text[-3000:])
+        said = {
+            "csrfmiddlewaretoken": _hidden(page.text, "csrfmiddlewaretoken"),
+            "request": _hidden(page.text, "request"),
+            "agent": agent,
+            "reach": "all",
+            "scopes": re.findall(r'name="scopes" value="([^"]+)"', page.text),
+            "days": "1",
+            "decision": "allow",
+        }
+        answer = browser.post(f"{hub}/oauth/authorize", data=said | form, headers={"Referer": address})
+    assert answer.status_code == 303, answer.text[-3000:]
+    found = parse_qs(urlsplit(answer.headers["location"]).query)
+    return {name: values[0] for name, values in found.items()}

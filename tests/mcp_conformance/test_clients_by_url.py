@@ -1,0 +1,205 @@
+"""Clients by URL: do clients of others get to work when a person pastes the address of /mcp and signs in, and no more?"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import httpx2
+import pytest
+from mcp.client import Client
+from mcp.client.auth import OAuthClientProvider
+from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
+
+from tests.e2e.wire import request
+from tests.mcp_conformance.arrange import NAMED
+from tests.mcp_conformance.scripted_browser import let_in
+from tests.support.connections import VERIFIER, compute_challenge
+
+if TYPE_CHECKING:
+    from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+
+    from tests.mcp_conformance.conftest import Served
+
+pytestmark = pytest.mark.req("CONN-2", "SVC-1")
+
+GREET = f"{NAMED}greet"
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+ACCEPT = {"Accept": "application/json, text/event-stream"}
+# Registrations that these programs are said to send, put together from their vendors' pages and from threads about them (2026).
+# We have not captured any of them from the programs themselves: redirect URIs and grant types are what was read, the rest may differ.
+REGISTRATIONS = {
+    "Cursor": (
+        '{"redirect_uris":["cursor://anysphere.cursor-mcp/oauth/callback","https://www.cursor.com/agents/mcp/oauth/callback",'
+        '"http://localhost:8787/callback"],"token_endpoint_auth_method":"none","grant_types":["authorization_code","refresh_token"],'
+        '"response_types":["code"],"client_name":"Cursor"}'
+    ),
+    "VS Code": (
+        '{"client_name":"Visual Studio Code","client_uri":"https://code.visualstudio.com","grant_types":["authorization_code",'
+        '"refresh_token","urn:ietf:params:oauth:grant-type:device_code"],"response_types":["code"],"redirect_uris":'
+        '["https://insiders.vscode.dev/redirect","https://vscode.dev/redirect","http://127.0.0.1/","http://127.0.0.1:33418/"],'
+        '"token_endpoint_auth_method":"none","application_type":"native"}'
+    ),
+    "Claude": (
+        '{"client_name":"Claude","grant_types":["authorization_code","refresh_token"],"response_types":["code"],'
+        '"token_endpoint_auth_method":"none","scope":"tools:read invocations:create","redirect_uris":'
+        '["https://claude.ai/api/mcp/auth_callback"]}'
+    ),
+    "ChatGPT": (
+        '{"client_name":"ChatGPT","redirect_uris":["https://chatgpt.com/connector_platform_oauth_redirect"],'
+        '"grant_types":["authorization_code","refresh_token"],"response_types":["code"],"token_endpoint_auth_method":"none"}'
+    ),
+}
+
+
+class Storage:
+    """What a client keeps of its tokens."""
+
+    def __init__(self) -> None:
+        self.tokens: OAuthToken | None = None
+        self.client: OAuthClientInformationFull | None = None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return self.tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self.tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return self.client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        self.client = client_info
+
+
+async def greeted(url: str, auth: Any) -> Any:
+    async with (
+        httpx2.AsyncClient(auth=auth, timeout=60, trust_env=False) as http,
+        Client(streamable_http_client(url, http_client=http)) as client,
+    ):
+        assert GREET in [each.name for each in (await client.list_tools()).tools]
+        return (await client.call_tool(GREET, {"name": "you"})).structured_content
+
+
+def build_provider(served: Served, redirect_uri: str) -> OAuthClientProvider:
+    went: list[str] = []
+
+    async def open_browser(address: str) -> None:
+        went.append(address)
+
+    async def await_answer() -> AuthorizationCodeResult:
+        said = await asyncio.to_thread(let_in, went[-1], agent=served.agent, password=served.password)
+        return AuthorizationCodeResult(code=said["code"], state=said["state"], iss=said["iss"])
+
+    metadata = OAuthClientMetadata.model_validate(
+        {
+            "client_name": "A client",
+            "redirect_uris": [redirect_uri],
+            "grant_types": ["authorization_code", "refresh_token"],
+            "response_types": ["code"],
+            "token_endpoint_auth_method": "none",
+        }
+    )
+    return OAuthClientProvider(served.url, metadata, Storage(), open_browser, await_answer)
+
+
+@pytest.mark.parametrize(
+    "redirect_uri",
+    [
+        "http://127.0.0.1:53219/callback",
+        "http://localhost:3030/callback",
+        "cursor://anysphere.cursor-mcp/oauth/callback",
+    ],
+)
+def test_the_official_client_needs_nothing_but_the_address(redirect_uri: str, served: Served) -> None:
+    provider = build_provider(served, redirect_uri)
+
+    assert asyncio.run(greeted(served.url, provider)) == {"text": "Hello, you!"}
+
+
+def test_the_official_client_gets_a_newer_token_without_the_person(served: Served) -> None:
+    provider = build_provider(served, "http://127.0.0.1:53219/callback")
+    asyncio.run(greeted(served.url, provider))
+    first = provider.context.current_tokens
+    assert first is not None
+    provider.context.token_expiry_time = 1.0  # as if its hour were over
+    provider.context.redirect_handler = None
+
+    assert asyncio.run(greeted(served.url, provider)) == {"text": "Hello, you!"}
+    second = provider.context.current_tokens
+    assert second is not None
+    assert second.access_token != first.access_token
+
+
+def test_the_official_client_uses_the_key_of_an_agent(served: Served) -> None:
+    provider = ClientCredentialsOAuthProvider(
+        served.url,
+        Storage(),
+        client_id=served.agent,
+        client_secret=served.key,
+        issuer=served.url.removesuffix("/mcp"),
+    )
+
+    assert asyncio.run(greeted(served.url, provider)) == {"text": "Hello, you!"}
+
+
+@pytest.mark.parametrize("program", REGISTRATIONS)
+def test_what_programs_are_said_to_send_leads_to_a_token(program: str, served: Served) -> None:
+    hub, sent = served.url.removesuffix("/mcp"), REGISTRATIONS[program]
+    answer = httpx2.post(
+        f"{hub}/oauth/register",
+        content=sent,
+        headers={"Content-Type": "application/json"},
+        trust_env=False,
+        timeout=60,
+    )
+    assert answer.status_code == 201, answer.text
+    client_id, redirects = answer.json()["client_id"], json.loads(sent)["redirect_uris"]
+
+    for redirect_uri in redirects:
+        asked = {
+            "response_type": "code",
+            "client_id": client_id,
+            "redirect_uri": redirect_uri,
+            "code_challenge": compute_challenge(),
+            "code_challenge_method": "S256",
+            "state": "s",
+            "resource": served.url,
+        }
+        said = let_in(f"{hub}/oauth/authorize?{urlencode(asked)}", agent=served.agent, password=served.password)
+        form = {
+            "grant_type": "authorization_code",
+            "code": said["code"],
+            "client_id": client_id,
+            "redirect_uri": redirect_uri,
+            "code_verifier": VERIFIER,
+        }
+        token = httpx2.post(f"{hub}/oauth/token", data=form, trust_env=False, timeout=60).json()["access_token"]
+        listed = request("POST", served.url, LIST, ACCEPT | {"Authorization": f"Bearer {token}"})
+        assert listed.status == 200, listed
+
+
+def test_what_is_disconnected_is_refused_at_the_next_request(served: Served) -> None:
+    provider = build_provider(served, "http://127.0.0.1:53219/callback")
+    asyncio.run(greeted(served.url, provider))
+    tokens = provider.context.current_tokens
+    client = provider.context.client_info
+    assert tokens is not None
+    assert client is not None
+    authorized = ACCEPT | {"Authorization": f"Bearer {tokens.access_token}"}
+    assert request("POST", served.url, LIST, authorized).status == 200
+
+    hub = served.url.removesuffix("/mcp")
+    form = {"client_id": client.client_id, "token": tokens.access_token}
+    assert httpx2.post(f"{hub}/oauth/revoke", data=form, trust_env=False, timeout=60).status_code == 200
+
+    refused = request("POST", served.url, LIST, authorized)
+    assert refused.status == 401
+    assert re.search(
+        r'resource_metadata="[^"]+/\.well-known/oauth-protected-resource/mcp"', refused.headers["www-authenticate"]
+    )

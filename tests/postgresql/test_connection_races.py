@@ -1,0 +1,59 @@
+"""Races for codes and refresh tokens, good for once: what do eight programs get that show one at the same moment?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from django.conf import settings
+
+from access.models import Connection, ConnectionToken
+from tests.support.concurrency import at_once
+from tests.support.connections import Program, allow, read_answer
+from tests.support.tokens import ask
+
+if TYPE_CHECKING:
+    from tests.conftest import Caller, Person
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("CONN-2")]
+REST = {"resource": settings.TOOLHUB_PUBLIC_URL}
+
+
+def test_of_eight_that_show_one_code_one_gets_tokens_and_keeps_them(operator: Person, caller: Caller) -> None:
+    program = Program.registered()
+    code = read_answer(allow(operator.client(), program, caller.agent, asks=REST))["code"]
+
+    answers = at_once(8, lambda _: program.exchange(code))
+
+    statuses = sorted(getattr(each, "status_code", repr(each)) for each in answers)
+    assert statuses == [200] + [400] * 7
+    (winner,) = (each.json() for each in answers if getattr(each, "status_code", 0) == 200)
+    assert ask(winner["access_token"]).status_code == 200
+    assert {each.json()["error"] for each in answers if each.status_code == 400} == {"invalid_grant"}  # type: ignore[union-attr]
+
+
+def test_of_eight_that_show_one_refresh_token_one_gets_newer_ones_and_keeps_them(
+    operator: Person, caller: Caller
+) -> None:
+    program = Program.registered()
+    tokens = program.connect(operator, caller.agent, asks=REST)
+
+    answers = at_once(8, lambda _: program.refresh(tokens["refresh_token"]))
+
+    statuses = sorted(getattr(each, "status_code", repr(each)) for each in answers)
+    assert statuses == [200] + [400] * 7
+    (winner,) = (each.json() for each in answers if getattr(each, "status_code", 0) == 200)
+    assert ask(winner["access_token"]).status_code == 200
+    assert ConnectionToken.objects.filter(kind="access").count() == 1
+    assert Connection.objects.get().ended_at is None
+    assert program.refresh(winner["refresh_token"]).status_code == 200
+
+
+def test_of_eight_that_open_connections_at_once_all_do(operator: Person, caller: Caller) -> None:
+    programs = [Program.registered() for _ in range(8)]
+    browsers = [operator.client() for _ in range(8)]
+
+    answers = at_once(8, lambda n: allow(browsers[n], programs[n], caller.agent))
+
+    assert [getattr(each, "status_code", repr(each)) for each in answers] == [303] * 8
+    assert Connection.objects.count() == 8
