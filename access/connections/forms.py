@@ -28,7 +28,7 @@ class ConnectionForm(forms.Form):
     tools = forms.MultipleChoiceField(
         required=False, widget=forms.CheckboxSelectMultiple, label=gettext_lazy("Chosen tools")
     )
-    scopes = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple, label=gettext_lazy("May"))
+    scopes = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple, label=gettext_lazy("What it may do"))
     days = forms.IntegerField(min_value=1, label=gettext_lazy("For how many days"))
     once = forms.BooleanField(
         required=False,
