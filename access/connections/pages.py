@@ -16,9 +16,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from access.connections import services
+from access.connections.client_guides import describe_clients, is_public
 from access.connections.forms import ConnectionForm
 from access.connections.resources import mcp_resource
-from access.connections.rights import list_connectable_agents
+from access.connections.rights import CONNECT, list_connectable_agents
 from access.middleware import choose_tenant
 from access.models import Agent, Connection
 from access.oauth.authorization_requests import (
@@ -129,7 +130,7 @@ def _page(request: Any, asked: AuthorizationRequest, form: ConnectionForm | None
         "choice_of_tenants": request.tenants if len(request.tenants) > 1 else [],
     }
     status = 422 if form.is_bound and form.errors else 200
-    response = render_page(request, "connections/authorize.html", context, partial="ask", status=status)
+    response = render_page(request, "connections/authorize.html", context, status=status)
     # Browsers hold where a form leads, and on to where it is sent from there, against the page's policy.
     apps = [f"{scheme}:" for scheme in APP_SCHEMES]
     response._csp_update = {"form-action": [form_action_source(asked.redirect_uri), *apps]}  # type: ignore[attr-defined]
@@ -218,16 +219,30 @@ def describe_row(connection: Connection, *, by: Principal) -> dict[str, Any]:
 @require_GET
 @needs("agents.view")
 def connections(request: ConsoleRequest) -> HttpResponse:
-    """Context: page (Page of Connection), rows (list of {connection, state, member, may_end})."""
+    """Context: page (Page of Connection), rows (list of {connection, state, member, may_end}), mcp_url, may_connect."""
     rows = Connection.objects.filter(tenant_id=request.principal.tenant_id).select_related("agent", "member")
     page = fetch_page(rows, prefix="con", after=request.GET.get("after", ""))
     context = {
         "section": "connections",
         "page": page,
+        "may_connect": request.principal.may(CONNECT),
         "mcp_url": mcp_resource(),
         "rows": [describe_row(each, by=request.principal) for each in page.rows],
     }
     return render_page(request, "connections/connection_list.html", context)
+
+
+@require_GET
+@needs("agents.connect")
+def connect_client(request: ConsoleRequest) -> HttpResponse:
+    """Context: url, clients (list of {name, steps, text}), is_public: whether servers of others can reach the hub."""
+    context = {
+        "section": "connections",
+        "url": mcp_resource(),
+        "clients": describe_clients(mcp_resource()),
+        "is_public": is_public(mcp_resource()),
+    }
+    return render_page(request, "connections/connect_client.html", context)
 
 
 def _of_member(by: Principal, *, connection_id: UUID) -> Connection | None:

@@ -8,13 +8,19 @@ import json
 import random
 import re
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from django.test import Client
 
+from access.connections.token_texts import compute_token_digest
+from access.models import Connection, ConnectionToken
+from kernel.database.connections import database_time
+
 if TYPE_CHECKING:
+    from access.models import Agent
     from tests.conftest import Person
 
 REDIRECT = "https://client.example/callback"
@@ -102,3 +108,31 @@ def allow(browser: Client, program: Program, agent: Any, *, asks: dict[str, Any]
 def read_answer(answer: Any) -> dict[str, str]:
     """What the redirect says."""
     return {name: values[0] for name, values in parse_qs(urlsplit(answer.headers["Location"]).query).items()}
+
+
+def make_connection(*, agent: Agent, member: Any, name: str) -> Connection:
+    """One that is there, without the way to it. ``name``: of the program."""
+    now = database_time()
+    connection = Connection.objects.create(
+        tenant_id=agent.tenant_id,
+        agent=agent,
+        member=member,
+        client_id=f"client-of-{name}",
+        client_kind=Connection.ClientKind.REGISTERED,
+        client_name=name,
+        client_digest="sha256:" + "0" * 64,
+        redirect_host=f"{name}.example.org",
+        resource=MCP,
+        scopes=["tools:read"],
+        code_digest=compute_token_digest(f"code of {name}"),
+        opened_at=now,
+        redeemed_at=now,
+        until=now + timedelta(days=30),
+    )
+    ConnectionToken.objects.create(
+        connection=connection,
+        kind=ConnectionToken.TokenKind.ACCESS,
+        digest=compute_token_digest(f"token of {name}"),
+        expires_at=now + timedelta(hours=1),
+    )
+    return connection

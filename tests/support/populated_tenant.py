@@ -70,6 +70,7 @@ from tests.support.begin_end_pairs import keep_calls
 from tests.support.calls import row_of
 from tests.support.capsules import capsule, pem_of, public_pem_of, shouting
 from tests.support.connected_models import ALIAS, MODEL, PROVIDER, connect_scripted_model
+from tests.support.connections import make_connection
 from tests.support.evidence_logs import seal_everything, signing_with
 from tests.support.manifests import manifest
 from tests.support.model_calls import say
@@ -380,6 +381,7 @@ def _people(things: Things) -> dict[str, Any]:
     sink, _ = make_sink(name=word, channel="webhook", url=f"https://{word}.example.org/events", by=by)
     invited, _ = invitations.invite_person(username=f"ann-{word}", name="Ann", email="", roles={"developer"}, by=by)
     things.also["identity"] = identity
+    connection = make_connection(agent=agent, member=things.people["owner"].user, name=word)
     search = save_search(name=word, query="outcome:failed", shared=True, by=by)
     return {
         "search_id": search.pk,
@@ -387,6 +389,7 @@ def _people(things: Things) -> dict[str, Any]:
         "user_id": invited.pk,
         "issuer_id": issuer.pk,
         "identity_id": identity.pk,
+        "connection_id": connection.pk,
         "notification_id": channel.pk,
         "delivery_id": message.pk,
         "endpoint_id": endpoint.pk,

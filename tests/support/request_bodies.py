@@ -49,6 +49,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "key_new": {"name": "for a test", "scopes": ["tools:read"], "days": "1"},
         "key_rotate": {"overlap_days": "1"},
         "key_revoke": REASON,
+        "connection_end": {},
         "person_new": {"username": "nora", "roles": ["auditor"]},
         "person_roles": {"roles": ["auditor"], **REASON},
         "person_permissions": {"permission": "evidence.view", "action": "give"},
