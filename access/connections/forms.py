@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.conf import settings
+from django.core.validators import MaxValueValidator
 from django.utils.translation import gettext, gettext_lazy
 
 from access.roles import SCOPES
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from access.models import Agent
 
+USUAL_DAYS = 30
 ALL, THESE = "all", "these"
 REACHES = [
     (ALL, gettext_lazy("All tools that the agent is given, now and later")),
@@ -38,13 +40,13 @@ class ConnectionForm(forms.Form):
 
     def __init__(self, data: Any, *, agents: Iterable[Agent], scopes: Iterable[str], tools: Iterable[str]) -> None:
         longest, asked = settings.TOOLHUB_CONNECTION_DAYS, list(scopes)
-        super().__init__(data, initial={"days": longest, "scopes": asked})
+        super().__init__(data, initial={"days": min(USUAL_DAYS, longest), "scopes": asked})
         fields: Any = self.fields
         fields["agent"].choices = [(each.wire_id, each.name) for each in agents]
         fields["scopes"].choices = [(each, gettext(SCOPES[each])) for each in asked]
         fields["tools"].choices = [(each, each) for each in tools]
         fields["days"].max_value = longest
-        fields["days"].validators.append(forms.fields.validators.MaxValueValidator(longest))
+        fields["days"].validators.append(MaxValueValidator(longest))
         fields["days"].widget.attrs["max"] = longest
 
     def clean(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from unitools.manifest import Manifest
 
 READS = ("None", "Read")
+TO_TAKE_UP = timedelta(minutes=1)  # that a program has to fetch its first token
 
 
 def _go(uri: str) -> HttpResponse:
@@ -206,7 +208,9 @@ def list_rows(by: Principal, **which: Any) -> list[dict[str, Any]]:
 
 def describe_row(connection: Connection, *, by: Principal) -> dict[str, Any]:
     now = database_time()
-    live = connection.ended_at is None and connection.until > now
+    waits = connection.redeemed_at is None and now - connection.opened_at < TO_TAKE_UP
+    shown = waits or connection.tokens.filter(used_at=None, expires_at__gt=now).exists()
+    live = connection.ended_at is None and connection.until > now and shown
     state = "ended" if connection.ended_at else "live" if live else "expired"
     return {
         "connection": connection,

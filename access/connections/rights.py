@@ -15,8 +15,11 @@ from guardian.models import UserObjectPermission
 from access.middleware import principal_of_user
 from access.models import Agent, Connection, Membership
 from access.object_permissions.rules import allowed_on
+from kernel.database.connections import database_time
+from kernel.database.tenancy import hub_wide
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
     from uuid import UUID
 
@@ -63,6 +66,14 @@ def find_connection_rights(connection_id: UUID, *, tenant_id: UUID, agent_id: UU
         return ConnectionRights("", in_force=False, tools=frozenset())
     tools = None if found.tools is None else frozenset(found.tools)
     return ConnectionRights(found.wire_id, in_force=is_in_force(found, now=now), tools=tools)
+
+
+def find_ended_connections(ids: Iterable[UUID]) -> list[UUID]:
+    """Which of them are over by now, or were never there."""
+    asked = list(ids)
+    with hub_wide():  # of all tenants whose programs are answered at this moment
+        live = set(Connection.objects.live(database_time()).filter(pk__in=asked).values_list("pk", flat=True))
+    return [each for each in asked if each not in live]
 
 
 def list_connectable_agents(by: Principal) -> QuerySet[Agent]:

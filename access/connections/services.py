@@ -86,6 +86,7 @@ def open_connection(
     if names is not None and not 1 <= len(names) <= MAX_TOOLS:
         raise SchemaInvalid.at("/tools", f"Choose 1 to {MAX_TOOLS} tools, or all.")
     now = database_time()
+    ConnectionToken.objects.filter(connection__tenant_id=by.tenant_id, connection__until__lt=now).delete()
     _note_client(client, by=by)
     connection = Connection.objects.create(
         tenant_id=by.tenant_id,

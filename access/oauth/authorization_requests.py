@@ -6,6 +6,7 @@ nothing that a form says makes it wider.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 PATH = "/oauth/authorize"
 SALT = "toolhub.authorization-request"
 SIGNED_FOR_S = 30 * 60
+CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 MAX_QUERY = 8000
 MAX_STATE = 2000
 SIMPLE = ("client_id", "redirect_uri", "state", "response_type", "code_challenge", "code_challenge_method", "prompt")
@@ -97,8 +99,8 @@ def read_authorization_request(query: str) -> AuthorizationRequest:
     except ValueError as error:
         raise Malformed("This request cannot be read.") from error
     redirect_uri = credentials["redirect_uri"]
-    if said.get("code_challenge_method") != "S256":
-        raise _refuse(redirect_uri, state, "invalid_request", "The code_challenge_method is S256.")
+    if said.get("code_challenge_method") != "S256" or not CHALLENGE.fullmatch(said.get("code_challenge", "")):
+        raise _refuse(redirect_uri, state, "invalid_request", "The code_challenge is one of the method S256.")
     if any(name == "response_mode" and value != "query" for name, value in pairs):
         raise _refuse(redirect_uri, state, "invalid_request", "The response_mode is query.")
     resource = find_resource([value for name, value in pairs if name == "resource"])

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 MAX_URIS = 10
 MAX_URI = 500
+MAX_HOST = 253
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 # Programs on a person's computer that are opened by a scheme of their own. The rest name a domain of theirs (RFC 8252 §7.1).
 APP_SCHEMES = ("cursor", "vscode", "vscode-insiders", "windsurf")
@@ -31,6 +32,8 @@ def check_redirect_uri(uri: str) -> None:
         raise RedirectRefused("This redirect URI cannot be read.") from error
     if "#" in uri or "@" in parts.netloc or "\\" in uri or "*" in parts.netloc:
         raise RedirectRefused("A redirect URI has no fragment, no user name and no wildcard.")
+    if len(parts.hostname or "") > MAX_HOST:
+        raise RedirectRefused("The name of this host is too long.")
     scheme = uri.partition(":")[0]
     if scheme == "https" and parts.hostname:
         return

@@ -22,6 +22,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from access.authentication.bearer import resolve_header_principal
 from access.connections.resources import mcp_resource
 from access.roles import AGENT_SCOPES
+from invocations.mcp.open_streams import OpenStreams, TrackedSend
 from invocations.mcp.request_context import SCOPE_KEY, McpRequest, McpSession
 from invocations.mcp.results import READ
 from invocations.mcp.server import make_server
@@ -64,6 +65,7 @@ class McpEndpoint:
         self._application, self._in_thread = application, in_thread
         self._keeper: asyncio.Task[None] | None = None
         self._manager: StreamableHTTPSessionManager | None = None
+        self._streams = OpenStreams(in_thread)
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"].removeprefix(scope.get("root_path", "")).rstrip("/") != PATH:
@@ -116,7 +118,12 @@ class McpEndpoint:
             params = said.get("params")
             await cancel_mcp_request(arrival, params.get("requestId") if isinstance(params, dict) else None)
         manager = await self._running()
-        await manager.handle_request(scope, cast("Any", _again(body, receive)), cast("Any", send))
+        if by.connection is None:
+            await manager.handle_request(scope, cast("Any", _again(body, receive)), cast("Any", send))
+            return
+        tracked = TrackedSend(send)
+        answer = manager.handle_request(scope, cast("Any", _again(body, receive)), cast("Any", tracked))
+        await self._streams.give(by.connection.id, answer, tracked)
 
     async def _authenticated(self, scope: dict[str, Any], headers: Mapping[str, str]) -> Principal:
         address = (scope.get("client") or ("",))[0]

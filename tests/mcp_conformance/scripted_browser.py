@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
@@ -25,7 +26,7 @@ def let_in(address: str, *, agent: str, password: str, **form: str) -> dict[str,
         hub = "{0.scheme}://{0.netloc}".format(urlsplit(address))
         assert at.status_code == 302, at.text
         sign_in = browser.get(hub + at.headers["location"])
-        said = {
+        said: dict[str, Any] = {
             "csrfmiddlewaretoken": _hidden(sign_in.text, "csrfmiddlewaretoken"),
             "next": _hidden(sign_in.text, "next"),
             "username": OPERATOR,

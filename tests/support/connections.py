@@ -37,7 +37,7 @@ def compute_challenge(verifier: str = VERIFIER) -> str:
 def register(**metadata: Any) -> Any:
     usual = {"redirect_uris": [REDIRECT], "token_endpoint_auth_method": "none", "client_name": "Test client"}
     n = next(_places)  # not from one address, which registers ten times an hour
-    place = {"REMOTE_ADDR": f"10.{n >> 16 & 255}.{n >> 8 & 255}.{n & 255}"}
+    place: Any = {"REMOTE_ADDR": f"10.{n >> 16 & 255}.{n >> 8 & 255}.{n & 255}"}
     return Client().post("/oauth/register", json.dumps(usual | metadata), content_type="application/json", **place)
 
 

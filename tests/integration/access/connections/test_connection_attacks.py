@@ -20,7 +20,6 @@ from access.oauth.clients import clean_name
 from access.oauth.redirect_uris import RedirectRefused, check_redirect_uri
 from evidence.models import Fact
 from kernel.database.connections import database_time
-from kernel.http import outbound
 from kernel.http.outbound import AddressRefused, OutboundFailed, OutboundResponse
 from tests.conftest import make_caller
 from tests.support.connections import REDIRECT, Program, allow, read_answer, register, signed_request
@@ -49,6 +48,8 @@ def later(seconds: int = 60) -> None:
     "wrong",
     [
         {"code_challenge": None},
+        {"code_challenge": "short"},
+        {"code_challenge": "x" * 200},
         {"code_challenge_method": "plain"},
         {"code_challenge_method": None},
         {"response_type": "token"},
@@ -168,6 +169,7 @@ def test_3_who_names_no_resource_gets_no_token_for_everything(operator: Person, 
         "vbscript:x",
         "intent://x#Intent;end",
         "https://ｘ.example/cb",
+        "https://" + "x" * 254 + "/cb",
     ],
 )
 def test_4_an_answer_is_sent_nowhere_else(uri: str) -> None:
@@ -531,8 +533,8 @@ def test_a_document_is_not_fetched_from_a_private_address(
     address: str, monkeypatch: pytest.MonkeyPatch, operator: Person
 ) -> None:
     connected: list[Any] = []
-    monkeypatch.setattr(outbound.socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", (address, 443))])
-    monkeypatch.setattr(outbound.socket, "create_connection", lambda *a, **k: connected.append(a))
+    monkeypatch.setattr("kernel.http.outbound.socket.getaddrinfo", lambda *_, **__: [(2, 1, 6, "", (address, 443))])
+    monkeypatch.setattr("kernel.http.outbound.socket.create_connection", lambda *a, **k: connected.append(a))
 
     answer = Program(f"https://h{abs(hash(address))}.example/client", REDIRECT).open_page(operator.client())
 
