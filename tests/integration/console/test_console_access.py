@@ -169,6 +169,15 @@ def test_public_pages_need_nobody() -> None:
         "oauth_protected_resource": 200,
         "oauth_protected_mcp": 200,
         "oauth_authorization_server": 200,
+        "oauth_openid_configuration": 200,
+        "oauth_token": 400,
+        "oauth_revoke": 400,
+        "oauth_register": 400,
+        "oauth_guessed_authorize": 404,
+        "oauth_guessed_token": 404,
+        "oauth_guessed_register": 404,
+        "authorize": 302,
+        "my_connections": 302,
     }
 
 

@@ -64,7 +64,7 @@ def test_a_client_may_use_basic_authentication(caller: Caller) -> None:
         ({"grant_type": "password"}, "unsupported_grant_type", 400),
         ({"client_secret": "hub_live_x"}, "invalid_client", 401),
         ({"client_id": "agt_somebody"}, "invalid_client", 401),
-        ({"scope": "tools:read everything"}, "invalid_scope", 400),
+        ({"scope": "everything"}, "invalid_scope", 400),
     ],
 )
 def test_the_token_endpoint_refuses_in_its_own_words(

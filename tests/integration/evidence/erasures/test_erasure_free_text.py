@@ -90,7 +90,12 @@ NO_WORDS = {
     "access.Grant": dict.fromkeys(("tools", "capabilities", "scopes", "conditions"), RULES)
     | {"source": HUBS, "given_by": IDS, "revoked_by": IDS},
     "access.Budget": {"tool": IDS, "set_by": IDS, "ended_by": IDS},
-    "access.Consent": {"tool": IDS, "versions": RULES, "data_classes": RULES}
+    # What a program says of itself, before anybody of the tenant knows it; networks of requests.
+    "access.Connection": {"client_name": CHOSEN}
+    | dict.fromkeys(("client_id", "client_digest", "code_digest", "ended_by"), IDS)
+    | dict.fromkeys(("redirect_host", "resource", "redeemed_from", "last_used_from", "end_reason", "scopes", "tools"), RULES),
+    "access.ConnectionToken": {"digest": IDS, "used_from": RULES},
+    "access.Consent": {"tool": IDS, "versions": RULES, "data_classes": RULES, "asked_through": IDS}
     | dict.fromkeys(("user_fingerprint", "arguments_fingerprint", "policy_hash", "requested_by", "decided_by"), IDS),
     "access.Halt": dict.fromkeys(("target", "thrown_by", "lifted_by"), IDS),
     "access.PolicyVersion": dict.fromkeys(("document", "digest"), RULES)

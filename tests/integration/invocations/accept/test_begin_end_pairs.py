@@ -207,7 +207,7 @@ def test_a_key_that_proves_nothing_is_told_to_no_tenant(which: str, caller: Call
     """Who knows only the look-up part of a key must not be able to write into its tenant's evidence."""
     start, other = caller.key[: -api_keys.CHECK_LENGTH - api_keys.SECRET_LENGTH], api_keys.new_key().text
     guessed = start + other[-api_keys.CHECK_LENGTH - api_keys.SECRET_LENGTH : -api_keys.CHECK_LENGTH]
-    key = {"none": "", "nonsense": "Bearer nonsense"}.get(which, f"Bearer {guessed}{api_keys._check(guessed)}")
+    key = {"none": "", "nonsense": "Bearer nonsense"}.get(which, f"Bearer {guessed}{api_keys.compute_check(guessed)}")
     assert which in ("none", "nonsense") or api_keys.extract_lookup(
         key.removeprefix("Bearer ")
     ) == api_keys.extract_lookup(caller.key)
