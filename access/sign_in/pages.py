@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from allauth.account.adapter import get_adapter
 from allauth.account.internal.flows.login import perform_password_login
@@ -70,9 +71,12 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 
 
 def list_providers(to: str) -> list[dict[str, str]]:
-    del to  # after signing in elsewhere, people begin at the overview
+    """``to``: where people go after they have signed in there; a program that sent them here waits for them to come back."""
     apps = settings.SOCIALACCOUNT_PROVIDERS.get("openid_connect", {}).get("APPS", [])
-    return [{"name": app["name"], "url": reverse("openid_connect_login", args=[app["provider_id"]])} for app in apps]
+    back = f"?{urlencode({'next': to})}" if to != "/" else ""
+    return [
+        {"name": app["name"], "url": reverse("openid_connect_login", args=[app["provider_id"]]) + back} for app in apps
+    ]
 
 
 @require_GET

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from html import unescape
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -73,7 +75,9 @@ class FakeSession:
         return Answer()
 
 
-def single_sign_on(userinfo: dict[str, Any], settings: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Client, Any]:
+def single_sign_on(
+    userinfo: dict[str, Any], settings: Any, monkeypatch: pytest.MonkeyPatch, *, to: str = ""
+) -> tuple[Client, Any]:
     app = {
         "provider_id": "oidc", "name": "Example", "client_id": "hub", "secret": "s",
         "settings": {"server_url": "https://idp.example.org"},
@@ -83,8 +87,10 @@ def single_sign_on(userinfo: dict[str, Any], settings: Any, monkeypatch: pytest.
         "access.sign_in.adapters.SocialAdapter.get_requests_session", lambda self: FakeSession(userinfo)
     )
     client = Client()
-    assert "Example" in client.get("/sign-in").content.decode()
-    sent = urlsplit(client.post("/account/sso/oidc").headers["Location"])
+    page = client.get("/sign-in", {"next": to} if to else {}).content.decode()
+    assert "Example" in page
+    (address,) = re.findall(r'action="(/account/sso/oidc[^"]*)"', page)
+    sent = urlsplit(client.post(unescape(address)).headers["Location"])
     assert (sent.netloc, sent.path) == ("idp.example.org", "/authorize")
     query = parse_qs(sent.query)
     assert query["code_challenge_method"] == ["S256"]
@@ -141,3 +147,19 @@ def test_a_provider_lets_in_nobody_else(
     assert answer.status_code == 200
     assert get_user_model().objects.count() == 1
     assert not EmailAddress.objects.filter(verified=True).exists()
+
+
+@pytest.mark.req("CONN-3")
+def test_who_was_sent_by_a_program_comes_back_to_what_it_asks(
+    operator: Person, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator.user.email = "olivia@example.org"
+    operator.user.save()
+    EmailAddress.objects.create(user=operator.user, email="olivia@example.org", verified=True)
+    userinfo = {"sub": "o-1", "email": "olivia@example.org", "email_verified": True}
+
+    _, answer = single_sign_on(userinfo, settings, monkeypatch, to="/connections/mine?a=1&b=2")
+    _, elsewhere = single_sign_on(userinfo, settings, monkeypatch, to="https://evil.example/")
+
+    assert answer.redirect_chain[-1][0] == "/connections/mine?a=1&b=2"
+    assert elsewhere.redirect_chain[-1][0] == "/"
