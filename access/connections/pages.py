@@ -259,7 +259,12 @@ def may_end_it(by: Principal, _: str, *, connection_id: UUID) -> bool:
     return found is not None and services.may_end(found, by=by)
 
 
-may_end_it.find = _of_member  # type: ignore[attr-defined]
+def _agent_of(by: Principal, *, connection_id: UUID) -> Agent | None:
+    found = _of_member(by, connection_id=connection_id)
+    return found.agent if found else None
+
+
+may_end_it.find = _agent_of  # type: ignore[attr-defined]  # the thing that `agents.manage` is held on
 
 
 @require_POST
