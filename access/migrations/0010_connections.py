@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('client_id', models.CharField(max_length=255)),
-                ('client_kind', models.CharField(choices=[('document', 'Document'), ('registered', 'Registered'), ('entered', 'Entered')], max_length=12)),
+                ('client_kind', models.CharField(choices=[('document', 'Document'), ('registered', 'Registered')], max_length=12)),
                 ('client_name', models.CharField(blank=True, max_length=60)),
                 ('client_digest', models.CharField(max_length=71)),
                 ('redirect_host', models.CharField(max_length=255)),

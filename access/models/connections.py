@@ -34,8 +34,6 @@ class Connection(models.Model):
         DOCUMENT = "document"
         # It has registered itself: nobody vouches for what it says of itself.
         REGISTERED = "registered"
-        # Somebody who runs the hub has entered it.
-        ENTERED = "entered"
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="connections")

@@ -25,11 +25,6 @@ Application: Any = get_application_model()
 MAX_NAME = 60
 MAX_WITHOUT_CONNECTION = 1000
 UNUSED_FOR = timedelta(hours=24)
-KINDS = {
-    "cimd": Connection.ClientKind.DOCUMENT,
-    "dcr": Connection.ClientKind.REGISTERED,
-    "manual": Connection.ClientKind.ENTERED,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +55,9 @@ def describe_client(application: Any) -> Client:
         "redirect_uris": sorted(application.redirect_uris.split()),
         "kind": application.registration_source,
     }
-    kind = KINDS[application.registration_source]
-    host = urlsplit(application.client_id).hostname or "" if kind == Connection.ClientKind.DOCUMENT else ""
+    by_document = application.registration_source == "cimd"
+    kind = Connection.ClientKind.DOCUMENT if by_document else Connection.ClientKind.REGISTERED
+    host = urlsplit(application.client_id).hostname or "" if by_document else ""
     return Client(application.client_id, kind, clean_name(application.name), host, compute_digest(said))
 
 

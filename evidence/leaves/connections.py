@@ -13,7 +13,7 @@ class MetClient(LeafData):
     """A program that nobody of the tenant has let in before, or that says something else of itself now."""
 
     client: Annotated[str, "its id"]
-    how: Annotated[str, "`document` (at the address that is its id), `registered` (by itself) or `entered`"]
+    how: Annotated[str, "`document` (at the address that is its id) or `registered` (by itself)"]
     host: Annotated[str, "that vouches for it; empty: nobody does"]
     digest: Annotated[str, "of all that it says of itself"]
 

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.test import Client
 
 from access.models import Connection, ConnectionToken
+from access.oauth.clients import Application, describe_client
 from access.roles import AGENT_SCOPES
 from evidence.models import Fact
 from kernel.database.connections import database_time
@@ -239,6 +240,13 @@ def test_where_the_hub_does_not_take_registrations_the_metadata_says_so(settings
 
     assert "registration_endpoint" not in Client().get("/.well-known/oauth-authorization-server").json()
     assert register().status_code == 404
+
+
+def test_a_program_is_known_by_its_document_or_has_registered() -> None:
+    entered = Application(client_id="entered", name="x", redirect_uris=REDIRECT, registration_source="manual")
+
+    assert {str(each) for each in Connection.ClientKind} == {"document", "registered"}
+    assert (describe_client(entered).kind, describe_client(entered).host) == ("registered", "")  # nobody vouches
 
 
 def test_a_client_with_a_secret_shows_it(operator: Person, caller: Caller) -> None:
