@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpResponse
+from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.utils.encoding import iri_to_uri
 from django.utils.translation import gettext
@@ -84,7 +84,7 @@ def group_tools(manifests: list[Manifest]) -> list[dict[str, Any]]:
 @public
 def authorize(request: HttpRequest) -> HttpResponse:
     """Context: asked, form, agents, chosen, groups, picked, signed, on_this_computer, redirect_host, choice_of_tenants. POST: request
-    (signed), decision (allow, deny, ask, look, tenant) and the form.
+    (signed), decision (allow, deny, ask, look, tenant), shown (the agent whose tools were on the page) and the form.
     """
     if not request.user.is_authenticated:
         return redirect_to_login(request.get_full_path())
@@ -150,6 +150,17 @@ def _build_form(
     return ConnectionForm(data, agents=agents, scopes=asked.scopes, tools=tools)
 
 
+def _build_form_of_unseen(
+    data: QueryDict, asked: AuthorizationRequest, agents: list[Agent], manifests: list[Manifest]
+) -> ConnectionForm:
+    """Somebody has chosen an agent and not looked what it may do: the list that they saw was another's."""
+    its_own = {manifest.id for manifest in manifests}
+    data.setlist("tools", [tool for tool in data.getlist("tools") if tool in its_own])
+    form = _build_form(data, asked, agents, manifests)
+    form.add_error("agent", gettext("Look at what this agent may do, then connect."))
+    return form
+
+
 def _decide(request: Any, asked: AuthorizationRequest) -> HttpResponse:
     decision, by = request.POST.get("decision", ""), request.principal
     match decision:
@@ -175,6 +186,8 @@ def _allow(request: Any, asked: AuthorizationRequest) -> HttpResponse:
     agents = list(list_connectable_agents(by))
     chosen = next((each for each in agents if each.wire_id == request.POST.get("agent")), None)
     manifests = offer_tools(by=_as_agent(chosen)).manifests if chosen else []
+    if chosen is not None and request.POST.get("shown") != chosen.wire_id:
+        return _page(request, asked, _build_form_of_unseen(request.POST.copy(), asked, agents, manifests))
     form = _build_form(request.POST, asked, agents, manifests)
     if chosen is None or not form.is_valid():
         return _page(request, asked, form)

@@ -97,12 +97,21 @@ def signed_request(page: Any) -> str:
     return found[1]
 
 
+def read_shown(page: Any) -> str:
+    """The agent whose tools are on the page; empty: the person may connect to none."""
+    found = re.search(r'name="shown" value="([^"]+)"', page.content.decode())
+    return found[1] if found else ""
+
+
 def allow(browser: Client, program: Program, agent: Any, *, asks: dict[str, Any] | None = None, **form: Any) -> Any:
     page = program.open_page(browser, **(asks or {}))
     assert page.status_code == 200, (page.status_code, page.content.decode()[-2000:])
     scopes = re.findall(r'name="scopes" value="([^"]+)"', page.content.decode())
-    usual = {"agent": agent.wire_id, "reach": "all", "scopes": scopes, "days": "30", "decision": "allow"}
-    return browser.post("/oauth/authorize", {"request": signed_request(page)} | usual | form)
+    usual = {"agent": agent.wire_id, "reach": "all", "scopes": scopes, "days": "30"}
+    if read_shown(page) not in ("", agent.wire_id):
+        page = browser.post("/oauth/authorize", {"request": signed_request(page), "decision": "look"} | usual)
+    decided = {"request": signed_request(page), "shown": read_shown(page), "decision": "allow"}
+    return browser.post("/oauth/authorize", decided | usual | form)
 
 
 def read_answer(answer: Any) -> dict[str, str]:

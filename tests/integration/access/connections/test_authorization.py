@@ -14,7 +14,7 @@ from access.oauth.clients import Application, describe_client
 from access.roles import AGENT_SCOPES
 from evidence.models import Fact
 from kernel.database.connections import database_time
-from tests.support.connections import REDIRECT, Program, allow, read_answer, register, signed_request
+from tests.support.connections import REDIRECT, Program, allow, read_answer, read_shown, register, signed_request
 from tests.support.tokens import ask
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def test_a_second_tab_does_not_change_what_the_first_asked(operator: Person, cal
     other.open_page(browser)
 
     form = {"agent": caller.agent.wire_id, "reach": "all", "scopes": ["tools:read"], "days": "1", "decision": "allow"}
-    browser.post("/oauth/authorize", {"request": signed_request(first)} | form)
+    browser.post("/oauth/authorize", {"request": signed_request(first), "shown": read_shown(first)} | form)
 
     assert Connection.objects.get().client_id == one.client_id
 

@@ -1,0 +1,49 @@
+"""Authorization page: does what a person has seen and chosen count, exactly and once?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from access import services as access
+from access.models import Connection
+from tests.support.connections import Program, read_shown, signed_request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.test import Client
+
+    from tests.conftest import Caller, Person
+
+pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-3")]
+
+
+def send(browser: Client, page: Any, decision: str, agent: Any, **form: Any) -> Any:
+    """The form as it lies on the page, with what the person has changed."""
+    usual = {"agent": agent.wire_id, "reach": "all", "scopes": ["tools:read"], "days": "30", "decision": decision}
+    kept = {"request": signed_request(page), "shown": read_shown(page)}
+    return browser.post("/oauth/authorize", kept | usual | form)
+
+
+def test_an_agent_whose_tools_were_not_shown_is_shown_before_it_is_connected(
+    operator: Person, caller: Caller, enable: Callable[..., Any], grant: Callable[..., Any]
+) -> None:
+    tool = enable().name
+    grant()
+    other = access.create_agent(name="aaa without tools", by=operator.by)
+    browser = operator.client()
+    page = Program.registered().open_page(browser)
+
+    refused = send(browser, page, "allow", caller.agent)
+    without = send(browser, page, "allow", caller.agent, shown="")
+    opened = send(browser, refused, "allow", caller.agent)
+
+    assert read_shown(page) == other.wire_id
+    assert (refused.status_code, without.status_code) == (422, 422)
+    assert "Look at what this agent may do, then connect." in refused.content.decode()
+    assert read_shown(refused) == caller.agent.wire_id
+    assert tool in refused.content.decode()
+    assert opened.status_code == 303
+    assert Connection.objects.get().agent_id == caller.agent.pk
