@@ -14,6 +14,8 @@ from access.roles import SCOPES
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from django.http import QueryDict
+
     from access.models import Agent
 
 USUAL_DAYS = 30
@@ -22,6 +24,14 @@ REACHES = [
     (ALL, gettext_lazy("All tools that the agent is given, now and later")),
     (THESE, gettext_lazy("Only the tools that I choose")),
 ]
+
+
+def read_choices(data: QueryDict) -> dict[str, Any]:
+    """What was chosen so far, for the form once more; empty where nothing was."""
+    if "reach" not in data:
+        return {}
+    kept = {name: data[name] for name in ("agent", "reach", "days") if name in data}
+    return kept | {"scopes": data.getlist("scopes"), "once": "once" in data}
 
 
 class ConnectionForm(forms.Form):
@@ -38,9 +48,17 @@ class ConnectionForm(forms.Form):
         help_text=gettext_lazy("It ends with its first token and must ask again then."),
     )
 
-    def __init__(self, data: Any, *, agents: Iterable[Agent], scopes: Iterable[str], tools: Iterable[str]) -> None:
+    def __init__(
+        self,
+        data: Any,
+        *,
+        agents: Iterable[Agent],
+        scopes: Iterable[str],
+        tools: Iterable[str],
+        initial: dict[str, Any] | None = None,
+    ) -> None:
         longest, asked = settings.TOOLHUB_CONNECTION_DAYS, list(scopes)
-        super().__init__(data, initial={"days": min(USUAL_DAYS, longest), "scopes": asked})
+        super().__init__(data, initial={"days": min(USUAL_DAYS, longest), "scopes": asked} | (initial or {}))
         fields: Any = self.fields
         fields["agent"].choices = [(each.wire_id, each.name) for each in agents]
         fields["scopes"].choices = [(each, gettext(SCOPES[each])) for each in asked]
@@ -53,6 +71,8 @@ class ConnectionForm(forms.Form):
         said: dict[str, Any] = super().clean() or {}
         if said.get("reach") == THESE and not said.get("tools") and "tools" not in self.errors:
             self.add_error("tools", gettext("Choose at least one tool."))
+        if said.get("reach") == ALL and said.get("tools"):
+            self.add_error("reach", gettext("You have ticked tools. Choose “Only the tools that I choose”, or untick them."))
         return said
 
     @property

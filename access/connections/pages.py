@@ -18,7 +18,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from access.connections import services
 from access.connections.client_guides import describe_clients, is_public
-from access.connections.forms import ConnectionForm
+from access.connections.forms import ConnectionForm, read_choices
 from access.connections.resources import mcp_resource
 from access.connections.rights import CONNECT, list_connectable_agents
 from access.middleware import choose_tenant
@@ -116,9 +116,7 @@ def _page(request: Any, asked: AuthorizationRequest, form: ConnectionForm | None
     chosen = _find_chosen(agents, request.POST.get("agent", ""))
     manifests = offer_tools(by=_as_agent(chosen)).manifests if chosen else []
     if form is None:
-        form = _build_form(None, asked, agents, manifests)
-        if chosen:
-            form.initial["agent"] = chosen.wire_id
+        form = _build_form(None, asked, agents, manifests, read_choices(request.POST))
     context = {
         "asked": asked,
         "form": form,
@@ -144,10 +142,14 @@ def _find_chosen(agents: list[Agent], wire_id: str) -> Agent | None:
 
 
 def _build_form(
-    data: Any, asked: AuthorizationRequest, agents: list[Agent], manifests: list[Manifest]
+    data: Any,
+    asked: AuthorizationRequest,
+    agents: list[Agent],
+    manifests: list[Manifest],
+    initial: dict[str, Any] | None = None,
 ) -> ConnectionForm:
     tools = [manifest.id for manifest in manifests]
-    return ConnectionForm(data, agents=agents, scopes=asked.scopes, tools=tools)
+    return ConnectionForm(data, agents=agents, scopes=asked.scopes, tools=tools, initial=initial)
 
 
 def _build_form_of_unseen(

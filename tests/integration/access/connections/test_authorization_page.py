@@ -47,3 +47,49 @@ def test_an_agent_whose_tools_were_not_shown_is_shown_before_it_is_connected(
     assert tool in refused.content.decode()
     assert opened.status_code == 303
     assert Connection.objects.get().agent_id == caller.agent.pk
+
+
+def test_ticked_tools_are_not_passed_over_where_all_tools_is_chosen(
+    operator: Person, caller: Caller, enable: Callable[..., Any], grant: Callable[..., Any]
+) -> None:
+    tool = enable().name
+    grant()
+    browser = operator.client()
+    page = Program.registered().open_page(browser)
+
+    refused = send(browser, page, "allow", caller.agent, tools=[tool])
+    send(browser, refused, "allow", caller.agent, tools=[tool], reach="these")
+
+    assert refused.status_code == 422
+    assert "You have ticked tools." in refused.content.decode()
+    assert Connection.objects.get().tools == [tool]
+
+
+def test_looking_at_an_agent_keeps_what_was_chosen_so_far(
+    operator: Person, caller: Caller, enable: Callable[..., Any], grant: Callable[..., Any]
+) -> None:
+    tool = enable().name
+    grant()
+    browser = operator.client()
+    page = Program.registered().open_page(browser)
+    narrowed = {"reach": "these", "tools": [tool], "scopes": ["tools:read"], "days": "1", "once": "on"}
+
+    form = send(browser, page, "look", caller.agent, **narrowed).context["form"]
+
+    assert {name: form[name].value() for name in ("agent", "reach", "scopes", "days", "once")} == {
+        "agent": caller.agent.wire_id,
+        "reach": "these",
+        "scopes": ["tools:read"],
+        "days": "1",
+        "once": True,
+    }
+    assert f'value="{tool}" checked' in send(browser, page, "look", caller.agent, **narrowed).content.decode()
+
+
+def test_looking_with_nothing_ticked_ticks_nothing(operator: Person, caller: Caller) -> None:
+    browser = operator.client()
+    page = Program.registered().open_page(browser)
+
+    form = send(browser, page, "look", caller.agent, scopes=[]).context["form"]
+
+    assert form["scopes"].value() == []
