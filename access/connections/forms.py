@@ -72,7 +72,9 @@ class ConnectionForm(forms.Form):
         if said.get("reach") == THESE and not said.get("tools") and "tools" not in self.errors:
             self.add_error("tools", gettext("Choose at least one tool."))
         if said.get("reach") == ALL and said.get("tools"):
-            self.add_error("reach", gettext("You have ticked tools. Choose “Only the tools that I choose”, or untick them."))
+            self.add_error(
+                "reach", gettext("You have ticked tools. Choose “Only the tools that I choose”, or untick them.")
+            )
         return said
 
     @property

@@ -21,6 +21,7 @@ from access.connections.client_guides import describe_clients, is_public
 from access.connections.forms import ConnectionForm, read_choices
 from access.connections.resources import mcp_resource
 from access.connections.rights import CONNECT, list_connectable_agents
+from access.connections.token_texts import compute_token_digest
 from access.middleware import choose_tenant
 from access.models import Agent, Connection
 from access.oauth.authorization_requests import (
@@ -205,6 +206,7 @@ def _allow(request: Any, asked: AuthorizationRequest) -> HttpResponse:
         tools=form.chosen_tools,
         refreshable=not data["once"],
         days=data["days"],
+        form_digest=compute_token_digest(request.POST["request"]),
         by=by,
     )
     try:

@@ -30,7 +30,7 @@ from evidence.leaves.connections import (
 )
 from kernel.database.connections import database_time
 from kernel.principal import ActorKind, Principal
-from kernel.problems import Forbidden, SchemaInvalid
+from kernel.problems import Conflict, Forbidden, SchemaInvalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -72,9 +72,13 @@ def open_connection(
     refreshable: bool,
     days: int,
     code_digest: str,
+    form_digest: str,
     by: Principal,
 ) -> Connection:
-    """Let a program act as the agent. It gets its tokens for the code, of which the hub keeps the digest."""
+    """Let a program act as the agent. It gets its tokens for the code, of which the hub keeps the digest.
+
+    ``form_digest``: of the form that a person sent. Sent twice, as by a double click, it opens one connection.
+    """
     agent = Agent.objects.select_for_update().get(pk=agent_id, tenant_id=by.tenant_id)
     check_may_connect(agent, by=by)
     wanted = [scope for scope in AGENT_SCOPES if scope in set(scopes)]
@@ -85,12 +89,16 @@ def open_connection(
     names = None if tools is None else sorted(set(tools))
     if names is not None and not 1 <= len(names) <= MAX_TOOLS:
         raise SchemaInvalid.at("/tools", f"Choose 1 to {MAX_TOOLS} tools, or all.")
+    lasts = timedelta(days=days)
+    chosen = {"agent_id": agent.pk, "scopes": wanted, "tools": names, "refreshable": refreshable}
+    opened = Connection.objects.select_for_update().filter(form_digest=form_digest, tenant_id=by.tenant_id).first()
+    if opened is not None:
+        return _replace_code(opened, code_digest=code_digest, is_same=_is_as_chosen(opened, lasts=lasts, **chosen))
     now = database_time()
     ConnectionToken.objects.filter(connection__tenant_id=by.tenant_id, connection__until__lt=now).delete()
     _note_client(client, by=by)
     connection = Connection.objects.create(
         tenant_id=by.tenant_id,
-        agent=agent,
         member=member,
         client_id=client.id,
         client_kind=client.kind,
@@ -98,12 +106,11 @@ def open_connection(
         client_digest=client.digest,
         redirect_host=redirect_host,
         resource=resource,
-        scopes=wanted,
-        tools=names,
-        refreshable=refreshable,
-        until=now + timedelta(days=days),
+        until=now + lasts,
         code_digest=code_digest,
+        form_digest=form_digest,
         opened_at=now,
+        **chosen,
     )
     evidence.record(
         kind=Kind.CONNECTION_OPENED,
@@ -121,6 +128,20 @@ def open_connection(
             once=not refreshable,
         ),
     )
+    return connection
+
+
+def _is_as_chosen(connection: Connection, *, lasts: timedelta, **chosen: Any) -> bool:
+    same = all(getattr(connection, name) == value for name, value in chosen.items())
+    return same and connection.until - connection.opened_at == lasts
+
+
+def _replace_code(connection: Connection, *, code_digest: str, is_same: bool) -> Connection:
+    """A browser goes where the last answer sends it, so the last code is the one that is good."""
+    if connection.redeemed_at is not None or connection.ended_at is not None or not is_same:
+        raise Conflict("This form was sent already.", remedy="Connect the program again.")
+    connection.code_digest = code_digest
+    connection.save(update_fields=["code_digest"])
     return connection
 
 

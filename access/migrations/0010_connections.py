@@ -42,6 +42,7 @@ class Migration(migrations.Migration):
                 ('refreshable', models.BooleanField(default=True)),
                 ('until', models.DateTimeField()),
                 ('code_digest', models.CharField(max_length=64, unique=True)),
+                ('form_digest', models.CharField(max_length=64, unique=True)),
                 ('redeemed_at', models.DateTimeField(blank=True, null=True)),
                 ('redeemed_from', models.CharField(blank=True, max_length=64)),
                 ('last_used_at', models.DateTimeField(blank=True, null=True)),

@@ -50,6 +50,7 @@ class Connection(models.Model):
     refreshable = models.BooleanField(default=True)  # False: for this once
     until = models.DateTimeField()  # it ends then in any case
     code_digest = models.CharField(max_length=64, unique=True)  # of the code that opened it
+    form_digest = models.CharField(max_length=64, unique=True)  # of the form that was sent for it
     redeemed_at = models.DateTimeField(null=True, blank=True)
     redeemed_from = models.CharField(max_length=64, blank=True)  # the network
     last_used_at = models.DateTimeField(null=True, blank=True)  # written at most once a minute

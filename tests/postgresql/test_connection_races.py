@@ -9,7 +9,7 @@ from django.conf import settings
 
 from access.models import Connection, ConnectionToken
 from tests.support.concurrency import at_once
-from tests.support.connections import Program, allow, read_answer
+from tests.support.connections import Program, allow, read_answer, read_shown, signed_request
 from tests.support.tokens import ask
 
 if TYPE_CHECKING:
@@ -58,3 +58,18 @@ def test_of_eight_that_open_connections_at_once_all_do(operator: Person, caller:
 
     assert [getattr(each, "status_code", repr(each)) for each in answers] == [303] * 8
     assert Connection.objects.count() == 8
+
+
+@pytest.mark.req("CONN-3")
+def test_of_one_form_that_is_sent_eight_times_at_once_there_is_one_connection(operator: Person, caller: Caller) -> None:
+    program, browser = Program.registered(), operator.client()
+    page = program.open_page(browser)
+    form = {"agent": caller.agent.wire_id, "reach": "all", "scopes": ["tools:read"], "days": "1", "decision": "allow"}
+    sent = {"request": signed_request(page), "shown": read_shown(page)} | form
+
+    answers = at_once(8, lambda _: browser.post("/oauth/authorize", sent))
+
+    assert [getattr(each, "status_code", repr(each)) for each in answers] == [303] * 8
+    assert Connection.objects.count() == 1
+    results = [program.exchange(read_answer(each)["code"]).status_code for each in answers]
+    assert sorted(results) == [200] + [400] * 7

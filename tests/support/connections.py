@@ -134,6 +134,7 @@ def make_connection(*, agent: Agent, member: Any, name: str) -> Connection:
         resource=MCP,
         scopes=["tools:read"],
         code_digest=compute_token_digest(f"code of {name}"),
+        form_digest=compute_token_digest(f"form of {name}"),
         opened_at=now,
         redeemed_at=now,
         until=now + timedelta(days=30),

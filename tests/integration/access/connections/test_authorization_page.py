@@ -8,7 +8,8 @@ import pytest
 
 from access import services as access
 from access.models import Connection
-from tests.support.connections import Program, read_shown, signed_request
+from evidence.models import Fact
+from tests.support.connections import Program, read_answer, read_shown, signed_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,3 +94,30 @@ def test_looking_with_nothing_ticked_ticks_nothing(operator: Person, caller: Cal
     form = send(browser, page, "look", caller.agent, scopes=[]).context["form"]
 
     assert form["scopes"].value() == []
+
+
+def test_a_double_click_opens_one_connection_and_the_last_code_is_good(operator: Person, caller: Caller) -> None:
+    browser, program = operator.client(), Program.registered()
+    page = program.open_page(browser)
+
+    first, second = (read_answer(send(browser, page, "allow", caller.agent))["code"] for _ in range(2))
+
+    assert program.exchange(first).json()["error"] == "invalid_grant"
+    assert program.exchange(second).status_code == 200
+    assert Connection.objects.get().redeemed_at is not None
+    assert Fact.objects.filter(kind="connection.opened").count() == 1
+
+
+def test_a_form_that_was_sent_opens_nothing_else(operator: Person, caller: Caller) -> None:
+    browser, program = operator.client(), Program.registered()
+    page = program.open_page(browser)
+    code = read_answer(send(browser, page, "allow", caller.agent))["code"]
+
+    wider = send(browser, page, "allow", caller.agent, days="31")
+    program.exchange(code)
+    afterwards = send(browser, page, "allow", caller.agent)
+
+    for answer in (wider, afterwards):
+        assert answer.status_code == 422
+        assert "This form was sent already." in answer.content.decode()
+    assert Connection.objects.get().ended_at is None

@@ -92,7 +92,7 @@ NO_WORDS = {
     "access.Budget": {"tool": IDS, "set_by": IDS, "ended_by": IDS},
     # What a program says of itself, before anybody of the tenant knows it; networks of requests.
     "access.Connection": {"client_name": CHOSEN}
-    | dict.fromkeys(("client_id", "client_digest", "code_digest", "ended_by"), IDS)
+    | dict.fromkeys(("client_id", "client_digest", "code_digest", "form_digest", "ended_by"), IDS)
     | dict.fromkeys(("redirect_host", "resource", "redeemed_from", "last_used_from", "end_reason", "scopes", "tools"), RULES),
     "access.ConnectionToken": {"digest": IDS, "used_from": RULES},
     "access.Consent": {"tool": IDS, "versions": RULES, "data_classes": RULES, "asked_through": IDS}
