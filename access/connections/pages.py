@@ -84,8 +84,8 @@ def group_tools(manifests: list[Manifest]) -> list[dict[str, Any]]:
 @require_http_methods(["GET", "POST"])
 @public
 def authorize(request: HttpRequest) -> HttpResponse:
-    """Context: asked, form, agents, chosen, groups, picked, signed, on_this_computer, redirect_host, choice_of_tenants. POST: request
-    (signed), decision (allow, deny, ask, look, tenant), shown (the agent whose tools were on the page) and the form.
+    """Context: asked, form, agents, chosen, groups, picked, signed, on_this_computer, redirect_host, opens_rest (whether
+    its tokens are for more than MCP), choice_of_tenants. POST: request (signed), decision (allow, deny, ask, look, tenant), shown (the agent whose tools were on the page) and the form.
     """
     if not request.user.is_authenticated:
         return redirect_to_login(request.get_full_path())
@@ -127,6 +127,7 @@ def _page(request: Any, asked: AuthorizationRequest, form: ConnectionForm | None
         "picked": set(request.POST.getlist("tools")),
         "signed": sign_request(asked, user=request.user, session=request.session.session_key or ""),
         "redirect_host": name_redirect_host(asked.redirect_uri),
+        "opens_rest": asked.resource != mcp_resource(),
         "on_this_computer": is_on_this_computer(asked.redirect_uri),
         "choice_of_tenants": request.tenants if len(request.tenants) > 1 else [],
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.conf import settings
 
 from access import services as access
 from access.models import Connection
@@ -121,3 +122,14 @@ def test_a_form_that_was_sent_opens_nothing_else(operator: Person, caller: Calle
         assert answer.status_code == 422
         assert "This form was sent already." in answer.content.decode()
     assert Connection.objects.get().ended_at is None
+
+
+def test_the_page_says_where_the_tokens_are_good(operator: Person, caller: Caller) -> None:
+    browser, program = operator.client(), Program.registered()
+
+    for_mcp = program.open_page(browser).content.decode()
+    for_all = program.open_page(browser, resource=settings.TOOLHUB_PUBLIC_URL).content.decode()
+
+    assert "Over MCP only, not over the REST API." in for_mcp
+    assert "Over MCP and over the REST API" not in for_mcp
+    assert "Over MCP and over the REST API: it asked for the whole hub." in for_all
