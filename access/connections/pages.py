@@ -84,8 +84,9 @@ def group_tools(manifests: list[Manifest]) -> list[dict[str, Any]]:
 @require_http_methods(["GET", "POST"])
 @public
 def authorize(request: HttpRequest) -> HttpResponse:
-    """Context: asked, form, agents, chosen, groups, picked, signed, on_this_computer, redirect_host, opens_rest (whether
-    its tokens are for more than MCP), choice_of_tenants. POST: request (signed), decision (allow, deny, ask, look, tenant), shown (the agent whose tools were on the page) and the form.
+    """Context: asked, form, agents, chosen, groups, picked, signed, on_this_computer, redirect_host, choice_of_tenants, opens_rest
+    (whether its tokens are for more than MCP). POST: request (signed), shown (the agent whose tools were on the page), decision
+    (allow, deny, ask, look, tenant) and the form.
     """
     if not request.user.is_authenticated:
         return redirect_to_login(request.get_full_path())

@@ -16,6 +16,7 @@ from oauth2_provider.models import get_application_model
 
 from access.models import Connection
 from kernel.canonical import compute_digest
+from kernel.components.diffs import INVISIBLE
 from kernel.database.connections import database_time
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 Application: Any = get_application_model()
 MAX_NAME = 60
+# Controls, formats and separators; opening and closing quotes, which would end the quotation in which a name is shown.
+UNREADABLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs", "Pi", "Pf"})
+QUOTES = frozenset('"`´„‚「」『』〝〞〟＂\u2800')  # and the blank of Braille
 MAX_WITHOUT_CONNECTION = 1000
 UNUSED_FOR = timedelta(hours=24)
 
@@ -39,13 +43,15 @@ class Client:
 
 
 def clean_name(text: object) -> str:
-    """What a program calls itself, without what nobody sees or what turns the line around, and not for long."""
+    """What a program calls itself, without what nobody sees, what turns the line around or ends a quotation, and not for long."""
     if not isinstance(text, str):
         return ""
-    kept = "".join(
-        " " if each.isspace() else each for each in text if each.isspace() or unicodedata.category(each)[0] not in "CZ"
-    )
+    kept = "".join(" " if each.isspace() else each for each in INVISIBLE.sub("", text) if _is_readable(each))
     return " ".join(kept.split())[:MAX_NAME].strip()
+
+
+def _is_readable(letter: str) -> bool:
+    return letter.isspace() or (unicodedata.category(letter) not in UNREADABLE and letter not in QUOTES)
 
 
 def describe_client(application: Any) -> Client:

@@ -317,6 +317,10 @@ def test_6_a_refresh_token_is_its_clients_only(operator: Person, caller: Caller)
         ("Claude\n\n\nVerified by toolhub", "Claude Verified by toolhub"),
         ("a" * 200, "a" * 60),
         ("\u200b\u2066x\u2069", "x"),
+        ("Claude”. Checked by your company. “", "Claude. Checked by your company."),
+        ('«A» "B" 「C」', "A B C"),
+        ("\u3164\uffa0\u115f\u2800", ""),
+        ("Anna's", "Anna's"),
         ("  many   blanks ", "many blanks"),
         (None, ""),
         (["x"], ""),
@@ -329,7 +333,7 @@ def test_7_a_name_is_shown_as_what_it_is(said: Any, shown: str) -> None:
 def test_7_the_page_says_first_that_nobody_vouches(operator: Person, caller: Caller) -> None:
     page = Program.registered(client_name="<b>Claude</b>").open_page(operator.client()).content.decode()
 
-    assert "An unverified program asks to act for you" in page
+    assert "An unverified program asks to act as an agent" in page
     assert "<b>Claude</b>" not in page
     assert "client.example" in page
 
@@ -487,10 +491,24 @@ def test_a_document_makes_its_host_known_and_any_port_of_this_computer_good(
     page = program.open_page(operator.client()).content.decode()
     tokens = program.connect(operator, caller.agent)
 
-    assert "claude.ai asks to act for you" in page
+    assert "<bdi>claude.ai</bdi> asks to act as an agent" in page
     assert "a program on this computer" in page
     assert tokens["access_token"]
     assert Connection.objects.get().client_host == "claude.ai"
+
+
+def test_the_page_warns_where_another_host_than_the_programs_gets_the_answer(
+    monkeypatch: pytest.MonkeyPatch, operator: Person, caller: Caller
+) -> None:
+    there = ["https://claude.ai/callback", "https://files.test/callback"]
+    serve(monkeypatch, claude_document(redirect_uris=there))
+
+    own, other = (Program(DOCUMENT, each).open_page(operator.client()).content.decode() for each in there)
+
+    assert "which is not claude.ai" not in own
+    assert "<bdi>files.test</bdi></strong>, which is not claude.ai." in other
+    for page in (own, other):  # the whole id, before what it says of itself
+        assert 0 < page.index(f"<bdi>{DOCUMENT}</bdi>") < page.index("Claude Code")
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,9 @@ def test_the_pages_show_what_is_connected_and_end_it(operator: Person, caller: C
     for path in ("/connections", "/connections/mine", f"/agents/{caller.agent.wire_id}", f"/people/{operator.by.id}"):
         page = browser.get(path)
         assert page.status_code == 200, path
-        assert "Test client" in page.content.decode(), path
+        text = page.content.decode()
+        assert "unverified, at <bdi>client.example</bdi>" in text, path
+        assert text.index("<bdi>client.example</bdi>") < text.index("Test client"), path
     answer = browser.post(f"/connections/{opened.wire_id}/end")
 
     assert answer.status_code == 302
