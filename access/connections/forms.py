@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.conf import settings
 from django.core.validators import MaxValueValidator
-from django.utils.translation import gettext, gettext_lazy
-
-from access.roles import SCOPES
+from django.utils.translation import gettext, gettext_lazy, ngettext
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,10 +18,31 @@ if TYPE_CHECKING:
 
 USUAL_DAYS = 30
 ALL, THESE = "all", "these"
+# The scopes of an agent, in the words of the page; those of the reference (access.roles.SCOPES) are for who writes programs.
+SCOPE_WORDS = {
+    "tools:read": gettext_lazy("See which tools there are"),
+    "invocations:create": gettext_lazy("Use the tools"),
+    "invocations:read": gettext_lazy("Read what its calls returned, and the record of them"),
+    "consents:request": gettext_lazy("Ask people to agree to a call"),
+    "grants:request": gettext_lazy("Ask for tools that the agent has not been given"),
+}
 REACHES = [
     (ALL, gettext_lazy("All tools that the agent is given, now and later")),
     (THESE, gettext_lazy("Only the tools that I choose")),
 ]
+
+
+def describe_once(seconds: int) -> str:
+    minutes = round(seconds / 60)
+    if minutes % 60:
+        text = ngettext(
+            "It ends after %(n)d minute and must ask again.", "It ends after %(n)d minutes and must ask again.", minutes
+        )
+        return text % {"n": minutes}
+    hours = minutes // 60
+    return ngettext(
+        "It ends after %(n)d hour and must ask again.", "It ends after %(n)d hours and must ask again.", hours
+    ) % {"n": hours}
 
 
 def read_choices(data: QueryDict) -> dict[str, Any]:
@@ -45,7 +64,6 @@ class ConnectionForm(forms.Form):
     once = forms.BooleanField(
         required=False,
         label=gettext_lazy("Only this once"),
-        help_text=gettext_lazy("It ends with its first token and must ask again then."),
     )
 
     def __init__(
@@ -61,7 +79,8 @@ class ConnectionForm(forms.Form):
         super().__init__(data, initial={"days": min(USUAL_DAYS, longest), "scopes": asked} | (initial or {}))
         fields: Any = self.fields
         fields["agent"].choices = [(each.wire_id, each.name) for each in agents]
-        fields["scopes"].choices = [(each, gettext(SCOPES[each])) for each in asked]
+        fields["scopes"].choices = [(each, SCOPE_WORDS[each]) for each in asked]
+        fields["once"].help_text = describe_once(settings.TOOLHUB_CONNECTION_TOKEN_S)
         fields["tools"].choices = [(each, each) for each in tools]
         fields["days"].max_value = longest
         fields["days"].validators.append(MaxValueValidator(longest))

@@ -8,7 +8,9 @@ import pytest
 from django.conf import settings
 
 from access import services as access
+from access.connections.forms import SCOPE_WORDS, describe_once
 from access.models import Connection
+from access.roles import AGENT_SCOPES, SCOPES
 from evidence.models import Fact
 from tests.support.connections import Program, read_answer, read_shown, signed_request
 
@@ -133,3 +135,20 @@ def test_the_page_says_where_the_tokens_are_good(operator: Person, caller: Calle
     assert "Over MCP only, not over the REST API." in for_mcp
     assert "Over MCP and over the REST API" not in for_mcp
     assert "Over MCP and over the REST API: it asked for the whole hub." in for_all
+
+
+def test_the_page_speaks_of_what_a_program_may_do_in_words_for_people(operator: Person, caller: Caller) -> None:
+    page = Program.registered().open_page(operator.client()).content.decode()
+
+    assert set(SCOPE_WORDS) == set(AGENT_SCOPES)
+    for scope in AGENT_SCOPES:
+        assert str(SCOPE_WORDS[scope]) in page
+        assert SCOPES[scope] not in page
+    assert "It ends after 1 hour and must ask again." in page
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(600, "10 minutes"), (3600, "1 hour "), (5400, "90 minutes"), (7200, "2 hours")]
+)
+def test_for_this_once_is_as_long_as_the_hub_was_told(seconds: int, words: str) -> None:
+    assert words in describe_once(seconds)
