@@ -85,8 +85,8 @@ def group_tools(manifests: list[Manifest]) -> list[dict[str, Any]]:
 @public
 def authorize(request: HttpRequest) -> HttpResponse:
     """Context: asked, form, agents, chosen, groups, picked, signed, on_this_computer, redirect_host, choice_of_tenants, opens_rest
-    (whether its tokens are for more than MCP). POST: request (signed), shown (the agent whose tools were on the page), decision
-    (allow, deny, ask, look, tenant) and the form.
+    (whether its tokens are for more than MCP), is_told (whether anybody hears of a request). POST: request (signed), shown (the agent
+    whose tools were on the page), decision (allow, deny, ask, look, tenant) and the form.
     """
     if not request.user.is_authenticated:
         return redirect_to_login(request.get_full_path())
@@ -128,6 +128,7 @@ def _page(request: Any, asked: AuthorizationRequest, form: ConnectionForm | None
         "picked": set(request.POST.getlist("tools")),
         "signed": sign_request(asked, user=request.user, session=request.session.session_key or ""),
         "redirect_host": name_redirect_host(asked.redirect_uri),
+        "is_told": not agents and services.is_request_told(by),
         "opens_rest": asked.resource != mcp_resource(),
         "on_this_computer": is_on_this_computer(asked.redirect_uri),
         "choice_of_tenants": request.tenants if len(request.tenants) > 1 else [],
@@ -173,10 +174,10 @@ def _decide(request: Any, asked: AuthorizationRequest) -> HttpResponse:
             return _allow(request, asked)
         case "deny" | "ask":
             why = services.DECLINED if decision == "deny" else services.ASKED
-            services.refuse_connection(
+            told = services.refuse_connection(
                 client=asked.client, redirect_host=name_redirect_host(asked.redirect_uri), why=why, by=by
             )
-            said = "The person declined." if decision == "deny" else "The person has asked somebody who may decide."
+            said = "The person has asked somebody who may decide." if told else "The person declined."
             uri = build_answer(asked.redirect_uri, asked.state, error="access_denied", error_description=said)
             return _go(uri)
         case "tenant":

@@ -16,7 +16,7 @@ from django.db.models import Q
 from access.budgets.rate_limits import client_network
 from access.connections.rights import CONNECT, is_in_force, may_connect
 from access.models import Agent, Connection, ConnectionToken
-from access.notifications.services import notify_channels
+from access.notifications.services import list_channels, notify_channels
 from access.object_permissions.rules import allowed_on
 from access.roles import AGENT_SCOPES
 from evidence import services as evidence
@@ -43,6 +43,7 @@ AT_ONCE = timedelta(seconds=10)  # within it, a program that asks again is one t
 USED_EVERY = timedelta(minutes=1)
 REVOKED, BY_CLIENT, REUSE, LEFT = "revoked", "client", "reuse", "left"
 DECLINED, ASKED = "declined", "asked"
+REQUESTED = "connection.requested"
 MAX_TOOLS = 500
 
 
@@ -158,17 +159,23 @@ def _note_client(client: Client, *, by: Principal) -> None:
 
 
 @transaction.atomic
-def refuse_connection(*, client: Client, redirect_host: str, why: str, by: Principal) -> None:
-    """Whoever may not let it act as an agent asks those who manage agents; they are told who asks, and give the permission or not."""
+def refuse_connection(*, client: Client, redirect_host: str, why: str, by: Principal) -> int:
+    """How many notification channels are told: whoever may not let it act as an agent asks those who may give the permission."""
     evidence.record(
         kind=Kind.CONNECTION_REFUSED,
         subject=by.id,
         actor=by,
         data=RefusedConnection(member=by.id, client=client.id, redirect_host=redirect_host, why=why),
     )
-    if why == ASKED:
-        said = {"member": by.name, "url": f"/people/{by.id}"}
-        notify_channels("connection.requested", subject=by.id, body=said, tenant_id=by.tenant_id)
+    if why != ASKED:
+        return 0
+    said = {"member": by.name, "program": client.host or redirect_host, "url": f"/people/{by.id}"}
+    return notify_channels(REQUESTED, subject=by.id, body=said, tenant_id=by.tenant_id)
+
+
+def is_request_told(by: Principal) -> bool:
+    """Whether anybody hears of a request to connect a program: a notification channel of the tenant that wants to."""
+    return bool(list_channels(REQUESTED, tenant_id=by.tenant_id))
 
 
 # Ending.
@@ -361,6 +368,7 @@ __all__ = [
     "find_refresh_token",
     "find_resource_of_code",
     "give_back_token",
+    "is_request_told",
     "may_connect",
     "may_end",
     "note_code_shown_again",

@@ -30,7 +30,9 @@ EVENTS = {
     "evidence.alarm": gettext_lazy("The evidence needs attention"),
 }
 # What a message may say: names and one link. Anything else could be a value, and mail is read on other machines.
-MAY_SAY = frozenset({"agent", "tool", "version", "policy", "budget", "reach", "until", "alarm", "member", "url"})
+MAY_SAY = frozenset(
+    {"agent", "tool", "version", "policy", "budget", "reach", "until", "alarm", "member", "program", "url"}
+)
 MAX_WORD = 200
 
 
@@ -45,13 +47,14 @@ def notify_channels(event: str, *, subject: str, body: Mapping[str, str], tenant
     if event not in EVENTS or unknown:
         raise ValueError(f"A message cannot say {unknown[0] if unknown else event}: see EVENTS and MAY_SAY.")
     said = {name: str(value)[:MAX_WORD] for name, value in body.items() if value}
-    wanted = [
-        row
-        for row in Notification.objects.filter(tenant_id=tenant_id, disabled_at=None).only("pk", "events")
-        if event in row.events
-    ]
     rows = [
         Delivery(notification=row, event=event, subject=subject, body=said, next_attempt_at=database_time())
-        for row in wanted
+        for row in list_channels(event, tenant_id=tenant_id)
     ]
     return len(Delivery.objects.bulk_create(rows))
+
+
+def list_channels(event: str, *, tenant_id: UUID) -> list[Notification]:
+    """The tenant's channels that want to be told of ``event``."""
+    rows = Notification.objects.filter(tenant_id=tenant_id, disabled_at=None).only("pk", "events")
+    return [row for row in rows if event in row.events]

@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from access.models import Connection, ConnectionToken
+from access.models import Connection, ConnectionToken, Delivery, Notification
 from access.oauth.clients import Application, describe_client
 from access.roles import AGENT_SCOPES
 from evidence.models import Fact
@@ -18,6 +18,7 @@ from tests.support.connections import REDIRECT, Program, allow, read_answer, rea
 from tests.support.tokens import ask
 
 if TYPE_CHECKING:
+    from access.models import Tenant
     from tests.conftest import Caller, Person
 
 pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-2")]
@@ -167,7 +168,10 @@ def test_a_person_refuses_and_the_program_is_told_by_whom(operator: Person, call
     assert not Connection.objects.exists()
 
 
-def test_who_may_not_connect_asks_those_who_manage(developer: Person, caller: Caller) -> None:
+def test_who_may_not_connect_asks_those_who_listen(tenant: Tenant, developer: Person, caller: Caller) -> None:
+    Notification.objects.create(
+        tenant=tenant, channel="email", target="owners@example.test", events=["connection.requested"]
+    )
     program, browser = Program.registered(), developer.client()
     page = program.open_page(browser)
 
@@ -178,7 +182,20 @@ def test_who_may_not_connect_asks_those_who_manage(developer: Person, caller: Ca
     assert refused.status_code == 422  # the page once more
     assert read_answer(answer)["error"] == "access_denied"
     assert Fact.objects.get(kind="connection.refused").content["data"]["why"] == "asked"
+    assert Delivery.objects.get().body == {
+        "member": developer.by.name,
+        "program": "client.example",
+        "url": f"/people/{developer.by.id}",
+    }
     assert not Connection.objects.exists()
+
+
+def test_where_nobody_listens_the_page_says_so(developer: Person, caller: Caller) -> None:
+    page = Program.registered().open_page(developer.client()).content.decode()
+
+    assert "Nobody is told of it by this hub" in page
+    assert 'value="ask"' not in page
+    assert 'value="deny"' in page
 
 
 def test_who_is_not_signed_in_signs_in_first_and_comes_back(operator: Person) -> None:
