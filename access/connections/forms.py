@@ -22,7 +22,9 @@ ALL, THESE = "all", "these"
 SCOPE_WORDS = {
     "tools:read": gettext_lazy("See which tools there are"),
     "invocations:create": gettext_lazy("Use the tools"),
-    "invocations:read": gettext_lazy("Read what its calls returned, and the record of them"),
+    "invocations:read": gettext_lazy(
+        "Read what the agent’s calls returned, also those of other programs, and cancel them"
+    ),
     "consents:request": gettext_lazy("Ask people to agree to a call"),
     "grants:request": gettext_lazy("Ask for tools that the agent has not been given"),
 }
@@ -55,7 +57,13 @@ def read_choices(data: QueryDict) -> dict[str, Any]:
 
 class ConnectionForm(forms.Form):
     agent = forms.ChoiceField(label=gettext_lazy("Acts as the agent"))
-    reach = forms.ChoiceField(choices=REACHES, widget=forms.RadioSelect, initial=ALL, label=gettext_lazy("Tools"))
+    reach = forms.ChoiceField(
+        choices=REACHES,
+        widget=forms.RadioSelect,
+        initial=ALL,
+        label=gettext_lazy("Tools"),
+        help_text=gettext_lazy("This limits what it calls. Reading goes by the agent: see “What it may do”."),
+    )
     tools = forms.MultipleChoiceField(
         required=False, widget=forms.CheckboxSelectMultiple, label=gettext_lazy("Chosen tools")
     )

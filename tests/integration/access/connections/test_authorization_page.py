@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-3")]
+pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-1")]
 
 
 def send(browser: Client, page: Any, decision: str, agent: Any, **form: Any) -> Any:
@@ -152,3 +152,15 @@ def test_the_page_speaks_of_what_a_program_may_do_in_words_for_people(operator: 
 )
 def test_for_this_once_is_as_long_as_the_hub_was_told(seconds: int, words: str) -> None:
     assert words in describe_once(seconds)
+
+
+def test_the_page_says_that_reading_goes_by_the_agent_and_not_by_the_chosen_tools(
+    operator: Person, caller: Caller, enable: Callable[..., Any], grant: Callable[..., Any]
+) -> None:
+    enable()
+    grant()
+
+    page = Program.registered().open_page(operator.client()).content.decode()
+
+    assert "This limits what it calls. Reading goes by the agent" in page
+    assert "Read what the agent’s calls returned, also those of other programs, and cancel them" in page
