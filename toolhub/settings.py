@@ -32,6 +32,7 @@ from toolhub.variables import *  # the table of TOOLHUB_… names
 if VARIABLES.mistakes:
     raise ImproperlyConfigured(" ".join(VARIABLES.mistakes))
 
+OAUTH2_PROVIDER = OAUTH2_PROVIDER | {"CIMD_ENABLED": TOOLHUB_CLIENT_DOCUMENTS}
 TOOLHUB_EMBEDDED = not TOOLHUB_DATABASE_URL
 TOOLHUB_ENVIRONMENT = TOOLHUB_ENVIRONMENT or ("Demonstration" if TOOLHUB_EMBEDDED else "Production")
 if bool(TOOLHUB_DATABASE_URL) != bool(TOOLHUB_REDIS_URL):

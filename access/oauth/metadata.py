@@ -58,7 +58,7 @@ def describe_server() -> dict[str, Any]:
         "revocation_endpoint_auth_methods_supported": ["none", "client_secret_basic", "client_secret_post"],
         "scopes_supported": list(SCOPES),
         "authorization_response_iss_parameter_supported": True,
-        "client_id_metadata_document_supported": True,
+        "client_id_metadata_document_supported": settings.TOOLHUB_CLIENT_DOCUMENTS,
         "service_documentation": f"{hub}/docs/api",
     }
     if settings.TOOLHUB_CLIENT_REGISTRATION:

@@ -245,6 +245,13 @@ TOOLHUB_CLIENT_REGISTRATION = VARIABLES.flag(
     about="Whether MCP clients that have no document of their own (Cursor, for one) may make themselves known to the hub. No right "
     "follows from it. Without, such clients cannot connect by the hub's address alone.",
 )
+TOOLHUB_CLIENT_DOCUMENTS = VARIABLES.flag(
+    "TOOLHUB_CLIENT_DOCUMENTS",
+    default=True,
+    roles=(WEB,),
+    about="Whether the hub reads the documents by which MCP clients name themselves (Claude, ChatGPT, VS Code). Set it to 0 where the "
+    "hub has no way out to the internet: the metadata then do not offer it, and such clients register instead.",
+)
 TOOLHUB_CONNECTION_TOKEN_S = _number(
     "TOOLHUB_CONNECTION_TOKEN_S",
     3600,

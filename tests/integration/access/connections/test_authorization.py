@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.conf import settings
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from access.models import Tenant
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-2")]
+pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-1", "CONN-2")]
 
 HUB = settings.TOOLHUB_PUBLIC_URL
 REST = {"resource": HUB}
@@ -257,6 +257,19 @@ def test_where_the_hub_does_not_take_registrations_the_metadata_says_so(settings
 
     assert "registration_endpoint" not in Client().get("/.well-known/oauth-authorization-server").json()
     assert register().status_code == 404
+
+
+def test_where_the_hub_reads_no_documents_the_metadata_do_not_offer_it(settings: Any, operator: Person) -> None:
+    assert settings.OAUTH2_PROVIDER["CIMD_ENABLED"] is settings.TOOLHUB_CLIENT_DOCUMENTS
+    settings.TOOLHUB_CLIENT_DOCUMENTS = False
+    settings.OAUTH2_PROVIDER = settings.OAUTH2_PROVIDER | {"CIMD_ENABLED": False}
+
+    told = Client().get("/.well-known/oauth-authorization-server").json()
+    page = Program("https://claude.ai/oauth/client", "https://claude.ai/cb").open_page(operator.client())
+
+    assert told["client_id_metadata_document_supported"] is False
+    assert told["registration_endpoint"] == f"{HUB}/oauth/register"
+    assert page.status_code == 400
 
 
 def test_a_program_is_known_by_its_document_or_has_registered() -> None:
