@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from ipaddress import ip_address
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from django.utils.translation import gettext
 
@@ -13,7 +14,9 @@ NAME = "toolhub"
 
 
 def describe_clients(url: str) -> list[dict[str, Any]]:
-    """``text``: what is pasted. ``remote``: its makers' servers ask the hub, so it must be public."""
+    """``text``: what is pasted. ``link``: opens the program with the address filled in. ``remote``: its makers' servers ask the hub,
+    so it must be public.
+    """
     settings = json.dumps({"mcpServers": {NAME: {"url": url}}})
     return [
         {
@@ -26,9 +29,16 @@ def describe_clients(url: str) -> list[dict[str, Any]]:
             "name": "VS Code",
             "text": url,
             "steps": gettext("Run “MCP: Add Server”, choose HTTP and paste this."),
+            "link": link_vscode(url),
             "remote": False,
         },
-        {"name": "Cursor", "text": settings, "steps": gettext("Put this into mcp.json."), "remote": False},
+        {
+            "name": "Cursor",
+            "text": settings,
+            "steps": gettext("Put this into mcp.json."),
+            "link": link_cursor(url),
+            "remote": False,
+        },
         {
             "name": "Gemini CLI",
             "text": f"gemini mcp add --transport http {NAME} {url}",
@@ -48,6 +58,15 @@ def describe_clients(url: str) -> list[dict[str, Any]]:
             "remote": True,
         },
     ]
+
+
+def link_vscode(url: str) -> str:
+    return "vscode:mcp/install?" + quote(json.dumps({"name": NAME, "type": "http", "url": url}), safe="")
+
+
+def link_cursor(url: str) -> str:
+    config = base64.b64encode(json.dumps({"url": url}).encode()).decode()
+    return "cursor://anysphere.cursor-deeplink/mcp/install?" + urlencode({"name": NAME, "config": config})
 
 
 def is_public(url: str) -> bool:

@@ -45,10 +45,12 @@ from kernel.components.forms import add_problem
 from kernel.database.connections import database_time
 from kernel.http.console import ConsoleRequest, needs, public, render_page
 from kernel.http.pagination import fetch_page
+from kernel.ids import decode, encode
 from kernel.principal import ActorKind, Principal
 from kernel.problems import Forbidden, Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from uuid import UUID
 
     from django.http import HttpRequest
@@ -56,10 +58,11 @@ if TYPE_CHECKING:
     from unitools.manifest import Manifest
 
 READS = ("None", "Read")
-TO_TAKE_UP = timedelta(minutes=1)  # that a program has to fetch its first token
+NAMED = ("agent__tenant", "member")
+TIME_TO_REDEEM = timedelta(minutes=1)  # that a program has to fetch its first token
 
 
-def _go(uri: str) -> HttpResponse:
+def _redirect_browser(uri: str) -> HttpResponse:
     """303: the browser comes with GET. Django's own redirects know no schemes of applications."""
     return HttpResponse(status=303, headers={"Location": iri_to_uri(uri), "Cache-Control": "no-store"})
 
@@ -90,8 +93,7 @@ def authorize(request: HttpRequest) -> HttpResponse:
     """
     if not request.user.is_authenticated:
         return redirect_to_login(request.get_full_path())
-    if getattr(request, "principal", None) is None:
-        raise Forbidden("You belong to no tenant of this hub.", remedy="Ask an owner of a tenant to invite you.")
+    _check_has_tenant(request)
     session = request.session.session_key or ""
     try:
         if request.method == "GET":
@@ -99,13 +101,18 @@ def authorize(request: HttpRequest) -> HttpResponse:
         asked = open_signed_request(request.POST.get("request", ""), user=request.user, session=session)
         return _decide(request, asked)
     except AnsweredByRedirect as answer:
-        return _go(answer.uri)
+        return _redirect_browser(answer.uri)
+
+
+def _check_has_tenant(request: HttpRequest) -> None:
+    if getattr(request, "principal", None) is None:
+        raise Forbidden("You belong to no tenant of this hub.", remedy="Ask an owner of a tenant to invite you.")
 
 
 def _ask(request: Any, asked: AuthorizationRequest) -> HttpResponse:
     if "none" in asked.prompts:
         said = {"error": "interaction_required", "error_description": "A person is asked each time."}
-        return _go(build_answer(asked.redirect_uri, asked.state, **said))
+        return _redirect_browser(build_answer(asked.redirect_uri, asked.state, **said))
     if "login" in asked.prompts:
         rest = [(name, value) for name, value in parse_qsl(asked.query, keep_blank_values=True) if name != "prompt"]
         return redirect_to_login(f"{PATH}?{urlencode(rest)}")
@@ -179,7 +186,7 @@ def _decide(request: Any, asked: AuthorizationRequest) -> HttpResponse:
             )
             said = "The person has asked somebody who may decide." if told else "The person declined."
             uri = build_answer(asked.redirect_uri, asked.state, error="access_denied", error_description=said)
-            return _go(uri)
+            return _redirect_browser(uri)
         case "tenant":
             choose_tenant(request, request.POST.get("tenant", ""))
             return redirect(f"{PATH}?{asked.query}")
@@ -217,26 +224,40 @@ def _allow(request: Any, asked: AuthorizationRequest) -> HttpResponse:
     except Problem as problem:
         add_problem(form, problem)
         return _page(request, asked, form)
-    return _go(uri)
+    return _redirect_browser(uri)
 
 
 def list_rows(by: Principal, **which: Any) -> list[dict[str, Any]]:
     """Connections with their state, and whether this person may end them; the newest first."""
-    rows = Connection.objects.filter(tenant_id=by.tenant_id, **which).select_related("agent", "member").order_by("-pk")
-    return [describe_row(each, by=by) for each in rows[:100]]
+    rows = Connection.objects.filter(tenant_id=by.tenant_id, **which).select_related(*NAMED).order_by("-pk")
+    return describe_rows(rows[:100], by=by)
 
 
-def describe_row(connection: Connection, *, by: Principal) -> dict[str, Any]:
+def describe_rows(connections: Iterable[Connection], *, by: Principal) -> list[dict[str, Any]]:
+    """Of many rows few differ in who has let a program act as which agent: whether they still may is asked once for each."""
+    may: dict[tuple[int, UUID], bool] = {}
+    rows = []
+    for each in connections:
+        if (each.member_id, each.agent_id) not in may:
+            may[each.member_id, each.agent_id] = each.agent.disabled_at is None and services.may_connect(
+                each.member, each.agent
+            )
+        rows.append(_describe_row(each, counts=may[each.member_id, each.agent_id], by=by))
+    return rows
+
+
+def _describe_row(connection: Connection, *, counts: bool, by: Principal) -> dict[str, Any]:
+    """``counts``: its agent is in use, and its member still one who may; else it opens nothing, until that changes."""
     now = database_time()
-    waits = connection.redeemed_at is None and now - connection.opened_at < TO_TAKE_UP
-    shown = waits or connection.tokens.filter(used_at=None, expires_at__gt=now).exists()
-    live = connection.ended_at is None and connection.until > now and shown
-    state = "ended" if connection.ended_at else "live" if live else "expired"
+    waits = connection.redeemed_at is None and now - connection.opened_at < TIME_TO_REDEEM
+    has_tokens = waits or connection.tokens.filter(used_at=None, expires_at__gt=now).exists()
+    alive = connection.ended_at is None and connection.until > now and has_tokens
+    state = "ended" if connection.ended_at else "expired" if not alive else "live" if counts else "suspended"
     return {
         "connection": connection,
         "state": state,
         "member": services.connection_member_id(connection),
-        "may_end": live and services.may_end(connection, by=by),
+        "may_end": alive and services.may_end(connection, by=by),
     }
 
 
@@ -244,14 +265,14 @@ def describe_row(connection: Connection, *, by: Principal) -> dict[str, Any]:
 @needs("agents.view")
 def connections(request: ConsoleRequest) -> HttpResponse:
     """Context: page (Page of Connection), rows (list of {connection, state, member, may_end}), mcp_url, may_connect."""
-    rows = Connection.objects.filter(tenant_id=request.principal.tenant_id).select_related("agent", "member")
+    rows = Connection.objects.filter(tenant_id=request.principal.tenant_id).select_related(*NAMED)
     page = fetch_page(rows, prefix="con", after=request.GET.get("after", ""))
     context = {
         "section": "connections",
         "page": page,
         "may_connect": request.principal.may(CONNECT),
         "mcp_url": mcp_resource(),
-        "rows": [describe_row(each, by=request.principal) for each in page.rows],
+        "rows": describe_rows(page.rows, by=request.principal),
     }
     return render_page(request, "connections/connection_list.html", context)
 
@@ -259,14 +280,30 @@ def connections(request: ConsoleRequest) -> HttpResponse:
 @require_GET
 @needs("agents.connect")
 def connect_client(request: ConsoleRequest) -> HttpResponse:
-    """Context: url, clients (list of {name, steps, text}), is_public: whether servers of others can reach the hub."""
+    """Context: url, clients (list of {name, steps, text, link}), is_public: whether servers of others can reach the hub; since (the
+    person's newest connection when they opened the page), arrived: what has connected after it.
+    """
+    mine = Connection.objects.filter(tenant_id=request.principal.tenant_id, member=request.user).order_by("-pk")
+    since = _read_since(request.GET["since"]) if "since" in request.GET else mine.values_list("pk", flat=True).first()
+    newer = mine if since is None else mine.filter(pk__gt=since)
+    waits = "since" in request.GET
     context = {
         "section": "connections",
         "url": mcp_resource(),
         "clients": describe_clients(mcp_resource()),
         "is_public": is_public(mcp_resource()),
+        "since": encode("con", since) if since else "",
+        "arrived": newer.filter(redeemed_at__isnull=False).select_related("agent").first() if waits else None,
     }
-    return render_page(request, "connections/connect_client.html", context)
+    return render_page(request, "connections/connect_client.html", context, partial="arrival")
+
+
+def _read_since(text: str) -> UUID | None:
+    """None: there was none, or it is nothing that the page has written."""
+    try:
+        return decode("con", text)
+    except ValueError:
+        return None
 
 
 def _of_member(by: Principal, *, connection_id: UUID) -> Connection | None:
@@ -300,10 +337,10 @@ def connection_end(request: ConsoleRequest, connection_id: UUID) -> HttpResponse
 @public
 def my_connections(request: HttpRequest) -> HttpResponse:
     """Context: rows: what speaks in the name of who looks, in the tenant in which they act."""
-    principal: Principal | None = getattr(request, "principal", None)
-    if principal is None:
+    if not request.user.is_authenticated:
         return redirect_to_login(request.get_full_path())
-    rows = list_rows(principal, member=request.user)
+    _check_has_tenant(request)
+    rows = list_rows(request.principal, member=request.user)  # type: ignore[attr-defined]
     return render_page(
         request, "connections/my_connections.html", {"section": "", "rows": rows, "mcp_url": mcp_resource()}
     )

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from access.oauth.clients import Client
 
-AT_ONCE = timedelta(seconds=10)  # within it, a program that asks again is one that did not wait
+RETRY_WINDOW = timedelta(seconds=10)  # within it, a program that asks again is one that did not wait
 USED_EVERY = timedelta(minutes=1)
 REVOKED, BY_CLIENT, REUSE, LEFT = "revoked", "client", "reuse", "left"
 DECLINED, ASKED = "declined", "asked"
@@ -247,9 +247,9 @@ def _end_reused(connection: Connection, what: str) -> None:
         _end(connection, why=REUSE, by=_hub(connection))
 
 
-def _is_impatience(at: datetime | None, network: str, address: str) -> bool:
+def _is_client_retry(at: datetime | None, network: str, address: str) -> bool:
     """Whether what comes a second time comes so soon, and from the same place, that its program did not wait."""
-    return at is not None and database_time() - at < AT_ONCE and network == client_network(address)
+    return at is not None and database_time() - at < RETRY_WINDOW and network == client_network(address)
 
 
 # Tokens.
@@ -285,7 +285,7 @@ def redeem_code(
     except Connection.DoesNotExist:
         return None
     if connection.redeemed_at is not None:
-        if not _is_impatience(connection.redeemed_at, connection.redeemed_from, address):
+        if not _is_client_retry(connection.redeemed_at, connection.redeemed_from, address):
             _end_reused(connection, "code")
         return None
     if not is_in_force(connection, now=database_time()):
@@ -303,7 +303,7 @@ def note_code_shown_again(*, code_digest: str, address: str) -> None:
         connection = _locked(code_digest=code_digest, redeemed_at__isnull=False)
     except Connection.DoesNotExist:
         return
-    if not _is_impatience(connection.redeemed_at, connection.redeemed_from, address):
+    if not _is_client_retry(connection.redeemed_at, connection.redeemed_from, address):
         _end_reused(connection, "code")
 
 
@@ -336,7 +336,7 @@ def rotate_tokens(
     if token is None or token.expires_at <= now or not is_in_force(connection, now=now):
         return None
     if token.used_at is not None:
-        if not _is_impatience(token.used_at, token.used_from, address):
+        if not _is_client_retry(token.used_at, token.used_from, address):
             _end_reused(connection, "refresh_token")
         return None
     token.used_at, token.used_from = now, client_network(address)

@@ -60,7 +60,7 @@ def test_of_eight_that_open_connections_at_once_all_do(operator: Person, caller:
     assert Connection.objects.count() == 8
 
 
-@pytest.mark.req("CONN-3")
+@pytest.mark.req("CONN-1")
 def test_of_one_form_that_is_sent_eight_times_at_once_there_is_one_connection(operator: Person, caller: Caller) -> None:
     program, browser = Program.registered(), operator.client()
     page = program.open_page(browser)

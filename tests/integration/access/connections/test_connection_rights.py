@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.test import Client
 
 from access import services as access
 from access.agents import services as agents
 from access.authentication.bearer import resolve_principal
 from access.connections import services as connections
+from access.connections.pages import list_rows
 from access.consents.services import approve_consent
 from access.members import services as members
 from access.models import Connection, Consent
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-2", "CONN-3")]
+pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-1", "CONN-2")]
 REST = {"resource": settings.TOOLHUB_PUBLIC_URL}
 
 
@@ -177,3 +179,39 @@ def test_the_pages_show_what_is_connected_and_end_it(operator: Person, caller: C
     assert ask(token).status_code == 401
     assert Fact.objects.get(kind="connection.ended").content["data"]["why"] == "revoked"
     assert opened.last_used_at is not None
+
+
+def test_a_list_says_where_a_connection_counts_for_nothing_now(
+    tenant: Any, operator: Person, second_operator: Person, caller: Caller
+) -> None:
+    connect(operator, caller)
+    opened = Connection.objects.get()
+
+    before = list_rows(second_operator.by)[0]
+    agents.disable_agent(agent_id=caller.agent.pk, reason="test", by=second_operator.by)
+    after = list_rows(second_operator.by, pk=opened.pk)[0]
+
+    assert (before["state"], before["may_end"]) == ("live", True)
+    assert after["state"] in ("suspended", "ended")  # not live
+
+
+def test_a_list_does_not_call_live_what_a_lost_role_has_stopped(
+    tenant: Any, operator: Person, second_operator: Person, caller: Caller
+) -> None:
+    owner = make_person(tenant, "owen", Role.OWNER)
+    connect(operator, caller)
+
+    members.set_roles(tenant=tenant, user=operator.user, roles={"developer"}, by=owner.by)
+
+    assert list_rows(second_operator.by)[0]["state"] != "live"
+
+
+def test_who_belongs_to_no_tenant_is_told_so_and_not_asked_to_sign_in_again() -> None:
+    lonely = get_user_model().objects.create_user("lonely", password="x")
+    browser = Client()
+    browser.force_login(lonely)
+
+    answer = browser.get("/connections/mine")
+
+    assert answer.status_code == 403
+    assert "You belong to no tenant of this hub." in answer.content.decode()
