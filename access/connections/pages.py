@@ -283,7 +283,7 @@ def connect_client(request: ConsoleRequest) -> HttpResponse:
     """Context: url, clients (list of {name, steps, text, link}), is_public: whether servers of others can reach the hub; since (the
     person's newest connection when they opened the page), arrived: what has connected after it.
     """
-    mine = Connection.objects.filter(tenant_id=request.principal.tenant_id, member=request.user).order_by("-pk")
+    mine = Connection.objects.filter(tenant_id=request.principal.tenant_id, member_id=request.user.pk).order_by("-pk")
     since = _read_since(request.GET["since"]) if "since" in request.GET else mine.values_list("pk", flat=True).first()
     newer = mine if since is None else mine.filter(pk__gt=since)
     waits = "since" in request.GET
