@@ -135,7 +135,7 @@ def _page(request: Any, asked: AuthorizationRequest, form: ConnectionForm | None
         "picked": set(request.POST.getlist("tools")),
         "signed": sign_request(asked, user=request.user, session=request.session.session_key or ""),
         "redirect_host": name_redirect_host(asked.redirect_uri),
-        "is_told": not agents and services.is_request_told(by),
+        "is_told": not agents and services.has_request_channel(by),
         "opens_rest": asked.resource != mcp_resource(),
         "on_this_computer": is_on_this_computer(asked.redirect_uri),
         "choice_of_tenants": request.tenants if len(request.tenants) > 1 else [],

@@ -173,7 +173,7 @@ def refuse_connection(*, client: Client, redirect_host: str, why: str, by: Princ
     return notify_channels(REQUESTED, subject=by.id, body=said, tenant_id=by.tenant_id)
 
 
-def is_request_told(by: Principal) -> bool:
+def has_request_channel(by: Principal) -> bool:
     """Whether anybody hears of a request to connect a program: a notification channel of the tenant that wants to."""
     return bool(list_channels(REQUESTED, tenant_id=by.tenant_id))
 
@@ -368,7 +368,7 @@ __all__ = [
     "find_refresh_token",
     "find_resource_of_code",
     "give_back_token",
-    "is_request_told",
+    "has_request_channel",
     "may_connect",
     "may_end",
     "note_code_shown_again",

@@ -96,6 +96,7 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "access/grants/requests.py:_answer": "the grant that is given, whose fact names the request, or the refusal",
     "access/notifications/services.py:notify_channels": "a message; what it tells of has its fact",
     "access/authentication/bearer.py:note_use": "when a key was last used; what it was used for has its facts",
+    "access/connections/services.py:_replace_code": "of a connection that is open already, whose fact was recorded then",
     "access/connections/services.py:_add_tokens": "of a connection, whose fact says what they are good for",
     "access/connections/services.py:note_connection_use": "when it was last used; what it was used for has its facts",
     "access/consents/services.py:_note_asked_through": "who may not decide on a consent; how it was decided is a fact",
