@@ -82,6 +82,7 @@ OAUTH2_PROVIDER = {
     "ROTATE_REFRESH_TOKEN": True,
     "CIMD_ENABLED": True,
     "CIMD_METADATA_FETCHER": "access.oauth.client_documents.DocumentFetcher",
+    "CIMD_REGISTRATION_PERMISSION_CLASSES": ("access.oauth.client_documents.FetchPermission",),
     "DCR_ENABLED": False,  # ours: access/oauth/registration.py
     "OIDC_ENABLED": False,
     "COMPLIANT_BCP_RFC9700_IMPLICIT_GRANT": True,

@@ -192,3 +192,17 @@ def check_registration(address: str) -> None:
             remedy="Wait `retry_after_s` seconds.",
             retry_after_s=math.ceil(wait),
         )
+
+
+DOCUMENT_FETCHES = RateLimit(60, 3600, 20)
+
+
+def check_document_fetch(person: str) -> None:
+    """One more document of a program that is fetched because this person was sent here with its address."""
+    wait = seconds_to_wait(f"document-fetch:{person}", DOCUMENT_FETCHES, take=True)
+    if wait > 0:
+        raise RateLimited(
+            "Too many programs that the hub does not know have sent you here.",
+            remedy="Wait `retry_after_s` seconds, and connect again.",
+            retry_after_s=math.ceil(wait),
+        )

@@ -97,7 +97,8 @@ def authorize(request: HttpRequest) -> HttpResponse:
     session = request.session.session_key or ""
     try:
         if request.method == "GET":
-            return _ask(request, read_authorization_request(request.META.get("QUERY_STRING", "")))
+            query = request.META.get("QUERY_STRING", "")
+            return _ask(request, read_authorization_request(query, user=request.user))
         asked = open_signed_request(request.POST.get("request", ""), user=request.user, session=session)
         return _decide(request, asked)
     except AnsweredByRedirect as answer:

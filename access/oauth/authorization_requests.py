@@ -18,6 +18,7 @@ from oauthlib.common import add_params_to_uri
 from oauthlib.oauth2 import FatalClientError, OAuth2Error
 
 from access.connections.resources import find_resource
+from access.oauth.client_documents import fetching_for
 from access.oauth.clients import Application, Client, describe_client
 from access.roles import AGENT_SCOPES
 from kernel.canonical import compute_digest
@@ -74,8 +75,8 @@ def _uri(query: str) -> str:
     return f"{settings.TOOLHUB_PUBLIC_URL}{PATH}?{query}"
 
 
-def read_authorization_request(query: str) -> AuthorizationRequest:
-    """Raises :class:`Malformed` where nobody may be sent anywhere, since neither program nor address is known;
+def read_authorization_request(query: str, *, user: Any) -> AuthorizationRequest:
+    """``user``: who was sent here with it, for whom the program's document is fetched. Raises :class:`Malformed` where nobody may be sent anywhere, since neither program nor address is known;
     :class:`AnsweredByRedirect` for what is the program's mistake.
     """
     if len(query) > MAX_QUERY:
@@ -86,7 +87,8 @@ def read_authorization_request(query: str) -> AuthorizationRequest:
     if len(state) > MAX_STATE:
         raise Malformed("The state of this request is too long.")
     try:
-        asked, credentials = _server().validate_authorization_request(_uri(query))
+        with fetching_for(str(user.pk)):
+            asked, credentials = _server().validate_authorization_request(_uri(query))
     except FatalClientError as error:
         raise Malformed(
             "The program that sent you here is not known, or may not be answered at the address that it names.",
@@ -137,7 +139,7 @@ def open_signed_request(text: str, *, user: Any, session: str) -> AuthorizationR
             "This form was made for somebody else, or before you signed in anew. Nothing was changed.",
             remedy="Connect the program again.",
         )
-    found = read_authorization_request(query)
+    found = read_authorization_request(query, user=user)
     if found.client.digest != digest:
         raise Malformed(
             "The program says something else of itself than a moment ago. Nothing was changed.",

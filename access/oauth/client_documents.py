@@ -1,23 +1,56 @@
 """Client documents: what a program says of itself at the address that is its id (CIMD), fetched as all foreign addresses are.
 
-The name is resolved once and connected to as it was found, private addresses are refused, redirects are not followed.
+Only for somebody who is signed in and was sent here by the program, and so many an hour: whoever shows an id at another endpoint has
+no code and no token for it, unless its document is kept already. The name is resolved once and connected to as it was found, private
+addresses are refused, redirects are not followed.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from oauth2_provider.cimd import CIMDError
 
-from access.oauth.clients import clean_name
+from access.budgets.rate_limits import check_document_fetch
+from access.oauth.clients import clean_name, remove_unused_clients
 from access.oauth.redirect_uris import RedirectRefused, check_redirect_uris
+from kernel.database.connections import release_connection
+from kernel.database.tenancy import hub_wide
 from kernel.http.outbound import AddressRefused, OutboundFailed, send_request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MAX_DOCUMENT = 16 * 1024
 FRESH_S = 60 * 60  # read again afterwards, when the program asks for something
 GRANT_TYPES = ("authorization_code", "refresh_token")
+_fetched_for: ContextVar[str] = ContextVar("toolhub_document_fetched_for", default="")
+
+
+@contextmanager
+def fetching_for(person: str) -> Iterator[None]:
+    """Within it, the document of a program that is not known yet is fetched. Elsewhere it stays unknown."""
+    token = _fetched_for.set(person)
+    try:
+        yield
+    finally:
+        _fetched_for.reset(token)
+
+
+class FetchPermission:
+    """Named in the settings of django-oauth-toolkit, which asks before each fetch."""
+
+    def has_permission(self, request: Any, client_id: str) -> bool:
+        del request, client_id
+        person = _fetched_for.get()
+        if not person:
+            return False
+        check_document_fetch(person)
+        return True
 
 
 class DocumentFetcher:
@@ -26,6 +59,7 @@ class DocumentFetcher:
     def fetch(self, client_id: str) -> tuple[dict[str, Any], int]:
         """The document and for how many seconds it is good; ``CIMDError`` for whatever is none."""
         _check_client_id(client_id)
+        release_connection()
         try:
             answer = send_request(
                 client_id, headers={"Accept": "application/json"}, statuses=(200,), most_bytes=MAX_DOCUMENT
@@ -39,7 +73,10 @@ class DocumentFetcher:
             document = json.loads(answer.body)
         except (ValueError, RecursionError) as error:
             raise CIMDError("The document is not JSON.") from error
-        return read_document(document, client_id), FRESH_S
+        read = read_document(document, client_id)
+        with hub_wide():  # programs belong to no tenant, and somebody of another may have let one in
+            remove_unused_clients()
+        return read, FRESH_S
 
 
 def _check_client_id(client_id: str) -> None:

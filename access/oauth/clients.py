@@ -67,17 +67,18 @@ def describe_client(application: Any) -> Client:
     return Client(application.client_id, kind, clean_name(application.name), host, compute_digest(said))
 
 
-def _without_connection() -> QuerySet[Any]:
-    registered = Application.objects.filter(registration_source="dcr")
+def _without_connection(source: str) -> QuerySet[Any]:
     live = Connection.objects.live(database_time())
-    found: QuerySet[Any] = registered.exclude(client_id__in=live.values("client_id"))
-    return found
+    found: QuerySet[Any] = Application.objects.filter(registration_source=source)
+    return found.exclude(client_id__in=live.values("client_id"))
 
 
 def remove_unused_clients() -> None:
-    """Those that have registered a day ago and that nobody lets in: many register anew for each sign-in."""
-    _without_connection().filter(created__lt=database_time() - UNUSED_FOR).delete()
+    """Those that nobody lets in a day after they have registered (many do so anew for each sign-in), or their document was read."""
+    before = database_time() - UNUSED_FOR
+    _without_connection("dcr").filter(created__lt=before).delete()
+    _without_connection("cimd").filter(updated__lt=before).delete()
 
 
 def count_unused_clients() -> int:
-    return _without_connection().count()
+    return _without_connection("dcr").count()

@@ -5,15 +5,19 @@ Numbered as in the design record of connections.
 
 from __future__ import annotations
 
+import base64
 import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote_plus
 
 import pytest
 from django.conf import settings
+from django.core.cache import cache
 from django.test import Client
 from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
 
+from access.budgets.rate_limits import RateLimit
 from access.connections import services
 from access.models import Connection, ConnectionToken
 from access.oauth.clients import clean_name
@@ -459,6 +463,7 @@ def test_11_a_refresh_cannot_widen_what_was_allowed(operator: Person, caller: Ca
 
 def serve(monkeypatch: pytest.MonkeyPatch, document: Any, *, raises: Exception | None = None) -> list[str]:
     asked: list[str] = []
+    cache.clear()  # of what could not be read a moment ago
 
     def answer(url: str, **_: Any) -> OutboundResponse:
         asked.append(url)
@@ -572,12 +577,91 @@ def test_an_id_that_can_be_read_in_two_ways_is_not_fetched(
     assert asked == []
 
 
-def test_nobody_who_is_not_signed_in_makes_the_hub_fetch_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [
+        ("/oauth/token", {"grant_type": "authorization_code", "code": "x", "code_verifier": "v" * 64}),
+        ("/oauth/token", {"grant_type": "refresh_token", "refresh_token": "x"}),
+        ("/oauth/revoke", {"token": "x"}),
+    ],
+)
+@pytest.mark.parametrize("basic", [False, True])
+def test_nobody_who_is_not_signed_in_makes_the_hub_fetch_anything(
+    basic: bool, path: str, form: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = serve(monkeypatch, claude_document())
+    headers: Any = {}
+    if basic:
+        named = base64.b64encode(f"{quote_plus(DOCUMENT)}:".encode()).decode()
+        headers["HTTP_AUTHORIZATION"] = f"Basic {named}"
+    else:
+        form = form | {"client_id": DOCUMENT}
 
     Program(DOCUMENT, "http://localhost/callback").open_page(Client())
+    answer = Client().post(path, form, **headers)
 
+    assert answer.status_code in (400, 401)
     assert asked == []
+    assert not Application.objects.exists()
+
+
+def test_a_document_that_is_old_is_read_anew_for_a_person_and_for_no_program(
+    monkeypatch: pytest.MonkeyPatch, operator: Person, caller: Caller
+) -> None:
+    asked = serve(monkeypatch, claude_document())
+    program = Program(DOCUMENT, "http://localhost/callback")
+    tokens = program.connect(operator, caller.agent)
+    Application.objects.update(cimd_expires_at=database_time() - timedelta(seconds=1))
+
+    assert program.refresh(tokens["refresh_token"]).status_code == 200
+    assert len(asked) == 1
+    program.open_page(operator.client())
+    assert len(asked) == 2
+
+
+def test_a_person_makes_the_hub_fetch_so_many_documents_and_no_more(
+    monkeypatch: pytest.MonkeyPatch, operator: Person
+) -> None:
+    monkeypatch.setattr("access.budgets.rate_limits.DOCUMENT_FETCHES", RateLimit(1, 3600, 1))
+    asked = serve(monkeypatch, {})
+    browser = operator.client()
+
+    found = [Program(f"https://elsewhere.example/{n}", REDIRECT).open_page(browser).status_code for n in range(3)]
+
+    assert found == [400, 429, 429]
+    assert len(asked) == 1
+
+
+def test_no_connection_of_the_database_is_held_while_a_document_is_fetched(
+    monkeypatch: pytest.MonkeyPatch, operator: Person
+) -> None:
+    asked = serve(monkeypatch, claude_document())
+    asked_when_released: list[int] = []
+    monkeypatch.setattr(
+        "access.oauth.client_documents.release_connection", lambda: asked_when_released.append(len(asked))
+    )
+
+    Program(DOCUMENT, "http://localhost/callback").open_page(operator.client())
+
+    assert asked_when_released == [0]
+    assert len(asked) == 1
+
+
+def test_documents_of_programs_that_nobody_lets_in_go_after_a_day(
+    monkeypatch: pytest.MonkeyPatch, operator: Person, stranger: Person, foreign_caller: Caller
+) -> None:
+    used, unused, fresh = (f"https://{each}.example/client" for each in ("used", "unused", "fresh"))
+    for each in (used, unused):
+        serve(monkeypatch, claude_document(client_id=each))
+        Program(each, "http://localhost/callback").open_page(operator.client())
+    serve(monkeypatch, claude_document(client_id=used))
+    Program(used, "http://localhost/callback").connect(stranger, foreign_caller.agent)  # in another tenant
+    Application.objects.update(updated=database_time() - timedelta(hours=25))
+
+    serve(monkeypatch, claude_document(client_id=fresh))
+    Program(fresh, "http://localhost/callback").open_page(operator.client())
+
+    assert set(Application.objects.values_list("client_id", flat=True)) == {used, fresh}
 
 
 # Two tenants.
