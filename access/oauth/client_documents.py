@@ -80,7 +80,11 @@ class DocumentFetcher:
 
 
 def _check_client_id(client_id: str) -> None:
-    """An https address with a path that can be read in one way only; :func:`send_request` looks at the rest."""
+    """An https address with a path that can be read in one way only; :func:`send_request` looks at the rest. People read its host, so
+    a name in other letters is given as it is asked for (``xn--…``).
+    """
+    if not client_id.isascii() or not client_id.isprintable() or " " in client_id:
+        raise CIMDError("A client's id is written in visible ASCII characters.")
     parts = urlsplit(client_id)
     odd = parts.scheme != "https" or "@" in parts.netloc or "#" in client_id or not parts.path.strip("/")
     if odd or {".", ".."} & set(unquote(parts.path).split("/")):

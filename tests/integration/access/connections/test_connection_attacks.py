@@ -566,7 +566,14 @@ def test_a_document_is_not_fetched_from_a_private_address(
 
 
 @pytest.mark.parametrize(
-    "client_id", ["http://claude.ai/x", "https://claude.ai", "https://claude.ai/a/../b", "https://u@claude.ai/x"]
+    "client_id",
+    [
+        *("http://claude.ai/x", "https://claude.ai", "https://claude.ai/a/../b", "https://u@claude.ai/x"),
+        "https://cl\u0430ude.ai/x",  # a Cyrillic letter
+        "https://claude.ai\u202e/x",  # turns the line around
+        "https://claude.ai/\u200bx",
+        "https://claude.ai\uff0fx/y",
+    ],
 )
 def test_an_id_that_can_be_read_in_two_ways_is_not_fetched(
     client_id: str, monkeypatch: pytest.MonkeyPatch, operator: Person
