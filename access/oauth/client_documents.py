@@ -2,7 +2,7 @@
 
 Only for somebody who is signed in and was sent here by the program, and so many an hour: whoever shows an id at another endpoint has
 no code and no token for it, unless its document is kept already. The name is resolved once and connected to as it was found, private
-addresses are refused, redirects are not followed.
+addresses are refused (also those that the operator allows for others), redirects are not followed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,11 @@ class DocumentFetcher:
         release_connection()
         try:
             answer = send_request(
-                client_id, headers={"Accept": "application/json"}, statuses=(200,), most_bytes=MAX_DOCUMENT
+                client_id,
+                headers={"Accept": "application/json"},
+                statuses=(200,),
+                most_bytes=MAX_DOCUMENT,
+                public_only=True,  # strangers name it
             )
         except (AddressRefused, OutboundFailed) as error:
             raise CIMDError(str(error)) from error

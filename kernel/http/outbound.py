@@ -2,7 +2,7 @@
 
 For addresses that people type in (webhooks, keys of identity providers). The name is resolved once, every address of it must
 be a public one unless the operator allows its network (TOOLHUB_OUTBOUND_NETWORKS), and the connection goes to exactly the
-address that was checked. No redirects, no proxies, bounded time and size.
+address that was checked. No redirects, no proxies, bounded time and size. What strangers name is asked at public addresses only.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import http.client
 import socket
 import ssl
 import threading
+import time
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
@@ -95,7 +97,7 @@ def read_url(url: str) -> OutboundTarget:
     return OutboundTarget(parts.scheme, host, port or (443 if parts.scheme == "https" else 80), path)
 
 
-def resolve_target(target: OutboundTarget) -> str:
+def resolve_target(target: OutboundTarget, *, networks: list[str]) -> str:
     """One address of the host, all of which were found allowed: a name with one private address is refused whole."""
     try:
         found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
@@ -104,11 +106,28 @@ def resolve_target(target: OutboundTarget) -> str:
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     for text in addresses:
         address = ip_address(text.partition("%")[0])
-        if not is_allowed(address):
+        if not may_reach(address, networks):
             raise AddressRefused(f"{target.host} is at a private address, which the hub does not ask.")
-        if target.scheme == "http" and not is_within(address, list_allowed_networks()):
+        if target.scheme == "http" and not is_within(address, networks):
             raise AddressRefused("Give an https:// address.")
     return addresses[0]
+
+
+def _resolve_in_time(target: OutboundTarget, *, networks: list[str], seconds: float) -> str:
+    """In a thread of its own: nothing else ends a question to a name server, and it is left to that one's own patience."""
+    found: Future[str] = Future()
+
+    def resolve() -> None:
+        try:
+            found.set_result(resolve_target(target, networks=networks))
+        except BaseException as error:  # noqa: BLE001  it is raised below
+            found.set_exception(error)
+
+    threading.Thread(target=resolve, name="outbound-names", daemon=True).start()
+    try:
+        return found.result(timeout=seconds)
+    except TimeoutError as error:
+        raise OutboundFailed(f"{target.host} was not found in time.") from error
 
 
 def check_url(url: str) -> None:
@@ -125,21 +144,40 @@ def check_url(url: str) -> None:
 
 
 class _Pinned(http.client.HTTPConnection):
-    """Connects to an address that was checked, and speaks to the host of the URL."""
+    """Connects to an address that was checked, and speaks to the host of the URL, until it is hung up."""
 
-    def __init__(self, target: OutboundTarget, address: str) -> None:
+    def __init__(self, target: OutboundTarget, address: str, *, ends: float) -> None:
         super().__init__(target.host, target.port, timeout=TIMEOUT_S)
-        self._target, self._address = target, address
+        self._target, self._address, self._ends = target, address, ends
+        self._opened: socket.socket | None = (
+            None  # also after http.client has let go of it, while the answer is still read
+        )
+        self.is_hung_up = False
 
     def connect(self) -> None:
-        raw = socket.create_connection((self._address, self._target.port), TIMEOUT_S)
+        left = max(0.01, self._ends - time.monotonic())
+        raw = socket.create_connection((self._address, self._target.port), min(TIMEOUT_S, left))
+        raw.settimeout(TIMEOUT_S)
         if self._target.scheme == "https":
-            raw = ssl.create_default_context().wrap_socket(raw, server_hostname=self._target.host)
-        self.sock = raw
+            context = ssl.create_default_context()
+            tls = context.wrap_socket(raw, server_hostname=self._target.host, do_handshake_on_connect=False)
+            self._keep(tls)
+            tls.do_handshake()
+        else:
+            self._keep(raw)
+
+    def _keep(self, opened: socket.socket) -> None:
+        self._opened = self.sock = opened
+        if self.is_hung_up:  # before there was anything to shut
+            raise TimeoutError
 
     def hang_up(self) -> None:
-        with contextlib.suppress(OSError, AttributeError):
-            self.sock.shutdown(socket.SHUT_RDWR)
+        self.is_hung_up = True
+        if self._opened is not None:
+            with contextlib.suppress(OSError):
+                socket.socket.shutdown(
+                    self._opened, socket.SHUT_RDWR
+                )  # that of TLS changes what another thread reads by
 
 
 def send_request(
@@ -151,14 +189,18 @@ def send_request(
     statuses: Iterable[int] = range(200, 300),
     read: bool = True,
     most_bytes: int = MAX_BYTES,
+    public_only: bool = False,
 ) -> OutboundResponse:
     """Ask ``url`` and return what it answers; :class:`AddressRefused` before anything is sent, :class:`OutboundFailed` afterwards.
 
-    ``read=False``: the status is the answer, however much follows it.
+    ``read=False``: the status is the answer, however much follows it. ``public_only``: also where the operator allows networks.
     """
     target = read_url(url)
-    connection = _Pinned(target, resolve_target(target))
-    deadline = threading.Timer(DEADLINE_S, connection.hang_up)
+    ends = time.monotonic() + DEADLINE_S
+    networks = [] if public_only else list_allowed_networks()
+    address = _resolve_in_time(target, networks=networks, seconds=DEADLINE_S)
+    connection = _Pinned(target, address, ends=ends)
+    deadline = threading.Timer(max(0.0, ends - time.monotonic()), connection.hang_up)
     deadline.daemon = True
     deadline.start()
     try:
@@ -166,10 +208,13 @@ def send_request(
         response = connection.getresponse()
         said = response.read(most_bytes + 1) if read else b""
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise OutboundFailed(f"{target.host} did not answer: {type(error).__name__}.") from error
+        why = "did not answer in time" if connection.is_hung_up else f"did not answer: {type(error).__name__}"
+        raise OutboundFailed(f"{target.host} {why}.") from error
     finally:
         deadline.cancel()
         connection.close()
+    if connection.is_hung_up:  # an end that the server has not made
+        raise OutboundFailed(f"{target.host} did not answer in time.")
     if len(said) > most_bytes:
         raise OutboundFailed(f"{target.host} answered with more than {most_bytes:,} bytes.")
     if response.status not in statuses:

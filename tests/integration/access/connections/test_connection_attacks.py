@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus
 
 import pytest
-from django.conf import settings
+from django.conf import settings as configured
 from django.core.cache import cache
 from django.test import Client
 from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
 
 pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-2")]
-HUB = settings.TOOLHUB_PUBLIC_URL
+HUB = configured.TOOLHUB_PUBLIC_URL
 REST = {"resource": HUB}
 DOCUMENT = "https://claude.ai/oauth/claude-code-client-metadata"
 
@@ -552,9 +552,12 @@ def test_a_document_that_cannot_be_had_makes_nobody_known(
 @pytest.mark.parametrize(
     "address", ["169.254.169.254", "127.0.0.1", "10.0.0.1", "::1", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"]
 )
+@pytest.mark.parametrize("networks", [[], ["0.0.0.0/0", "::/0"]])
 def test_a_document_is_not_fetched_from_a_private_address(
-    address: str, monkeypatch: pytest.MonkeyPatch, operator: Person
+    networks: list[str], address: str, monkeypatch: pytest.MonkeyPatch, operator: Person, settings: Any
 ) -> None:
+    settings.TOOLHUB_OUTBOUND_NETWORKS = networks  # that the operator allows for identity providers and webhooks
+    cache.clear()
     connected: list[Any] = []
     monkeypatch.setattr("kernel.http.outbound.socket.getaddrinfo", lambda *_, **__: [(2, 1, 6, "", (address, 443))])
     monkeypatch.setattr("kernel.http.outbound.socket.create_connection", lambda *a, **k: connected.append(a))
