@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from kernel.problems import Forbidden
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from uuid import UUID
 
 
@@ -24,11 +25,14 @@ class ActorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UsedConnection:
-    """By which program an agent's request comes, and which person (``usr_…``) has let it act as the agent."""
+    """By which program an agent's request comes, and which person (``usr_…``) has let it act as the agent. ``token_ends``: when the
+    token does that came with the request; None for what goes on without one.
+    """
 
     id: UUID
     client: str
     member: str
+    token_ends: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def load_decision_context(
     connection_id: UUID | None = None,
 ) -> DecisionContext:
     """Everything that decides, as it is at one moment. One round trip, and nothing is locked; what the person may by now who has let
-    a program call is asked in further ones.
+    a program call is asked in a second one.
 
     ``now``: by the database's clock, as is what it is held against: when keys, grants and consents end. None: this moment.
     """

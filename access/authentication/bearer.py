@@ -1,7 +1,7 @@
 """Bearer authentication: the agent that sends a request.
 
 DRF authentication by ``Authorization: Bearer …``: an API key (``hub_…``), a token (:mod:`access.oauth.tokens`), or what a program
-shows that a person has let in (``hubo_…``, :mod:`access.connections`). One query finds key, agent and tenant; nothing is cached, so
+shows that a person has let in (``hubo_…``, :mod:`access.connections`). One way to the database and back finds whose it is and whether it counts; nothing is cached, so
 what was revoked stops counting with the next request.
 """
 
@@ -21,12 +21,12 @@ from access.agents import api_keys
 from access.budgets.rate_limits import check_failed_key
 from access.connections import token_texts
 from access.connections.resources import covers_resource, hub_resource
-from access.connections.rights import is_in_force
+from access.connections.rights import is_alive, select_permitted
 from access.connections.services import connection_member_id, note_connection_use
-from access.models import ApiKey, ConnectionToken
+from access.models import ApiKey, Connection, ConnectionToken
 from access.oauth.tokens import looks_like_token, read_token
 from kernel.database.connections import database_time
-from kernel.database.rows import PreparedQuery
+from kernel.database.rows import PreparedQuery, fetch_together
 from kernel.database.tenancy import act_for, hub_wide
 from kernel.principal import ActorKind, Principal, UsedConnection
 from kernel.problems import Unauthenticated
@@ -42,6 +42,18 @@ log = logging.getLogger("toolhub.authentication")
 SCHEME = "Bearer"
 USED_EVERY = timedelta(minutes=1)  # a key's last use is written down no more often
 KEY = PreparedQuery(lambda lookup: ApiKey.objects.select_related("agent").filter(lookup=lookup), lookup=str)
+TOKEN = PreparedQuery(
+    lambda digest: ConnectionToken.objects.select_related("connection__agent").filter(
+        digest=digest, kind=ConnectionToken.TokenKind.ACCESS
+    ),
+    digest=str,
+)
+PERMITTED = PreparedQuery(
+    lambda digest: select_permitted(
+        Connection.objects.filter(tokens__digest=digest, tokens__kind=ConnectionToken.TokenKind.ACCESS)
+    ),
+    digest=str,
+)
 NOT_VALID = "This API key is not valid. It may be mistyped, revoked or expired, or not for use from here."
 REMEDY = "Ask an operator of your tenant for a new key."
 
@@ -118,19 +130,15 @@ CONNECT_AGAIN = "Connect again: sign in and choose the agent."
 
 def resolve_connection_principal(text: str, *, address: str, resource: str) -> Principal:
     """The agent as which a person has let a program act. For another ``resource`` the token is none."""
-    well_formed = token_texts.is_well_formed(text)
+    asked = {"digest": token_texts.compute_token_digest(text)}
     with hub_wide():  # whose token it is, is what is asked
-        token = (
-            ConnectionToken.objects.select_related("connection__agent__tenant", "connection__member")
-            .filter(digest=token_texts.compute_token_digest(text), kind=ConnectionToken.TokenKind.ACCESS)
-            .first()
-            if well_formed
-            else None
-        )
-        if token is None:
+        well_formed = token_texts.is_well_formed(text)
+        found, permitted = fetch_together((TOKEN, asked), (PERMITTED, asked)) if well_formed else ([], [])
+        if not found:
             raise Unauthenticated(NOT_CONNECTED, remedy=CONNECT_AGAIN)
-        connection, now = token.connection, database_time()
-        lasts = token.expires_at > now and is_in_force(connection, now=now)
+        token, now = found[0], database_time()
+        connection = token.connection
+        lasts = token.expires_at > now and is_alive(connection, now=now) and permitted
         if not lasts or not covers_resource(connection.resource, resource):
             raise Unauthenticated(NOT_CONNECTED, remedy=CONNECT_AGAIN) from NotInForce(
                 connection.agent, connection.wire_id
@@ -146,7 +154,12 @@ def resolve_connection_principal(text: str, *, address: str, resource: str) -> P
         tenant_id=connection.tenant_id,
         allowed=frozenset(connection.scopes),
         agent_id=connection.agent_id,
-        connection=UsedConnection(connection.pk, client=connection.client_id, member=connection_member_id(connection)),
+        connection=UsedConnection(
+            connection.pk,
+            client=connection.client_id,
+            member=connection_member_id(connection),
+            token_ends=token.expires_at,
+        ),
     )
 
 

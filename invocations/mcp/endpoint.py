@@ -19,7 +19,7 @@ from mcp_types import ErrorData, JSONRPCError
 from mcp_types.jsonrpc import PARSE_ERROR
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from access.authentication.bearer import resolve_header_principal
+from access.authentication.bearer import CONNECT_AGAIN, NOT_CONNECTED, resolve_header_principal
 from access.connections.resources import mcp_resource
 from access.roles import AGENT_SCOPES
 from invocations.mcp.open_streams import OpenStreams, TrackedSend
@@ -36,7 +36,7 @@ from kernel.http.exception_handlers import build_challenge, translate_exception
 from kernel.http.parsers import MAX_BODY_BYTES, read_json
 from kernel.http.traffic import ROUTE
 from kernel.observability.log_context import note_for_log
-from kernel.problems import Forbidden, Malformed, MethodNotAllowed, NotFound, Problem, TooLarge
+from kernel.problems import Forbidden, Malformed, MethodNotAllowed, NotFound, Problem, TooLarge, Unauthenticated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -121,9 +121,9 @@ class McpEndpoint:
         if by.connection is None:
             await manager.handle_request(scope, cast("Any", _again(body, receive)), cast("Any", send))
             return
-        tracked = TrackedSend(send)
+        tracked = TrackedSend(send, _refuse_ended)
         answer = manager.handle_request(scope, cast("Any", _again(body, receive)), cast("Any", tracked))
-        await self._streams.give(by.connection.id, answer, tracked)
+        await self._streams.give(by.connection, answer, tracked)
 
     async def _authenticated(self, scope: dict[str, Any], headers: Mapping[str, str]) -> Principal:
         address = (scope.get("client") or ("",))[0]
@@ -176,6 +176,12 @@ def _more(problem: Problem, *, tried: bool) -> list[tuple[bytes, bytes]]:
         said = build_challenge(True, error="insufficient_scope", path=PATH, scope=problem.details["missing"])
         return [(b"www-authenticate", said.encode())]
     return []
+
+
+async def _refuse_ended(send: Send) -> None:
+    """For whose connection has ended while they waited: as their next request is refused."""
+    problem = Unauthenticated(NOT_CONNECTED, remedy=CONNECT_AGAIN)
+    await send_refusal(send, problem, _more(problem, tried=True))
 
 
 async def _refuse_message(send: Send, problem: Problem) -> None:

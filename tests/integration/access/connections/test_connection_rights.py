@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from access import services as access
 from access.agents import services as agents
+from access.authentication import bearer
 from access.authentication.bearer import resolve_principal
+from access.connections import rights
 from access.connections import services as connections
 from access.connections.pages import list_rows
+from access.connections.rights import find_ended_connections
 from access.consents.services import approve_consent
 from access.members import services as members
 from access.models import Connection, Consent
@@ -23,6 +28,8 @@ from access.roles import Role
 from evidence.models import Fact
 from invocations.decide.callable_tools import offer_tools
 from invocations.models import Invocation
+from kernel.database import rows
+from kernel.database.connections import database_time
 from kernel.problems import Forbidden
 from tests.conftest import make_person
 from tests.support.chains import ECHO
@@ -94,6 +101,7 @@ def test_the_next_request_is_refused_however_it_ended(
     tokens = program.connect(operator, caller.agent, asks=REST)
     assert ask(tokens["access_token"]).status_code == 200
     opened = Connection.objects.get()
+    assert find_ended_connections([opened.pk]) == []
 
     if by == "member":
         connections.end_connection(connection_id=opened.pk, by=operator.by)
@@ -109,6 +117,7 @@ def test_the_next_request_is_refused_however_it_ended(
         gone = Client().post("/oauth/revoke", {"client_id": program.client_id, "token": tokens["refresh_token"]})
         assert gone.status_code == 200
 
+    assert find_ended_connections([opened.pk]) == [opened.pk]  # which is what ends streams
     assert ask(tokens["access_token"]).status_code == 401
     assert program.refresh(tokens["refresh_token"]).json()["error"] == "invalid_grant"
 
@@ -215,3 +224,27 @@ def test_who_belongs_to_no_tenant_is_told_so_and_not_asked_to_sign_in_again() ->
 
     assert answer.status_code == 403
     assert "You belong to no tenant of this hub." in answer.content.decode()
+
+
+def test_a_request_of_a_program_asks_the_database_once_and_a_decision_once_more(
+    operator: Person, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = connect(operator, caller)
+    ask(token)  # notes the use
+    by = resolve_principal(token, address="192.0.2.7")
+    assert by.connection is not None
+    database_time()
+    asked: list[int] = []
+    count = rows.fetch_together
+    for module in (bearer, rights):
+        monkeypatch.setattr(module, "fetch_together", lambda *of: (asked.append(len(of)), count(*of))[1])
+
+    with CaptureQueriesContext(connection) as others:
+        resolve_principal(token, address="192.0.2.7")
+        found = rights.find_connection_rights(
+            by.connection.id, tenant_id=by.tenant_id, agent_id=caller.agent.pk, now=database_time()
+        )
+
+    assert found.in_force
+    assert asked == [2, 2]  # one way there and back each
+    assert len(others) == (4 if connection.vendor == "sqlite" else 0)  # prepared ones are not among them
