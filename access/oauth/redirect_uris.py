@@ -13,9 +13,11 @@ MAX_URIS = 10
 MAX_URI = 500
 MAX_HOST = 253
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-# Programs on a person's computer that are opened by a scheme of their own. The rest name a domain of theirs (RFC 8252 §7.1).
+# Programs on a person's computer that are opened by a scheme of their own. The same stand in the settings of django-oauth-toolkit,
+# which asks for them when it keeps a document, and can be told no rule: schemes that name a domain (RFC 8252 §7.1) are not among them.
 APP_SCHEMES = ("cursor", "vscode", "vscode-insiders", "windsurf")
-_REVERSE_DOMAIN = re.compile(r"[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+")
+# A host gets into a page's policy (:func:`form_action_source`), where other characters have a meaning.
+_NETLOC = re.compile(r"([A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?")
 
 
 class RedirectRefused(ValueError):
@@ -34,12 +36,14 @@ def check_redirect_uri(uri: str) -> None:
         raise RedirectRefused("A redirect URI has no fragment, no user name and no wildcard.")
     if len(parts.hostname or "") > MAX_HOST:
         raise RedirectRefused("The name of this host is too long.")
+    if parts.netloc and not _NETLOC.fullmatch(parts.netloc):
+        raise RedirectRefused("The host of a redirect URI has letters, digits, dots and hyphens.")
     scheme = uri.partition(":")[0]
     if scheme == "https" and parts.hostname:
         return
     if scheme == "http" and parts.hostname in LOOPBACK:
         return
-    if (scheme in APP_SCHEMES or _REVERSE_DOMAIN.fullmatch(scheme)) and uri.startswith(f"{scheme}:/"):
+    if scheme in APP_SCHEMES and uri.startswith(f"{scheme}:/"):
         return
     raise RedirectRefused(
         "A redirect URI begins with https://, with http://127.0.0.1, http://[::1] or http://localhost, or with the scheme of a known "

@@ -21,7 +21,7 @@ from access.budgets.rate_limits import RateLimit
 from access.connections import services
 from access.models import Connection, ConnectionToken
 from access.oauth.clients import clean_name
-from access.oauth.redirect_uris import RedirectRefused, check_redirect_uri
+from access.oauth.redirect_uris import APP_SCHEMES, RedirectRefused, check_redirect_uri
 from evidence.models import Fact
 from kernel.database.connections import database_time
 from kernel.http.outbound import AddressRefused, OutboundFailed, OutboundResponse
@@ -226,6 +226,8 @@ def test_5_a_code_that_is_shown_again_ends_what_it_opened(operator: Person, call
 
     again = program.exchange(code)
 
+        *("https://a;frame-ancestors/cb", "https://a;sandbox/cb", "https://a'/cb", "https://a,b/cb", "https://%2e/cb"),
+        *("https://$/cb", "http://[::1]evil/cb", "https://a..b/cb", "com.example.app:/cb", f"com.{'a' * 300}:/cb"),
     assert (again.status_code, again.json()["error"]) == (400, "invalid_grant")
     assert ask(tokens["access_token"]).status_code == 401
     assert program.refresh(tokens["refresh_token"]).json()["error"] == "invalid_grant"
@@ -246,6 +248,28 @@ def test_5_a_code_is_worth_nothing_without_its_verifier_its_client_and_its_addre
         other.exchange(code),
     ):
         assert answer.status_code in (400, 401), answer.content
+@pytest.mark.parametrize(
+    "uri",
+    [
+        *("https://x.example/cb", "https://x.example:8443/cb?a=b", "https://[2606:2800:220:1::1]/cb"),
+        *("http://127.0.0.1/cb", "http://[::1]:1/cb", "http://localhost/cb", "cursor://a.b/cb", "vscode://c"),
+    ],
+)
+def test_4_what_registers_is_good_in_a_document_too(
+    uri: str, monkeypatch: pytest.MonkeyPatch, operator: Person
+) -> None:
+    serve(monkeypatch, claude_document(redirect_uris=[uri]))
+
+    assert register(redirect_uris=[uri]).status_code == 201
+    assert Program(DOCUMENT, uri).open_page(operator.client()).status_code == 200
+
+
+def test_4_the_librarys_schemes_are_ours() -> None:
+    named = configured.OAUTH2_PROVIDER["ALLOWED_REDIRECT_URI_SCHEMES"]
+
+    assert set(named) == {"https", "http", *APP_SCHEMES}
+
+
         assert "access_token" not in answer.json()
     assert program.exchange(code).status_code == 200
 
