@@ -168,7 +168,7 @@ def resolve_principal(text: str, *, address: str, resource: str = "") -> Princip
     if text.startswith(token_texts.ACCESS):
         return resolve_connection_principal(text, address=address, resource=resource or hub_resource())
     if looks_like_token(text):
-        found = read_token(text)
+        found = read_token(text, resource=resource)
         if isinstance(found, Principal):
             return found
         key, scopes = found

@@ -22,7 +22,7 @@ from oauth2_provider.oauth2_backends import get_oauthlib_core
 
 from access.authentication.bearer import find_valid_key, note_use
 from access.budgets.rate_limits import check_registration
-from access.connections.resources import find_resource
+from access.connections.resources import find_resource, hub_resource
 from access.oauth.cross_origin import open_to_pages
 from access.oauth.registration import RegistrationRefused, register_client
 from access.oauth.tokens import HUB_LIFETIME_S, make_token
@@ -96,7 +96,9 @@ def _issue_for_key(request: HttpRequest) -> HttpResponse:
         return _refusal("invalid_client", problem.detail, status=401)
     if not _is_of(key, client_id):
         return _refusal("invalid_client", "The client_id is the agent's id (agt_…).", status=401)
-    if find_resource([each for each in request.POST.getlist("resource") if each]) is None:
+    named = [each for each in request.POST.getlist("resource") if each]
+    resource = find_resource(named) if named else hub_resource()  # who has a key may do all that the key may
+    if resource is None:
         return _refusal("invalid_target", "The hub has no such resource.")
     asked = request.POST.get("scope", "").split()
     # Clients ask for what the last refusal named: they get what of it the key carries.
@@ -105,7 +107,7 @@ def _issue_for_key(request: HttpRequest) -> HttpResponse:
         return _refusal("invalid_scope", "The key carries none of the scopes that were asked for.")
     note_use(key)
     answer: dict[str, Any] = {
-        "access_token": make_token(key, scopes=scopes),
+        "access_token": make_token(key, scopes=scopes, resource=resource),
         "token_type": "Bearer",
         "expires_in": HUB_LIFETIME_S,
         "scope": " ".join(scopes),

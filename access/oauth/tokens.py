@@ -19,6 +19,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import OctKey
 
+from access.connections.resources import covers_resource, hub_resource
 from access.issuers.jwks import load_issuer_keys
 from access.models import AgentIdentity, ApiKey, TrustedIssuer
 from access.problems import IssuerUnavailable
@@ -154,13 +155,13 @@ def _of_issuer(text: str, header: dict[str, Any], claims: dict[str, Any]) -> Pri
 # Tokens of the hub.
 
 
-def make_token(key: ApiKey, *, scopes: Iterable[str]) -> str:
-    """A token that stands for ``key`` for ten minutes, or for as long as the key works."""
+def make_token(key: ApiKey, *, scopes: Iterable[str], resource: str = "") -> str:
+    """A token that stands for ``key`` for ten minutes, or for as long as the key works. ``resource``: for this part alone."""
     key_id, secret = get_keystore().derive(PURPOSE)
     now = int(time.time())
     claims = {
         "iss": settings.TOOLHUB_PUBLIC_URL,
-        "aud": settings.TOOLHUB_PUBLIC_URL,
+        "aud": resource or settings.TOOLHUB_PUBLIC_URL,
         "sub": key.agent.wire_id,
         "client_id": key.wire_id,
         "scope": " ".join(scopes),
@@ -172,13 +173,15 @@ def make_token(key: ApiKey, *, scopes: Iterable[str]) -> str:
     return jwt.encode(header, claims, OctKey.import_key(secret), algorithms=[HUB_ALGORITHM])
 
 
-def _of_hub(text: str, header: dict[str, Any]) -> tuple[ApiKey, frozenset[str]]:
+def _of_hub(text: str, header: dict[str, Any], *, resource: str) -> tuple[ApiKey, frozenset[str]]:
     if header.get("alg") != HUB_ALGORITHM or not header.get("kid"):
         raise _Bad
     _, secret = get_keystore().derive(PURPOSE, header["kid"])
     claims = jwt.decode(text, OctKey.import_key(secret), algorithms=[HUB_ALGORITHM]).claims
-    hub = settings.TOOLHUB_PUBLIC_URL
-    _check_claims(claims, issuer=hub, audience=hub, longest_s=HUB_LIFETIME_S)
+    granted = str(claims.get("aud", ""))
+    if not covers_resource(granted, resource):
+        raise _Bad
+    _check_claims(claims, issuer=hub_resource(), audience=granted, longest_s=HUB_LIFETIME_S)
     with hub_wide():
         key = ApiKey.objects.select_related("agent").get(pk=decode("key", str(claims.get("client_id", ""))))
     if key.agent.wire_id != claims["sub"]:
@@ -186,12 +189,14 @@ def _of_hub(text: str, header: dict[str, Any]) -> tuple[ApiKey, frozenset[str]]:
     return key, _scopes(claims, key.scopes)
 
 
-def read_token(text: str) -> Principal | tuple[ApiKey, frozenset[str]]:
-    """The agent that a provider vouches for; or the key for which a token of this hub stands, and the scopes it carries."""
+def read_token(text: str, *, resource: str = "") -> Principal | tuple[ApiKey, frozenset[str]]:
+    """The agent that a provider vouches for; or the key for which a token of this hub stands, and the scopes it carries. A token of
+    the hub for another ``resource`` is none.
+    """
     try:
         header, claims = _unverified(text)
         if claims.get("iss") == settings.TOOLHUB_PUBLIC_URL:
-            return _of_hub(text, header)
+            return _of_hub(text, header, resource=resource or hub_resource())
         return _of_issuer(text, header, claims)
     except IssuerUnavailable:
         raise

@@ -17,6 +17,7 @@ from django.core.cache import cache
 from django.test import Client
 from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
 
+from access.authentication.bearer import resolve_principal
 from access.budgets.rate_limits import RateLimit
 from access.connections import services
 from access.models import Connection, ConnectionToken
@@ -545,6 +546,18 @@ def test_the_page_warns_where_another_host_than_the_programs_gets_the_answer(
     [
         {"client_id": "https://claude.ai/other"},
         {"client_secret": "x"},
+def test_10_a_token_for_a_key_is_for_the_resource_that_was_asked_for(caller: Caller) -> None:
+    form = {"grant_type": "client_credentials", "client_id": caller.agent.wire_id, "client_secret": caller.key}
+
+    part = Client().post("/oauth/token", form | {"resource": f"{HUB}/mcp"}).json()["access_token"]
+    whole = Client().post("/oauth/token", form).json()["access_token"]
+
+    assert ask(part).status_code == 401
+    assert ask(whole).status_code == 200
+    for each in (part, whole):
+        assert resolve_principal(each, address="", resource=f"{HUB}/mcp").agent_id == caller.agent.pk
+
+
         {"redirect_uris": ["http://evil.test/cb"]},
         {"redirect_uris": []},
         {"grant_types": ["client_credentials"]},
