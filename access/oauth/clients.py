@@ -29,6 +29,7 @@ UNREADABLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs", "Pi", "P
 QUOTES = frozenset('"`´„‚「」『』〝〞〟＂\u2800')  # and the blank of Braille
 MAX_WITHOUT_CONNECTION = 1000
 UNUSED_FOR = timedelta(hours=24)
+READ_FOR = timedelta(hours=1)  # as long as a person takes who is asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,5 +81,15 @@ def remove_unused_clients() -> None:
     _without_connection("cimd").filter(updated__lt=before).delete()
 
 
-def count_unused_clients() -> int:
-    return _without_connection("dcr").count()
+def make_room_for_client() -> bool:
+    """Whether one more may register. Where there are too many that nobody has let in, the oldest goes, unless it has come just now:
+    a person may be reading what it asks for.
+    """
+    unused = _without_connection("dcr")
+    if unused.count() < MAX_WITHOUT_CONNECTION:
+        return True
+    oldest = unused.filter(created__lt=database_time() - READ_FOR).order_by("created").first()
+    if oldest is None:
+        return False
+    oldest.delete()
+    return True

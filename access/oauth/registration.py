@@ -12,10 +12,9 @@ from typing import Any
 from oauth2_provider.generators import generate_client_id
 
 from access.oauth.clients import (
-    MAX_WITHOUT_CONNECTION,
     Application,
     clean_name,
-    count_unused_clients,
+    make_room_for_client,
     remove_unused_clients,
 )
 from access.oauth.redirect_uris import RedirectRefused, check_redirect_uris
@@ -61,7 +60,7 @@ def register_client(metadata: Any) -> dict[str, Any]:
     if method not in METHODS:
         raise _refuse("invalid_client_metadata", f"token_endpoint_auth_method is one of {', '.join(METHODS)}.")
     remove_unused_clients()
-    if count_unused_clients() >= MAX_WITHOUT_CONNECTION:
+    if not make_room_for_client():
         raise RegistrationRefused(
             "temporarily_unavailable", "Too many programs have registered that nobody has let in yet.", 503
         )

@@ -448,9 +448,11 @@ def test_9_what_nobody_lets_in_goes_after_a_day(operator: Person, caller: Caller
     assert unused.client_id not in kept
 
 
-def test_9_there_are_never_more_than_a_thousand_that_nobody_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("access.oauth.registration.MAX_WITHOUT_CONNECTION", 1)
-    assert register().status_code == 201
+def test_9_where_too_many_have_registered_the_oldest_goes_if_no_person_reads_it_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("access.oauth.clients.MAX_WITHOUT_CONNECTION", 2)
+    first, second = Program.registered(), Program.registered()
 
     assert register().status_code == 503
 
@@ -504,6 +506,14 @@ def claude_document(**more: Any) -> dict[str, Any]:
     usual = {
         "client_id": DOCUMENT,
         "client_name": "Claude Code",
+    Application.objects.update(created=database_time() - timedelta(hours=2))
+    Application.objects.filter(client_id=second.client_id).update(created=database_time() - timedelta(hours=3))
+    assert register().status_code == 201
+
+    kept = set(Application.objects.values_list("client_id", flat=True))
+    assert first.client_id in kept
+    assert second.client_id not in kept
+    assert len(kept) == 2
         "redirect_uris": ["http://localhost/callback", "http://127.0.0.1/callback"],
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
