@@ -111,9 +111,6 @@ def _check_has_tenant(request: HttpRequest) -> None:
 
 
 def _ask(request: Any, asked: AuthorizationRequest) -> HttpResponse:
-    if "none" in asked.prompts:
-        said = {"error": "interaction_required", "error_description": "A person is asked each time."}
-        return _redirect_browser(build_answer(asked.redirect_uri, asked.state, **said))
     if "login" in asked.prompts:
         rest = [(name, value) for name, value in parse_qsl(asked.query, keep_blank_values=True) if name != "prompt"]
         return redirect_to_login(f"{PATH}?{urlencode(rest)}")

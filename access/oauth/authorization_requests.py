@@ -9,15 +9,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 from django.conf import settings
 from django.core import signing
 from oauth2_provider.oauth2_backends import get_oauthlib_core
-from oauthlib.common import add_params_to_uri
+from oauthlib.common import add_params_to_uri, urlencoded
 from oauthlib.oauth2 import FatalClientError, OAuth2Error
 
 from access.connections.resources import find_resource
+from access.models import Connection
 from access.oauth.client_documents import fetching_for
 from access.oauth.clients import Application, Client, describe_client
 from access.roles import AGENT_SCOPES
@@ -52,19 +53,20 @@ class AuthorizationRequest:
 class AnsweredByRedirect(Exception):
     """The request is refused in a way that its program is told: ``uri`` is where the person's browser goes."""
 
-    def __init__(self, uri: str) -> None:
-        self.uri = uri
+    def __init__(self, uri: str, error: str, description: str) -> None:
+        self.uri, self.error, self.description = uri, error, description
         super().__init__("refused")
 
 
 def build_answer(redirect_uri: str, state: str, **said: str) -> str:
     """The redirect URI with the answer, and by whom it is (RFC 9207): on errors too, or a refusal would look like an attack."""
-    named = {**said, **({"state": state} if state else {}), "iss": settings.TOOLHUB_PUBLIC_URL}
-    return str(add_params_to_uri(redirect_uri, list(named.items())))
+    named = {**said, "state": state, "iss": settings.TOOLHUB_PUBLIC_URL}
+    return str(add_params_to_uri(redirect_uri, [(name, value) for name, value in named.items() if value]))
 
 
 def _refuse(redirect_uri: str, state: str, error: str, description: str) -> AnsweredByRedirect:
-    return AnsweredByRedirect(build_answer(redirect_uri, state, error=error, error_description=description))
+    uri = build_answer(redirect_uri, state, error=error, error_description=description)
+    return AnsweredByRedirect(uri, error, description)
 
 
 def _server() -> Any:
@@ -72,13 +74,30 @@ def _server() -> Any:
 
 
 def _uri(query: str) -> str:
-    return f"{settings.TOOLHUB_PUBLIC_URL}{PATH}?{query}"
+    """With what browsers leave as it is, and oauthlib refuses, escaped: ``{ } [ ] | ^`` and what is no ASCII."""
+    escaped = "".join(each if each in urlencoded else quote(each) for each in query)
+    return f"{settings.TOOLHUB_PUBLIC_URL}{PATH}?{escaped}"
 
 
 def read_authorization_request(query: str, *, user: Any) -> AuthorizationRequest:
-    """``user``: who was sent here with it, for whom the program's document is fetched. Raises :class:`Malformed` where nobody may be sent anywhere, since neither program nor address is known;
-    :class:`AnsweredByRedirect` for what is the program's mistake.
+    """``user``: who was sent here with it, for whom the program's document is fetched. Raises :class:`Malformed` where nobody may be
+    sent anywhere, since neither program nor address is known, or they have let the program in never before; anybody registers one,
+    and would have the hub send people where it likes (RFC 9700 §4.11.2). Else :class:`AnsweredByRedirect` for its mistakes.
     """
+    try:
+        return _read(query, user=user)
+    except AnsweredByRedirect as answer:
+        client_id = dict(parse_qsl(query)).get("client_id", "")
+        if Connection.objects.filter(member=user, client_id=client_id).exists():
+            raise
+        raise Malformed(
+            "The program that sent you here made a mistake. You have not let it in before, so you are not sent back to it.",
+            remedy="Connect it again. Should it stay so, tell its makers what stands below.",
+            details={"error": answer.error, "description": answer.description},
+        ) from answer
+
+
+def _read(query: str, *, user: Any) -> AuthorizationRequest:
     if len(query) > MAX_QUERY:
         raise Malformed("This request is too long.")
     pairs = parse_qsl(query, keep_blank_values=True)
@@ -105,9 +124,12 @@ def read_authorization_request(query: str, *, user: Any) -> AuthorizationRequest
         raise _refuse(redirect_uri, state, "invalid_request", "The code_challenge is one of the method S256.")
     if any(name == "response_mode" and value != "query" for name, value in pairs):
         raise _refuse(redirect_uri, state, "invalid_request", "The response_mode is query.")
-    resource = find_resource([value for name, value in pairs if name == "resource"])
+    resource = find_resource([value for name, value in pairs if name == "resource" and value])
     if resource is None:
         raise _refuse(redirect_uri, state, "invalid_target", "The hub has no such resource.")
+    prompts = frozenset(said.get("prompt", "").split())
+    if "none" in prompts:
+        raise _refuse(redirect_uri, state, "interaction_required", "A person is asked each time.")
     application = Application.objects.get(client_id=credentials["client_id"])
     return AuthorizationRequest(
         query=query,
@@ -116,7 +138,7 @@ def read_authorization_request(query: str, *, user: Any) -> AuthorizationRequest
         state=state,
         scopes=tuple(scope for scope in AGENT_SCOPES if scope in asked) or AGENT_SCOPES,
         resource=resource,
-        prompts=frozenset(said.get("prompt", "").split()),
+        prompts=prompts,
     )
 
 

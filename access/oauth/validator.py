@@ -27,6 +27,7 @@ from access.roles import AGENT_SCOPES
 Grant: Any = get_grant_model()
 CODE_LASTS = timedelta(seconds=60)
 S256 = "S256"
+ELSEWHERE = ("offline_access", "openid")  # what clients ask for everywhere, and never for alone
 SECRET_FORM = "sha256:"  # noqa: S105  how a client's secret is kept: it has 256 bits, so a slow hash protects nothing
 
 
@@ -39,7 +40,7 @@ def address_of(request: Any) -> str:
 
 
 class HubValidator(OAuth2Validator):  # type: ignore[misc]
-    """Only codes with PKCE (S256) and refresh tokens; everything else never gets here (:mod:`access.oauth.token_endpoint`)."""
+    """Only codes with PKCE (S256) and refresh tokens; everything else never gets here (:mod:`access.oauth.api`)."""
 
     # Clients.
 
@@ -53,6 +54,11 @@ class HubValidator(OAuth2Validator):  # type: ignore[misc]
             return False
         return bool(super().validate_redirect_uri(client_id, redirect_uri, request))
 
+    def get_default_redirect_uri(self, client_id: str, request: Any, *_: Any, **__: Any) -> str | None:
+        """Where there is one alone: a program that has several says which it means (OAuth 2.1 §4.1.1)."""
+        registered = request.client.redirect_uris.split()
+        return str(registered[0]) if len(registered) == 1 else None
+
     def is_origin_allowed(self, client_id: str, origin: str, request: Any, *_: Any, **__: Any) -> bool:
         """Headers for browsers are the endpoint's to set."""
         return False
@@ -60,7 +66,7 @@ class HubValidator(OAuth2Validator):  # type: ignore[misc]
     # What is asked for. Scopes are narrowed to what may be had and not refused: clients ask for what the last answer named.
 
     def validate_scopes(self, client_id: str, scopes: list[str], client: Any, request: Any, *_: Any, **__: Any) -> bool:
-        named = set(scopes) - {""}  # some send an empty text
+        named = set(scopes) - {"", *ELSEWHERE}  # some send an empty text
         return not named or not named.isdisjoint(AGENT_SCOPES)
 
     def get_default_scopes(self, client_id: str, request: Any, *_: Any, **__: Any) -> list[str]:

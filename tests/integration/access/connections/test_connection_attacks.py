@@ -9,7 +9,7 @@ import base64
 import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote_plus
+from urllib.parse import quote_plus, unquote
 
 import pytest
 from django.conf import settings as configured
@@ -64,14 +64,65 @@ def later(seconds: int = 60) -> None:
         {"prompt": "none"},
     ],
 )
-def test_1_each_refusal_that_goes_back_says_by_whom_it_is(wrong: dict[str, Any], operator: Person) -> None:
-    answer = Program.registered().open_page(operator.client(), **wrong)
+def test_1_each_refusal_that_goes_back_says_by_whom_it_is(
+    wrong: dict[str, Any], operator: Person, caller: Caller
+) -> None:
+    program = Program.registered()
+    program.connect(operator, caller.agent)
+
+    answer = program.open_page(operator.client(), **wrong)
 
     said = read_answer(answer)
     assert answer.status_code == 303
     assert answer.headers["Location"].startswith(REDIRECT)
     assert said["error"]
     assert (said["iss"], said["state"]) == (HUB, "state-1")
+    assert "" not in said.values()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"code_challenge": None}, {"response_type": "none"}, {"scope": "admin everything"}, {"prompt": "none"}]
+)
+def test_1_who_has_not_let_a_program_in_is_not_sent_to_it_by_its_mistake(
+    wrong: dict[str, Any], operator: Person
+) -> None:
+    answer = Program.registered().open_page(operator.client(), **wrong)
+
+    assert answer.status_code == 400
+    assert "Location" not in answer.headers
+
+
+@pytest.mark.parametrize("state", ["{a}", "[1]|^", "%7Ba%7D", "%C3%A4"])
+def test_1_a_state_comes_back_as_it_was_given(state: str, operator: Person, caller: Caller) -> None:
+    program, browser = Program.registered(), operator.client()
+    page = browser.get(f"{program.address(state=None)}&state={state}")
+
+    answer = browser.post("/oauth/authorize", {"request": signed_request(page), "decision": "deny"})
+
+    assert page.status_code == 200
+    assert read_answer(answer)["state"] == unquote(state)
+
+
+def test_1_a_resource_without_a_text_names_none(operator: Person, caller: Caller) -> None:
+    Program.registered().connect(operator, caller.agent, asks={"resource": ""})
+
+    assert Connection.objects.get().resource == f"{HUB}/mcp"
+
+
+def test_1_what_clients_ask_for_everywhere_is_not_refused_when_it_is_asked_for_alone(
+    operator: Person, caller: Caller
+) -> None:
+    tokens = Program.registered().connect(operator, caller.agent, asks={"scope": "offline_access"})
+
+    assert "tools:read" in tokens["scope"].split()
+
+
+def test_1_a_program_with_several_addresses_says_which_it_means(operator: Person) -> None:
+    one = Program.registered()
+    several = Program.registered(redirect_uris=[REDIRECT, REDIRECT + "/2"])
+
+    assert one.open_page(operator.client(), redirect_uri=None).status_code == 200
+    assert several.open_page(operator.client(), redirect_uri=None).status_code == 400
 
 
 # 2
@@ -175,6 +226,8 @@ def test_3_who_names_no_resource_gets_no_token_for_everything(operator: Person, 
         "intent://x#Intent;end",
         "https://ｘ.example/cb",
         "https://" + "x" * 254 + "/cb",
+        *("https://a;frame-ancestors/cb", "https://a;sandbox/cb", "https://a'/cb", "https://a,b/cb", "https://%2e/cb"),
+        *("https://$/cb", "http://[::1]evil/cb", "https://a..b/cb", "com.example.app:/cb", f"com.{'a' * 300}:/cb"),
     ],
 )
 def test_4_an_answer_is_sent_nowhere_else(uri: str) -> None:
@@ -193,6 +246,28 @@ def test_4_what_was_registered_past_the_rule_is_not_answered_either(operator: Pe
 
     assert answer.status_code == 400
     assert "Location" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        *("https://x.example/cb", "https://x.example:8443/cb?a=b", "https://[2606:2800:220:1::1]/cb"),
+        *("http://127.0.0.1/cb", "http://[::1]:1/cb", "http://localhost/cb", "cursor://a.b/cb", "vscode://c"),
+    ],
+)
+def test_4_what_registers_is_good_in_a_document_too(
+    uri: str, monkeypatch: pytest.MonkeyPatch, operator: Person
+) -> None:
+    serve(monkeypatch, claude_document(redirect_uris=[uri]))
+
+    assert register(redirect_uris=[uri]).status_code == 201
+    assert Program(DOCUMENT, uri).open_page(operator.client()).status_code == 200
+
+
+def test_4_the_librarys_schemes_are_ours() -> None:
+    named = configured.OAUTH2_PROVIDER["ALLOWED_REDIRECT_URI_SCHEMES"]
+
+    assert set(named) == {"https", "http", *APP_SCHEMES}
 
 
 @pytest.mark.parametrize(
@@ -227,8 +302,6 @@ def test_5_a_code_that_is_shown_again_ends_what_it_opened(operator: Person, call
 
     again = program.exchange(code)
 
-        *("https://a;frame-ancestors/cb", "https://a;sandbox/cb", "https://a'/cb", "https://a,b/cb", "https://%2e/cb"),
-        *("https://$/cb", "http://[::1]evil/cb", "https://a..b/cb", "com.example.app:/cb", f"com.{'a' * 300}:/cb"),
     assert (again.status_code, again.json()["error"]) == (400, "invalid_grant")
     assert ask(tokens["access_token"]).status_code == 401
     assert program.refresh(tokens["refresh_token"]).json()["error"] == "invalid_grant"
@@ -249,28 +322,6 @@ def test_5_a_code_is_worth_nothing_without_its_verifier_its_client_and_its_addre
         other.exchange(code),
     ):
         assert answer.status_code in (400, 401), answer.content
-@pytest.mark.parametrize(
-    "uri",
-    [
-        *("https://x.example/cb", "https://x.example:8443/cb?a=b", "https://[2606:2800:220:1::1]/cb"),
-        *("http://127.0.0.1/cb", "http://[::1]:1/cb", "http://localhost/cb", "cursor://a.b/cb", "vscode://c"),
-    ],
-)
-def test_4_what_registers_is_good_in_a_document_too(
-    uri: str, monkeypatch: pytest.MonkeyPatch, operator: Person
-) -> None:
-    serve(monkeypatch, claude_document(redirect_uris=[uri]))
-
-    assert register(redirect_uris=[uri]).status_code == 201
-    assert Program(DOCUMENT, uri).open_page(operator.client()).status_code == 200
-
-
-def test_4_the_librarys_schemes_are_ours() -> None:
-    named = configured.OAUTH2_PROVIDER["ALLOWED_REDIRECT_URI_SCHEMES"]
-
-    assert set(named) == {"https", "http", *APP_SCHEMES}
-
-
         assert "access_token" not in answer.json()
     assert program.exchange(code).status_code == 200
 
@@ -455,6 +506,14 @@ def test_9_where_too_many_have_registered_the_oldest_goes_if_no_person_reads_it_
     first, second = Program.registered(), Program.registered()
 
     assert register().status_code == 503
+    Application.objects.update(created=database_time() - timedelta(hours=2))
+    Application.objects.filter(client_id=second.client_id).update(created=database_time() - timedelta(hours=3))
+    assert register().status_code == 201
+
+    kept = set(Application.objects.values_list("client_id", flat=True))
+    assert first.client_id in kept
+    assert second.client_id not in kept
+    assert len(kept) == 2
 
 
 # 10
@@ -471,6 +530,18 @@ def test_10_a_key_gets_what_it_carries_of_what_is_asked_for(operator: Person) ->
     assert narrowed.json()["scope"] == "tools:read"
     assert nothing.json()["error"] == "invalid_scope"
     assert foreign.json()["error"] == "invalid_target"
+
+
+def test_10_a_token_for_a_key_is_for_the_resource_that_was_asked_for(caller: Caller) -> None:
+    form = {"grant_type": "client_credentials", "client_id": caller.agent.wire_id, "client_secret": caller.key}
+
+    part = Client().post("/oauth/token", form | {"resource": f"{HUB}/mcp"}).json()["access_token"]
+    whole = Client().post("/oauth/token", form).json()["access_token"]
+
+    assert ask(part).status_code == 401
+    assert ask(whole).status_code == 200
+    for each in (part, whole):
+        assert resolve_principal(each, address="", resource=f"{HUB}/mcp").agent_id == caller.agent.pk
 
 
 # 11
@@ -506,14 +577,6 @@ def claude_document(**more: Any) -> dict[str, Any]:
     usual = {
         "client_id": DOCUMENT,
         "client_name": "Claude Code",
-    Application.objects.update(created=database_time() - timedelta(hours=2))
-    Application.objects.filter(client_id=second.client_id).update(created=database_time() - timedelta(hours=3))
-    assert register().status_code == 201
-
-    kept = set(Application.objects.values_list("client_id", flat=True))
-    assert first.client_id in kept
-    assert second.client_id not in kept
-    assert len(kept) == 2
         "redirect_uris": ["http://localhost/callback", "http://127.0.0.1/callback"],
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
@@ -556,18 +619,6 @@ def test_the_page_warns_where_another_host_than_the_programs_gets_the_answer(
     [
         {"client_id": "https://claude.ai/other"},
         {"client_secret": "x"},
-def test_10_a_token_for_a_key_is_for_the_resource_that_was_asked_for(caller: Caller) -> None:
-    form = {"grant_type": "client_credentials", "client_id": caller.agent.wire_id, "client_secret": caller.key}
-
-    part = Client().post("/oauth/token", form | {"resource": f"{HUB}/mcp"}).json()["access_token"]
-    whole = Client().post("/oauth/token", form).json()["access_token"]
-
-    assert ask(part).status_code == 401
-    assert ask(whole).status_code == 200
-    for each in (part, whole):
-        assert resolve_principal(each, address="", resource=f"{HUB}/mcp").agent_id == caller.agent.pk
-
-
         {"redirect_uris": ["http://evil.test/cb"]},
         {"redirect_uris": []},
         {"grant_types": ["client_credentials"]},
