@@ -10,6 +10,7 @@ from django.http import HttpResponse, JsonResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.response import Response
 
+from access.authentication.bearer import check_still_connected
 from evidence.kinds import PAIR
 from evidence.models import Fact, Snapshot
 from evidence.services import reveal_values
@@ -135,7 +136,10 @@ def answer_later(
     def look(last: bool) -> HttpResponse | None:
         with acting_for(by.tenant_id):
             answered = services.find_answer(begun, last=last)
-            return None if answered is None else write(request, answered)
+            if answered is None:
+                return None
+            check_still_connected(by)
+            return write(request, answered)
 
     return WaitingResponse(begun.waiter, at_most_s=begun.at_most_s, look=look, end=begun.close)
 

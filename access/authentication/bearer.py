@@ -21,8 +21,8 @@ from access.agents import api_keys
 from access.budgets.rate_limits import check_failed_key
 from access.connections import token_texts
 from access.connections.resources import covers_resource, hub_resource
-from access.connections.rights import is_alive, select_permitted
-from access.connections.services import connection_member_id, note_connection_use
+from access.connections.rights import find_ended_connections, is_alive, select_permitted
+from access.connections.services import USED_EVERY, connection_member_id, note_connection_use
 from access.models import ApiKey, Connection, ConnectionToken
 from access.oauth.tokens import looks_like_token, read_token
 from kernel.database.connections import database_time
@@ -161,6 +161,12 @@ def resolve_connection_principal(text: str, *, address: str, resource: str) -> P
             token_ends=token.expires_at,
         ),
     )
+def check_still_connected(by: Principal) -> None:
+    """Before what a program has waited for is given to it; nothing for all others."""
+    if by.connection is not None and find_ended_connections([by.connection.id]):
+        raise Unauthenticated(NOT_CONNECTED, remedy=CONNECT_AGAIN)
+
+
 
 
 def resolve_principal(text: str, *, address: str, resource: str = "") -> Principal:

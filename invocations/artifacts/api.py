@@ -11,9 +11,11 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
+from access.connections.rights import find_ended_connections
 from access.models import Agent
 from invocations.artifacts import services as artifacts
 from invocations.artifacts.links import check_link
+from invocations.models import Invocation
 from invocations.problems import ArtifactLinkInvalid
 from kernel.database.tenancy import act_for
 from kernel.http.api_requests import get_caller
@@ -45,12 +47,19 @@ def build_download(name: str, media_type: str, content: bytes, *, inline: bool =
 
 
 def authenticate_link(request: Request, artifact_id: UUID) -> Principal:
-    """Who has the link acts for the agent whose call it was, as long as that agent may do anything."""
+    """Who has the link acts for the agent whose call it was, as long as that agent may do anything, and the
+    program through which it called.
+    """
     tenant_id, agent_id = check_link(artifact_id, {name: str(text) for name, text in request.query_params.items()})
     act_for(tenant_id)
     agent = Agent.objects.filter(pk=agent_id, tenant_id=tenant_id, disabled_at=None).first()
     if agent is None:
         raise ArtifactLinkInvalid("The agent whose call this was is disabled.", remedy="Ask an operator to enable it.")
+    made = Invocation.objects.filter(tenant_id=tenant_id, artifacts=artifact_id, connection_id__isnull=False)
+    if find_ended_connections(made.values_list("connection_id", flat=True)):
+        raise ArtifactLinkInvalid(
+            "The program that made this call is disconnected.", remedy="Get the artifact with the key of the agent."
+        )
     return Principal(
         kind=ActorKind.AGENT,
         id=agent.wire_id,

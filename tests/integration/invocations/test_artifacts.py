@@ -13,6 +13,7 @@ import pytest
 from django.test import Client
 from PIL import Image
 
+from access.connections.services import end_connection
 from evidence.models import Fact
 from evidence.services import open_free_text
 from invocations.artifacts import links
@@ -23,6 +24,7 @@ from invocations.queue import outbox
 from invocations.sandbox.base import LeftArtifact, RunOutcome, RunStatus
 from tests.conftest import make_caller
 from tests.support.calls import row_of
+from tests.support.connections import make_connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -153,6 +155,23 @@ def test_the_agent_gets_it_with_its_key_and_anybody_by_the_link(call: Callable[.
         assert response["Content-Security-Policy"].startswith("sandbox")
     facts = Fact.objects.filter(kind="artifact.read", invocation_id=row_of(answer).pk).order_by("id")
     assert [json.loads(bytes(fact.leaf))["data"]["via"] for fact in facts] == ["key", "link"]
+
+
+@pytest.mark.req("CONN-3")
+def test_the_link_ends_with_the_connection_of_the_program_that_called(
+    call: Callable[..., Any], caller: Caller, operator: Person
+) -> None:
+    answer = call(REPORT)
+    (said,) = said_of(answer)
+    connection = make_connection(agent=caller.agent, member=operator.user, name="helper")
+    Invocation.objects.filter(pk=row_of(answer).pk).update(connection_id=connection.pk)
+
+    before = Client().get(address_of(said))
+    end_connection(connection_id=connection.pk, by=operator.by)
+    after = Client().get(address_of(said))
+
+    assert (before.status_code, after.status_code) == (200, 403)
+    assert caller.get(f"/artifacts/{said['id']}").status_code == 200  # with the key of the agent
 
 
 def test_what_a_browser_could_run_is_bytes_without_a_meaning(call: Callable[..., Any]) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import connection
-from django.test import Client
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
 from access import services as access
@@ -26,6 +28,7 @@ from access.models import Connection, Consent
 from access.problems import SelfApproval
 from access.roles import Role
 from evidence.models import Fact
+from invocations.api import answer_later
 from invocations.decide.callable_tools import offer_tools
 from invocations.models import Invocation
 from kernel.database import rows
@@ -248,3 +251,24 @@ def test_a_request_of_a_program_asks_the_database_once_and_a_decision_once_more(
     assert found.in_force
     assert asked == [2, 2]  # one way there and back each
     assert len(others) == (4 if connection.vendor == "sqlite" else 0)  # prepared ones are not among them
+
+
+def test_what_a_program_waits_for_is_not_given_to_it_once_it_is_disconnected(
+    operator: Person, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by = resolve_principal(connect(operator, caller), address="192.0.2.7")
+    monkeypatch.setattr("invocations.api.services.find_answer", lambda *_, **__: object())
+    begun: Any = SimpleNamespace(waiter=object(), at_most_s=1.0, close=lambda: None)
+    request: Any = RequestFactory().post("/api/v1/invocations", HTTP_AUTHORIZATION="Bearer x")
+    waiting = answer_later(request, begun, by=by, write=lambda *_: HttpResponse("the answer"))
+    waiting.request = request
+
+    before = waiting._looked(False)
+    connections.end_connection(connection_id=Connection.objects.get().pk, by=operator.by)
+    after = waiting._looked(False)
+
+    assert before is not None
+    assert before.status_code == 200
+    assert after is not None
+    assert after.status_code == 401
+    assert "resource_metadata=" in after.headers["WWW-Authenticate"]
