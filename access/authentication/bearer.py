@@ -1,14 +1,13 @@
 """Bearer authentication: the agent that sends a request.
 
 DRF authentication by ``Authorization: Bearer …``: an API key (``hub_…``), a token (:mod:`access.oauth.tokens`), or what a program
-shows that a person has let in (``hubo_…``, :mod:`access.connections`). One way to the database and back finds whose it is and whether it counts; nothing is cached, so
-what was revoked stops counting with the next request.
+shows that a person has let in (``hubo_…``, :mod:`access.connections`). One way to the database and back finds whose it is and whether
+it counts; nothing is cached, so what was revoked stops counting with the next request.
 """
 
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("toolhub.authentication")
 SCHEME = "Bearer"
-USED_EVERY = timedelta(minutes=1)  # a key's last use is written down no more often
 KEY = PreparedQuery(lambda lookup: ApiKey.objects.select_related("agent").filter(lookup=lookup), lookup=str)
 TOKEN = PreparedQuery(
     lambda digest: ConnectionToken.objects.select_related("connection__agent").filter(
@@ -161,12 +159,12 @@ def resolve_connection_principal(text: str, *, address: str, resource: str) -> P
             token_ends=token.expires_at,
         ),
     )
+
+
 def check_still_connected(by: Principal) -> None:
     """Before what a program has waited for is given to it; nothing for all others."""
     if by.connection is not None and find_ended_connections([by.connection.id]):
         raise Unauthenticated(NOT_CONNECTED, remedy=CONNECT_AGAIN)
-
-
 
 
 def resolve_principal(text: str, *, address: str, resource: str = "") -> Principal:

@@ -11,6 +11,18 @@ from urllib.parse import quote, urlencode, urlsplit
 from django.utils.translation import gettext
 
 NAME = "toolhub"
+PRIVATE = (
+    ".localhost",
+    ".local",
+    ".internal",
+    ".lan",
+    ".corp",
+    ".home",
+    ".private",
+    ".intranet",
+    ".home.arpa",
+    ".test",
+)
 
 
 def describe_clients(url: str) -> list[dict[str, Any]]:
@@ -76,5 +88,5 @@ def is_public(url: str) -> bool:
     try:
         return parts.scheme == "https" and ip_address(host).is_global
     except ValueError:
-        private = "." not in host or host.rpartition(".")[2] in ("localhost", "local", "internal", "lan")
+        private = "." not in host or f".{host}".endswith(PRIVATE)
         return parts.scheme == "https" and not private

@@ -80,6 +80,8 @@ def open_connection(
 
     ``form_digest``: of the form that a person sent. Sent twice, as by a double click, it opens one connection.
     """
+    now = database_time()
+    ConnectionToken.objects.filter(connection__tenant_id=by.tenant_id, connection__until__lt=now).delete()
     agent = Agent.objects.select_for_update().get(pk=agent_id, tenant_id=by.tenant_id)
     check_may_connect(agent, by=by)
     wanted = [scope for scope in AGENT_SCOPES if scope in set(scopes)]
@@ -95,8 +97,6 @@ def open_connection(
     opened = Connection.objects.select_for_update().filter(form_digest=form_digest, tenant_id=by.tenant_id).first()
     if opened is not None:
         return _replace_code(opened, code_digest=code_digest, is_same=_is_as_chosen(opened, lasts=lasts, **chosen))
-    now = database_time()
-    ConnectionToken.objects.filter(connection__tenant_id=by.tenant_id, connection__until__lt=now).delete()
     _note_client(client, by=by)
     connection = Connection.objects.create(
         tenant_id=by.tenant_id,

@@ -12,6 +12,7 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET
 
+from access.oauth import authorization_requests
 from access.oauth.cross_origin import open_to_pages
 from access.roles import AGENT_SCOPES, SCOPES
 from kernel.http.console import public
@@ -19,7 +20,7 @@ from kernel.http.console import public
 if TYPE_CHECKING:
     from django.http import HttpResponse
 
-AUTHORIZE, TOKEN, REGISTER, REVOKE = "/oauth/authorize", "/oauth/token", "/oauth/register", "/oauth/revoke"
+TOKEN, REGISTER, REVOKE = "/oauth/token", "/oauth/register", "/oauth/revoke"
 CACHED = {"Cache-Control": "public, max-age=300"}
 
 
@@ -47,7 +48,7 @@ def describe_server() -> dict[str, Any]:
     hub = settings.TOOLHUB_PUBLIC_URL
     said: dict[str, Any] = {
         "issuer": hub,
-        "authorization_endpoint": hub + AUTHORIZE,
+        "authorization_endpoint": hub + authorization_requests.PATH,
         "token_endpoint": hub + TOKEN,
         "revocation_endpoint": hub + REVOKE,
         "response_types_supported": ["code"],

@@ -20,7 +20,7 @@ from mcp_types.jsonrpc import PARSE_ERROR
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from access.authentication.bearer import CONNECT_AGAIN, NOT_CONNECTED, resolve_header_principal
-from access.connections.resources import mcp_resource
+from access.connections.resources import MCP_PATH, mcp_resource
 from access.roles import AGENT_SCOPES
 from invocations.mcp.open_streams import OpenStreams, TrackedSend
 from invocations.mcp.request_context import SCOPE_KEY, McpRequest, McpSession
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from kernel.http.deferred_responses import InThread
     from kernel.principal import Principal
 
-PATH = "/mcp"
+PATH = MCP_PATH
 SHORT = 16 * 1024  # bytes that take no longer to read than a thread to find
 # Objects and arrays of a message. The SDK reads it again on the event loop, where everybody waits meanwhile: about 5 ms for 1,000.
 MAX_PARTS = 20_000

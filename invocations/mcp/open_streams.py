@@ -89,8 +89,8 @@ class OpenStreams:
             asked = {each.connection.id for each in self._open}
             try:
                 ended, now = await self._in_thread(partial(_find_ended, asked))
-            except Exception:  # whatever it was, the next look may find more
-                log.exception("Whether connections of open streams have ended could not be asked")
+            except Exception as error:  # noqa: BLE001  whatever it was, the next look may find more
+                log.warning("Whether connections of open streams have ended could not be asked: %r", error)
                 continue
             for each in list(self._open):
                 ends = each.connection.token_ends
