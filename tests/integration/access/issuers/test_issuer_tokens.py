@@ -206,7 +206,7 @@ def test_a_refusal_says_where_tokens_come_from(provider: Provider, issuer: Trust
     server = Client().get("/.well-known/oauth-authorization-server").json()
     assert resource["resource"] == settings.TOOLHUB_PUBLIC_URL
     assert server["issuer"] in resource["authorization_servers"]
-    assert server["token_endpoint"].endswith("/api/v1/oauth/token")
+    assert server["token_endpoint"].endswith("/oauth/token")
 
 
 def test_trust_and_mappings_end_at_once(
