@@ -55,8 +55,8 @@ def authenticate_link(request: Request, artifact_id: UUID) -> Principal:
     agent = Agent.objects.filter(pk=agent_id, tenant_id=tenant_id, disabled_at=None).first()
     if agent is None:
         raise ArtifactLinkInvalid("The agent whose call this was is disabled.", remedy="Ask an operator to enable it.")
-    made = Invocation.objects.filter(tenant_id=tenant_id, artifacts=artifact_id, connection_id__isnull=False)
-    if find_ended_connections(made.values_list("connection_id", flat=True)):
+    made = Invocation.objects.filter(tenant_id=tenant_id, artifacts=artifact_id)
+    if find_ended_connections([each.connection_id for each in made.only("connection_id") if each.connection_id]):
         raise ArtifactLinkInvalid(
             "The program that made this call is disconnected.", remedy="Get the artifact with the key of the agent."
         )

@@ -18,7 +18,7 @@ from django.test import Client
 from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
 
 from access.authentication.bearer import resolve_principal
-from access.budgets.rate_limits import RateLimit
+from access.budgets.rate_limits import RateLimit, make_memory_store
 from access.connections import services
 from access.models import Connection, ConnectionToken
 from access.oauth.clients import clean_name
@@ -37,6 +37,12 @@ pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-2")]
 HUB = configured.TOOLHUB_PUBLIC_URL
 REST = {"resource": HUB}
 DOCUMENT = "https://claude.ai/oauth/claude-code-client-metadata"
+
+
+@pytest.fixture(autouse=True)
+def nobody_was_counted() -> None:
+    """What a person of another test had fetched, who may have had the same id."""
+    make_memory_store.cache_clear()
 
 
 def later(seconds: int = 60) -> None:
