@@ -271,7 +271,7 @@ def test_4_what_registers_is_good_in_a_document_too(
 
 
 def test_4_the_librarys_schemes_are_ours() -> None:
-    named = configured.OAUTH2_PROVIDER["ALLOWED_REDIRECT_URI_SCHEMES"]
+    named: Any = configured.OAUTH2_PROVIDER["ALLOWED_REDIRECT_URI_SCHEMES"]
 
     assert set(named) == {"https", "http", *APP_SCHEMES}
 
