@@ -10,11 +10,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from access.budgets.rate_limits import client_network
-from access.connections.rights import CONNECT, is_in_force, may_connect
+from access.connections.rights import CONNECT, is_in_force
 from access.models import Agent, Connection, ConnectionToken
 from access.notifications.services import list_channels, notify_channels
 from access.object_permissions.rules import allowed_on
@@ -98,7 +98,7 @@ def open_connection(
     if opened is not None:
         return _replace_code(opened, code_digest=code_digest, is_same=_is_as_chosen(opened, lasts=lasts, **chosen))
     _note_client(client, by=by)
-    connection = Connection.objects.create(
+    connection = Connection(
         tenant_id=by.tenant_id,
         member=member,
         client_id=client.id,
@@ -113,6 +113,11 @@ def open_connection(
         opened_at=now,
         **chosen,
     )
+    try:
+        with transaction.atomic():
+            connection.save(force_insert=True)
+    except IntegrityError:  # sent at the same moment for another agent
+        raise _build_sent_already() from None
     evidence.record(
         kind=Kind.CONNECTION_OPENED,
         subject=connection.wire_id,
@@ -140,10 +145,14 @@ def _is_as_chosen(connection: Connection, *, lasts: timedelta, **chosen: Any) ->
 def _replace_code(connection: Connection, *, code_digest: str, is_same: bool) -> Connection:
     """A browser goes where the last answer sends it, so the last code is the one that is good."""
     if connection.redeemed_at is not None or connection.ended_at is not None or not is_same:
-        raise Conflict("This form was sent already.", remedy="Connect the program again.")
+        raise _build_sent_already()
     connection.code_digest = code_digest
     connection.save(update_fields=["code_digest"])
     return connection
+
+
+def _build_sent_already() -> Conflict:
+    return Conflict("This form was sent already.", remedy="Connect the program again.")
 
 
 def _note_client(client: Client, *, by: Principal) -> None:
@@ -204,7 +213,11 @@ def may_end(connection: Connection, *, by: Principal) -> bool:
     """Who opened it, and who manages its agent; of its tenant."""
     if connection.tenant_id != by.tenant_id:
         return False
-    return connection_member_id(connection) == by.id or "agents.manage" in allowed_on(by, connection.agent)
+    return connection_member_id(connection) == by.id or manages_agent(connection.agent, by=by)
+
+
+def manages_agent(agent: Agent, *, by: Principal) -> bool:
+    return "agents.manage" in allowed_on(by, agent)
 
 
 def connection_member_id(connection: Connection) -> str:
@@ -369,7 +382,7 @@ __all__ = [
     "find_resource_of_code",
     "give_back_token",
     "has_request_channel",
-    "may_connect",
+    "manages_agent",
     "may_end",
     "note_code_shown_again",
     "note_connection_use",

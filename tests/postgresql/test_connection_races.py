@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from django.conf import settings
 
+from access.agents.services import create_agent
 from access.models import Connection, ConnectionToken
 from tests.support.concurrency import at_once
 from tests.support.connections import Program, allow, read_answer, read_shown, signed_request
@@ -73,3 +74,19 @@ def test_of_one_form_that_is_sent_eight_times_at_once_there_is_one_connection(op
     assert Connection.objects.count() == 1
     results = [program.exchange(read_answer(each)["code"]).status_code for each in answers]
     assert sorted(results) == [200] + [400] * 7
+
+
+@pytest.mark.req("CONN-1")
+def test_of_one_form_that_is_sent_for_two_agents_at_once_one_is_connected(operator: Person, caller: Caller) -> None:
+    other = create_agent(name="another", by=operator.by)
+    program, browser = Program.registered(), operator.client()
+    form = {"reach": "all", "scopes": ["tools:read"], "days": "1", "decision": "allow"}
+    form["request"] = signed_request(program.open_page(browser))
+    agents = [each.wire_id for each in (caller.agent, other)]
+
+    answers = at_once(
+        8, lambda n: browser.post("/oauth/authorize", form | dict.fromkeys(("agent", "shown"), agents[n % 2]))
+    )
+
+    assert {getattr(each, "status_code", repr(each)) for each in answers} == {303, 422}
+    assert Connection.objects.count() == 1
