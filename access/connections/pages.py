@@ -20,10 +20,10 @@ from access.connections import services
 from access.connections.client_guides import describe_clients, is_public
 from access.connections.forms import ConnectionForm, read_choices
 from access.connections.resources import mcp_resource
-from access.connections.rights import CONNECT, list_connectable_agents
+from access.connections.rights import CONNECT, is_alive, list_connectable_agents, select_permitted
 from access.connections.token_texts import compute_token_digest
 from access.middleware import choose_tenant
-from access.models import Agent, Connection
+from access.models import Agent, Connection, ConnectionToken
 from access.oauth.authorization_requests import (
     PATH,
     AnsweredByRedirect,
@@ -232,31 +232,30 @@ def list_rows(by: Principal, **which: Any) -> list[dict[str, Any]]:
 
 
 def describe_rows(connections: Iterable[Connection], *, by: Principal) -> list[dict[str, Any]]:
-    """Of many rows few differ in who has let a program act as which agent: whether they still may is asked once for each."""
-    may: dict[tuple[int, UUID], bool] = {}
+    """With as many statements as there are agents that differ, and three more."""
+    shown, now = list(connections), database_time()
+    asked = Connection.objects.filter(pk__in=[each.pk for each in shown])
+    permitted = set(select_permitted(asked).values_list("pk", flat=True))
+    good = ConnectionToken.objects.filter(connection__in=asked, used_at=None, expires_at__gt=now)
+    with_tokens = set(good.values_list("connection_id", flat=True))
+    manages: dict[UUID, bool] = {}
     rows = []
-    for each in connections:
-        if (each.member_id, each.agent_id) not in may:
-            may[each.member_id, each.agent_id] = each.agent.disabled_at is None and services.may_connect(
-                each.member, each.agent
-            )
-        rows.append(_describe_row(each, counts=may[each.member_id, each.agent_id], by=by))
+    for each in shown:
+        waits = each.redeemed_at is None and now - each.opened_at < TIME_TO_REDEEM
+        alive = is_alive(each, now=now) and (waits or each.pk in with_tokens)
+        counts = "live" if each.pk in permitted else "suspended"  # it opens nothing, until that changes
+        member = services.connection_member_id(each)
+        if each.agent_id not in manages:
+            manages[each.agent_id] = services.manages_agent(each.agent, by=by)
+        rows.append(
+            {
+                "connection": each,
+                "state": "ended" if each.ended_at else counts if alive else "expired",
+                "member": member,
+                "may_end": alive and (member == by.id or manages[each.agent_id]),
+            }
+        )
     return rows
-
-
-def _describe_row(connection: Connection, *, counts: bool, by: Principal) -> dict[str, Any]:
-    """``counts``: its agent is in use, and its member still one who may; else it opens nothing, until that changes."""
-    now = database_time()
-    waits = connection.redeemed_at is None and now - connection.opened_at < TIME_TO_REDEEM
-    has_tokens = waits or connection.tokens.filter(used_at=None, expires_at__gt=now).exists()
-    alive = connection.ended_at is None and connection.until > now and has_tokens
-    state = "ended" if connection.ended_at else "expired" if not alive else "live" if counts else "suspended"
-    return {
-        "connection": connection,
-        "state": state,
-        "member": services.connection_member_id(connection),
-        "may_end": alive and services.may_end(connection, by=by),
-    }
 
 
 @require_GET

@@ -7,16 +7,14 @@ agent must be in use; what the agent itself may do is decided as for all its cal
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import Exists, OuterRef, Q
 from guardian.models import GroupObjectPermission, UserObjectPermission
 
-from access.middleware import principal_of_user
 from access.models import Agent, Connection, Membership, Tenant
-from access.object_permissions.rules import allowed_on
 from kernel.database.connections import database_time
 from kernel.database.rows import PreparedQuery, fetch_together
 from kernel.database.tenancy import hub_wide
@@ -40,13 +38,6 @@ class ConnectionRights:
     wire_id: str
     in_force: bool
     tools: frozenset[str] | None
-
-
-def may_connect(member: Any, agent: Agent) -> bool:
-    """Whether a person may let programs act as the agent now: they are of its tenant, and hold the permission there or on it."""
-    if not member.is_active or not Membership.objects.filter(tenant_id=agent.tenant_id, user=member).exists():
-        return False
-    return CONNECT in allowed_on(principal_of_user(member, agent.tenant), agent)
 
 
 def select_permitted(rows: QuerySet[Connection]) -> QuerySet[Connection]:
