@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = [pytest.mark.req("TOOLS-18", "TOOLS-21"), pytest.mark.django_db]
-KILLS = 6
 
 
 def process(database: str, folder: Path, *words: str, faults: str = "") -> subprocess.CompletedProcess[str]:
@@ -32,15 +31,18 @@ def process(database: str, folder: Path, *words: str, faults: str = "") -> subpr
     return subprocess.run(command, cwd=settings.BASE_DIR, env=env, capture_output=True, text=True, timeout=300)
 
 
-def test_exports_of_keepers_that_were_killed_hold_each_fact_once(empty_database: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.long)])
+def test_exports_of_keepers_that_were_killed_hold_each_fact_once(
+    times: int, empty_database: str, tmp_path: Path
+) -> None:
     made = process(empty_database, tmp_path, "migrate", "write", "ask")
     assert made.returncode == 0, made.stderr
-    points = list(EXPORTING) * (KILLS // len(EXPORTING))
+    points = list(EXPORTING) * times
 
     ended = [process(empty_database, tmp_path, "export", faults=f"{point}=kill").returncode for point in points]
     after = process(empty_database, tmp_path, "export", "check")
 
-    assert ended == [-signal.SIGKILL] * KILLS
+    assert ended == [-signal.SIGKILL] * len(points)
     assert after.returncode == 0, after.stderr
     states = [line.split() for line in after.stdout.splitlines()]
     assert {(format, state) for format, state, *_ in states} == {(name, "done") for name in ("jsonl", "csv", "bundle")}
