@@ -19,6 +19,11 @@ def _hidden(page: str, name: str) -> str:
     return unescape(found[1])
 
 
+def _send(browser: httpx2.Client, address: str, page: httpx2.Response, said: dict[str, Any]) -> httpx2.Response:
+    hidden = {name: _hidden(page.text, name) for name in ("csrfmiddlewaretoken", "request")}
+    return browser.post(address.partition("?")[0], data=hidden | said, headers={"Referer": address})
+
+
 def let_in(address: str, *, agent: str, password: str, **form: str) -> dict[str, str]:
     """Goes where the program sends the browser, as a stranger first; what the answer says that would go back to the program."""
     with httpx2.Client(follow_redirects=False, trust_env=False, timeout=60) as browser:
@@ -36,16 +41,16 @@ def let_in(address: str, *, agent: str, password: str, **form: str) -> dict[str,
         assert signed_in.status_code == 302, signed_in.text[-3000:]
         page = browser.get(hub + signed_in.headers["location"])
         assert page.status_code == 200, (page.status_code, page.headers, page.text[-3000:])
-        said = {
-            "csrfmiddlewaretoken": _hidden(page.text, "csrfmiddlewaretoken"),
-            "request": _hidden(page.text, "request"),
+        chosen: dict[str, Any] = {
             "agent": agent,
             "reach": "all",
             "scopes": re.findall(r'name="scopes" value="([^"]+)"', page.text),
             "days": "1",
-            "decision": "allow",
         }
-        answer = browser.post(f"{hub}/oauth/authorize", data=said | form, headers={"Referer": address})
+        page = _send(browser, address, page, chosen | {"decision": "look"})  # at what the agent may do
+        assert page.status_code == 200, page.text[-3000:]
+        shown = _hidden(page.text, "shown")
+        answer = _send(browser, address, page, chosen | {"shown": shown, "decision": "allow"} | form)
     assert answer.status_code == 303, answer.text[-3000:]
     found = parse_qs(urlsplit(answer.headers["location"]).query)
     return {name: values[0] for name, values in found.items()}
