@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.db import connection, transaction
 from django.db.utils import IntegrityError, ProgrammingError
 
@@ -47,6 +48,7 @@ from registry.models import (
     VersionState,
 )
 from tests.support.begin_end_pairs import end_call, keep_calls
+from tests.support.connections import build_connection
 from toolhub.database.row_level_security import (
     NOT_ASKED,
     POLICY,
@@ -222,7 +224,10 @@ def cases(tenant: Tenant, agent: Agent, theirs: Tenant, their_agent: Agent) -> d
     more |= key_cases(tenant, agent, theirs)
     more |= capsule_cases(tenant, tool, theirs)
     more |= replay_cases(tenant, theirs, own_call, their_call, private_version)
+    connected = build_connection(agent=their_agent, member=get_user_model().objects.create(username="paul"), name="p")
+    connected.tenant = tenant
     more |= {
+        ("access_connection", "agent_id"): connected,
         ("access_grant", "delegated_from_id"): Grant(tenant=tenant, agent=agent, delegated_from=their_grant, **given),
     }
     return (

@@ -119,10 +119,10 @@ def read_answer(answer: Any) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(answer.headers["Location"]).query).items()}
 
 
-def make_connection(*, agent: Agent, member: Any, name: str) -> Connection:
-    """One that is there, without the way to it. ``name``: of the program."""
+def build_connection(*, agent: Agent, member: Any, name: str) -> Connection:
+    """Not saved. ``name``: of the program."""
     now = database_time()
-    connection = Connection.objects.create(
+    return Connection(
         tenant_id=agent.tenant_id,
         agent=agent,
         member=member,
@@ -139,10 +139,16 @@ def make_connection(*, agent: Agent, member: Any, name: str) -> Connection:
         redeemed_at=now,
         until=now + timedelta(days=30),
     )
+
+
+def make_connection(*, agent: Agent, member: Any, name: str) -> Connection:
+    """One that is there, without the way to it."""
+    connection = build_connection(agent=agent, member=member, name=name)
+    connection.save(force_insert=True)
     ConnectionToken.objects.create(
         connection=connection,
         kind=ConnectionToken.TokenKind.ACCESS,
         digest=compute_token_digest(f"token of {name}"),
-        expires_at=now + timedelta(hours=1),
+        expires_at=connection.opened_at + timedelta(hours=1),
     )
     return connection
