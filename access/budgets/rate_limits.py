@@ -181,28 +181,23 @@ def check_refused_call(agent: str, *, because: Problem) -> None:
 
 
 REGISTRATIONS = RateLimit(10, 3600, 10)
+DOCUMENT_FETCHES = RateLimit(60, 3600, 20)
 
 
 def check_registration(address: str) -> None:
     """One more program of that address that makes itself known (:mod:`access.oauth.registration`)."""
-    wait = seconds_to_wait(f"registration:{client_network(address)}", REGISTRATIONS, take=True)
-    if wait > 0:
-        raise RateLimited(
-            "Too many programs register from this address.",
-            remedy="Wait `retry_after_s` seconds.",
-            retry_after_s=math.ceil(wait),
-        )
-
-
-DOCUMENT_FETCHES = RateLimit(60, 3600, 20)
+    key, sentence = f"registration:{client_network(address)}", "Too many programs register from this address."
+    _check_rate(key, REGISTRATIONS, sentence, "Wait `retry_after_s` seconds.")
 
 
 def check_document_fetch(person: str) -> None:
     """One more document of a program that is fetched because this person was sent here with its address."""
-    wait = seconds_to_wait(f"document-fetch:{person}", DOCUMENT_FETCHES, take=True)
+    sentence = "Too many programs that the hub does not know have sent you here."
+    remedy = "Wait `retry_after_s` seconds, and connect again."
+    _check_rate(f"document-fetch:{person}", DOCUMENT_FETCHES, sentence, remedy)
+
+
+def _check_rate(key: str, limit: RateLimit, sentence: str, remedy: str) -> None:
+    wait = seconds_to_wait(key, limit, take=True)
     if wait > 0:
-        raise RateLimited(
-            "Too many programs that the hub does not know have sent you here.",
-            remedy="Wait `retry_after_s` seconds, and connect again.",
-            retry_after_s=math.ceil(wait),
-        )
+        raise RateLimited(sentence, remedy=remedy, retry_after_s=math.ceil(wait))

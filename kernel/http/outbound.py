@@ -149,9 +149,8 @@ class _Pinned(http.client.HTTPConnection):
     def __init__(self, target: OutboundTarget, address: str, *, ends: float) -> None:
         super().__init__(target.host, target.port, timeout=TIMEOUT_S)
         self._target, self._address, self._ends = target, address, ends
-        self._opened: socket.socket | None = (
-            None  # also after http.client has let go of it, while the answer is still read
-        )
+        # Kept also after http.client has let go of it, while the answer is still read.
+        self._opened: socket.socket | None = None
         self.is_hung_up = False
 
     def connect(self) -> None:
@@ -175,9 +174,8 @@ class _Pinned(http.client.HTTPConnection):
         self.is_hung_up = True
         if self._opened is not None:
             with contextlib.suppress(OSError):
-                socket.socket.shutdown(
-                    self._opened, socket.SHUT_RDWR
-                )  # that of TLS changes what another thread reads by
+                # Not that of TLS, which changes what another thread reads by.
+                socket.socket.shutdown(self._opened, socket.SHUT_RDWR)
 
 
 def send_request(
