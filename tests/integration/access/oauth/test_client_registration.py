@@ -1,4 +1,4 @@
-"""Registration: what does a program get that makes itself known, and how many may?"""
+"""Client registration: what does a program get that makes itself known, and how many may?"""
 
 from __future__ import annotations
 
