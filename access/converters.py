@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kernel.ids import encode_user
+
 
 class UserIdConverter:
     """``usr_7``, as everywhere else on the wire."""
@@ -12,7 +14,7 @@ class UserIdConverter:
         return int(value.removeprefix("usr_"))
 
     def to_url(self, value: int) -> str:
-        return f"usr_{value}"
+        return encode_user(value)
 
 
 class Base36Converter:

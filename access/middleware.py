@@ -19,7 +19,7 @@ from access.roles import HUB_OWNERS, HUB_PERMISSIONS
 from access.sign_in.adapters import must_set_up_second_factor
 from kernel.database.tenancy import act_for, hub_wide
 from kernel.http.exception_handlers import API_PREFIX, SERVED_PREFIX
-from kernel.ids import decode
+from kernel.ids import decode, encode_user
 from kernel.principal import ActorKind, Principal
 
 if TYPE_CHECKING:
@@ -32,17 +32,13 @@ ALWAYS_OPEN = ("/account/", "/sign-")  # also for whom a second factor is missin
 ALWAYS_OPEN_PAGES = ("/theme", "/language", "/tenant")
 
 
-def user_wire_id(user: Any) -> str:
-    return f"usr_{user.pk}"
-
-
 def principal_of_user(user: Any, tenant: Tenant) -> Principal:
     allowed = frozenset(get_perms(user, tenant))
     if user.groups.filter(name=HUB_OWNERS).exists():
         allowed |= frozenset(HUB_PERMISSIONS)
     return Principal(
         kind=ActorKind.USER,
-        id=user_wire_id(user),
+        id=encode_user(user.pk),
         name=user.get_full_name() or user.get_username(),
         tenant_id=tenant.pk,
         allowed=allowed,

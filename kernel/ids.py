@@ -54,6 +54,11 @@ def decode(prefix: str, text: str) -> UUID:
     return UUID(int=number)
 
 
+def encode_user(pk: int) -> str:
+    """A person, whose row is one of Django's and has a number."""
+    return f"usr_{pk}"
+
+
 class PrefixedIdConverter:
     """URL converter base: ``<inv:invocation_id>`` takes ``inv_…`` and gives the view a UUID."""
 

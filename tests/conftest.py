@@ -14,9 +14,9 @@ from hypothesis import settings
 
 import toolhub.celery  # noqa: F401  sets the application that services send with
 from access import services as access
-from access.middleware import user_wire_id
 from access.roles import ROLE_PERMISSIONS, SCOPES, Role
 from invocations.sandbox.factory import current_sandbox
+from kernel.ids import encode_user
 from kernel.principal import ActorKind, Principal
 from registry.models import Decision
 from registry.versions import services as registry
@@ -147,7 +147,7 @@ def principal_with(tenant: Tenant, user: Any, *roles: Role) -> Principal:
     Thousands of people are made for the tests, and half of what each took was to ask guardian."""
     allowed = frozenset(each for role in roles for each in ROLE_PERMISSIONS[role])
     name = user.get_full_name() or user.get_username()
-    return Principal(kind=ActorKind.USER, id=user_wire_id(user), name=name, tenant_id=tenant.pk, allowed=allowed)
+    return Principal(kind=ActorKind.USER, id=encode_user(user.pk), name=name, tenant_id=tenant.pk, allowed=allowed)
 
 
 @pytest.fixture

@@ -21,12 +21,13 @@ from access.budgets.rate_limits import check_failed_key
 from access.connections import token_texts
 from access.connections.resources import covers_resource, hub_resource
 from access.connections.rights import find_ended_connections, is_alive, select_permitted
-from access.connections.services import USED_EVERY, connection_member_id, note_connection_use
+from access.connections.services import USED_EVERY, note_connection_use
 from access.models import ApiKey, Connection, ConnectionToken
 from access.oauth.tokens import looks_like_token, read_token
 from kernel.database.connections import database_time
 from kernel.database.rows import PreparedQuery, fetch_together
 from kernel.database.tenancy import act_for, hub_wide
+from kernel.ids import encode_user
 from kernel.principal import ActorKind, Principal, UsedConnection
 from kernel.problems import Unauthenticated
 
@@ -155,7 +156,7 @@ def resolve_connection_principal(text: str, *, address: str, resource: str) -> P
         connection=UsedConnection(
             connection.pk,
             client=connection.client_id,
-            member=connection_member_id(connection),
+            member=encode_user(connection.member_id),
             token_ends=token.expires_at,
         ),
     )

@@ -41,12 +41,12 @@ from access.oauth.redirect_uris import (
     name_redirect_host,
 )
 from invocations.decide.callable_tools import offer_tools
+from invocations.explanations.services import build_agent_principal
 from kernel.components.forms import add_problem
 from kernel.database.connections import database_time
 from kernel.http.console import ConsoleRequest, needs, public, render_page
 from kernel.http.pagination import fetch_page
-from kernel.ids import decode, encode
-from kernel.principal import ActorKind, Principal
+from kernel.ids import decode, encode, encode_user
 from kernel.problems import Forbidden, Problem
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest
 
+    from kernel.principal import Principal
     from unitools.manifest import Manifest
 
 READS = ("None", "Read")
@@ -65,12 +66,6 @@ TIME_TO_REDEEM = timedelta(minutes=1)  # that a program has to fetch its first t
 def _redirect_browser(uri: str) -> HttpResponse:
     """303: the browser comes with GET. Django's own redirects know no schemes of applications."""
     return HttpResponse(status=303, headers={"Location": iri_to_uri(uri), "Cache-Control": "no-store"})
-
-
-def _as_agent(agent: Agent) -> Principal:
-    return Principal(
-        kind=ActorKind.AGENT, id=agent.wire_id, name=agent.name, tenant_id=agent.tenant_id, agent_id=agent.pk
-    )
 
 
 def group_tools(manifests: list[Manifest]) -> list[dict[str, Any]]:
@@ -121,7 +116,7 @@ def _page(request: Any, asked: AuthorizationRequest, form: ConnectionForm | None
     by: Principal = request.principal
     agents = list(list_connectable_agents(by))
     chosen = _find_chosen(agents, request.POST.get("agent", ""))
-    manifests = offer_tools(by=_as_agent(chosen)).manifests if chosen else []
+    manifests = offer_tools(by=build_agent_principal(chosen)).manifests if chosen else []
     if form is None:
         form = _build_form(None, asked, agents, manifests, read_choices(request.POST))
     context = {
@@ -196,7 +191,7 @@ def _allow(request: Any, asked: AuthorizationRequest) -> HttpResponse:
     by: Principal = request.principal
     agents = list(list_connectable_agents(by))
     chosen = next((each for each in agents if each.wire_id == request.POST.get("agent")), None)
-    manifests = offer_tools(by=_as_agent(chosen)).manifests if chosen else []
+    manifests = offer_tools(by=build_agent_principal(chosen)).manifests if chosen else []
     if chosen is not None and request.POST.get("shown") != chosen.wire_id:
         return _page(request, asked, _build_form_of_unseen(request.POST.copy(), asked, agents, manifests))
     form = _build_form(request.POST, asked, agents, manifests)
@@ -244,7 +239,7 @@ def describe_rows(connections: Iterable[Connection], *, by: Principal) -> list[d
         waits = each.redeemed_at is None and now - each.opened_at < TIME_TO_REDEEM
         alive = is_alive(each, now=now) and (waits or each.pk in with_tokens)
         counts = "live" if each.pk in permitted else "suspended"  # it opens nothing, until that changes
-        member = services.connection_member_id(each)
+        member = encode_user(each.member_id)
         if each.agent_id not in manages:
             manages[each.agent_id] = services.manages_agent(each.agent, by=by)
         rows.append(

@@ -29,6 +29,7 @@ from evidence.leaves.connections import (
     RefusedConnection,
 )
 from kernel.database.connections import database_time
+from kernel.ids import encode_user
 from kernel.principal import ActorKind, Principal
 from kernel.problems import Conflict, Forbidden, SchemaInvalid
 
@@ -213,15 +214,11 @@ def may_end(connection: Connection, *, by: Principal) -> bool:
     """Who opened it, and who manages its agent; of its tenant."""
     if connection.tenant_id != by.tenant_id:
         return False
-    return connection_member_id(connection) == by.id or manages_agent(connection.agent, by=by)
+    return encode_user(connection.member_id) == by.id or manages_agent(connection.agent, by=by)
 
 
 def manages_agent(agent: Agent, *, by: Principal) -> bool:
     return "agents.manage" in allowed_on(by, agent)
-
-
-def connection_member_id(connection: Connection) -> str:
-    return f"usr_{connection.member_id}"
 
 
 @transaction.atomic

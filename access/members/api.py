@@ -33,6 +33,7 @@ from kernel.http.base_serializers import (
 )
 from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
+from kernel.ids import encode_user
 from kernel.problems import SchemaInvalid
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def members_json(users: list[Any], tenant: Tenant) -> list[dict[str, Any]]:
     on_things = load_object_permissions(tenant.pk, users=[user.pk for user in users])
     return [
         {
-            "id": members.encode_user_id(user),
+            "id": encode_user(user.pk),
             "username": user.get_username(),
             "name": user.get_full_name(),
             "email": user.email,
@@ -176,7 +177,7 @@ def _page(request: Request, rows: Any, name: str, *, after: str = "", limit: int
             raise SchemaInvalid(message, details={"findings": [{"pointer": "/after", "message": message}]})
         rows = rows.filter(pk__lt=int(found[1]))
     users = list(rows.order_by("-pk")[: limit + 1])
-    following = members.encode_user_id(users[limit - 1]) if len(users) > limit else None
+    following = encode_user(users[limit - 1].pk) if len(users) > limit else None
     data = {name: members_json(users[:limit], tenant), "next": following}
     return Response(ResponseEnvelope(data=data).to_json())
 

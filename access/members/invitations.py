@@ -37,6 +37,7 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.people import Invitation
 from kernel.database.tenancy import hub_wide
+from kernel.ids import encode_user
 from kernel.principal import ActorKind, Principal
 from kernel.problems import Conflict, Problem, SchemaInvalid
 
@@ -123,7 +124,7 @@ def invite_person(*, username: str, name: str, email: str, roles: set[str], by: 
         raise Conflict("This person belongs to the tenant already.", remedy="Change their roles on their own page.")
     left = user is not None and members.has_never_come(user) and not find_tenant_ids(user) and _has_no_way_in(user)
     known = user is not None and not left
-    if not known:
+    if user is None or left:
         _check_new(username, email, but=user)
         user = user or get_user_model().objects.create_user(username)
         user.first_name, _, user.last_name = name.strip().partition(" ")
@@ -132,7 +133,7 @@ def invite_person(*, username: str, name: str, email: str, roles: set[str], by: 
         user.save(update_fields=["first_name", "last_name", "email", "password"])
     members.set_roles(tenant=tenant, user=user, roles=roles, by=by, invited=not known)
     evidence.record(
-        kind=Kind.PERSON_INVITED, subject=members.encode_user_id(user), actor=by, data=Invitation(roles=sorted(roles))
+        kind=Kind.PERSON_INVITED, subject=encode_user(user.pk), actor=by, data=Invitation(roles=sorted(roles))
     )
     return user, None if known else _send_or_show(user)
 
@@ -163,7 +164,7 @@ def invite_again(*, user_id: int, by: Principal) -> str:
     check_may_hold_link(membership.user, by=by)
     _check_only_here(membership.user, by)
     evidence.record(
-        kind=Kind.PERSON_INVITED, subject=members.encode_user_id(membership.user), actor=by, data=Invitation(again=True)
+        kind=Kind.PERSON_INVITED, subject=encode_user(membership.user.pk), actor=by, data=Invitation(again=True)
     )
     return _send_or_show(membership.user)
 
@@ -179,7 +180,7 @@ def withdraw_invitation(*, user_id: int, reason: str, by: Principal) -> None:
         raise Conflict("This person has come already.", remedy="Take their roles back instead.")
     members.set_roles(tenant=tenant, user=user, roles=set(), reason=reason, by=by)  # which ends their links
     said = Invitation(withdrawn=True, reason=reason.strip())
-    evidence.record(kind=Kind.PERSON_INVITED, subject=members.encode_user_id(user), actor=by, data=said)
+    evidence.record(kind=Kind.PERSON_INVITED, subject=encode_user(user.pk), actor=by, data=said)
 
 
 def find_pending_invitees(tenant_id: UUID) -> Any:
@@ -239,7 +240,7 @@ def accept_invitation(*, user: Any, password: str, token: str) -> None:
     username = fresh.get_username()
     with hub_wide():  # nobody is signed in yet
         for tenant_id in set(Membership.objects.filter(user=fresh).values_list("tenant_id", flat=True)):
-            by = Principal(kind=ActorKind.USER, id=members.encode_user_id(fresh), name=username, tenant_id=tenant_id)
+            by = Principal(kind=ActorKind.USER, id=encode_user(fresh.pk), name=username, tenant_id=tenant_id)
             evidence.record(kind=Kind.PERSON_INVITED, subject=by.id, actor=by, data=Invitation(accepted=True))
 
 
@@ -257,7 +258,7 @@ def reset_sign_in(*, username: str) -> str:
     for tenant_id in set(Membership.objects.filter(user=user).values_list("tenant_id", flat=True)):
         evidence.record(
             kind=Kind.PERSON_INVITED,
-            subject=members.encode_user_id(user),
+            subject=encode_user(user.pk),
             actor=Principal.system("operator", tenant_id=tenant_id),
             data=Invitation(reset=True),
         )

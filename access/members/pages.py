@@ -30,6 +30,7 @@ from kernel.canonical import canonicalize
 from kernel.components.forms import add_problem
 from kernel.database.tenancy import hub_wide
 from kernel.http.console import ConsoleRequest, needs, public, render_page
+from kernel.ids import encode_user
 from kernel.problems import NotFound, Problem
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def people(request: ConsoleRequest) -> HttpResponse:
     found = [
         {
             "user": user,
-            "id": members.encode_user_id(user),
+            "id": encode_user(user.pk),
             "roles": role_labels([each.role for each in group]),
             "waits": members.has_never_come(user),
         }
@@ -130,12 +131,12 @@ def _held(held: list[tuple[str, Any]], facts: list[Fact]) -> list[dict[str, Any]
 
 def person_page(request: ConsoleRequest, user: Any, *, form: forms.Form | None = None, wrong: str = "") -> HttpResponse:
     held = list(Membership.objects.filter(tenant=request.tenant, user=user).values_list("role", flat=True))
-    facts = facts_about(request.principal, members.encode_user_id(user), size=200)
+    facts = facts_about(request.principal, encode_user(user.pk), size=200)
     single = [(name, request.tenant) for name in sorted(get_user_perms(user, request.tenant))]
     context = {
         "section": "people",
         "person": user,
-        "person_id": members.encode_user_id(user),
+        "person_id": encode_user(user.pk),
         "roles": role_labels(held),
         "single": _held(single, facts),
         "exceptions": _held(user_object_permissions(user, tenant_id=request.principal.tenant_id), facts),
@@ -147,8 +148,8 @@ def person_page(request: ConsoleRequest, user: Any, *, form: forms.Form | None =
         "permission_form": form if wrong == "permission" else PermissionForm(),
         "exception_form": form if wrong == "exception" else ExceptionForm(),
         "facts": facts,
-        "may_manage": request.principal.may("members.manage") and request.principal.id != members.encode_user_id(user),
-        "is_self": request.principal.id == members.encode_user_id(user),
+        "may_manage": request.principal.may("members.manage") and request.principal.id != encode_user(user.pk),
+        "is_self": request.principal.id == encode_user(user.pk),
     }
     return render_page(request, "members/person_detail.html", context, status=422 if wrong else 200)
 

@@ -26,6 +26,7 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.people import ChangedRole, CreatedTenant, PersonPermission
 from kernel.database.tenancy import hub_wide
+from kernel.ids import encode_user
 from kernel.principal import ActorKind, Principal
 from kernel.problems import Conflict, Forbidden, SchemaInvalid
 
@@ -40,10 +41,6 @@ RESET = f"{UNUSABLE_PASSWORD_PREFIX}reset-"  # begins the password, which nothin
 
 def group_name(tenant: Tenant, role: Role) -> str:
     return f"{tenant.wire_id}:{role}"
-
-
-def encode_user_id(user: Any) -> str:
-    return f"usr_{user.pk}"
 
 
 @transaction.atomic
@@ -170,7 +167,7 @@ def check_can_change(user: Any, *, role: str = "", by: Principal) -> None:
     """Nobody changes what they themselves may do; only owners make owners, end them, or give single permissions; no agent does any."""
     if by.kind is ActorKind.AGENT:
         raise Forbidden("Only people change what people may do.", remedy="Ask an owner of the tenant.")
-    if by.id == encode_user_id(user):
+    if by.id == encode_user(user.pk):
         raise SelfApproval("Nobody changes their own roles.", remedy="Ask another owner of the tenant.")
     if role in ("", Role.OWNER) and not is_owner(by):
         raise Forbidden("Only an owner of the tenant does that.", remedy="Ask an owner of the tenant.")
@@ -191,7 +188,7 @@ def give_membership(
         if role == Role.OWNER and not invited:  # what only owners give is not for whoever holds a link from before
             _end_links(user)
         said = ChangedRole(role=str(role), reason=reason.strip() or None)
-        evidence.record(kind=Kind.MEMBERSHIP_GIVEN, subject=encode_user_id(user), actor=by, data=said)
+        evidence.record(kind=Kind.MEMBERSHIP_GIVEN, subject=encode_user(user.pk), actor=by, data=said)
     return membership
 
 
@@ -208,7 +205,7 @@ def end_membership(*, user_id: int, role: Role, by: Principal, reason: str = "")
     user.groups.remove(Group.objects.get(name=group_name(tenant, role)))
     membership.delete()
     said = ChangedRole(role=str(role), reason=reason.strip() or None)
-    evidence.record(kind=Kind.MEMBERSHIP_ENDED, subject=encode_user_id(user), actor=by, data=said)
+    evidence.record(kind=Kind.MEMBERSHIP_ENDED, subject=encode_user(user.pk), actor=by, data=said)
     if not Membership.objects.filter(tenant=tenant, user=user).exists():
         beside = [(permission, tenant) for permission in sorted(get_user_perms(user, tenant))]
         for permission, thing in [*beside, *user_object_permissions(user, tenant_id=tenant.pk)]:
@@ -275,7 +272,7 @@ def _take(user: Any, permission: str, thing: Any, *, by: Principal) -> None:
 
 
 def _witness(kind: Kind, user: Any, said: PersonPermission, *, by: Principal) -> None:
-    evidence.record(kind=kind, subject=encode_user_id(user), actor=by, tool=said.tool or "", data=said)
+    evidence.record(kind=kind, subject=encode_user(user.pk), actor=by, tool=said.tool or "", data=said)
 
 
 def hub_owners() -> QuerySet[Any]:
@@ -286,7 +283,7 @@ def _check_hub_owner_by(user: Any, by: Principal) -> None:
     if by.kind is ActorKind.SYSTEM:
         return
     by.check("hub.manage")
-    if by.id == encode_user_id(user):
+    if by.id == encode_user(user.pk):
         raise SelfApproval("Nobody decides on their own ownership of the hub.", remedy="Ask another owner of the hub.")
 
 
@@ -300,7 +297,7 @@ def make_hub_owner(*, user: Any, by: Principal) -> None:
     user.groups.add(group)
     evidence.record(
         kind=Kind.PERMISSION_GIVEN,
-        subject=encode_user_id(user),
+        subject=encode_user(user.pk),
         actor=by,
         data=PersonPermission(permission="hub.manage"),
     )
@@ -318,7 +315,7 @@ def end_hub_ownership(*, user: Any, by: Principal) -> None:
     user.groups.remove(group)
     evidence.record(
         kind=Kind.PERMISSION_TAKEN,
-        subject=encode_user_id(user),
+        subject=encode_user(user.pk),
         actor=by,
         data=PersonPermission(permission="hub.manage"),
     )

@@ -15,11 +15,12 @@ from allauth.socialaccount.models import SocialAccount
 from django.db import transaction
 from django.db.models.signals import post_delete, post_save
 
-from access.members.services import encode_user_id, find_tenant_ids
+from access.members.services import find_tenant_ids
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.people import LinkedAccount, SecondFactor, SetPassword
 from kernel.database.tenancy import NO_TENANT, acting_for
+from kernel.ids import encode_user
 from kernel.principal import ActorKind, Principal
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ HOW = {account.password_set: "first", account.password_changed: "changed", accou
 @transaction.atomic
 def record_sign_in_change(kind: Kind, *, user: Any, data: LeafData, by_oneself: bool) -> None:
     for tenant_id in sorted(find_tenant_ids(user)) or [NO_TENANT]:
-        person, by = encode_user_id(user), Principal.system("sign_in", tenant_id=tenant_id)
+        person, by = encode_user(user.pk), Principal.system("sign_in", tenant_id=tenant_id)
         if by_oneself:
             by = Principal(kind=ActorKind.USER, id=person, name="", tenant_id=tenant_id)
         with acting_for(tenant_id):

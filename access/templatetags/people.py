@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 
 from access.models import Agent, Membership
-from kernel.ids import encode
+from kernel.ids import encode, encode_user
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +55,7 @@ def _drawn(request: Any, id: str) -> SafeString:
 def _people(tenant_id: UUID) -> dict[str, str]:
     members = Membership.objects.filter(tenant_id=tenant_id).select_related("user")
     users: dict[int, Any] = {member.user_id: member.user for member in members}
-    return {f"usr_{pk}": user.get_full_name() or user.get_username() for pk, user in users.items()}
+    return {encode_user(pk): user.get_full_name() or user.get_username() for pk, user in users.items()}
 
 
 def _agents(tenant_id: UUID) -> dict[str, str]:

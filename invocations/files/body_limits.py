@@ -11,9 +11,9 @@ from django.contrib.auth import get_user
 from rest_framework.request import Request
 
 from access.authentication.bearer import ApiKeyAuthentication
-from access.middleware import user_wire_id
 from invocations.files.services import MAX_FILE_BYTES
 from kernel.http.body_limits import WiderRoute
+from kernel.ids import encode_user
 from kernel.problems import Unauthenticated
 from unitools.capsules import MAX_CAPSULE_BYTES
 
@@ -34,7 +34,7 @@ def _person(request: HttpRequest) -> str:
     user = get_user(request)
     if not user.is_authenticated:
         raise Unauthenticated("Nobody is signed in.", remedy="Sign in, then send the file again.")
-    return user_wire_id(user)
+    return encode_user(user.pk)
 
 
 WIDER = (

@@ -18,6 +18,7 @@ from access.policies.pages import BUILTIN_RULES
 from access.problems import LastOwner, SelfApproval
 from access.roles import Role
 from evidence.models import Fact
+from kernel.ids import encode_user
 from kernel.principal import Principal
 from kernel.problems import Conflict, Forbidden, SchemaInvalid
 from tests.conftest import make_person
@@ -108,7 +109,7 @@ def test_a_role_that_is_taken_back_stops_counting_and_with_the_last_one_the_pers
 
     assert allowed(operator.user, tenant) == frozenset()
     assert client.get("/grants").status_code == 302
-    kinds = set(Fact.objects.filter(subject=members.encode_user_id(operator.user)).values_list("kind", flat=True))
+    kinds = set(Fact.objects.filter(subject=encode_user(operator.user.pk)).values_list("kind", flat=True))
     assert kinds == {"membership.given", "permission.given", "membership.ended", "permission.taken"}
 
 
@@ -271,9 +272,7 @@ def test_an_owner_of_the_hub_makes_another_who_may_then_publish_its_policy(
 
     hub_owner.post("/tenants/owners", {"username": "olivia", "action": "take"})
     assert "hub.manage" not in allowed(operator.user, tenant)
-    kinds = (
-        Fact.objects.filter(subject=members.encode_user_id(operator.user)).order_by("id").values_list("kind", flat=True)
-    )
+    kinds = Fact.objects.filter(subject=encode_user(operator.user.pk)).order_by("id").values_list("kind", flat=True)
     assert list(kinds)[-2:] == ["permission.given", "permission.taken"]
 
 

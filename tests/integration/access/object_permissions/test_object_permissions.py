@@ -14,6 +14,7 @@ from access.object_permissions.rules import allowed_on, user_object_permissions
 from access.problems import SelfApproval
 from access.roles import ON_TOOL, Role
 from evidence.models import Fact
+from kernel.ids import encode_user
 from kernel.problems import Conflict, Forbidden, SchemaInvalid
 from registry.installations import services as installations
 from registry.models import Decision, Installation, Review, Tool, ToolState
@@ -237,9 +238,7 @@ def test_every_gift_and_withdrawal_is_a_fact_that_names_the_thing(
     take(owner, developer, "tools.operate", echo)
     give(owner, developer, "agents.manage", caller.agent)
 
-    facts = Fact.objects.filter(
-        subject=members.encode_user_id(developer.user), kind__startswith="permission."
-    ).order_by("id")
+    facts = Fact.objects.filter(subject=encode_user(developer.user.pk), kind__startswith="permission.").order_by("id")
     assert [(str(fact.kind), fact.actor_id, fact.tool) for fact in facts] == [
         ("permission.given", owner.by.id, ECHO),
         ("permission.taken", owner.by.id, ECHO),
@@ -277,7 +276,7 @@ def test_who_leaves_the_tenant_leaves_the_exceptions_behind(developer: Person, o
     assert user_object_permissions(developer.user, tenant_id=tenant.pk) == []
     assert developer.client().post(f"/tools/{ECHO}/pause", REASON).status_code == 403
     taken = Fact.objects.get(kind="permission.taken")
-    assert (taken.subject, taken.tool) == (members.encode_user_id(developer.user), ECHO)
+    assert (taken.subject, taken.tool) == (encode_user(developer.user.pk), ECHO)
 
 
 def test_exceptions_of_another_tenant_stay_when_somebody_leaves_this_one(
