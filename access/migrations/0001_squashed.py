@@ -1,4 +1,4 @@
-"""Access's tables, as one migration: what six made step by step before the first release."""
+"""Access's tables, as one migration: what ten made step by step before the first release."""
 
 import django.db.models.deletion
 import kernel.ids
@@ -15,12 +15,18 @@ class Migration(migrations.Migration):
         ('access', '0004_protocol'),
         ('access', '0005_evidence'),
         ('access', '0006_capsules'),
+        ('access', '0007_tokens'),
+        ('access', '0008_models_permission'),
+        ('access', '0009_playground_permission'),
+        ('access', '0010_connections'),
     ]
 
     initial = True
 
+    # The library's steps come first: each renders the models that a person has, which are few as yet. After ours they take half of the time.
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+        ('oauth2_provider', '0022_refreshtoken_token_family_index'),
     ]
 
     operations = [
@@ -33,7 +39,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                'permissions': [('tools.view', 'See the catalogue'), ('tools.submit', 'Submit tool versions'), ('tools.review', 'Approve or refuse submitted versions'), ('tools.operate', 'Enable, pause, stage, yank and deprecate tools'), ('tools.install', 'Install and configure tools for the tenant'), ('tools.trust', 'Mark versions as trusted to run without a sandbox'), ('publishers.manage', 'Manage the keys whose signatures on packages are accepted'), ('secrets.manage', 'Set and remove secrets'), ('files.manage', 'Store, read and remove the files that tools may use'), ('halts.throw', 'Throw and lift kill switches'), ('agents.view', 'See agents and their keys'), ('agents.manage', 'Create agents and keys'), ('members.view', 'See people and their roles'), ('members.manage', 'Invite people and change their roles'), ('issuers.manage', 'Trust identity providers'), ('notifications.manage', 'Choose where notifications are sent'), ('grants.view', 'See grants'), ('grants.give', 'Give and revoke grants'), ('grants.request', 'Request a grant on behalf of an agent'), ('consents.view', 'See consents'), ('consents.decide', 'Approve, deny and revoke consents'), ('budgets.view', 'See budgets'), ('budgets.manage', 'Set and end budgets'), ('policies.view', 'See policies'), ('policies.draft', 'Draft and simulate policies'), ('policies.publish', 'Publish policies that somebody else drafted'), ('configuration.apply', "Apply and export the tenant's configuration"), ('invocations.view', 'See calls'), ('invocations.cancel', 'End calls that are waiting or running'), ('invocations.resolve', 'Resolve calls with an unknown outcome'), ('invocations.replay', 'Replay calls to compare, with a reason'), ('sinks.manage', 'Choose where events of the tenant are sent'), ('evidence.view', 'Browse evidence'), ('evidence.reveal', 'Reveal stored values, with a reason'), ('evidence.erase', "Erase a person's data"), ('evidence.retain', 'Set how long values are kept')],
+                'permissions': [('tools.view', 'See the catalogue'), ('tools.submit', 'Submit tool versions'), ('tools.review', 'Approve or refuse submitted versions'), ('tools.operate', 'Enable, pause, stage, yank and deprecate tools'), ('tools.install', 'Install and configure tools for the tenant'), ('tools.trust', 'Mark versions as trusted to run without a sandbox'), ('publishers.manage', 'Manage the keys whose signatures on packages are accepted'), ('models.manage', 'Connect model providers and models, change and remove them'), ('playground.use', 'Talk with models in the playground'), ('secrets.manage', 'Set and remove secrets'), ('files.manage', 'Store, read and remove the files that tools may use'), ('halts.throw', 'Throw and lift kill switches'), ('agents.view', 'See agents and their keys'), ('agents.manage', 'Create agents and keys'), ('agents.connect', 'Let programs act as an agent'), ('members.view', 'See people and their roles'), ('members.manage', 'Invite people and change their roles'), ('issuers.manage', 'Trust identity providers'), ('notifications.manage', 'Choose where notifications are sent'), ('grants.view', 'See grants'), ('grants.give', 'Give and revoke grants'), ('grants.request', 'Request a grant on behalf of an agent'), ('consents.view', 'See consents'), ('consents.decide', 'Approve, deny and revoke consents'), ('budgets.view', 'See budgets'), ('budgets.manage', 'Set and end budgets'), ('policies.view', 'See policies'), ('policies.draft', 'Draft and simulate policies'), ('policies.publish', 'Publish policies that somebody else drafted'), ('configuration.apply', "Apply and export the tenant's configuration"), ('invocations.view', 'See calls'), ('invocations.cancel', 'End calls that are waiting or running'), ('invocations.resolve', 'Resolve calls with an unknown outcome'), ('invocations.replay', 'Replay calls to compare, with a reason'), ('sinks.manage', 'Choose where events of the tenant are sent'), ('evidence.view', 'Browse evidence'), ('evidence.reveal', 'Reveal stored values, with a reason'), ('evidence.erase', "Erase a person's data"), ('evidence.retain', 'Set how long values are kept')],
                 'default_permissions': (),
             },
         ),
@@ -47,10 +53,8 @@ class Migration(migrations.Migration):
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='agents', to='access.tenant')),
             ],
             options={
-                'permissions': [('agents.manage', 'See it, disable and enable it, create and revoke its keys')],
-                'constraints': [
-                    models.UniqueConstraint(fields=('tenant', 'name'), name='agent_name_once'),
-                ],
+                'permissions': [('agents.manage', 'See it, disable and enable it, create and revoke its keys'), ('agents.connect', 'Let programs act as it')],
+                'constraints': [models.UniqueConstraint(fields=('tenant', 'name'), name='agent_name_once')],
             },
         ),
         migrations.CreateModel(
@@ -74,29 +78,23 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('tools', models.CharField(max_length=500)),
                 ('capabilities', models.JSONField(blank=True, null=True)),
+                ('scopes', models.JSONField(blank=True, null=True)),
+                ('conditions', models.JSONField(default=list)),
+                ('source', models.CharField(default='console', max_length=80)),
                 ('reason', models.CharField(max_length=500)),
                 ('given_by', models.CharField(max_length=64)),
+                ('may_delegate', models.PositiveSmallIntegerField(default=0)),
                 ('expires_at', models.DateTimeField(blank=True, null=True)),
                 ('revoked_at', models.DateTimeField(blank=True, null=True)),
                 ('revoked_by', models.CharField(blank=True, max_length=64)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('conditions', models.JSONField(default=list)),
-                ('scopes', models.JSONField(blank=True, null=True)),
-                ('source', models.CharField(default='console', max_length=80)),
-                ('may_delegate', models.PositiveSmallIntegerField(default=0)),
                 ('agent', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='grants', to='access.agent')),
                 ('delegated_from', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='delegations', to='access.grant')),
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='grants', to='access.tenant')),
             ],
             options={
-                'indexes': [
-                    models.Index(condition=models.Q(('revoked_at', None)), fields=['tenant', 'agent'], name='grant_in_force'),
-                ],
-                'constraints': [
-                    models.CheckConstraint(condition=models.Q(models.Q(('revoked_at', None), ('revoked_by', '')), models.Q(('revoked_at__isnull', False), models.Q(('revoked_by', ''), _negated=True)), _connector='OR'), name='grant_revoked_at_and_by_together'),
-                    models.CheckConstraint(condition=models.Q(('may_delegate', 0), models.Q(('agent__isnull', False), ('may_delegate__lte', 3)), _connector='OR'), name='grant_handed_on_by_one_agent_and_not_too_often'),
-                    models.CheckConstraint(condition=models.Q(('delegated_from', None), models.Q(('agent__isnull', False), ('expires_at__isnull', False)), _connector='OR'), name='grant_handed_on_to_one_agent_for_a_time'),
-                ],
+                'indexes': [models.Index(condition=models.Q(('revoked_at', None)), fields=['tenant', 'agent'], name='grant_in_force')],
+                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('revoked_at', None), ('revoked_by', '')), models.Q(('revoked_at__isnull', False), models.Q(('revoked_by', ''), _negated=True)), _connector='OR'), name='grant_revoked_at_and_by_together'), models.CheckConstraint(condition=models.Q(('may_delegate', 0), models.Q(('agent__isnull', False), ('may_delegate__lte', 3)), _connector='OR'), name='grant_handed_on_by_one_agent_and_not_too_often'), models.CheckConstraint(condition=models.Q(('delegated_from', None), models.Q(('agent__isnull', False), ('expires_at__isnull', False)), _connector='OR'), name='grant_handed_on_to_one_agent_for_a_time')],
             },
         ),
         migrations.CreateModel(
@@ -105,7 +103,7 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('scope', models.CharField(choices=[('tenant', 'Tenant'), ('agent', 'Agent'), ('tool', 'Tool'), ('grant', 'Grant'), ('manifest', 'Manifest')], max_length=8)),
                 ('tool', models.CharField(blank=True, max_length=128)),
-                ('dimension', models.CharField(choices=[('calls', 'Calls'), ('bytes_in', 'Bytes In'), ('bytes_out', 'Bytes Out'), ('cpu_ms', 'Cpu Ms'), ('money', 'Money'), ('concurrency', 'Concurrency'), ('rate', 'Rate')], max_length=12)),
+                ('dimension', models.CharField(choices=[('calls', 'Calls'), ('bytes_in', 'Bytes In'), ('bytes_out', 'Bytes Out'), ('cpu_ms', 'Cpu Ms'), ('tokens', 'Tokens'), ('money', 'Money'), ('concurrency', 'Concurrency'), ('rate', 'Rate')], max_length=12)),
                 ('amount', models.BigIntegerField()),
                 ('window_s', models.PositiveIntegerField()),
                 ('reason', models.CharField(blank=True, max_length=500)),
@@ -118,14 +116,8 @@ class Migration(migrations.Migration):
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='budgets', to='access.tenant')),
             ],
             options={
-                'indexes': [
-                    models.Index(condition=models.Q(('ended_at', None)), fields=['tenant', 'scope'], name='budget_in_force'),
-                ],
-                'constraints': [
-                    models.CheckConstraint(condition=models.Q(('amount__gte', 0)), name='budget_amount_is_not_negative'),
-                    models.CheckConstraint(condition=models.Q(models.Q(('dimension', 'concurrency'), ('window_s', 0)), models.Q(models.Q(('dimension', 'concurrency'), _negated=True), ('window_s__gt', 0)), _connector='OR'), name='budget_window_unless_concurrency'),
-                    models.CheckConstraint(condition=models.Q(models.Q(('agent', None), ('grant', None), ('scope', 'tenant'), ('tool', '')), models.Q(('agent__isnull', False), ('grant', None), ('scope', 'agent'), ('tool', '')), models.Q(('agent', None), ('grant', None), ('scope__in', ['tool', 'manifest']), models.Q(('tool', ''), _negated=True)), models.Q(('agent', None), ('grant__isnull', False), ('scope', 'grant'), ('tool', '')), _connector='OR'), name='budget_names_what_its_scope_says'),
-                ],
+                'indexes': [models.Index(condition=models.Q(('ended_at', None)), fields=['tenant', 'scope'], name='budget_in_force')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('amount__gte', 0)), name='budget_amount_is_not_negative'), models.CheckConstraint(condition=models.Q(models.Q(('dimension', 'concurrency'), ('window_s', 0)), models.Q(models.Q(('dimension', 'concurrency'), _negated=True), ('window_s__gt', 0)), _connector='OR'), name='budget_window_unless_concurrency'), models.CheckConstraint(condition=models.Q(models.Q(('agent', None), ('grant', None), ('scope', 'tenant'), ('tool', '')), models.Q(('agent__isnull', False), ('grant', None), ('scope', 'agent'), ('tool', '')), models.Q(('agent', None), ('grant', None), ('scope__in', ['tool', 'manifest']), models.Q(('tool', ''), _negated=True)), models.Q(('agent', None), ('grant__isnull', False), ('scope', 'grant'), ('tool', '')), _connector='OR'), name='budget_names_what_its_scope_says')],
             },
         ),
         migrations.CreateModel(
@@ -139,10 +131,7 @@ class Migration(migrations.Migration):
                 ('budget', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='windows', to='access.budget')),
             ],
             options={
-                'constraints': [
-                    models.UniqueConstraint(fields=('budget', 'number'), name='budget_window_once'),
-                    models.CheckConstraint(condition=models.Q(('raised__gte', 0), ('reserved__gte', 0), ('used__gte', 0)), name='budget_window_never_below_zero'),
-                ],
+                'constraints': [models.UniqueConstraint(fields=('budget', 'number'), name='budget_window_once'), models.CheckConstraint(condition=models.Q(('raised__gte', 0), ('reserved__gte', 0), ('used__gte', 0)), name='budget_window_never_below_zero')],
             },
         ),
         migrations.CreateModel(
@@ -160,9 +149,7 @@ class Migration(migrations.Migration):
                 ('notification', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='deliveries', to='access.notification')),
             ],
             options={
-                'indexes': [
-                    models.Index(condition=models.Q(('next_attempt_at__isnull', False)), fields=['next_attempt_at'], name='delivery_due'),
-                ],
+                'indexes': [models.Index(condition=models.Q(('next_attempt_at__isnull', False)), fields=['next_attempt_at'], name='delivery_due')],
             },
         ),
         migrations.CreateModel(
@@ -177,13 +164,8 @@ class Migration(migrations.Migration):
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='access.tenant')),
             ],
             options={
-                'indexes': [
-                    models.Index(models.F('created_at'), condition=models.Q(('settled', None)), name='reservation_open'),
-                ],
-                'constraints': [
-                    models.UniqueConstraint(fields=('invocation_id', 'window'), name='reservation_once'),
-                    models.CheckConstraint(condition=models.Q(('amount__gte', 0)), name='reservation_is_not_negative'),
-                ],
+                'indexes': [models.Index(models.F('created_at'), condition=models.Q(('settled', None)), name='reservation_open')],
+                'constraints': [models.UniqueConstraint(fields=('invocation_id', 'window'), name='reservation_once'), models.CheckConstraint(condition=models.Q(('amount__gte', 0)), name='reservation_is_not_negative')],
             },
         ),
         migrations.CreateModel(
@@ -203,13 +185,7 @@ class Migration(migrations.Migration):
                 ('tenant', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='policies', to='access.tenant')),
             ],
             options={
-                'constraints': [
-                    models.UniqueConstraint(fields=('tenant', 'number'), name='policy_number_once_in_a_tenant'),
-                    models.UniqueConstraint(condition=models.Q(('tenant', None)), fields=('number',), name='policy_number_once_in_the_hub'),
-                    models.UniqueConstraint(condition=models.Q(('state', 'in_force')), fields=('tenant',), name='policy_in_force_once'),
-                    models.UniqueConstraint(condition=models.Q(('state', 'in_force'), ('tenant', None)), fields=('state',), name='hub_policy_in_force_once'),
-                    models.CheckConstraint(condition=models.Q(models.Q(('published_at', None), ('published_by', '')), models.Q(('published_at__isnull', False), models.Q(('published_by', ''), _negated=True)), _connector='OR'), name='policy_published_at_and_by_together'),
-                ],
+                'constraints': [models.UniqueConstraint(fields=('tenant', 'number'), name='policy_number_once_in_a_tenant'), models.UniqueConstraint(condition=models.Q(('tenant', None)), fields=('number',), name='policy_number_once_in_the_hub'), models.UniqueConstraint(condition=models.Q(('state', 'in_force')), fields=('tenant',), name='policy_in_force_once'), models.UniqueConstraint(condition=models.Q(('state', 'in_force'), ('tenant', None)), fields=('state',), name='hub_policy_in_force_once'), models.CheckConstraint(condition=models.Q(models.Q(('published_at', None), ('published_by', '')), models.Q(('published_at__isnull', False), models.Q(('published_by', ''), _negated=True)), _connector='OR'), name='policy_published_at_and_by_together')],
             },
         ),
         migrations.CreateModel(
@@ -222,9 +198,7 @@ class Migration(migrations.Migration):
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='memberships', to='access.tenant')),
             ],
             options={
-                'constraints': [
-                    models.UniqueConstraint(fields=('tenant', 'user', 'role'), name='membership_once'),
-                ],
+                'constraints': [models.UniqueConstraint(fields=('tenant', 'user', 'role'), name='membership_once')],
             },
         ),
         migrations.CreateModel(
@@ -241,12 +215,7 @@ class Migration(migrations.Migration):
                 ('tenant', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='halts', to='access.tenant')),
             ],
             options={
-                'constraints': [
-                    models.UniqueConstraint(condition=models.Q(('lifted_at', None)), fields=('tenant', 'reach', 'target'), name='halt_thrown_once'),
-                    models.UniqueConstraint(condition=models.Q(('lifted_at', None), ('tenant', None)), fields=('reach',), name='halt_of_the_hub_thrown_once'),
-                    models.CheckConstraint(condition=models.Q(models.Q(('reach', 'hub'), ('target', ''), ('tenant', None)), models.Q(('reach', 'tenant'), ('target', ''), ('tenant__isnull', False)), models.Q(('reach__in', ['agent', 'tool', 'version']), ('tenant__isnull', False), models.Q(('target', ''), _negated=True)), _connector='OR'), name='halt_names_what_its_reach_says'),
-                    models.CheckConstraint(condition=models.Q(models.Q(('lifted_at', None), ('lifted_by', '')), models.Q(('lifted_at__isnull', False), models.Q(('lifted_by', ''), _negated=True)), _connector='OR'), name='halt_lifted_at_and_by_together'),
-                ],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('lifted_at', None)), fields=('tenant', 'reach', 'target'), name='halt_thrown_once'), models.UniqueConstraint(condition=models.Q(('lifted_at', None), ('tenant', None)), fields=('reach',), name='halt_of_the_hub_thrown_once'), models.CheckConstraint(condition=models.Q(models.Q(('reach', 'hub'), ('target', ''), ('tenant', None)), models.Q(('reach', 'tenant'), ('target', ''), ('tenant__isnull', False)), models.Q(('reach__in', ['agent', 'tool', 'version']), ('tenant__isnull', False), models.Q(('target', ''), _negated=True)), _connector='OR'), name='halt_names_what_its_reach_says'), models.CheckConstraint(condition=models.Q(models.Q(('lifted_at', None), ('lifted_by', '')), models.Q(('lifted_at__isnull', False), models.Q(('lifted_by', ''), _negated=True)), _connector='OR'), name='halt_lifted_at_and_by_together')],
             },
         ),
         migrations.CreateModel(
@@ -269,14 +238,8 @@ class Migration(migrations.Migration):
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='grant_requests', to='access.tenant')),
             ],
             options={
-                'indexes': [
-                    models.Index(fields=['tenant', 'state', '-id'], name='grant_request_by_state'),
-                ],
-                'constraints': [
-                    models.UniqueConstraint(condition=models.Q(('state', 'waiting')), fields=('agent', 'tools'), name='grant_request_waits_once'),
-                    models.CheckConstraint(condition=models.Q(models.Q(('decided_at', None), ('decided_by', ''), ('state', 'waiting')), models.Q(models.Q(('state', 'waiting'), _negated=True), ('decided_at__isnull', False), models.Q(('decided_by', ''), _negated=True)), _connector='OR'), name='grant_request_decision_has_a_decider'),
-                    models.CheckConstraint(condition=models.Q(models.Q(('grant__isnull', False), ('state', 'granted')), models.Q(models.Q(('state', 'granted'), _negated=True), ('grant', None)), _connector='OR'), name='grant_request_granted_names_the_grant'),
-                ],
+                'indexes': [models.Index(fields=['tenant', 'state', '-id'], name='grant_request_by_state')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('state', 'waiting')), fields=('agent', 'tools'), name='grant_request_waits_once'), models.CheckConstraint(condition=models.Q(models.Q(('decided_at', None), ('decided_by', ''), ('state', 'waiting')), models.Q(models.Q(('state', 'waiting'), _negated=True), ('decided_at__isnull', False), models.Q(('decided_by', ''), _negated=True)), _connector='OR'), name='grant_request_decision_has_a_decider'), models.CheckConstraint(condition=models.Q(models.Q(('grant__isnull', False), ('state', 'granted')), models.Q(models.Q(('state', 'granted'), _negated=True), ('grant', None)), _connector='OR'), name='grant_request_granted_names_the_grant')],
             },
         ),
         migrations.CreateModel(
@@ -284,37 +247,30 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('tool', models.CharField(max_length=128)),
+                ('versions', models.CharField(max_length=120)),
+                ('mode', models.CharField(choices=[('once', 'Once'), ('period', 'Period'), ('standing', 'Standing')], default='period', max_length=8)),
+                ('data_classes', models.JSONField(default=list)),
+                ('user_fingerprint', models.CharField(blank=True, max_length=80)),
+                ('arguments_fingerprint', models.CharField(blank=True, max_length=80)),
+                ('policy_hash', models.CharField(blank=True, max_length=71)),
+                ('invocation_id', models.UUIDField(blank=True, null=True)),
+                ('used_at', models.DateTimeField(blank=True, null=True)),
                 ('state', models.CharField(choices=[('requested', 'Requested'), ('approved', 'Approved'), ('denied', 'Denied'), ('revoked', 'Revoked'), ('expired', 'Expired'), ('used', 'Used')], default='requested', max_length=16)),
                 ('purpose', models.CharField(max_length=500)),
                 ('validity_s', models.PositiveIntegerField()),
                 ('requested_by', models.CharField(max_length=64)),
+                ('asked_through', models.JSONField(default=list)),
                 ('decided_by', models.CharField(blank=True, max_length=64)),
                 ('decided_at', models.DateTimeField(blank=True, null=True)),
                 ('decision_reason', models.CharField(blank=True, max_length=500)),
                 ('expires_at', models.DateTimeField(blank=True, null=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('arguments_fingerprint', models.CharField(blank=True, max_length=80)),
-                ('data_classes', models.JSONField(default=list)),
-                ('invocation_id', models.UUIDField(blank=True, null=True)),
-                ('mode', models.CharField(choices=[('once', 'Once'), ('period', 'Period'), ('standing', 'Standing')], default='period', max_length=8)),
-                ('policy_hash', models.CharField(blank=True, max_length=71)),
-                ('used_at', models.DateTimeField(blank=True, null=True)),
-                ('user_fingerprint', models.CharField(blank=True, max_length=80)),
-                ('versions', models.CharField(max_length=120)),
                 ('agent', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='consents', to='access.agent')),
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='consents', to='access.tenant')),
             ],
             options={
-                'indexes': [
-                    models.Index(fields=['tenant', 'state', '-id'], name='consent_by_state'),
-                    models.Index(condition=models.Q(('state', 'approved')), fields=['agent', 'tool'], name='consent_in_force'),
-                ],
-                'constraints': [
-                    models.CheckConstraint(condition=models.Q(models.Q(('decided_at', None), ('decided_by', '')), models.Q(('decided_at__isnull', False), models.Q(('decided_by', ''), _negated=True)), _connector='OR'), name='consent_decided_at_and_by_together'),
-                    models.CheckConstraint(condition=models.Q(models.Q(('state__in', ['approved', 'denied', 'revoked', 'used']), _negated=True), ('decided_at__isnull', False), _connector='OR'), name='consent_decision_has_a_decider'),
-                    models.CheckConstraint(condition=models.Q(models.Q(('mode', 'once'), _negated=True), models.Q(('arguments_fingerprint', ''), _negated=True), _connector='OR'), name='consent_for_once_names_the_arguments'),
-                    models.UniqueConstraint(condition=models.Q(('state', 'requested')), fields=('agent', 'tool', 'versions', 'user_fingerprint', 'arguments_fingerprint'), name='consent_one_open_request'),
-                ],
+                'indexes': [models.Index(fields=['tenant', 'state', '-id'], name='consent_by_state'), models.Index(condition=models.Q(('state', 'approved')), fields=['agent', 'tool'], name='consent_in_force')],
+                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('decided_at', None), ('decided_by', '')), models.Q(('decided_at__isnull', False), models.Q(('decided_by', ''), _negated=True)), _connector='OR'), name='consent_decided_at_and_by_together'), models.CheckConstraint(condition=models.Q(models.Q(('state__in', ['approved', 'denied', 'revoked', 'used']), _negated=True), ('decided_at__isnull', False), _connector='OR'), name='consent_decision_has_a_decider'), models.CheckConstraint(condition=models.Q(models.Q(('mode', 'once'), _negated=True), models.Q(('arguments_fingerprint', ''), _negated=True), _connector='OR'), name='consent_for_once_names_the_arguments'), models.UniqueConstraint(condition=models.Q(('state', 'requested')), fields=('agent', 'tool', 'versions', 'user_fingerprint', 'arguments_fingerprint'), name='consent_one_open_request')],
             },
         ),
         migrations.CreateModel(
@@ -331,11 +287,7 @@ class Migration(migrations.Migration):
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='issuers', to='access.tenant')),
             ],
             options={
-                'constraints': [
-                    models.UniqueConstraint(fields=('tenant', 'issuer'), name='trusted_issuer_once'),
-                    models.UniqueConstraint(condition=models.Q(('disabled_at', None)), fields=('issuer', 'audience'), name='trusted_issuer_audience_of_one_tenant'),
-                    models.CheckConstraint(condition=models.Q(('jwks', None), ('jwks_url', ''), _negated=True), name='trusted_issuer_has_keys_or_says_where_they_are'),
-                ],
+                'constraints': [models.UniqueConstraint(fields=('tenant', 'issuer'), name='trusted_issuer_once'), models.UniqueConstraint(condition=models.Q(('disabled_at', None)), fields=('issuer', 'audience'), name='trusted_issuer_audience_of_one_tenant'), models.CheckConstraint(condition=models.Q(('jwks', None), ('jwks_url', ''), _negated=True), name='trusted_issuer_has_keys_or_says_where_they_are')],
             },
         ),
         migrations.CreateModel(
@@ -349,33 +301,75 @@ class Migration(migrations.Migration):
                 ('issuer', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='identities', to='access.trustedissuer')),
             ],
             options={
-                'constraints': [
-                    models.UniqueConstraint(fields=('issuer', 'subject'), name='agent_identity_once'),
-                ],
+                'constraints': [models.UniqueConstraint(fields=('issuer', 'subject'), name='agent_identity_once')],
             },
         ),
         migrations.CreateModel(
             name='ApiKey',
             fields=[
                 ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('name', models.CharField(blank=True, max_length=80)),
                 ('lookup', models.CharField(max_length=8, unique=True)),
                 ('digest', models.BinaryField(max_length=32)),
                 ('scopes', models.JSONField(default=list)),
                 ('expires_at', models.DateTimeField()),
                 ('revoked_at', models.DateTimeField(blank=True, null=True)),
+                ('revoked_by', models.CharField(blank=True, max_length=64)),
+                ('last_used_at', models.DateTimeField(blank=True, null=True)),
+                ('networks', models.JSONField(default=list)),
                 ('created_by', models.CharField(max_length=64)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('last_used_at', models.DateTimeField(blank=True, null=True)),
-                ('name', models.CharField(blank=True, max_length=80)),
-                ('networks', models.JSONField(default=list)),
-                ('revoked_by', models.CharField(blank=True, max_length=64)),
                 ('agent', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='keys', to='access.agent')),
                 ('replaces', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='replaced_by', to='access.apikey')),
             ],
             options={
-                'constraints': [
-                    models.CheckConstraint(condition=models.Q(('expires_at__gt', models.F('created_at'))), name='api_key_expires_after_it_was_made'),
-                ],
+                'constraints': [models.CheckConstraint(condition=models.Q(('expires_at__gt', models.F('created_at'))), name='api_key_expires_after_it_was_made')],
             },
+        ),
+        migrations.CreateModel(
+            name='Connection',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('client_id', models.CharField(max_length=255)),
+                ('client_kind', models.CharField(choices=[('document', 'Document'), ('registered', 'Registered')], max_length=12)),
+                ('client_name', models.CharField(blank=True, max_length=60)),
+                ('client_digest', models.CharField(max_length=71)),
+                ('redirect_host', models.CharField(max_length=255)),
+                ('resource', models.CharField(max_length=300)),
+                ('scopes', models.JSONField(default=list)),
+                ('tools', models.JSONField(blank=True, null=True)),
+                ('refreshable', models.BooleanField(default=True)),
+                ('until', models.DateTimeField()),
+                ('code_digest', models.CharField(max_length=64, unique=True)),
+                ('form_digest', models.CharField(max_length=64, unique=True)),
+                ('redeemed_at', models.DateTimeField(blank=True, null=True)),
+                ('redeemed_from', models.CharField(blank=True, max_length=64)),
+                ('last_used_at', models.DateTimeField(blank=True, null=True)),
+                ('last_used_from', models.CharField(blank=True, max_length=64)),
+                ('ended_at', models.DateTimeField(blank=True, null=True)),
+                ('ended_by', models.CharField(blank=True, max_length=64)),
+                ('end_reason', models.CharField(blank=True, max_length=32)),
+                ('opened_at', models.DateTimeField()),
+                ('agent', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='connections', to='access.agent')),
+                ('member', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='connections', to=settings.AUTH_USER_MODEL)),
+                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='connections', to='access.tenant')),
+            ],
+            options={
+                'indexes': [models.Index(fields=['tenant', '-id'], name='connection_of_tenant'), models.Index(fields=['client_id'], name='connection_of_client')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('until__gt', models.F('opened_at'))), name='connection_ends_after_it_was_opened'), models.CheckConstraint(condition=models.Q(models.Q(('end_reason', ''), ('ended_at', None), ('ended_by', '')), models.Q(('ended_at__isnull', False), models.Q(('ended_by', ''), _negated=True), models.Q(('end_reason', ''), _negated=True)), _connector='OR'), name='connection_ended_by_somebody_because')],
+            },
+        ),
+        migrations.CreateModel(
+            name='ConnectionToken',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('kind', models.CharField(choices=[('access', 'Access'), ('refresh', 'Refresh')], max_length=8)),
+                ('digest', models.CharField(max_length=64, unique=True)),
+                ('expires_at', models.DateTimeField()),
+                ('used_at', models.DateTimeField(blank=True, null=True)),
+                ('used_from', models.CharField(blank=True, max_length=64)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('connection', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tokens', to='access.connection')),
+            ],
         ),
     ]

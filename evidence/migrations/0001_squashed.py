@@ -1,4 +1,4 @@
-"""Evidence's tables, as one migration: what fourteen made step by step before the first release."""
+"""Evidence's tables, as one migration: what twenty-one made step by step before the first release."""
 
 import django.db.models.deletion
 import kernel.ids
@@ -35,6 +35,13 @@ class Migration(migrations.Migration):
         ('evidence', '0012_facts_of_forgetting'),
         ('evidence', '0013_facts_of_finished_erasures'),
         ('evidence', '0014_facts_of_erased_words'),
+        ('evidence', '0015_facts_of_models'),
+        ('evidence', '0016_facts_of_prices'),
+        ('evidence', '0017_facts_of_meters'),
+        ('evidence', '0018_facts_of_model_prefixes'),
+        ('evidence', '0019_agent_runs'),
+        ('evidence', '0020_facts_of_playgrounds'),
+        ('evidence', '0021_facts_of_connections'),
     ]
 
     initial = True
@@ -76,10 +83,7 @@ class Migration(migrations.Migration):
                 ('tenant_key', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.tenantkey')),
             ],
             options={
-                'constraints': [
-                    models.UniqueConstraint(condition=models.Q(('destroyed_at', None)), fields=('tenant_id', 'subject'), name='subject_key_one_in_use'),
-                    models.CheckConstraint(condition=models.Q(models.Q(('destroyed_at', None), models.Q(('subject', ''), _negated=True), models.Q(('wrapped_key', b''), _negated=True)), models.Q(('destroyed_at__isnull', False), ('subject', ''), ('wrapped_key', b'')), _connector='OR'), name='subject_key_destroyed_as_a_whole'),
-                ],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('destroyed_at', None)), fields=('tenant_id', 'subject'), name='subject_key_one_in_use'), models.CheckConstraint(condition=models.Q(models.Q(('destroyed_at', None), models.Q(('subject', ''), _negated=True), models.Q(('wrapped_key', b''), _negated=True)), models.Q(('destroyed_at__isnull', False), ('subject', ''), ('wrapped_key', b'')), _connector='OR'), name='subject_key_destroyed_as_a_whole')],
             },
         ),
         migrations.CreateModel(
@@ -98,13 +102,8 @@ class Migration(migrations.Migration):
                 ('key', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.subjectkey')),
             ],
             options={
-                'indexes': [
-                    models.Index(fields=['tenant_id', '-id'], name='erasure_newest'),
-                ],
-                'constraints': [
-                    models.UniqueConstraint(condition=models.Q(('subject', ''), _negated=True), fields=('tenant_id', 'subject'), name='erasure_one_at_a_time'),
-                    models.CheckConstraint(condition=models.Q(models.Q(('finished_at__isnull', False), ('state', 'done'), ('subject', '')), models.Q(models.Q(('state', 'done'), _negated=True), models.Q(('subject', ''), _negated=True), ('finished_at', None)), _connector='OR'), name='erasure_forgets_its_subject'),
-                ],
+                'indexes': [models.Index(fields=['tenant_id', '-id'], name='erasure_newest')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('subject', ''), _negated=True), fields=('tenant_id', 'subject'), name='erasure_one_at_a_time'), models.CheckConstraint(condition=models.Q(models.Q(('finished_at__isnull', False), ('state', 'done'), ('subject', '')), models.Q(models.Q(('state', 'done'), _negated=True), models.Q(('subject', ''), _negated=True), ('finished_at', None)), _connector='OR'), name='erasure_forgets_its_subject')],
             },
         ),
         migrations.CreateModel(
@@ -112,7 +111,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('tenant_id', models.UUIDField()),
-                ('kind', models.CharField(choices=[('invocation.began', 'Invocation Began'), ('invocation.ended', 'Invocation Ended'), ('dry_run.began', 'Dry Run Began'), ('dry_run.ended', 'Dry Run Ended'), ('invocation.preflighted', 'Invocation Preflighted'), ('invocation.held', 'Invocation Held'), ('invocation.resumed', 'Invocation Resumed'), ('invocation.cancel_asked', 'Invocation Cancel Asked'), ('invocation.replayed', 'Invocation Replayed'), ('invocation.retried', 'Invocation Retried'), ('invocation.resolved', 'Invocation Resolved'), ('invocation.rerun', 'Invocation Rerun'), ('replay.began', 'Replay Began'), ('replay.ended', 'Replay Ended'), ('request.rejected', 'Request Rejected'), ('invocation.segment', 'Invocation Segment'), ('callback.made', 'Callback Made'), ('callback.rotated', 'Callback Rotated'), ('callback.disabled', 'Callback Disabled'), ('callback.delivered', 'Callback Delivered'), ('callback.failed', 'Callback Failed'), ('callback.redelivered', 'Callback Redelivered'), ('chain.began', 'Chain Began'), ('chain.ended', 'Chain Ended'), ('chain.refused', 'Chain Refused'), ('chain.cancel_asked', 'Chain Cancel Asked'), ('tool.registered', 'Tool Registered'), ('tool.reviewed', 'Tool Reviewed'), ('tool.enabled', 'Tool Enabled'), ('tool.paused', 'Tool Paused'), ('tool.deprecated', 'Tool Deprecated'), ('tool.shared', 'Tool Shared'), ('tool.unshared', 'Tool Unshared'), ('version.staged', 'Version Staged'), ('version.yanked', 'Version Yanked'), ('version.trusted', 'Version Trusted'), ('version.distrusted', 'Version Distrusted'), ('dependencies.locked', 'Dependencies Locked'), ('dependencies.unresolved', 'Dependencies Unresolved'), ('dependencies.queued', 'Dependencies Queued'), ('dependencies.started', 'Dependencies Started'), ('dependencies.built', 'Dependencies Built'), ('dependencies.failed', 'Dependencies Failed'), ('dependencies.retried', 'Dependencies Retried'), ('dependencies.released', 'Dependencies Released'), ('installation.changed', 'Installation Changed'), ('installation.moved', 'Installation Moved'), ('secret.set', 'Secret Set'), ('secret.removed', 'Secret Removed'), ('capsule.uploaded', 'Capsule Uploaded'), ('capsule.read', 'Capsule Read'), ('publisher_key.added', 'Publisher Key Added'), ('publisher_key.revoked', 'Publisher Key Revoked'), ('publishing.changed', 'Publishing Changed'), ('file.stored', 'File Stored'), ('file.read', 'File Read'), ('file.removed', 'File Removed'), ('artifact.read', 'Artifact Read'), ('artifact.removed', 'Artifact Removed'), ('halt.thrown', 'Halt Thrown'), ('halt.lifted', 'Halt Lifted'), ('policy.drafted', 'Policy Drafted'), ('policy.discarded', 'Policy Discarded'), ('policy.simulated', 'Policy Simulated'), ('policy.published', 'Policy Published'), ('budget.set', 'Budget Set'), ('budget.ended', 'Budget Ended'), ('grant.given', 'Grant Given'), ('grant.extended', 'Grant Extended'), ('grant.revoked', 'Grant Revoked'), ('delegation.given', 'Delegation Given'), ('delegation.revoked', 'Delegation Revoked'), ('consent.requested', 'Consent Requested'), ('consent.approved', 'Consent Approved'), ('consent.denied', 'Consent Denied'), ('consent.revoked', 'Consent Revoked'), ('consent.expired', 'Consent Expired'), ('consent.used', 'Consent Used'), ('grant.requested', 'Grant Requested'), ('grant.declined', 'Grant Declined'), ('tenant.created', 'Tenant Created'), ('membership.given', 'Membership Given'), ('membership.ended', 'Membership Ended'), ('permission.given', 'Permission Given'), ('permission.taken', 'Permission Taken'), ('person.invited', 'Person Invited'), ('person.password_set', 'Person Password Set'), ('person.factor_added', 'Person Factor Added'), ('person.factor_removed', 'Person Factor Removed'), ('person.account_linked', 'Person Account Linked'), ('person.account_unlinked', 'Person Account Unlinked'), ('agent.created', 'Agent Created'), ('agent.disabled', 'Agent Disabled'), ('agent.enabled', 'Agent Enabled'), ('key.created', 'Key Created'), ('key.rotated', 'Key Rotated'), ('key.revoked', 'Key Revoked'), ('issuer.trusted', 'Issuer Trusted'), ('issuer.changed', 'Issuer Changed'), ('issuer.distrusted', 'Issuer Distrusted'), ('identity.mapped', 'Identity Mapped'), ('identity.unmapped', 'Identity Unmapped'), ('notification.set', 'Notification Set'), ('notification.ended', 'Notification Ended'), ('master_keys.rotated', 'Master Keys Rotated'), ('log_key.added', 'Log Key Added'), ('log_key.retired', 'Log Key Retired'), ('configuration.applied', 'Configuration Applied'), ('configuration.exported', 'Configuration Exported'), ('sink.made', 'Sink Made'), ('sink.paused', 'Sink Paused'), ('sink.resumed', 'Sink Resumed'), ('sink.refused', 'Sink Refused'), ('sink.rotated', 'Sink Rotated'), ('sink.tested', 'Sink Tested'), ('sink.ended', 'Sink Ended'), ('anchor.refused', 'Anchor Refused'), ('anchor.agreed', 'Anchor Agreed'), ('snapshot.read', 'Snapshot Read'), ('erasure.asked', 'Erasure Asked'), ('subject.erased', 'Subject Erased'), ('words.erased', 'Words Erased'), ('erasure.finished', 'Erasure Finished'), ('retention.set', 'Retention Set'), ('retention.applied', 'Retention Applied'), ('export.made', 'Export Made'), ('export.finished', 'Export Finished'), ('export.failed', 'Export Failed'), ('export.cancelled', 'Export Cancelled'), ('export.read', 'Export Read'), ('export.expired', 'Export Expired'), ('verification.asked', 'Verification Asked'), ('verification.passed', 'Verification Passed'), ('verification.failed', 'Verification Failed'), ('verification.closed', 'Verification Closed')], max_length=40)),
+                ('kind', models.CharField(choices=[('invocation.began', 'Invocation Began'), ('invocation.ended', 'Invocation Ended'), ('dry_run.began', 'Dry Run Began'), ('dry_run.ended', 'Dry Run Ended'), ('invocation.preflighted', 'Invocation Preflighted'), ('invocation.held', 'Invocation Held'), ('invocation.resumed', 'Invocation Resumed'), ('invocation.cancel_asked', 'Invocation Cancel Asked'), ('invocation.replayed', 'Invocation Replayed'), ('invocation.retried', 'Invocation Retried'), ('invocation.resolved', 'Invocation Resolved'), ('invocation.rerun', 'Invocation Rerun'), ('replay.began', 'Replay Began'), ('replay.ended', 'Replay Ended'), ('request.rejected', 'Request Rejected'), ('invocation.segment', 'Invocation Segment'), ('callback.made', 'Callback Made'), ('callback.rotated', 'Callback Rotated'), ('callback.disabled', 'Callback Disabled'), ('callback.delivered', 'Callback Delivered'), ('callback.failed', 'Callback Failed'), ('callback.redelivered', 'Callback Redelivered'), ('chain.began', 'Chain Began'), ('chain.ended', 'Chain Ended'), ('chain.refused', 'Chain Refused'), ('chain.cancel_asked', 'Chain Cancel Asked'), ('agent_run.began', 'Agent Run Began'), ('agent_run.ended', 'Agent Run Ended'), ('agent_run.refused', 'Agent Run Refused'), ('agent_run.cancel_asked', 'Agent Run Cancel Asked'), ('playground.created', 'Playground Created'), ('playground_message.sent', 'Playground Message Sent'), ('tool.registered', 'Tool Registered'), ('tool.reviewed', 'Tool Reviewed'), ('tool.enabled', 'Tool Enabled'), ('tool.paused', 'Tool Paused'), ('tool.deprecated', 'Tool Deprecated'), ('tool.shared', 'Tool Shared'), ('tool.unshared', 'Tool Unshared'), ('model_provider.connected', 'Model Provider Connected'), ('model_provider.changed', 'Model Provider Changed'), ('model_provider.paused', 'Model Provider Paused'), ('model_provider.enabled', 'Model Provider Enabled'), ('model_provider.removed', 'Model Provider Removed'), ('model_prefix.set', 'Model Prefix Set'), ('model.connected', 'Model Connected'), ('model.changed', 'Model Changed'), ('model.removed', 'Model Removed'), ('model_prices.set', 'Model Prices Set'), ('model_meter.differed', 'Model Meter Differed'), ('version.staged', 'Version Staged'), ('version.yanked', 'Version Yanked'), ('version.trusted', 'Version Trusted'), ('version.distrusted', 'Version Distrusted'), ('dependencies.locked', 'Dependencies Locked'), ('dependencies.unresolved', 'Dependencies Unresolved'), ('dependencies.queued', 'Dependencies Queued'), ('dependencies.started', 'Dependencies Started'), ('dependencies.built', 'Dependencies Built'), ('dependencies.failed', 'Dependencies Failed'), ('dependencies.retried', 'Dependencies Retried'), ('dependencies.released', 'Dependencies Released'), ('installation.changed', 'Installation Changed'), ('installation.moved', 'Installation Moved'), ('secret.set', 'Secret Set'), ('secret.removed', 'Secret Removed'), ('capsule.uploaded', 'Capsule Uploaded'), ('capsule.read', 'Capsule Read'), ('publisher_key.added', 'Publisher Key Added'), ('publisher_key.revoked', 'Publisher Key Revoked'), ('publishing.changed', 'Publishing Changed'), ('file.stored', 'File Stored'), ('file.read', 'File Read'), ('file.removed', 'File Removed'), ('artifact.read', 'Artifact Read'), ('artifact.removed', 'Artifact Removed'), ('halt.thrown', 'Halt Thrown'), ('halt.lifted', 'Halt Lifted'), ('policy.drafted', 'Policy Drafted'), ('policy.discarded', 'Policy Discarded'), ('policy.simulated', 'Policy Simulated'), ('policy.published', 'Policy Published'), ('budget.set', 'Budget Set'), ('budget.ended', 'Budget Ended'), ('grant.given', 'Grant Given'), ('grant.extended', 'Grant Extended'), ('grant.revoked', 'Grant Revoked'), ('delegation.given', 'Delegation Given'), ('delegation.revoked', 'Delegation Revoked'), ('consent.requested', 'Consent Requested'), ('consent.approved', 'Consent Approved'), ('consent.denied', 'Consent Denied'), ('consent.revoked', 'Consent Revoked'), ('consent.expired', 'Consent Expired'), ('consent.used', 'Consent Used'), ('grant.requested', 'Grant Requested'), ('grant.declined', 'Grant Declined'), ('tenant.created', 'Tenant Created'), ('membership.given', 'Membership Given'), ('membership.ended', 'Membership Ended'), ('permission.given', 'Permission Given'), ('permission.taken', 'Permission Taken'), ('person.invited', 'Person Invited'), ('person.password_set', 'Person Password Set'), ('person.factor_added', 'Person Factor Added'), ('person.factor_removed', 'Person Factor Removed'), ('person.account_linked', 'Person Account Linked'), ('person.account_unlinked', 'Person Account Unlinked'), ('agent.created', 'Agent Created'), ('agent.disabled', 'Agent Disabled'), ('agent.enabled', 'Agent Enabled'), ('key.created', 'Key Created'), ('key.rotated', 'Key Rotated'), ('key.revoked', 'Key Revoked'), ('client.met', 'Client Met'), ('connection.opened', 'Connection Opened'), ('connection.refused', 'Connection Refused'), ('connection.reuse_detected', 'Connection Reuse Detected'), ('connection.ended', 'Connection Ended'), ('issuer.trusted', 'Issuer Trusted'), ('issuer.changed', 'Issuer Changed'), ('issuer.distrusted', 'Issuer Distrusted'), ('identity.mapped', 'Identity Mapped'), ('identity.unmapped', 'Identity Unmapped'), ('notification.set', 'Notification Set'), ('notification.ended', 'Notification Ended'), ('master_keys.rotated', 'Master Keys Rotated'), ('log_key.added', 'Log Key Added'), ('log_key.retired', 'Log Key Retired'), ('configuration.applied', 'Configuration Applied'), ('configuration.exported', 'Configuration Exported'), ('sink.made', 'Sink Made'), ('sink.paused', 'Sink Paused'), ('sink.resumed', 'Sink Resumed'), ('sink.refused', 'Sink Refused'), ('sink.rotated', 'Sink Rotated'), ('sink.tested', 'Sink Tested'), ('sink.ended', 'Sink Ended'), ('anchor.refused', 'Anchor Refused'), ('anchor.agreed', 'Anchor Agreed'), ('snapshot.read', 'Snapshot Read'), ('erasure.asked', 'Erasure Asked'), ('subject.erased', 'Subject Erased'), ('words.erased', 'Words Erased'), ('erasure.finished', 'Erasure Finished'), ('retention.set', 'Retention Set'), ('retention.applied', 'Retention Applied'), ('export.made', 'Export Made'), ('export.finished', 'Export Finished'), ('export.failed', 'Export Failed'), ('export.cancelled', 'Export Cancelled'), ('export.read', 'Export Read'), ('export.expired', 'Export Expired'), ('verification.asked', 'Verification Asked'), ('verification.passed', 'Verification Passed'), ('verification.failed', 'Verification Failed'), ('verification.closed', 'Verification Closed')], max_length=40)),
                 ('subject', models.CharField(max_length=200)),
                 ('invocation_id', models.UUIDField(null=True)),
                 ('occurred_at', models.DateTimeField()),
@@ -126,16 +125,10 @@ class Migration(migrations.Migration):
                 ('leaf_hash', models.BinaryField(max_length=32)),
             ],
             options={
+                'abstract': False,
                 'base_manager_name': 'objects',
-                'indexes': [
-                    models.Index(fields=['tenant_id', '-id'], name='fact_newest'),
-                    models.Index(fields=['invocation_id', 'id'], name='fact_of_invocation'),
-                    models.Index(condition=models.Q(('kind__in', ['retention.applied', 'erasure.asked', 'erasure.finished', 'words.erased'])), fields=['tenant_id'], name='fact_of_forgetting'),
-                ],
-                'constraints': [
-                    models.UniqueConstraint(condition=models.Q(('kind__in', ['invocation.began', 'dry_run.began', 'invocation.ended', 'dry_run.ended'])), fields=('invocation_id', 'kind'), name='fact_one_begin_one_end'),
-                    models.CheckConstraint(condition=models.Q(models.Q(('kind__in', ['invocation.began', 'dry_run.began', 'invocation.ended', 'dry_run.ended']), _negated=True), ('invocation_id__isnull', False), _connector='OR'), name='fact_pair_names_its_invocation'),
-                ],
+                'indexes': [models.Index(fields=['tenant_id', '-id'], name='fact_newest'), models.Index(fields=['invocation_id', 'id'], name='fact_of_invocation'), models.Index(condition=models.Q(('kind__in', ['retention.applied', 'erasure.asked', 'erasure.finished', 'words.erased'])), fields=['tenant_id'], name='fact_of_forgetting')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('kind__in', ['invocation.began', 'dry_run.began', 'invocation.ended', 'dry_run.ended'])), fields=('invocation_id', 'kind'), name='fact_one_begin_one_end'), models.CheckConstraint(condition=models.Q(models.Q(('kind__in', ['invocation.began', 'dry_run.began', 'invocation.ended', 'dry_run.ended']), _negated=True), ('invocation_id__isnull', False), _connector='OR'), name='fact_pair_names_its_invocation')],
             },
         ),
         migrations.CreateModel(
@@ -202,9 +195,7 @@ class Migration(migrations.Migration):
                 ('days', models.PositiveIntegerField()),
             ],
             options={
-                'constraints': [
-                    models.UniqueConstraint(fields=('tenant_id', 'name'), name='retention_once_a_class'),
-                ],
+                'constraints': [models.UniqueConstraint(fields=('tenant_id', 'name'), name='retention_once_a_class')],
             },
         ),
         migrations.CreateModel(
@@ -219,9 +210,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                'constraints': [
-                    models.UniqueConstraint(fields=('tenant_id', 'owner', 'name'), name='saved_search_each_name_once'),
-                ],
+                'constraints': [models.UniqueConstraint(fields=('tenant_id', 'owner', 'name'), name='saved_search_each_name_once')],
             },
         ),
         migrations.CreateModel(
@@ -247,26 +236,22 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                'constraints': [
-                    models.UniqueConstraint(condition=models.Q(('state', 'ended'), _negated=True), fields=('tenant_id', 'name'), name='event_sink_name_once_in_use'),
-                ],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('state', 'ended'), _negated=True), fields=('tenant_id', 'name'), name='event_sink_name_once_in_use')],
             },
         ),
         migrations.CreateModel(
             name='SinkSecret',
             fields=[
                 ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('tenant_id', models.UUIDField()),
                 ('key_id', models.CharField(max_length=64)),
                 ('wrapped_key', models.BinaryField()),
                 ('ends_at', models.DateTimeField(null=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('tenant_id', models.UUIDField()),
                 ('sink', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='secrets', to='evidence.eventsink')),
             ],
             options={
-                'constraints': [
-                    models.UniqueConstraint(condition=models.Q(('ends_at', None)), fields=('sink',), name='sink_secret_one_without_end'),
-                ],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('ends_at', None)), fields=('sink',), name='sink_secret_one_without_end')],
             },
         ),
         migrations.CreateModel(
@@ -276,6 +261,7 @@ class Migration(migrations.Migration):
                 ('tenant_id', models.UUIDField()),
                 ('invocation_id', models.UUIDField()),
                 ('kind', models.CharField(choices=[('input', 'Input'), ('output', 'Output'), ('error', 'Error'), ('logs', 'Logs'), ('segment', 'Segment'), ('replay', 'Replay'), ('words', 'Words'), ('live', 'Live')], max_length=8)),
+                ('number', models.PositiveIntegerField(default=0)),
                 ('alg', models.CharField(max_length=16)),
                 ('commitment', models.CharField(max_length=71)),
                 ('size', models.PositiveIntegerField()),
@@ -284,17 +270,11 @@ class Migration(migrations.Migration):
                 ('nonce', models.BinaryField(max_length=12)),
                 ('ciphertext', models.BinaryField()),
                 ('created_at', models.DateTimeField()),
-                ('number', models.PositiveIntegerField(default=0)),
                 ('subject_key', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.subjectkey')),
             ],
             options={
-                'indexes': [
-                    models.Index(fields=['tenant_id', 'kind', 'created_at'], name='snapshot_oldest'),
-                ],
-                'constraints': [
-                    models.UniqueConstraint(fields=('invocation_id', 'kind', 'number'), name='snapshot_one_of_a_kind'),
-                    models.CheckConstraint(condition=models.Q(models.Q(('subject_key', None), models.Q(('key_id', ''), _negated=True)), models.Q(('key_id', ''), ('subject_key__isnull', False)), _connector='OR'), name='snapshot_under_one_key'),
-                ],
+                'indexes': [models.Index(fields=['tenant_id', 'kind', 'created_at'], name='snapshot_oldest')],
+                'constraints': [models.UniqueConstraint(fields=('invocation_id', 'kind', 'number'), name='snapshot_one_of_a_kind'), models.CheckConstraint(condition=models.Q(models.Q(('subject_key', None), models.Q(('key_id', ''), _negated=True)), models.Q(('key_id', ''), ('subject_key__isnull', False)), _connector='OR'), name='snapshot_under_one_key')],
             },
         ),
         migrations.CreateModel(
@@ -323,25 +303,19 @@ class Migration(migrations.Migration):
                 ('findings', models.JSONField(default=list)),
                 ('found', models.BigIntegerField(default=0)),
                 ('first_bad', models.BigIntegerField(null=True)),
+                ('found_at', models.DateTimeField(null=True)),
                 ('checker', models.CharField(blank=True, max_length=80)),
+                ('tries', models.PositiveIntegerField(default=0)),
+                ('stopped_by', models.CharField(blank=True, max_length=64)),
                 ('lease_until', models.DateTimeField(null=True)),
                 ('begun_at', models.DateTimeField()),
                 ('checked_at', models.DateTimeField(null=True)),
                 ('finished_at', models.DateTimeField(null=True)),
-                ('found_at', models.DateTimeField(null=True)),
-                ('stopped_by', models.CharField(blank=True, max_length=64)),
-                ('tries', models.PositiveIntegerField(default=0)),
                 ('closed_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='closes', to='evidence.verification')),
             ],
             options={
-                'indexes': [
-                    models.Index(fields=['tenant_id', '-id'], name='verification_newest'),
-                    models.Index(condition=models.Q(('state', 'running')), fields=['lease_until'], name='verification_to_do'),
-                    models.Index(condition=models.Q(('closed_by', None), ('found__gt', 0)), fields=['tenant_id'], name='verification_bad'),
-                ],
-                'constraints': [
-                    models.UniqueConstraint(condition=models.Q(('asked_by', ''), ('state', 'running')), fields=('tenant_id',), name='verification_one_continuous_of_a_log'),
-                ],
+                'indexes': [models.Index(fields=['tenant_id', '-id'], name='verification_newest'), models.Index(condition=models.Q(('closed_by', None), ('found__gt', 0)), fields=['tenant_id'], name='verification_bad'), models.Index(condition=models.Q(('state', 'running')), fields=['lease_until'], name='verification_to_do')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('asked_by', ''), ('state', 'running')), fields=('tenant_id',), name='verification_one_continuous_of_a_log')],
             },
         ),
         migrations.CreateModel(
@@ -356,13 +330,8 @@ class Migration(migrations.Migration):
                 ('global_index', models.BigIntegerField(null=True)),
             ],
             options={
-                'indexes': [
-                    models.Index(condition=models.Q(('global_index', None), models.Q(('tenant_id', uuid.UUID('00000000-0000-0000-0000-000000000001')), _negated=True)), fields=['id'], name='checkpoint_not_yet_global'),
-                ],
-                'constraints': [
-                    models.UniqueConstraint(fields=('tenant_id', 'size'), name='checkpoint_each_size_once'),
-                    models.UniqueConstraint(condition=models.Q(('global_index__isnull', False)), fields=('global_index',), name='checkpoint_each_global_index_once'),
-                ],
+                'indexes': [models.Index(condition=models.Q(('global_index', None), models.Q(('tenant_id', uuid.UUID('00000000-0000-0000-0000-000000000001')), _negated=True)), fields=['id'], name='checkpoint_not_yet_global')],
+                'constraints': [models.UniqueConstraint(fields=('tenant_id', 'size'), name='checkpoint_each_size_once'), models.UniqueConstraint(condition=models.Q(('global_index__isnull', False)), fields=('global_index',), name='checkpoint_each_global_index_once')],
             },
         ),
         migrations.CreateModel(
@@ -395,13 +364,8 @@ class Migration(migrations.Migration):
                 ('expires_at', models.DateTimeField(null=True)),
             ],
             options={
-                'indexes': [
-                    models.Index(fields=['tenant_id', '-id'], name='export_newest'),
-                    models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['lease_until'], name='export_to_do'),
-                ],
-                'constraints': [
-                    models.CheckConstraint(condition=models.Q(('position__gte', models.F('start')), ('start__gte', 0), ('stop__gte', models.F('start')), ('position__lte', models.F('stop'))), name='export_position_within_its_range'),
-                ],
+                'indexes': [models.Index(fields=['tenant_id', '-id'], name='export_newest'), models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['lease_until'], name='export_to_do')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('position__gte', models.F('start')), ('start__gte', 0), ('stop__gte', models.F('start')), ('position__lte', models.F('stop'))), name='export_position_within_its_range')],
             },
         ),
         migrations.CreateModel(
@@ -416,9 +380,7 @@ class Migration(migrations.Migration):
                 ('job', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='pieces', to='evidence.exportjob')),
             ],
             options={
-                'constraints': [
-                    models.UniqueConstraint(fields=('job', 'number'), name='export_chunk_each_number_once'),
-                ],
+                'constraints': [models.UniqueConstraint(fields=('job', 'number'), name='export_chunk_each_number_once')],
             },
         ),
         migrations.CreateModel(
@@ -438,9 +400,7 @@ class Migration(migrations.Migration):
             options={
                 'abstract': False,
                 'base_manager_name': 'objects',
-                'constraints': [
-                    models.UniqueConstraint(fields=('tenant_id', 'leaf_index'), name='seal_each_index_once'),
-                ],
+                'constraints': [models.UniqueConstraint(fields=('tenant_id', 'leaf_index'), name='seal_each_index_once')],
             },
         ),
         migrations.RunPython(put_places_into_the_index, migrations.RunPython.noop),

@@ -1,4 +1,4 @@
-"""The tables of calls, as one migration: what nine made step by step before the first release."""
+"""The tables of calls, as one migration: what seventeen made step by step before the first release."""
 
 import django.db.models.deletion
 import kernel.ids
@@ -17,6 +17,14 @@ class Migration(migrations.Migration):
         ('invocations', '0007_limiters'),
         ('invocations', '0008_requests'),
         ('invocations', '0009_indexes_of_the_row'),
+        ('invocations', '0010_notified_at'),
+        ('invocations', '0011_budget_is_a_list'),
+        ('invocations', '0012_proposed_by'),
+        ('invocations', '0013_model_meters'),
+        ('invocations', '0014_call_costs'),
+        ('invocations', '0015_agent_runs'),
+        ('invocations', '0016_playgrounds'),
+        ('invocations', '0017_calling_connection'),
     ]
 
     initial = True
@@ -51,9 +59,7 @@ class Migration(migrations.Migration):
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='artifact_contents', to='access.tenant')),
             ],
             options={
-                'constraints': [
-                    models.UniqueConstraint(fields=('tenant', 'fingerprint'), name='artifact_content_once_in_a_tenant'),
-                ],
+                'constraints': [models.UniqueConstraint(fields=('tenant', 'fingerprint'), name='artifact_content_once_in_a_tenant')],
             },
         ),
         migrations.CreateModel(
@@ -70,9 +76,7 @@ class Migration(migrations.Migration):
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='callback_endpoints', to='access.tenant')),
             ],
             options={
-                'constraints': [
-                    models.UniqueConstraint(condition=models.Q(('disabled_at', None)), fields=('agent', 'name'), name='callback_endpoint_name_once_in_use'),
-                ],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('disabled_at', None)), fields=('agent', 'name'), name='callback_endpoint_name_once_in_use')],
             },
         ),
         migrations.CreateModel(
@@ -97,14 +101,8 @@ class Migration(migrations.Migration):
                 ('values_key', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.subjectkey')),
             ],
             options={
-                'indexes': [
-                    models.Index(fields=['tenant', '-id'], name='chain_newest'),
-                    models.Index(condition=models.Q(('state__in', ['running', 'compensating'])), fields=['id'], name='chain_going_on'),
-                ],
-                'constraints': [
-                    models.UniqueConstraint(condition=models.Q(('idempotency_key', ''), _negated=True), fields=('tenant', 'agent', 'user_fingerprint', 'idempotency_key'), name='chain_idempotency_key_once'),
-                    models.CheckConstraint(condition=models.Q(models.Q(('finished_at', None), ('state__in', ['running', 'compensating'])), models.Q(models.Q(('state__in', ['running', 'compensating']), _negated=True), ('finished_at__isnull', False)), _connector='OR'), name='chain_finished_when_final'),
-                ],
+                'indexes': [models.Index(fields=['tenant', '-id'], name='chain_newest'), models.Index(condition=models.Q(('state__in', ['running', 'compensating'])), fields=['id'], name='chain_going_on')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('idempotency_key', ''), _negated=True), fields=('tenant', 'agent', 'user_fingerprint', 'idempotency_key'), name='chain_idempotency_key_once'), models.CheckConstraint(condition=models.Q(models.Q(('finished_at', None), ('state__in', ['running', 'compensating'])), models.Q(models.Q(('state__in', ['running', 'compensating']), _negated=True), ('finished_at__isnull', False)), _connector='OR'), name='chain_finished_when_final')],
             },
         ),
         migrations.CreateModel(
@@ -122,10 +120,123 @@ class Migration(migrations.Migration):
                 ('chain', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='steps', to='invocations.chain')),
             ],
             options={
-                'constraints': [
-                    models.UniqueConstraint(fields=('chain', 'role', 'position'), name='chain_step_position_once'),
-                    models.UniqueConstraint(fields=('chain', 'role', 'name'), name='chain_step_name_once'),
-                ],
+                'constraints': [models.UniqueConstraint(fields=('chain', 'role', 'position'), name='chain_step_position_once'), models.UniqueConstraint(fields=('chain', 'role', 'name'), name='chain_step_name_once')],
+            },
+        ),
+        migrations.CreateModel(
+            name='CallbackSecret',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('key_id', models.CharField(max_length=64)),
+                ('wrapped_key', models.BinaryField()),
+                ('ends_at', models.DateTimeField(null=True)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='secrets', to='invocations.callbackendpoint')),
+                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='access.tenant')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(condition=models.Q(('ends_at', None)), fields=('endpoint',), name='callback_secret_one_without_end')],
+            },
+        ),
+        migrations.CreateModel(
+            name='StoredFile',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('path', models.CharField(max_length=400)),
+                ('size', models.PositiveBigIntegerField()),
+                ('fingerprint', models.CharField(max_length=80)),
+                ('key_id', models.CharField(blank=True, max_length=64)),
+                ('wrapped_key', models.BinaryField()),
+                ('nonce', models.BinaryField()),
+                ('ciphertext', models.BinaryField()),
+                ('changed_by', models.CharField(max_length=64)),
+                ('changed_at', models.DateTimeField(auto_now=True)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('subject_key', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.subjectkey')),
+                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='files', to='access.tenant')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('tenant', 'path'), name='file_path_once_in_a_tenant')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Tally',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('tenant_id', models.UUIDField()),
+                ('kind', models.CharField(max_length=40)),
+                ('agent', models.CharField(blank=True, max_length=64)),
+                ('tool', models.CharField(blank=True, max_length=128)),
+                ('reason', models.CharField(blank=True, max_length=64)),
+                ('minute', models.BigIntegerField()),
+                ('count', models.PositiveIntegerField(default=0)),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('minute', 'tenant_id', 'agent', 'kind', 'tool', 'reason'), name='tally_once_a_minute')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Unmapped',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('hour', models.DateTimeField()),
+                ('place', models.CharField(max_length=64)),
+                ('error', models.CharField(max_length=100)),
+                ('count', models.PositiveIntegerField(default=0)),
+                ('last_at', models.DateTimeField()),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('hour', 'place', 'error'), name='unmapped_once_an_hour')],
+            },
+        ),
+        migrations.CreateModel(
+            name='AgentRun',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('credential', models.JSONField(default=dict)),
+                ('model', models.CharField(max_length=128)),
+                ('limits', models.JSONField(default=dict)),
+                ('state', models.CharField(choices=[('running', 'Running'), ('succeeded', 'Succeeded'), ('stopped', 'Stopped'), ('failed', 'Failed'), ('cancelled', 'Cancelled')], default='running', max_length=16)),
+                ('stop_reason', models.CharField(blank=True, choices=[('finished', 'The model has answered'), ('length', 'The answer was cut at its limit'), ('safety', 'The provider ended the answer for safety'), ('steps', 'Limit of turns'), ('money', 'Limit of cost'), ('seconds', 'Limit of time'), ('equal_calls', 'Limit of equal calls'), ('many_calls', 'Too many calls proposed at once'), ('refused', 'The model may not be asked'), ('model_failed', 'The model has failed'), ('outcome_unknown', 'The outcome of a tool is unknown'), ('cancelled', 'Cancelled'), ('hub_failed', 'The hub has failed')], max_length=20)),
+                ('reason', models.CharField(blank=True, max_length=64)),
+                ('request_id', models.CharField(max_length=64)),
+                ('user_fingerprint', models.CharField(blank=True, max_length=80)),
+                ('idempotency_key', models.CharField(blank=True, max_length=255)),
+                ('question_fingerprint', models.CharField(max_length=80)),
+                ('trace', models.JSONField(default=dict)),
+                ('deadline_at', models.DateTimeField()),
+                ('paused_at', models.DateTimeField(null=True)),
+                ('next_at', models.DateTimeField(null=True)),
+                ('cancel_asked_at', models.DateTimeField(null=True)),
+                ('created_at', models.DateTimeField()),
+                ('finished_at', models.DateTimeField(null=True)),
+                ('agent', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='agent_runs', to='access.agent')),
+                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='agent_runs', to='access.tenant')),
+                ('values_key', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.subjectkey')),
+            ],
+            options={
+                'indexes': [models.Index(fields=['tenant', '-id'], name='agent_run_newest'), models.Index(condition=models.Q(('state', 'running')), fields=['id'], name='agent_run_going_on')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('idempotency_key', ''), _negated=True), fields=('tenant', 'agent', 'user_fingerprint', 'idempotency_key'), name='agent_run_idempotency_key_once'), models.CheckConstraint(condition=models.Q(models.Q(('finished_at', None), ('state', 'running')), models.Q(models.Q(('state', 'running'), _negated=True), ('finished_at__isnull', False)), _connector='OR'), name='agent_run_finished_when_final')],
+            },
+        ),
+        migrations.CreateModel(
+            name='AgentRunStep',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('position', models.PositiveSmallIntegerField()),
+                ('turn', models.PositiveSmallIntegerField()),
+                ('role', models.CharField(choices=[('model', 'Model'), ('tool', 'Tool')], max_length=8)),
+                ('tool', models.CharField(max_length=128)),
+                ('state', models.CharField(choices=[('waiting', 'Waiting'), ('running', 'Running'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('skipped', 'Skipped')], default='waiting', max_length=12)),
+                ('tries', models.PositiveSmallIntegerField(default=1)),
+                ('reason', models.CharField(blank=True, max_length=64)),
+                ('reserved_micros', models.BigIntegerField(default=0)),
+                ('cost_micros', models.BigIntegerField(default=0)),
+                ('unpriced', models.PositiveSmallIntegerField(default=0)),
+                ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='steps', to='invocations.agentrun')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('run', 'position'), name='run_step_position_once')],
             },
         ),
         migrations.CreateModel(
@@ -133,74 +244,63 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('tool', models.CharField(max_length=128)),
+                ('key_id', models.UUIDField(null=True)),
+                ('connection_id', models.UUIDField(null=True)),
                 ('origin', models.CharField(choices=[('api', 'Api'), ('llm', 'Llm'), ('mcp', 'Mcp'), ('system', 'System')], default='api', max_length=8)),
                 ('state', models.CharField(choices=[('received', 'Received'), ('denied', 'Denied'), ('held', 'Held'), ('queued', 'Queued'), ('running', 'Running'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('timed_out', 'Timed Out'), ('cancelled', 'Cancelled'), ('expired', 'Expired'), ('outcome_unknown', 'Outcome Unknown')], max_length=16)),
                 ('dry_run', models.BooleanField(default=False)),
+                ('work_class', models.CharField(choices=[('quick', 'Quick'), ('long', 'Long')], default='quick', max_length=8)),
+                ('serial', models.BooleanField(default=False)),
+                ('keyed', models.BooleanField(default=False)),
+                ('actors', models.JSONField(default=list)),
                 ('request_id', models.CharField(max_length=64)),
                 ('user_fingerprint', models.CharField(blank=True, max_length=80)),
                 ('idempotency_key', models.CharField(blank=True, max_length=255)),
+                ('key_until', models.DateTimeField(null=True)),
                 ('arguments_fingerprint', models.CharField(max_length=80)),
                 ('policy_version', models.CharField(blank=True, max_length=64)),
+                ('policy_hash', models.CharField(blank=True, max_length=71)),
+                ('obligations', models.JSONField(default=list)),
                 ('profile', models.JSONField(null=True)),
                 ('profile_hash', models.CharField(blank=True, max_length=71)),
+                ('limiters', models.JSONField(default=dict)),
                 ('steps', models.JSONField(default=list)),
                 ('trace', models.JSONField(default=dict)),
                 ('attempt', models.PositiveIntegerField(default=0)),
                 ('lease_until', models.DateTimeField(null=True)),
+                ('held_until', models.DateTimeField(null=True)),
                 ('queue_deadline_at', models.DateTimeField(null=True)),
-                ('rung_at', models.DateTimeField(null=True)),
+                ('notified_at', models.DateTimeField(null=True)),
                 ('created_at', models.DateTimeField()),
                 ('started_at', models.DateTimeField(null=True)),
                 ('finished_at', models.DateTimeField(null=True)),
+                ('cancel_asked_at', models.DateTimeField(null=True)),
+                ('progress', models.FloatField(null=True)),
                 ('reason', models.CharField(blank=True, max_length=64)),
                 ('ttl_seconds', models.PositiveIntegerField(null=True)),
                 ('sources', models.JSONField(default=list)),
-                ('output_digest', models.CharField(blank=True, max_length=71)),
-                ('budget', models.JSONField(default=dict)),
-                ('held_until', models.DateTimeField(null=True)),
-                ('key_id', models.UUIDField(null=True)),
-                ('obligations', models.JSONField(default=list)),
-                ('policy_hash', models.CharField(blank=True, max_length=71)),
-                ('cancel_asked_at', models.DateTimeField(null=True)),
-                ('progress', models.FloatField(null=True)),
-                ('actors', models.JSONField(default=list)),
                 ('input_valid', models.BooleanField(null=True)),
-                ('key_until', models.DateTimeField(null=True)),
-                ('keyed', models.BooleanField(default=False)),
                 ('output_valid', models.BooleanField(null=True)),
+                ('output_digest', models.CharField(blank=True, max_length=71)),
+                ('budget', models.JSONField(default=list)),
                 ('resolution', models.CharField(blank=True, choices=[('took_effect', 'Took Effect'), ('no_effect', 'No Effect')], max_length=16)),
-                ('resolved_at', models.DateTimeField(null=True)),
                 ('resolved_by', models.CharField(blank=True, max_length=64)),
-                ('serial', models.BooleanField(default=False)),
-                ('work_class', models.CharField(choices=[('quick', 'Quick'), ('long', 'Long')], default='quick', max_length=8)),
-                ('limiters', models.JSONField(default=dict)),
+                ('resolved_at', models.DateTimeField(null=True)),
                 ('agent', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='invocations', to='access.agent')),
                 ('callback', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='invocations.callbackendpoint')),
                 ('chain_step', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='calls', to='invocations.chainstep')),
                 ('consent', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='invocations', to='access.consent')),
                 ('grant', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='invocations', to='access.grant')),
                 ('installation', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='invocations', to='registry.installation')),
+                ('proposed_by', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='proposed_calls', to='invocations.invocation')),
+                ('run_step', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='calls', to='invocations.agentrunstep')),
                 ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='invocations', to='access.tenant')),
                 ('values_key', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.subjectkey')),
                 ('version', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='invocations', to='registry.toolversion')),
             ],
             options={
-                'indexes': [
-                    models.Index(fields=['tenant', '-id'], name='invocation_newest'),
-                    models.Index(fields=['tenant', 'tool', '-id'], name='invocation_of_tool'),
-                    models.Index(fields=['agent', '-id'], name='invocation_of_agent'),
-                    models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['state', 'lease_until'], name='invocation_by_lease'),
-                    models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['state', 'work_class', 'id'], name='invocation_at_work'),
-                    models.Index(condition=models.Q(('user_fingerprint', ''), _negated=True), fields=['tenant', 'user_fingerprint'], name='invocation_of_user'),
-                    models.Index(fields=['agent', 'request_id'], name='invocation_of_request'),
-                    models.Index(condition=models.Q(('finished_at', None)), fields=['id'], name='invocation_open'),
-                ],
-                'constraints': [
-                    models.UniqueConstraint(condition=models.Q(('idempotency_key', ''), _negated=True), fields=('tenant', 'agent', 'user_fingerprint', 'tool', 'idempotency_key'), name='invocation_idempotency_key_once'),
-                    models.CheckConstraint(condition=models.Q(models.Q(('finished_at__isnull', False), ('state__in', ['cancelled', 'denied', 'expired', 'failed', 'outcome_unknown', 'succeeded', 'timed_out'])), models.Q(models.Q(('state__in', ['cancelled', 'denied', 'expired', 'failed', 'outcome_unknown', 'succeeded', 'timed_out']), _negated=True), ('finished_at', None)), _connector='OR'), name='invocation_finished_when_final'),
-                    models.UniqueConstraint(condition=models.Q(('serial', True), ('state', 'running')), fields=('tenant', 'tool'), name='invocation_serial_tool_runs_once'),
-                    models.CheckConstraint(condition=models.Q(models.Q(('resolution', ''), ('resolved_at', None), ('resolved_by', '')), models.Q(models.Q(('resolution', ''), _negated=True), models.Q(('resolved_by', ''), _negated=True), ('resolved_at__isnull', False), ('state', 'outcome_unknown')), _connector='OR'), name='invocation_resolved_as_a_whole'),
-                ],
+                'indexes': [models.Index(fields=['tenant', '-id'], name='invocation_newest'), models.Index(fields=['tenant', 'tool', '-id'], name='invocation_of_tool'), models.Index(fields=['agent', '-id'], name='invocation_of_agent'), models.Index(fields=['agent', 'request_id'], name='invocation_of_request'), models.Index(condition=models.Q(('finished_at', None)), fields=['id'], name='invocation_open'), models.Index(condition=models.Q(('proposed_by__isnull', False)), fields=['proposed_by'], name='invocation_proposed_by'), models.Index(condition=models.Q(('run_step__isnull', False)), fields=['run_step'], name='invocation_of_run'), models.Index(condition=models.Q(('user_fingerprint', ''), _negated=True), fields=['tenant', 'user_fingerprint'], name='invocation_of_user'), models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['state', 'lease_until'], name='invocation_by_lease'), models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['state', 'work_class', 'id'], name='invocation_at_work')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('idempotency_key', ''), _negated=True), fields=('tenant', 'agent', 'user_fingerprint', 'tool', 'idempotency_key'), name='invocation_idempotency_key_once'), models.CheckConstraint(condition=models.Q(models.Q(('finished_at__isnull', False), ('state__in', ['cancelled', 'denied', 'expired', 'failed', 'outcome_unknown', 'succeeded', 'timed_out'])), models.Q(models.Q(('state__in', ['cancelled', 'denied', 'expired', 'failed', 'outcome_unknown', 'succeeded', 'timed_out']), _negated=True), ('finished_at', None)), _connector='OR'), name='invocation_finished_when_final'), models.UniqueConstraint(condition=models.Q(('serial', True), ('state', 'running')), fields=('tenant', 'tool'), name='invocation_serial_tool_runs_once'), models.CheckConstraint(condition=models.Q(models.Q(('resolution', ''), ('resolved_at', None), ('resolved_by', '')), models.Q(models.Q(('resolution', ''), _negated=True), models.Q(('resolved_by', ''), _negated=True), ('resolved_at__isnull', False), ('state', 'outcome_unknown')), _connector='OR'), name='invocation_resolved_as_a_whole')],
             },
         ),
         migrations.CreateModel(
@@ -217,14 +317,8 @@ class Migration(migrations.Migration):
                 ('invocation', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='callbacks', to='invocations.invocation')),
             ],
             options={
-                'indexes': [
-                    models.Index(condition=models.Q(('next_attempt_at__isnull', False)), fields=['next_attempt_at'], name='callback_due'),
-                    models.Index(fields=['tenant', '-id'], name='callback_newest'),
-                    models.Index(fields=['endpoint', '-id'], name='callback_of_endpoint'),
-                ],
-                'constraints': [
-                    models.UniqueConstraint(fields=('invocation',), name='callback_delivery_once_a_call'),
-                ],
+                'indexes': [models.Index(condition=models.Q(('next_attempt_at__isnull', False)), fields=['next_attempt_at'], name='callback_due'), models.Index(fields=['tenant', '-id'], name='callback_newest'), models.Index(fields=['endpoint', '-id'], name='callback_of_endpoint')],
+                'constraints': [models.UniqueConstraint(fields=('invocation',), name='callback_delivery_once_a_call')],
             },
         ),
         migrations.CreateModel(
@@ -238,23 +332,6 @@ class Migration(migrations.Migration):
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='access.tenant')),
                 ('delivery', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tries', to='invocations.callbackdelivery')),
             ],
-        ),
-        migrations.CreateModel(
-            name='CallbackSecret',
-            fields=[
-                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('key_id', models.CharField(max_length=64)),
-                ('wrapped_key', models.BinaryField()),
-                ('ends_at', models.DateTimeField(null=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='secrets', to='invocations.callbackendpoint')),
-                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='access.tenant')),
-            ],
-            options={
-                'constraints': [
-                    models.UniqueConstraint(condition=models.Q(('ends_at', None)), fields=('endpoint',), name='callback_secret_one_without_end'),
-                ],
-            },
         ),
         migrations.CreateModel(
             name='Attempt',
@@ -272,9 +349,7 @@ class Migration(migrations.Migration):
                 ('invocation', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='attempts', to='invocations.invocation')),
             ],
             options={
-                'constraints': [
-                    models.UniqueConstraint(fields=('invocation', 'number'), name='attempt_number_once'),
-                ],
+                'constraints': [models.UniqueConstraint(fields=('invocation', 'number'), name='attempt_number_once')],
             },
         ),
         migrations.CreateModel(
@@ -291,12 +366,8 @@ class Migration(migrations.Migration):
                 ('invocation', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='artifacts', to='invocations.invocation')),
             ],
             options={
-                'indexes': [
-                    models.Index(fields=['tenant', '-id'], name='artifact_newest'),
-                ],
-                'constraints': [
-                    models.UniqueConstraint(fields=('invocation', 'name'), name='artifact_name_once_in_a_call'),
-                ],
+                'indexes': [models.Index(fields=['tenant', '-id'], name='artifact_newest')],
+                'constraints': [models.UniqueConstraint(fields=('invocation', 'name'), name='artifact_name_once_in_a_call')],
             },
         ),
         migrations.CreateModel(
@@ -315,7 +386,7 @@ class Migration(migrations.Migration):
                 ('attempt', models.PositiveIntegerField(default=0)),
                 ('crashes', models.PositiveSmallIntegerField(default=0)),
                 ('lease_until', models.DateTimeField(null=True)),
-                ('rung_at', models.DateTimeField()),
+                ('notified_at', models.DateTimeField()),
                 ('cancel_asked_at', models.DateTimeField(null=True)),
                 ('after', models.UUIDField(null=True)),
                 ('done', models.PositiveIntegerField(default=0)),
@@ -330,14 +401,8 @@ class Migration(migrations.Migration):
                 ('version', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='registry.toolversion')),
             ],
             options={
-                'indexes': [
-                    models.Index(fields=['tenant', '-id'], name='replay_newest'),
-                    models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['rung_at'], name='replay_open'),
-                ],
-                'constraints': [
-                    models.CheckConstraint(condition=models.Q(models.Q(('invocation__isnull', False), ('since', None), ('until', None), ('what', 'runs')), models.Q(('invocation', None), ('since__isnull', False), ('until__isnull', False)), _connector='OR'), name='replay_of_a_call_or_a_period'),
-                    models.CheckConstraint(condition=models.Q(models.Q(('finished_at', None), ('state__in', ['queued', 'running'])), models.Q(models.Q(('state__in', ['queued', 'running']), _negated=True), ('finished_at__isnull', False)), _connector='OR'), name='replay_finished_when_final'),
-                ],
+                'indexes': [models.Index(fields=['tenant', '-id'], name='replay_newest'), models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['notified_at'], name='replay_open')],
+                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('invocation__isnull', False), ('since', None), ('until', None), ('what', 'runs')), models.Q(('invocation', None), ('since__isnull', False), ('until__isnull', False)), _connector='OR'), name='replay_of_a_call_or_a_period'), models.CheckConstraint(condition=models.Q(models.Q(('finished_at', None), ('state__in', ['queued', 'running'])), models.Q(models.Q(('state__in', ['queued', 'running']), _negated=True), ('finished_at__isnull', False)), _connector='OR'), name='replay_finished_when_final')],
             },
         ),
         migrations.CreateModel(
@@ -359,67 +424,107 @@ class Migration(migrations.Migration):
                 ('replay', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='reruns', to='invocations.replay')),
             ],
             options={
-                'constraints': [
-                    models.UniqueConstraint(fields=('replay', 'invocation'), name='rerun_once_in_a_replay'),
-                    models.UniqueConstraint(fields=('invocation', 'number'), name='rerun_number_once'),
-                ],
+                'constraints': [models.UniqueConstraint(fields=('replay', 'invocation'), name='rerun_once_in_a_replay'), models.UniqueConstraint(fields=('invocation', 'number'), name='rerun_number_once')],
             },
         ),
         migrations.CreateModel(
-            name='StoredFile',
+            name='AgentRunEvent',
             fields=[
                 ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('path', models.CharField(max_length=400)),
-                ('size', models.PositiveBigIntegerField()),
-                ('fingerprint', models.CharField(max_length=80)),
-                ('key_id', models.CharField(blank=True, max_length=64)),
-                ('wrapped_key', models.BinaryField()),
-                ('nonce', models.BinaryField()),
-                ('ciphertext', models.BinaryField()),
-                ('changed_by', models.CharField(max_length=64)),
-                ('changed_at', models.DateTimeField(auto_now=True)),
+                ('number', models.PositiveIntegerField()),
+                ('kind', models.CharField(choices=[('model.asked', 'Model Asked'), ('model.answered', 'Model Answered'), ('tool.called', 'Tool Called'), ('tool.held', 'Tool Held'), ('tool.ended', 'Tool Ended'), ('run.ended', 'Run Ended')], max_length=16)),
+                ('at', models.DateTimeField()),
+                ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='events', to='invocations.agentrun')),
+                ('step', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='invocations.agentrunstep')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('run', 'number'), name='run_event_number_once')],
+            },
+        ),
+        migrations.CreateModel(
+            name='CallCost',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('tool', models.CharField(max_length=128)),
+                ('micros', models.BigIntegerField(null=True)),
+                ('currency', models.CharField(max_length=3)),
+                ('input_tokens', models.BigIntegerField(default=0)),
+                ('output_tokens', models.BigIntegerField(default=0)),
+                ('made_at', models.DateTimeField()),
+                ('agent', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='access.agent')),
+                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='access.tenant')),
+                ('invocation', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='cost', to='invocations.invocation')),
+            ],
+            options={
+                'indexes': [models.Index(fields=['tenant', '-made_at'], name='call_cost_newest')],
+            },
+        ),
+        migrations.CreateModel(
+            name='ModelMeter',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('provider', models.CharField(max_length=40)),
+                ('model', models.CharField(max_length=200)),
+                ('figure', models.CharField(choices=[('input', 'Input'), ('output', 'Output'), ('money', 'Money')], max_length=8)),
+                ('learned', models.JSONField(default=list)),
+                ('window', models.JSONField(default=list)),
+                ('most_per_mille', models.BigIntegerField(default=0)),
+                ('most_excess', models.BigIntegerField(default=0)),
+                ('differed_at', models.DateTimeField(null=True)),
+                ('difference_per_mille', models.BigIntegerField(default=0)),
+                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='model_meters', to='access.tenant')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('tenant', 'provider', 'model', 'figure'), name='model_meter_once_for_a_figure')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Playground',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('created_by', models.CharField(max_length=64)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('subject_key', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.subjectkey')),
-                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='files', to='access.tenant')),
+                ('agent', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='playground', to='access.agent')),
+                ('tenant', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='playground', to='access.tenant')),
+            ],
+        ),
+        migrations.CreateModel(
+            name='PlaygroundConversation',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('person', models.CharField(max_length=64)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='access.tenant')),
             ],
             options={
-                'constraints': [
-                    models.UniqueConstraint(fields=('tenant', 'path'), name='file_path_once_in_a_tenant'),
-                ],
+                'indexes': [models.Index(fields=['tenant', 'person', '-id'], name='conversation_newest')],
             },
         ),
         migrations.CreateModel(
-            name='Tally',
+            name='PlaygroundMessage',
             fields=[
                 ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('tenant_id', models.UUIDField()),
-                ('kind', models.CharField(max_length=40)),
-                ('agent', models.CharField(blank=True, max_length=64)),
-                ('tool', models.CharField(blank=True, max_length=128)),
+                ('number', models.PositiveIntegerField()),
+                ('token', models.UUIDField(unique=True)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('conversation', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='messages', to='invocations.playgroundconversation')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('conversation', 'number'), name='message_number_once')],
+            },
+        ),
+        migrations.CreateModel(
+            name='PlaygroundSide',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('place', models.PositiveSmallIntegerField()),
+                ('model', models.CharField(max_length=128)),
                 ('reason', models.CharField(blank=True, max_length=64)),
-                ('minute', models.BigIntegerField()),
-                ('count', models.PositiveIntegerField(default=0)),
+                ('message', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='sides', to='invocations.playgroundmessage')),
+                ('run', models.OneToOneField(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='playground_side', to='invocations.agentrun')),
             ],
             options={
-                'constraints': [
-                    models.UniqueConstraint(fields=('minute', 'tenant_id', 'agent', 'kind', 'tool', 'reason'), name='tally_once_a_minute'),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name='Unmapped',
-            fields=[
-                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('hour', models.DateTimeField()),
-                ('place', models.CharField(max_length=64)),
-                ('error', models.CharField(max_length=100)),
-                ('count', models.PositiveIntegerField(default=0)),
-                ('last_at', models.DateTimeField()),
-            ],
-            options={
-                'constraints': [
-                    models.UniqueConstraint(fields=('hour', 'place', 'error'), name='unmapped_once_an_hour'),
-                ],
+                'constraints': [models.UniqueConstraint(fields=('message', 'place'), name='side_place_once'), models.CheckConstraint(condition=models.Q(models.Q(('run__isnull', True), models.Q(('reason', ''), _negated=True)), models.Q(('reason', ''), ('run__isnull', False)), _connector='OR'), name='side_run_or_reason')],
             },
         ),
     ]

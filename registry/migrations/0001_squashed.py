@@ -1,4 +1,4 @@
-"""The registry's tables, as one migration: what five made step by step before the first release."""
+"""The registry's tables, as one migration: what nine made step by step before the first release."""
 
 import django.db.models.deletion
 import kernel.ids
@@ -34,6 +34,10 @@ class Migration(migrations.Migration):
         ('registry', '0003_dependencies'),
         ('registry', '0004_words'),
         ('registry', '0005_capsules'),
+        ('registry', '0006_models'),
+        ('registry', '0007_model_prices'),
+        ('registry', '0008_model_prefixes'),
+        ('registry', '0009_model_circuits'),
     ]
 
     initial = True
@@ -58,11 +62,7 @@ class Migration(migrations.Migration):
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='publisher_keys', to='access.tenant')),
             ],
             options={
-                'constraints': [
-                    models.UniqueConstraint(fields=('tenant', 'key_id'), name='publisher_key_once_in_a_tenant'),
-                    models.UniqueConstraint(fields=('tenant', 'name'), name='publisher_key_name_once_in_a_tenant'),
-                    models.CheckConstraint(condition=models.Q(models.Q(('revoked_at', None), ('revoked_by', '')), models.Q(('revoked_at__isnull', False), models.Q(('revoked_by', ''), _negated=True)), _connector='OR'), name='publisher_key_revoked_at_and_by_together'),
-                ],
+                'constraints': [models.UniqueConstraint(fields=('tenant', 'key_id'), name='publisher_key_once_in_a_tenant'), models.UniqueConstraint(fields=('tenant', 'name'), name='publisher_key_name_once_in_a_tenant'), models.CheckConstraint(condition=models.Q(models.Q(('revoked_at', None), ('revoked_by', '')), models.Q(('revoked_at__isnull', False), models.Q(('revoked_by', ''), _negated=True)), _connector='OR'), name='publisher_key_revoked_at_and_by_together')],
             },
         ),
         migrations.CreateModel(
@@ -80,10 +80,7 @@ class Migration(migrations.Migration):
                 ('signed_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='capsules', to='registry.publisherkey')),
             ],
             options={
-                'constraints': [
-                    models.UniqueConstraint(fields=('tenant', 'digest'), name='capsule_once_in_a_tenant'),
-                    models.CheckConstraint(condition=models.Q(models.Q(('envelope', ''), ('signed_by', None)), models.Q(('signed_by__isnull', False), models.Q(('envelope', ''), _negated=True)), _connector='OR'), name='capsule_signer_and_envelope_together'),
-                ],
+                'constraints': [models.UniqueConstraint(fields=('tenant', 'digest'), name='capsule_once_in_a_tenant'), models.CheckConstraint(condition=models.Q(models.Q(('envelope', ''), ('signed_by', None)), models.Q(('signed_by__isnull', False), models.Q(('envelope', ''), _negated=True)), _connector='OR'), name='capsule_signer_and_envelope_together')],
             },
         ),
         migrations.CreateModel(
@@ -112,9 +109,76 @@ class Migration(migrations.Migration):
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='secrets', to='access.tenant')),
             ],
             options={
-                'constraints': [
-                    models.UniqueConstraint(fields=('tenant', 'name'), name='secret_name_once_in_a_tenant'),
-                ],
+                'constraints': [models.UniqueConstraint(fields=('tenant', 'name'), name='secret_name_once_in_a_tenant')],
+            },
+        ),
+        migrations.CreateModel(
+            name='ModelProvider',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('name', models.CharField(max_length=40)),
+                ('kind', models.CharField(max_length=40)),
+                ('address', models.CharField(blank=True, max_length=500)),
+                ('secret', models.CharField(blank=True, max_length=80)),
+                ('settings', models.JSONField(default=dict)),
+                ('data_classes', models.JSONField(default=list)),
+                ('state', models.CharField(choices=[('enabled', 'Enabled'), ('paused', 'Paused')], default='enabled', max_length=8)),
+                ('reason', models.CharField(blank=True, max_length=500)),
+                ('changed_by', models.CharField(max_length=64)),
+                ('changed_at', models.DateTimeField(auto_now=True)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='model_providers', to='access.tenant')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('tenant', 'name'), name='model_provider_name_once_in_a_tenant')],
+            },
+        ),
+        migrations.CreateModel(
+            name='ModelCircuit',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('model', models.CharField(max_length=200)),
+                ('failures', models.PositiveIntegerField(default=0)),
+                ('opened', models.PositiveIntegerField(default=0)),
+                ('open_until', models.DateTimeField(null=True)),
+                ('trying_until', models.DateTimeField(null=True)),
+                ('why', models.CharField(blank=True, max_length=60)),
+                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='access.tenant')),
+                ('provider', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='circuits', to='registry.modelprovider')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('provider', 'model'), name='model_circuit_once_of_a_model')],
+            },
+        ),
+        migrations.CreateModel(
+            name='ModelPrefix',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('number', models.PositiveIntegerField()),
+                ('text', models.TextField(blank=True)),
+                ('digest', models.CharField(max_length=71)),
+                ('reason', models.CharField(blank=True, max_length=500)),
+                ('set_by', models.CharField(max_length=64)),
+                ('set_at', models.DateTimeField(auto_now_add=True)),
+                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='model_prefixes', to='access.tenant')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('tenant', 'number'), name='model_prefix_number_once_in_a_tenant')],
+            },
+        ),
+        migrations.CreateModel(
+            name='ModelPrices',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('number', models.PositiveIntegerField()),
+                ('document', models.JSONField()),
+                ('reason', models.CharField(max_length=500)),
+                ('set_by', models.CharField(max_length=64)),
+                ('set_at', models.DateTimeField(auto_now_add=True)),
+                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='model_prices', to='access.tenant')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('tenant', 'number'), name='model_prices_number_once_in_a_tenant')],
             },
         ),
         migrations.CreateModel(
@@ -122,25 +186,21 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('name', models.CharField(max_length=128)),
+                ('kind', models.CharField(choices=[('tool', 'Tool'), ('model', 'Model')], default='tool', max_length=8)),
                 ('state', models.CharField(choices=[('registered', 'Registered'), ('enabled', 'Enabled'), ('paused', 'Paused'), ('deprecated', 'Deprecated')], default='registered', max_length=16)),
                 ('state_reason', models.CharField(blank=True, max_length=500)),
                 ('state_changed_at', models.DateTimeField(auto_now_add=True)),
                 ('state_changed_by', models.CharField(max_length=64)),
                 ('sunset_on', models.DateField(blank=True, null=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('shared', models.BooleanField(default=False)),
                 ('successor', models.CharField(blank=True, max_length=128)),
+                ('shared', models.BooleanField(default=False)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='tools', to='access.tenant')),
             ],
             options={
                 'permissions': [('tools.review', 'Approve or refuse its submitted versions'), ('tools.operate', 'Enable, pause, stage, yank, share and deprecate it'), ('tools.install', 'Configure, pause and remove its installation'), ('tools.trust', 'Mark its versions as trusted to run without a sandbox')],
-                'indexes': [
-                    models.Index(fields=['tenant', '-id'], name='tool_newest'),
-                    models.Index(condition=models.Q(('shared', True)), fields=['-id'], name='tool_shared_newest'),
-                ],
-                'constraints': [
-                    models.UniqueConstraint(fields=('tenant', 'name'), name='tool_name_once_in_a_tenant'),
-                ],
+                'indexes': [models.Index(fields=['tenant', '-id'], name='tool_newest'), models.Index(condition=models.Q(('shared', True)), fields=['-id'], name='tool_shared_newest')],
+                'constraints': [models.UniqueConstraint(fields=('tenant', 'name'), name='tool_name_once_in_a_tenant')],
             },
         ),
         migrations.CreateModel(
@@ -152,35 +212,30 @@ class Migration(migrations.Migration):
                 ('manifest_digest', models.CharField(max_length=71)),
                 ('build_digest', models.CharField(max_length=71)),
                 ('warnings', models.JSONField(default=list)),
+                ('changes', models.JSONField(default=list)),
                 ('review_state', models.CharField(choices=[('submitted', 'Submitted'), ('approved', 'Approved'), ('refused', 'Refused')], default='submitted', max_length=16)),
                 ('submitted_by', models.CharField(max_length=64)),
                 ('submitted_at', models.DateTimeField(auto_now_add=True)),
-                ('side_effect', models.CharField(max_length=16)),
-                ('safety_class', models.CharField(max_length=8)),
-                ('changes', models.JSONField(default=list)),
-                ('display_name', models.CharField(blank=True, max_length=80)),
-                ('domains', models.CharField(blank=True, max_length=40)),
-                ('search', models.TextField(blank=True)),
-                ('tags', models.CharField(blank=True, max_length=1000)),
-                ('trusted_at', models.DateTimeField(blank=True, null=True)),
-                ('trusted_by', models.CharField(blank=True, max_length=64)),
-                ('yank_reason', models.CharField(blank=True, max_length=500)),
                 ('yanked_at', models.DateTimeField(blank=True, null=True)),
                 ('yanked_by', models.CharField(blank=True, max_length=64)),
-                ('text_words', models.TextField(blank=True)),
+                ('yank_reason', models.CharField(blank=True, max_length=500)),
+                ('trusted_at', models.DateTimeField(blank=True, null=True)),
+                ('trusted_by', models.CharField(blank=True, max_length=64)),
+                ('side_effect', models.CharField(max_length=16)),
+                ('safety_class', models.CharField(max_length=8)),
+                ('display_name', models.CharField(blank=True, max_length=80)),
+                ('tags', models.CharField(blank=True, max_length=1000)),
+                ('domains', models.CharField(blank=True, max_length=40)),
+                ('search', models.TextField(blank=True)),
                 ('title_words', models.TextField(blank=True)),
+                ('text_words', models.TextField(blank=True)),
                 ('base', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='registry.toolversion')),
                 ('capsule', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='versions', to='registry.capsule')),
                 ('tool', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='versions', to='registry.tool')),
             ],
             options={
-                'indexes': [
-                    models.Index(fields=['review_state', '-id'], name='version_by_review_state'),
-                ],
-                'constraints': [
-                    models.UniqueConstraint(fields=('tool', 'version'), name='tool_version_once'),
-                    models.CheckConstraint(condition=models.Q(models.Q(('yanked_at', None), ('yanked_by', '')), models.Q(('yanked_at__isnull', False), models.Q(('yanked_by', ''), _negated=True)), _connector='OR'), name='version_yanked_at_and_by_together'),
-                ],
+                'indexes': [models.Index(fields=['review_state', '-id'], name='version_by_review_state')],
+                'constraints': [models.UniqueConstraint(fields=('tool', 'version'), name='tool_version_once'), models.CheckConstraint(condition=models.Q(models.Q(('yanked_at', None), ('yanked_by', '')), models.Q(('yanked_at__isnull', False), models.Q(('yanked_by', ''), _negated=True)), _connector='OR'), name='version_yanked_at_and_by_together')],
             },
         ),
         migrations.AddField(
@@ -198,15 +253,13 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('decision', models.CharField(choices=[('approve', 'Approve'), ('refuse', 'Refuse')], max_length=8)),
                 ('note', models.CharField(blank=True, max_length=1000)),
+                ('acknowledged', models.JSONField(default=list)),
                 ('decided_by', models.CharField(max_length=64)),
                 ('decided_at', models.DateTimeField(auto_now_add=True)),
-                ('acknowledged', models.JSONField(default=list)),
                 ('version', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='reviews', to='registry.toolversion')),
             ],
             options={
-                'constraints': [
-                    models.UniqueConstraint(fields=('version', 'decided_by'), name='review_once_a_person'),
-                ],
+                'constraints': [models.UniqueConstraint(fields=('version', 'decided_by'), name='review_once_a_person')],
             },
         ),
         migrations.CreateModel(
@@ -230,12 +283,8 @@ class Migration(migrations.Migration):
                 ('version', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='installations', to='registry.toolversion')),
             ],
             options={
-                'indexes': [
-                    models.Index(fields=['tenant', '-id'], name='installation_newest'),
-                ],
-                'constraints': [
-                    models.UniqueConstraint(fields=('tenant', 'name'), name='installation_name_once_in_a_tenant'),
-                ],
+                'indexes': [models.Index(fields=['tenant', '-id'], name='installation_newest')],
+                'constraints': [models.UniqueConstraint(fields=('tenant', 'name'), name='installation_name_once_in_a_tenant')],
             },
         ),
         migrations.CreateModel(
@@ -256,12 +305,8 @@ class Migration(migrations.Migration):
                 ('version', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='dependencies', to='registry.toolversion')),
             ],
             options={
-                'indexes': [
-                    models.Index(fields=['state', 'changed_at'], name='dependencies_by_state'),
-                ],
-                'constraints': [
-                    models.CheckConstraint(condition=models.Q(models.Q(('lock_digest', ''), ('state__in', ['resolving', 'unresolved'])), models.Q(models.Q(('state__in', ['resolving', 'unresolved']), _negated=True), models.Q(('lock_digest', ''), _negated=True)), _connector='OR'), name='dependencies_built_from_a_lock'),
-                ],
+                'indexes': [models.Index(fields=['state', 'changed_at'], name='dependencies_by_state')],
+                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('lock_digest', ''), ('state__in', ['resolving', 'unresolved'])), models.Q(models.Q(('state__in', ['resolving', 'unresolved']), _negated=True), models.Q(('lock_digest', ''), _negated=True)), _connector='OR'), name='dependencies_built_from_a_lock')],
             },
         ),
         migrations.RunPython(make_index, drop_index),

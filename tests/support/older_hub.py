@@ -21,11 +21,11 @@ LEAF = b"what an older hub did"
 
 
 def fill(apps: Any) -> None:
-    """A call that is due, a replay that is open, and a fact that nobody has sealed."""
+    """A call that is due, and a fact that nobody has sealed."""
     tenant = apps.get_model("access", "Tenant").objects.create(slug="acme", name="Acme")
     agent = apps.get_model("access", "Agent").objects.create(tenant=tenant, name="assistant")
     apps.get_model("invocations", "Invocation").objects.create(
-        tenant=tenant, agent=agent, tool="shop.prices.read", state="queued", request_id="r-1", rung_at=NOW, created_at=NOW,
+        tenant=tenant, agent=agent, tool="shop.prices.read", state="queued", request_id="r-1", notified_at=NOW, created_at=NOW,
         budget=[{"dimension": "calls"}],
     )  # fmt: skip
     fact = apps.get_model("evidence", "Fact").objects.create(
