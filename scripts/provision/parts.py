@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 AT_ONCE = 3
 LOOK_AGAIN_S = 0.2
 PATIENCE_S = 30.0
-# A test runs on both databases unless what it tests has no SQL, lock, JSON, trigger or row-level security of its own.
-# Then it runs once: pages, forms, who may open them and what the OpenAPI document promises on PostgreSQL, with its walls, ...
+# `make test-all` runs a test on both databases unless what it tests has no SQL, lock, JSON, trigger or row-level security of its own.
+# Then it runs once, in `make test` too: pages, forms, who may open them and what the OpenAPI document promises on PostgreSQL, with its
+# walls, ...
 ONLY_WITH_POSTGRESQL = (
     "tests/integration/access/budgets/test_budget_pages.py",
     "tests/integration/access/consents/test_approval_pages.py",
@@ -42,7 +43,7 @@ ONLY_WITH_POSTGRESQL = (
     "tests/integration/registry/dependencies/test_dependency_pages.py",
     "tests/integration/registry/installations/test_installation_pages.py",
 )
-# ... and on SQLite wording, protocols, signatures, files, and what programs answer.
+# ... and on SQLite wording, protocols, signatures, files, what programs answer, and values that only SQLite takes.
 ONLY_WITH_SQLITE = (
     "tests/integration/access/issuers/test_issuer_tokens.py",
     "tests/integration/api/test_body_types.py",
@@ -51,6 +52,7 @@ ONLY_WITH_SQLITE = (
     "tests/integration/console/test_asset_names.py",
     "tests/integration/console/test_assets.py",
     "tests/integration/console/test_noun_packages.py",
+    "tests/integration/evidence/integrity/test_mistyped_values.py",
     "tests/integration/invocations/dispatch/test_dispatch_errors.py",
     "tests/integration/invocations/end/test_misbehaving_tools.py",
     "tests/integration/invocations/end/test_tool_error_codes.py",
@@ -74,81 +76,70 @@ ONLY_WITH_SQLITE = (
     "tests/integration/registry/discovery/test_tools_for_models.py",
     "tests/integration/toolhub/test_sdk_index.py",
 )
-# Many cases of rules, forms and formats over statements that Django writes or that other tests send to SQLite. `make test` runs them
-# on PostgreSQL, which takes the fewest values, and `make test-all` on both. What commits, locks, waits, migrates or reads the log, and
-# what searches or writes SQL of its own, is never here; and every list of the API is opened on both (test_list_queries.py).
-SELDOM_WITH_SQLITE = (
-    "tests/integration/access/agents/test_agents_and_keys.py",
-    "tests/integration/access/connections/test_authorization.py",
-    "tests/integration/access/connections/test_connection_attacks.py",
-    "tests/integration/access/grants/test_grants_and_keys.py",
-    "tests/integration/access/issuers/test_issuers_api.py",
-    "tests/integration/access/members/test_members_api.py",
-    "tests/integration/access/members/test_people.py",
-    "tests/integration/access/object_permissions/test_object_permissions.py",
-    "tests/integration/access/oauth/test_client_documents.py",
-    "tests/integration/access/oauth/test_client_registration.py",
-    "tests/integration/access/oauth/test_redirect_uris.py",
-    "tests/integration/access/policies/test_policy_api.py",
-    "tests/integration/access/sign_in/test_known_devices.py",
-    "tests/integration/access/sign_in/test_sign_in.py",
-    "tests/integration/access/sign_in/test_single_sign_on.py",
-    "tests/integration/api/test_api.py",
-    "tests/integration/api/test_query_parameters.py",
-    "tests/integration/evidence/facts/test_leaves.py",
-    "tests/integration/invocations/accept/test_bad_input.py",
-    "tests/integration/invocations/accept/test_entry_paths.py",
-    "tests/integration/invocations/accept/test_envelope.py",
-    "tests/integration/invocations/accept/test_fuzzed_calls.py",
-    "tests/integration/invocations/accept/test_late_refusals.py",
-    "tests/integration/invocations/decide/test_call_profile.py",
-    "tests/integration/invocations/decide/test_callable_tools.py",
-    "tests/integration/invocations/decide/test_plan_preflights.py",
-    "tests/integration/invocations/decide/test_preflight.py",
-    "tests/integration/invocations/decide/test_preflight_rules.py",
-    "tests/integration/invocations/dispatch/test_dispatch.py",
-    "tests/integration/invocations/end/test_egress_reports.py",
-    "tests/integration/invocations/end/test_obligation_enforcement.py",
-    "tests/integration/invocations/end/test_output_repairs.py",
-    "tests/integration/invocations/model_calls/served/test_chat_completions.py",
-    "tests/integration/invocations/model_calls/served/test_controls.py",
-    "tests/integration/invocations/model_calls/test_degraded_calls.py",
-    "tests/integration/invocations/model_calls/test_fallback_models.py",
-    "tests/integration/invocations/model_calls/test_held_files.py",
-    "tests/integration/invocations/model_calls/test_model_reasoning.py",
-    "tests/integration/invocations/model_calls/test_proposal_links.py",
-    "tests/integration/invocations/model_calls/test_provider_rates.py",
-    "tests/integration/invocations/model_calls/test_request_pictures.py",
-    "tests/integration/invocations/model_calls/test_sent_data.py",
-    "tests/integration/invocations/model_calls/test_stand_ins.py",
-    "tests/integration/invocations/model_calls/test_unanswered_requests.py",
-    "tests/integration/invocations/sandbox/test_sandbox_images.py",
-    "tests/integration/invocations/test_artifacts.py",
-    "tests/integration/invocations/test_direct_calls.py",
-    "tests/integration/invocations/test_proposals.py",
-    "tests/integration/registry/dependencies/test_dependencies.py",
-    "tests/integration/registry/dependencies/test_dependency_hosts.py",
-    "tests/integration/registry/installations/test_tool_installations.py",
-    "tests/integration/registry/model_catalogue/test_model_pages.py",
-    "tests/integration/registry/model_prices/test_price_pages.py",
-    "tests/integration/registry/model_providers/test_connected_models.py",
-    "tests/integration/registry/model_providers/test_kind_checks.py",
-    "tests/integration/registry/model_providers/test_model_prefixes.py",
-    "tests/integration/registry/model_providers/test_model_providers.py",
-    "tests/integration/registry/model_providers/test_models_in_lists.py",
-    "tests/integration/registry/model_providers/test_provider_pages.py",
-    "tests/integration/registry/test_capsules.py",
-    "tests/integration/registry/test_first_enabling.py",
-    "tests/integration/registry/test_reviews.py",
-    "tests/integration/registry/test_tool_lifecycle.py",
-    "tests/integration/registry/versions/test_manifest_enforcement.py",
-    "tests/integration/registry/versions/test_versions.py",
-    "tests/integration/toolhub/configuration/test_configuration_commands.py",
-    "tests/integration/toolhub/configuration/test_configuration_interfaces.py",
-    "tests/integration/toolhub/configuration/test_configuration_object_permissions.py",
-    "tests/integration/toolhub/configuration/test_configuration_rules.py",
-    "tests/integration/toolhub/test_demonstration_models.py",
-    "tests/integration/toolhub/test_tenant_commands.py",
+# What commits, locks, waits, migrates or reads the log, and what searches or writes SQL of its own: in `make test` these run on SQLite
+# as well. The other files, many cases of rules, forms and formats over statements that these send too, run there in `make test-all`;
+# every list of the API is opened on both (test_list_queries.py).
+ALSO_WITH_SQLITE = (
+    "tests/integration/access/budgets/test_budget_concurrency.py",
+    "tests/integration/access/budgets/test_budget_ledger.py",
+    "tests/integration/access/budgets/test_rate_limits.py",
+    "tests/integration/access/connections/test_connection_rights.py",
+    "tests/integration/access/consents/test_consents.py",
+    "tests/integration/access/policies/test_policies.py",
+    "tests/integration/api/test_list_queries.py",
+    "tests/integration/evidence/deliveries/test_delivery_queues.py",
+    "tests/integration/evidence/erasures/test_erasure.py",
+    "tests/integration/evidence/erasures/test_retention.py",
+    "tests/integration/evidence/exports/test_exports.py",
+    "tests/integration/evidence/facts/test_append_only.py",
+    "tests/integration/evidence/facts/test_canaries.py",
+    "tests/integration/evidence/facts/test_fact_records.py",
+    "tests/integration/evidence/integrity/test_concurrent_log_growth.py",
+    "tests/integration/evidence/integrity/test_missing_values.py",
+    "tests/integration/evidence/integrity/test_shared_logs.py",
+    "tests/integration/evidence/integrity/test_tamper_detection.py",
+    "tests/integration/evidence/integrity/test_verifier.py",
+    "tests/integration/evidence/integrity/test_verifier_unreadable_rows.py",
+    "tests/integration/evidence/log/test_keeper.py",
+    "tests/integration/evidence/log/test_log_damage.py",
+    "tests/integration/evidence/log/test_log_keys.py",
+    "tests/integration/evidence/log/test_sealer.py",
+    "tests/integration/evidence/log/test_sealer_crashes.py",
+    "tests/integration/evidence/search/test_fact_search.py",
+    "tests/integration/evidence/search/test_search_of_a_call.py",
+    "tests/integration/evidence/sinks/test_event_sinks.py",
+    "tests/integration/evidence/test_master_key_check_values.py",
+    "tests/integration/invocations/accept/test_begin_end_pairs.py",
+    "tests/integration/invocations/accept/test_idempotency.py",
+    "tests/integration/invocations/agent_runs/test_agent_runs.py",
+    "tests/integration/invocations/chains/test_chains.py",
+    "tests/integration/invocations/decide/test_revocation_in_flight.py",
+    "tests/integration/invocations/mcp/test_mcp_calls.py",
+    "tests/integration/invocations/mcp/test_open_streams.py",
+    "tests/integration/invocations/model_calls/test_model_calls.py",
+    "tests/integration/invocations/model_calls/test_settled_requests.py",
+    "tests/integration/invocations/model_calls/test_unwritten_ends.py",
+    "tests/integration/invocations/queue/test_call_retries.py",
+    "tests/integration/invocations/queue/test_queue.py",
+    "tests/integration/invocations/queue/test_queue_order.py",
+    "tests/integration/invocations/queue/test_sweeper.py",
+    "tests/integration/invocations/run/test_call_progress.py",
+    "tests/integration/invocations/run/test_lost_runs.py",
+    "tests/integration/invocations/run/test_run_segments.py",
+    "tests/integration/invocations/run/test_time_limits.py",
+    "tests/integration/invocations/run/test_trace.py",
+    "tests/integration/invocations/run/test_worker.py",
+    "tests/integration/invocations/test_call_event_stream.py",
+    "tests/integration/invocations/test_callbacks.py",
+    "tests/integration/invocations/test_held_calls.py",
+    "tests/integration/kernel/test_deferred_responses.py",
+    "tests/integration/kernel/test_idle_hub.py",
+    "tests/integration/registry/dependencies/test_dependency_loop.py",
+    "tests/integration/registry/discovery/test_tool_visibility.py",
+    "tests/integration/registry/test_decision_rows.py",
+    "tests/integration/toolhub/configuration/test_configuration.py",
+    "tests/integration/toolhub/test_hub_installation.py",
+    "tests/integration/toolhub/test_upgrade.py",
 )
 # Hubs that are killed or lose a service, and the console in a browser. The others of tests/e2e share one hub.
 BREAKING = (
@@ -192,15 +183,14 @@ FIRST = Part("units, guards and judges of others", ("tests/unit", "tests/guards"
 PARTS = (
     Part("tests on PostgreSQL", ("tests/integration", "tests/postgresql"), ONLY_WITH_SQLITE, shown=True),
     Part("hubs that are killed or lose a service, and the console", BREAKING, sqlite=True),
-    Part(
-        "integration tests on SQLite", ("tests/integration",), (*ONLY_WITH_POSTGRESQL, *SELDOM_WITH_SQLITE), sqlite=True
-    ),
+    Part("integration tests on SQLite", (*ONLY_WITH_SQLITE, *ALSO_WITH_SQLITE), sqlite=True),
     Part("boxes", ("tests/attacks", "tests/contracts", "tests/egress"), sqlite=True),
     Part("whole hubs", ("tests/compose", "tests/e2e"), BREAKING, sqlite=True),
 )
 # Of `make test-all`.
 WHOLE = tuple(
-    replace(part, without=tuple(each for each in part.without if each not in SELDOM_WITH_SQLITE)) for part in PARTS
+    replace(part, paths=("tests/integration",), without=ONLY_WITH_POSTGRESQL) if "on SQLite" in part.says else part
+    for part in PARTS
 )
 
 
