@@ -28,6 +28,8 @@ FLAGS = [
 ]
 PATIENCE_MS = 60_000
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+AXE = "tags => axe.run(document, {runOnly: {type: 'tag', values: tags}, resultTypes: ['violations'], preload: false})"
+KEEPS_SHOTS = "TOOLHUB_TEST_SHOTS" in os.environ
 LISTEN = """
     window.violations = [];
     document.addEventListener('securitypolicyviolation', e => window.violations.push(`${e.violatedDirective} ${e.blockedURI}`));
@@ -174,10 +176,9 @@ class Visitor:
         self.ready()
 
     def check(self, name: str) -> None:
-        """What must hold on every page; keeps a picture of it."""
-        # Hiding the caret would write style attributes into the page.
-        shot = self.shots / f"{self.variant.name}-{name}.png"
-        self.page.screenshot(path=shot, full_page=True, caret="initial")
+        """What must hold on every page; keeps a picture of it where they are wanted, and of a page that is wrong."""
+        if KEEPS_SHOTS:
+            self._keep_shot(name)
         found = self.page.evaluate(LOOK)
         wrong: dict[str, Any] = {
             "console errors": self.errors,
@@ -188,12 +189,19 @@ class Visitor:
         if self.variant.scripts:
             wrong["axe"] = self._axe()
         wrong = {what: value for what, value in wrong.items() if value}
+        if wrong:
+            self._keep_shot(name)
         assert not wrong, f"{name} ({self.variant.name}, {self.page.url}): {wrong}"
         assert found["language"] == {"en": "en", "zh-hans": "zh-Hans"}[self.variant.language]
 
+    def _keep_shot(self, name: str) -> None:
+        # Hiding the caret would write style attributes into the page.
+        shot = self.shots / f"{self.variant.name}-{name}.png"
+        self.page.screenshot(path=shot, full_page=True, caret="initial")
+
     def _axe(self) -> list[str]:
         self.page.evaluate(resources.files("axe_playwright_python").joinpath("axe.min.js").read_text())
-        result = self.page.evaluate("tags => axe.run(document, {runOnly: {type: 'tag', values: tags}})", TAGS)
+        result = self.page.evaluate(AXE, TAGS)
         return [
             f"{each['id']}: {each['help']}: {[node['html'][:160] for node in each['nodes'][:3]]}"
             for each in result["violations"]
