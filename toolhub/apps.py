@@ -1,3 +1,5 @@
+import gc
+
 from django.apps import AppConfig
 
 
@@ -8,3 +10,6 @@ class ToolhubConfig(AppConfig):
         # They register themselves; models load only after the apps.
         import toolhub.database.post_migration  # noqa: PLC0415
         import toolhub.startup  # noqa: F401, PLC0415
+
+        gc.freeze()
+        gc.enable()
