@@ -65,7 +65,7 @@ WRONG = {
 }
 KNOWN = {problem.reason for problem in collect_problem_classes()} - {"UNKNOWN.INTERNAL"}
 FUZZED = fuzzing(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 
 

@@ -19,7 +19,7 @@ from tests.support.capability_reference import (
 )
 from unitools.capabilities import BOTTOM, TOP, Capabilities, explain, meet_cached
 
-laws = settings(max_examples=300, deadline=None)
+laws = settings(max_examples=100, deadline=None)
 
 
 @pytest.mark.req("TOOLS-16")

@@ -35,7 +35,7 @@ def outcome(seed: int) -> tuple[Any, Any, list[Any], list[Any], int]:
 
 
 @pytest.mark.req("TOOLS-9")
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(seeds)
 def test_a_compatible_input_takes_all_that_was_taken(seed: int) -> None:
     old, new, lost, _, _ = outcome(seed)
@@ -44,7 +44,7 @@ def test_a_compatible_input_takes_all_that_was_taken(seed: int) -> None:
 
 
 @pytest.mark.req("TOOLS-9")
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(seeds)
 def test_a_compatible_output_gives_nothing_that_was_not_promised(seed: int) -> None:
     old, new, _, gained, _ = outcome(seed)
@@ -52,7 +52,7 @@ def test_a_compatible_output_gives_nothing_that_was_not_promised(seed: int) -> N
     assert not (is_compatible(old, new, "output") and gained), (old, new, gained[:3])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(seeds)
 def test_a_schema_differs_from_every_other_and_not_from_itself(seed: int) -> None:
     old, new, *_ = outcome(seed)
@@ -68,7 +68,7 @@ def sorted_deep(value: Any) -> Any:
     return [sorted_deep(each) for each in value] if isinstance(value, list) else value
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(seeds)
 def test_taking_back_is_judged_in_the_mirror(seed: int) -> None:
     old, new, *_ = outcome(seed)

@@ -30,7 +30,7 @@ def parameters(rng: Random) -> dict[str, Any]:
 
 
 @given(SEEDS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @pytest.mark.req("UNI-4")
 def test_without_references_a_schema_accepts_the_same(seed: int) -> None:
     rng = Random(seed)
@@ -47,7 +47,7 @@ def test_without_references_a_schema_accepts_the_same(seed: int) -> None:
 
 
 @given(SEEDS, st.sampled_from(["openai", "anthropic", "mcp"]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @pytest.mark.req("UNI-4")
 def test_where_json_schema_is_spoken_it_accepts_the_same(seed: int, dialect: str) -> None:
     rng = Random(seed)
@@ -85,7 +85,7 @@ def as_json_schema(said: Any) -> dict[str, Any]:
 
 
 @given(SEEDS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @pytest.mark.req("UNI-4")
 def test_geminis_subset_rules_nothing_out_without_saying_so(seed: int) -> None:
     rng = Random(seed)

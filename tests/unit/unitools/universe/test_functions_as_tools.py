@@ -260,7 +260,7 @@ json = st.recursive(
 
 
 @pytest.mark.req("UNI-7")
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(
     st.dictionaries(st.sampled_from(["text", "count", "share", "colour", "where", "words", "named", "p_text"]), json)
 )
