@@ -38,7 +38,7 @@ def run_checks() -> int:
     python = str(venv.ensure_venv(dev=True))
     programs = str(venv.VENV / "bin")
     _ensure_node_modules()
-    types = Check("types", [f"{programs}/mypy"], "the lines above name the places")
+    types = Check("types", [f"{programs}/mypy", "--num-workers=2"], "the lines above name the places")
     others = (
         Check("code style", [f"{programs}/ruff", "check", "."], "make fix"),
         Check("formatting", [f"{programs}/ruff", "format", "--check", "."], "make fix"),
