@@ -4,9 +4,15 @@ may stop?
 
 from __future__ import annotations
 
+import atexit
 import json
-from contextlib import contextmanager
+import os
+import shutil
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
@@ -22,7 +28,6 @@ from tests.e2e.wire import Agent, answers, boxes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 
 @dataclass(slots=True)
@@ -90,17 +95,43 @@ class Production:
         worker.wait_for(lambda: f"{RUN_INVOCATION}[{task}] succeeded" in worker.said(), "the message was dealt with")
 
 
-ARRANGED = ("-m", "tests.e2e.arrange")
+ARRANGE = ("-m", "tests.e2e.arrange")
+
+
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """What a hub is before it is started: its database, the folder of its keys, and what was said when it was made."""
+
+    database_url: str = ""
+    folder: Path | None = None
+    said: str = ""
+
+
+@cache
+def arranged() -> Arranged:
+    """A hub with the sample tools, made once in a run of the tests and never started: tests take copies of it."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    url = stack.enter_context(own_database())
+    folder = Path(stack.enter_context(TemporaryDirectory()))
+    env = clean_environment(
+        TOOLHUB_DATABASE_URL=url,
+        TOOLHUB_REDIS_URL=os.environ["TOOLHUB_TEST_REDIS_URL"],
+        TOOLHUB_DATA_DIR=str(folder),
+        TOOLHUB_TOOLS_PATH=TOOLS_PATH,
+    )
+    return Arranged(url, folder, run(python(*ARRANGE), env))
 
 
 @contextmanager
 def production_at(
-    folder: Path, arrange: Sequence[str] = ARRANGED, postgresql: str = "", **settings: str
+    folder: Path, arrange: Sequence[str] = (), postgresql: str = "", **settings: str
 ) -> Iterator[Production]:
     """A hub with the sample tools, or with what else ``arrange`` makes, serving inside the block; afterwards each of its calls has
     its pair, and no box is left. ``postgresql``: the server, when it is not that of the tests.
     """
-    with own_database(postgresql) as database_url:
+    prepared = Arranged() if arrange else arranged()
+    with own_database(postgresql, like=prepared.database_url) as database_url:
         server = urlsplit(database_url)
         line = Line(server.hostname or "", server.port or 5432)
         near = server._replace(netloc=f"{server.username}:{server.password}@127.0.0.1:{line.port}")
@@ -118,7 +149,9 @@ def production_at(
         try:
             line.mend()
             redis.start()
-            hub.credentials = Credentials(run(python(*arrange), env))
+            if prepared.folder:
+                shutil.copytree(prepared.folder, folder, dirs_exist_ok=True)
+            hub.credentials = Credentials(prepared.said or run(python(*arrange), env))
             hub.start_web()
             hub.use_worker()
             yield hub

@@ -25,13 +25,15 @@ HOW = "Type `make test`, or `scripts/testenv start` and source .testenv/env."
 
 
 @contextmanager
-def own_database(server: str = "") -> Iterator[str]:
-    """A new, empty database in the test server, or in that one; yields its URL and drops it in the end."""
+def own_database(server: str = "", *, like: str = "") -> Iterator[str]:
+    """A new database in the test server, or in that one, empty or ``like`` that of a URL to which nobody is connected; yields its
+    URL and drops it in the end.
+    """
     server = server or os.environ.get("TOOLHUB_TEST_DATABASE_URL", "")
     assert server, f"TOOLHUB_TEST_DATABASE_URL names no PostgreSQL. {HOW}"
     name = f"toolhub_e2e_{secrets.token_hex(6)}"
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {urlsplit(like).path[1:] or 'template1'}")
     try:
         yield urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -11,7 +12,8 @@ import psycopg
 from kernel.ids import decode
 from scripts.provision.processes import free_port
 from tests.e2e.conftest import TOOLS_PATH, Credentials
-from tests.e2e.processes import Process, clean_environment, python, run, until
+from tests.e2e.processes import Process, clean_environment, python, until
+from tests.e2e.production import arranged
 from tests.e2e.services import own_database
 from tests.e2e.wire import Agent, answers, request
 
@@ -39,25 +41,25 @@ def make_unreadable(database: str, call_id: str) -> str:
 
 
 def test_every_process_logs_objects_and_a_call_is_found_in_them(tmp_path: Path) -> None:
-    with own_database() as database:
+    prepared = arranged()
+    with own_database(like=prepared.database_url) as database:
         env = clean_environment(
             TOOLHUB_DATABASE_URL=database,
             TOOLHUB_REDIS_URL=os.environ["TOOLHUB_TEST_REDIS_URL"],
-            TOOLHUB_DATA_DIR=str(tmp_path),
+            TOOLHUB_DATA_DIR=str(shutil.copytree(str(prepared.folder), tmp_path / "data")),
             TOOLHUB_SECRET_KEY="x" * 50,
             TOOLHUB_SANDBOX="fake",
             TOOLHUB_TOOLS_PATH=TOOLS_PATH,
             TOOLHUB_BIND=f"127.0.0.1:{free_port()}",
             TOOLHUB_LOG_FORMAT="json",
         )
-        key = Credentials(run(python("-m", "tests.e2e.arrange"), env)).key
         url = f"http://{env['TOOLHUB_BIND']}"
         processes = [web := Process(python("manage.py", "serve"), env, tmp_path / "web.log")]
         try:
             web.wait_for(lambda: answers(f"{url}/readyz"), "the web process is ready")
             answer = request("GET", f"{url}/api/v1/tools", headers={"X-Request-ID": "request-of-a-test"})
             strange = request("GET", f"{url}/sign-in", headers={"Host": "evil.example"})
-            agent = Agent(url, key)
+            agent = Agent(url, Credentials(prepared.said).key)
             asked = {"Prefer": "respond-async", "X-Request-ID": "request-of-a-call"}
             made = agent.invoke(ECHO, {"text": "hello"}, asked)
             tenant = make_unreadable(database, made.call_id)
