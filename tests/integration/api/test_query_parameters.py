@@ -6,6 +6,7 @@ The addresses are read from the URL configuration and the parameters from the Op
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -53,6 +54,7 @@ def ask(things: Things, key: dict[str, str], route: Route, method: str, query: s
     return client.generic(method, address, b"{}", content_type="application/json")
 
 
+@cache
 def document() -> dict[str, Any]:
     found: dict[str, Any] = Client().get("/api/v1/openapi.json").json()
     return found
