@@ -166,7 +166,9 @@ OF_AGENTS = {
 PARAMETERS = ("tenant", "agent", "key", "name", "agent_name", "now", "second", "agents")
 
 
-def write_statement(row: type[CallRow | TenantRow | AgentsRow], parts: Mapping[str, str], dialect: Mapping[str, str]) -> str:
+def write_statement(
+    row: type[CallRow | TenantRow | AgentsRow], parts: Mapping[str, str], dialect: Mapping[str, str]
+) -> str:
     words = {**dialect, **{name: dialect["parameter"].format(name) for name in PARAMETERS}, "installed": INSTALLED}
     words |= {"delegation": COLUMNS["delegation"].format(**words)}
     words |= {"chain": CHAIN.format(**words), "in_force": IN_FORCE.format(**words)}

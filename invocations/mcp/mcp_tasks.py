@@ -84,6 +84,7 @@ async def adapt_older_protocol(ctx: Context, call_next: CallNext) -> HandlerResu
     found = await call_next(ctx)
     if ctx.method == "initialize" and isinstance(found, dict):
         found["capabilities"].pop("extensions", None)
+        found["capabilities"]["tools"]["listChanged"] = True  # with GET
         found["capabilities"]["tasks"] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
     return found
 

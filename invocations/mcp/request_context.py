@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from mcp.server.context import ServerRequestContext
 
+    from invocations.mcp.list_watch import ListWatch
     from kernel.http.deferred_responses import InThread
     from kernel.principal import Principal
 
@@ -97,6 +98,7 @@ class McpRequest:
 
     by: Principal
     in_thread: InThread
+    lists: ListWatch
     session: McpSession = field(default_factory=McpSession)
 
     async def within(self, work: Callable[[], T]) -> T:

@@ -11,6 +11,7 @@ from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import Server
 from mcp_types import CallToolRequestParams
 
+from invocations.mcp.list_streams import listen_for_changes
 from invocations.mcp.mcp_tasks import register_task_handlers
 from invocations.mcp.tool_calls import call_tool, count_unreadable
 from invocations.mcp.tool_list import list_tools
@@ -39,6 +40,7 @@ def make_server() -> Server[Any]:
         },
         get_tool_input_schema=_no_schema,
         on_list_tools=list_tools,
+        on_subscriptions_listen=listen_for_changes,
     )
     server.add_request_handler("tools/call", CallToolRequestParams, call_tool)  # which may answer with a task
     server.middleware.append(count_unreadable)

@@ -148,9 +148,7 @@ def _make_budgets(tenant: Tenant, agent: Agent, grant: Grant) -> None:
 
 
 def read_everything(where: dict[str, Any]) -> tuple[Any, ...]:
-    several = load_contexts_of_agents(
-        tenant_id=where["tenant_id"], agent_ids=[where["agent_id"]], now=where["now"]
-    )
+    several = load_contexts_of_agents(tenant_id=where["tenant_id"], agent_ids=[where["agent_id"]], now=where["now"])
     return load_decision_context(tool=ECHO, **where), load_decision_contexts(**where), list(several)
 
 

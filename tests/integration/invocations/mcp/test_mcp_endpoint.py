@@ -185,10 +185,11 @@ def test_a_message_that_would_keep_everybody_waiting_while_it_is_read_is_refused
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
-def test_there_is_no_stream_to_listen_on_and_no_session_to_end(method: str, caller: Caller) -> None:
-    sent = at_the_door(b"", usual_headers(caller), method)
+def test_there_is_no_session_to_end_and_newer_clients_listen_otherwise(method: str, caller: Caller) -> None:
+    newer = {"MCP-Protocol-Version": "2026-07-28"} if method == "GET" else {}
+    sent = at_the_door(b"", usual_headers(caller) | newer, method)
 
-    assert (sent.status, sent.headers["allow"]) == (405, "POST")
+    assert (sent.status, sent.headers["allow"]) == (405, "GET, POST")
 
 
 def test_a_session_is_good_for_the_agent_it_was_given_to_and_for_nobody_else(caller: Caller, operator: Person) -> None:

@@ -1,0 +1,98 @@
+"""List streams: how a client hears that its list of tools is another one.
+
+Before 2026-07-28 with GET: server-sent events, each with the digest of the list as its id, so that who comes back with it
+(`Last-Event-ID`) is told at once if the list has changed meanwhile, by any process. Since then with `subscriptions/listen`.
+Both say only that there is something new; the client lists again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from typing import TYPE_CHECKING, Any
+
+from mcp.server.subscriptions import ListenHandler
+from mcp_types import SubscriptionFilter, SubscriptionsListenRequestParams, SubscriptionsListenResult
+
+from invocations.mcp.errors import error_of
+from invocations.mcp.request_context import get_mcp_request
+from kernel.problems import Problem
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+
+    from invocations.mcp.list_watch import Ear, ListWatch
+    from kernel.http.body_limits import Receive, Send
+    from kernel.principal import Principal
+
+HEARTBEAT_S = 25.0  # proxies close what says nothing for half a minute
+RETRY_MS = 2000
+# After the end of a process: time for the next one to start, and not for all at once. Some clients try only twice.
+RETRY_LATER_MS = (5_000, 10_000)
+HEADERS = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+CHANGED = json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+
+
+async def send_list_changes(
+    send: Send, receive: Receive, *, by: Principal, lists: ListWatch, told: str, primes: bool
+) -> None:
+    """A stream of its own, until the client goes or the process ends.
+
+    ``told``: the id of the last event that the client had. ``primes``: the client takes an event that has an id and no data.
+    """
+    async with lists.listen(by) as ear:
+        await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+        await _write(send, f"retry: {RETRY_MS}\n" + (f"id: {ear.digest}\ndata:\n\n" if primes else "\n"))
+        if told and told != ear.digest:
+            await _write_change(send, ear)
+        gone = asyncio.ensure_future(_wait_until_gone(receive))
+        try:
+            while not gone.done():
+                heard = asyncio.ensure_future(ear.hear())
+                try:
+                    await asyncio.wait({gone, heard}, timeout=HEARTBEAT_S, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    heard.cancel()
+                if ear.is_closed:
+                    await _write(send, f"retry: {random.randint(*RETRY_LATER_MS)}\n\n")  # noqa: S311
+                    break
+                if heard.done():
+                    await _write_change(send, ear)
+                elif not gone.done():
+                    await _write(send, ": here\n\n")
+        finally:
+            gone.cancel()
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _write(send: Send, text: str) -> None:
+    await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+
+
+async def _write_change(send: Send, ear: Ear) -> None:
+    await _write(send, f"id: {ear.digest}\nevent: message\ndata: {CHANGED}\n\n")
+
+
+async def _wait_until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def listen_for_changes(
+    context: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
+) -> SubscriptionsListenResult:
+    """Since 2026-07-28. Of what a client asks for the hub has changes of the list of tools; the acknowledgement says so."""
+    arrival = get_mcp_request(context)
+    offered = SubscriptionFilter(tools_list_changed=params.notifications.tools_list_changed)
+    try:
+        async with arrival.lists.listen(arrival.by) as ear:
+            handler = ListenHandler(ear)
+            ear.on_close(handler.close)
+            return await handler(context, params.model_copy(update={"notifications": offered}))
+    except Problem as problem:
+        raise error_of(problem) from problem
