@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 HEARTBEAT_S = 25.0  # proxies close what says nothing for half a minute
 RETRY_MS = 2000
 # After the end of a process: time for the next one to start, and not for all at once. Some clients try only twice.
-RETRY_LATER_MS = (5_000, 10_000)
+RETRY_LATER_MS = (8_000, 15_000)
 HEADERS = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-store"),
