@@ -23,9 +23,11 @@ from access.authentication.bearer import CONNECT_AGAIN, NOT_CONNECTED, resolve_h
 from access.authentication.held_credentials import HeldCredential, find_token_end
 from access.connections.resources import MCP_PATH, mcp_resource
 from access.roles import AGENT_SCOPES
+from invocations.mcp.consent_elicitation import note_form_answer, read_form_id
 from invocations.mcp.list_streams import send_list_changes
 from invocations.mcp.list_watch import ListWatch
 from invocations.mcp.open_streams import OpenStreams, TrackedSend
+from invocations.mcp.posted_answers import PostedAnswer
 from invocations.mcp.request_context import SCOPE_KEY, McpRequest, McpSession
 from invocations.mcp.results import READ
 from invocations.mcp.server import make_server
@@ -59,6 +61,7 @@ PRIMED_SINCE = "2025-11-25"  # before, a client may take an event without data f
 SCOPES = {
     "tools/list": LIST_SCOPE,
     LISTEN: LIST_SCOPE,
+    **dict.fromkeys(("resources/list", "resources/templates/list", "resources/read"), READ),
     **dict.fromkeys(("tasks/get", "tasks/result", "tasks/list"), READ),
     **dict.fromkeys(("tasks/cancel", "tasks/update"), SCOPE),
 }
@@ -117,17 +120,22 @@ class McpEndpoint:
             send = _with_session(send, session.sealed_for(by))
         elif speaks_older_revision(headers):
             session = find_session(headers, by=by)
-        scope[SCOPE_KEY] = arrival = McpRequest(by, self._in_thread, self._lists, session)
+            if form := read_form_id(message):
+                await self._in_thread(partial(note_form_answer, form))
+                await _accept(send)
+                return
+        tracked = TrackedSend(send, _refuse_ended)
+        posted = PostedAnswer(tracked)
+        scope[SCOPE_KEY] = arrival = McpRequest(by, self._in_thread, self._lists, posted, session)
         if said.get("method") == "notifications/cancelled":
             params = said.get("params")
             await cancel_mcp_request(arrival, params.get("requestId") if isinstance(params, dict) else None)
         manager = await self._running()
+        answer = manager.handle_request(scope, cast("Any", _again(body, receive)), cast("Any", posted))
         if by.connection is None and said.get("method") != LISTEN:
-            await manager.handle_request(scope, cast("Any", _again(body, receive)), cast("Any", send))
-            return
-        tracked = TrackedSend(send, _refuse_ended)
-        answer = manager.handle_request(scope, cast("Any", _again(body, receive)), cast("Any", tracked))
-        await self._give(by, headers, answer, tracked)
+            await answer
+        else:
+            await self._give(by, headers, answer, tracked)
 
     async def _stream(self, by: Principal, headers: Mapping[str, str], receive: Receive, send: Send) -> None:
         """Of a client before 2026-07-28, which listens with GET."""
@@ -221,6 +229,12 @@ async def _refuse_ended(send: Send) -> None:
     """For whose connection has ended while they waited: as their next request is refused."""
     problem = Unauthenticated(NOT_CONNECTED, remedy=CONNECT_AGAIN)
     await send_refusal(send, problem, _more(problem, tried=True))
+
+
+async def _accept(send: Send) -> None:
+    """For what is no request, so that there is nothing to answer."""
+    await send({"type": "http.response.start", "status": 202, "headers": [(b"content-length", b"0")]})
+    await send({"type": "http.response.body", "body": b""})
 
 
 async def _refuse_message(send: Send, problem: Problem) -> None:

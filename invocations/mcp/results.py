@@ -12,18 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_types import (
     AudioContent,
-    BlobResourceContents,
     CallToolResult,
     ContentBlock,
     EmbeddedResource,
     ImageContent,
     ResourceLink,
     TextContent,
-    TextResourceContents,
 )
 
-from invocations.artifacts.description import decode_text
 from invocations.artifacts.services import read_artifact
+from invocations.mcp.artifact_resources import build_contents
 from invocations.mcp.errors import error_json
 from kernel.ids import decode
 
@@ -76,7 +74,4 @@ def _left(artifact: dict[str, Any], by: Principal) -> ContentBlock:
         return ImageContent(data=data, mime_type=media_type)
     if sort == "audio":
         return AudioContent(data=data, mime_type=media_type)
-    text = decode_text(content) if sort == "text" or media_type == "application/json" else None
-    if text is not None:
-        return EmbeddedResource(resource=TextResourceContents(uri=url, mime_type=media_type, text=text))
-    return EmbeddedResource(resource=BlobResourceContents(uri=url, mime_type=media_type, blob=data))
+    return EmbeddedResource(resource=build_contents(url, media_type, content))

@@ -267,8 +267,8 @@ def test_the_hub_says_what_it_is_in_both_revisions(caller: Caller) -> None:
 
     assert (older["protocolVersion"], older["serverInfo"]["name"]) == ("2025-11-25", "toolhub")
     assert newer["supportedVersions"] == ["2026-07-28"]
-    assert set(newer["capabilities"]) == {"tools", "extensions"}
-    assert set(older["capabilities"]) >= {"tools", "tasks"}
+    assert set(newer["capabilities"]) == {"tools", "resources", "extensions"}
+    assert set(older["capabilities"]) >= {"tools", "resources", "tasks"}
     assert (newer["cacheScope"], newer["ttlMs"]) == ("private", 60_000)
     assert unknown.status == 400
 
