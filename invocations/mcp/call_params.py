@@ -62,7 +62,11 @@ def derive_request_id(session: str, id: RequestId) -> str:
 
 
 def build_unknown_tool_error(name: str) -> MCPError:
-    return MCPError(INVALID_PARAMS, f"Unknown tool: {name[:MAX_NAME]}")
+    return MCPError(
+        INVALID_PARAMS,
+        f"Unknown tool: {name[:MAX_NAME]}. If it was in your list, it was removed or renamed since: list the tools again "
+        "(tools/list) and use one that is there.",
+    )
 
 
 async def find_called_tool(arrival: McpRequest, name: str) -> str:

@@ -20,10 +20,12 @@ from mcp_types import (
     TextContent,
 )
 
+from access.problems import Halted, NoGrant
 from invocations.artifacts.services import read_artifact
 from invocations.mcp.artifact_resources import build_contents
 from invocations.mcp.errors import error_json
 from kernel.ids import decode
+from registry.problems import NotInstalled, ToolNotEnabled, ToolPaused, ToolRetired, VersionYanked
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
 CALL, EVIDENCE, TTL = "toolhub/call", "toolhub/evidence", "toolhub/ttl_seconds"
 MAX_EMBEDDED = 256 * 1024  # bytes of an artifact that is sent along; a larger one is fetched
 READ = "invocations:read"
+# What keeps a tool out of the list, so that whoever calls it has an older one.
+NOT_LISTED = (NotInstalled, ToolNotEnabled, ToolPaused, ToolRetired, VersionYanked, NoGrant, Halted)
+LIST_AGAIN = "This tool is not in your list now. List the tools again (tools/list) and use one that is there."
 
 
 def dump_model(model: BaseModel) -> dict[str, Any]:
@@ -52,8 +57,9 @@ def build_call_result(answer: ResponseEnvelope, *, by: Principal, modern: bool) 
     meta = {name: value for name, value in meta.items() if value is not None}
     warnings = {"warnings": list(answer.warnings)} if answer.warnings else {}
     if answer.error is not None:
+        note = {"note": LIST_AGAIN} if isinstance(answer.error, NOT_LISTED) else {}
         return CallToolResult(
-            content=[_text({"error": error_json(answer.error)} | warnings)], is_error=True, _meta=meta
+            content=[_text({"error": error_json(answer.error)} | note | warnings)], is_error=True, _meta=meta
         )
     content: list[ContentBlock] = [_text(answer.data)]
     if warnings:
