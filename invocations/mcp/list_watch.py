@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("toolhub.mcp")
 LOOK_EVERY_S = 0.5
 HEAL_S = 300.0  # after which a list is digested again though nothing is known to have happened
-TOLD_IN_A_SECOND = 2000  # streams; who is told lists again, at once
-LONGEST_DELAY_S = 1.0
+TOLD_IN_A_SECOND = 2500  # streams; who is told lists again, at once
+LONGEST_DELAY_S = 0.8
 MAX_STREAMS = 4000  # of a process
 
 

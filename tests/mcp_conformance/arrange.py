@@ -86,7 +86,7 @@ TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
     "failing_job": ("failing_job", {"async": True}),
     "confirm_delete": ("confirm_delete", {"input_schema": _takes("filename", filename=TEXT)} | CONSENT),
     # Ask for nothing themselves: the hub asks for a consent.
-    "test_elicitation": ("simple_text", {"input_schema": _takes(message=TEXT)} | CONSENT),
+    "test_elicitation": ("json_schema_2020_12_tool", {"input_schema": _takes(message=TEXT)} | CONSENT),
     "test_input_required_result_elicitation": ("simple_text", CONSENT),
     SPARE: ("simple_text", {}),
 }
