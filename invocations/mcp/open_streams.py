@@ -3,7 +3,8 @@
 One look at the database for all of a process, however many there are, and none while there are none. What a call was about goes on
 and is recorded; it is not given to a program that was disconnected, whose agent was disabled, or whose person may not let it act any
 more. Where only the token has ended, a stream does too; what was not begun is answered, and soon: were it refused, the program would
-take its newer token and make the same call again. A kill switch ends no stream: it ends the call, whose answer says so.
+take its newer token and make the same call again. A kill switch ends no stream: calls that run finish, and who listens is told that
+the list is empty.
 """
 
 from __future__ import annotations
