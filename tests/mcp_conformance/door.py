@@ -1,7 +1,8 @@
 """Through which door does the conformance suite come in? It knows no credential, and calls tools by names of one word.
 
 A reverse proxy that adds a key, writes the names of the fixture tools and resources as the hub has them, and hides the prefix of the
-tools in what comes back. Where the suite calls a tool that changes the list, a tool is paused or resumed. Everything else passes as it is, ``Host`` and ``Origin`` of strangers too, and answers are passed on line by line as they come.
+tools in what comes back. Where the suite calls a tool that changes the list, a tool is paused or resumed. Everything else passes as
+it is, ``Host`` and ``Origin`` of strangers too, and answers are passed on line by line as they come.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from starlette.routing import Route
 from scripts.provision.processes import free_port
 from tests.e2e.processes import until
 from tests.mcp_conformance.arrange import PREFIX, SPARE
+from unitools.dialects.tool_names import LONGEST
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -51,6 +53,10 @@ class Door:
     def url(self) -> str:
         return f"http://{self.own}/mcp"
 
+    def _full(self, name: str) -> str:
+        """The hub shortens names that are long, and takes the id too."""
+        return (self.prefix if len(self.prefix + name) <= LONGEST else PREFIX) + name
+
     def _headers(self, request: Request) -> list[tuple[str, str]]:
         found = []
         for name, value in request.headers.items():
@@ -60,7 +66,7 @@ class Door:
             if name in ("host", "origin"):
                 value = value.replace(self.own, self.hub)
             if name == "mcp-name" and request.headers.get("mcp-method") == "tools/call" and value in self.names:
-                value = self.prefix + value
+                value = self._full(value)
             if name == "mcp-name":
                 value = self.resources.get(value, value)
             found.append((name, value))
@@ -76,7 +82,7 @@ class Door:
             return body
         method, changes = message.get("method"), {}
         if method == "tools/call" and params.get("name") in self.names:
-            changes["name"] = self.prefix + params["name"]
+            changes["name"] = self._full(params["name"])
         if method == "resources/read" and params.get("uri") in self.resources:
             changes["uri"] = self.resources[params["uri"]]
         if isinstance(given := params.get("inputResponses"), dict):
