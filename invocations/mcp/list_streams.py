@@ -12,8 +12,14 @@ import json
 import random
 from typing import TYPE_CHECKING, Any
 
-from mcp.server.subscriptions import ListenHandler
-from mcp_types import SubscriptionFilter, SubscriptionsListenRequestParams, SubscriptionsListenResult
+from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
+from mcp_types import (
+    SubscriptionFilter,
+    SubscriptionsAcknowledgedNotification,
+    SubscriptionsAcknowledgedNotificationParams,
+    SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
+)
 
 from invocations.mcp.errors import error_of
 from invocations.mcp.request_context import get_mcp_request
@@ -35,7 +41,8 @@ HEADERS = [
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),
 ]
-CHANGED = json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+CHANGED = "notifications/tools/list_changed"
+CHANGE = json.dumps({"jsonrpc": "2.0", "method": CHANGED})
 
 
 async def send_list_changes(
@@ -50,24 +57,28 @@ async def send_list_changes(
         await _write(send, f"retry: {RETRY_MS}\n" + (f"id: {ear.digest}\ndata:\n\n" if primes else "\n"))
         if told and told != ear.digest:
             await _write_change(send, ear)
+        telling = asyncio.ensure_future(_tell_until_closed(send, ear))
         gone = asyncio.ensure_future(_wait_until_gone(receive))
         try:
-            while not gone.done():
-                heard = asyncio.ensure_future(ear.hear())
-                try:
-                    await asyncio.wait({gone, heard}, timeout=HEARTBEAT_S, return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    heard.cancel()
-                if ear.is_closed:
-                    await _write(send, f"retry: {random.randint(*RETRY_LATER_MS)}\n\n")  # noqa: S311
-                    break
-                if heard.done():
-                    await _write_change(send, ear)
-                elif not gone.done():
-                    await _write(send, ": here\n\n")
+            await asyncio.wait({telling, gone}, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            telling.cancel()
             gone.cancel()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _tell_until_closed(send: Send, ear: Ear) -> None:
+    while True:
+        try:
+            async with asyncio.timeout(HEARTBEAT_S):
+                heard = await ear.hear()
+        except TimeoutError:
+            await _write(send, ": here\n\n")
+            continue
+        if not heard:
+            await _write(send, f"retry: {random.randint(*RETRY_LATER_MS)}\n\n")  # noqa: S311
+            return
+        await _write_change(send, ear)
 
 
 async def _write(send: Send, text: str) -> None:
@@ -75,7 +86,7 @@ async def _write(send: Send, text: str) -> None:
 
 
 async def _write_change(send: Send, ear: Ear) -> None:
-    await _write(send, f"id: {ear.digest}\nevent: message\ndata: {CHANGED}\n\n")
+    await _write(send, f"id: {ear.digest}\nevent: message\ndata: {CHANGE}\n\n")
 
 
 async def _wait_until_gone(receive: Receive) -> None:
@@ -87,12 +98,21 @@ async def listen_for_changes(
     context: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
 ) -> SubscriptionsListenResult:
     """Since 2026-07-28. Of what a client asks for the hub has changes of the list of tools; the acknowledgement says so."""
-    arrival = get_mcp_request(context)
+    arrival, meta = get_mcp_request(context), {SUBSCRIPTION_ID_META_KEY: context.request_id}
     offered = SubscriptionFilter(tools_list_changed=params.notifications.tools_list_changed)
+    # Thousands are told at once; by way of the SDK each would take a millisecond of the event loop.
+    change = json.dumps({"jsonrpc": "2.0", "method": CHANGED, "params": {"_meta": meta}})
     try:
         async with arrival.lists.listen(arrival.by) as ear:
-            handler = ListenHandler(ear)
-            ear.on_close(handler.close)
-            return await handler(context, params.model_copy(update={"notifications": offered}))
+            await context.session.send_notification(
+                SubscriptionsAcknowledgedNotification(
+                    params=SubscriptionsAcknowledgedNotificationParams(notifications=offered, _meta=meta)
+                ),
+                related_request_id=context.request_id,
+            )
+            while await ear.hear():
+                if offered.tools_list_changed:
+                    await arrival.answer.push(change, second=True)
     except Problem as problem:
         raise error_of(problem) from problem
+    return SubscriptionsListenResult(_meta=meta)

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from django.conf import settings
-from mcp.shared.subscriptions import ToolsListChanged
 
 from invocations.mcp.list_changes import ChangeReader
 from invocations.mcp.list_digests import ListOwner, compute_list_digests
@@ -29,10 +28,8 @@ from kernel.database.connections import database_time, release_connection
 from kernel.http.exception_handlers import translate_exception
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
+    from collections.abc import AsyncIterator, Iterable
     from uuid import UUID
-
-    from mcp.shared.subscriptions import ServerEvent
 
     from kernel.http.deferred_responses import InThread
     from kernel.principal import Principal
@@ -47,45 +44,28 @@ MAX_STREAMS = 4000  # of a process
 
 
 class Ear:
-    """One stream that listens. As a bus of the SDK it has one publisher, the watch."""
+    """One stream that listens."""
 
     def __init__(self, digest: str) -> None:
         self.digest = digest  # of the list as it was told last
         self.is_closed = False
         self._news = asyncio.Event()
-        self._listeners: list[Callable[[ServerEvent], None]] = []
-        self._closers: list[Callable[[], None]] = []
 
     def tell(self, digest: str) -> None:
-        if self.is_closed or digest == self.digest:
-            return
-        self.digest = digest
-        self._news.set()
-        for listener in self._listeners:
-            listener(ToolsListChanged())
+        if digest != self.digest:
+            self.digest = digest
+            self._news.set()
 
     def close(self) -> None:
         """The process ends: the stream does too, as one that was meant to."""
         self.is_closed = True
         self._news.set()
-        for close in self._closers:
-            close()
 
-    def on_close(self, close: Callable[[], None]) -> None:
-        self._closers.append(close)
-
-    async def hear(self) -> None:
-        """Until there is something to tell, or the stream is to end."""
+    async def hear(self) -> bool:
+        """Whether there is something to tell; if not, the stream is to end."""
         await self._news.wait()
         self._news.clear()
-
-    def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
-        self._listeners.append(listener)
-        return self._listeners.clear
-
-    async def publish(self, event: ServerEvent) -> None:
-        for listener in self._listeners:
-            listener(event)
+        return not self.is_closed
 
 
 @dataclass(eq=False, slots=True)

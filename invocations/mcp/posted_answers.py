@@ -22,7 +22,7 @@ class PostedAnswer:
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._begun = asyncio.Event()
+        self._begun, self._written = asyncio.Event(), asyncio.Event()
         self._is_stream = self._is_over = False
 
     async def __call__(self, message: Mapping[str, Any]) -> None:
@@ -32,12 +32,13 @@ class PostedAnswer:
         else:
             self._is_over = not message.get("more_body", False)
         await self._send(message)
-        self._begun.set()
+        (self._begun if message["type"] == "http.response.start" else self._written).set()
 
-    async def push(self, message: str) -> bool:
-        """Whether there is a stream that this JSON-RPC message could be put into."""
+    async def push(self, message: str, *, second: bool = False) -> bool:
+        """Whether there is a stream that this JSON-RPC message could be put into. ``second``: not before the SDK's first one."""
+        begins = self._written if second else self._begun
         try:
-            await asyncio.wait_for(self._begun.wait(), BEGINS_WITHIN_S)
+            await asyncio.wait_for(begins.wait(), BEGINS_WITHIN_S)
         except TimeoutError:
             return False
         if not self._is_stream or self._is_over:
