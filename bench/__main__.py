@@ -14,6 +14,7 @@ from bench import (
     idle,
     kill_latency,
     large_dependencies,
+    list_streams,
     load,
     models,
     sandbox_levels,
@@ -274,6 +275,7 @@ def measure_hub(asked: argparse.Namespace) -> list[list[str]]:
     else:
         print("\nPostgreSQL is not measured: TOOLHUB_TEST_DATABASE_URL is not set (`make bench` starts one).")
     verdicts += idle.measure()
+    verdicts += list_streams.measure()
     measure_governed_calls(asked.calls)
     redis_url = os.environ.get("TOOLHUB_TEST_REDIS_URL")
     if url and redis_url:

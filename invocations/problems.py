@@ -184,12 +184,12 @@ class ModelUnpriced(Problem):
 
 
 class TooManyStreams(Problem):
-    """The agent follows as many calls at once as it may."""
+    """The agent holds as many streams open as it may."""
 
     reason, code, status = "STREAM.TOO_MANY", PlatformCode.RATE_LIMITED, 429
     retryable, retry_after_s = Retryable.AFTER_ACTION, 5
     cause = "Each event stream is a connection that the hub keeps open, and it keeps so many for one agent."
-    cure = "Close streams of calls that have ended or are not needed, or poll the address of the call instead."
+    cure = "Close streams that are not needed; in place of one, poll the address of the call, or list the tools again now and then."
 
 
 class NoSuchFile(Problem):

@@ -20,6 +20,7 @@ from kernel.database.connections import database_time
 from kernel.ids import encode
 from registry.decision_rows import (
     AgentRow,
+    GrantedAgentRow,
     HaltValue,
     InstalledTool,
     NamedInstallationRow,
@@ -31,7 +32,7 @@ from registry.decision_rows import (
     read_id,
     read_installation,
 )
-from registry.decision_statement import fetch_call_row, fetch_tenant_row
+from registry.decision_statement import fetch_agents_row, fetch_call_row, fetch_tenant_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -154,13 +155,51 @@ def load_decision_contexts(
     one = load_decision_context(
         tenant_id=tenant_id, agent_id=agent_id, key_id=key_id, connection_id=connection_id, tool="", now=now
     )
-    every = replace(one, consents=(), lines=())
+    installed, halts = _load_installed(tenant_id)
+    return list(_for_each_tool(replace(one, consents=(), lines=()), installed, halts))
+
+
+def load_contexts_of_agents(
+    *, tenant_id: UUID, agent_ids: Iterable[UUID], now: datetime | None = None
+) -> Iterator[tuple[UUID, list[DecisionContext]]]:
+    """The same for several agents, without keys and connections; the same number of round trips however many they are."""
+    now, asked = now or database_time(), sorted(set(agent_ids))
+    if not asked:
+        return
+    one = load_decision_context(tenant_id=tenant_id, agent_id=asked[0], tool="", now=now)
+    row = fetch_agents_row(tenant_id=tenant_id, agent_ids=asked, now=now)
+    installed, halts = _load_installed(tenant_id)
+    stopped = {halt.target for halt in halts if halt.reach == Reach.AGENT and halt.tenant_id == tenant_id}
+    for_all = [read_grant(*grant, stopped=stopped) for grant in row.common_grants or ()]
+    for agent in starmap(GrantedAgentRow, row.agents or ()):
+        agent_id = read_id(agent.id)
+        own = [read_grant(*grant, stopped=stopped) for grant in agent.grants or ()]
+        every = replace(
+            one,
+            agent_id=agent_id,
+            agent_name=agent.name,
+            agent_in_use=agent.disabled_at is None,
+            grants=tuple([grant for grant in (*own, *for_all) if grant]),
+            consents=(),
+            lines=(),
+        )
+        yield agent_id, list(_for_each_tool(every, installed, halts))
+
+
+def _load_installed(tenant_id: UUID) -> tuple[list[tuple[str, InstalledTool]], list[HaltValue]]:
+    """What the tenant has installed, by name, and every kill switch that may reach any of it."""
     row = fetch_tenant_row(tenant_id=tenant_id)
-    halts = list(starmap(read_halt, row.halts or ()))
     rows = sorted(starmap(NamedInstallationRow, row.installations or ()), key=attrgetter("name"))
-    found, agent = [], encode("agt", agent_id)
-    for each in rows:
-        installed = read_installation(*each.installation)
-        reached = tuple(_in_reach(halts, tenant_id=tenant_id, tool=each.name, installed=installed, agent_name=agent))
-        found.append(replace(every, tool=each.name, installed=installed, halts=reached))
-    return found
+    return [(each.name, read_installation(*each.installation)) for each in rows], [
+        read_halt(*halt) for halt in row.halts or ()
+    ]
+
+
+def _for_each_tool(
+    every: DecisionContext, installed: Iterable[tuple[str, InstalledTool]], halts: list[HaltValue]
+) -> Iterator[DecisionContext]:
+    """``every``: what decides about the agent, whatever it calls."""
+    agent, tenant_id = encode("agt", every.agent_id), every.tenant_id
+    for name, each in installed:
+        reached = tuple(_in_reach(halts, tenant_id=tenant_id, tool=name, installed=each, agent_name=agent))
+        yield replace(every, tool=name, installed=each, halts=reached)

@@ -78,6 +78,13 @@ class TenantRow(NamedTuple):
     halts: list[list[Any]] | None
 
 
+class AgentsRow(NamedTuple):
+    """The answer about several agents of a tenant: each with its grants, and those that are for every agent."""
+
+    agents: list[list[Any]] | None
+    common_grants: list[list[Any]] | None
+
+
 class AgentRow(NamedTuple):
     """The agent, and the key if one was asked about; without one ``key_lasts`` is None."""
 
@@ -106,6 +113,13 @@ class PolicyRow(NamedTuple):
 class NamedInstallationRow(NamedTuple):
     name: str
     installation: list[Any]
+
+
+class GrantedAgentRow(NamedTuple):
+    id: str
+    name: str
+    disabled_at: str | None
+    grants: list[list[Any]] | None
 
 
 @lru_cache(maxsize=65_536)

@@ -17,8 +17,10 @@ from kernel.database.prepared_statements import fetch_prepared
 from kernel.ids import encode
 from registry.decision_rows import (
     AgentRow,
+    AgentsRow,
     CallRow,
     DelegationRow,
+    GrantedAgentRow,
     NamedInstallationRow,
     PolicyRow,
     TenantRow,
@@ -30,7 +32,7 @@ from registry.decision_rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
 
 
@@ -89,6 +91,9 @@ COLUMNS = {
     "consent": write_columns(read_consent, "c", data_classes="{json}(c.data_classes)"),
     "budget": write_columns(read_budget, "b", used="w.used", reserved="w.reserved", raised="w.raised"),
     "policy": write_columns(PolicyRow, "p"),
+    "granted_agent": write_columns(
+        GrantedAgentRow, "a", grants="(SELECT {many}({one}({grant})) {in_force} AND g.agent_id = a.id)"
+    ),
     "named_installation": write_columns(NamedInstallationRow, "a", installation="{json}(a.installation)"),
 }
 INSTALLED = """
@@ -147,23 +152,53 @@ OF_TENANT = {
     SELECT {many}({one}({halt})) FROM access_halt h
      WHERE h.lifted_at IS NULL AND (h.tenant_id = {tenant} OR h.tenant_id IS NULL OR h.reach IN ('tool', 'version'))""",
 }
-PARAMETERS = ("tenant", "agent", "key", "name", "agent_name", "now", "second")
+# Agents of a tenant, and what was granted to each and to all of them.
+IN_FORCE = """
+        FROM access_grant g
+       WHERE g.tenant_id = {tenant} AND g.revoked_at IS NULL AND (g.expires_at IS NULL OR g.expires_at > {now})"""
+OF_AGENTS = {
+    "agents": """
+    SELECT {many}({one}({granted_agent})) FROM access_agent a
+     WHERE a.tenant_id = {tenant} AND a.id IN (SELECT {uuid} FROM {each}({agents}))""",
+    "common_grants": """
+    SELECT {many}({one}({grant})) {in_force} AND g.agent_id IS NULL""",
+}
+PARAMETERS = ("tenant", "agent", "key", "name", "agent_name", "now", "second", "agents")
 
 
-def write_statement(row: type[CallRow | TenantRow], parts: Mapping[str, str], dialect: Mapping[str, str]) -> str:
+def write_statement(
+    row: type[CallRow | TenantRow | AgentsRow], parts: Mapping[str, str], dialect: Mapping[str, str]
+) -> str:
     words = {**dialect, **{name: dialect["parameter"].format(name) for name in PARAMETERS}, "installed": INSTALLED}
     words |= {"delegation": COLUMNS["delegation"].format(**words)}
-    words |= {"chain": CHAIN.format(**words)}
-    words |= {name: columns.format(**words) for name, columns in COLUMNS.items()}
+    words |= {"chain": CHAIN.format(**words), "in_force": IN_FORCE.format(**words)}
+    for name, columns in COLUMNS.items():  # one may be made of those before it
+        words[name] = columns.format(**words)
     return "SELECT " + ",\n  ".join(f"({parts[name].format(**words)}) AS {name}" for name in row._fields)
 
 
-POSTGRESQL = {"parameter": "%({})s", "one": "json_build_array", "many": "json_agg", "json": ""}
-SQLITE = {"parameter": ":{}", "one": "json_array", "many": "json_group_array", "json": "json"}
+POSTGRESQL = {
+    "parameter": "%({})s",
+    "one": "json_build_array",
+    "many": "json_agg",
+    "json": "",
+    "each": "json_array_elements_text",
+    "uuid": "value::uuid",
+}
+SQLITE = {
+    "parameter": ":{}",
+    "one": "json_array",
+    "many": "json_group_array",
+    "json": "json",
+    "each": "json_each",
+    "uuid": "value",
+}
 POSTGRESQL_CALL = write_statement(CallRow, OF_CALL, POSTGRESQL).encode()
 POSTGRESQL_TENANT = write_statement(TenantRow, OF_TENANT, POSTGRESQL).encode()
+POSTGRESQL_AGENTS = write_statement(AgentsRow, OF_AGENTS, POSTGRESQL).encode()
 SQLITE_CALL = write_statement(CallRow, OF_CALL, SQLITE)
 SQLITE_TENANT = write_statement(TenantRow, OF_TENANT, SQLITE)
+SQLITE_AGENTS = write_statement(AgentsRow, OF_AGENTS, SQLITE)
 
 
 def fetch_call_row(*, tenant_id: UUID, agent_id: UUID, key_id: UUID | None, tool: str, now: datetime) -> CallRow:
@@ -181,6 +216,11 @@ def fetch_call_row(*, tenant_id: UUID, agent_id: UUID, key_id: UUID | None, tool
 
 def fetch_tenant_row(*, tenant_id: UUID) -> TenantRow:
     return TenantRow(*_fetch(POSTGRESQL_TENANT, SQLITE_TENANT, {"tenant": tenant_id}))
+
+
+def fetch_agents_row(*, tenant_id: UUID, agent_ids: Iterable[UUID], now: datetime) -> AgentsRow:
+    asked = {"tenant": tenant_id, "agents": json.dumps([each.hex for each in agent_ids]), "now": now}
+    return AgentsRow(*_fetch(POSTGRESQL_AGENTS, SQLITE_AGENTS, asked))
 
 
 def _fetch(on_postgresql: bytes, on_sqlite: str, asked: dict[str, Any]) -> Sequence[Any]:

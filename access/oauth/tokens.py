@@ -189,6 +189,16 @@ def _of_hub(text: str, header: dict[str, Any], *, resource: str) -> tuple[ApiKey
     return key, _scopes(claims, key.scopes)
 
 
+def read_token_end(text: str) -> float | None:
+    """When a token ends that was found good already, in seconds since 1970; None for what is no token."""
+    if not looks_like_token(text):
+        return None
+    try:
+        return float(_unverified(text)[1]["exp"])
+    except (_Bad, ValueError, TypeError, KeyError):
+        return None
+
+
 def read_token(text: str, *, resource: str = "") -> Principal | tuple[ApiKey, frozenset[str]]:
     """The agent that a provider vouches for; or the key for which a token of this hub stands, and the scopes it carries. A token of
     the hub for another ``resource`` is none.

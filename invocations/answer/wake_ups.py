@@ -37,9 +37,11 @@ class Waiter:
     def __init__(self, is_deaf: Callable[[], bool]) -> None:
         self._is_deaf = is_deaf
         self._woken = threading.Event()
+        self.was_poked = False  # ever; waiting also ends without that
         self._tell_loop: Callable[[], object] = lambda: None
 
     def poke(self) -> None:
+        self.was_poked = True
         self._woken.set()
         with contextlib.suppress(RuntimeError):  # the loop has ended, and who waited on it with it
             self._tell_loop()

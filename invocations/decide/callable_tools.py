@@ -19,7 +19,10 @@ from registry.discovery.selectors import find_installed, load_manifests
 from registry.models import ToolKind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kernel.principal import Principal
+    from registry.decision_context import DecisionContext
     from unitools.manifest import Manifest
 
 MAX_REASONS = 5
@@ -76,7 +79,7 @@ def offer_tools(
         key_id=by.key_id,
         connection_id=by.connection.id if by.connection else None,
     )
-    decision_contexts = [each for each in everything if each.installed and each.installed.tool_kind == kind]
+    decision_contexts = [each for each in everything if is_of_kind(each, kind)]
     asked = decision_contexts
     if any(filters.values()):
         names = set(find_installed(by=by, kind=kind, **filters).values_list("name", flat=True))
@@ -84,17 +87,30 @@ def offer_tools(
     if q.strip():
         place = {name: place for place, name in enumerate(search_installed(q, by=by))}
         asked = sorted((each for each in asked if each.tool in place), key=lambda each: place[each.tool])
+    offered, kept_back = choose_callable(asked, model=model, any_state=bool(filters.get("state")))
+    return Offer(offered, kept_back, [each.tool for each in decision_contexts])
+
+
+def is_of_kind(context: DecisionContext, kind: ToolKind) -> bool:
+    return context.installed is not None and context.installed.tool_kind == kind
+
+
+def choose_callable(
+    contexts: Iterable[DecisionContext], *, model: str = "", any_state: bool = False
+) -> tuple[list[Manifest], dict[str, Problem]]:
+    """Those that may be called now, and what keeps each of the others back."""
+    asked = list(contexts)
     manifests = load_manifests(
         each.installed.version_id for each in asked if each.installed and each.installed.version_id
     )
     offered: list[Manifest] = []
     kept_back: dict[str, Problem] = {}
     for decision_context in asked:
-        look = ListingLook(decision_context, manifests, model=model, any_state=bool(filters.get("state")))
+        look = ListingLook(decision_context, manifests, model=model, any_state=any_state)
         try:
             check_again(look)
         except Problem as problem:
             kept_back[decision_context.tool] = problem
         else:
             offered.append(look.manifest)
-    return Offer(offered, kept_back, [each.tool for each in decision_contexts])
+    return offered, kept_back

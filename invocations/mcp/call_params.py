@@ -22,6 +22,7 @@ from invocations.mcp.request_context import (
     get_mcp_request,
     read_client,
     read_client_capabilities,
+    supports_form_elicitation,
     supports_tasks,
     supports_url_elicitation,
 )
@@ -52,6 +53,7 @@ class McpToolCall:
     modern: bool  # 2026-07-28
     takes_task: bool  # a handle in place of an answer; before 2026-07-28: wants nothing else
     shows_url: bool  # to its user, where somebody can agree to the call
+    shows_form: bool  # no address, but a form, whose words may hold one
 
 
 def derive_request_id(session: str, id: RequestId) -> str:
@@ -60,7 +62,11 @@ def derive_request_id(session: str, id: RequestId) -> str:
 
 
 def build_unknown_tool_error(name: str) -> MCPError:
-    return MCPError(INVALID_PARAMS, f"Unknown tool: {name[:MAX_NAME]}")
+    return MCPError(
+        INVALID_PARAMS,
+        f"Unknown tool: {name[:MAX_NAME]}. If it was in your list, it was removed or renamed since: list the tools again "
+        "(tools/list) and use one that is there.",
+    )
 
 
 async def find_called_tool(arrival: McpRequest, name: str) -> str:
@@ -76,14 +82,24 @@ def read_tool_call(context: ServerRequestContext[Any, Any], params: CallToolRequ
     if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
         capabilities = read_client_capabilities(context)
         takes_task = supports_tasks(capabilities)
-        shows_url = (
-            supports_url_elicitation(capabilities) and not params.input_responses
-        )  # whose user has been there already
-        call = _call(context, params, tool, hold=takes_task)
-        return McpToolCall(call, params.name, modern=True, takes_task=takes_task, shows_url=shows_url)
-    takes_task = params.task is not None
-    call, shows_url = _call(context, params, tool, hold=takes_task), get_mcp_request(context).session.asks_by_url
-    return McpToolCall(call, params.name, modern=False, takes_task=takes_task, shows_url=shows_url)
+        shows = not params.input_responses  # to a user who has not been there already
+        return McpToolCall(
+            _call(context, params, tool, hold=takes_task),
+            params.name,
+            modern=True,
+            takes_task=takes_task,
+            shows_url=shows and supports_url_elicitation(capabilities),
+            shows_form=shows and supports_form_elicitation(capabilities),
+        )
+    session, takes_task = get_mcp_request(context).session, params.task is not None
+    return McpToolCall(
+        _call(context, params, tool, hold=takes_task),
+        params.name,
+        modern=False,
+        takes_task=takes_task,
+        shows_url=session.asks_by_url,
+        shows_form=session.asks_by_form,
+    )
 
 
 def _call(

@@ -20,9 +20,14 @@ from mcp_types.jsonrpc import PARSE_ERROR
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from access.authentication.bearer import CONNECT_AGAIN, NOT_CONNECTED, resolve_header_principal
+from access.authentication.held_credentials import HeldCredential, find_token_end
 from access.connections.resources import MCP_PATH, mcp_resource
 from access.roles import AGENT_SCOPES
+from invocations.mcp.consent_elicitation import note_form_answer, read_form_id
+from invocations.mcp.list_streams import send_list_changes
+from invocations.mcp.list_watch import ListWatch
 from invocations.mcp.open_streams import OpenStreams, TrackedSend
+from invocations.mcp.posted_answers import PostedAnswer
 from invocations.mcp.request_context import SCOPE_KEY, McpRequest, McpSession
 from invocations.mcp.results import READ
 from invocations.mcp.server import make_server
@@ -39,7 +44,7 @@ from kernel.observability.log_context import note_for_log
 from kernel.problems import Forbidden, Malformed, MethodNotAllowed, NotFound, Problem, TooLarge, Unauthenticated
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Coroutine, Mapping
 
     from kernel.http.body_limits import Application, Receive, Send
     from kernel.http.deferred_responses import InThread
@@ -50,9 +55,13 @@ SHORT = 16 * 1024  # bytes that take no longer to read than a thread to find
 # Objects and arrays of a message. The SDK reads it again on the event loop, where everybody waits meanwhile: about 5 ms for 1,000.
 MAX_PARTS = 20_000
 LIST_SCOPE = "tools:read"
+LISTEN = "subscriptions/listen"
+PRIMED_SINCE = "2025-11-25"  # before, a client may take an event without data for a message
 # A call's scope is looked at with everything else about the call, so that its refusal has a pair too.
 SCOPES = {
     "tools/list": LIST_SCOPE,
+    LISTEN: LIST_SCOPE,
+    **dict.fromkeys(("resources/list", "resources/templates/list", "resources/read"), READ),
     **dict.fromkeys(("tasks/get", "tasks/result", "tasks/list"), READ),
     **dict.fromkeys(("tasks/cancel", "tasks/update"), SCOPE),
 }
@@ -66,6 +75,7 @@ class McpEndpoint:
         self._keeper: asyncio.Task[None] | None = None
         self._manager: StreamableHTTPSessionManager | None = None
         self._streams = OpenStreams(in_thread)
+        self._lists = ListWatch(in_thread)
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"].removeprefix(scope.get("root_path", "")).rstrip("/") != PATH:
@@ -84,8 +94,11 @@ class McpEndpoint:
         check_origin(headers)
         by = await self._authenticated(scope, headers)
         note_for_log(tenant=str(by.tenant_id))
+        if scope["method"] == "GET" and speaks_older_revision(headers):
+            await self._stream(by, headers, receive, send)
+            return
         if scope["method"] != "POST":
-            raise MethodNotAllowed("MCP is spoken here with POST; there is no stream to listen on.")
+            raise MethodNotAllowed("MCP is spoken here with POST. Before 2026-07-28, GET listens for changed lists.")
         try:
             body = await _body(receive)
             check_message_size(body)
@@ -101,29 +114,49 @@ class McpEndpoint:
         said = message if isinstance(message, dict) else {}
         if needed := SCOPES.get(str(said.get("method"))):
             by.check(needed)
-        session, header = McpSession(), headers.get("mcp-session-id", "")
+        session = McpSession()
         if said.get("method") == "initialize":
             session = McpSession.begin(said.get("params"))
             send = _with_session(send, session.sealed_for(by))
-        elif (
-            header
-            and headers.get("mcp-protocol-version", HANDSHAKE_PROTOCOL_VERSIONS[-1]) in HANDSHAKE_PROTOCOL_VERSIONS
-        ):
-            opened = McpSession.opened(header, by=by)
-            if opened is None:
-                raise NotFound("This session is unknown or over.", remedy="Begin a new one with `initialize`.")
-            session = opened
-        scope[SCOPE_KEY] = arrival = McpRequest(by, self._in_thread, session)
+        elif speaks_older_revision(headers):
+            session = find_session(headers, by=by)
+            if form := read_form_id(message):
+                await self._in_thread(partial(note_form_answer, form))
+                await _accept(send)
+                return
+        tracked = TrackedSend(send, _refuse_ended)
+        posted = PostedAnswer(tracked)
+        scope[SCOPE_KEY] = arrival = McpRequest(by, self._in_thread, self._lists, posted, session)
         if said.get("method") == "notifications/cancelled":
             params = said.get("params")
             await cancel_mcp_request(arrival, params.get("requestId") if isinstance(params, dict) else None)
         manager = await self._running()
-        if by.connection is None:
-            await manager.handle_request(scope, cast("Any", _again(body, receive)), cast("Any", send))
-            return
+        answer = manager.handle_request(scope, cast("Any", _again(body, receive)), cast("Any", posted))
+        if by.connection is None and said.get("method") != LISTEN:
+            await answer
+        else:
+            await self._give(by, headers, answer, tracked)
+
+    async def _stream(self, by: Principal, headers: Mapping[str, str], receive: Receive, send: Send) -> None:
+        """Of a client before 2026-07-28, which listens with GET."""
+        by.check(LIST_SCOPE)
+        find_session(headers, by=by)
         tracked = TrackedSend(send, _refuse_ended)
-        answer = manager.handle_request(scope, cast("Any", _again(body, receive)), cast("Any", tracked))
-        await self._streams.give(by.connection, answer, tracked)
+        answer = send_list_changes(
+            tracked,
+            receive,
+            by=by,
+            lists=self._lists,
+            told=headers.get("last-event-id", ""),
+            primes=headers.get("mcp-protocol-version", "") >= PRIMED_SINCE,
+        )
+        await self._give(by, headers, answer, tracked)
+
+    async def _give(
+        self, by: Principal, headers: Mapping[str, str], answer: Coroutine[Any, Any, None], tracked: TrackedSend
+    ) -> None:
+        ends = find_token_end(by, headers.get("authorization", ""))
+        await self._streams.give(HeldCredential.of(by), answer, tracked, ends=ends)
 
     async def _authenticated(self, scope: dict[str, Any], headers: Mapping[str, str]) -> Principal:
         address = (scope.get("client") or ("",))[0]
@@ -155,6 +188,20 @@ class McpEndpoint:
         return self._manager
 
 
+def speaks_older_revision(headers: Mapping[str, str]) -> bool:
+    """One that begins with `initialize`."""
+    return headers.get("mcp-protocol-version", HANDSHAKE_PROTOCOL_VERSIONS[-1]) in HANDSHAKE_PROTOCOL_VERSIONS
+
+
+def find_session(headers: Mapping[str, str], *, by: Principal) -> McpSession:
+    """The one that the request names; an empty one where it names none."""
+    header = headers.get("mcp-session-id", "")
+    opened = McpSession.opened(header, by=by) if header else McpSession()
+    if opened is None:
+        raise NotFound("This session is unknown or over.", remedy="Begin a new one with `initialize`.")
+    return opened
+
+
 async def _keep(manager: StreamableHTTPSessionManager, ready: asyncio.Future[None]) -> None:
     try:
         async with manager.run():
@@ -169,7 +216,7 @@ async def _keep(manager: StreamableHTTPSessionManager, ready: asyncio.Future[Non
 def _more(problem: Problem, *, tried: bool) -> list[tuple[bytes, bytes]]:
     """What the authorization specification of MCP wants a client to be told, so that it gets a token, or a better one."""
     if isinstance(problem, MethodNotAllowed):
-        return [(b"allow", b"POST")]
+        return [(b"allow", b"GET, POST")]
     if problem.status == 401:
         return [(b"www-authenticate", build_challenge(tried, path=PATH, scope=" ".join(AGENT_SCOPES)).encode())]
     if "missing" in problem.details:
@@ -182,6 +229,12 @@ async def _refuse_ended(send: Send) -> None:
     """For whose connection has ended while they waited: as their next request is refused."""
     problem = Unauthenticated(NOT_CONNECTED, remedy=CONNECT_AGAIN)
     await send_refusal(send, problem, _more(problem, tried=True))
+
+
+async def _accept(send: Send) -> None:
+    """For what is no request, so that there is nothing to answer."""
+    await send({"type": "http.response.start", "status": 202, "headers": [(b"content-length", b"0")]})
+    await send({"type": "http.response.body", "body": b""})
 
 
 async def _refuse_message(send: Send, problem: Problem) -> None:

@@ -28,6 +28,7 @@ from evidence.services import reveal_values
 from invocations.answer.envelope import build_answer_envelope
 from invocations.answer.wake_ups import get_waker
 from invocations.approvals.held_calls import cancel_call
+from invocations.mcp.consent_elicitation import build_input_request
 from invocations.mcp.errors import error_json
 from invocations.mcp.mcp_task_status import build_mcp_task, find_approval_url
 from invocations.mcp.request_context import (
@@ -39,7 +40,6 @@ from invocations.mcp.request_context import (
 )
 from invocations.mcp.results import build_call_result, dump_model
 from invocations.mcp.tool_calls import IDLE_LOOK_S, call_tool
-from invocations.mcp.url_elicitation import build_input_request
 from invocations.models import Invocation
 from kernel.http.pagination import fetch_page
 from kernel.ids import decode
@@ -77,14 +77,22 @@ def register_task_handlers(server: Server[Any]) -> None:
 async def adapt_older_protocol(ctx: Context, call_next: CallNext) -> HandlerResult:
     """2025-11-25 had tasks as an experiment, which the SDK leaves to servers: `initialize` says so, and a call may want one."""
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-        return await call_next(ctx)
+        return _without_untold(await call_next(ctx)) if ctx.method == "server/discover" else await call_next(ctx)
     if ctx.method == "tools/call" and (ctx.params or {}).get("task") is not None:
         found = await call_tool(ctx, CallToolRequestParams.model_validate(ctx.params, by_name=False))
         return found if isinstance(found, dict) or found is None else dump_model(found)
     found = await call_next(ctx)
     if ctx.method == "initialize" and isinstance(found, dict):
         found["capabilities"].pop("extensions", None)
+        found["capabilities"]["tools"]["listChanged"] = True  # with GET
         found["capabilities"]["tasks"] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
+    return found
+
+
+def _without_untold(found: HandlerResult) -> HandlerResult:
+    """The SDK takes who serves subscriptions for one who tells of all that there is; the hub tells of changed lists of tools."""
+    if isinstance(found, dict):
+        found["capabilities"]["resources"] = {}
     return found
 
 

@@ -1,9 +1,10 @@
-"""Open streams: answers over MCP that are still being given to programs of connections, and end with the connection.
+"""Open streams: answers over MCP that are still being given, and end with what they were opened with.
 
-One question to the database a second for all of a process, however many there are, and none while there are none. Whatever the answer
-was about goes on and is recorded; it is not given to a program that was disconnected, whose agent was disabled, or whose person may
-not let it act any more. Where only the token has ended, a stream does too; what was not begun is answered, and soon: were it refused,
-the program would take its newer token and make the same call again.
+One look at the database for all of a process, however many there are, and none while there are none. What a call was about goes on
+and is recorded; it is not given to a program that was disconnected, whose agent was disabled, or whose person may not let it act any
+more. Where only the token has ended, a stream does too; what was not begun is answered, and soon: were it refused, the program would
+take its newer token and make the same call again. A kill switch ends no stream: calls that run finish, and who listens is told that
+the list is empty.
 """
 
 from __future__ import annotations
@@ -14,17 +15,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from access.connections.rights import find_ended_connections
+from access.authentication.held_credentials import HeldCredential, find_ended_credentials
 from kernel.database.connections import database_time, release_connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
     from datetime import datetime
-    from uuid import UUID
 
     from kernel.http.body_limits import Send
     from kernel.http.deferred_responses import InThread
-    from kernel.principal import UsedConnection
 
 log = logging.getLogger("toolhub.mcp")
 LOOK_EVERY_S = 0.8
@@ -55,7 +54,8 @@ class TrackedSend:
 class _Answer:
     task: asyncio.Task[None]
     send: TrackedSend
-    connection: UsedConnection
+    held: HeldCredential
+    ends: datetime | None  # of the token
 
 
 class OpenStreams:
@@ -66,18 +66,20 @@ class OpenStreams:
         self._open: set[_Answer] = set()
         self._watch: asyncio.Task[None] | None = None
 
-    async def give(self, connection: UsedConnection, answer: Coroutine[Any, Any, None], send: TrackedSend) -> None:
-        """Until it was given, or the connection has ended."""
+    async def give(
+        self, held: HeldCredential, answer: Coroutine[Any, Any, None], send: TrackedSend, *, ends: datetime | None
+    ) -> None:
+        """Until it was given, or what it was opened with counts no more."""
         task = asyncio.ensure_future(answer)
-        held = _Answer(task, send, connection)
-        self._open.add(held)
+        given = _Answer(task, send, held, ends)
+        self._open.add(given)
         if self._watch is None or self._watch.done() or self._watch.get_loop() is not asyncio.get_running_loop():
             self._watch = asyncio.ensure_future(self._look())
         try:
             await asyncio.wait({task})
         finally:
             task.cancel()  # does nothing where it is done
-            self._open.discard(held)
+            self._open.discard(given)
         if task.cancelled():
             await send.end()
         else:
@@ -86,21 +88,20 @@ class OpenStreams:
     async def _look(self) -> None:
         while self._open:
             await asyncio.sleep(LOOK_EVERY_S)
-            asked = {each.connection.id for each in self._open}
+            asked = {each.held for each in self._open}
             try:
                 ended, now = await self._in_thread(partial(_find_ended, asked))
             except Exception as error:  # noqa: BLE001  whatever it was, the next look may find more
-                log.warning("Whether connections of open streams have ended could not be asked: %r", error)
+                log.warning("What open streams were opened with could not be asked about: %r", error)
                 continue
             for each in list(self._open):
-                ends = each.connection.token_ends
-                if each.connection.id in ended or (each.send.begun and ends is not None and ends <= now):
+                if each.held in ended or (each.send.begun and each.ends is not None and each.ends <= now):
                     each.task.cancel()
 
 
-def _find_ended(ids: Iterable[UUID]) -> tuple[set[UUID], datetime]:
+def _find_ended(held: Iterable[HeldCredential]) -> tuple[set[HeldCredential], datetime]:
     """With the time by the clock by which tokens end."""
     try:
-        return set(find_ended_connections(ids)), database_time()
+        return find_ended_credentials(held), database_time()
     finally:
         release_connection()

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from mcp.server.context import ServerRequestContext
 
+    from invocations.mcp.list_watch import ListWatch
+    from invocations.mcp.posted_answers import PostedAnswer
     from kernel.http.deferred_responses import InThread
     from kernel.principal import Principal
 
@@ -47,16 +49,25 @@ class McpSession:
     app: str = ""
     version: str = ""
     asks_by_url: bool = False
+    asks_by_form: bool = False
 
     @classmethod
     def begin(cls, params: Any) -> McpSession:
         said = params if isinstance(params, dict) else {}
         app, version = _named(said.get("clientInfo"))
-        return cls(new_id().hex, app, version, supports_url_elicitation(said.get("capabilities")))
+        capable = said.get("capabilities")
+        return cls(new_id().hex, app, version, supports_url_elicitation(capable), supports_form_elicitation(capable))
 
     def sealed_for(self, by: Principal) -> str:
         """The session's id on the wire: printable ASCII, for this agent only."""
-        said = {"i": self.id, "a": self.app, "v": self.version, "u": self.asks_by_url, "p": by.id}
+        said = {
+            "i": self.id,
+            "a": self.app,
+            "v": self.version,
+            "u": self.asks_by_url,
+            "f": self.asks_by_form,
+            "p": by.id,
+        }
         return signing.dumps(said, salt=SALT, compress=True)
 
     @classmethod
@@ -68,7 +79,7 @@ class McpSession:
             return None
         if said["p"] != by.id:
             return None
-        return cls(said["i"], said["a"], said["v"], said["u"])
+        return cls(said["i"], said["a"], said["v"], said["u"], said.get("f", False))
 
 
 def _named(client: Any) -> tuple[str, str]:
@@ -87,6 +98,12 @@ def supports_url_elicitation(capabilities: Any) -> bool:
     return isinstance(elicitation, dict) and isinstance(elicitation.get("url"), dict)
 
 
+def supports_form_elicitation(capabilities: Any) -> bool:
+    """Whether the client shows its user a form. One that says no more than that it asks has forms: addresses came later."""
+    elicitation = capabilities.get("elicitation") if isinstance(capabilities, dict) else None
+    return isinstance(elicitation, dict) and (isinstance(elicitation.get("form"), dict) or "url" not in elicitation)
+
+
 def supports_tasks(capabilities: dict[str, Any]) -> bool:
     return TASKS in (capabilities.get("extensions") or {})
 
@@ -97,6 +114,8 @@ class McpRequest:
 
     by: Principal
     in_thread: InThread
+    lists: ListWatch
+    answer: PostedAnswer
     session: McpSession = field(default_factory=McpSession)
 
     async def within(self, work: Callable[[], T]) -> T:

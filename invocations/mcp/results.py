@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_types import (
     AudioContent,
-    BlobResourceContents,
     CallToolResult,
     ContentBlock,
     EmbeddedResource,
     ImageContent,
     ResourceLink,
     TextContent,
-    TextResourceContents,
 )
 
-from invocations.artifacts.description import decode_text
+from access.problems import Halted, NoGrant
 from invocations.artifacts.services import read_artifact
+from invocations.mcp.artifact_resources import build_contents
 from invocations.mcp.errors import error_json
 from kernel.ids import decode
+from registry.problems import NotInstalled, ToolNotEnabled, ToolPaused, ToolRetired, VersionYanked
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 CALL, EVIDENCE, TTL = "toolhub/call", "toolhub/evidence", "toolhub/ttl_seconds"
 MAX_EMBEDDED = 256 * 1024  # bytes of an artifact that is sent along; a larger one is fetched
 READ = "invocations:read"
+# What keeps a tool out of the list, so that whoever calls it has an older one.
+NOT_LISTED = (NotInstalled, ToolNotEnabled, ToolPaused, ToolRetired, VersionYanked, NoGrant, Halted)
+LIST_AGAIN = "This tool is not in your list now. List the tools again (tools/list) and use one that is there."
 
 
 def dump_model(model: BaseModel) -> dict[str, Any]:
@@ -54,8 +57,9 @@ def build_call_result(answer: ResponseEnvelope, *, by: Principal, modern: bool) 
     meta = {name: value for name, value in meta.items() if value is not None}
     warnings = {"warnings": list(answer.warnings)} if answer.warnings else {}
     if answer.error is not None:
+        note = {"note": LIST_AGAIN} if isinstance(answer.error, NOT_LISTED) else {}
         return CallToolResult(
-            content=[_text({"error": error_json(answer.error)} | warnings)], is_error=True, _meta=meta
+            content=[_text({"error": error_json(answer.error)} | note | warnings)], is_error=True, _meta=meta
         )
     content: list[ContentBlock] = [_text(answer.data)]
     if warnings:
@@ -76,7 +80,4 @@ def _left(artifact: dict[str, Any], by: Principal) -> ContentBlock:
         return ImageContent(data=data, mime_type=media_type)
     if sort == "audio":
         return AudioContent(data=data, mime_type=media_type)
-    text = decode_text(content) if sort == "text" or media_type == "application/json" else None
-    if text is not None:
-        return EmbeddedResource(resource=TextResourceContents(uri=url, mime_type=media_type, text=text))
-    return EmbeddedResource(resource=BlobResourceContents(uri=url, mime_type=media_type, blob=data))
+    return EmbeddedResource(resource=build_contents(url, media_type, content))

@@ -11,6 +11,8 @@ from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import Server
 from mcp_types import CallToolRequestParams
 
+from invocations.mcp.artifact_resources import list_artifact_templates, list_artifacts, read_resource
+from invocations.mcp.list_streams import listen_for_changes
 from invocations.mcp.mcp_tasks import register_task_handlers
 from invocations.mcp.tool_calls import call_tool, count_unreadable
 from invocations.mcp.tool_list import list_tools
@@ -36,9 +38,16 @@ def make_server() -> Server[Any]:
         cache_hints={
             "tools/list": CacheHint(ttl_ms=FRESH_MS, scope="private"),
             "server/discover": CacheHint(ttl_ms=FRESH_MS, scope="private"),
+            "resources/list": CacheHint(ttl_ms=0, scope="private"),  # the next call may leave another one
+            "resources/templates/list": CacheHint(ttl_ms=FRESH_MS, scope="private"),
+            "resources/read": CacheHint(ttl_ms=FRESH_MS, scope="private"),  # one that was removed is not to be kept
         },
         get_tool_input_schema=_no_schema,
         on_list_tools=list_tools,
+        on_subscriptions_listen=listen_for_changes,
+        on_list_resources=list_artifacts,
+        on_list_resource_templates=list_artifact_templates,
+        on_read_resource=read_resource,
     )
     server.add_request_handler("tools/call", CallToolRequestParams, call_tool)  # which may answer with a task
     server.middleware.append(count_unreadable)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mcp import MCPError
@@ -27,11 +28,11 @@ from invocations.mcp.call_params import (
     find_called_tool,
     read_tool_call,
 )
+from invocations.mcp.consent_elicitation import ConsentForm, elicit_by_form, elicit_consent, show_form
 from invocations.mcp.errors import error_of
 from invocations.mcp.mcp_task_status import build_task_handle
 from invocations.mcp.request_context import get_mcp_request
 from invocations.mcp.results import build_call_result
-from invocations.mcp.url_elicitation import elicit_consent
 from invocations.models import FINAL, FOR_WORK, Invocation, State
 from invocations.request_tallies import note_rejected
 from invocations.run.live_output import read_live_output
@@ -70,6 +71,12 @@ async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolReq
     # Closing the connection is how a request is taken back; before 2026-07-28 it was only what happens to connections.
     if_gone = cancel_abandoned_call if wish.modern else leave_running
     begun = await _begun(arrival, wish, if_gone=if_gone)
+    if isinstance(begun, ConsentForm):
+        if not await show_form(arrival, begun):
+            return begun.refusal
+        begun = await _begun(arrival, replace(wish, shows_form=False), if_gone=if_gone)
+    if isinstance(begun, ConsentForm):  # it is not shown twice
+        return begun.refusal
     if not isinstance(begun, BegunCall):
         return begun
     try:
@@ -95,8 +102,8 @@ async def _note_unreadable(arrival: McpRequest) -> None:
     await arrival.within(lambda: note_rejected(Malformed("No call can be read from it."), by=arrival.by))
 
 
-def begin_tool_call(wish: McpToolCall, *, by: Principal) -> BegunCall | HandlerResult:
-    """In a thread: the call that was begun and is waited for, or what is answered at once."""
+def begin_tool_call(wish: McpToolCall, *, by: Principal) -> BegunCall | ConsentForm | HandlerResult:
+    """In a thread: the call that was begun and is waited for, what is to be shown first, or what is answered at once."""
     try:
         begun = services.begin_call(wish.call, by=by)
     except CallRefused as refused:
@@ -115,15 +122,18 @@ def begin_tool_call(wish: McpToolCall, *, by: Principal) -> BegunCall | HandlerR
     return begun
 
 
-def _refused(wish: McpToolCall, refused: CallRefused, *, by: Principal) -> HandlerResult:
+def _refused(wish: McpToolCall, refused: CallRefused, *, by: Principal) -> ConsentForm | HandlerResult:
     if wish.takes_task and not wish.modern:
         return build_task_handle(refused.invocation, modern=False)
-    if wish.shows_url and isinstance(refused.problem, ConsentRequired):
-        shown = elicit_consent(refused.problem, wish.call.tool, modern=wish.modern)
-        if shown is not None:
-            return shown
-    answer = build_answer_envelope(refused.invocation, problem=refused.problem, preflight=refused.preflight)
-    return build_call_result(answer, by=by, modern=wish.modern)
+    problem, shown = refused.problem, None
+    answer = build_answer_envelope(refused.invocation, problem=problem, preflight=refused.preflight)
+    refusal = build_call_result(answer, by=by, modern=wish.modern)
+    if isinstance(problem, ConsentRequired):
+        if wish.shows_url:
+            shown = elicit_consent(problem, wish.call.tool, modern=wish.modern)
+        elif wish.shows_form:
+            shown = elicit_by_form(problem, wish.call.tool, modern=wish.modern, refusal=refusal)
+    return shown or refusal
 
 
 def _takes_long(invocation: Invocation) -> bool:
@@ -132,14 +142,14 @@ def _takes_long(invocation: Invocation) -> bool:
     return invocation.state == State.HELD or compiled_version(invocation.version_id).manifest.is_async
 
 
-async def _begun(arrival: McpRequest, wish: McpToolCall, *, if_gone: IfGone) -> BegunCall | HandlerResult:
+async def _begun(arrival: McpRequest, wish: McpToolCall, *, if_gone: IfGone) -> BegunCall | ConsentForm | HandlerResult:
     """Decided on and written down, also when the client goes away meanwhile."""
     working = asyncio.ensure_future(arrival.within(lambda: begin_tool_call(wish, by=arrival.by)))
     try:
         return await asyncio.shield(working)
     except asyncio.CancelledError:
 
-        def give_up(done: asyncio.Future[BegunCall | HandlerResult]) -> None:
+        def give_up(done: asyncio.Future[BegunCall | ConsentForm | HandlerResult]) -> None:
             if not done.cancelled() and done.exception() is None and isinstance(found := done.result(), BegunCall):
                 found.close()
                 if_gone(arrival, found.invocation.pk)

@@ -22,6 +22,8 @@ from invocations.mcp.request_context import get_mcp_request
 from registry.discovery.tool_specs import build_spec, names_in
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mcp.server.context import ServerRequestContext
     from mcp_types import PaginatedRequestParams
 
@@ -76,12 +78,17 @@ def build_mcp_tool(manifest: Manifest, name: str, *, modern: bool) -> Tool:
 def list_tools_after(id: str, *, by: Principal, modern: bool) -> ListToolsResult:
     """One page of what may be called now, without tools that have no name of their own: they are called by their ids."""
     offer = offer_tools(by=by)
-    names = {id: name for name, id in names_in("mcp", offer.installed).items()}
-    offered = sorted((each for each in offer.manifests if each.id in names), key=lambda manifest: manifest.id)
-    rest = [manifest for manifest in offered if manifest.id > id]
+    listed = order_tools(offer.manifests, names_in("mcp", offer.installed))
+    rest = [(name, manifest) for name, manifest in listed if manifest.id > id]
     page = rest[:PAGE_SIZE]
-    tools = [build_mcp_tool(manifest, names[manifest.id], modern=modern) for manifest in page]
-    return ListToolsResult(tools=tools, next_cursor=_cursor(page[-1].id) if len(rest) > PAGE_SIZE else None)
+    tools = [build_mcp_tool(manifest, name, modern=modern) for name, manifest in page]
+    return ListToolsResult(tools=tools, next_cursor=_cursor(page[-1][1].id) if len(rest) > PAGE_SIZE else None)
+
+
+def order_tools(manifests: Iterable[Manifest], ids: Mapping[str, str]) -> list[tuple[str, Manifest]]:
+    """Those that have a name (``ids``: name → id), as they are listed."""
+    names = {id: name for name, id in ids.items()}
+    return sorted(((names[each.id], each) for each in manifests if each.id in names), key=lambda named: named[1].id)
 
 
 async def list_tools(context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None) -> ListToolsResult:

@@ -75,15 +75,19 @@ def names_in(dialect: str, tools: Iterable[str]) -> dict[str, str]:
 
 
 def find_tool_id(name: str, *, by: Principal) -> str:
-    """The id of the tool that a client means by a name or an id. What is neither stays as it is, for the decision to refuse."""
+    """The id of the tool that a client means by a name or an id. What is neither stays as it is, for the decision to refuse.
+
+    Of tools that were removed too: who has an old list is told what became of the tool.
+    """
     if id := restore_tool_id(name):
         return id
     if (pattern := build_id_pattern(name)) is None:
         return name
-    rows = Installation.objects.visible_to(by).of_kind(ToolKind.TOOL).exclude(state=InstallationState.REMOVED)
-    likely = rows.filter(name__regex=pattern).values_list("name", flat=True)
-    found = [id for id in likely if derive_tool_name(id) == name]
-    return found[0] if len(found) == 1 else name
+    rows = Installation.objects.visible_to(by).of_kind(ToolKind.TOOL).filter(name__regex=pattern)
+    likely = [(id, state) for id, state in rows.values_list("name", "state") if derive_tool_name(id) == name]
+    there = {id for id, state in likely if state != InstallationState.REMOVED}
+    found = there or {id for id, _ in likely}
+    return found.pop() if len(found) == 1 else name
 
 
 def reading_for(dialect: str, *, by: Principal) -> ReadOptions:

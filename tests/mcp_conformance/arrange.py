@@ -30,6 +30,7 @@ from registry.models import Decision  # noqa: E402
 from registry.versions import services as registry  # noqa: E402
 from tests.support.manifests import manifest  # noqa: E402
 
+SPARE = "spare"  # it is paused and resumed where the suite wants a list to change
 PREFIX, NAMED = "conformance.tools.", "conformance_tools_"  # of ids, and of names
 AUDIENCE = "the-hub"  # of the issuer's tokens
 SUBJECT = "conformance-client"
@@ -62,6 +63,7 @@ def _takes(*required: str, **properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
 
+CONSENT: dict[str, Any] = {"side_effect": "Write", "safety_class": "Medium", "consent": {"required": True}}
 TEXT, NUMBER = {"type": "string", "maxLength": 200}, {"type": "number", "minimum": 0, "maximum": 60}
 LEAVES = {"limits": {"artifacts": 2}}
 # By the suite's names: (the function, what differs from a tool without arguments).
@@ -82,15 +84,11 @@ TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
         {"input_schema": _takes(seconds=NUMBER, label=TEXT), "async": True, "timeout_ms": 70_000},
     ),
     "failing_job": ("failing_job", {"async": True}),
-    "confirm_delete": (
-        "confirm_delete",
-        {
-            "input_schema": _takes("filename", filename=TEXT),
-            "side_effect": "Write",
-            "safety_class": "Medium",
-            "consent": {"required": True},
-        },
-    ),
+    "confirm_delete": ("confirm_delete", {"input_schema": _takes("filename", filename=TEXT)} | CONSENT),
+    # Ask for nothing themselves: the hub asks for a consent.
+    "test_elicitation": ("json_schema_2020_12_tool", {"input_schema": _takes(message=TEXT)} | CONSENT),
+    "test_input_required_result_elicitation": ("simple_text", CONSENT),
+    SPARE: ("simple_text", {}),
 }
 
 
@@ -123,13 +121,14 @@ def main(jwks_url: str) -> None:
     agent = access.create_agent(name="conformance", by=setup)
     access.give_grant(agent_id=agent.pk, tools=f"{PREFIX}*", reason="For a test.", by=operator)
     _, key = access.create_key(agent=agent, scopes=AGENT_SCOPES, by=setup)
+    _, operates = access.create_key(agent=agent, scopes=("tools:operate",), by=setup)
     issuer = issuers.trust_issuer(
         issuer=jwks_url.rpartition("/")[0], audience=AUDIENCE, jwks_url=jwks_url, by=people[Role.OWNER]
     )
     issuers.map_identity(
         issuer_id=issuer.pk, subject=SUBJECT, agent_id=agent.pk, scopes=AGENT_SCOPES, by=people[Role.OWNER]
     )
-    print(json.dumps({"key": key, "agent": agent.wire_id, "password": password}))
+    print(json.dumps({"key": key, "operates": operates, "agent": agent.wire_id, "password": password}))
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ class Served:
     issuer: str
     agent: str
     key: str
+    operates: str  # a key that may pause and resume tools
     password: str  # of conformance-operator
 
     @property
@@ -46,5 +47,5 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         said = run(python("-m", "tests.mcp_conformance.arrange", f"{issuer}/jwks"), hub.env, within_s=300)
         found = json.loads(said.splitlines()[-1])
         with hub.served():
-            yield Served(hub, issuer, found["agent"], found["key"], found["password"])
+            yield Served(hub, issuer, found["agent"], found["key"], found["operates"], found["password"])
     assert hub.count(f"{UNPAIRED} AND call.state <> 'held'") == 0  # nobody decides on what waits for a consent here

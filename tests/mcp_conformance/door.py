@@ -1,7 +1,8 @@
 """Through which door does the conformance suite come in? It knows no credential, and calls tools by names of one word.
 
-A reverse proxy that adds a key, writes the names of the fixture tools as the hub has them, and hides their prefix in what comes
-back. Everything else passes as it is, ``Host`` and ``Origin`` of strangers too, and answers are passed on line by line as they come.
+A reverse proxy that adds a key, writes the names of the fixture tools and resources as the hub has them, and hides the prefix of the
+tools in what comes back. Where the suite calls a tool that changes the list, a tool is paused or resumed. Everything else passes as
+it is, ``Host`` and ``Origin`` of strangers too, and answers are passed on line by line as they come.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import httpx2
 import uvicorn
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
-from starlette.responses import StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from scripts.provision.processes import free_port
 from tests.e2e.processes import until
+from tests.mcp_conformance.arrange import PREFIX, SPARE
+from unitools.dialects.tool_names import LONGEST
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 OF_ONE_CONNECTION = {"connection", "keep-alive", "transfer-encoding", "content-length", "upgrade"}
+KEYS = OWN_KEY, THEIR_KEY = "consent", "user_name"  # of what is asked for before a result
 METHODS = ["GET", "POST", "DELETE", "OPTIONS"]
 
 
@@ -39,12 +43,19 @@ class Door:
     key: str
     prefix: str
     names: frozenset[str]
+    resources: dict[str, str] = field(default_factory=dict)
+    operates: str = ""  # a key that may pause and resume tools
     own: str = field(default_factory=lambda: f"127.0.0.1:{free_port()}")
+    paused: bool = False
     client: httpx2.AsyncClient = field(default_factory=lambda: httpx2.AsyncClient(timeout=120, trust_env=False))
 
     @property
     def url(self) -> str:
         return f"http://{self.own}/mcp"
+
+    def _full(self, name: str) -> str:
+        """The hub shortens names that are long, and takes the id too."""
+        return (self.prefix if len(self.prefix + name) <= LONGEST else PREFIX) + name
 
     def _headers(self, request: Request) -> list[tuple[str, str]]:
         found = []
@@ -55,7 +66,9 @@ class Door:
             if name in ("host", "origin"):
                 value = value.replace(self.own, self.hub)
             if name == "mcp-name" and request.headers.get("mcp-method") == "tools/call" and value in self.names:
-                value = self.prefix + value
+                value = self._full(value)
+            if name == "mcp-name":
+                value = self.resources.get(value, value)
             found.append((name, value))
         return [*found, ("authorization", f"Bearer {self.key}"), ("accept-encoding", "identity")]
 
@@ -65,20 +78,37 @@ class Door:
         except ValueError:
             return body
         params: Any = message.get("params") if isinstance(message, dict) else None
-        if (
-            not isinstance(params, dict)
-            or message.get("method") != "tools/call"
-            or params.get("name") not in self.names
-        ):
+        if not isinstance(params, dict):
             return body
-        return json.dumps(message | {"params": params | {"name": self.prefix + params["name"]}}).encode()
+        method, changes = message.get("method"), {}
+        if method == "tools/call" and params.get("name") in self.names:
+            changes["name"] = self._full(params["name"])
+        if method == "resources/read" and params.get("uri") in self.resources:
+            changes["uri"] = self.resources[params["uri"]]
+        if isinstance(given := params.get("inputResponses"), dict):
+            changes["inputResponses"] = {OWN_KEY if key == THEIR_KEY else key: each for key, each in given.items()}
+        return json.dumps(message | {"params": params | changes}).encode() if changes else body
 
-    async def pass_on(self, request: Request) -> StreamingResponse:
+    async def change_list(self, id: Any) -> Response:
+        self.paused = not self.paused
+        answer = await self.client.post(
+            f"http://{self.hub}/api/v1/installations/{PREFIX}{SPARE}/{'pause' if self.paused else 'resume'}",
+            json={"reason": "So that the list changes."},
+            headers={"Authorization": f"Bearer {self.operates}"},
+        )
+        assert answer.status_code == 200, answer.text
+        done = {"content": [{"type": "text", "text": "It is another list."}], "resultType": "complete"}
+        return JSONResponse({"jsonrpc": "2.0", "id": id, "result": done})
+
+    async def pass_on(self, request: Request) -> Response:
+        body = await request.body()
+        if b'"test_trigger_tool_change"' in body:
+            return await self.change_list(json.loads(body)["id"])
         asked = self.client.build_request(
             request.method,
             f"http://{self.hub}{request.url.path}",
             headers=self._headers(request),
-            content=self._body(await request.body()),
+            content=self._body(body),
         )
         answer = await self.client.send(asked, stream=True)
         headers = {name: value for name, value in answer.headers.items() if name not in OF_ONE_CONNECTION}
@@ -87,13 +117,13 @@ class Door:
         )
 
     async def _lines(self, answer: httpx2.Response) -> AsyncIterator[bytes]:
-        prefix, rest = self.prefix.encode(), b""
+        prefix, rest, own, their = self.prefix.encode(), b"", *(f'{{"{key}":{{"method"'.encode() for key in KEYS)
         try:
             async for chunk in answer.aiter_raw():
                 lines, end, rest = (rest + chunk).rpartition(b"\n")
                 if end:
-                    yield (lines + end).replace(prefix, b"")
-            yield rest.replace(prefix, b"")
+                    yield (lines + end).replace(prefix, b"").replace(own, their)
+            yield rest.replace(prefix, b"").replace(own, their)
         finally:
             await answer.aclose()  # the one who listened may have gone, which the hub has to see
 

@@ -6,8 +6,11 @@ in there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
 
+import httpx2
 import pytest
 
 from tests.mcp_conformance.arrange import NAMED, TOOLS
@@ -32,13 +35,20 @@ BOTH = {
     "server-sse-multiple-streams",
     "dns-rebinding-protection",
     "json-schema-2020-12",
+    "resources-list",
+    "resources-read-text",
+    "resources-read-binary",
 }
 # Of these the suite may find nothing at all.
 CLAIMED = {
-    "2025-11-25": BOTH | {"server-initialize", "ping"},
+    "2025-11-25": BOTH | {"server-initialize", "ping", "tools-call-elicitation"},
     "2026-07-28": BOTH
     | {
         "http-header-validation",
+        "sep-2164-resource-not-found",
+        "input-required-result-basic-elicitation",
+        "input-required-result-result-type",
+        "input-required-result-ignore-extra-params",
         "tasks-capability-negotiation",
         "tasks-wire-fields",
         "tasks-request-state-removal",
@@ -46,10 +56,36 @@ CLAIMED = {
 }
 
 
+def leave_artifact(served: Served, tool: str) -> str:
+    """The address of the resource that a call of this tool has left last."""
+    headers = {"Authorization": f"Bearer {served.key}", "Accept": "application/json, text/event-stream"}
+
+    def ask(method: str, **params: Any) -> Any:
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        answer = httpx2.post(served.url, json=body, headers=headers, trust_env=False, timeout=60)
+        (data,) = (line[6:] for line in answer.text.splitlines() if line.startswith("data: {"))
+        return json.loads(data)["result"]
+
+    assert not ask("tools/call", name=f"{NAMED}{tool}", arguments={}).get("isError")
+    return str(ask("resources/list")["resources"][0]["uri"])
+
+
 @pytest.fixture(scope="module")
 def door(served: Served) -> Iterator[Door]:
-    with opened(Door(served.address, served.key, NAMED, frozenset(TOOLS))) as found:
+    resources = {
+        "test://static-text": leave_artifact(served, "test_embedded_resource"),
+        "test://static-binary": leave_artifact(served, "test_image_content"),
+    }
+    with opened(
+        Door(served.address, served.key, NAMED, frozenset(TOOLS), resources=resources, operates=served.operates)
+    ) as found:
         yield found
+        if found.paused:
+            asyncio.run(
+                Door(served.address, served.key, NAMED, frozenset(), operates=served.operates, paused=True).change_list(
+                    1
+                )
+            )
 
 
 @pytest.mark.req("SVC-1", "SVC-3")

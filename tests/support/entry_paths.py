@@ -129,7 +129,8 @@ def modern_request(
         "method": method,
         "params": said | {"_meta": who | {"toolhub/envelope": envelope or {}}},
     }
-    named = {"Mcp-Name": said["name"]} if "name" in said else {}
+    subject = said.get("name") or said.get("uri")
+    named = {"Mcp-Name": subject} if subject else {}
     routed = {"MCP-Protocol-Version": MODERN, "Mcp-Method": method} | named
     return json.dumps(body).encode(), usual_headers(caller) | routed
 

@@ -174,6 +174,30 @@ class Wire:
     def call(self, tool: str, arguments: dict[str, Any], **more: Any) -> Told:
         return self.ask("tools/call", {"name": tool, "arguments": arguments, **more})
 
+    def answer(self, id: str, result: dict[str, Any]) -> Told:
+        """To what the hub has asked on the stream of a call."""
+        said = {"jsonrpc": "2.0", "id": id, "result": result}
+        return self.post(json.dumps(said).encode(), **self._headers("", {}))
+
+    @contextmanager
+    def stream(self, method: str, params: dict[str, Any]) -> Iterator[Iterator[dict[str, Any]]]:
+        """The messages of an answer, as they come."""
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": self._params(params)}).encode()
+        connection = http.client.HTTPConnection(self.url.removeprefix("http://"), timeout=PATIENCE_S)
+        try:
+            connection.request("POST", "/mcp", body, self._usual() | self._headers(method, params))
+            answer = connection.getresponse()
+            yield (json.loads(line[6:]) for line in iter(answer.readline, b"") if line.startswith(b"data: {"))
+        finally:
+            connection.close()
+
+    def _usual(self) -> dict[str, str]:
+        return {
+            "Authorization": f"Bearer {self.key}",
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+        }
+
     def _params(self, params: dict[str, Any]) -> dict[str, Any]:
         if not self.modern:
             return params
@@ -191,12 +215,7 @@ class Wire:
         return {"MCP-Protocol-Version": MODERN, "Mcp-Method": method} | named
 
     def post(self, body: bytes, *, method: str = "POST", **headers: str) -> Told:
-        given = {
-            "Authorization": f"Bearer {self.key}",
-            "Content-Type": "application/json",
-            "Accept": "application/json, text/event-stream",
-        }
-        given = {name: value for name, value in (given | headers).items() if value}
+        given = {name: value for name, value in (self._usual() | headers).items() if value}
         connection = http.client.HTTPConnection(self.url.removeprefix("http://"), timeout=PATIENCE_S)
         try:
             connection.request(method, "/mcp", body, given)

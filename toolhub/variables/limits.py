@@ -74,7 +74,7 @@ TOOLHUB_STREAMS_PER_AGENT = _number(
     20,
     least=1,
     roles=(WEB,),
-    about="Event streams of one agent in each web process, at most.",
+    about="Event streams of one agent in each web process, at most; and as many more that listen for changes of its list of tools.",
 )
 TOOLHUB_MODEL_STREAMS_PER_AGENT = _number(
     "TOOLHUB_MODEL_STREAMS_PER_AGENT",

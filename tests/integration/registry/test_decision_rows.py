@@ -23,8 +23,8 @@ from access.models import (
 )
 from kernel.canonical import compute_digest
 from registry import decision_statement
-from registry.decision_context import load_decision_context, load_decision_contexts
-from registry.decision_rows import CallRow, TenantRow
+from registry.decision_context import load_contexts_of_agents, load_decision_context, load_decision_contexts
+from registry.decision_rows import AgentsRow, CallRow, TenantRow
 from registry.decision_statement import COLUMNS, write_columns, write_statement
 from registry.models import Capsule, Installation, PublisherKey, Secret, Tool, ToolVersion
 
@@ -148,11 +148,12 @@ def _make_budgets(tenant: Tenant, agent: Agent, grant: Grant) -> None:
 
 
 def read_everything(where: dict[str, Any]) -> tuple[Any, ...]:
-    return load_decision_context(tool=ECHO, **where), load_decision_contexts(**where)
+    several = load_contexts_of_agents(tenant_id=where["tenant_id"], agent_ids=[where["agent_id"]], now=where["now"])
+    return load_decision_context(tool=ECHO, **where), load_decision_contexts(**where), list(several)
 
 
 def test_every_value_is_the_one_of_its_column(everything: dict[str, Any]) -> None:
-    context, (of_all,) = read_everything(everything)
+    context, (of_all,), _ = read_everything(everything)
     tool, version, installation = Tool.objects.get(), ToolVersion.objects.get(), Installation.objects.get()
 
     found = context.installed
@@ -246,6 +247,7 @@ def test_two_columns_of_the_statement_that_change_places_are_noticed(
             for row, parts, name in (
                 (CallRow, decision_statement.OF_CALL, "CALL"),
                 (TenantRow, decision_statement.OF_TENANT, "TENANT"),
+                (AgentsRow, decision_statement.OF_AGENTS, "AGENTS"),
             ):
                 on_postgresql = write_statement(row, parts, decision_statement.POSTGRESQL).encode()
                 patch.setattr(decision_statement, f"POSTGRESQL_{name}", on_postgresql)

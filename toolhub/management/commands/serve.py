@@ -15,6 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from invocations.mcp.list_watch import close_streams
 from invocations.sandbox.factory import current_sandbox
 from kernel.http.uvicorn_protocol import Protocol
 from registry.model_providers.early_imports import start_early_imports
@@ -34,7 +35,9 @@ log = logging.getLogger("toolhub.serve")
 
 
 class Server(uvicorn.Server):
-    """Says that it serves when it does, and then imports what the first call of a model would wait for."""
+    """Says that it serves when it does, and then imports what the first call of a model would wait for. At its end it waits for
+    requests, and not for who only listens.
+    """
 
     def __init__(self, config: uvicorn.Config, *, serves: Callable[[], object]) -> None:
         super().__init__(config)
@@ -45,6 +48,10 @@ class Server(uvicorn.Server):
         if self.started:
             self._serves()
             start_early_imports()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        close_streams()
+        await super().shutdown(sockets)
 
 
 class DrainingServer(Server):

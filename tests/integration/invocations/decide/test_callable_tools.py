@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +12,18 @@ from access import services as access
 from access.halts import services as halts
 from access.models import Reach
 from invocations.decide.callable_tools import offer_tools
-from registry.decision_context import load_decision_context, load_decision_contexts
+from registry.decision_context import load_contexts_of_agents, load_decision_context, load_decision_contexts
 from registry.discovery.tool_specs import build_spec
 from registry.installations import services as installations
 from registry.tools import lifecycle
+from tests.conftest import make_caller
 from tests.support.manifests import manifest
 from unitools.manifest import Manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from registry.decision_context import DecisionContext
     from registry.models import Tool
     from tests.conftest import Caller, Person
 
@@ -59,6 +62,31 @@ def test_what_stands_for_all_tools_is_what_stands_for_each(
 
     assert found == [load_decision_context(tool=name, **asked, now=now) for name in (ECHO, PLANS, RAISES)]
     assert [len(each.halts) for each in found] == [1, 2, 1]
+
+
+def test_what_is_read_of_several_agents_together_is_what_is_read_of_each(
+    three: None, caller: Caller, grant: Callable[..., Any], operator: Person
+) -> None:
+    grant("sample.tools.echo")
+    access.give_grant(agent_id=None, tools="tag:sample", reason="x", by=operator.by)
+    other, third = (make_caller(operator.by, name).agent for name in ("other", "third"))
+    access.give_grant(agent_id=other.pk, tools=PLANS, reason="x", by=operator.by)
+    access.disable_agent(agent_id=third.pk, reason="x", by=operator.by)
+    for reach, target in ((Reach.TOOL, PLANS), (Reach.AGENT, other.wire_id)):
+        halts.throw_halt(reach=reach, target=target, reason="x", by=operator.by)
+    now, tenant = datetime.now(UTC), caller.by.tenant_id
+    asked = [caller.agent.pk, other.pk, third.pk]
+
+    def in_order(contexts: list[DecisionContext]) -> list[DecisionContext]:
+        return [replace(each, grants=tuple(sorted(each.grants))) for each in contexts]
+
+    found = dict(load_contexts_of_agents(tenant_id=tenant, agent_ids=asked, now=now))
+
+    assert {agent: in_order(contexts) for agent, contexts in found.items()} == {
+        agent: in_order(load_decision_contexts(tenant_id=tenant, agent_id=agent, key_id=None, now=now))
+        for agent in asked
+    }
+    assert list(load_contexts_of_agents(tenant_id=tenant, agent_ids=[], now=now)) == []
 
 
 def test_offered_is_what_a_grant_names_by_name(three: None, caller: Caller, grant: Callable[..., Any]) -> None:

@@ -271,7 +271,10 @@ def test_a_tool_of_another_tenant_is_as_unknown_as_none_at_all(
             talk(url, foreign_caller.key, called(name, {}), mode=mode)
         told.append((refused.value.error.code, refused.value.error.message))
 
-    assert told == [(-32602, f"Unknown tool: {name}") for name in (ECHO, "there.is.none")]
+    assert [(code, said.partition(". ")[0]) for code, said in told] == [
+        (-32602, f"Unknown tool: {name}") for name in (ECHO, "there.is.none")
+    ]
+    assert all("list the tools again" in said for _, said in told)
     assert not Invocation.objects.exists()
     assert sum(Tally.objects.filter(agent=foreign_caller.agent.wire_id).values_list("count", flat=True)) == 2
     assert talk(url, foreign_caller.key, lambda client: client.list_tools(), mode=mode).tools == []

@@ -10,11 +10,13 @@ import pytest
 from django.db import OperationalError
 from django.test import Client
 
+from access import services as access
 from access.models import Consent
 from invocations.mcp import endpoint, tool_list
 from invocations.models import Tally
 from kernel.http.parsers import read_json
 from kernel.observability.log_context import bind_log_context, read_log_field
+from registry.installations import services as installations
 from tests.conftest import make_caller
 from tests.support.calls import writer
 from tests.support.entry_paths import at_the_door, modern_request, usual_headers
@@ -185,10 +187,11 @@ def test_a_message_that_would_keep_everybody_waiting_while_it_is_read_is_refused
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
-def test_there_is_no_stream_to_listen_on_and_no_session_to_end(method: str, caller: Caller) -> None:
-    sent = at_the_door(b"", usual_headers(caller), method)
+def test_there_is_no_session_to_end_and_newer_clients_listen_otherwise(method: str, caller: Caller) -> None:
+    newer = {"MCP-Protocol-Version": "2026-07-28"} if method == "GET" else {}
+    sent = at_the_door(b"", usual_headers(caller) | newer, method)
 
-    assert (sent.status, sent.headers["allow"]) == (405, "POST")
+    assert (sent.status, sent.headers["allow"]) == (405, "GET, POST")
 
 
 def test_a_session_is_good_for_the_agent_it_was_given_to_and_for_nobody_else(caller: Caller, operator: Person) -> None:
@@ -259,6 +262,30 @@ def test_what_breaks_inside_is_told_in_the_words_of_the_catalogue(
     assert "10.0.0.7" not in str(sent)
 
 
+@pytest.mark.req("CONN-4")
+@pytest.mark.parametrize("how", ["paused", "removed", "not granted"])
+def test_who_calls_by_an_older_list_is_told_to_list_again(
+    how: str, caller: Caller, operator: Person, enable: Callable[..., Tool], grant: Callable[..., Any]
+) -> None:
+    id, name = "sample.echo_x.y", "sample_echo_x_y_281b3a4d"
+    enable("echo", id=id)
+    given = grant(id)
+    match how:
+        case "paused":
+            installations.pause_installation(name=id, reason="for a test", by=operator.by)
+        case "removed":
+            installations.remove_installation(name=id, reason="for a test", by=operator.by)
+        case _:
+            access.revoke_grant(grant_id=given.pk, reason="x", by=operator.by)
+
+    for called in (name, id):
+        sent = at_the_door(*modern_request(caller, "tools/call", {"name": called, "arguments": {"text": "x"}}))
+        said = json.loads(sent.body["result"]["content"][0]["text"])
+        assert sent.body["result"]["isError"]
+        assert said["error"]["remedy"]
+        assert "List the tools again" in said["note"]
+
+
 def test_the_hub_says_what_it_is_in_both_revisions(caller: Caller) -> None:
     older = at_the_door(INITIALIZE, usual_headers(caller)).body["result"]
     newer = at_the_door(*modern_request(caller, "server/discover")).body["result"]
@@ -266,8 +293,8 @@ def test_the_hub_says_what_it_is_in_both_revisions(caller: Caller) -> None:
 
     assert (older["protocolVersion"], older["serverInfo"]["name"]) == ("2025-11-25", "toolhub")
     assert newer["supportedVersions"] == ["2026-07-28"]
-    assert set(newer["capabilities"]) == {"tools", "extensions"}
-    assert set(older["capabilities"]) >= {"tools", "tasks"}
+    assert set(newer["capabilities"]) == {"tools", "resources", "extensions"}
+    assert set(older["capabilities"]) >= {"tools", "resources", "tasks"}
     assert (newer["cacheScope"], newer["ttlMs"]) == ("private", 60_000)
     assert unknown.status == 400
 

@@ -15,6 +15,7 @@ from mcp_types import ElicitResult
 from access.consents import services as consents
 from access.models import Consent
 from evidence.models import Fact
+from invocations.answer.wake_ups import InProcessWaker
 from invocations.mcp import tool_calls
 from invocations.models import Invocation
 from invocations.run import execution
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("SVC-1")]
 ECHO, WRITE = "sample.tools.echo", "sample.tools.write"
 BY_URL: dict[str, Any] = {"elicitation": {"url": {}}}
+BY_FORM: dict[str, Any] = {"elicitation": {}}  # as clients said it before there were addresses
 WITH_TASKS: dict[str, Any] = {"extensions": {TASKS: {}}}
 PATIENCE_S = 30
 CALLERS = 12
@@ -277,6 +279,62 @@ def test_without_that_the_model_is_told_whom_to_show_what(url: str, caller: Call
     (wanted,) = refused.message["error"]["data"]["elicitations"]
     assert (wanted["mode"], wanted["elicitationId"]) == ("url", consent.wire_id)
     assert Fact.objects.filter(kind="consent.requested").count() == 1
+
+
+@pytest.mark.req("TOOLS-19", "CONN-4")
+@pytest.mark.parametrize(("action", "decided"), [("accept", True), ("accept", False), ("decline", False)])
+def test_an_older_client_with_forms_alone_shows_the_address_in_one_and_the_hub_looks_again(
+    action: str,
+    decided: bool,
+    url: str,
+    caller: Caller,
+    operator: Person,
+    needs_consent: None,
+    sandbox: ScriptedSandbox,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waker = InProcessWaker()
+    monkeypatch.setattr("invocations.mcp.consent_elicitation.get_waker", lambda: waker)
+    older = Wire.of(url, caller, modern=False, capabilities=BY_FORM)
+    older.initialize()
+
+    with older.stream("tools/call", {"name": WRITE, "arguments": {"text": "x"}}) as messages:
+        asked = next(messages)
+        consent = Consent.objects.get()
+        if decided:
+            consents.approve_consent(consent_id=consent.pk, reason="I know it.", by=operator.by)
+        release_connection()
+        told = older.answer(asked["id"], {"action": action})
+        (answer,) = messages
+
+    assert (asked["method"], told.status) == ("elicitation/create", 202)
+    assert consent.wire_id in asked["params"]["message"]
+    assert asked["params"]["requestedSchema"] == {"type": "object", "properties": {}}
+    result = answer["result"]
+    if decided:
+        assert result["structuredContent"] == {"text": "scripted"}
+    else:
+        assert json.loads(result["content"][0]["text"])["error"]["reason"] == "POLICY.CONSENT_REQUIRED"
+    assert Fact.objects.filter(kind="consent.requested").count() == 1
+
+
+@pytest.mark.req("TOOLS-19", "CONN-4")
+def test_a_newer_client_with_forms_alone_gets_one_in_place_of_a_result(
+    url: str, caller: Caller, operator: Person, needs_consent: None, sandbox: ScriptedSandbox
+) -> None:
+    wire = Wire.of(url, caller, capabilities=BY_FORM)
+
+    shown = wire.call(WRITE, {"text": "x"}).result
+    consent = Consent.objects.get()
+    consents.approve_consent(consent_id=consent.pk, reason="I know it.", by=operator.by)
+    release_connection()
+    made = wire.call(WRITE, {"text": "x"}, inputResponses={"consent": {"action": "accept"}}).result
+
+    assert shown["resultType"] == "input_required"
+    (request,) = shown["inputRequests"].values()
+    assert (request["method"], request["params"]["mode"]) == ("elicitation/create", "form")
+    assert consent.wire_id in request["params"]["message"]
+    assert made["structuredContent"] == {"text": "scripted"}
 
 
 @pytest.mark.req("TOOLS-17")

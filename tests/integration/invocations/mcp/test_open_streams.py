@@ -10,10 +10,10 @@ from uuid import uuid4
 import pytest
 from django.db import InterfaceError
 
+from access.authentication.held_credentials import HeldCredential, HeldKind
 from invocations.mcp import open_streams
 from invocations.mcp.endpoint import _refuse_ended
 from invocations.mcp.open_streams import OpenStreams, TrackedSend
-from kernel.principal import UsedConnection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,8 +65,8 @@ def follow(
                 became.append("cut")
                 raise
 
-        streams, connection = OpenStreams(in_thread), UsedConnection(uuid4(), "client", "usr_1", token_ends=NOW)
-        await asyncio.wait_for(streams.give(connection, answer(), tracked), timeout=30)
+        streams, held = OpenStreams(in_thread), HeldCredential(HeldKind.CONNECTION, uuid4())
+        await asyncio.wait_for(streams.give(held, answer(), tracked, ends=NOW), timeout=30)
         assert not streams._open
 
     asyncio.run(run())

@@ -1,0 +1,132 @@
+"""Consent elicitation: how a person is asked, in the client that they sit at, to see to it that a call may be made.
+
+They are shown the address of the request in the console, where somebody who may decides; the hub never takes the word itself from
+a client, whose user need not be who may give it. A client of 2026-07-28 gets the address in place of a result and calls again; an
+older one gets an error that carries it. A client that shows forms and no addresses shows a form that has the address in its words,
+and whatever is answered the hub looks again whether there is a consent. One that shows nothing gets it as text for its model.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID, uuid4
+
+from mcp import UrlElicitationRequiredError
+from mcp_types import (
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitRequestURLParams,
+    InputRequiredResult,
+    JSONRPCRequest,
+)
+
+from invocations.answer.wake_ups import get_waker
+from kernel.database.connections import release_connection
+
+if TYPE_CHECKING:
+    from mcp.server.context import HandlerResult
+
+    from invocations.mcp.request_context import McpRequest
+    from kernel.problems import Problem
+
+KEY = "consent"  # of the one thing that is asked for
+FORM = "consent-"  # begins the ids of requests that older clients are sent
+FORM_WAIT_S = 600.0
+LOOK_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentForm:
+    """What an older client is to show, and what is answered where it cannot, or where there is no consent then either."""
+
+    params: ElicitRequestFormParams
+    refusal: HandlerResult
+
+
+def build_elicitation(tool: str, *, url: str, consent: str = "") -> ElicitRequestURLParams:
+    message = f"{tool} needs the consent of a person. Open the page, read what is to be done, and decide."
+    return ElicitRequestURLParams(message=message, url=url, elicitation_id=consent or None)
+
+
+def build_form(tool: str, *, url: str) -> ElicitRequestFormParams:
+    """There is nothing to fill in: what counts is what is decided on the page."""
+    message = (
+        f"{tool} needs the consent of a person who may give it. Open {url}, read what is to be done, and decide there. "
+        "Then come back and accept, and the call goes on."
+    )
+    return ElicitRequestFormParams(message=message, requested_schema={"type": "object", "properties": {}})
+
+
+def elicit_consent(problem: Problem, tool: str, *, modern: bool) -> InputRequiredResult | None:
+    """None where there is nothing to show; raises the error that older clients know."""
+    url = problem.details.get("url")
+    if not url:
+        return None
+    if not modern:
+        raise UrlElicitationRequiredError(
+            [build_elicitation(tool, url=url, consent=problem.details["consent"])], problem.detail
+        )
+    return InputRequiredResult(input_requests={KEY: ElicitRequest(params=build_elicitation(tool, url=url))})
+
+
+def elicit_by_form(
+    problem: Problem, tool: str, *, modern: bool, refusal: HandlerResult
+) -> InputRequiredResult | ConsentForm | None:
+    """None where there is nothing to show."""
+    url = problem.details.get("url")
+    if not url:
+        return None
+    params = build_form(tool, url=url)
+    if modern:
+        return InputRequiredResult(input_requests={KEY: ElicitRequest(params=params)})
+    return ConsentForm(params, refusal)
+
+
+def build_input_request(tool: str, *, url: str) -> dict[str, Any]:
+    """The same for a task that waits."""
+    request = ElicitRequest(params=build_elicitation(tool, url=url))
+    return {KEY: request.model_dump(by_alias=True, mode="json", exclude_none=True)}
+
+
+async def show_form(arrival: McpRequest, form: ConsentForm) -> bool:
+    """Ask an older client, on the stream of its call; whether it has answered, whatever it said."""
+    id = uuid4()
+    request = JSONRPCRequest(
+        jsonrpc="2.0",
+        id=f"{FORM}{id.hex}",
+        method="elicitation/create",
+        params=form.params.model_dump(by_alias=True, mode="json", exclude_none=True),
+    )
+    with ExitStack() as stack:
+        # In a thread, since the first one of a process opens the connection that wake-ups come through.
+        waiter = await arrival.within(lambda: stack.enter_context(get_waker().listen(id)))
+        if not await arrival.answer.push(request.model_dump_json(by_alias=True, exclude_none=True)):
+            return False
+        until = time.monotonic() + FORM_WAIT_S
+        while not waiter.was_poked and time.monotonic() < until:
+            await waiter.wait_async(LOOK_S)
+        return waiter.was_poked
+
+
+def read_form_id(message: Any) -> UUID | None:
+    """Which form it is that a client answers; None for every other message."""
+    if not isinstance(message, dict) or "method" in message or not {"result", "error"} & message.keys():
+        return None
+    id = message.get("id")
+    if not isinstance(id, str) or not id.startswith(FORM):
+        return None
+    try:
+        return UUID(hex=id.removeprefix(FORM))
+    except ValueError:
+        return None
+
+
+def note_form_answer(id: UUID) -> None:
+    """In a thread. Whichever process shows the form looks again; what was answered it does not go by."""
+    try:
+        get_waker().wake(id)
+    finally:
+        release_connection()
