@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from contextlib import closing
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.http import HttpResponse, JsonResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
 from rest_framework.response import Response
 
 from access.authentication.bearer import check_still_connected
@@ -16,16 +17,18 @@ from evidence.models import Fact, Snapshot
 from evidence.services import reveal_values
 from invocations import services
 from invocations.accept.api import CallView
+from invocations.answer.answer_serializers import CallEnvelopeSerializer
 from invocations.answer.envelope import build_answer_envelope, build_answered_envelope, build_call_object
 from invocations.answer.prefer_header import parse_prefer_header
 from invocations.calls import AnsweredCall, BegunCall, CallRefused
 from invocations.models import Invocation, State
 from invocations.problems import AnswerErased, IdempotencyInProgress
 from invocations.proposals.proposal_links import list_proposed_calls
-from invocations.serializers import EXAMPLE, EnvelopeSerializer, InvokeSerializer, read_call
+from invocations.serializers import EXAMPLE, InvokeSerializer, read_call
 from kernel.database.tenancy import acting_for
 from kernel.fault_injection import inject_fault
 from kernel.http.api_requests import get_caller
+from kernel.http.base_serializers import build_envelope_serializer
 from kernel.http.deferred_responses import WaitingResponse, can_wait
 from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
@@ -41,6 +44,20 @@ if TYPE_CHECKING:
     from invocations.calls import CallRequest
     from kernel.principal import Principal
 
+
+class CallFactSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    kind = serializers.CharField()
+    leaf = serializers.CharField(help_text="The exact text that is hashed.")
+    leaf_hash = serializers.CharField(help_text="SHA-256 over a zero byte and the leaf.")
+
+
+class CallEvidenceSerializer(serializers.Serializer[Any]):
+    invocation = serializers.CharField()
+    facts = CallFactSerializer(many=True)
+
+
+CALL_EVIDENCE = build_envelope_serializer("CallEvidenceEnvelope", CallEvidenceSerializer())
 PREFER = "`respond-async` answers 202 at once, `wait=10` within ten seconds, with the answer if it is there; both together go as well."
 READ_OWN_ANSWER = "The agent reads the answer of its own call."
 
@@ -85,7 +102,7 @@ class ToolInvokeView(CallView):
 
     @extend_schema(
         request=InvokeSerializer,
-        responses={200: EnvelopeSerializer, 202: EnvelopeSerializer},
+        responses={200: CallEnvelopeSerializer, 202: CallEnvelopeSerializer},
         examples=[EXAMPLE],
         operation_id="invoke",
         parameters=[
@@ -149,7 +166,7 @@ class InvocationView(Endpoint):
 
     required_scope = {"GET": "invocations:read", "DELETE": "invocations:create"}
 
-    @extend_schema(responses={200: EnvelopeSerializer, 202: EnvelopeSerializer}, operation_id="read_invocation")
+    @extend_schema(responses={200: CallEnvelopeSerializer, 202: CallEnvelopeSerializer}, operation_id="read_invocation")
     def get(self, request: Request, invocation_id: UUID) -> HttpResponse:
         rows = Invocation.objects.visible_to(get_caller(request)).select_related("version__tool")
         invocation = rows.get(pk=invocation_id)
@@ -166,7 +183,9 @@ class InvocationView(Endpoint):
             response.headers["Retry-After"] = compute_retry_after(invocation)
         return response
 
-    @extend_schema(responses={200: EnvelopeSerializer, 202: EnvelopeSerializer}, operation_id="cancel_invocation")
+    @extend_schema(
+        responses={200: CallEnvelopeSerializer, 202: CallEnvelopeSerializer}, operation_id="cancel_invocation"
+    )
     def delete(self, request: Request, invocation_id: UUID) -> HttpResponse:
         """Cancel a call that has not ended. 202: it ran, and its end has been asked for but not seen yet."""
         cancelled = services.cancel_and_wait(invocation_id=invocation_id, by=get_caller(request))
@@ -187,7 +206,7 @@ class InvocationEvidenceView(Endpoint):
 
     required_scope = "invocations:read"
 
-    @extend_schema(responses={200: EnvelopeSerializer}, operation_id="read_invocation_evidence")
+    @extend_schema(responses={200: CALL_EVIDENCE}, operation_id="read_invocation_evidence")
     def get(self, request: Request, invocation_id: UUID) -> Response:
         invocation = Invocation.objects.visible_to(get_caller(request)).get(pk=invocation_id)
         facts = Fact.objects.filter(

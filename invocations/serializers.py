@@ -14,7 +14,7 @@ from invocations.callbacks.services import THE_ONLY_ONE
 from invocations.calls import CallRequest
 from invocations.models import Origin
 from invocations.proposals.proposal_links import complete_link
-from kernel.http.base_serializers import StrictSerializer, validate_data
+from kernel.http.base_serializers import IdField, ObjectField, PatternField, StrictSerializer, validate_data
 from kernel.http.envelopes import RequestEnvelope
 from kernel.http.parsers import read_json
 from kernel.problems import Problem
@@ -40,13 +40,6 @@ class ClientSerializer(StrictSerializer):
     model = serializers.CharField(max_length=120, required=False, help_text="The model that proposed the call, if any.")
 
 
-class PatternField(serializers.RegexField):
-    """``wanted`` is the pattern in words, for whoever sent something else."""
-
-    def __init__(self, regex: str, *, wanted: str, **options: Any) -> None:
-        super().__init__(regex, error_messages={"invalid": f"This must be {wanted}."}, **options)
-
-
 class TraceSerializer(StrictSerializer):
     span_id = PatternField(r"^[0-9a-f]{16}$", wanted=SPAN_ID)
     parent_span_id = PatternField(r"^[0-9a-f]{16}$", wanted=SPAN_ID, required=False)
@@ -67,9 +60,7 @@ class CallbackField(serializers.Field[Any, Any, Any, Any]):
 class ProposedBySerializer(StrictSerializer):
     """Which answer of a model proposed the call."""
 
-    invocation = PatternField(
-        r"^inv_[0-9a-z]{26}$", wanted="the id of a call, inv_…", help_text="The call of the model, made by this agent."
-    )
+    invocation = IdField("inv", help_text="The call of the model, made by this agent.")
     call_id = serializers.CharField(
         max_length=512, required=False, help_text="The proposal's id, where nothing else in the request says it."
     )
@@ -190,12 +181,7 @@ def parse_idempotency_key(text: str) -> str:
 class InvokeSerializer(EnvelopeFields):
     """The SPEC-1 envelope around ``arguments``."""
 
-    arguments = serializers.JSONField(help_text="The tool's arguments, by its input schema.")
-
-    def validate_arguments(self, value: Any) -> Any:
-        if not isinstance(value, dict):
-            raise serializers.ValidationError("Arguments must be a JSON object.")
-        return value
+    arguments = ObjectField(help_text="The tool's arguments, by its input schema.")
 
 
 class CandidateSerializer(StrictSerializer):
@@ -289,28 +275,3 @@ def _arguments_of(said: Any) -> Any:
     except Problem:
         return said
     return found if isinstance(found, dict) else said
-
-
-class SourceSerializer(serializers.Serializer[Any]):
-    type = serializers.CharField()
-    name = serializers.CharField()
-    hash = serializers.CharField()
-    ts = serializers.DateTimeField()
-    version = serializers.CharField(required=False)
-
-
-class EvidenceSerializer(serializers.Serializer[Any]):
-    snapshot_id = serializers.CharField(allow_null=True)
-    sources = SourceSerializer(many=True)
-
-
-class EnvelopeSerializer(serializers.Serializer[Any]):
-    """SPEC-4, as documented; answers are written by ``ResponseEnvelope``."""
-
-    ok = serializers.BooleanField()
-    data = serializers.JSONField(allow_null=True)  # type: ignore[assignment]
-    warnings = serializers.ListField(child=serializers.CharField())
-    error = serializers.JSONField(allow_null=True)
-    ttl_seconds = serializers.IntegerField(allow_null=True)
-    evidence = EvidenceSerializer()
-    call = serializers.JSONField(required=False)

@@ -54,6 +54,11 @@ def decode(prefix: str, text: str) -> UUID:
     return UUID(int=number)
 
 
+def id_pattern(prefix: str) -> str:
+    """What :func:`decode` takes, as a regular expression. 26 letters have two bits more than a UUID, so the first is below 8."""
+    return f"^{prefix}_[0-7][{ALPHABET}]{{{LENGTH - 1}}}$"
+
+
 def encode_user(pk: int) -> str:
     """A person, whose row is one of Django's and has a number."""
     return f"usr_{pk}"
@@ -105,10 +110,12 @@ PREFIXES = (
 
 def build_converters() -> dict[str, type[PrefixedIdConverter]]:
     """One URL converter a prefix, to be registered by the root URL configuration."""
-    make: Callable[[str], type[PrefixedIdConverter]] = lambda prefix: type(  # noqa: E731
-        f"{prefix.title()}IdConverter",
-        (PrefixedIdConverter,),
-        {"prefix": prefix, "regex": f"{prefix}_[{ALPHABET}]{{{LENGTH}}}"},
+    make: Callable[[str], type[PrefixedIdConverter]] = (
+        lambda prefix: type(  # noqa: E731
+            f"{prefix.title()}IdConverter",
+            (PrefixedIdConverter,),
+            {"prefix": prefix, "regex": id_pattern(prefix)[1:-1]},
+        )
     )
     return {prefix: make(prefix) for prefix in PREFIXES}
 

@@ -101,24 +101,33 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["access.permissions.HoldsRequiredScope"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["kernel.http.parsers.StrictJSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "kernel.http.endpoints.EndpointSchema",
+    "DEFAULT_SCHEMA_CLASS": "kernel.http.endpoint_schemas.EndpointSchema",
     "EXCEPTION_HANDLER": "invocations.request_tallies.api_exception_handler",
     "UNAUTHENTICATED_USER": None,
+    "URL_FORMAT_OVERRIDE": None,  # what an answer looks like is asked for in Accept, not in the address
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "toolhub",
     "DESCRIPTION": "Discover and call tools under the organisation's rules. Errors: see `/errors`.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
+    "COMPONENT_SPLIT_PATCH": False,  # a PATCH says itself which of its fields may be left out
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "SERVE_AUTHENTICATION": [],
     # Sets of words that stand in fields of one name: programs made from the document read these names.
+    "ENUM_ADD_EXPLICIT_BLANK_NULL_CHOICE": False,
     "ENUM_NAME_OVERRIDES": {
+        "BudgetDimensionEnum": "access.models.Dimension",
+        "BudgetScopeEnum": "access.models.BudgetScope",
+        "CallStatusEnum": "invocations.answer.answer_serializers.CALL_STATUS",
         "CallbackDeliveryStateEnum": "invocations.callbacks.api.STATES",
+        "ChainStateEnum": "invocations.chains.models.ChainState",
+        "ChainStepStateEnum": "invocations.chains.models.StepState",
         "ChannelStateEnum": "access.notifications.api.STATES",
         "ConsentModeEnum": "access.models.ConsentMode",
         "EndpointStateEnum": "invocations.callbacks.api.ENDPOINT_STATES",
         "GrantStateEnum": "access.grants.api.STATES",
+        "InvocationStateEnum": "invocations.models.State",
         "KeyStateEnum": "access.agents.api.KEY_STATES",
         "ModelCircuitStateEnum": "registry.models.ModelCircuitState",
         "ModelStateEnum": "registry.models.ModelProviderState",

@@ -143,11 +143,12 @@ class AgentListView(Endpoint):
 
     required_scope = SCOPE
     query = PageSerializer
+    cursor = "agt"
 
     @extend_schema(operation_id="list_agents", responses={200: AGENTS})
     def get(self, request: Request) -> Response:
         rows = Agent.objects.filter(tenant_id=get_caller(request).tenant_id)
-        page = self.page_of(rows, prefix="agt")
+        page = self.page_of(rows)
         return _answer({"agents": [agent_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(operation_id="create_agent", request=NewAgentSerializer, responses={201: AGENT})
@@ -157,6 +158,8 @@ class AgentListView(Endpoint):
 
 
 class AgentView(Endpoint):
+    """One agent."""
+
     required_scope = SCOPE
 
     @extend_schema(operation_id="read_agent", responses={200: AGENT})
@@ -179,12 +182,13 @@ class KeyListView(Endpoint):
 
     required_scope = SCOPE
     query = PageSerializer
+    cursor = "key"
 
     @extend_schema(operation_id="list_keys", responses={200: KEYS})
     def get(self, request: Request, agent_id: UUID) -> Response:
         agent = Agent.objects.get(pk=agent_id, tenant_id=get_caller(request).tenant_id)
         rows = ApiKey.objects.filter(agent=agent).select_related("replaces")
-        page = self.page_of(rows, prefix="key")
+        page = self.page_of(rows)
         return _answer({"keys": [key_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(operation_id="create_key", request=KeyRequestSerializer, responses={201: NEW_KEY})

@@ -156,6 +156,7 @@ class BudgetListView(Endpoint):
 
     required_scope = SCOPE
     query = BudgetQuerySerializer
+    cursor = "bud"
 
     @extend_schema(
         operation_id="list_budgets",
@@ -165,7 +166,7 @@ class BudgetListView(Endpoint):
         now = database_time()
         rows = filter_by_state(Budget.objects.visible_to(get_caller(request)), self.asked.get("state", ""), now)
         rows = rows.filter(**{name: self.asked[name] for name in ("scope", "dimension") if name in self.asked})
-        page = self.page_of(rows.select_related("agent"), prefix="bud")
+        page = self.page_of(rows.select_related("agent"))
         data = {
             "budgets": [budget_json(each) for each in load_budget_statuses(page.rows, now)],
             "next": page.next or None,

@@ -82,11 +82,12 @@ class DelegationListView(Endpoint):
 
     required_scope = {"GET": "grants:request", "POST": "delegations:create"}
     query = PageSerializer
+    cursor = "grt"
 
     @extend_schema(operation_id="list_delegations", responses={200: DELEGATIONS})
     def get(self, request: Request) -> Response:
         rows = delegations.visible_delegations(get_caller(request)).with_chain().prefetch_related("budgets")
-        page = self.page_of(rows, prefix="grt")
+        page = self.page_of(rows)
         data = {"delegations": [delegation_json(grant) for grant in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 

@@ -211,6 +211,7 @@ class GrantListView(Endpoint):
 
     required_scope = "grants:manage"
     query = GrantQuerySerializer
+    cursor = "grt"
 
     @extend_schema(
         operation_id="list_grants",
@@ -222,7 +223,7 @@ class GrantListView(Endpoint):
         if asked.get("agent"):
             everybodys = asked["agent"] == EVERY_AGENT
             rows = rows.filter(agent=None) if everybodys else rows.filter(agent_id=_agent_id(asked["agent"]))
-        page = self.page_of(rows.with_chain().prefetch_related("budgets"), prefix="grt")
+        page = self.page_of(rows.with_chain().prefetch_related("budgets"))
         data = {"grants": [grant_json(grant) for grant in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 
@@ -264,11 +265,12 @@ class GrantRequestListView(Endpoint):
 
     required_scope = "grants:request"
     query = PageSerializer
+    cursor = "grq"
 
     @extend_schema(operation_id="list_grant_requests", responses={200: ALL_ASKED})
     def get(self, request: Request) -> Response:
         rows = GrantRequest.objects.visible_to(get_caller(request))
-        page = self.page_of(rows, prefix="grq")
+        page = self.page_of(rows)
         data = {"requests": [request_json(asked) for asked in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 

@@ -75,11 +75,12 @@ class HaltListView(Endpoint):
 
     required_scope = SCOPE
     query = PageSerializer
+    cursor = "hlt"
 
     @extend_schema(operation_id="list_halts", responses={200: MANY})
     def get(self, request: Request) -> Response:
         rows = Halt.objects.visible_to(get_caller(request))
-        page = self.page_of(rows, prefix="hlt")
+        page = self.page_of(rows)
         data = {"halts": [halt_json(row) for row in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 

@@ -149,11 +149,12 @@ class IssuerListView(Endpoint):
 
     required_scope = SCOPE
     query = PageSerializer
+    cursor = "iss"
 
     @extend_schema(operation_id="list_issuers", responses={200: ISSUERS})
     def get(self, request: Request) -> Response:
         rows = TrustedIssuer.objects.filter(tenant_id=get_caller(request).tenant_id)
-        page = self.page_of(rows, prefix="iss")
+        page = self.page_of(rows)
         return _answer({"issuers": [issuer_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(operation_id="trust_issuer", request=NewIssuerSerializer, responses={201: ISSUER}, examples=[TRUST])
@@ -188,11 +189,12 @@ class IssuerSubjectListView(Endpoint):
 
     required_scope = SCOPE
     query = PageSerializer
+    cursor = "idn"
 
     @extend_schema(operation_id="list_issuer_subjects", responses={200: SUBJECTS})
     def get(self, request: Request, issuer_id: UUID) -> Response:
         rows = AgentIdentity.objects.filter(issuer=_issuer(request, issuer_id))
-        page = self.page_of(rows, prefix="idn")
+        page = self.page_of(rows)
         return _answer({"subjects": [subject_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(

@@ -134,11 +134,12 @@ class ChannelListView(Endpoint):
 
     required_scope = SCOPE
     query = PageSerializer
+    cursor = "ntf"
 
     @extend_schema(operation_id="list_channels", responses={200: CHANNELS})
     def get(self, request: Request) -> Response:
         rows = Notification.objects.filter(tenant_id=get_caller(request).tenant_id)
-        page = self.page_of(rows, prefix="ntf")
+        page = self.page_of(rows)
         return build_answer({"channels": [channel_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(operation_id="set_channel", request=NewChannelSerializer, responses={201: MADE}, examples=[WEBHOOK])
@@ -176,11 +177,12 @@ class DeliveryListView(Endpoint):
 
     required_scope = SCOPE
     query = PageSerializer
+    cursor = "dlv"
 
     @extend_schema(operation_id="list_deliveries", responses={200: DELIVERIES})
     def get(self, request: Request, notification_id: UUID) -> Response:
         rows = Delivery.objects.filter(notification=_channel(request, notification_id))
-        page = self.page_of(rows, prefix="dlv")
+        page = self.page_of(rows)
         return build_answer({"deliveries": [delivery_json(row) for row in page.rows], "next": page.next or None})
 
 

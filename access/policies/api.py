@@ -173,6 +173,7 @@ class PolicyListView(Endpoint):
 
     required_scope = READ
     query = PolicyQuerySerializer
+    cursor = "pol"
 
     @extend_schema(
         operation_id="list_policies",
@@ -180,7 +181,7 @@ class PolicyListView(Endpoint):
     )
     def get(self, request: Request) -> Response:
         rows = filter_policies(PolicyVersion.objects.visible_to(get_caller(request)), self.asked)
-        page = self.page_of(rows, prefix="pol")
+        page = self.page_of(rows)
         data = {"policies": [policy_json(version) for version in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 

@@ -88,11 +88,12 @@ class ErasureListView(Endpoint):
 
     required_scope = ERASE
     query = PageSerializer
+    cursor = "era"
 
     @extend_schema(operation_id="list_erasures", responses={200: MANY})
     def get(self, request: Request) -> Response:
         rows = Erasure.objects.filter(tenant_id=get_caller(request).tenant_id)
-        page = self.page_of(rows, prefix="era")
+        page = self.page_of(rows)
         data = {"erasures": [erasure_json(row) for row in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 

@@ -106,11 +106,12 @@ class ExportListView(Endpoint):
 
     required_scope = EXPORT
     query = PageSerializer
+    cursor = "exp"
 
     @extend_schema(operation_id="list_exports", responses={200: PAGE})
     def get(self, request: Request) -> Response:
         rows = ExportJob.objects.filter(tenant_id=get_caller(request).tenant_id)
-        page = self.page_of(rows, prefix="exp")
+        page = self.page_of(rows)
         return _answer(
             {"exports": [export_json(row, get_caller(request)) for row in page.rows], "next": page.next or None}
         )

@@ -122,11 +122,12 @@ class SinkListView(Endpoint):
 
     required_scope = SCOPE
     query = PageSerializer
+    cursor = "snk"
 
     @extend_schema(operation_id="list_event_sinks", responses={200: SINKS})
     def get(self, request: Request) -> Response:
         rows = EventSink.objects.filter(tenant_id=get_caller(request).tenant_id)
-        page = self.page_of(rows, prefix="snk")
+        page = self.page_of(rows)
         return build_answer({"sinks": [sink_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(

@@ -137,12 +137,13 @@ class EndpointListView(Endpoint):
 
     required_scope = SCOPE
     query = PageSerializer
+    cursor = "cbe"
 
     @extend_schema(operation_id="list_callbacks", responses={200: ENDPOINTS})
     def get(self, request: Request, agent_id: UUID) -> Response:
         agent = Agent.objects.get(pk=agent_id, tenant_id=get_caller(request).tenant_id)
         rows = CallbackEndpoint.objects.filter(agent=agent)
-        page = self.page_of(rows, prefix="cbe")
+        page = self.page_of(rows)
         return build_answer({"endpoints": [endpoint_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(
@@ -175,6 +176,7 @@ class CallbackDeliveryListView(Endpoint):
 
     required_scope = SCOPE
     query = DeliveryQuerySerializer
+    cursor = "cbd"
 
     @extend_schema(
         operation_id="list_callback_deliveries",
@@ -182,7 +184,7 @@ class CallbackDeliveryListView(Endpoint):
     )
     def get(self, request: Request) -> Response:
         rows = filter_deliveries(self.asked, by=get_caller(request))
-        page = self.page_of(rows, prefix="cbd")
+        page = self.page_of(rows)
         return build_answer({"deliveries": [delivery_json(row) for row in page.rows], "next": page.next or None})
 
 

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from invocations.chains.plan import MAX_PLAN_BYTES, MAX_RETRIES, MAX_STEPS, ChainPlan, read_plan
 from invocations.serializers import InvokeSerializer
 from kernel.canonical import encode_hash_input
-from kernel.http.base_serializers import StrictSerializer
+from kernel.http.base_serializers import ObjectField, StrictSerializer
 from kernel.problems import TooLarge
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ EXAMPLE = OpenApiExample(
 
 class PlannedSerializer(StrictSerializer):
     tool = serializers.CharField(max_length=128)
-    arguments = serializers.JSONField(required=False, default=dict, help_text=ARGUMENTS)
+    arguments = ObjectField(required=False, default=dict, help_text=ARGUMENTS)
     retry = serializers.IntegerField(
         min_value=0,
         max_value=MAX_RETRIES,
@@ -57,11 +57,6 @@ class PlannedSerializer(StrictSerializer):
         default=0,
         help_text="How often it may be made again when it fails. Only for tools that honour their key.",
     )
-
-    def validate_arguments(self, value: Any) -> Any:
-        if not isinstance(value, dict):
-            raise serializers.ValidationError("Arguments must be a JSON object.")
-        return value
 
 
 class StepSerializer(PlannedSerializer):

@@ -15,10 +15,11 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework import serializers
 
 from invocations.accept.api import CallView
+from invocations.answer.answer_serializers import CallEnvelopeSerializer
 from invocations.answer.prefer_header import parse_prefer_header
 from invocations.api import PREFER
 from invocations.dispatch.services import Dispatch, build_call, build_tool_result, read_response
-from invocations.serializers import SCOPE, EnvelopeFields, EnvelopeSerializer
+from invocations.serializers import SCOPE, EnvelopeFields
 from kernel.database.connections import release_connection
 from kernel.database.tenancy import acting_for
 from kernel.http.api_requests import get_caller
@@ -90,7 +91,7 @@ class DispatchedSerializer(serializers.Serializer[Any]):
     status = serializers.ChoiceField([str(each) for each in Status])
     repaired = serializers.BooleanField(help_text="Whether broken JSON was put right before the call.")
     replayed = serializers.BooleanField(help_text="Whether an earlier call was answered again.")
-    answer = EnvelopeSerializer()
+    answer = CallEnvelopeSerializer()
 
 
 class DispatchAnswerSerializer(serializers.Serializer[Any]):

@@ -11,10 +11,11 @@ import copy
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from drf_spectacular.utils import inline_serializer
+from drf_spectacular.utils import extend_schema_field, inline_serializer
 from rest_framework import serializers
 
 from kernel.http.pagination import MAX_LIMIT, PAGE_SIZE
+from kernel.ids import id_pattern
 from kernel.problems import SchemaInvalid
 
 if TYPE_CHECKING:
@@ -78,8 +79,32 @@ class StrictSerializer(serializers.Serializer[Any]):
         return super().to_internal_value(data)
 
 
+class PatternField(serializers.RegexField):
+    """``wanted`` is the pattern in words, for whoever sent something else."""
+
+    def __init__(self, regex: str, *, wanted: str, **options: Any) -> None:
+        super().__init__(regex, error_messages={"invalid": f"This must be {wanted}."}, **options)
+
+
+class IdField(PatternField):
+    """An id of the kind that the prefix says, as it stands on the wire."""
+
+    def __init__(self, prefix: str, **options: Any) -> None:
+        super().__init__(id_pattern(prefix), wanted=f"an id of the form {prefix}_…", **options)
+
+
+@extend_schema_field({"type": "object", "additionalProperties": {}})
+class ObjectField(serializers.JSONField):
+    """A JSON object, whatever is in it."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, dict):
+            raise serializers.ValidationError(f"{self.label} must be a JSON object.")
+        return super().to_internal_value(data)
+
+
 class QuerySerializer(serializers.Serializer[Any]):
-    """The query parameters that a GET takes: none, unless a subclass declares them. A parameter without a value is as none."""
+    """The query parameters that a GET takes: none, unless a subclass declares them."""
 
     @classmethod
     def read(cls, given: Mapping[str, list[str]]) -> dict[str, Any]:
@@ -97,7 +122,7 @@ class QuerySerializer(serializers.Serializer[Any]):
                 details={"findings": findings, "parameters": list(fields)},
             )
         payload = copy.copy(_blank(cls))
-        payload.initial_data = {name: values[0] for name, values in given.items() if values[0] != ""}
+        payload.initial_data = {name: values[0] for name, values in given.items()}
         payload.is_valid(raise_exception=True)
         return dict(payload.validated_data)
 
@@ -111,7 +136,9 @@ class QuerySerializer(serializers.Serializer[Any]):
             )
         if len(values) > 1:
             return "It is given more than once."
-        if isinstance(field, serializers.ChoiceField) and values[0]:
+        if values[0] == "":
+            return "It has no value. Leave it out where nothing is meant."
+        if isinstance(field, serializers.ChoiceField):
             return _unfit_choice(field, values[0])
         return ""
 

@@ -1,7 +1,7 @@
 """Endpoints: views of the API that take the query parameters they declare, and no others.
 
-``query`` is the one declaration: the OpenAPI document lists what it names (:class:`EndpointSchema`), and what it does not name is
-refused before the view is asked.
+``query`` is the one declaration: the OpenAPI document lists what it names (:mod:`kernel.http.endpoint_schemas`), and what it does
+not name is refused before the view is asked.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
-from drf_spectacular.openapi import AutoSchema
 from rest_framework.views import APIView
 
 from kernel.http.base_serializers import QuerySerializer
@@ -28,9 +27,12 @@ READS = ("GET", "HEAD")
 
 
 class Endpoint(APIView):
-    """``query``: what GET may be asked. ``asked``: what it was asked, read and checked."""
+    """``query``: what GET may be asked. ``asked``: what it was asked, read and checked. ``cursor``: the prefix of the ids that the
+    pages of a list go on by.
+    """
 
     query: ClassVar[type[QuerySerializer]] = QuerySerializer
+    cursor: ClassVar[str] = ""
     asked: dict[str, Any]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -42,9 +44,9 @@ class Endpoint(APIView):
             # Most requests ask nothing, of endpoints that take nothing.
             self.asked = kind.read(asked) if asked or kind is not QuerySerializer else {}
 
-    def page_of(self, rows: QuerySet[M], *, prefix: str) -> Page[M]:
+    def page_of(self, rows: QuerySet[M]) -> Page[M]:
         """The page of a list that was asked for, by an endpoint whose ``query`` is a ``PageSerializer``."""
-        return fetch_page(rows, prefix=prefix, after=self.asked.get("after", ""), limit=self.asked["limit"])
+        return fetch_page(rows, prefix=self.cursor, after=self.asked.get("after", ""), limit=self.asked["limit"])
 
 
 def refuse_query(
@@ -58,12 +60,3 @@ def refuse_query(
         return view(request, *args, **kwargs)
 
     return checked
-
-
-class EndpointSchema(AutoSchema):
-    """Describes an :class:`Endpoint` for the OpenAPI document."""
-
-    def get_override_parameters(self) -> list[Any]:
-        parameters: list[Any] = super().get_override_parameters()
-        query = getattr(self.view, "query", QuerySerializer)
-        return [query, *parameters] if self.method == "GET" and query is not QuerySerializer else parameters

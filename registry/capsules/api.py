@@ -156,13 +156,14 @@ class CapsuleListView(Endpoint):
 
     required_scope = UPLOAD
     query = PageSerializer
+    cursor = "cap"
 
     @extend_schema(operation_id="list_capsules", responses={200: CAPSULES})
     def get(self, request: Request) -> Response:
         rows = (
             Capsule.objects.filter(tenant_id=get_caller(request).tenant_id).select_related("signed_by").defer("content")
         )
-        page = self.page_of(rows, prefix="cap")
+        page = self.page_of(rows)
         return _answer({"capsules": [capsule_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(
@@ -212,7 +213,9 @@ class CapsuleContentView(Endpoint):
 
     required_scope = UPLOAD
 
-    @extend_schema(operation_id="read_capsule_content", responses={(200, "application/zip"): OpenApiTypes.BINARY})
+    @extend_schema(
+        operation_id="read_capsule_content", responses={(200, "application/octet-stream"): OpenApiTypes.BINARY}
+    )
     def get(self, request: Request, capsule_id: UUID) -> HttpResponse:
         row, content = capsules.read_capsule(capsule_id=capsule_id, by=get_caller(request))
         return content_response(row, content)
@@ -224,7 +227,7 @@ def content_response(row: Capsule, content: bytes) -> HttpResponse:
         "Content-Disposition": f'attachment; filename="{row.wire_id}.capsule"',
         "X-Content-Type-Options": "nosniff",
     }
-    return HttpResponse(content, content_type="application/zip", headers=headers)
+    return HttpResponse(content, content_type="application/octet-stream", headers=headers)
 
 
 class PublisherKeyListView(Endpoint):
@@ -232,11 +235,12 @@ class PublisherKeyListView(Endpoint):
 
     required_scope = KEYS
     query = PageSerializer
+    cursor = "pbk"
 
     @extend_schema(operation_id="list_publisher_keys", responses={200: MANY_KEYS})
     def get(self, request: Request) -> Response:
         rows = PublisherKey.objects.filter(tenant_id=get_caller(request).tenant_id)
-        page = self.page_of(rows, prefix="pbk")
+        page = self.page_of(rows)
         return _answer({"keys": [key_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(

@@ -140,12 +140,13 @@ class InstallationListView(Endpoint):
 
     required_scope = SCOPE
     query = PageSerializer
+    cursor = "ins"
 
     @extend_schema(operation_id="list_installations", responses={200: MANY})
     def get(self, request: Request) -> Response:
         by = get_caller(request)
         rows = Installation.objects.visible_to(by).of_kind(ToolKind.TOOL).exclude(state=InstallationState.REMOVED)
-        page = self.page_of(rows.select_related("tool", "version"), prefix="ins")
+        page = self.page_of(rows.select_related("tool", "version"))
         publishers = publisher_slugs(row.tool.tenant_id for row in page.rows)
         present = installations.present_secrets(by.tenant_id)
         found = [installation_json(row, publishers=publishers, present=present) for row in page.rows]
@@ -234,6 +235,7 @@ class CatalogueView(Endpoint):
 
     required_scope = "tools:read"
     query = CatalogueQuerySerializer
+    cursor = "tol"
 
     @extend_schema(
         operation_id="list_catalogue",
@@ -242,7 +244,7 @@ class CatalogueView(Endpoint):
     def get(self, request: Request) -> Response:
         asked = self.asked
         tools = shared_tools(by=get_caller(request), q=asked.get("q", ""), publisher=asked.get("publisher", ""))
-        page = self.page_of(tools, prefix="tol")
+        page = self.page_of(tools)
         publishers = publisher_slugs(tool.tenant_id for tool in page.rows)
         data = {
             "tools": [shared_tool_json(tool, publishers) for tool in not_gone(page.rows)],

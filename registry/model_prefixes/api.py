@@ -84,9 +84,10 @@ class ModelPrefixVersionListView(PrefixEndpoint):
     """Every version that there was, the newest first."""
 
     query = PageSerializer
+    cursor = "mpx"
 
     @extend_schema(operation_id="list_model_prefix_versions", responses={200: MANY})
     def get(self, request: Request) -> Response:
-        page = self.page_of(ModelPrefix.objects.filter(tenant_id=get_caller(request).tenant_id), prefix="mpx")
+        page = self.page_of(ModelPrefix.objects.filter(tenant_id=get_caller(request).tenant_id))
         data = {"versions": [show_prefix(row) for row in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())

@@ -243,11 +243,12 @@ class ProviderListView(ProviderEndpoint):
     """
 
     query = PageSerializer
+    cursor = "mpr"
 
     @extend_schema(operation_id="list_model_providers", responses={200: MANY})
     def get(self, request: Request) -> Response:
         rows = ModelProvider.objects.filter(tenant_id=get_caller(request).tenant_id)
-        page = self.page_of(rows, prefix="mpr")
+        page = self.page_of(rows)
         return _answer({"model_providers": [show_provider(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(

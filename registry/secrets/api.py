@@ -61,11 +61,12 @@ class SecretListView(Endpoint):
 
     required_scope = "tools:operate"
     query = PageSerializer
+    cursor = "sec"
 
     @extend_schema(operation_id="list_secrets", responses={200: MANY})
     def get(self, request: Request) -> Response:
         rows = Secret.objects.filter(tenant_id=get_caller(request).tenant_id)
-        page = self.page_of(rows, prefix="sec")
+        page = self.page_of(rows)
         data = {"secrets": [secret_json(row) for row in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 

@@ -190,11 +190,12 @@ class VersionListView(Endpoint):
 
     required_scope = "tools:read"
     query = PageSerializer
+    cursor = "tvn"
 
     @extend_schema(operation_id="list_tool_versions", responses={200: VERSIONS})
     def get(self, request: Request, tool_id: str) -> Response:
         tool = get_tool(tool_id, tenant_id=get_caller(request).tenant_id)
-        page = self.page_of(tool.versions.select_related("base"), prefix="tvn")
+        page = self.page_of(tool.versions.select_related("base"))
         data = {"versions": [version_json(row, tool) for row in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 
