@@ -12,6 +12,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from access.authentication.bearer import check_still_connected
+from access.budgets.remaining_calls import list_remaining_calls
 from evidence.kinds import PAIR
 from evidence.models import Fact, Snapshot
 from evidence.services import reveal_values
@@ -33,6 +34,7 @@ from kernel.http.deferred_responses import WaitingResponse, can_wait
 from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
 from kernel.http.exception_handlers import build_problem_response
+from kernel.http.rate_limit_fields import write_rate_limit_fields
 from registry.tools.deprecation import deprecation_headers, find_retirement
 
 if TYPE_CHECKING:
@@ -62,8 +64,12 @@ PREFER = "`respond-async` answers 202 at once, `wait=10` within ten seconds, wit
 READ_OWN_ANSWER = "The agent reads the answer of its own call."
 
 
-def write_answer(request: Request, invocation: Invocation, envelope: ResponseEnvelope) -> HttpResponse:
-    """200 with a value, 202 while it runs, the problem's status when there is one."""
+def write_answer(
+    request: Request, invocation: Invocation, envelope: ResponseEnvelope, *, replayed: bool = False
+) -> HttpResponse:
+    """200 with a value, 202 while it runs, the problem's status when there is one. ``replayed``: an earlier call answers again, so
+    what it says of budgets is over.
+    """
     location = f"/api/v1/invocations/{invocation.wire_id}"
     response: HttpResponse
     if envelope.error is not None:
@@ -79,6 +85,10 @@ def write_answer(request: Request, invocation: Invocation, envelope: ResponseEnv
     if invocation.version is not None:
         for name, text in deprecation_headers(find_retirement(invocation.version.tool)).items():
             response.headers[name] = text
+    if not replayed:
+        left = list_remaining_calls(invocation.budget, took=invocation.state != State.DENIED)
+        for name, text in write_rate_limit_fields(left).items():
+            response.headers.setdefault(name, text)
     response.headers["Location"] = location
     response.headers["Cache-Control"] = build_cache_control(invocation, envelope)
     return response
@@ -133,7 +143,7 @@ def make_call(request: Request, call: CallRequest) -> HttpResponse:
 
 
 def write_answered(request: Request, answered: AnsweredCall) -> HttpResponse:
-    response = write_answer(request, answered.invocation, build_answered_envelope(answered))
+    response = write_answer(request, answered.invocation, build_answered_envelope(answered), replayed=answered.replayed)
     inject_fault("answer.before")
     if answered.replayed and answered.invocation.is_final:
         response.headers["Idempotency-Replayed"] = "true"

@@ -13,7 +13,6 @@ from uuid import UUID
 import uuid_utils.compat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from datetime import datetime
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -110,13 +109,11 @@ PREFIXES = (
 
 def build_converters() -> dict[str, type[PrefixedIdConverter]]:
     """One URL converter a prefix, to be registered by the root URL configuration."""
-    make: Callable[[str], type[PrefixedIdConverter]] = (
-        lambda prefix: type(  # noqa: E731
-            f"{prefix.title()}IdConverter",
-            (PrefixedIdConverter,),
-            {"prefix": prefix, "regex": id_pattern(prefix)[1:-1]},
-        )
-    )
+
+    def make(prefix: str) -> type[PrefixedIdConverter]:
+        regex = id_pattern(prefix)[1:-1]
+        return type(f"{prefix.title()}IdConverter", (PrefixedIdConverter,), {"prefix": prefix, "regex": regex})
+
     return {prefix: make(prefix) for prefix in PREFIXES}
 
 

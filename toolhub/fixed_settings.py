@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from csp.constants import NONE, SELF
 
+from kernel.http.api_versions import API_VERSION
+
 INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -109,7 +111,7 @@ REST_FRAMEWORK = {
 SPECTACULAR_SETTINGS = {
     "TITLE": "toolhub",
     "DESCRIPTION": "Discover and call tools under the organisation's rules. Errors: see `/errors`.",
-    "VERSION": "1",
+    "VERSION": API_VERSION,
     "SERVE_INCLUDE_SCHEMA": False,
     "COMPONENT_SPLIT_PATCH": False,  # a PATCH says itself which of its fields may be left out
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],

@@ -167,6 +167,7 @@ class IssuerView(Endpoint):
     """One identity provider; another audience or other keys for it, which takes managing the agents of its subjects too."""
 
     required_scope = SCOPE
+    conditional = True
 
     @extend_schema(operation_id="read_issuer", responses={200: ISSUER})
     def get(self, request: Request, issuer_id: UUID) -> Response:

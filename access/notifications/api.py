@@ -155,6 +155,7 @@ class ChannelView(Endpoint):
     """One channel; telling it of other things."""
 
     required_scope = SCOPE
+    conditional = True
 
     @extend_schema(operation_id="read_channel", responses={200: CHANNEL})
     def get(self, request: Request, notification_id: UUID) -> Response:

@@ -212,6 +212,7 @@ class PolicyView(Endpoint):
     """One version with its rules; another text for a draft of one's own."""
 
     required_scope = {"GET": "policies:read", "PUT": "policies:draft"}
+    conditional = True
 
     @extend_schema(operation_id="read_policy", responses={200: ONE})
     def get(self, request: Request, policy_id: UUID) -> Response:

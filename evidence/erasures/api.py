@@ -146,6 +146,7 @@ class RetentionView(Endpoint):
     """How many days values are kept, by class."""
 
     required_scope = RETAIN
+    conditional = True
 
     @extend_schema(operation_id="read_retention", responses={200: TIMES})
     def get(self, request: Request) -> Response:

@@ -16,6 +16,7 @@ from kernel.http.base_serializers import PageSerializer, QuerySerializer, Strict
 from kernel.ids import id_pattern
 
 ANY_TEXT = r"^[^\u0000]*$"
+IF_MATCH = "With `If-Match`, only while the ETag of a GET still holds."
 NOT_EMPTY = r"^[^\u0000]+$"
 NOT_BLANK = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"
 
@@ -26,7 +27,8 @@ class EndpointSchema(AutoSchema):
     def get_description(self) -> str:
         """That of the class where the method has none; never what the base says of itself."""
         method = getattr(self.view, self.method.lower())
-        return get_doc(method) or vars(type(self.view)).get("__doc__") or ""
+        said = get_doc(method) or vars(type(self.view)).get("__doc__") or ""
+        return f"{said} {IF_MATCH}" if self.method in ("PUT", "PATCH") and self.view.conditional else said
 
     def get_override_parameters(self) -> list[Any]:
         parameters: list[Any] = super().get_override_parameters()

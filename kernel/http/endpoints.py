@@ -6,13 +6,19 @@ not name is refused before the view is asked.
 
 from __future__ import annotations
 
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
+from django.db import transaction
+from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from kernel.http.api_versions import API_VERSION, HEADER_API_VERSION, check_api_version
 from kernel.http.base_serializers import QuerySerializer
+from kernel.http.conditional_requests import answer_condition, check_if_match, take_turn
+from kernel.http.exception_handlers import API_PREFIX
 from kernel.http.pagination import Page, fetch_page
+from kernel.problems import PreconditionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,11 +34,12 @@ READS = ("GET", "HEAD")
 
 class Endpoint(APIView):
     """``query``: what GET may be asked. ``asked``: what it was asked, read and checked. ``cursor``: the prefix of the ids that the
-    pages of a list go on by.
+    pages of a list go on by. ``conditional``: a change may be asked for on condition that nobody else has made one (``If-Match``).
     """
 
     query: ClassVar[type[QuerySerializer]] = QuerySerializer
     cursor: ClassVar[str] = ""
+    conditional: ClassVar[bool] = False
     asked: dict[str, Any]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -43,6 +50,34 @@ class Endpoint(APIView):
             asked = dict(request.query_params.lists())
             # Most requests ask nothing, of endpoints that take nothing.
             self.asked = kind.read(asked) if asked or kind is not QuerySerializer else {}
+            check_api_version(request.headers.get(HEADER_API_VERSION, ""))
+            if wanted := request.headers.get("If-Match", "") if request.method not in READS else "":
+                change = getattr(self, request.method.lower())
+                setattr(self, request.method.lower(), partial(self._change_if_match, change, wanted))
+
+    @transaction.atomic
+    def _change_if_match(
+        self, change: Callable[..., HttpResponse], wanted: str, request: Request, **address: Any
+    ) -> HttpResponse:
+        """Carry a change out while the answer of a GET is still the one that the caller has seen."""
+        if not self.conditional:
+            raise PreconditionFailed("No change at this address can be made to depend on what was read.")
+        take_turn(request.path)
+        self.asked = self.query.read({})
+        seen = super().finalize_response(request, self.get(request, **address))  # type: ignore[attr-defined]
+        check_if_match(wanted, seen.render() if isinstance(seen, Response) else seen)
+        return change(request, **address)
+
+    def finalize_response(self, request: Request, response: HttpResponse, *args: Any, **kwargs: Any) -> HttpResponse:
+        """With the version of the API that has answered, and the tag of what was read."""
+        response = super().finalize_response(request, response, *args, **kwargs)
+        if request.path.startswith(API_PREFIX):
+            response.headers[HEADER_API_VERSION] = API_VERSION
+        if request.method in READS:
+            response = answer_condition(
+                request._request, response.render() if isinstance(response, Response) else response
+            )
+        return response
 
     def page_of(self, rows: QuerySet[M]) -> Page[M]:
         """The page of a list that was asked for, by an endpoint whose ``query`` is a ``PageSerializer``."""

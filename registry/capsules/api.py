@@ -266,6 +266,7 @@ class PublishingView(Endpoint):
     """What the tenant asks of capsules before it takes them."""
 
     required_scope = KEYS
+    conditional = True
 
     @extend_schema(operation_id="read_publishing", responses={200: PUBLISHING})
     def get(self, request: Request) -> Response:

@@ -169,6 +169,7 @@ class InstallationView(Endpoint):
     """One installation, by the tool's id; changing its settings."""
 
     required_scope = {"GET": "tools:read", "PATCH": "tools:operate"}
+    conditional = True
 
     @extend_schema(operation_id="read_installation", responses={200: ONE})
     def get(self, request: Request, tool_id: str) -> Response:

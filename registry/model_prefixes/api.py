@@ -70,6 +70,8 @@ class PrefixEndpoint(Endpoint):
 class ModelPrefixView(PrefixEndpoint):
     """What this tenant says to its models before all else; setting it, which counts with the next call."""
 
+    conditional = True
+
     @extend_schema(operation_id="read_model_prefix", responses={200: ONE})
     def get(self, request: Request) -> Response:
         return Response(ResponseEnvelope(data=show_prefix(find_prefix(get_caller(request).tenant_id))).to_json())

@@ -117,6 +117,7 @@ class ModelPricesView(Endpoint):
     required_scope = "models:manage"
     required_permission = "models.manage"
     query = PricesQuerySerializer
+    conditional = True
 
     @extend_schema(operation_id="read_model_prices", responses={200: ONE})
     def get(self, request: Request) -> Response:

@@ -64,7 +64,7 @@ def queried() -> Iterator[tuple[Route, dict[str, Any], str]]:
     for route in api_routes():
         item = paths.get("/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", route.path), {})
         if operation := item.get("get"):
-            listed = {each["name"]: each for each in operation.get("parameters", []) if each["in"] == "query"}
+            listed = {each["name"]: each for each in operation.get("parameters", []) if each.get("in") == "query"}
             yield route, listed, operation["operationId"]
 
 

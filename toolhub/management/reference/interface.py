@@ -83,7 +83,7 @@ def api_page() -> str:
     parts = []
     for path, item in sorted(document["paths"].items()):
         for method, operation in item.items():
-            asked = [each for each in operation.get("parameters", []) if each["in"] != "path"]
+            asked = [each for each in operation.get("parameters", []) if each.get("in", "path") != "path"]
             parts.append(f"### {method.upper()} {path}")
             credential = credentials.get((method.upper(), path), "Scope: none")
             parts.append(
