@@ -26,6 +26,7 @@ SCOPE = "invocations:create"
 ENVELOPE_VERSION = "1"
 MAX_CANDIDATES = 100
 KEY_WANTED = "Use 1 to 255 printable ASCII characters without spaces; in the header they may stand in quotation marks."
+CALLBACK = "[-a-zA-Z0-9_]{1,40}"
 SPAN_ID = "16 of the characters 0 to 9 and a to f"
 
 
@@ -45,14 +46,14 @@ class TraceSerializer(StrictSerializer):
     parent_span_id = PatternField(r"^[0-9a-f]{16}$", wanted=SPAN_ID, required=False)
 
 
-@extend_schema_field({"oneOf": [{"type": "string", "maxLength": 40}, {"type": "boolean", "enum": [True]}]})
+@extend_schema_field({"oneOf": [{"type": "string", "pattern": f"^{CALLBACK}$"}, {"type": "boolean", "enum": [True]}]})
 class CallbackField(serializers.Field[Any, Any, Any, Any]):
     """The name of an endpoint, or true for the only one."""
 
     def to_internal_value(self, data: Any) -> str:
         if data is True:
             return THE_ONLY_ONE
-        if isinstance(data, str) and re.fullmatch(r"[-a-zA-Z0-9_]{1,40}", data):
+        if isinstance(data, str) and re.fullmatch(CALLBACK, data):
             return data
         raise serializers.ValidationError("Name a callback endpoint of the agent, or send true for its only one.")
 
@@ -115,7 +116,6 @@ class EnvelopeFields(StrictSerializer):
 
     callback = CallbackField(
         required=False,
-        default="",
         help_text="The endpoint of this agent that is told when the call has ended, by its name; true for its only one.",
     )
 
@@ -160,7 +160,7 @@ class EnvelopeFields(StrictSerializer):
             trace=dict(data.get("trace", {})),
             on_consent=data["on_consent"],
             purpose=data["purpose"].strip(),
-            callback=data["callback"],
+            callback=data.get("callback", ""),
             proposed_by=dict(data.get("proposed_by", {})),
         )
 
@@ -213,7 +213,7 @@ EXAMPLE = OpenApiExample(
         "request_id": "2f6f1c9e-quote-1",
         "actor": {"type": "agent", "id": "shopping-assistant"},
         "currency": "EUR",
-        "arguments": {"sku": "…", "quantity": 2},
+        "arguments": {"sku": "LAPTOP-14", "quantity": 2},
     },
     request_only=True,
 )

@@ -259,6 +259,14 @@ class SchemaInvalid(Problem):
         return cls(message, details={"findings": [{"pointer": pointer, "message": message}]})
 
 
+class StateUnfit(SchemaInvalid):
+    """A field says what does not fit what the hub has now."""
+
+    reason, code, status = "STATE.UNFIT", PlatformCode.CONFLICT, 409
+    cause = "The request can be read and is well formed, but names something that is not there, is there already, or is over."
+    cure = "Read what there is now, and correct the fields that the answer names."
+
+
 class DatabaseUnavailable(Problem):
     """The database does not answer, so nothing can be decided or recorded now."""
 

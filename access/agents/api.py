@@ -14,7 +14,7 @@ from access.models import Agent, ApiKey
 from access.roles import SCOPES
 from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
-from kernel.http.base_serializers import PageSerializer, StrictSerializer
+from kernel.http.base_serializers import PageSerializer, PatternField, StrictSerializer
 from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
 
@@ -67,8 +67,12 @@ KEY, KEYS = _envelope("KeyEnvelope", KeySerializer()), _page("KeyPage", "keys", 
 NEW_KEY = _envelope("NewKeyEnvelope", NewKeySerializer())
 
 
+_SEEN = r"\u0000-\u001f\u007f-\u00a0"
+NAME = rf"^[^{_SEEN}]*[^\s{_SEEN}][^{_SEEN}]*$"
+
+
 class NewAgentSerializer(StrictSerializer):
-    name = serializers.CharField(max_length=80)
+    name = PatternField(NAME, wanted="a name without characters that nobody sees", max_length=80)
 
 
 class KeyRequestSerializer(StrictSerializer):

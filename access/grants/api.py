@@ -137,7 +137,7 @@ class BoundsSerializer(StrictSerializer):
     tools = serializers.CharField(
         max_length=500, help_text="A tool id, a.b.*, *, tag:x, effect:Read …, with & | ~ ( )."
     )
-    capabilities = serializers.JSONField(required=False, default=None)
+    capabilities = serializers.JSONField(required=False, default=None, allow_null=True)
     scopes = serializers.ListField(
         child=serializers.JSONField(), required=False, default=None, allow_null=True, help_text="[{resource, action}]"
     )

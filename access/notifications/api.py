@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample, PolymorphicProxySerializer, extend_schema
 from rest_framework import serializers
 
 from access.models import Delivery, Notification
@@ -16,6 +16,7 @@ from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
     StrictSerializer,
+    WebAddressField,
     build_envelope_serializer,
     build_page_serializer,
 )
@@ -35,7 +36,7 @@ STATES = ["in use", "ended"]
 DELIVERY_STATES = {"trying": "waiting", "delivered": "delivered", "given_up": "given up"}
 
 
-class ChannelSerializer(serializers.Serializer[Any]):
+class NotificationChannelSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     channel = serializers.ChoiceField(Notification.Channel.choices)
     target = serializers.CharField()
@@ -46,7 +47,7 @@ class ChannelSerializer(serializers.Serializer[Any]):
     ended_at = serializers.DateTimeField(allow_null=True)
 
 
-class MadeChannelSerializer(ChannelSerializer):
+class MadeChannelSerializer(NotificationChannelSerializer):
     secret = serializers.CharField(
         allow_null=True, help_text="What a webhook's messages are signed with (whsec_…). Answered this once."
     )
@@ -77,12 +78,27 @@ class NewChannelSerializer(StrictSerializer):
     events = _events()
 
 
+class NewMailChannelSerializer(NewChannelSerializer):
+    channel = serializers.ChoiceField([Notification.Channel.EMAIL.value])
+    target = serializers.EmailField(max_length=254)
+
+
+class NewWebhookChannelSerializer(NewChannelSerializer):
+    channel = serializers.ChoiceField([Notification.Channel.WEBHOOK.value])
+    target = WebAddressField(max_length=500, help_text="A public https address.")
+
+
+NEW_CHANNEL = PolymorphicProxySerializer(
+    "NewChannel", [NewMailChannelSerializer, NewWebhookChannelSerializer], resource_type_field_name=None
+)
+
+
 class ChannelEventsSerializer(StrictSerializer):
     events = _events()
 
 
-CHANNEL = build_envelope_serializer("ChannelEnvelope", ChannelSerializer())
-CHANNELS = build_page_serializer("ChannelPage", "channels", ChannelSerializer)
+CHANNEL = build_envelope_serializer("ChannelEnvelope", NotificationChannelSerializer())
+CHANNELS = build_page_serializer("ChannelPage", "channels", NotificationChannelSerializer)
 MADE = build_envelope_serializer("MadeChannelEnvelope", MadeChannelSerializer())
 DELIVERY = build_envelope_serializer("DeliveryEnvelope", DeliverySerializer())
 DELIVERIES = build_page_serializer("DeliveryPage", "deliveries", DeliverySerializer)
@@ -142,7 +158,7 @@ class ChannelListView(Endpoint):
         page = self.page_of(rows)
         return build_answer({"channels": [channel_json(row) for row in page.rows], "next": page.next or None})
 
-    @extend_schema(operation_id="set_channel", request=NewChannelSerializer, responses={201: MADE}, examples=[WEBHOOK])
+    @extend_schema(operation_id="set_channel", request=NEW_CHANNEL, responses={201: MADE}, examples=[WEBHOOK])
     def post(self, request: Request) -> Response:
         data = read_body(request, NewChannelSerializer)
         row, secret = channels.set_notification(by=get_caller(request), **data)

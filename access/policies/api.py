@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import extend_schema, inline_serializer
+from drf_spectacular.utils import extend_schema, extend_schema_field, inline_serializer
 from rest_framework import serializers
 from rest_framework.response import Response
 
@@ -19,6 +19,7 @@ from access.policies.language import document_schema, validate_policy
 from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
+    IdField,
     PageSerializer,
     QuerySerializer,
     StrictSerializer,
@@ -137,16 +138,21 @@ def whole_policy_json(version: PolicyVersion, *, own: bool) -> dict[str, Any]:
     }
 
 
-class DocumentSerializer(StrictSerializer):
-    document = serializers.JSONField(help_text="GET /api/v1/policies/schema says its form.")
+@extend_schema_field({"$ref": "#/components/schemas/PolicyDocument"})
+class DocumentField(serializers.JSONField):
+    """Rules; what is wrong with them is said by the service, each with its cure."""
 
 
-class NewDraftSerializer(DocumentSerializer):
+class PolicyTextSerializer(StrictSerializer):
+    document = DocumentField()
+
+
+class NewDraftSerializer(PolicyTextSerializer):
     layer = serializers.ChoiceField(LAYERS, default="tenant")
     note = serializers.CharField(max_length=services.MAX_NOTE, required=False, default="", allow_blank=True)
 
 
-class ChangedDraftSerializer(DocumentSerializer):
+class ChangedDraftSerializer(PolicyTextSerializer):
     note = serializers.CharField(max_length=services.MAX_NOTE, required=False, allow_blank=True)
 
 
@@ -241,7 +247,7 @@ PolicyDiscardView = DRAFT_ACTIONS.build_view("discard_policy_draft", services.di
 
 
 class AnalysisQuerySerializer(QuerySerializer):
-    against = serializers.CharField(required=False, help_text="pol_…; what is in force, when it is left out.")
+    against = IdField("pol", required=False, help_text="What is in force, when it is left out.")
 
 
 class PolicyAnalysisView(Endpoint):
@@ -271,9 +277,9 @@ class PolicyCheckView(Endpoint):
 
     required_scope = "policies:draft"
 
-    @extend_schema(operation_id="check_policy", request=DocumentSerializer, responses={200: CHECKED})
+    @extend_schema(operation_id="check_policy", request=PolicyTextSerializer, responses={200: CHECKED})
     def post(self, request: Request) -> Response:
-        findings = validate_policy(read_body(request, DocumentSerializer)["document"])
+        findings = validate_policy(read_body(request, PolicyTextSerializer)["document"])
         data = {"sound": is_sound(findings), "findings": [finding.to_json() for finding in findings]}
         return Response(ResponseEnvelope(data=data).to_json())
 

@@ -22,8 +22,10 @@ from invocations.callbacks.selectors import STATES, filter_deliveries
 from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
+    IdField,
     PageSerializer,
     StrictSerializer,
+    WebAddressField,
     build_envelope_serializer,
     build_page_serializer,
 )
@@ -59,7 +61,7 @@ class EndpointSerializer(serializers.Serializer[Any]):
 
 class NewEndpointSerializer(StrictSerializer):
     name = serializers.SlugField(max_length=40)
-    url = serializers.CharField(max_length=500, help_text="A public https address.")
+    url = WebAddressField(max_length=500, help_text="A public https address.")
     include_answer = serializers.BooleanField(
         required=False,
         default=False,
@@ -167,8 +169,8 @@ EndpointDisableView = ActionTable(__name__, SCOPE, ENDPOINT, endpoint_json).buil
 
 class DeliveryQuerySerializer(PageSerializer):
     state = serializers.ChoiceField(STATES, required=False)
-    endpoint = serializers.CharField(required=False, help_text="The id of an endpoint.")
-    call = serializers.CharField(required=False, help_text="The id of a call.")
+    endpoint = IdField("cbe", required=False, help_text="The id of an endpoint.")
+    call = IdField("inv", required=False, help_text="The id of a call.")
 
 
 class CallbackDeliveryListView(Endpoint):

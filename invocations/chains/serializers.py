@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 
-from invocations.chains.plan import MAX_PLAN_BYTES, MAX_RETRIES, MAX_STEPS, ChainPlan, read_plan
+from invocations.chains.plan import ID, MAX_PLAN_BYTES, MAX_RETRIES, MAX_STEPS, ChainPlan, read_plan
 from invocations.serializers import InvokeSerializer
 from kernel.canonical import encode_hash_input
-from kernel.http.base_serializers import ObjectField, StrictSerializer
+from kernel.http.base_serializers import ObjectField, PatternField, StrictSerializer
 from kernel.problems import TooLarge
 
 if TYPE_CHECKING:
@@ -60,7 +60,11 @@ class PlannedSerializer(StrictSerializer):
 
 
 class StepSerializer(PlannedSerializer):
-    id = serializers.CharField(max_length=32, help_text="Its name in this plan: lower-case letters, digits, _ and -.")
+    id = PatternField(
+        f"^{ID.pattern}$",
+        wanted="1 to 32 lower-case letters, digits, _ or -, beginning with a letter",
+        help_text="Its name in this plan.",
+    )
     compensate = PlannedSerializer(
         required=False, help_text="The call that undoes what this step did, when the chain does not come to its end."
     )

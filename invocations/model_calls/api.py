@@ -54,6 +54,7 @@ ACCEPT = OpenApiParameter(
     "Accept",
     str,
     OpenApiParameter.HEADER,
+    enum=["application/json", EVENT_STREAM],
     description="`text/event-stream`: the answer while it comes, as events `delta`, and at last `end` with the envelope, or `error`.",
 )
 

@@ -27,7 +27,7 @@ EXAMPLE = OpenApiExample(
         "client": {"app": "shop", "model": "provider:model"},
         "name": "commerce.pricing.get_realtime_quote",
         "call_id": "call_7Qx1",
-        "arguments": '{"sku": "…", "quantity": 2}',
+        "arguments": '{"sku": "LAPTOP-14", "quantity": 2}',
     },
     request_only=True,
 )

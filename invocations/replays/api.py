@@ -105,7 +105,7 @@ class ReconstructionSerializer(serializers.Serializer[Any]):
 
 
 ONE = build_envelope_serializer("ReplayEnvelope", ReplaySerializer())
-MANY = build_page_serializer("Replays", "replays", ReplaySerializer)
+MANY = build_page_serializer("ReplayPage", "replays", ReplaySerializer)
 CALLS = build_page_serializer("Reruns", "calls", RerunSerializer)
 A_DAY = OpenApiExample(
     "A day under another policy",

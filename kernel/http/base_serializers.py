@@ -11,7 +11,7 @@ import copy
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from drf_spectacular.utils import extend_schema_field, inline_serializer
+from drf_spectacular.utils import extend_schema_field, extend_schema_serializer, inline_serializer
 from rest_framework import serializers
 
 from kernel.http.pagination import MAX_LIMIT, PAGE_SIZE
@@ -91,6 +91,20 @@ class IdField(PatternField):
 
     def __init__(self, prefix: str, **options: Any) -> None:
         super().__init__(id_pattern(prefix), wanted=f"an id of the form {prefix}_…", **options)
+
+
+_LABEL = "[a-zA-Z0-9]([a-zA-Z0-9-]{0,30}[a-zA-Z0-9])?"
+WEB_ADDRESS = rf"^https://({_LABEL}[.])+[a-zA-Z]{{2,20}}(:[0-9]{{1,4}})?(/[!$-~]*)?$"
+
+
+@extend_schema_field({"type": "string", "format": "uri", "maxLength": 500, "pattern": WEB_ADDRESS})
+class WebAddressField(serializers.CharField):
+    """An address that the hub is to ask. What it may ask depends on the operator's networks, so services check it."""
+
+
+@extend_schema_field({"type": "string", "maxLength": 500, "pattern": f"{WEB_ADDRESS}|^$"})
+class OptionalWebAddressField(WebAddressField):
+    """The same, or nothing."""
 
 
 @extend_schema_field({"type": "object", "additionalProperties": {}})
@@ -182,6 +196,7 @@ def validate_data(kind: type[Strict], data: object) -> Strict:
     return payload
 
 
+@extend_schema_serializer(component_name="StatedReason")
 class ReasonSerializer(StrictSerializer):
     """Why; enough for what ends or stops something that the address names."""
 

@@ -41,9 +41,11 @@ class EndpointSchema(AutoSchema):
 
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> dict[str, Any]:
         schema: dict[str, Any] = super()._map_basic_serializer(serializer, direction)
+        described = serializer() if isinstance(serializer, type) else serializer
+        if not vars(type(described)).get("__doc__"):
+            schema.pop("description", None)  # that of a base, which is about the code
         if direction != "request":
             return schema
-        described = serializer() if isinstance(serializer, type) else serializer
         for name, part in schema.get("properties", {}).items():
             if (field := described.fields.get(name)) is not None:
                 _narrow_text(field, part)

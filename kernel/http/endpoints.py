@@ -10,6 +10,7 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 from django.db import transaction
+from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -43,17 +44,19 @@ class Endpoint(APIView):
     asked: dict[str, Any]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Who may not ask is told that first; a method that is not there is refused as such."""
+        """A method that is not there is refused as such; who may not ask is told that before what is wrong with the question."""
+        method = str(request.method).lower()
+        if method not in self.http_method_names or not hasattr(self, method):
+            raise MethodNotAllowed(str(request.method))
         super().initial(request, *args, **kwargs)
-        if request.method and hasattr(self, request.method.lower()):
+        if method != "options":
             kind = self.query if request.method in READS else QuerySerializer
             asked = dict(request.query_params.lists())
             # Most requests ask nothing, of endpoints that take nothing.
             self.asked = kind.read(asked) if asked or kind is not QuerySerializer else {}
             check_api_version(request.headers.get(HEADER_API_VERSION, ""))
             if wanted := request.headers.get("If-Match", "") if request.method not in READS else "":
-                change = getattr(self, request.method.lower())
-                setattr(self, request.method.lower(), partial(self._change_if_match, change, wanted))
+                setattr(self, method, partial(self._change_if_match, getattr(self, method), wanted))
 
     @transaction.atomic
     def _change_if_match(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
 
@@ -84,9 +84,20 @@ class PublisherKeySerializer(serializers.Serializer[Any]):
     reason = serializers.CharField(allow_null=True, help_text="Why it was revoked.")
 
 
+# 12 bytes that say Ed25519, and the 32 of the key, in base64.
+PEM = r"^-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=\n-----END PUBLIC KEY-----\n?$"
+
+
+@extend_schema_field({"type": "string", "pattern": PEM})
+class PemField(serializers.CharField):
+    """A public key; what else is wrong with it, the service says."""
+
+
 class NewPublisherKeySerializer(StrictSerializer):
     name = serializers.CharField(max_length=publisher_keys.MAX_NAME)
-    public_key = serializers.CharField(max_length=publisher_keys.MAX_PEM, help_text="An Ed25519 key as PEM.")
+    public_key = PemField(
+        max_length=publisher_keys.MAX_PEM, help_text="An Ed25519 key as `openssl pkey -pubout` prints it."
+    )
 
 
 class PublishingSerializer(StrictSerializer):

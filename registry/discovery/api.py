@@ -18,9 +18,10 @@ from rest_framework import serializers
 
 from invocations.decide.callable_tools import offer_tools
 from kernel.http.api_requests import get_caller
-from kernel.http.base_serializers import PageSerializer, build_envelope_serializer
+from kernel.http.base_serializers import PageSerializer, PatternField, build_envelope_serializer
 from kernel.http.envelopes import ResponseEnvelope
 from kernel.http.pagination import PAGE_SIZE
+from kernel.ids import id_pattern
 from kernel.problems import SchemaInvalid
 from kernel.version import HUB_VERSION
 from registry.discovery import selectors as discovery_selectors
@@ -75,6 +76,12 @@ RENDERED_TOOLS = build_envelope_serializer(
 
 
 class ToolQuerySerializer(PageSerializer):
+    after = PatternField(
+        f"{id_pattern('ins')}|{id_pattern('tol')}",
+        wanted="a cursor of this list",
+        required=False,
+        help_text="The cursor `next` of the page before.",
+    )
     q = serializers.CharField(required=False, help_text="Words in id, name, description or tags.")
     group = serializers.CharField(required=False, help_text="What the ids begin with, up to a point: `sample.tools`.")
     tag = serializers.CharField(required=False)

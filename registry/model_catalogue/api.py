@@ -16,11 +16,10 @@ from invocations.decide.callable_tools import offer_tools
 from invocations.model_calls.model_prices import find_prices
 from kernel.database.connections import database_time
 from kernel.http.api_requests import get_caller
-from kernel.http.base_serializers import PageSerializer, build_envelope_serializer, build_page_serializer
+from kernel.http.base_serializers import PageSerializer, PatternField, build_envelope_serializer, build_page_serializer
 from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
 from kernel.http.pagination import PAGE_SIZE
-from kernel.problems import SchemaInvalid
 from llm.model_features import Treatment
 from llm.prices import PACKAGE, SET
 from registry.model_providers.circuits import read_state
@@ -85,6 +84,12 @@ class OfferedModelSerializer(serializers.Serializer[Any]):
 
 
 class ModelQuerySerializer(PageSerializer):
+    after = PatternField(
+        f"^{CURSOR.pattern}$",
+        wanted="the id of a model",
+        required=False,
+        help_text="The cursor `next` of the page before.",
+    )
     operation = serializers.ChoiceField(OPERATIONS, required=False)
 
 
@@ -153,8 +158,6 @@ class OfferedModelListView(Endpoint):
         by = get_caller(request)
         found = show_offered_models(offer_tools(by=by, kind=ToolKind.MODEL).manifests, tenant_id=by.tenant_id)
         operation, after = self.asked.get("operation"), self.asked.get("after", "")
-        if after and CURSOR.fullmatch(after) is None:
-            raise SchemaInvalid.at("/after", "The page cursor `after` is not one that this list gave out.")
         limit: int = self.asked.get("limit", PAGE_SIZE)
         shown = sorted(
             (each for each in found if operation in (None, each["operation"])), key=lambda each: str(each["id"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
 
@@ -34,9 +34,25 @@ class SecretSerializer(serializers.Serializer[Any]):
     set_at = serializers.DateTimeField()
 
 
+@extend_schema_field(
+    {
+        "type": "string",
+        "writeOnly": True,
+        "maxLength": secrets.MAX_BYTES,
+        "pattern": r"^[^\s\u0000-\u001f][^\u0000-\u0008]{6,}[^\s\u0000-\u001f]$",
+    }
+)
+class SecretTextField(serializers.CharField):
+    """The value of a secret, pasted whole; measured in bytes."""
+
+
 class SecretValueSerializer(StrictSerializer):
-    value = serializers.CharField(
-        max_length=secrets.MAX_BYTES, trim_whitespace=False, style={"input_type": "password"}, write_only=True
+    value = SecretTextField(
+        min_length=secrets.MIN_CHARACTERS,
+        max_length=secrets.MAX_BYTES,
+        trim_whitespace=False,
+        style={"input_type": "password"},
+        write_only=True,
     )
 
 

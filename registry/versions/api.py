@@ -50,7 +50,7 @@ class VersionChangeSerializer(serializers.Serializer[Any]):
     message = serializers.CharField()
 
 
-class VersionSerializer(serializers.Serializer[Any]):
+class SubmittedManifestSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     version = serializers.CharField()
     review_state = serializers.ChoiceField(VersionState.choices)
@@ -91,7 +91,7 @@ class DependenciesSerializer(serializers.Serializer[Any]):
     size_bytes = serializers.IntegerField(allow_null=True)
 
 
-class WholeVersionSerializer(VersionSerializer):
+class WholeVersionSerializer(SubmittedManifestSerializer):
     manifest = serializers.JSONField(help_text="As it was submitted.")
     dependencies = DependenciesSerializer(allow_null=True, help_text="null: it needs none.")
 
@@ -105,7 +105,7 @@ class ToolStateSerializer(serializers.Serializer[Any]):
     successor = serializers.CharField(allow_null=True)
 
 
-class MovedSerializer(serializers.Serializer[Any]):
+class MovedVersionSerializer(serializers.Serializer[Any]):
     """How many installations get another version now, and how many have none that they could get."""
 
     version = serializers.CharField()
@@ -114,9 +114,9 @@ class MovedSerializer(serializers.Serializer[Any]):
 
 
 TOOL = build_envelope_serializer("ToolStateEnvelope", ToolStateSerializer())
-VERSIONS = build_page_serializer("VersionPage", "versions", VersionSerializer)
+VERSIONS = build_page_serializer("VersionPage", "versions", SubmittedManifestSerializer)
 VERSION = build_envelope_serializer("VersionEnvelope", WholeVersionSerializer())
-MOVED = build_envelope_serializer("MovedEnvelope", MovedSerializer())
+MOVED = build_envelope_serializer("MovedEnvelope", MovedVersionSerializer())
 DEPENDENCIES = build_envelope_serializer("DependenciesEnvelope", DependenciesSerializer(allow_null=True))
 
 
