@@ -18,7 +18,7 @@ from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
-    ReasonSerializer,
+    StatedReasonSerializer,
     StrictSerializer,
     build_envelope_serializer,
     build_page_serializer,
@@ -170,7 +170,7 @@ class NewRequestSerializer(BoundsSerializer):
     )
 
 
-class ExtensionSerializer(ReasonSerializer):
+class ExtensionSerializer(StatedReasonSerializer):
     expires_at = serializers.DateTimeField(allow_null=True, help_text="null: until it is revoked.")
 
 

@@ -54,6 +54,9 @@ class ThrowSerializer(StrictSerializer):
     reason = serializers.CharField(max_length=halts.MAX_REASON, help_text="Kept as evidence; callers are told it.")
 
 
+OF_AGENT, OF_TOOL, OF_VERSION = [Reach.AGENT.value], [Reach.TOOL.value], [Reach.VERSION.value]
+
+
 class ThrowForAllSerializer(ThrowSerializer):
     """For the tenant, or the hub."""
 
@@ -62,17 +65,17 @@ class ThrowForAllSerializer(ThrowSerializer):
 
 
 class ThrowForAgentSerializer(ThrowSerializer):
-    reach = serializers.ChoiceField([Reach.AGENT.value])
+    reach = serializers.ChoiceField(OF_AGENT)
     target = IdField("agt")
 
 
 class ThrowForToolSerializer(ThrowSerializer):
-    reach = serializers.ChoiceField([Reach.TOOL.value])
+    reach = serializers.ChoiceField(OF_TOOL)
     target = PatternField(f"^{TOOL_ID.pattern}$", wanted="the id of a tool", max_length=128)
 
 
 class ThrowForVersionSerializer(ThrowSerializer):
-    reach = serializers.ChoiceField([Reach.VERSION.value])
+    reach = serializers.ChoiceField(OF_VERSION)
     target = IdField("tvn")
 
 

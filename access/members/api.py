@@ -27,7 +27,7 @@ from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
     PatternField,
-    ReasonSerializer,
+    StatedReasonSerializer,
     StrictSerializer,
     build_envelope_serializer,
     build_page_serializer,
@@ -286,10 +286,10 @@ class MemberRemoveView(PeopleView):
     required_scope = {"POST": None}
     required_permission = {"POST": MANAGE}
 
-    @extend_schema(operation_id="remove_member", request=ReasonSerializer, responses={204: None})
+    @extend_schema(operation_id="remove_member", request=StatedReasonSerializer, responses={204: None})
     def post(self, request: Request, user_id: int) -> Response:
         user = members.find_members(get_caller(request).tenant_id).get(pk=user_id)
-        reason = read_body(request, ReasonSerializer)["reason"]
+        reason = read_body(request, StatedReasonSerializer)["reason"]
         members.set_roles(tenant=_tenant(request), user=user, roles=set(), reason=reason, by=get_caller(request))
         return Response(status=204)
 
@@ -343,8 +343,8 @@ class InvitationWithdrawView(PeopleView):
     required_scope = {"POST": None}
     required_permission = {"POST": MANAGE}
 
-    @extend_schema(operation_id="withdraw_invitation", request=ReasonSerializer, responses={204: None})
+    @extend_schema(operation_id="withdraw_invitation", request=StatedReasonSerializer, responses={204: None})
     def post(self, request: Request, user_id: int) -> Response:
-        reason = read_body(request, ReasonSerializer)["reason"]
+        reason = read_body(request, StatedReasonSerializer)["reason"]
         invitations.withdraw_invitation(user_id=user_id, reason=reason, by=get_caller(request))
         return Response(status=204)

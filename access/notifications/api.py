@@ -78,13 +78,16 @@ class NewChannelSerializer(StrictSerializer):
     events = _events()
 
 
+BY_MAIL, BY_WEBHOOK = [Notification.Channel.EMAIL.value], [Notification.Channel.WEBHOOK.value]
+
+
 class NewMailChannelSerializer(NewChannelSerializer):
-    channel = serializers.ChoiceField([Notification.Channel.EMAIL.value])
+    channel = serializers.ChoiceField(BY_MAIL)
     target = serializers.EmailField(max_length=254)
 
 
 class NewWebhookChannelSerializer(NewChannelSerializer):
-    channel = serializers.ChoiceField([Notification.Channel.WEBHOOK.value])
+    channel = serializers.ChoiceField(BY_WEBHOOK)
     target = WebAddressField(max_length=500, help_text="A public https address.")
 
 

@@ -85,10 +85,13 @@ class NewSinkSerializer(StrictSerializer):
     )
 
 
+INTO_FILES = [SinkChannel.FILE.value]
+
+
 class NewFileSinkSerializer(NewSinkSerializer):
     """Into files of the hub's."""
 
-    channel = serializers.ChoiceField([SinkChannel.FILE.value])
+    channel = serializers.ChoiceField(INTO_FILES)
     url = None  # type: ignore[assignment]
 
 

@@ -11,7 +11,7 @@ import copy
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from drf_spectacular.utils import extend_schema_field, extend_schema_serializer, inline_serializer
+from drf_spectacular.utils import extend_schema_field, inline_serializer
 from rest_framework import serializers
 
 from kernel.http.pagination import MAX_LIMIT, PAGE_SIZE
@@ -196,8 +196,7 @@ def validate_data(kind: type[Strict], data: object) -> Strict:
     return payload
 
 
-@extend_schema_serializer(component_name="StatedReason")
-class ReasonSerializer(StrictSerializer):
+class StatedReasonSerializer(StrictSerializer):
     """Why; enough for what ends or stops something that the address names."""
 
     reason = serializers.CharField(max_length=500, help_text="Kept as evidence.")

@@ -12,7 +12,7 @@ from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
-    ReasonSerializer,
+    StatedReasonSerializer,
     StrictSerializer,
     build_envelope_serializer,
     build_page_serializer,
@@ -89,7 +89,7 @@ class SetupSerializer(StrictSerializer):
     secrets = serializers.DictField(child=serializers.CharField(max_length=80), required=False)
 
 
-class ConfigureSerializer(ReasonSerializer, SetupSerializer):
+class ConfigureSerializer(StatedReasonSerializer, SetupSerializer):
     """What is left out stays as it is; null hosts or paths leave it to the manifest."""
 
 

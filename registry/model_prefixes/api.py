@@ -13,7 +13,7 @@ from access.authentication.sessions import PersonAuthentication
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
-    ReasonSerializer,
+    StatedReasonSerializer,
     build_envelope_serializer,
     build_page_serializer,
 )
@@ -35,7 +35,7 @@ class PrefixSerializer(serializers.Serializer[Any]):
     set_at = serializers.DateTimeField(allow_null=True)
 
 
-class SetPrefixSerializer(ReasonSerializer):
+class SetPrefixSerializer(StatedReasonSerializer):
     text = serializers.CharField(
         max_length=MAX_CHARACTERS,
         allow_blank=True,

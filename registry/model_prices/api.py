@@ -14,7 +14,7 @@ from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PatternField,
     QuerySerializer,
-    ReasonSerializer,
+    StatedReasonSerializer,
     StrictSerializer,
     build_envelope_serializer,
 )
@@ -89,7 +89,7 @@ class ModelPricesSerializer(serializers.Serializer[Any]):
     set_at = serializers.DateTimeField(allow_null=True)
 
 
-class SetPricesSerializer(ReasonSerializer):
+class SetPricesSerializer(StatedReasonSerializer):
     """What is left out is no longer set."""
 
     currency = serializers.CharField(max_length=3, required=False, help_text="Of budgets: three letters.")

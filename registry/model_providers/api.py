@@ -17,7 +17,7 @@ from kernel.http.base_serializers import (
     OptionalWebAddressField,
     PageSerializer,
     PatternField,
-    ReasonSerializer,
+    StatedReasonSerializer,
     build_envelope_serializer,
     build_page_serializer,
 )
@@ -112,7 +112,7 @@ class ProviderSerializer(serializers.Serializer[Any]):
     changed_at = serializers.DateTimeField()
 
 
-class ChangeProviderSerializer(ReasonSerializer):
+class ChangeProviderSerializer(StatedReasonSerializer):
     kind = PatternField(
         f"^{WORD.pattern}$", wanted=A_WORD, required=False, help_text="Which kind of provider, as `openai`."
     )
@@ -138,7 +138,7 @@ class ConnectProviderSerializer(ChangeProviderSerializer):
     kind = PatternField(f"^{WORD.pattern}$", wanted=A_WORD, help_text="Which kind of provider, as `openai`.")
 
 
-class ChangeModelSerializer(ReasonSerializer):
+class ChangeModelSerializer(StatedReasonSerializer):
     model = serializers.CharField(max_length=200, required=False, help_text="The provider's own name.")
     operation = serializers.ChoiceField(OPERATIONS, required=False)
     window_tokens = serializers.IntegerField(min_value=1, max_value=MAX_TOKENS, allow_null=True, required=False)

@@ -15,7 +15,7 @@ from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
-    ReasonSerializer,
+    StatedReasonSerializer,
     build_envelope_serializer,
     build_page_serializer,
 )
@@ -120,7 +120,7 @@ MOVED = build_envelope_serializer("MovedEnvelope", MovedVersionSerializer())
 DEPENDENCIES = build_envelope_serializer("DependenciesEnvelope", DependenciesSerializer(allow_null=True))
 
 
-class EnableSerializer(ReasonSerializer):
+class EnableSerializer(StatedReasonSerializer):
     version = serializers.CharField(
         max_length=64,
         required=False,
@@ -129,14 +129,14 @@ class EnableSerializer(ReasonSerializer):
     )
 
 
-class DeprecateSerializer(ReasonSerializer):
+class DeprecateSerializer(StatedReasonSerializer):
     sunset_on = serializers.DateField(help_text="The last day on which it answers.")
     successor = serializers.CharField(
         max_length=128, required=False, default="", allow_blank=True, help_text="The tool to use instead."
     )
 
 
-class StageSerializer(ReasonSerializer):
+class StageSerializer(StatedReasonSerializer):
     tenants = serializers.ListField(
         child=serializers.CharField(max_length=40),
         min_length=1,
@@ -267,9 +267,9 @@ class VersionYankView(Endpoint):
 
     required_scope = OPERATE
 
-    @extend_schema(operation_id="yank_tool_version", request=ReasonSerializer, responses={200: MOVED})
+    @extend_schema(operation_id="yank_tool_version", request=StatedReasonSerializer, responses={200: MOVED})
     def post(self, request: Request, tool_id: str, version: str) -> Response:
-        data, by = read_body(request, ReasonSerializer), get_caller(request)
+        data, by = read_body(request, StatedReasonSerializer), get_caller(request)
         row = own_version(tool_id, version, by=by)
         moved, stuck = lifecycle.yank_version(version_id=row.pk, reason=data["reason"], by=by)
         answer = {"version": row.version, "moved": len(moved), "stuck": len(stuck)}
