@@ -67,9 +67,16 @@ class ProposedBySerializer(StrictSerializer):
     )
 
 
+WITHOUT_PURPOSE: dict[str, Any] = {
+    "required": ["on_consent"],
+    "properties": {"on_consent": {"enum": ["ask", "hold"]}, "purpose": {"pattern": r"^\s*$"}},
+}
+
+
 class EnvelopeFields(StrictSerializer):
     """The SPEC-1 envelope."""
 
+    never = (WITHOUT_PURPOSE,)
     envelope = serializers.ChoiceField(
         choices=[ENVELOPE_VERSION],
         required=False,
@@ -186,7 +193,7 @@ class InvokeSerializer(EnvelopeFields):
 
 class CandidateSerializer(StrictSerializer):
     tool = serializers.CharField(max_length=300)
-    arguments = serializers.JSONField(help_text="The tool's arguments, by its input schema.")
+    arguments = serializers.JSONField(allow_null=True, help_text="The tool's arguments, by its input schema.")
 
 
 class CandidatesSerializer(EnvelopeFields):

@@ -17,6 +17,7 @@ from kernel.database.connections import database_time
 from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
+    ObjectField,
     PageSerializer,
     StatedReasonSerializer,
     StrictSerializer,
@@ -139,10 +140,10 @@ class BoundsSerializer(StrictSerializer):
     )
     capabilities = serializers.JSONField(required=False, default=None, allow_null=True)
     scopes = serializers.ListField(
-        child=serializers.JSONField(), required=False, default=None, allow_null=True, help_text="[{resource, action}]"
+        child=ObjectField(), required=False, default=None, allow_null=True, help_text="[{resource, action}]"
     )
     conditions = serializers.ListField(
-        child=serializers.JSONField(),
+        child=ObjectField(),
         required=False,
         default=list,
         help_text="[{pointer, op, value}] on the arguments.",

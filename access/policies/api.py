@@ -147,6 +147,10 @@ class PolicyTextSerializer(StrictSerializer):
     document = DocumentField()
 
 
+class CheckedTextSerializer(StrictSerializer):
+    document = serializers.JSONField(allow_null=True, help_text="What is wrong with it is the answer.")
+
+
 class NewDraftSerializer(PolicyTextSerializer):
     layer = serializers.ChoiceField(LAYERS, default="tenant")
     note = serializers.CharField(max_length=services.MAX_NOTE, required=False, default="", allow_blank=True)
@@ -277,9 +281,9 @@ class PolicyCheckView(Endpoint):
 
     required_scope = "policies:draft"
 
-    @extend_schema(operation_id="check_policy", request=PolicyTextSerializer, responses={200: CHECKED})
+    @extend_schema(operation_id="check_policy", request=CheckedTextSerializer, responses={200: CHECKED})
     def post(self, request: Request) -> Response:
-        findings = validate_policy(read_body(request, PolicyTextSerializer)["document"])
+        findings = validate_policy(read_body(request, CheckedTextSerializer)["document"])
         data = {"sound": is_sound(findings), "findings": [finding.to_json() for finding in findings]}
         return Response(ResponseEnvelope(data=data).to_json())
 

@@ -77,7 +77,7 @@ def _check_sink(*, channel: str, url: str, kinds: list[str]) -> None:
         raise SchemaInvalid.at("/kinds", f"There are no such kinds of facts: {', '.join(unknown)[:200]}.")
     if channel == SinkChannel.FILE:
         if not settings.TOOLHUB_EVENTS_DIR:
-            raise SchemaInvalid.at(
+            raise StateUnfit.at(
                 "/channel", "This hub writes no files: ask its operator to set TOOLHUB_EVENTS_DIR, or send to a server."
             )
         if url:

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from invocations.agent_runs.limits import MAX_COST_MICROS, MAX_EQUAL_CALLS, MAX_SECONDS, MAX_STEPS, RunLimits
 from invocations.agent_runs.services import RunQuestion
 from invocations.model_calls.held_files import take_pictures
-from invocations.serializers import InvokeSerializer
+from invocations.serializers import WITHOUT_PURPOSE, InvokeSerializer
 from kernel.http.base_serializers import ObjectField, StrictSerializer, validate_data
 from kernel.problems import SchemaInvalid
 
@@ -70,6 +70,10 @@ class LimitsSerializer(StrictSerializer):
     )
 
 
+ONLY_ASKS = {"required": ["on_consent"], "properties": {"on_consent": {"enum": ["ask"]}}}
+FOR_SHOW = {"required": ["dry_run"], "properties": {"dry_run": {"enum": [True]}}}
+
+
 @extend_schema_field(
     {
         "type": "object",
@@ -85,6 +89,7 @@ class QuestionField(ObjectField):
 class AgentRunSerializer(InvokeSerializer):
     """The SPEC-1 envelope around a question. The calls of tools are made in the same envelope."""
 
+    never = (WITHOUT_PURPOSE, ONLY_ASKS, FOR_SHOW)
     callback = None  # type: ignore[assignment]
     proposed_by = None  # type: ignore[assignment]
     model = serializers.CharField(

@@ -8,7 +8,7 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 
 from invocations.chains.plan import ID, MAX_PLAN_BYTES, MAX_RETRIES, MAX_STEPS, ChainPlan, read_plan
-from invocations.serializers import InvokeSerializer
+from invocations.serializers import WITHOUT_PURPOSE, InvokeSerializer
 from kernel.canonical import encode_hash_input
 from kernel.http.base_serializers import ObjectField, PatternField, StrictSerializer
 from kernel.problems import TooLarge
@@ -74,9 +74,13 @@ class PlanSerializer(StrictSerializer):
     steps = StepSerializer(many=True, allow_empty=False, max_length=MAX_STEPS)  # type: ignore[call-arg]
 
 
+ONLY_ASKS = {"required": ["on_consent"], "properties": {"on_consent": {"enum": ["ask"]}}}
+
+
 class ChainSerializer(InvokeSerializer):
     """The SPEC-1 envelope around ``plan``. Its steps are called with the same envelope."""
 
+    never = (WITHOUT_PURPOSE, ONLY_ASKS)
     arguments = None  # type: ignore[assignment]
     callback = None  # type: ignore[assignment]
     plan = PlanSerializer(help_text="A tool's `post_execution_plan` can be sent here when it has this form.")

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpResponse, JsonResponse
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers
 
 from invocations.accept.api import CallView
@@ -68,13 +68,18 @@ EXAMPLE = OpenApiExample(
 )
 
 
+@extend_schema_field({"type": "string", "pattern": f"^({'|'.join(DIALECTS)})?$"})
+class DialectField(serializers.CharField):
+    """A dialect; another one is refused with those that there are."""
+
+
 class DispatchSerializer(EnvelopeFields):
     """The SPEC-1 envelope around what a model has answered."""
 
     response = serializers.JSONField(
         help_text="The provider's response as it came: an object, a list, text; a stream's text or list of chunks."
     )
-    dialect = serializers.CharField(
+    dialect = DialectField(
         max_length=40, required=False, default="", help_text="Where the shape of the response does not tell."
     )
     model = serializers.CharField(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from drf_spectacular.utils import extend_schema_field, inline_serializer
 from rest_framework import serializers
@@ -61,7 +61,12 @@ def _mistaken(field: Any, value: Any) -> Any:
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """Refuses unknown fields by name, and values of another JSON type than the field's."""
+    """Refuses unknown fields by name, and values of another JSON type than the field's.
+
+    ``never``: for the OpenAPI document, the combinations of fields that ``validate`` or the service refuses, each as a schema.
+    """
+
+    never: ClassVar[tuple[dict[str, Any], ...]] = ()
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict):
@@ -97,7 +102,7 @@ _LABEL = "[a-zA-Z0-9]([a-zA-Z0-9-]{0,30}[a-zA-Z0-9])?"
 WEB_ADDRESS = rf"^https://({_LABEL}[.])+[a-zA-Z]{{2,20}}(:[0-9]{{1,4}})?(/[!$-~]*)?$"
 
 
-@extend_schema_field({"type": "string", "format": "uri", "maxLength": 500, "pattern": WEB_ADDRESS})
+@extend_schema_field({"type": "string", "maxLength": 500, "pattern": WEB_ADDRESS})
 class WebAddressField(serializers.CharField):
     """An address that the hub is to ask. What it may ask depends on the operator's networks, so services check it."""
 

@@ -12,7 +12,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import get_doc
 from rest_framework import serializers
 
-from kernel.http.base_serializers import PageSerializer, QuerySerializer, StrictSerializer
+from kernel.http.base_serializers import LinkSerializer, PageSerializer, QuerySerializer, StrictSerializer
 from kernel.ids import id_pattern
 
 ANY_TEXT = r"^[^\u0000]*$"
@@ -36,8 +36,10 @@ class EndpointSchema(AutoSchema):
         return [query, *parameters] if self.method == "GET" and query is not QuerySerializer else parameters
 
     def get_auth(self) -> list[dict[str, Any]]:
-        """What programs have is named before the session of a person."""
-        return sorted(super().get_auth(), key=lambda each: "session" in each)
+        """What programs have is named before the session of a person. Where a link may be read, its parts stand for a key."""
+        found = sorted(super().get_auth(), key=lambda each: "session" in each)
+        query = getattr(self.view, "query", QuerySerializer)
+        return [*found, {}] if self.method == "GET" and issubclass(query, LinkSerializer) else found
 
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> dict[str, Any]:
         schema: dict[str, Any] = super()._map_basic_serializer(serializer, direction)
@@ -51,6 +53,8 @@ class EndpointSchema(AutoSchema):
                 _narrow_text(field, part)
         if isinstance(described, StrictSerializer):
             schema["additionalProperties"] = False
+            if described.never:
+                schema["not"] = {"anyOf": list(described.never)} if len(described.never) > 1 else described.never[0]
         if isinstance(described, PageSerializer) and (prefix := getattr(self.view, "cursor", "")):
             schema["properties"]["after"] |= {"pattern": id_pattern(prefix)}
         return schema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import OpenApiExample, PolymorphicProxySerializer, extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
@@ -120,25 +120,16 @@ class NewRateSerializer(StrictSerializer):
     rate = PatternField(RATE, wanted="a number greater than 0, as a text")
 
 
-class SetDollarPricesSerializer(SetPricesSerializer):
-    """Budgets in US dollars."""
+class SetPriceRowsSerializer(SetPricesSerializer):
+    """What is left out is no longer set."""
 
-    currency = serializers.ChoiceField(["USD"], required=False)
-    rates = None  # type: ignore[assignment]
+    never = (
+        {"required": ["rates"], "properties": {"currency": {"enum": ["USD"]}, "rates": {"minItems": 1}}},
+        {"required": ["currency"], "properties": {"currency": {"pattern": OTHER_CURRENCY}, "rates": {"maxItems": 0}}},
+    )
+    currency = PatternField("^[A-Z]{3}$", wanted="three capital letters, such as EUR", required=False)
+    rates = NewRateSerializer(many=True, required=False, max_length=MAX_RATES)  # type: ignore[call-arg, assignment]
     prices = NewPriceSerializer(many=True, required=False, max_length=MAX_PRICES)  # type: ignore[call-arg, assignment]
-
-
-class SetOtherPricesSerializer(SetPricesSerializer):
-    """Budgets in another currency, with what a US dollar costs in it."""
-
-    currency = PatternField(OTHER_CURRENCY, wanted="three capital letters, such as EUR")
-    rates = NewRateSerializer(many=True, allow_empty=False, max_length=MAX_RATES)  # type: ignore[call-arg, assignment]
-    prices = NewPriceSerializer(many=True, required=False, max_length=MAX_PRICES)  # type: ignore[call-arg, assignment]
-
-
-SET_PRICES = PolymorphicProxySerializer(
-    "SetPrices", [SetDollarPricesSerializer, SetOtherPricesSerializer], resource_type_field_name=None
-)
 
 
 class PricesQuerySerializer(QuerySerializer):
@@ -175,7 +166,9 @@ class ModelPricesView(Endpoint):
         row = find_prices_in_force(tenant_id) if number is None else find_prices_version(number, tenant_id=tenant_id)
         return Response(ResponseEnvelope(data=show_prices(row)).to_json())
 
-    @extend_schema(operation_id="set_model_prices", request=SET_PRICES, responses={200: ONE}, examples=[EXAMPLE])
+    @extend_schema(
+        operation_id="set_model_prices", request=SetPriceRowsSerializer, responses={200: ONE}, examples=[EXAMPLE]
+    )
     def put(self, request: Request) -> Response:
         said = read_body(request, SetPricesSerializer)
         reason = said.pop("reason")

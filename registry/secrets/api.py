@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
 
@@ -17,6 +17,7 @@ from kernel.http.base_serializers import (
 )
 from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
+from registry.installations.setup import SECRET_NAME
 from registry.models import Secret
 from registry.secrets import services as secrets
 
@@ -92,7 +93,12 @@ class SecretView(Endpoint):
 
     required_scope = "tools:operate"
 
-    @extend_schema(operation_id="set_secret", request=SecretValueSerializer, responses={200: ONE, 201: ONE})
+    @extend_schema(
+        operation_id="set_secret",
+        request=SecretValueSerializer,
+        responses={200: ONE, 201: ONE},
+        parameters=[OpenApiParameter("name", str, OpenApiParameter.PATH, pattern=f"^{SECRET_NAME.pattern}$")],
+    )
     def put(self, request: Request, name: str) -> Response:
         row = secrets.set_secret(name=name, by=get_caller(request), **read_body(request, SecretValueSerializer))
         status = 201 if row.number == 1 else 200
