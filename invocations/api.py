@@ -4,32 +4,37 @@ from __future__ import annotations
 
 from contextlib import closing
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.http import HttpResponse, JsonResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
 from rest_framework.response import Response
 
 from access.authentication.bearer import check_still_connected
+from access.budgets.remaining_calls import list_remaining_calls
 from evidence.kinds import PAIR
 from evidence.models import Fact, Snapshot
 from evidence.services import reveal_values
 from invocations import services
 from invocations.accept.api import CallView
+from invocations.answer.answer_serializers import CallEnvelopeSerializer
 from invocations.answer.envelope import build_answer_envelope, build_answered_envelope, build_call_object
 from invocations.answer.prefer_header import parse_prefer_header
 from invocations.calls import AnsweredCall, BegunCall, CallRefused
 from invocations.models import Invocation, State
 from invocations.problems import AnswerErased, IdempotencyInProgress
 from invocations.proposals.proposal_links import list_proposed_calls
-from invocations.serializers import EXAMPLE, EnvelopeSerializer, InvokeSerializer, read_call
+from invocations.serializers import EXAMPLE, InvokeSerializer, read_call
 from kernel.database.tenancy import acting_for
 from kernel.fault_injection import inject_fault
 from kernel.http.api_requests import get_caller
+from kernel.http.base_serializers import build_envelope_serializer
 from kernel.http.deferred_responses import WaitingResponse, can_wait
 from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
 from kernel.http.exception_handlers import build_problem_response
+from kernel.http.rate_limit_fields import write_rate_limit_fields
 from registry.tools.deprecation import deprecation_headers, find_retirement
 
 if TYPE_CHECKING:
@@ -41,12 +46,30 @@ if TYPE_CHECKING:
     from invocations.calls import CallRequest
     from kernel.principal import Principal
 
+
+class CallFactSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    kind = serializers.CharField()
+    leaf = serializers.CharField(help_text="The exact text that is hashed.")
+    leaf_hash = serializers.CharField(help_text="SHA-256 over a zero byte and the leaf.")
+
+
+class CallEvidenceSerializer(serializers.Serializer[Any]):
+    invocation = serializers.CharField()
+    facts = CallFactSerializer(many=True)
+
+
+CALL_EVIDENCE = build_envelope_serializer("CallEvidenceEnvelope", CallEvidenceSerializer())
 PREFER = "`respond-async` answers 202 at once, `wait=10` within ten seconds, with the answer if it is there; both together go as well."
 READ_OWN_ANSWER = "The agent reads the answer of its own call."
 
 
-def write_answer(request: Request, invocation: Invocation, envelope: ResponseEnvelope) -> HttpResponse:
-    """200 with a value, 202 while it runs, the problem's status when there is one."""
+def write_answer(
+    request: Request, invocation: Invocation, envelope: ResponseEnvelope, *, replayed: bool = False
+) -> HttpResponse:
+    """200 with a value, 202 while it runs, the problem's status when there is one. ``replayed``: an earlier call answers again, so
+    what it says of budgets is over.
+    """
     location = f"/api/v1/invocations/{invocation.wire_id}"
     response: HttpResponse
     if envelope.error is not None:
@@ -62,6 +85,10 @@ def write_answer(request: Request, invocation: Invocation, envelope: ResponseEnv
     if invocation.version is not None:
         for name, text in deprecation_headers(find_retirement(invocation.version.tool)).items():
             response.headers[name] = text
+    if not replayed:
+        left = list_remaining_calls(invocation.budget, took=invocation.state != State.DENIED)
+        for name, text in write_rate_limit_fields(left).items():
+            response.headers.setdefault(name, text)
     response.headers["Location"] = location
     response.headers["Cache-Control"] = build_cache_control(invocation, envelope)
     return response
@@ -85,7 +112,7 @@ class ToolInvokeView(CallView):
 
     @extend_schema(
         request=InvokeSerializer,
-        responses={200: EnvelopeSerializer, 202: EnvelopeSerializer},
+        responses={200: CallEnvelopeSerializer, 202: CallEnvelopeSerializer},
         examples=[EXAMPLE],
         operation_id="invoke",
         parameters=[
@@ -116,7 +143,7 @@ def make_call(request: Request, call: CallRequest) -> HttpResponse:
 
 
 def write_answered(request: Request, answered: AnsweredCall) -> HttpResponse:
-    response = write_answer(request, answered.invocation, build_answered_envelope(answered))
+    response = write_answer(request, answered.invocation, build_answered_envelope(answered), replayed=answered.replayed)
     inject_fault("answer.before")
     if answered.replayed and answered.invocation.is_final:
         response.headers["Idempotency-Replayed"] = "true"
@@ -149,7 +176,7 @@ class InvocationView(Endpoint):
 
     required_scope = {"GET": "invocations:read", "DELETE": "invocations:create"}
 
-    @extend_schema(responses={200: EnvelopeSerializer, 202: EnvelopeSerializer}, operation_id="read_invocation")
+    @extend_schema(responses={200: CallEnvelopeSerializer, 202: CallEnvelopeSerializer}, operation_id="read_invocation")
     def get(self, request: Request, invocation_id: UUID) -> HttpResponse:
         rows = Invocation.objects.visible_to(get_caller(request)).select_related("version__tool")
         invocation = rows.get(pk=invocation_id)
@@ -166,7 +193,9 @@ class InvocationView(Endpoint):
             response.headers["Retry-After"] = compute_retry_after(invocation)
         return response
 
-    @extend_schema(responses={200: EnvelopeSerializer, 202: EnvelopeSerializer}, operation_id="cancel_invocation")
+    @extend_schema(
+        responses={200: CallEnvelopeSerializer, 202: CallEnvelopeSerializer}, operation_id="cancel_invocation"
+    )
     def delete(self, request: Request, invocation_id: UUID) -> HttpResponse:
         """Cancel a call that has not ended. 202: it ran, and its end has been asked for but not seen yet."""
         cancelled = services.cancel_and_wait(invocation_id=invocation_id, by=get_caller(request))
@@ -187,7 +216,7 @@ class InvocationEvidenceView(Endpoint):
 
     required_scope = "invocations:read"
 
-    @extend_schema(responses={200: EnvelopeSerializer}, operation_id="read_invocation_evidence")
+    @extend_schema(responses={200: CALL_EVIDENCE}, operation_id="read_invocation_evidence")
     def get(self, request: Request, invocation_id: UUID) -> Response:
         invocation = Invocation.objects.visible_to(get_caller(request)).get(pk=invocation_id)
         facts = Fact.objects.filter(

@@ -136,7 +136,7 @@ class CallCancelled(Problem):
 class CallbackUnknown(Problem):
     """The agent has no callback endpoint of this name."""
 
-    reason, code, status = "CALLBACK.UNKNOWN", PlatformCode.INVALID_ARGUMENT, 422
+    reason, code, status = "CALLBACK.UNKNOWN", PlatformCode.CONFLICT, 409
     retryable = Retryable.AFTER_ACTION
     cause = (
         "`callback` names an endpoint that is not set up for this agent, or was disabled; or `true` fits more than one."

@@ -14,7 +14,7 @@ from invocations.callbacks.services import THE_ONLY_ONE
 from invocations.calls import CallRequest
 from invocations.models import Origin
 from invocations.proposals.proposal_links import complete_link
-from kernel.http.base_serializers import StrictSerializer, validate_data
+from kernel.http.base_serializers import IdField, ObjectField, PatternField, StrictSerializer, validate_data
 from kernel.http.envelopes import RequestEnvelope
 from kernel.http.parsers import read_json
 from kernel.problems import Problem
@@ -26,6 +26,7 @@ SCOPE = "invocations:create"
 ENVELOPE_VERSION = "1"
 MAX_CANDIDATES = 100
 KEY_WANTED = "Use 1 to 255 printable ASCII characters without spaces; in the header they may stand in quotation marks."
+CALLBACK = "[-a-zA-Z0-9_]{1,40}"
 SPAN_ID = "16 of the characters 0 to 9 and a to f"
 
 
@@ -40,26 +41,19 @@ class ClientSerializer(StrictSerializer):
     model = serializers.CharField(max_length=120, required=False, help_text="The model that proposed the call, if any.")
 
 
-class PatternField(serializers.RegexField):
-    """``wanted`` is the pattern in words, for whoever sent something else."""
-
-    def __init__(self, regex: str, *, wanted: str, **options: Any) -> None:
-        super().__init__(regex, error_messages={"invalid": f"This must be {wanted}."}, **options)
-
-
 class TraceSerializer(StrictSerializer):
     span_id = PatternField(r"^[0-9a-f]{16}$", wanted=SPAN_ID)
     parent_span_id = PatternField(r"^[0-9a-f]{16}$", wanted=SPAN_ID, required=False)
 
 
-@extend_schema_field({"oneOf": [{"type": "string", "maxLength": 40}, {"type": "boolean", "enum": [True]}]})
+@extend_schema_field({"oneOf": [{"type": "string", "pattern": f"^{CALLBACK}$"}, {"type": "boolean", "enum": [True]}]})
 class CallbackField(serializers.Field[Any, Any, Any, Any]):
     """The name of an endpoint, or true for the only one."""
 
     def to_internal_value(self, data: Any) -> str:
         if data is True:
             return THE_ONLY_ONE
-        if isinstance(data, str) and re.fullmatch(r"[-a-zA-Z0-9_]{1,40}", data):
+        if isinstance(data, str) and re.fullmatch(CALLBACK, data):
             return data
         raise serializers.ValidationError("Name a callback endpoint of the agent, or send true for its only one.")
 
@@ -67,17 +61,22 @@ class CallbackField(serializers.Field[Any, Any, Any, Any]):
 class ProposedBySerializer(StrictSerializer):
     """Which answer of a model proposed the call."""
 
-    invocation = PatternField(
-        r"^inv_[0-9a-z]{26}$", wanted="the id of a call, inv_…", help_text="The call of the model, made by this agent."
-    )
+    invocation = IdField("inv", help_text="The call of the model, made by this agent.")
     call_id = serializers.CharField(
         max_length=512, required=False, help_text="The proposal's id, where nothing else in the request says it."
     )
 
 
+WITHOUT_PURPOSE: dict[str, Any] = {
+    "required": ["on_consent"],
+    "properties": {"on_consent": {"enum": ["ask", "hold"]}, "purpose": {"pattern": r"^\s*$"}},
+}
+
+
 class EnvelopeFields(StrictSerializer):
     """The SPEC-1 envelope."""
 
+    never = (WITHOUT_PURPOSE,)
     envelope = serializers.ChoiceField(
         choices=[ENVELOPE_VERSION],
         required=False,
@@ -124,7 +123,6 @@ class EnvelopeFields(StrictSerializer):
 
     callback = CallbackField(
         required=False,
-        default="",
         help_text="The endpoint of this agent that is told when the call has ended, by its name; true for its only one.",
     )
 
@@ -169,7 +167,7 @@ class EnvelopeFields(StrictSerializer):
             trace=dict(data.get("trace", {})),
             on_consent=data["on_consent"],
             purpose=data["purpose"].strip(),
-            callback=data["callback"],
+            callback=data.get("callback", ""),
             proposed_by=dict(data.get("proposed_by", {})),
         )
 
@@ -190,17 +188,12 @@ def parse_idempotency_key(text: str) -> str:
 class InvokeSerializer(EnvelopeFields):
     """The SPEC-1 envelope around ``arguments``."""
 
-    arguments = serializers.JSONField(help_text="The tool's arguments, by its input schema.")
-
-    def validate_arguments(self, value: Any) -> Any:
-        if not isinstance(value, dict):
-            raise serializers.ValidationError("Arguments must be a JSON object.")
-        return value
+    arguments = ObjectField(help_text="The tool's arguments, by its input schema.")
 
 
 class CandidateSerializer(StrictSerializer):
     tool = serializers.CharField(max_length=300)
-    arguments = serializers.JSONField(help_text="The tool's arguments, by its input schema.")
+    arguments = serializers.JSONField(allow_null=True, help_text="The tool's arguments, by its input schema.")
 
 
 class CandidatesSerializer(EnvelopeFields):
@@ -227,7 +220,7 @@ EXAMPLE = OpenApiExample(
         "request_id": "2f6f1c9e-quote-1",
         "actor": {"type": "agent", "id": "shopping-assistant"},
         "currency": "EUR",
-        "arguments": {"sku": "…", "quantity": 2},
+        "arguments": {"sku": "LAPTOP-14", "quantity": 2},
     },
     request_only=True,
 )
@@ -289,28 +282,3 @@ def _arguments_of(said: Any) -> Any:
     except Problem:
         return said
     return found if isinstance(found, dict) else said
-
-
-class SourceSerializer(serializers.Serializer[Any]):
-    type = serializers.CharField()
-    name = serializers.CharField()
-    hash = serializers.CharField()
-    ts = serializers.DateTimeField()
-    version = serializers.CharField(required=False)
-
-
-class EvidenceSerializer(serializers.Serializer[Any]):
-    snapshot_id = serializers.CharField(allow_null=True)
-    sources = SourceSerializer(many=True)
-
-
-class EnvelopeSerializer(serializers.Serializer[Any]):
-    """SPEC-4, as documented; answers are written by ``ResponseEnvelope``."""
-
-    ok = serializers.BooleanField()
-    data = serializers.JSONField(allow_null=True)  # type: ignore[assignment]
-    warnings = serializers.ListField(child=serializers.CharField())
-    error = serializers.JSONField(allow_null=True)
-    ttl_seconds = serializers.IntegerField(allow_null=True)
-    evidence = EvidenceSerializer()
-    call = serializers.JSONField(required=False)

@@ -13,7 +13,6 @@ from uuid import UUID
 import uuid_utils.compat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from datetime import datetime
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -52,6 +51,11 @@ def decode(prefix: str, text: str) -> UUID:
     if number >> 128:
         raise ValueError(f"Not an id of the form {prefix}_…")
     return UUID(int=number)
+
+
+def id_pattern(prefix: str) -> str:
+    """What :func:`decode` takes, as a regular expression. 26 letters have two bits more than a UUID, so the first is below 8."""
+    return f"^{prefix}_[0-7][{ALPHABET}]{{{LENGTH - 1}}}$"
 
 
 def encode_user(pk: int) -> str:
@@ -105,11 +109,11 @@ PREFIXES = (
 
 def build_converters() -> dict[str, type[PrefixedIdConverter]]:
     """One URL converter a prefix, to be registered by the root URL configuration."""
-    make: Callable[[str], type[PrefixedIdConverter]] = lambda prefix: type(  # noqa: E731
-        f"{prefix.title()}IdConverter",
-        (PrefixedIdConverter,),
-        {"prefix": prefix, "regex": f"{prefix}_[{ALPHABET}]{{{LENGTH}}}"},
-    )
+
+    def make(prefix: str) -> type[PrefixedIdConverter]:
+        regex = id_pattern(prefix)[1:-1]
+        return type(f"{prefix.title()}IdConverter", (PrefixedIdConverter,), {"prefix": prefix, "regex": regex})
+
     return {prefix: make(prefix) for prefix in PREFIXES}
 
 

@@ -18,7 +18,10 @@ from __future__ import annotations
 
 import inspect
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from kernel.http.rate_limit_fields import RateLimitState
 
 
 class PlatformCode(StrEnum):
@@ -53,6 +56,7 @@ class Problem(Exception):
     """Base of the tree. ``detail`` is one sentence that a person can act on; ``details`` is for programs.
 
     ``remedy`` is the smallest change that would help this time; where nobody knows it closer, what cures any of the class.
+    ``limit`` is the one that is used up, where it is one of requests in a time.
     """
 
     reason: ClassVar[str] = ""
@@ -62,6 +66,7 @@ class Problem(Exception):
     status: ClassVar[int]
     retryable: ClassVar[Retryable] = Retryable.NO
     retry_after_s: ClassVar[int | None] = None
+    limit: RateLimitState | None = None
 
     def __init__(
         self,
@@ -155,6 +160,23 @@ class Malformed(Problem):
     cure = "Correct the request as the message says, and send it again."
 
 
+class PreconditionFailed(Problem):
+    """It has changed since it was read."""
+
+    reason, code, status = "STATE.PRECONDITION_FAILED", PlatformCode.CONFLICT, 412
+    retryable = Retryable.AFTER_ACTION
+    cause = "The request was to be carried out only for a state that the caller knows (`If-Match`), and there is another one now."
+    cure = "Read it again, look at what has changed, and send the change with the new ETag."
+
+
+class UnknownApiVersion(Problem):
+    """The API has no version of this date."""
+
+    reason, code, status = "REQUEST.UNKNOWN_API_VERSION", PlatformCode.INVALID_ARGUMENT, 400
+    cause = "The request names a version of the API that this hub does not have: it is misspelled, too new, or no longer served."
+    cure = "Name a version that the answer lists, or none, which means the newest."
+
+
 class MethodNotAllowed(Problem):
     """This address does not take that method."""
 
@@ -235,6 +257,14 @@ class SchemaInvalid(Problem):
     def at(cls, pointer: str, message: str) -> SchemaInvalid:
         """One finding, which is all of it. ``pointer`` leads to the field of the body or the form."""
         return cls(message, details={"findings": [{"pointer": pointer, "message": message}]})
+
+
+class StateUnfit(SchemaInvalid):
+    """A field says what does not fit what the hub has now."""
+
+    reason, code, status = "STATE.UNFIT", PlatformCode.CONFLICT, 409
+    cause = "The request can be read and is well formed, but names something that is not there, is there already, or is over."
+    cure = "Read what there is now, and correct the fields that the answer names."
 
 
 class DatabaseUnavailable(Problem):

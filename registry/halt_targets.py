@@ -13,7 +13,7 @@ from django.db.models import Q
 from access.halts import services as halts
 from access.models import Halt, Reach
 from kernel.ids import decode
-from kernel.problems import SchemaInvalid
+from kernel.problems import StateUnfit
 from registry.models import Installation, Tool, ToolVersion
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def check_target_is_here(reach: Reach, target: str, *, by: Principal) -> None:
     else:
         return
     if not found:
-        raise SchemaInvalid.at("/target", f"This tenant neither publishes nor has installed a {reach} {target[:128]}.")
+        raise StateUnfit.at("/target", f"This tenant neither publishes nor has installed a {reach} {target[:128]}.")
 
 
 def throw_halt(*, reach: Reach, reason: str, by: Principal, target: str = "") -> Halt:

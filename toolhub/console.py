@@ -220,7 +220,7 @@ def api_reference(request: HttpRequest) -> HttpResponse:
             "path": path,
             "id": operation.get("operationId", ""),
             "description": operation.get("description", ""),
-            "parameters": [each for each in operation.get("parameters", []) if each["in"] != "path"],
+            "parameters": [each for each in operation.get("parameters", []) if each.get("in", "path") != "path"],
             "responses": sorted(operation.get("responses", {})),
         }
         for path, item in document["paths"].items()

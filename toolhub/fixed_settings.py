@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from csp.constants import NONE, SELF
 
+from kernel.http.api_versions import API_VERSION
+
 INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -101,31 +103,48 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["access.permissions.HoldsRequiredScope"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["kernel.http.parsers.StrictJSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "kernel.http.endpoints.EndpointSchema",
+    "DEFAULT_SCHEMA_CLASS": "kernel.http.endpoint_schemas.EndpointSchema",
     "EXCEPTION_HANDLER": "invocations.request_tallies.api_exception_handler",
     "UNAUTHENTICATED_USER": None,
+    "URL_FORMAT_OVERRIDE": None,  # what an answer looks like is asked for in Accept, not in the address
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "toolhub",
     "DESCRIPTION": "Discover and call tools under the organisation's rules. Errors: see `/errors`.",
-    "VERSION": "1",
+    "VERSION": API_VERSION,
     "SERVE_INCLUDE_SCHEMA": False,
+    "COMPONENT_SPLIT_PATCH": False,  # a PATCH says itself which of its fields may be left out
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "SERVE_AUTHENTICATION": [],
     # Sets of words that stand in fields of one name: programs made from the document read these names.
+    "ENUM_ADD_EXPLICIT_BLANK_NULL_CHOICE": False,
     "ENUM_NAME_OVERRIDES": {
+        "BudgetDimensionEnum": "access.models.Dimension",
+        "BudgetScopeEnum": "access.models.BudgetScope",
+        "ByMailEnum": "access.notifications.api.BY_MAIL",
+        "ByWebhookEnum": "access.notifications.api.BY_WEBHOOK",
+        "CallStatusEnum": "invocations.answer.answer_serializers.CALL_STATUS",
         "CallbackDeliveryStateEnum": "invocations.callbacks.api.STATES",
+        "ChainStateEnum": "invocations.chains.models.ChainState",
+        "ChainStepStateEnum": "invocations.chains.models.StepState",
         "ChannelStateEnum": "access.notifications.api.STATES",
         "ConsentModeEnum": "access.models.ConsentMode",
         "EndpointStateEnum": "invocations.callbacks.api.ENDPOINT_STATES",
         "GrantStateEnum": "access.grants.api.STATES",
+        "IntoFilesEnum": "evidence.sinks.api.INTO_FILES",
+        "InvocationStateEnum": "invocations.models.State",
         "KeyStateEnum": "access.agents.api.KEY_STATES",
+        "LayerEnum": "access.policies.api.LAYERS",
         "ModelCircuitStateEnum": "registry.models.ModelCircuitState",
         "ModelStateEnum": "registry.models.ModelProviderState",
         "NotificationChannelEnum": "access.models.Notification.Channel",
         "NotificationEventEnum": "access.notifications.services.EVENTS",
         "PermissionEnum": "access.roles.PERMISSIONS",
+        "OfAgentEnum": "access.halts.api.OF_AGENT",
+        "OfToolEnum": "access.halts.api.OF_TOOL",
+        "OfVersionEnum": "access.halts.api.OF_VERSION",
         "PolicyStateEnum": "access.models.PolicyState",
+        "ReachEnum": "access.models.Reach",
         "SinkChannelEnum": "evidence.models.SinkChannel.values",
         "SinkModeEnum": "evidence.models.SinkMode.values",
         "SinkStateEnum": "evidence.models.SinkState.values",

@@ -10,9 +10,11 @@ from typing import Any
 
 from drf_spectacular.views import SpectacularJSONAPIView
 
+from kernel.http.api_versions import HEADER_API_VERSION
 from kernel.http.endpoints import Endpoint
 from kernel.http.exception_handlers import PROBLEM_JSON, SERVED_PREFIX
 from kernel.problems import PlatformCode, Problem, Retryable, collect_problem_classes
+from toolhub.embedded_schemas import embed_schemas
 from toolhub.problem_catalogue import build_example
 
 ANYTIME = {400, 406, 408, 414, 422, 431, 500, 503}  # 422: any query parameter that is not declared
@@ -20,14 +22,45 @@ SIGNED_IN = {401, 403, 429}  # too many requests without a valid key
 WITH_BODY = {413, 415, 429}
 WITH_QUERY = {404}  # what is asked for may belong to something that is not there
 WITH_PATH = {404}
-CHANGES = {404, 409}
+CHANGES = {404, 409, 412}
 # What runs a tool answers with whatever can become of a run.
 RUNS_TOOLS = {"invoke", "propose", "dispatch", "chat", "embed", "rerank"}
 GONE = {"read_invocation", "read_artifact"}  # what they lead to may be gone
+COUNTED = RUNS_TOOLS - {"dispatch"}  # whose answers say what is left of the budgets of calls
 HEADERS = {
     401: {"WWW-Authenticate": {"schema": {"type": "string"}, "description": "How to get credentials."}},
-    429: {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}},
+    429: {
+        "Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."},
+        "RateLimit": {"$ref": "#/components/headers/RateLimit"},
+        "RateLimit-Policy": {"$ref": "#/components/headers/RateLimitPolicy"},
+    },
     503: {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}},
+}
+
+
+COMMON_HEADERS = {
+    "ApiVersion": {
+        "schema": {"type": "string", "format": "date"},
+        "description": "The version of the API that has answered.",
+    },
+    "ETag": {
+        "schema": {"type": "string"},
+        "description": "Of what was read; send it as `If-None-Match`, or `If-Match`.",
+    },
+    "RateLimit": {
+        "schema": {"type": "string"},
+        "description": 'What is left of each limit: `"bud_…";r=99;t=3600` (draft-ietf-httpapi-ratelimit-headers).',
+    },
+    "RateLimitPolicy": {
+        "schema": {"type": "string"},
+        "description": 'The limits of requests that hold: `"bud_…";q=100;w=86400`, by the id of the budget.',
+    },
+}
+IF_NONE_MATCH = {
+    "in": "header",
+    "name": "If-None-Match",
+    "schema": {"type": "string"},
+    "description": "The ETag of an answer: 304 while it holds.",
 }
 
 
@@ -106,7 +139,7 @@ def list_statuses(method: str, path: str, operation: dict[str, Any], all_of: set
         found |= SIGNED_IN
     if "requestBody" in operation:
         found |= WITH_BODY
-    if any(each["in"] == "query" for each in operation.get("parameters", [])):
+    if any(each.get("in") == "query" for each in operation.get("parameters", [])):
         found |= WITH_QUERY
     if "{" in path:
         found |= WITH_PATH
@@ -117,15 +150,38 @@ def list_statuses(method: str, path: str, operation: dict[str, Any], all_of: set
     return found
 
 
+def _refer(*names: str) -> dict[str, Any]:
+    written = {"ApiVersion": HEADER_API_VERSION, "RateLimitPolicy": "RateLimit-Policy"}
+    return {written.get(name, name): {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def _describe_manners(method: str, operation: dict[str, Any]) -> None:
+    """Headers that any endpoint may be sent, and that all answers of a kind have."""
+    answers = operation["responses"]
+    whole = answers.get("200", {})
+    tagged = method == "get" and "application/json" in whole.get("content", {})
+    if tagged:
+        operation.setdefault("parameters", []).append({"$ref": "#/components/parameters/IfNoneMatch"})
+        answers["304"] = {"description": "What the caller has still holds."}
+    for status, answer in answers.items():
+        if status.startswith("2"):
+            counted = ("RateLimit", "RateLimitPolicy") if operation["operationId"] in COUNTED else ()
+            answer["headers"] = answer.get("headers", {}) | _refer(
+                "ApiVersion", *(("ETag",) if tagged else ()), *counted
+            )
+
+
 def document_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """The hook."""
     by_status = _by_status()
     components = result.setdefault("components", {})
-    components.setdefault("schemas", {}).update(_schemas())
+    components.setdefault("schemas", {}).update(_schemas() | embed_schemas())
     components["examples"] = {
         cls.reason: {"summary": cls.title(), "description": f"{cls.cause} {cls.cure}", "value": build_example(cls)}
         for cls in collect_problem_classes()
     }
+    components["headers"] = COMMON_HEADERS
+    components["parameters"] = {"IfNoneMatch": IF_NONE_MATCH}
     components["responses"] = {f"Problem{status}": _answer(status, each) for status, each in by_status.items()}
     components["responses"]["ServedProblem"] = {
         "description": "A problem in the shape of the format that is served here. `X-Hub-Reason` has the hub's own word.",
@@ -134,9 +190,10 @@ def document_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     for path, item in result["paths"].items():
         for method, operation in item.items():
             if path.startswith(SERVED_PREFIX):
-                for status in sorted({*by_status, 400, 529} - {405, 422}):
+                for status in sorted({*by_status, 400, 529} - {405, 412, 422}):
                     operation["responses"].setdefault(str(status), {"$ref": "#/components/responses/ServedProblem"})
                 continue
+            _describe_manners(method, operation)
             for status in sorted(list_statuses(method, path, operation, set(by_status))):
                 operation["responses"].setdefault(str(status), {"$ref": f"#/components/responses/Problem{status}"})
     return result

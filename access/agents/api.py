@@ -14,7 +14,7 @@ from access.models import Agent, ApiKey
 from access.roles import SCOPES
 from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
-from kernel.http.base_serializers import PageSerializer, StrictSerializer
+from kernel.http.base_serializers import PageSerializer, PatternField, StrictSerializer
 from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
 
@@ -67,8 +67,12 @@ KEY, KEYS = _envelope("KeyEnvelope", KeySerializer()), _page("KeyPage", "keys", 
 NEW_KEY = _envelope("NewKeyEnvelope", NewKeySerializer())
 
 
+_SEEN = r"\u0000-\u001f\u007f-\u00a0"
+NAME = rf"^[^{_SEEN}]*[^\s{_SEEN}][^{_SEEN}]*$"
+
+
 class NewAgentSerializer(StrictSerializer):
-    name = serializers.CharField(max_length=80)
+    name = PatternField(NAME, wanted="a name without characters that nobody sees", max_length=80)
 
 
 class KeyRequestSerializer(StrictSerializer):
@@ -143,11 +147,12 @@ class AgentListView(Endpoint):
 
     required_scope = SCOPE
     query = PageSerializer
+    cursor = "agt"
 
     @extend_schema(operation_id="list_agents", responses={200: AGENTS})
     def get(self, request: Request) -> Response:
         rows = Agent.objects.filter(tenant_id=get_caller(request).tenant_id)
-        page = self.page_of(rows, prefix="agt")
+        page = self.page_of(rows)
         return _answer({"agents": [agent_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(operation_id="create_agent", request=NewAgentSerializer, responses={201: AGENT})
@@ -157,6 +162,8 @@ class AgentListView(Endpoint):
 
 
 class AgentView(Endpoint):
+    """One agent."""
+
     required_scope = SCOPE
 
     @extend_schema(operation_id="read_agent", responses={200: AGENT})
@@ -179,12 +186,13 @@ class KeyListView(Endpoint):
 
     required_scope = SCOPE
     query = PageSerializer
+    cursor = "key"
 
     @extend_schema(operation_id="list_keys", responses={200: KEYS})
     def get(self, request: Request, agent_id: UUID) -> Response:
         agent = Agent.objects.get(pk=agent_id, tenant_id=get_caller(request).tenant_id)
         rows = ApiKey.objects.filter(agent=agent).select_related("replaces")
-        page = self.page_of(rows, prefix="key")
+        page = self.page_of(rows)
         return _answer({"keys": [key_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(operation_id="create_key", request=KeyRequestSerializer, responses={201: NEW_KEY})

@@ -24,7 +24,7 @@ from evidence.search.name_resolution import AGENTS
 from kernel.database.connections import database_time
 from kernel.ids import encode
 from kernel.principal import ActorKind
-from kernel.problems import Conflict, Forbidden, SchemaInvalid
+from kernel.problems import Conflict, Forbidden, SchemaInvalid, StateUnfit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -123,7 +123,7 @@ def _check_expiry(expires_at: datetime | None) -> datetime:
     if expires_at is None:
         return now + KEY_LIFETIME
     if expires_at <= now:
-        raise SchemaInvalid.at("/expires_at", "The key would have expired already.")
+        raise StateUnfit.at("/expires_at", "The key would have expired already.")
     if expires_at > now + MAX_LIFETIME:
         raise SchemaInvalid.at("/expires_at", "A key works for at most a year. Rotate it before.")
     return expires_at

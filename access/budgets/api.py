@@ -64,7 +64,30 @@ class BudgetSerializer(serializers.Serializer[Any]):
     current = CurrentSerializer(allow_null=True, help_text="Null for rates, which no window counts, and when it ended.")
 
 
+_SCOPED = ("agent", "tool", "grant")
+_WINDOWS = [each for each in Dimension.values if each != Dimension.CONCURRENCY]
+
+
+def _when(needed: str, **properties: Any) -> dict[str, Any]:
+    return {"required": needed.split(), "properties": properties}
+
+
 class SetSerializer(StrictSerializer):
+    never = (
+        *(_when("scope", scope={"enum": [each]}, **{each: {"pattern": r"^\s*$"}}) for each in _SCOPED),
+        *(
+            _when(
+                f"scope {each}",
+                scope={"enum": [other for other in SETTABLE if other != each]},
+                **{each: {"pattern": r"\S"}},
+            )
+            for each in _SCOPED
+        ),
+        _when("window_s", dimension={"enum": [str(Dimension.CONCURRENCY)]}, window_s={"type": "integer", "minimum": 1}),
+        _when("window_s", dimension={"enum": _WINDOWS}, window_s={"enum": [0]}),
+        _when("amount", dimension={"enum": [str(Dimension.RATE)]}, amount={"enum": [0]}),
+        _when("amount", dimension={"enum": [str(Dimension.RATE)]}, amount={"minimum": services.MAX_RATE + 1}),
+    )
     scope = serializers.ChoiceField(SETTABLE, help_text="For whom it is; name it in the field of the same name.")
     agent = serializers.CharField(max_length=40, required=False, default="", allow_blank=True, help_text="agt_…")
     tool = serializers.CharField(
@@ -156,6 +179,7 @@ class BudgetListView(Endpoint):
 
     required_scope = SCOPE
     query = BudgetQuerySerializer
+    cursor = "bud"
 
     @extend_schema(
         operation_id="list_budgets",
@@ -165,7 +189,7 @@ class BudgetListView(Endpoint):
         now = database_time()
         rows = filter_by_state(Budget.objects.visible_to(get_caller(request)), self.asked.get("state", ""), now)
         rows = rows.filter(**{name: self.asked[name] for name in ("scope", "dimension") if name in self.asked})
-        page = self.page_of(rows.select_related("agent"), prefix="bud")
+        page = self.page_of(rows.select_related("agent"))
         data = {
             "budgets": [budget_json(each) for each in load_budget_statuses(page.rows, now)],
             "next": page.next or None,

@@ -16,6 +16,7 @@ from django.db.models import Q
 
 from access.models import Budget, BudgetScope, BudgetWindow, Dimension
 from access.problems import QuotaExceeded, TooManyAtOnce
+from kernel.http.rate_limit_fields import RateLimitState
 from kernel.ids import encode
 
 if TYPE_CHECKING:
@@ -199,14 +200,16 @@ def build_quota_problem(line: BudgetLine, demand: Demand, now: datetime, who: st
         )
     noun = NOUNS[Dimension(line.dimension)]
     if wait is None:
-        return QuotaExceeded(
+        never = QuotaExceeded(
             f"{who[0].upper()}{who[1:]} may take {takes:,} {noun}; {whose} allows {line.amount:,} in each window.",
             details=details,
             remedy=f"Ask an operator to raise the budget {line.wire_id}; waiting does not help.",
         )
+        never.limit = _used_up(line)
+        return never
     held = f" and {line.reserved:,} are held by calls that run" if line.reserved else ""
     resets_at = line.resets_at
-    return QuotaExceeded(
+    used_up = QuotaExceeded(
         f"{whose[0].upper()}{whose[1:]} is used up: of {line.amount:,} {noun}, {line.used:,} are used{held}; "
         f"{who} may take {takes:,}.",
         details=details,
@@ -214,6 +217,15 @@ def build_quota_problem(line: BudgetLine, demand: Demand, now: datetime, who: st
         f"{line.wire_id}.",
         retry_after_s=wait,
     )
+    used_up.limit = _used_up(line, wait)
+    return used_up
+
+
+def _used_up(line: BudgetLine, wait_s: int | None = None) -> RateLimitState | None:
+    """As limit of requests, where calls are what it counts."""
+    if line.dimension != Dimension.CALLS:
+        return None
+    return RateLimitState(line.wire_id, line.amount, line.window_s, 0, wait_s)
 
 
 def describe_line(line: BudgetLine) -> str:

@@ -12,7 +12,7 @@ import math
 import time
 from datetime import timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from django.conf import settings
 from throttled import MemoryStore, RedisStore, Throttled, exceptions
@@ -20,16 +20,20 @@ from throttled.rate_limiter import per_duration
 
 from access.budgets.lines import Demand, describe_line
 from access.problems import RateLimited
+from kernel.http.rate_limit_fields import RateLimitState
 from kernel.singleton import Once
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+    from uuid import UUID
 
+    from throttled.rate_limiter import RateLimitState as StoredRate
     from throttled.store import BaseStore
 
     from access.budgets.lines import BudgetLine
     from kernel.problems import Problem
 
+R = TypeVar("R")
 log = logging.getLogger("toolhub.rates")
 PREFIX = "toolhub-rates"
 BURST_SHARE = 10  # a tenth of a window's calls may come at once
@@ -43,6 +47,14 @@ class RateLimit(NamedTuple):
     amount: int
     window_s: int
     burst: int
+
+    @classmethod
+    def of(cls, amount: int, window_s: int) -> RateLimit:
+        """That of a budget."""
+        return cls(amount, window_s, math.ceil(amount / BURST_SHARE))
+
+    def used_up(self, name: str, wait_s: float) -> RateLimitState:
+        return RateLimitState(name, self.amount, self.window_s, 0, math.ceil(wait_s))
 
 
 ONCE_A_MINUTE = RateLimit(amount=1, window_s=MINUTE_S, burst=1)
@@ -97,19 +109,34 @@ def seconds_to_wait(key: str, rate: RateLimit, *, take: bool, cost: int = 1) -> 
         state = limiter.peek(key)  # whose retry_after is short by one interval
         return 0 if state.remaining else state.reset_after - (rate.burst - 1) * rate.window_s / rate.amount
 
+    return _ask_store(ask)
+
+
+def peek_rate(budget_id: UUID, rate: RateLimit) -> StoredRate:
+    """What is left of the rate of a budget."""
+    return _ask_store(lambda store: _limiter(store, rate).peek(_budget_key(budget_id, rate.amount)))
+
+
+def _budget_key(budget_id: UUID, amount: int) -> str:
+    """With the amount, so that a rate that was changed begins anew."""
+    return f"budget:{budget_id}:{amount}"
+
+
+def _ask_store(ask: Callable[[BaseStore], R]) -> R:
+    """Redis where there is one and it answers, else the memory of this process."""
     if settings.TOOLHUB_REDIS_URL and time.monotonic() >= outage.until:
         try:
-            wait = ask(_redis(settings.TOOLHUB_REDIS_URL))
+            found = ask(_redis(settings.TOOLHUB_REDIS_URL))
         except exceptions.StoreUnavailableError as error:
             outage.begin(error)
         else:
             outage.end()
-            return wait
+            return found
     return ask(make_memory_store())
 
 
 def build_rate_limit(line: BudgetLine) -> RateLimit:
-    return RateLimit(line.amount, line.window_s, math.ceil(line.amount / BURST_SHARE))
+    return RateLimit.of(line.amount, line.window_s)
 
 
 def check_rates(lines: Iterable[BudgetLine], *, take: bool = False) -> None:
@@ -117,16 +144,18 @@ def check_rates(lines: Iterable[BudgetLine], *, take: bool = False) -> None:
     for line in lines:
         if not line.is_rate:
             continue
-        # With the amount in its key, so that a rate that was changed begins anew.
-        wait = seconds_to_wait(f"budget:{line.budget_id}:{line.amount}", build_rate_limit(line), take=take)
+        rate = build_rate_limit(line)
+        wait = seconds_to_wait(_budget_key(line.budget_id, line.amount), rate, take=take)
         if wait > 0:
             whose = describe_line(line)
-            raise RateLimited(
+            problem = RateLimited(
                 f"Calls come too fast: {whose} allows {line.amount:,} in {line.window_s:,} s, evenly spread.",
                 details={"budget": line.to_json(Demand())},
                 remedy="Wait `retry_after_s` seconds, and call more slowly.",
                 retry_after_s=math.ceil(wait),
             )
+            problem.limit = rate.used_up(line.wire_id, wait)
+            raise problem
 
 
 # What the hub limits by itself, so that failures cost little and cannot fill what is kept. 0 a minute turns it off.
@@ -135,12 +164,15 @@ def check_rates(lines: Iterable[BudgetLine], *, take: bool = False) -> None:
 def _check_built_in(key: str, a_minute: int, sentence: str, remedy: str, *, because: Problem) -> None:
     if not a_minute:
         return
-    wait = seconds_to_wait(key, RateLimit(a_minute, MINUTE_S, a_minute), take=True)
+    rate = RateLimit(a_minute, MINUTE_S, a_minute)
+    wait = seconds_to_wait(key, rate, take=True)
     if wait > 0:
         _log_once_a_minute(sentence, key)
-        raise RateLimited(
+        problem = RateLimited(
             sentence, details={"because": because.to_error()}, remedy=remedy, retry_after_s=math.ceil(wait)
-        ) from because
+        )
+        problem.limit = rate.used_up(key.partition(":")[0], wait)
+        raise problem from because
 
 
 def _log_once_a_minute(sentence: str, key: str) -> None:
@@ -161,7 +193,7 @@ def client_network(address: str) -> str:
 def check_failed_key(address: str, *, because: Problem) -> None:
     """One more request from there that carries no valid key. Valid keys from the same place are answered as ever."""
     _check_built_in(
-        f"key:{client_network(address)}",
+        f"failed-keys:{client_network(address)}",
         settings.TOOLHUB_RATE_FAILED_KEYS,
         "Too many requests without a valid API key come from this address.",
         "Wait `retry_after_s` seconds, and send a valid key.",
@@ -172,7 +204,7 @@ def check_failed_key(address: str, *, because: Problem) -> None:
 def check_refused_call(agent: str, *, because: Problem) -> None:
     """One more refused call of the agent. Beyond the limit refusals are answered, but no longer written down one by one."""
     _check_built_in(
-        f"refused:{agent}",
+        f"refused-calls:{agent}",
         settings.TOOLHUB_RATE_REFUSED_CALLS,
         "Too many calls of this agent are refused.",
         "Wait `retry_after_s` seconds, and change what the last refusal asked for.",
@@ -200,4 +232,6 @@ def check_document_fetch(person: str) -> None:
 def _check_rate(key: str, limit: RateLimit, sentence: str, remedy: str) -> None:
     wait = seconds_to_wait(key, limit, take=True)
     if wait > 0:
-        raise RateLimited(sentence, remedy=remedy, retry_after_s=math.ceil(wait))
+        problem = RateLimited(sentence, remedy=remedy, retry_after_s=math.ceil(wait))
+        problem.limit = limit.used_up(key.partition(":")[0], wait)
+        raise problem

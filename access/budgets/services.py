@@ -21,7 +21,7 @@ from evidence.leaves.base import ABSENT
 from evidence.leaves.controls import BudgetLimit
 from kernel.database.connections import database_time
 from kernel.principal import Principal
-from kernel.problems import Conflict, SchemaInvalid
+from kernel.problems import Conflict, SchemaInvalid, StateUnfit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -198,7 +198,7 @@ def raise_budget_once(*, budget_id: UUID, by_amount: int, reason: str, by: Princ
     BudgetWindow.objects.get_or_create(budget=budget, number=number)
     window = BudgetWindow.objects.select_for_update(no_key=True).get(budget=budget, number=number)
     if budget.amount + window.raised + by_amount > MAX_AMOUNT:
-        raise SchemaInvalid.at("/by_amount", f"A budget is of 0 to {MAX_AMOUNT:,}.")
+        raise StateUnfit.at("/by_amount", f"A budget is of 0 to {MAX_AMOUNT:,}.")
     window.raised += by_amount
     window.save(update_fields=["raised"])
     _record(budget, by=by, reason=reason.strip(), amount=budget.amount, raised_by=by_amount, window=number)

@@ -129,6 +129,7 @@ class ConsentListView(Endpoint):
 
     required_scope = "consents:request"
     query = ConsentQuerySerializer
+    cursor = "cns"
 
     @extend_schema(
         operation_id="list_consents",
@@ -139,7 +140,7 @@ class ConsentListView(Endpoint):
         mine = Consent.objects.visible_to(get_caller(request)).filter(agent_id=get_caller(request).agent())
         if asked.get("tool"):
             mine = mine.filter(tool=asked["tool"])
-        page = self.page_of(mine.in_state(asked.get("state", "")), prefix="cns")
+        page = self.page_of(mine.in_state(asked.get("state", "")))
         data = {"consents": [consent_json(consent) for consent in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 

@@ -13,7 +13,7 @@ from access.grants.api import BoundsSerializer, GrantSerializer, grant_json
 from access.grants.attenuation import RequestedTerms
 from access.models.grants import MAX_DEPTH
 from kernel.http.api_requests import get_caller, read_body
-from kernel.http.base_serializers import PageSerializer, build_envelope_serializer, build_page_serializer
+from kernel.http.base_serializers import ObjectField, PageSerializer, build_envelope_serializer, build_page_serializer
 from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
 from kernel.ids import decode
@@ -49,7 +49,7 @@ class NewDelegationSerializer(BoundsSerializer):
         max_length=500, required=False, default=None, allow_null=True, help_text="null: as the grant says."
     )
     conditions = serializers.ListField(
-        child=serializers.JSONField(), required=False, default=list, help_text="On top of those of the grant."
+        child=ObjectField(), required=False, default=list, help_text="On top of those of the grant."
     )
     expires_at = serializers.DateTimeField(help_text="No later than the grant ends.")
     depth = serializers.IntegerField(
@@ -82,11 +82,12 @@ class DelegationListView(Endpoint):
 
     required_scope = {"GET": "grants:request", "POST": "delegations:create"}
     query = PageSerializer
+    cursor = "grt"
 
     @extend_schema(operation_id="list_delegations", responses={200: DELEGATIONS})
     def get(self, request: Request) -> Response:
         rows = delegations.visible_delegations(get_caller(request)).with_chain().prefetch_related("budgets")
-        page = self.page_of(rows, prefix="grt")
+        page = self.page_of(rows)
         data = {"delegations": [delegation_json(grant) for grant in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 

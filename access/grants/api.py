@@ -17,8 +17,9 @@ from kernel.database.connections import database_time
 from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
+    ObjectField,
     PageSerializer,
-    ReasonSerializer,
+    StatedReasonSerializer,
     StrictSerializer,
     build_envelope_serializer,
     build_page_serializer,
@@ -137,12 +138,12 @@ class BoundsSerializer(StrictSerializer):
     tools = serializers.CharField(
         max_length=500, help_text="A tool id, a.b.*, *, tag:x, effect:Read …, with & | ~ ( )."
     )
-    capabilities = serializers.JSONField(required=False, default=None)
+    capabilities = serializers.JSONField(required=False, default=None, allow_null=True)
     scopes = serializers.ListField(
-        child=serializers.JSONField(), required=False, default=None, allow_null=True, help_text="[{resource, action}]"
+        child=ObjectField(), required=False, default=None, allow_null=True, help_text="[{resource, action}]"
     )
     conditions = serializers.ListField(
-        child=serializers.JSONField(),
+        child=ObjectField(),
         required=False,
         default=list,
         help_text="[{pointer, op, value}] on the arguments.",
@@ -170,7 +171,7 @@ class NewRequestSerializer(BoundsSerializer):
     )
 
 
-class ExtensionSerializer(ReasonSerializer):
+class ExtensionSerializer(StatedReasonSerializer):
     expires_at = serializers.DateTimeField(allow_null=True, help_text="null: until it is revoked.")
 
 
@@ -211,6 +212,7 @@ class GrantListView(Endpoint):
 
     required_scope = "grants:manage"
     query = GrantQuerySerializer
+    cursor = "grt"
 
     @extend_schema(
         operation_id="list_grants",
@@ -222,7 +224,7 @@ class GrantListView(Endpoint):
         if asked.get("agent"):
             everybodys = asked["agent"] == EVERY_AGENT
             rows = rows.filter(agent=None) if everybodys else rows.filter(agent_id=_agent_id(asked["agent"]))
-        page = self.page_of(rows.with_chain().prefetch_related("budgets"), prefix="grt")
+        page = self.page_of(rows.with_chain().prefetch_related("budgets"))
         data = {"grants": [grant_json(grant) for grant in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 
@@ -264,11 +266,12 @@ class GrantRequestListView(Endpoint):
 
     required_scope = "grants:request"
     query = PageSerializer
+    cursor = "grq"
 
     @extend_schema(operation_id="list_grant_requests", responses={200: ALL_ASKED})
     def get(self, request: Request) -> Response:
         rows = GrantRequest.objects.visible_to(get_caller(request))
-        page = self.page_of(rows, prefix="grq")
+        page = self.page_of(rows)
         data = {"requests": [request_json(asked) for asked in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 

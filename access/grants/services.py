@@ -25,7 +25,7 @@ from evidence.leaves.grants import ExtendedGrant, GivenGrant, RevokedGrant
 from kernel.canonical import encode_hash_input
 from kernel.database.connections import database_time
 from kernel.ids import encode
-from kernel.problems import Conflict, SchemaInvalid
+from kernel.problems import Conflict, SchemaInvalid, StateUnfit
 from unitools import expressions
 from unitools.capabilities import Capabilities
 
@@ -110,7 +110,7 @@ def check_reason(reason: str, place: str = "/reason") -> None:
 
 def check_expiry(expires_at: datetime | None) -> None:
     if expires_at is not None and expires_at <= database_time():
-        raise SchemaInvalid.at("/expires_at", "The grant would have expired already.")
+        raise StateUnfit.at("/expires_at", "The grant would have expired already.")
 
 
 def check_may_delegate(depth: int, agent: Agent | None) -> None:
@@ -223,7 +223,7 @@ def extend_grant(*, grant_id: UUID, expires_at: datetime | None, reason: str, by
         raise Conflict(f"This grant is {grant.state}.", remedy="Give a new grant.")
     check_reason(reason)
     if grant.expires_at is None or (expires_at is not None and expires_at <= grant.expires_at):
-        raise SchemaInvalid.at("/expires_at", "The grant holds at least as long already.")
+        raise StateUnfit.at("/expires_at", "The grant holds at least as long already.")
     above = grant.delegated_from
     if above and (expires_at is None or lasts_longer(expires_at, above.expires_at)):
         message = "What was handed on ends at some time, and no later than the grant that it came from."

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
 from access.halts import services as halts
+from access.halts.services import TOOL_ID
 from access.models import Halt, Reach
 from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
+    IdField,
     PageSerializer,
+    PatternField,
     StrictSerializer,
     build_envelope_serializer,
     build_page_serializer,
@@ -51,6 +54,36 @@ class ThrowSerializer(StrictSerializer):
     reason = serializers.CharField(max_length=halts.MAX_REASON, help_text="Kept as evidence; callers are told it.")
 
 
+OF_AGENT, OF_TOOL, OF_VERSION = [Reach.AGENT.value], [Reach.TOOL.value], [Reach.VERSION.value]
+
+
+class ThrowForAllSerializer(ThrowSerializer):
+    """For the tenant, or the hub."""
+
+    reach = serializers.ChoiceField([Reach.TENANT.value, Reach.HUB.value])
+    target = None  # type: ignore[assignment]
+
+
+class ThrowForAgentSerializer(ThrowSerializer):
+    reach = serializers.ChoiceField(OF_AGENT)
+    target = IdField("agt")
+
+
+class ThrowForToolSerializer(ThrowSerializer):
+    reach = serializers.ChoiceField(OF_TOOL)
+    target = PatternField(f"^{TOOL_ID.pattern}$", wanted="the id of a tool", max_length=128)
+
+
+class ThrowForVersionSerializer(ThrowSerializer):
+    reach = serializers.ChoiceField(OF_VERSION)
+    target = IdField("tvn")
+
+
+THROW = PolymorphicProxySerializer(
+    "Throw",
+    [ThrowForAllSerializer, ThrowForAgentSerializer, ThrowForToolSerializer, ThrowForVersionSerializer],
+    resource_type_field_name=None,
+)
 ONE, MANY = (
     build_envelope_serializer("HaltEnvelope", HaltSerializer()),
     build_page_serializer("HaltPage", "halts", HaltSerializer),
@@ -75,15 +108,16 @@ class HaltListView(Endpoint):
 
     required_scope = SCOPE
     query = PageSerializer
+    cursor = "hlt"
 
     @extend_schema(operation_id="list_halts", responses={200: MANY})
     def get(self, request: Request) -> Response:
         rows = Halt.objects.visible_to(get_caller(request))
-        page = self.page_of(rows, prefix="hlt")
+        page = self.page_of(rows)
         data = {"halts": [halt_json(row) for row in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 
-    @extend_schema(operation_id="throw_halt", request=ThrowSerializer, responses={201: ONE})
+    @extend_schema(operation_id="throw_halt", request=THROW, responses={201: ONE})
     def post(self, request: Request) -> Response:
         data = read_body(request, ThrowSerializer)
         halt = throw_halt(reach=Reach(data.pop("reach")), by=get_caller(request), **data)

@@ -21,7 +21,7 @@ from evidence.kinds import Kind
 from evidence.leaves.controls import HaltOrder
 from kernel.database.tenancy import hub_wide
 from kernel.ids import decode, encode
-from kernel.problems import Conflict, Forbidden, SchemaInvalid
+from kernel.problems import Conflict, Forbidden, SchemaInvalid, StateUnfit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -147,7 +147,7 @@ def checked_target(reach: Reach, target: str, *, by: Principal) -> str:
     except ValueError as error:
         raise SchemaInvalid.at("/target", f"Name one {reach} by its id, {prefix}_….") from error
     if reach is Reach.AGENT and not Agent.objects.filter(pk=pk, tenant_id=by.tenant_id).exists():
-        raise SchemaInvalid.at("/target", "There is no agent with this id here.")
+        raise StateUnfit.at("/target", "There is no agent with this id here.")
     return encode(prefix, pk)
 
 

@@ -19,8 +19,10 @@ from access.roles import SCOPES
 from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
+    OptionalWebAddressField,
     PageSerializer,
     StrictSerializer,
+    WebAddressField,
     build_envelope_serializer,
     build_page_serializer,
 )
@@ -49,7 +51,7 @@ class TrustedIssuerSerializer(serializers.Serializer[Any]):
     disabled_at = serializers.DateTimeField(allow_null=True)
 
 
-class SubjectSerializer(serializers.Serializer[Any]):
+class MappedSubjectSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     subject = serializers.CharField(help_text="The sub claim.")
     agent = serializers.CharField()
@@ -61,7 +63,7 @@ class IssuerKeysSerializer(StrictSerializer):
     audience = serializers.CharField(
         max_length=issuers.MAX_NAME, help_text="Whom the tokens must be for. It leads to this tenant and to no other."
     )
-    jwks_url = serializers.CharField(
+    jwks_url = OptionalWebAddressField(
         max_length=500, required=False, default="", allow_blank=True, help_text="Where its keys are: public and https."
     )
     jwks = serializers.DictField(
@@ -70,7 +72,7 @@ class IssuerKeysSerializer(StrictSerializer):
 
 
 class NewIssuerSerializer(IssuerKeysSerializer):
-    issuer = serializers.CharField(max_length=issuers.MAX_NAME, help_text="Exactly as its tokens name it.")
+    issuer = WebAddressField(max_length=issuers.MAX_NAME, help_text="Exactly as its tokens name it.")
 
 
 class NewSubjectSerializer(StrictSerializer):
@@ -83,8 +85,8 @@ class NewSubjectSerializer(StrictSerializer):
 
 ISSUER = build_envelope_serializer("TrustedIssuerEnvelope", TrustedIssuerSerializer())
 ISSUERS = build_page_serializer("TrustedIssuerPage", "issuers", TrustedIssuerSerializer)
-SUBJECT = build_envelope_serializer("IssuerSubjectEnvelope", SubjectSerializer())
-SUBJECTS = build_page_serializer("IssuerSubjectPage", "subjects", SubjectSerializer)
+SUBJECT = build_envelope_serializer("IssuerSubjectEnvelope", MappedSubjectSerializer())
+SUBJECTS = build_page_serializer("IssuerSubjectPage", "subjects", MappedSubjectSerializer)
 TRUST = OpenApiExample(
     "Keycloak",
     value={
@@ -149,11 +151,12 @@ class IssuerListView(Endpoint):
 
     required_scope = SCOPE
     query = PageSerializer
+    cursor = "iss"
 
     @extend_schema(operation_id="list_issuers", responses={200: ISSUERS})
     def get(self, request: Request) -> Response:
         rows = TrustedIssuer.objects.filter(tenant_id=get_caller(request).tenant_id)
-        page = self.page_of(rows, prefix="iss")
+        page = self.page_of(rows)
         return _answer({"issuers": [issuer_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(operation_id="trust_issuer", request=NewIssuerSerializer, responses={201: ISSUER}, examples=[TRUST])
@@ -166,6 +169,7 @@ class IssuerView(Endpoint):
     """One identity provider; another audience or other keys for it, which takes managing the agents of its subjects too."""
 
     required_scope = SCOPE
+    conditional = True
 
     @extend_schema(operation_id="read_issuer", responses={200: ISSUER})
     def get(self, request: Request, issuer_id: UUID) -> Response:
@@ -188,11 +192,12 @@ class IssuerSubjectListView(Endpoint):
 
     required_scope = SCOPE
     query = PageSerializer
+    cursor = "idn"
 
     @extend_schema(operation_id="list_issuer_subjects", responses={200: SUBJECTS})
     def get(self, request: Request, issuer_id: UUID) -> Response:
         rows = AgentIdentity.objects.filter(issuer=_issuer(request, issuer_id))
-        page = self.page_of(rows, prefix="idn")
+        page = self.page_of(rows)
         return _answer({"subjects": [subject_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(

@@ -26,7 +26,8 @@ from access.roles import PERMISSIONS, Role
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
-    ReasonSerializer,
+    PatternField,
+    StatedReasonSerializer,
     StrictSerializer,
     build_envelope_serializer,
     build_page_serializer,
@@ -41,6 +42,17 @@ if TYPE_CHECKING:
 
 READ, SEE, MANAGE = "members:read", "members.view", "members.manage"
 CURSOR = re.compile(r"usr_([0-9]{1,18})")
+
+
+class MemberPageSerializer(PageSerializer):
+    after = PatternField(
+        f"^{CURSOR.pattern}$",
+        wanted="an id of the form usr_…",
+        required=False,
+        help_text="The cursor `next` of the page before.",
+    )
+
+
 ROLES = [str(role) for role in Role]
 
 
@@ -81,14 +93,14 @@ class InvitedSerializer(serializers.Serializer[Any]):
     )
 
 
-class RolesSerializer(StrictSerializer):
+class ChangedRolesSerializer(StrictSerializer):
     roles = serializers.ListField(
         child=serializers.ChoiceField(ROLES), min_length=1, max_length=len(ROLES), help_text="All that they have then."
     )
     reason = serializers.CharField(max_length=500)
 
 
-class PermissionSerializer(StrictSerializer):
+class GivenPermissionSerializer(StrictSerializer):
     permission = serializers.ChoiceField(list(PERMISSIONS))
 
 
@@ -207,7 +219,7 @@ class MemberListView(PeopleView):
 
     required_scope = READ
     required_permission = SEE
-    query = PageSerializer
+    query = MemberPageSerializer
 
     @extend_schema(operation_id="list_members", responses={200: MEMBERS})
     def get(self, request: Request) -> Response:
@@ -232,11 +244,11 @@ class MemberRolesView(PeopleView):
     required_permission = {"PUT": MANAGE}
 
     @extend_schema(
-        operation_id="set_member_roles", request=RolesSerializer, responses={200: MEMBER}, examples=[NEW_ROLES]
+        operation_id="set_member_roles", request=ChangedRolesSerializer, responses={200: MEMBER}, examples=[NEW_ROLES]
     )
     def put(self, request: Request, user_id: int) -> Response:
         user = members.find_members(get_caller(request).tenant_id).get(pk=user_id)
-        data = read_body(request, RolesSerializer)
+        data = read_body(request, ChangedRolesSerializer)
         roles, reason = set(data["roles"]), data["reason"]
         members.set_roles(tenant=_tenant(request), user=user, roles=roles, reason=reason, by=get_caller(request))
         return answer_member(request, user_id)
@@ -248,9 +260,9 @@ class MemberPermissionView(PeopleView):
     required_scope = {"POST": None}
     required_permission = {"POST": MANAGE}
 
-    @extend_schema(operation_id="give_member_permission", request=PermissionSerializer, responses={200: MEMBER})
+    @extend_schema(operation_id="give_member_permission", request=GivenPermissionSerializer, responses={200: MEMBER})
     def post(self, request: Request, user_id: int) -> Response:
-        permission = read_body(request, PermissionSerializer)["permission"]
+        permission = read_body(request, GivenPermissionSerializer)["permission"]
         members.give_permission(user_id=user_id, permission=permission, by=get_caller(request))
         return answer_member(request, user_id)
 
@@ -261,9 +273,9 @@ class MemberPermissionTakeView(PeopleView):
     required_scope = {"POST": None}
     required_permission = {"POST": MANAGE}
 
-    @extend_schema(operation_id="take_member_permission", request=PermissionSerializer, responses={200: MEMBER})
+    @extend_schema(operation_id="take_member_permission", request=GivenPermissionSerializer, responses={200: MEMBER})
     def post(self, request: Request, user_id: int) -> Response:
-        permission = read_body(request, PermissionSerializer)["permission"]
+        permission = read_body(request, GivenPermissionSerializer)["permission"]
         members.take_permission(user_id=user_id, permission=permission, by=get_caller(request))
         return answer_member(request, user_id)
 
@@ -274,10 +286,10 @@ class MemberRemoveView(PeopleView):
     required_scope = {"POST": None}
     required_permission = {"POST": MANAGE}
 
-    @extend_schema(operation_id="remove_member", request=ReasonSerializer, responses={204: None})
+    @extend_schema(operation_id="remove_member", request=StatedReasonSerializer, responses={204: None})
     def post(self, request: Request, user_id: int) -> Response:
         user = members.find_members(get_caller(request).tenant_id).get(pk=user_id)
-        reason = read_body(request, ReasonSerializer)["reason"]
+        reason = read_body(request, StatedReasonSerializer)["reason"]
         members.set_roles(tenant=_tenant(request), user=user, roles=set(), reason=reason, by=get_caller(request))
         return Response(status=204)
 
@@ -287,7 +299,7 @@ class InvitationListView(PeopleView):
 
     required_scope = {"GET": READ, "POST": None}
     required_permission = {"GET": SEE, "POST": MANAGE}
-    query = PageSerializer
+    query = MemberPageSerializer
 
     @extend_schema(operation_id="list_invitations", responses={200: WAITING})
     def get(self, request: Request) -> Response:
@@ -331,8 +343,8 @@ class InvitationWithdrawView(PeopleView):
     required_scope = {"POST": None}
     required_permission = {"POST": MANAGE}
 
-    @extend_schema(operation_id="withdraw_invitation", request=ReasonSerializer, responses={204: None})
+    @extend_schema(operation_id="withdraw_invitation", request=StatedReasonSerializer, responses={204: None})
     def post(self, request: Request, user_id: int) -> Response:
-        reason = read_body(request, ReasonSerializer)["reason"]
+        reason = read_body(request, StatedReasonSerializer)["reason"]
         invitations.withdraw_invitation(user_id=user_id, reason=reason, by=get_caller(request))
         return Response(status=204)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample, PolymorphicProxySerializer, extend_schema
 from rest_framework import serializers
 
 from access.models import Delivery, Notification
@@ -16,6 +16,7 @@ from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
     StrictSerializer,
+    WebAddressField,
     build_envelope_serializer,
     build_page_serializer,
 )
@@ -35,7 +36,7 @@ STATES = ["in use", "ended"]
 DELIVERY_STATES = {"trying": "waiting", "delivered": "delivered", "given_up": "given up"}
 
 
-class ChannelSerializer(serializers.Serializer[Any]):
+class NotificationChannelSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     channel = serializers.ChoiceField(Notification.Channel.choices)
     target = serializers.CharField()
@@ -46,7 +47,7 @@ class ChannelSerializer(serializers.Serializer[Any]):
     ended_at = serializers.DateTimeField(allow_null=True)
 
 
-class MadeChannelSerializer(ChannelSerializer):
+class MadeChannelSerializer(NotificationChannelSerializer):
     secret = serializers.CharField(
         allow_null=True, help_text="What a webhook's messages are signed with (whsec_…). Answered this once."
     )
@@ -77,12 +78,30 @@ class NewChannelSerializer(StrictSerializer):
     events = _events()
 
 
+BY_MAIL, BY_WEBHOOK = [Notification.Channel.EMAIL.value], [Notification.Channel.WEBHOOK.value]
+
+
+class NewMailChannelSerializer(NewChannelSerializer):
+    channel = serializers.ChoiceField(BY_MAIL)
+    target = serializers.EmailField(max_length=254)
+
+
+class NewWebhookChannelSerializer(NewChannelSerializer):
+    channel = serializers.ChoiceField(BY_WEBHOOK)
+    target = WebAddressField(max_length=500, help_text="A public https address.")
+
+
+NEW_CHANNEL = PolymorphicProxySerializer(
+    "NewChannel", [NewMailChannelSerializer, NewWebhookChannelSerializer], resource_type_field_name=None
+)
+
+
 class ChannelEventsSerializer(StrictSerializer):
     events = _events()
 
 
-CHANNEL = build_envelope_serializer("ChannelEnvelope", ChannelSerializer())
-CHANNELS = build_page_serializer("ChannelPage", "channels", ChannelSerializer)
+CHANNEL = build_envelope_serializer("ChannelEnvelope", NotificationChannelSerializer())
+CHANNELS = build_page_serializer("ChannelPage", "channels", NotificationChannelSerializer)
 MADE = build_envelope_serializer("MadeChannelEnvelope", MadeChannelSerializer())
 DELIVERY = build_envelope_serializer("DeliveryEnvelope", DeliverySerializer())
 DELIVERIES = build_page_serializer("DeliveryPage", "deliveries", DeliverySerializer)
@@ -134,14 +153,15 @@ class ChannelListView(Endpoint):
 
     required_scope = SCOPE
     query = PageSerializer
+    cursor = "ntf"
 
     @extend_schema(operation_id="list_channels", responses={200: CHANNELS})
     def get(self, request: Request) -> Response:
         rows = Notification.objects.filter(tenant_id=get_caller(request).tenant_id)
-        page = self.page_of(rows, prefix="ntf")
+        page = self.page_of(rows)
         return build_answer({"channels": [channel_json(row) for row in page.rows], "next": page.next or None})
 
-    @extend_schema(operation_id="set_channel", request=NewChannelSerializer, responses={201: MADE}, examples=[WEBHOOK])
+    @extend_schema(operation_id="set_channel", request=NEW_CHANNEL, responses={201: MADE}, examples=[WEBHOOK])
     def post(self, request: Request) -> Response:
         data = read_body(request, NewChannelSerializer)
         row, secret = channels.set_notification(by=get_caller(request), **data)
@@ -154,6 +174,7 @@ class ChannelView(Endpoint):
     """One channel; telling it of other things."""
 
     required_scope = SCOPE
+    conditional = True
 
     @extend_schema(operation_id="read_channel", responses={200: CHANNEL})
     def get(self, request: Request, notification_id: UUID) -> Response:
@@ -176,11 +197,12 @@ class DeliveryListView(Endpoint):
 
     required_scope = SCOPE
     query = PageSerializer
+    cursor = "dlv"
 
     @extend_schema(operation_id="list_deliveries", responses={200: DELIVERIES})
     def get(self, request: Request, notification_id: UUID) -> Response:
         rows = Delivery.objects.filter(notification=_channel(request, notification_id))
-        page = self.page_of(rows, prefix="dlv")
+        page = self.page_of(rows)
         return build_answer({"deliveries": [delivery_json(row) for row in page.rows], "next": page.next or None})
 
 

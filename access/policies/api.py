@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import extend_schema, inline_serializer
+from drf_spectacular.utils import extend_schema, extend_schema_field, inline_serializer
 from rest_framework import serializers
 from rest_framework.response import Response
 
@@ -19,6 +19,7 @@ from access.policies.language import document_schema, validate_policy
 from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
+    IdField,
     PageSerializer,
     QuerySerializer,
     StrictSerializer,
@@ -137,16 +138,25 @@ def whole_policy_json(version: PolicyVersion, *, own: bool) -> dict[str, Any]:
     }
 
 
-class DocumentSerializer(StrictSerializer):
-    document = serializers.JSONField(help_text="GET /api/v1/policies/schema says its form.")
+@extend_schema_field({"$ref": "#/components/schemas/PolicyDocument"})
+class DocumentField(serializers.JSONField):
+    """Rules; what is wrong with them is said by the service, each with its cure."""
 
 
-class NewDraftSerializer(DocumentSerializer):
+class PolicyTextSerializer(StrictSerializer):
+    document = DocumentField()
+
+
+class CheckedTextSerializer(StrictSerializer):
+    document = serializers.JSONField(allow_null=True, help_text="What is wrong with it is the answer.")
+
+
+class NewDraftSerializer(PolicyTextSerializer):
     layer = serializers.ChoiceField(LAYERS, default="tenant")
     note = serializers.CharField(max_length=services.MAX_NOTE, required=False, default="", allow_blank=True)
 
 
-class ChangedDraftSerializer(DocumentSerializer):
+class ChangedDraftSerializer(PolicyTextSerializer):
     note = serializers.CharField(max_length=services.MAX_NOTE, required=False, allow_blank=True)
 
 
@@ -173,6 +183,7 @@ class PolicyListView(Endpoint):
 
     required_scope = READ
     query = PolicyQuerySerializer
+    cursor = "pol"
 
     @extend_schema(
         operation_id="list_policies",
@@ -180,7 +191,7 @@ class PolicyListView(Endpoint):
     )
     def get(self, request: Request) -> Response:
         rows = filter_policies(PolicyVersion.objects.visible_to(get_caller(request)), self.asked)
-        page = self.page_of(rows, prefix="pol")
+        page = self.page_of(rows)
         data = {"policies": [policy_json(version) for version in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 
@@ -211,6 +222,7 @@ class PolicyView(Endpoint):
     """One version with its rules; another text for a draft of one's own."""
 
     required_scope = {"GET": "policies:read", "PUT": "policies:draft"}
+    conditional = True
 
     @extend_schema(operation_id="read_policy", responses={200: ONE})
     def get(self, request: Request, policy_id: UUID) -> Response:
@@ -239,7 +251,7 @@ PolicyDiscardView = DRAFT_ACTIONS.build_view("discard_policy_draft", services.di
 
 
 class AnalysisQuerySerializer(QuerySerializer):
-    against = serializers.CharField(required=False, help_text="pol_…; what is in force, when it is left out.")
+    against = IdField("pol", required=False, help_text="What is in force, when it is left out.")
 
 
 class PolicyAnalysisView(Endpoint):
@@ -269,9 +281,9 @@ class PolicyCheckView(Endpoint):
 
     required_scope = "policies:draft"
 
-    @extend_schema(operation_id="check_policy", request=DocumentSerializer, responses={200: CHECKED})
+    @extend_schema(operation_id="check_policy", request=CheckedTextSerializer, responses={200: CHECKED})
     def post(self, request: Request) -> Response:
-        findings = validate_policy(read_body(request, DocumentSerializer)["document"])
+        findings = validate_policy(read_body(request, CheckedTextSerializer)["document"])
         data = {"sound": is_sound(findings), "findings": [finding.to_json() for finding in findings]}
         return Response(ResponseEnvelope(data=data).to_json())
 

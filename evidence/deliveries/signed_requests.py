@@ -42,13 +42,19 @@ class RequestNotTaken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SignedRequest:
-    """One message to somebody's server. Whoever knows one of the secrets can check it, and knows it again by its id."""
+    """One message to somebody's server. Whoever knows one of the secrets can check it, and knows it again by its id.
+
+    ``id`` has no full stop, which parts what is signed: two messages could else have the same signature.
+    """
 
     url: str
     id: str
     body: bytes
     secrets: Sequence[bytes] = field(repr=False)
     media_type: str = "application/json"
+
+    def __post_init__(self) -> None:
+        assert "." not in self.id
 
     def send(self) -> int:
         """The status of the answer; raises :class:`RequestNotTaken`, and what ``send_request`` raises."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.extensions import OpenApiSerializerFieldExtension
+from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
 
 from evidence import retention
 from evidence.erasures import services as erasures
+from evidence.erasures.holders import CLASSES
 from evidence.models import Erasure, ErasureState
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
@@ -34,10 +36,25 @@ EXAMPLE = OpenApiExample(
 )
 
 
+_SEEN, _WIDE = r"[^\s\u0000]", r"[\u0800-\ud7ff\ue000-\uffff]"
+
+
+@extend_schema_field(
+    {
+        "type": "string",
+        "maxLength": erasures.MAX_USER_ID,
+        # Four bytes: four letters of ASCII, or fewer of others.
+        "pattern": rf"^({_SEEN}[^\u0000]{{2,}}{_SEEN}|{_WIDE}{_SEEN}|{_SEEN}{_WIDE})$",
+    }
+)
+class PersonNameField(serializers.CharField):
+    """What people write of somebody; too short a one would stand in other words."""
+
+
 class NewErasureSerializer(StrictSerializer):
     user_id = serializers.CharField(max_length=erasures.MAX_USER_ID, help_text="As callers send it.")
     names = serializers.ListField(
-        child=serializers.CharField(max_length=erasures.MAX_USER_ID),
+        child=PersonNameField(max_length=erasures.MAX_USER_ID),
         required=False,
         default=list,
         max_length=erasures.MAX_NAMES,
@@ -88,11 +105,12 @@ class ErasureListView(Endpoint):
 
     required_scope = ERASE
     query = PageSerializer
+    cursor = "era"
 
     @extend_schema(operation_id="list_erasures", responses={200: MANY})
     def get(self, request: Request) -> Response:
         rows = Erasure.objects.filter(tenant_id=get_caller(request).tenant_id)
-        page = self.page_of(rows, prefix="era")
+        page = self.page_of(rows)
         data = {"erasures": [erasure_json(row) for row in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 
@@ -127,24 +145,43 @@ class ErasureView(Endpoint):
         return Response(ResponseEnvelope(data=erasure_json(row)).to_json())
 
 
-class _Days(serializers.Serializer[Any]):
+class KeptDaysSerializer(serializers.Serializer[Any]):
     days = serializers.DictField(
         child=serializers.IntegerField(allow_null=True, min_value=retention.LEAST_DAYS, max_value=retention.MOST_DAYS),
         help_text="By class: inputs, outputs, errors, logs, segments, artifacts, files. None: kept without an end.",
     )
 
 
-class RetentionSerializer(StrictSerializer, _Days):
+class RetainedDaysField(serializers.DictField):
+    """Days by class."""
+
+    child = serializers.IntegerField(allow_null=True, min_value=retention.LEAST_DAYS, max_value=retention.MOST_DAYS)
+
+
+class RetainedDaysSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    """Names the classes, which packages above this one add when they are loaded."""
+
+    target_class = RetainedDaysField
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        days = auto_schema._map_serializer_field(self.target.child, direction)
+        return {"type": "object", "properties": dict.fromkeys(CLASSES, days), "additionalProperties": False}
+
+
+class RetentionSerializer(StrictSerializer):
     """Classes that are not named keep their time."""
 
+    days = RetainedDaysField(help_text="None: kept without an end.")
 
-TIMES = build_envelope_serializer("RetentionEnvelope", _Days())
+
+TIMES = build_envelope_serializer("RetentionEnvelope", KeptDaysSerializer())
 
 
 class RetentionView(Endpoint):
     """How many days values are kept, by class."""
 
     required_scope = RETAIN
+    conditional = True
 
     @extend_schema(operation_id="read_retention", responses={200: TIMES})
     def get(self, request: Request) -> Response:

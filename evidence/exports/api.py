@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, PolymorphicProxySerializer, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
@@ -52,6 +52,24 @@ class NewExportSerializer(StrictSerializer):
         min_value=1,
         help_text="Of a bundle: the size of an older checkpoint that it proves to be continued.",
     )
+
+
+class NewBundleExportSerializer(NewExportSerializer):
+    """Facts with their proofs."""
+
+    format = serializers.ChoiceField([ExportFormat.BUNDLE.value])
+
+
+class NewListExportSerializer(NewExportSerializer):
+    """Facts alone."""
+
+    format = serializers.ChoiceField([each for each in ExportFormat.values if each != ExportFormat.BUNDLE])
+    older = None  # type: ignore[assignment]
+
+
+NEW_EXPORT = PolymorphicProxySerializer(
+    "NewExport", [NewBundleExportSerializer, NewListExportSerializer], resource_type_field_name=None
+)
 
 
 class ExportSerializer(serializers.Serializer[Any]):
@@ -106,16 +124,17 @@ class ExportListView(Endpoint):
 
     required_scope = EXPORT
     query = PageSerializer
+    cursor = "exp"
 
     @extend_schema(operation_id="list_exports", responses={200: PAGE})
     def get(self, request: Request) -> Response:
         rows = ExportJob.objects.filter(tenant_id=get_caller(request).tenant_id)
-        page = self.page_of(rows, prefix="exp")
+        page = self.page_of(rows)
         return _answer(
             {"exports": [export_json(row, get_caller(request)) for row in page.rows], "next": page.next or None}
         )
 
-    @extend_schema(operation_id="make_export", request=NewExportSerializer, responses={202: ONE}, examples=[EXAMPLE])
+    @extend_schema(operation_id="make_export", request=NEW_EXPORT, responses={202: ONE}, examples=[EXAMPLE])
     def post(self, request: Request) -> Response:
         job = make_export(by=get_caller(request), **read_body(request, NewExportSerializer))
         return _answer(export_json(job, get_caller(request)), status=202)

@@ -17,7 +17,7 @@ from evidence.models import ExportFormat, ExportJob, ExportState
 from evidence.models.exports import OPEN
 from evidence.problems import ExportsFull, NotSealed, RevealReasonTooShort
 from kernel.database.connections import database_time
-from kernel.problems import Conflict, SchemaInvalid
+from kernel.problems import Conflict, SchemaInvalid, StateUnfit
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -50,7 +50,7 @@ def make_export(
         raise NotSealed("No fact of this tenant is in its log yet.", remedy="Try again in a few seconds.")
     stop = tree.size if stop is None else stop
     if not 0 <= start <= stop <= tree.size:
-        raise SchemaInvalid.at("/stop", f"The range begins at 0 or later and ends at {tree.size} or before.")
+        raise StateUnfit.at("/stop", f"The range begins at 0 or later and ends at {tree.size} or before.")
     if format != ExportFormat.BUNDLE and (opens or older is not None):
         raise SchemaInvalid.at("/format", "Only a bundle holds opened values and older checkpoints.")
     if opens:
@@ -58,7 +58,7 @@ def make_export(
         if len(reason.strip()) < evidence.MIN_REASON:
             raise RevealReasonTooShort()
     if older is not None and checkpoint_at(by.tenant_id, older).size > tree.size:
-        raise SchemaInvalid.at("/older", "The older checkpoint is not older.")
+        raise StateUnfit.at("/older", "The older checkpoint is not older.")
     kept = read_query(query, by.tenant_id)
     _check_room(by.tenant_id)
     job = ExportJob.objects.create(

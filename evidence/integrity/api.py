@@ -160,11 +160,12 @@ class VerificationListView(Endpoint):
 
     required_scope = {"GET": READ, "POST": EXPORT}
     query = PageSerializer
+    cursor = "ver"
 
     @extend_schema(operation_id="list_verifications", responses={200: PAGE})
     def get(self, request: Request) -> Response:
         rows = Verification.objects.filter(tenant_id=get_caller(request).tenant_id)
-        page = self.page_of(rows, prefix="ver")
+        page = self.page_of(rows)
         return _answer({"verifications": [verification_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(operation_id="ask_verification", request=RangeSerializer, responses={202: ONE})

@@ -14,7 +14,7 @@ from evidence.models import Log, Verification, VerificationState
 from evidence.problems import NotSealed
 from kernel.database.connections import database_now
 from kernel.database.tenancy import acting_for, hub_wide
-from kernel.problems import Conflict, SchemaInvalid
+from kernel.problems import Conflict, StateUnfit
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -50,7 +50,7 @@ def _ask(tenant_id: UUID, start: int, stop: int | None, by: Principal) -> tuple[
         raise NotSealed("No fact is in this log yet.", remedy="Try again in a few seconds.")
     upto = log.size if stop is None else stop
     if not 0 <= start < upto <= log.size:
-        raise SchemaInvalid.at("/stop", f"The range begins at 0 or later and ends at {log.size} or before.")
+        raise StateUnfit.at("/stop", f"The range begins at 0 or later and ends at {log.size} or before.")
     asked = Verification.objects.filter(tenant_id=tenant_id, state=VerificationState.RUNNING).exclude(asked_by="")
     if asked.count() >= MOST_OPEN:
         raise Conflict(f"{MOST_OPEN} verifications are running already.", remedy="Wait until one of them is done.")

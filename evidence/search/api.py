@@ -17,11 +17,11 @@ from access.authentication.bearer import ApiKeyAuthentication
 from access.authentication.sessions import PersonAuthentication
 from evidence.kinds import PAIR, Kind
 from evidence.search.engine import find_facts
-from evidence.search.language import parse
+from evidence.search.language import MAX_CHARACTERS, parse
 from evidence.search.name_resolution import names_in
 from evidence.search.tags import TagQuery, exact_span
 from kernel.http.api_requests import get_caller
-from kernel.http.base_serializers import PageSerializer, build_envelope_serializer
+from kernel.http.base_serializers import IdField, PageSerializer, build_envelope_serializer
 from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
 from kernel.ids import encode
@@ -50,7 +50,7 @@ class FactSerializer(serializers.Serializer[Any]):
     leaf_hash = serializers.CharField(help_text="SHA-256 over a zero byte and the leaf.")
 
 
-class FactsSerializer(serializers.Serializer[Any]):
+class FactPageSerializer(serializers.Serializer[Any]):
     facts = FactSerializer(many=True)
     next = serializers.CharField(allow_null=True, help_text="Cursor `after` of the older facts.")
     previous = serializers.CharField(allow_null=True, help_text="Cursor `before` of the newer facts.")
@@ -87,10 +87,12 @@ def agent_scope(by: Principal) -> TagQuery | None:
 
 class FactQuerySerializer(PageSerializer):
     q = serializers.CharField(
-        required=False, help_text="`tool:shop.* -code:QUOTA.* after:7d`; without it, all facts. A call is `call:inv_…`."
+        required=False,
+        max_length=MAX_CHARACTERS,
+        help_text="`tool:shop.* -code:QUOTA.* after:7d`; without it, all facts. A call is `call:inv_…`.",
     )
-    after = serializers.CharField(required=False, help_text="The cursor `next` of the page before: older facts.")
-    before = serializers.CharField(required=False, help_text="The cursor `previous` of a page: newer facts.")
+    after = IdField("fct", required=False, help_text="The cursor `next` of the page before: older facts.")
+    before = IdField("fct", required=False, help_text="The cursor `previous` of a page: newer facts.")
 
 
 class FactListView(Endpoint):
@@ -103,7 +105,7 @@ class FactListView(Endpoint):
 
     @extend_schema(
         operation_id="search_facts",
-        responses={200: build_envelope_serializer("FactsEnvelope", FactsSerializer())},
+        responses={200: build_envelope_serializer("FactsEnvelope", FactPageSerializer())},
     )
     def get(self, request: Request) -> Response:
         by, asked = get_caller(request), self.asked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample, PolymorphicProxySerializer, extend_schema
 from rest_framework import serializers
 
 from evidence.deliveries.api import (
@@ -23,6 +23,7 @@ from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
     StrictSerializer,
+    WebAddressField,
     build_envelope_serializer,
     build_page_serializer,
 )
@@ -76,12 +77,34 @@ class NewSinkSerializer(StrictSerializer):
     )
     mode = serializers.ChoiceField(SinkMode.values, required=False, default=SinkMode.STRUCTURED.value)
     kinds = serializers.ListField(
-        child=serializers.CharField(max_length=40), required=False, default=list, max_length=len(Kind.values)
+        child=serializers.ChoiceField(Kind.values), required=False, default=list, max_length=len(Kind.values)
     )
     max_mb = serializers.IntegerField(required=False, default=64, min_value=1, max_value=services.MAX_FILE_MB)
     from_beginning = serializers.BooleanField(
         required=False, default=False, help_text="Begin with the first leaf of the log, not with the next one."
     )
+
+
+INTO_FILES = [SinkChannel.FILE.value]
+
+
+class NewFileSinkSerializer(NewSinkSerializer):
+    """Into files of the hub's."""
+
+    channel = serializers.ChoiceField(INTO_FILES)
+    url = None  # type: ignore[assignment]
+
+
+class NewWebhookSinkSerializer(NewSinkSerializer):
+    """To a server."""
+
+    channel = serializers.ChoiceField([SinkChannel.WEBHOOK.value])
+    url = WebAddressField(max_length=500, help_text="A public https address.")
+
+
+NEW_SINK = PolymorphicProxySerializer(
+    "NewSink", [NewFileSinkSerializer, NewWebhookSinkSerializer], resource_type_field_name=None
+)
 
 
 class SinkSecretSerializer(SinkSerializer):
@@ -122,16 +145,15 @@ class SinkListView(Endpoint):
 
     required_scope = SCOPE
     query = PageSerializer
+    cursor = "snk"
 
     @extend_schema(operation_id="list_event_sinks", responses={200: SINKS})
     def get(self, request: Request) -> Response:
         rows = EventSink.objects.filter(tenant_id=get_caller(request).tenant_id)
-        page = self.page_of(rows, prefix="snk")
+        page = self.page_of(rows)
         return build_answer({"sinks": [sink_json(row) for row in page.rows], "next": page.next or None})
 
-    @extend_schema(
-        operation_id="make_event_sink", request=NewSinkSerializer, responses={201: SECRET}, examples=[EXAMPLE]
-    )
+    @extend_schema(operation_id="make_event_sink", request=NEW_SINK, responses={201: SECRET}, examples=[EXAMPLE])
     def post(self, request: Request) -> Response:
         row, secret = services.make_sink(by=get_caller(request), **read_body(request, NewSinkSerializer))
         return build_secret_answer(sink_json(row), secret)

@@ -17,7 +17,7 @@ from evidence.leaves.deliveries import MadeSink, RefusedSink, RotatedSecret, Sin
 from evidence.models import EventSink, SinkChannel, SinkMode, SinkState
 from evidence.sinks.cursor import load_log_size
 from kernel.database.connections import database_time
-from kernel.problems import Conflict, SchemaInvalid
+from kernel.problems import Conflict, SchemaInvalid, StateUnfit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,7 +63,7 @@ def make_sink(
                 created_by=by.id,
             )
     except IntegrityError as error:
-        raise SchemaInvalid.at("/name", "There is a sink of this name already.") from error
+        raise StateUnfit.at("/name", "There is a sink of this name already.") from error
     text = add_secret(sink.secrets, tenant_id=sink.tenant_id) if channel == SinkChannel.WEBHOOK else ""
     host = urlsplit(url).hostname or ""
     said = MadeSink(name=name, channel=str(sink.channel), host=host, kinds=wanted, from_=sink.cursor)
@@ -77,7 +77,7 @@ def _check_sink(*, channel: str, url: str, kinds: list[str]) -> None:
         raise SchemaInvalid.at("/kinds", f"There are no such kinds of facts: {', '.join(unknown)[:200]}.")
     if channel == SinkChannel.FILE:
         if not settings.TOOLHUB_EVENTS_DIR:
-            raise SchemaInvalid.at(
+            raise StateUnfit.at(
                 "/channel", "This hub writes no files: ask its operator to set TOOLHUB_EVENTS_DIR, or send to a server."
             )
         if url:

@@ -17,9 +17,9 @@ def post_events(sink: EventSink, secrets: list[bytes], events: list[tuple[int, d
     """One request; raises what :meth:`~evidence.deliveries.signed_requests.SignedRequest.send` raises."""
     if sink.mode == SinkMode.BATCHED:
         body, media = b"[" + b",".join(encode_event(event) for _, event in events) + b"]", BATCH_MEDIA_TYPE
-        id = f"{sink.wire_id}.{events[0][0]}-{events[-1][0]}"
+        id = f"{sink.wire_id}-{events[0][0]}-{events[-1][0]}"
     else:
         [(_, event)] = events
-        body, media, id = encode_event(event), MEDIA_TYPE, f"{sink.wire_id}.{event['id']}"
+        body, media, id = encode_event(event), MEDIA_TYPE, f"{sink.wire_id}-{event['id']}"
     release_connection()
     SignedRequest(sink.url, id, body, secrets, media_type=f"{media}; charset=utf-8").send()

@@ -12,6 +12,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 
 from invocations.accept.api import AskingView
 from invocations.agent_runs import orchestration, services
+from invocations.agent_runs.answer_serializers import RunEnvelopeSerializer
 from invocations.agent_runs.answers import build_run_answer
 from invocations.agent_runs.event_stream import RunFollower, RunStreamCursor
 from invocations.agent_runs.models import AgentRun
@@ -21,7 +22,7 @@ from invocations.answer.wake_ups import get_waker
 from invocations.event_streams.api import EVENT_STREAM, EventStreamRenderer
 from invocations.event_streams.stream import StreamCredentials, check_stream_limit, stream_events
 from invocations.model_calls.asked_models import SCOPE as MODELS_SCOPE
-from invocations.serializers import SCOPE, EnvelopeSerializer
+from invocations.serializers import SCOPE
 from kernel.database.tenancy import acting_for
 from kernel.http.api_requests import get_caller
 from kernel.http.deferred_responses import WaitingResponse, can_wait
@@ -62,7 +63,7 @@ class AgentRunListView(AskingView):
 
     @extend_schema(
         request=AgentRunSerializer,
-        responses={200: EnvelopeSerializer, 202: EnvelopeSerializer},
+        responses={200: RunEnvelopeSerializer, 202: RunEnvelopeSerializer},
         examples=[EXAMPLE],
         operation_id="submit_run",
         parameters=[OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER), PREFER],
@@ -106,12 +107,12 @@ class AgentRunView(Endpoint):
 
     required_scope = {"GET": "invocations:read", "DELETE": SCOPE}
 
-    @extend_schema(responses={200: EnvelopeSerializer, 202: EnvelopeSerializer}, operation_id="read_run")
+    @extend_schema(responses={200: RunEnvelopeSerializer, 202: RunEnvelopeSerializer}, operation_id="read_run")
     def get(self, request: Request, run_id: UUID) -> HttpResponse:
         by = get_caller(request)
         return write_answer(AgentRun.objects.visible_to(by).get(pk=run_id), by=by)
 
-    @extend_schema(responses={200: EnvelopeSerializer, 202: EnvelopeSerializer}, operation_id="cancel_run")
+    @extend_schema(responses={200: RunEnvelopeSerializer, 202: RunEnvelopeSerializer}, operation_id="cancel_run")
     def delete(self, request: Request, run_id: UUID) -> HttpResponse:
         """Make no more of its calls and end those that are open."""
         by = get_caller(request)

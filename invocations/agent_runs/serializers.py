@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import OpenApiExample
+from drf_spectacular.utils import OpenApiExample, extend_schema_field
 from rest_framework import serializers
 
 from invocations.agent_runs.limits import MAX_COST_MICROS, MAX_EQUAL_CALLS, MAX_SECONDS, MAX_STEPS, RunLimits
 from invocations.agent_runs.services import RunQuestion
 from invocations.model_calls.held_files import take_pictures
-from invocations.serializers import InvokeSerializer
-from kernel.http.base_serializers import StrictSerializer, validate_data
+from invocations.serializers import WITHOUT_PURPOSE, InvokeSerializer
+from kernel.http.base_serializers import ObjectField, StrictSerializer, validate_data
 from kernel.problems import SchemaInvalid
 
 if TYPE_CHECKING:
@@ -70,15 +70,32 @@ class LimitsSerializer(StrictSerializer):
     )
 
 
+ONLY_ASKS = {"required": ["on_consent"], "properties": {"on_consent": {"enum": ["ask"]}}}
+FOR_SHOW = {"required": ["dry_run"], "properties": {"dry_run": {"enum": [True]}}}
+
+
+@extend_schema_field(
+    {
+        "type": "object",
+        "required": ["messages"],
+        "properties": {"messages": {"type": "array", "items": {"type": "object", "additionalProperties": {}}}},
+        "additionalProperties": {},
+    }
+)
+class QuestionField(ObjectField):
+    """What a model is asked."""
+
+
 class AgentRunSerializer(InvokeSerializer):
     """The SPEC-1 envelope around a question. The calls of tools are made in the same envelope."""
 
+    never = (WITHOUT_PURPOSE, ONLY_ASKS, FOR_SHOW)
     callback = None  # type: ignore[assignment]
     proposed_by = None  # type: ignore[assignment]
     model = serializers.CharField(
         max_length=128, help_text="The id of a model, or an alias that only one provider has."
     )
-    arguments = serializers.JSONField(help_text="As for a chat: `messages`, `tools` and the parameters of the model.")
+    arguments = QuestionField(help_text="As for a chat: `messages`, `tools` and the parameters of the model.")
     limits = LimitsSerializer(required=False)
 
     def validate_on_consent(self, value: str) -> str:
@@ -92,7 +109,6 @@ class AgentRunSerializer(InvokeSerializer):
         return value
 
     def validate_arguments(self, value: Any) -> Any:
-        value = super().validate_arguments(value)
         if not isinstance(value.get("messages"), list):
             raise serializers.ValidationError("`messages` is a list of messages.")
         return value

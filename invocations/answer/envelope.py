@@ -40,6 +40,10 @@ SEALED = PreparedQuery(
 STATUS = {State.SUCCEEDED: "ok", State.DENIED: "denied"}
 
 
+def get_call_status(invocation: Invocation) -> str:
+    return STATUS.get(State(invocation.state), "error") if invocation.is_final else "pending"
+
+
 def build_call_object(
     invocation: Invocation,
     *,
@@ -51,7 +55,7 @@ def build_call_object(
     """The ``call`` object of requirements §8. ``obligations``: what was done to the output."""
     call: dict[str, Any] = {
         "call_id": invocation.wire_id,
-        "status": STATUS.get(State(invocation.state), "error") if invocation.is_final else "pending",
+        "status": get_call_status(invocation),
         "state": invocation.state,
         "tool": invocation.tool,
         "version": invocation.version.version if invocation.version else None,

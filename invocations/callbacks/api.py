@@ -22,8 +22,10 @@ from invocations.callbacks.selectors import STATES, filter_deliveries
 from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
+    IdField,
     PageSerializer,
     StrictSerializer,
+    WebAddressField,
     build_envelope_serializer,
     build_page_serializer,
 )
@@ -59,7 +61,7 @@ class EndpointSerializer(serializers.Serializer[Any]):
 
 class NewEndpointSerializer(StrictSerializer):
     name = serializers.SlugField(max_length=40)
-    url = serializers.CharField(max_length=500, help_text="A public https address.")
+    url = WebAddressField(max_length=500, help_text="A public https address.")
     include_answer = serializers.BooleanField(
         required=False,
         default=False,
@@ -137,12 +139,13 @@ class EndpointListView(Endpoint):
 
     required_scope = SCOPE
     query = PageSerializer
+    cursor = "cbe"
 
     @extend_schema(operation_id="list_callbacks", responses={200: ENDPOINTS})
     def get(self, request: Request, agent_id: UUID) -> Response:
         agent = Agent.objects.get(pk=agent_id, tenant_id=get_caller(request).tenant_id)
         rows = CallbackEndpoint.objects.filter(agent=agent)
-        page = self.page_of(rows, prefix="cbe")
+        page = self.page_of(rows)
         return build_answer({"endpoints": [endpoint_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(
@@ -166,8 +169,8 @@ EndpointDisableView = ActionTable(__name__, SCOPE, ENDPOINT, endpoint_json).buil
 
 class DeliveryQuerySerializer(PageSerializer):
     state = serializers.ChoiceField(STATES, required=False)
-    endpoint = serializers.CharField(required=False, help_text="The id of an endpoint.")
-    call = serializers.CharField(required=False, help_text="The id of a call.")
+    endpoint = IdField("cbe", required=False, help_text="The id of an endpoint.")
+    call = IdField("inv", required=False, help_text="The id of a call.")
 
 
 class CallbackDeliveryListView(Endpoint):
@@ -175,6 +178,7 @@ class CallbackDeliveryListView(Endpoint):
 
     required_scope = SCOPE
     query = DeliveryQuerySerializer
+    cursor = "cbd"
 
     @extend_schema(
         operation_id="list_callback_deliveries",
@@ -182,7 +186,7 @@ class CallbackDeliveryListView(Endpoint):
     )
     def get(self, request: Request) -> Response:
         rows = filter_deliveries(self.asked, by=get_caller(request))
-        page = self.page_of(rows, prefix="cbd")
+        page = self.page_of(rows)
         return build_answer({"deliveries": [delivery_json(row) for row in page.rows], "next": page.next or None})
 
 

@@ -27,7 +27,7 @@ from invocations.models import Invocation
 from invocations.problems import CallbackUnknown
 from invocations.signals import call_ended
 from kernel.database.connections import database_time
-from kernel.problems import Conflict, SchemaInvalid
+from kernel.problems import Conflict, StateUnfit
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -55,7 +55,7 @@ def make_endpoint(
                 tenant_id=by.tenant_id, agent=agent, name=name, url=url, include_answer=include_answer, created_by=by.id
             )
     except IntegrityError as error:
-        raise SchemaInvalid.at("/name", f"{agent.name} has an endpoint of this name already.") from error
+        raise StateUnfit.at("/name", f"{agent.name} has an endpoint of this name already.") from error
     text = add_secret(endpoint.secrets, tenant_id=endpoint.tenant_id)
     said = MadeEndpoint(
         agent=agent.wire_id, name=name, host=urlsplit(url).hostname or "", include_answer=include_answer

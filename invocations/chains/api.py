@@ -14,14 +14,16 @@ from invocations.accept.api import AskingView
 from invocations.answer.prefer_header import parse_prefer_header
 from invocations.answer.wake_ups import get_waker
 from invocations.chains import orchestration, services
+from invocations.chains.answer_serializers import ChainEnvelopeSerializer, PlanExaminationSerializer
 from invocations.chains.answers import build_chain_answer, examination_json
 from invocations.chains.models import Chain
 from invocations.chains.preflight import examine_plan
 from invocations.chains.serializers import EXAMPLE, ChainSerializer, read_chain
 from invocations.request_tallies import tally_request
-from invocations.serializers import SCOPE, EnvelopeSerializer
+from invocations.serializers import SCOPE
 from kernel.database.tenancy import acting_for
 from kernel.http.api_requests import get_caller
+from kernel.http.base_serializers import build_envelope_serializer
 from kernel.http.deferred_responses import WaitingResponse, can_wait
 from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from invocations.answer.wake_ups import Waiter
 
 LOOK_AGAIN_S = "1"
+EXAMINATION = build_envelope_serializer("PlanExaminationEnvelope", PlanExaminationSerializer())
 PREFER = OpenApiParameter(
     "Prefer", str, OpenApiParameter.HEADER, description="`wait=10` waits so many seconds for the end of the chain."
 )
@@ -59,7 +62,7 @@ class ChainListView(AskingView):
 
     @extend_schema(
         request=ChainSerializer,
-        responses={200: EnvelopeSerializer, 202: EnvelopeSerializer},
+        responses={200: ChainEnvelopeSerializer, 202: ChainEnvelopeSerializer},
         examples=[EXAMPLE],
         operation_id="submit_chain",
         parameters=[OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER), PREFER],
@@ -101,7 +104,7 @@ class ChainPreflightView(AskingView):
     """Would this plan be accepted? Nothing runs, and no budget is held."""
 
     @extend_schema(
-        request=ChainSerializer, responses={200: EnvelopeSerializer}, examples=[EXAMPLE], operation_id="preflight_chain"
+        request=ChainSerializer, responses={200: EXAMINATION}, examples=[EXAMPLE], operation_id="preflight_chain"
     )
     def post(self, request: Request) -> HttpResponse:
         plan, envelope = read_chain(request)
@@ -116,11 +119,11 @@ class ChainView(Endpoint):
 
     required_scope = {"GET": "invocations:read", "DELETE": SCOPE}
 
-    @extend_schema(responses={200: EnvelopeSerializer, 202: EnvelopeSerializer}, operation_id="read_chain")
+    @extend_schema(responses={200: ChainEnvelopeSerializer, 202: ChainEnvelopeSerializer}, operation_id="read_chain")
     def get(self, request: Request, chain_id: UUID) -> HttpResponse:
         return write_answer(Chain.objects.visible_to(get_caller(request)).get(pk=chain_id))
 
-    @extend_schema(responses={200: EnvelopeSerializer, 202: EnvelopeSerializer}, operation_id="cancel_chain")
+    @extend_schema(responses={200: ChainEnvelopeSerializer, 202: ChainEnvelopeSerializer}, operation_id="cancel_chain")
     def delete(self, request: Request, chain_id: UUID) -> HttpResponse:
         """Make no more of its calls and end the one that runs. What was done is undone where the plan says how."""
         chain = services.cancel_chain(chain_id=chain_id, by=get_caller(request))

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 
-from invocations.chains.plan import MAX_PLAN_BYTES, MAX_RETRIES, MAX_STEPS, ChainPlan, read_plan
-from invocations.serializers import InvokeSerializer
+from invocations.chains.plan import ID, MAX_PLAN_BYTES, MAX_RETRIES, MAX_STEPS, ChainPlan, read_plan
+from invocations.serializers import WITHOUT_PURPOSE, InvokeSerializer
 from kernel.canonical import encode_hash_input
-from kernel.http.base_serializers import StrictSerializer
+from kernel.http.base_serializers import ObjectField, PatternField, StrictSerializer
 from kernel.problems import TooLarge
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ EXAMPLE = OpenApiExample(
 
 class PlannedSerializer(StrictSerializer):
     tool = serializers.CharField(max_length=128)
-    arguments = serializers.JSONField(required=False, default=dict, help_text=ARGUMENTS)
+    arguments = ObjectField(required=False, default=dict, help_text=ARGUMENTS)
     retry = serializers.IntegerField(
         min_value=0,
         max_value=MAX_RETRIES,
@@ -58,14 +58,13 @@ class PlannedSerializer(StrictSerializer):
         help_text="How often it may be made again when it fails. Only for tools that honour their key.",
     )
 
-    def validate_arguments(self, value: Any) -> Any:
-        if not isinstance(value, dict):
-            raise serializers.ValidationError("Arguments must be a JSON object.")
-        return value
-
 
 class StepSerializer(PlannedSerializer):
-    id = serializers.CharField(max_length=32, help_text="Its name in this plan: lower-case letters, digits, _ and -.")
+    id = PatternField(
+        f"^{ID.pattern}$",
+        wanted="1 to 32 lower-case letters, digits, _ or -, beginning with a letter",
+        help_text="Its name in this plan.",
+    )
     compensate = PlannedSerializer(
         required=False, help_text="The call that undoes what this step did, when the chain does not come to its end."
     )
@@ -75,9 +74,13 @@ class PlanSerializer(StrictSerializer):
     steps = StepSerializer(many=True, allow_empty=False, max_length=MAX_STEPS)  # type: ignore[call-arg]
 
 
+ONLY_ASKS = {"required": ["on_consent"], "properties": {"on_consent": {"enum": ["ask"]}}}
+
+
 class ChainSerializer(InvokeSerializer):
     """The SPEC-1 envelope around ``plan``. Its steps are called with the same envelope."""
 
+    never = (WITHOUT_PURPOSE, ONLY_ASKS)
     arguments = None  # type: ignore[assignment]
     callback = None  # type: ignore[assignment]
     plan = PlanSerializer(help_text="A tool's `post_execution_plan` can be sent here when it has this form.")

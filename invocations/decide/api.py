@@ -26,7 +26,7 @@ PLAN = OpenApiExample(
         "request_id": "2f6f1c9e-plan-1",
         "actor": {"type": "agent", "id": "shopping-assistant"},
         "calls": [
-            {"tool": "commerce.pricing.get_realtime_quote", "arguments": {"sku": "…", "quantity": 2}},
+            {"tool": "commerce.pricing.get_realtime_quote", "arguments": {"sku": "LAPTOP-14", "quantity": 2}},
             {"tool": "commerce.tax.estimate_duties_and_taxes", "arguments": {}},
         ],
     },

@@ -11,14 +11,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpResponse, JsonResponse
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers
 
 from invocations.accept.api import CallView
+from invocations.answer.answer_serializers import CallEnvelopeSerializer
 from invocations.answer.prefer_header import parse_prefer_header
 from invocations.api import PREFER
 from invocations.dispatch.services import Dispatch, build_call, build_tool_result, read_response
-from invocations.serializers import SCOPE, EnvelopeFields, EnvelopeSerializer
+from invocations.serializers import SCOPE, EnvelopeFields
 from kernel.database.connections import release_connection
 from kernel.database.tenancy import acting_for
 from kernel.http.api_requests import get_caller
@@ -67,13 +68,18 @@ EXAMPLE = OpenApiExample(
 )
 
 
+@extend_schema_field({"type": "string", "pattern": f"^({'|'.join(DIALECTS)})?$"})
+class DialectField(serializers.CharField):
+    """A dialect; another one is refused with those that there are."""
+
+
 class DispatchSerializer(EnvelopeFields):
     """The SPEC-1 envelope around what a model has answered."""
 
     response = serializers.JSONField(
         help_text="The provider's response as it came: an object, a list, text; a stream's text or list of chunks."
     )
-    dialect = serializers.CharField(
+    dialect = DialectField(
         max_length=40, required=False, default="", help_text="Where the shape of the response does not tell."
     )
     model = serializers.CharField(
@@ -90,7 +96,7 @@ class DispatchedSerializer(serializers.Serializer[Any]):
     status = serializers.ChoiceField([str(each) for each in Status])
     repaired = serializers.BooleanField(help_text="Whether broken JSON was put right before the call.")
     replayed = serializers.BooleanField(help_text="Whether an earlier call was answered again.")
-    answer = EnvelopeSerializer()
+    answer = CallEnvelopeSerializer()
 
 
 class DispatchAnswerSerializer(serializers.Serializer[Any]):

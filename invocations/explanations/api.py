@@ -100,12 +100,4 @@ class ToolAvailableView(Endpoint):
     def get(self, request: Request, tool_id: str) -> HttpResponse:
         preflight, _ = explain_call(tool=tool_id, by=get_caller(request))
         spec = build_available_spec(preflight)
-        etag = f'"{spec["etag"]}"'
-        response = (
-            HttpResponse(status=304)
-            if request.headers.get("If-None-Match") == etag
-            else JsonResponse(ResponseEnvelope(data=spec).to_json())
-        )
-        response.headers["ETag"] = etag
-        response.headers["Cache-Control"] = "private, no-cache"
-        return response
+        return JsonResponse(ResponseEnvelope(data=spec).to_json(), headers={"ETag": f'"{spec["etag"]}"'})

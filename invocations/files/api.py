@@ -54,6 +54,7 @@ class FileListView(Endpoint):
 
     required_scope = "files:manage"
     query = FileQuerySerializer
+    cursor = "fil"
 
     @extend_schema(
         operation_id="list_files",
@@ -63,7 +64,7 @@ class FileListView(Endpoint):
         rows = StoredFile.objects.filter(tenant_id=get_caller(request).tenant_id).defer("ciphertext")
         if below := self.asked.get("below", "").rstrip("/"):
             rows = rows.filter(path__startswith=f"{below}/")
-        page = self.page_of(rows, prefix="fil")
+        page = self.page_of(rows)
         data = {"files": [file_json(row) for row in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 

@@ -12,6 +12,7 @@ from rest_framework.renderers import JSONRenderer
 
 from invocations import services
 from invocations.accept.api import AskingView, CallView
+from invocations.answer.answer_serializers import CallEnvelopeSerializer
 from invocations.answer.envelope import build_answer_envelope
 from invocations.api import answer_later, write_answer, write_answered
 from invocations.calls import CallRefused
@@ -28,7 +29,7 @@ from invocations.model_calls.answer_streams import (
 from invocations.model_calls.asked_models import SCOPE, build_model_call, resolve_model_id
 from invocations.model_calls.model_requests import ANY_OPERATION
 from invocations.model_calls.model_runs import prepare_run
-from invocations.serializers import EnvelopeSerializer, InvokeSerializer
+from invocations.serializers import InvokeSerializer
 from kernel.database.tenancy import acting_for
 from kernel.http.api_requests import get_caller
 from kernel.http.base_serializers import validate_data
@@ -53,6 +54,7 @@ ACCEPT = OpenApiParameter(
     "Accept",
     str,
     OpenApiParameter.HEADER,
+    enum=["application/json", EVENT_STREAM],
     description="`text/event-stream`: the answer while it comes, as events `delta`, and at last `end` with the envelope, or `error`.",
 )
 
@@ -83,7 +85,7 @@ class ModelChatView(CallView):
 
     @extend_schema(
         request=InvokeSerializer,
-        responses={200: EnvelopeSerializer, (200, EVENT_STREAM): OpenApiTypes.STR},
+        responses={200: CallEnvelopeSerializer, (200, EVENT_STREAM): OpenApiTypes.STR},
         examples=[CHAT],
         operation_id="chat",
         parameters=[KEY, ACCEPT],
@@ -100,7 +102,7 @@ class ModelEmbedView(CallView):
 
     @extend_schema(
         request=InvokeSerializer,
-        responses={200: EnvelopeSerializer},
+        responses={200: CallEnvelopeSerializer},
         examples=[EMBED],
         operation_id="embed",
         parameters=[KEY],
@@ -116,7 +118,7 @@ class ModelRerankView(CallView):
 
     @extend_schema(
         request=InvokeSerializer,
-        responses={200: EnvelopeSerializer},
+        responses={200: CallEnvelopeSerializer},
         examples=[RERANK],
         operation_id="rerank",
         parameters=[KEY],

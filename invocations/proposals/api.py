@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from drf_spectacular.utils import OpenApiExample, extend_schema
 
 from invocations.accept.api import CallView
+from invocations.answer.answer_serializers import CallEnvelopeSerializer
 from invocations.api import make_call
-from invocations.serializers import EnvelopeSerializer, ProposalSerializer, read_proposal
+from invocations.serializers import ProposalSerializer, read_proposal
 
 if TYPE_CHECKING:
     from django.http import HttpResponse
@@ -26,7 +27,7 @@ EXAMPLE = OpenApiExample(
         "client": {"app": "shop", "model": "provider:model"},
         "name": "commerce.pricing.get_realtime_quote",
         "call_id": "call_7Qx1",
-        "arguments": '{"sku": "…", "quantity": 2}',
+        "arguments": '{"sku": "LAPTOP-14", "quantity": 2}',
     },
     request_only=True,
 )
@@ -37,7 +38,7 @@ class ProposalView(CallView):
 
     @extend_schema(
         request=ProposalSerializer,
-        responses={200: EnvelopeSerializer, 202: EnvelopeSerializer},
+        responses={200: CallEnvelopeSerializer, 202: CallEnvelopeSerializer},
         examples=[EXAMPLE],
         operation_id="propose",
     )

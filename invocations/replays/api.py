@@ -105,7 +105,7 @@ class ReconstructionSerializer(serializers.Serializer[Any]):
 
 
 ONE = build_envelope_serializer("ReplayEnvelope", ReplaySerializer())
-MANY = build_page_serializer("Replays", "replays", ReplaySerializer)
+MANY = build_page_serializer("ReplayPage", "replays", ReplaySerializer)
 CALLS = build_page_serializer("Reruns", "calls", RerunSerializer)
 A_DAY = OpenApiExample(
     "A day under another policy",
@@ -161,8 +161,8 @@ def rerun_json(row: Rerun) -> dict[str, Any]:
 
 def _page(of: Endpoint, request: Request, only: Q) -> Response:
     rows = Replay.objects.visible_to(get_caller(request)).filter(only).select_related("version", "policy")
-    page = of.page_of(rows, prefix="rpl")
-    data = {"replays": [replay_json(row) for row in page.rows], "next": page.next}
+    page = of.page_of(rows)
+    data = {"replays": [replay_json(row) for row in page.rows], "next": page.next or None}
     return Response(ResponseEnvelope(data=data).to_json())
 
 
@@ -184,6 +184,7 @@ class InvocationReplaysView(_ReplayView):
 
     required_scope = {"GET": None, "POST": None}
     query = PageSerializer
+    cursor = "rpl"
 
     @extend_schema(operation_id="list_replays_of_invocation", responses={200: MANY})
     def get(self, request: Request, invocation_id: UUID) -> Response:
@@ -224,6 +225,7 @@ class ReplaysView(_ReplayView):
 
     required_scope = {"GET": None, "POST": None}
     query = PageSerializer
+    cursor = "rpl"
 
     @extend_schema(operation_id="list_replays", responses={200: MANY})
     def get(self, request: Request) -> Response:
@@ -260,10 +262,11 @@ class ReplayCallsView(_ReplayView):
 
     required_scope = {"GET": None}
     query = PageSerializer
+    cursor = "rrn"
 
     @extend_schema(operation_id="list_reruns", responses={200: CALLS})
     def get(self, request: Request, replay_id: UUID) -> Response:
         replay = Replay.objects.visible_to(get_caller(request)).get(pk=replay_id)
-        page = self.page_of(replay.reruns.all(), prefix="rrn")
-        data = {"calls": [rerun_json(row) for row in page.rows], "next": page.next}
+        page = self.page_of(replay.reruns.all())
+        data = {"calls": [rerun_json(row) for row in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())

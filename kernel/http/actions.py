@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from rest_framework.status import HTTP_204_NO_CONTENT
 
 from kernel.http.api_requests import get_caller, read_body
-from kernel.http.base_serializers import ReasonSerializer
+from kernel.http.base_serializers import StatedReasonSerializer
 from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
 
@@ -60,7 +60,7 @@ class ActionTable(Generic[R]):
         service: Callable[..., R],
         description: str,
         *,
-        body: type[StrictSerializer] | None = ReasonSerializer,
+        body: type[StrictSerializer] | None = StatedReasonSerializer,
         status: int = 200,
     ) -> type[ActionEndpoint]:
         status = HTTP_204_NO_CONTENT if self.show is None else status

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import copy
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from drf_spectacular.utils import inline_serializer
+from drf_spectacular.utils import extend_schema_field, inline_serializer
 from rest_framework import serializers
 
 from kernel.http.pagination import MAX_LIMIT, PAGE_SIZE
+from kernel.ids import id_pattern
 from kernel.problems import SchemaInvalid
 
 if TYPE_CHECKING:
@@ -60,7 +61,12 @@ def _mistaken(field: Any, value: Any) -> Any:
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """Refuses unknown fields by name, and values of another JSON type than the field's."""
+    """Refuses unknown fields by name, and values of another JSON type than the field's.
+
+    ``never``: for the OpenAPI document, the combinations of fields that ``validate`` or the service refuses, each as a schema.
+    """
+
+    never: ClassVar[tuple[dict[str, Any], ...]] = ()
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict):
@@ -78,8 +84,46 @@ class StrictSerializer(serializers.Serializer[Any]):
         return super().to_internal_value(data)
 
 
+class PatternField(serializers.RegexField):
+    """``wanted`` is the pattern in words, for whoever sent something else."""
+
+    def __init__(self, regex: str, *, wanted: str, **options: Any) -> None:
+        super().__init__(regex, error_messages={"invalid": f"This must be {wanted}."}, **options)
+
+
+class IdField(PatternField):
+    """An id of the kind that the prefix says, as it stands on the wire."""
+
+    def __init__(self, prefix: str, **options: Any) -> None:
+        super().__init__(id_pattern(prefix), wanted=f"an id of the form {prefix}_…", **options)
+
+
+_LABEL = "[a-zA-Z0-9]([a-zA-Z0-9-]{0,30}[a-zA-Z0-9])?"
+WEB_ADDRESS = rf"^https://({_LABEL}[.])+[a-zA-Z]{{2,20}}(:[0-9]{{1,4}})?(/[!$-~]*)?$"
+
+
+@extend_schema_field({"type": "string", "maxLength": 500, "pattern": WEB_ADDRESS})
+class WebAddressField(serializers.CharField):
+    """An address that the hub is to ask. What it may ask depends on the operator's networks, so services check it."""
+
+
+@extend_schema_field({"type": "string", "maxLength": 500, "pattern": f"{WEB_ADDRESS}|^$"})
+class OptionalWebAddressField(WebAddressField):
+    """The same, or nothing."""
+
+
+@extend_schema_field({"type": "object", "additionalProperties": {}})
+class ObjectField(serializers.JSONField):
+    """A JSON object, whatever is in it."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, dict):
+            raise serializers.ValidationError(f"{self.label} must be a JSON object.")
+        return super().to_internal_value(data)
+
+
 class QuerySerializer(serializers.Serializer[Any]):
-    """The query parameters that a GET takes: none, unless a subclass declares them. A parameter without a value is as none."""
+    """The query parameters that a GET takes: none, unless a subclass declares them."""
 
     @classmethod
     def read(cls, given: Mapping[str, list[str]]) -> dict[str, Any]:
@@ -97,7 +141,7 @@ class QuerySerializer(serializers.Serializer[Any]):
                 details={"findings": findings, "parameters": list(fields)},
             )
         payload = copy.copy(_blank(cls))
-        payload.initial_data = {name: values[0] for name, values in given.items() if values[0] != ""}
+        payload.initial_data = {name: values[0] for name, values in given.items()}
         payload.is_valid(raise_exception=True)
         return dict(payload.validated_data)
 
@@ -111,7 +155,9 @@ class QuerySerializer(serializers.Serializer[Any]):
             )
         if len(values) > 1:
             return "It is given more than once."
-        if isinstance(field, serializers.ChoiceField) and values[0]:
+        if values[0] == "":
+            return "It has no value. Leave it out where nothing is meant."
+        if isinstance(field, serializers.ChoiceField):
             return _unfit_choice(field, values[0])
         return ""
 
@@ -155,7 +201,7 @@ def validate_data(kind: type[Strict], data: object) -> Strict:
     return payload
 
 
-class ReasonSerializer(StrictSerializer):
+class StatedReasonSerializer(StrictSerializer):
     """Why; enough for what ends or stops something that the address names."""
 
     reason = serializers.CharField(max_length=500, help_text="Kept as evidence.")

@@ -26,6 +26,7 @@ from rest_framework import exceptions as drf
 
 from kernel.http.envelopes import ResponseEnvelope
 from kernel.http.problem_shapes import find_problem_shape
+from kernel.http.rate_limit_fields import write_rate_limit_fields
 from kernel.problems import (
     DatabaseUnavailable,
     Forbidden,
@@ -143,6 +144,9 @@ def build_problem_response(
         response.headers["Cache-Control"] = "no-store"
     if problem.retry_after is not None:
         response.headers["Retry-After"] = str(problem.retry_after)
+    if problem.limit is not None:
+        for name, value in write_rate_limit_fields([problem.limit]).items():
+            response.headers[name] = value
     if problem.status == 401:
         response.headers["WWW-Authenticate"] = build_challenge(bool(request.headers.get("Authorization")))
     return response

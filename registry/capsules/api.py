@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
 
@@ -84,9 +84,20 @@ class PublisherKeySerializer(serializers.Serializer[Any]):
     reason = serializers.CharField(allow_null=True, help_text="Why it was revoked.")
 
 
+# 12 bytes that say Ed25519, and the 32 of the key, in base64.
+PEM = r"^-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=\n-----END PUBLIC KEY-----\n?$"
+
+
+@extend_schema_field({"type": "string", "pattern": PEM})
+class PemField(serializers.CharField):
+    """A public key; what else is wrong with it, the service says."""
+
+
 class NewPublisherKeySerializer(StrictSerializer):
     name = serializers.CharField(max_length=publisher_keys.MAX_NAME)
-    public_key = serializers.CharField(max_length=publisher_keys.MAX_PEM, help_text="An Ed25519 key as PEM.")
+    public_key = PemField(
+        max_length=publisher_keys.MAX_PEM, help_text="An Ed25519 key as `openssl pkey -pubout` prints it."
+    )
 
 
 class PublishingSerializer(StrictSerializer):
@@ -156,13 +167,14 @@ class CapsuleListView(Endpoint):
 
     required_scope = UPLOAD
     query = PageSerializer
+    cursor = "cap"
 
     @extend_schema(operation_id="list_capsules", responses={200: CAPSULES})
     def get(self, request: Request) -> Response:
         rows = (
             Capsule.objects.filter(tenant_id=get_caller(request).tenant_id).select_related("signed_by").defer("content")
         )
-        page = self.page_of(rows, prefix="cap")
+        page = self.page_of(rows)
         return _answer({"capsules": [capsule_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(
@@ -212,7 +224,9 @@ class CapsuleContentView(Endpoint):
 
     required_scope = UPLOAD
 
-    @extend_schema(operation_id="read_capsule_content", responses={(200, "application/zip"): OpenApiTypes.BINARY})
+    @extend_schema(
+        operation_id="read_capsule_content", responses={(200, "application/octet-stream"): OpenApiTypes.BINARY}
+    )
     def get(self, request: Request, capsule_id: UUID) -> HttpResponse:
         row, content = capsules.read_capsule(capsule_id=capsule_id, by=get_caller(request))
         return content_response(row, content)
@@ -224,7 +238,7 @@ def content_response(row: Capsule, content: bytes) -> HttpResponse:
         "Content-Disposition": f'attachment; filename="{row.wire_id}.capsule"',
         "X-Content-Type-Options": "nosniff",
     }
-    return HttpResponse(content, content_type="application/zip", headers=headers)
+    return HttpResponse(content, content_type="application/octet-stream", headers=headers)
 
 
 class PublisherKeyListView(Endpoint):
@@ -232,11 +246,12 @@ class PublisherKeyListView(Endpoint):
 
     required_scope = KEYS
     query = PageSerializer
+    cursor = "pbk"
 
     @extend_schema(operation_id="list_publisher_keys", responses={200: MANY_KEYS})
     def get(self, request: Request) -> Response:
         rows = PublisherKey.objects.filter(tenant_id=get_caller(request).tenant_id)
-        page = self.page_of(rows, prefix="pbk")
+        page = self.page_of(rows)
         return _answer({"keys": [key_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(
@@ -262,6 +277,7 @@ class PublishingView(Endpoint):
     """What the tenant asks of capsules before it takes them."""
 
     required_scope = KEYS
+    conditional = True
 
     @extend_schema(operation_id="read_publishing", responses={200: PUBLISHING})
     def get(self, request: Request) -> Response:

@@ -13,15 +13,15 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpResponse, JsonResponse
-from django.utils.cache import get_conditional_response, patch_vary_headers
-from drf_spectacular.utils import OpenApiParameter, inline_serializer
+from drf_spectacular.utils import inline_serializer
 from rest_framework import serializers
 
 from invocations.decide.callable_tools import offer_tools
 from kernel.http.api_requests import get_caller
-from kernel.http.base_serializers import PageSerializer, build_envelope_serializer
+from kernel.http.base_serializers import PageSerializer, PatternField, build_envelope_serializer
 from kernel.http.envelopes import ResponseEnvelope
 from kernel.http.pagination import PAGE_SIZE
+from kernel.ids import id_pattern
 from kernel.problems import SchemaInvalid
 from kernel.version import HUB_VERSION
 from registry.discovery import selectors as discovery_selectors
@@ -73,12 +73,15 @@ RENDERED_TOOLS = build_envelope_serializer(
         },
     ),
 )
-ETAG = OpenApiParameter(
-    "If-None-Match", str, OpenApiParameter.HEADER, description="With a dialect: the ETag of an answer, for 304."
-)
 
 
 class ToolQuerySerializer(PageSerializer):
+    after = PatternField(
+        f"{id_pattern('ins')}|{id_pattern('tol')}",
+        wanted="a cursor of this list",
+        required=False,
+        help_text="The cursor `next` of the page before.",
+    )
     q = serializers.CharField(required=False, help_text="Words in id, name, description or tags.")
     group = serializers.CharField(required=False, help_text="What the ids begin with, up to a point: `sample.tools`.")
     tag = serializers.CharField(required=False)
@@ -114,7 +117,7 @@ def is_asked_for(asked: Mapping[str, Any]) -> bool:
 
 
 def rendered_tools(request: Request, asked: Mapping[str, Any]) -> HttpResponse:
-    """The answer, or 304 to who has it already."""
+    """The answer, with a tag of its own."""
     by = get_caller(request)
     for name in BESIDE_ROWS:
         if name in asked:
@@ -142,10 +145,7 @@ def rendered_tools(request: Request, asked: Mapping[str, Any]) -> HttpResponse:
         payload = [specs, hashlib.sha256(nonce_key(by.tenant_id)).hexdigest()]
     etag = _tag(data | {"tools": payload, "warnings": warnings})
     response.headers["ETag"], response.headers["Cache-Control"] = etag, "private, no-cache"
-    patch_vary_headers(response, ["Authorization"])
-    answer = get_conditional_response(request._request, etag=etag, response=response)
-    assert isinstance(answer, HttpResponse)
-    return answer
+    return response
 
 
 def _render(

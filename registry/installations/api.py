@@ -12,7 +12,7 @@ from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
-    ReasonSerializer,
+    StatedReasonSerializer,
     StrictSerializer,
     build_envelope_serializer,
     build_page_serializer,
@@ -89,7 +89,7 @@ class SetupSerializer(StrictSerializer):
     secrets = serializers.DictField(child=serializers.CharField(max_length=80), required=False)
 
 
-class ConfigureSerializer(ReasonSerializer, SetupSerializer):
+class ConfigureSerializer(StatedReasonSerializer, SetupSerializer):
     """What is left out stays as it is; null hosts or paths leave it to the manifest."""
 
 
@@ -140,12 +140,13 @@ class InstallationListView(Endpoint):
 
     required_scope = SCOPE
     query = PageSerializer
+    cursor = "ins"
 
     @extend_schema(operation_id="list_installations", responses={200: MANY})
     def get(self, request: Request) -> Response:
         by = get_caller(request)
         rows = Installation.objects.visible_to(by).of_kind(ToolKind.TOOL).exclude(state=InstallationState.REMOVED)
-        page = self.page_of(rows.select_related("tool", "version"), prefix="ins")
+        page = self.page_of(rows.select_related("tool", "version"))
         publishers = publisher_slugs(row.tool.tenant_id for row in page.rows)
         present = installations.present_secrets(by.tenant_id)
         found = [installation_json(row, publishers=publishers, present=present) for row in page.rows]
@@ -168,6 +169,7 @@ class InstallationView(Endpoint):
     """One installation, by the tool's id; changing its settings."""
 
     required_scope = {"GET": "tools:read", "PATCH": "tools:operate"}
+    conditional = True
 
     @extend_schema(operation_id="read_installation", responses={200: ONE})
     def get(self, request: Request, tool_id: str) -> Response:
@@ -234,6 +236,7 @@ class CatalogueView(Endpoint):
 
     required_scope = "tools:read"
     query = CatalogueQuerySerializer
+    cursor = "tol"
 
     @extend_schema(
         operation_id="list_catalogue",
@@ -242,7 +245,7 @@ class CatalogueView(Endpoint):
     def get(self, request: Request) -> Response:
         asked = self.asked
         tools = shared_tools(by=get_caller(request), q=asked.get("q", ""), publisher=asked.get("publisher", ""))
-        page = self.page_of(tools, prefix="tol")
+        page = self.page_of(tools)
         publishers = publisher_slugs(tool.tenant_id for tool in page.rows)
         data = {
             "tools": [shared_tool_json(tool, publishers) for tool in not_gone(page.rows)],

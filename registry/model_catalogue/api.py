@@ -1,31 +1,25 @@
 """Model catalogue over REST: the models that an agent may call now.
 
-By the rules that hold in lists of tools (:mod:`invocations.decide.callable_tools`), for the other kind. The tag of an answer is made
-from what it says.
+By the rules that hold in lists of tools (:mod:`invocations.decide.callable_tools`), for the other kind.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpResponse, JsonResponse
-from django.utils.cache import get_conditional_response, patch_vary_headers
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 
 from invocations.decide.callable_tools import offer_tools
 from invocations.model_calls.model_prices import find_prices
 from kernel.database.connections import database_time
 from kernel.http.api_requests import get_caller
-from kernel.http.base_serializers import PageSerializer, build_envelope_serializer, build_page_serializer
+from kernel.http.base_serializers import PageSerializer, PatternField, build_envelope_serializer, build_page_serializer
 from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
 from kernel.http.pagination import PAGE_SIZE
-from kernel.problems import SchemaInvalid
-from kernel.version import HUB_VERSION
 from llm.model_features import Treatment
 from llm.prices import PACKAGE, SET
 from registry.model_providers.circuits import read_state
@@ -45,9 +39,6 @@ if TYPE_CHECKING:
 
 SCOPE = "models:call"
 CURSOR = re.compile(rf"model\.{SEGMENT.pattern}\.{SEGMENT.pattern}")  # the id of a model that may have gone meanwhile
-ETAG = OpenApiParameter(
-    "If-None-Match", str, OpenApiParameter.HEADER, description="The ETag of an answer, for 304 while it holds."
-)
 
 
 class OfferedPriceSerializer(serializers.Serializer[Any]):
@@ -93,6 +84,12 @@ class OfferedModelSerializer(serializers.Serializer[Any]):
 
 
 class ModelQuerySerializer(PageSerializer):
+    after = PatternField(
+        f"^{CURSOR.pattern}$",
+        wanted="the id of a model",
+        required=False,
+        help_text="The cursor `next` of the page before.",
+    )
     operation = serializers.ChoiceField(OPERATIONS, required=False)
 
 
@@ -150,31 +147,17 @@ def find_named_model(manifests: Iterable[Manifest], name: str) -> Manifest:
     return exact[0]
 
 
-def _answer(request: Request, data: dict[str, Any], warnings: tuple[str, ...] = ()) -> HttpResponse:
-    """The answer, or 304 to who has it already."""
-    response = JsonResponse(ResponseEnvelope(data=data, warnings=warnings).to_json())
-    said = json.dumps([HUB_VERSION, data, warnings]).encode()
-    etag = f'W/"{hashlib.sha256(said).hexdigest()[:32]}"'
-    response.headers["ETag"], response.headers["Cache-Control"] = etag, "private, no-cache"
-    patch_vary_headers(response, ["Authorization"])
-    answer = get_conditional_response(request._request, etag=etag, response=response)
-    assert isinstance(answer, HttpResponse)
-    return answer
-
-
 class OfferedModelListView(Endpoint):
     """The models that this agent may call now, by their ids. The cursor is the id of the last one."""
 
     required_scope = SCOPE
     query = ModelQuerySerializer
 
-    @extend_schema(operation_id="list_models", parameters=[ETAG], responses={200: MODELS, 304: None})
+    @extend_schema(operation_id="list_models", responses={200: MODELS})
     def get(self, request: Request) -> HttpResponse:
         by = get_caller(request)
         found = show_offered_models(offer_tools(by=by, kind=ToolKind.MODEL).manifests, tenant_id=by.tenant_id)
         operation, after = self.asked.get("operation"), self.asked.get("after", "")
-        if after and CURSOR.fullmatch(after) is None:
-            raise SchemaInvalid.at("/after", "The page cursor `after` is not one that this list gave out.")
         limit: int = self.asked.get("limit", PAGE_SIZE)
         shown = sorted(
             (each for each in found if operation in (None, each["operation"])), key=lambda each: str(each["id"])
@@ -182,7 +165,9 @@ class OfferedModelListView(Endpoint):
         rest = [each for each in shown if str(each["id"]) > after]
         following = rest[limit - 1]["id"] if len(rest) > limit else None
         warnings = () if shown else ("No model may be called. Ask an operator to connect one, or for a grant.",)
-        return _answer(request, {"models": rest[:limit], "next": following}, warnings)
+        return JsonResponse(
+            ResponseEnvelope(data={"models": rest[:limit], "next": following}, warnings=warnings).to_json()
+        )
 
 
 class OfferedModelView(Endpoint):
@@ -190,11 +175,11 @@ class OfferedModelView(Endpoint):
 
     required_scope = SCOPE
 
-    @extend_schema(operation_id="read_model", parameters=[ETAG], responses={200: MODEL, 304: None})
+    @extend_schema(operation_id="read_model", responses={200: MODEL})
     def get(self, request: Request, model_id: str) -> HttpResponse:
         by = get_caller(request)
         offer = offer_tools(by=by, kind=ToolKind.MODEL)
         if problem := offer.kept_back.get(model_id):
             raise UnknownModel(f"This agent may not call it now. {problem.detail}", remedy=problem.remedy)
         [shown] = show_offered_models([find_named_model(offer.manifests, model_id)], tenant_id=by.tenant_id)
-        return _answer(request, shown)
+        return JsonResponse(ResponseEnvelope(data=shown).to_json())

@@ -13,7 +13,7 @@ from access.authentication.sessions import PersonAuthentication
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
-    ReasonSerializer,
+    StatedReasonSerializer,
     build_envelope_serializer,
     build_page_serializer,
 )
@@ -35,7 +35,7 @@ class PrefixSerializer(serializers.Serializer[Any]):
     set_at = serializers.DateTimeField(allow_null=True)
 
 
-class SetPrefixSerializer(ReasonSerializer):
+class SetPrefixSerializer(StatedReasonSerializer):
     text = serializers.CharField(
         max_length=MAX_CHARACTERS,
         allow_blank=True,
@@ -70,6 +70,8 @@ class PrefixEndpoint(Endpoint):
 class ModelPrefixView(PrefixEndpoint):
     """What this tenant says to its models before all else; setting it, which counts with the next call."""
 
+    conditional = True
+
     @extend_schema(operation_id="read_model_prefix", responses={200: ONE})
     def get(self, request: Request) -> Response:
         return Response(ResponseEnvelope(data=show_prefix(find_prefix(get_caller(request).tenant_id))).to_json())
@@ -84,9 +86,10 @@ class ModelPrefixVersionListView(PrefixEndpoint):
     """Every version that there was, the newest first."""
 
     query = PageSerializer
+    cursor = "mpx"
 
     @extend_schema(operation_id="list_model_prefix_versions", responses={200: MANY})
     def get(self, request: Request) -> Response:
-        page = self.page_of(ModelPrefix.objects.filter(tenant_id=get_caller(request).tenant_id), prefix="mpx")
+        page = self.page_of(ModelPrefix.objects.filter(tenant_id=get_caller(request).tenant_id))
         data = {"versions": [show_prefix(row) for row in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())

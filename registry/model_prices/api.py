@@ -11,12 +11,19 @@ from rest_framework.response import Response
 from access.authentication.bearer import ApiKeyAuthentication
 from access.authentication.sessions import PersonAuthentication
 from kernel.http.api_requests import get_caller, read_body
-from kernel.http.base_serializers import QuerySerializer, ReasonSerializer, build_envelope_serializer
+from kernel.http.base_serializers import (
+    PatternField,
+    QuerySerializer,
+    StatedReasonSerializer,
+    StrictSerializer,
+    build_envelope_serializer,
+)
 from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
-from llm.prices import PriceDocument
+from llm.prices import MAX_PRICES, MAX_RATES, PriceDocument
 from registry.model_prices.price_tables import get_price_table
 from registry.model_prices.services import find_prices_in_force, find_prices_version, set_model_prices
+from registry.model_providers.rows import SEGMENT
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -24,6 +31,9 @@ if TYPE_CHECKING:
     from registry.models import ModelPrices
 
 PRICE = "In US dollars, as a text."
+AMOUNT = r"^[0-9]{1,12}(\.[0-9]{1,12})?$"
+RATE = r"^[1-9][0-9]{0,11}(\.[0-9]{1,12})?$|^0\.[0-9]{0,11}[1-9]$"
+OTHER_CURRENCY = "^([A-TV-Z][A-Z]{2}|U[A-RT-Z][A-Z]|US[A-CE-Z])$"
 EXAMPLE = OpenApiExample(
     "A price of one's own, and budgets in euros",
     value={
@@ -61,7 +71,7 @@ class PriceSerializer(serializers.Serializer[Any]):
     request = serializers.CharField(required=False, help_text=PRICE)
 
 
-class RateSerializer(serializers.Serializer[Any]):
+class ExchangeRateSerializer(serializers.Serializer[Any]):
     effective_from = serializers.DateField()
     rate = serializers.CharField(help_text="What one US dollar costs in the currency, as a text.")
 
@@ -72,14 +82,14 @@ class ModelPricesSerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField(help_text="1, and one more with each change; 0: nobody has set any.")
     version = serializers.CharField(help_text="What answers and facts name: exactly these prices, rates and package.")
     currency = serializers.CharField(help_text="Of budgets.")
-    rates = RateSerializer(many=True)
+    rates = ExchangeRateSerializer(many=True)
     prices = PriceSerializer(many=True)
     reason = serializers.CharField(allow_null=True)
     set_by = serializers.CharField(allow_null=True)
     set_at = serializers.DateTimeField(allow_null=True)
 
 
-class SetPricesSerializer(ReasonSerializer):
+class SetPricesSerializer(StatedReasonSerializer):
     """What is left out is no longer set."""
 
     currency = serializers.CharField(max_length=3, required=False, help_text="Of budgets: three letters.")
@@ -89,6 +99,37 @@ class SetPricesSerializer(ReasonSerializer):
     prices = serializers.ListField(
         child=serializers.DictField(), required=False, help_text="Of models, each from a day on, in US dollars."
     )
+
+
+class NewPriceSerializer(StrictSerializer):
+    """What one model costs from a day on."""
+
+    provider = PatternField(f"^{SEGMENT.pattern}$", wanted="the tenant's name of a provider")
+    model = serializers.CharField(max_length=200, help_text="The provider's own name.")
+    effective_from = serializers.DateField()
+    input = PatternField(AMOUNT, wanted=PRICE, help_text=PRICE)
+    output = PatternField(AMOUNT, wanted=PRICE, required=False)
+    cached = PatternField(AMOUNT, wanted=PRICE, required=False, help_text="Left out: as other input.")
+    image = PatternField(AMOUNT, wanted=PRICE, required=False)
+    audio_second = PatternField(AMOUNT, wanted=PRICE, required=False)
+    request = PatternField(AMOUNT, wanted=PRICE, required=False)
+
+
+class NewRateSerializer(StrictSerializer):
+    effective_from = serializers.DateField()
+    rate = PatternField(RATE, wanted="a number greater than 0, as a text")
+
+
+class SetPriceRowsSerializer(SetPricesSerializer):
+    """What is left out is no longer set."""
+
+    never = (
+        {"required": ["rates"], "properties": {"currency": {"enum": ["USD"]}, "rates": {"minItems": 1}}},
+        {"required": ["currency"], "properties": {"currency": {"pattern": OTHER_CURRENCY}, "rates": {"maxItems": 0}}},
+    )
+    currency = PatternField("^[A-Z]{3}$", wanted="three capital letters, such as EUR", required=False)
+    rates = NewRateSerializer(many=True, required=False, max_length=MAX_RATES)  # type: ignore[call-arg, assignment]
+    prices = NewPriceSerializer(many=True, required=False, max_length=MAX_PRICES)  # type: ignore[call-arg, assignment]
 
 
 class PricesQuerySerializer(QuerySerializer):
@@ -117,6 +158,7 @@ class ModelPricesView(Endpoint):
     required_scope = "models:manage"
     required_permission = "models.manage"
     query = PricesQuerySerializer
+    conditional = True
 
     @extend_schema(operation_id="read_model_prices", responses={200: ONE})
     def get(self, request: Request) -> Response:
@@ -125,7 +167,7 @@ class ModelPricesView(Endpoint):
         return Response(ResponseEnvelope(data=show_prices(row)).to_json())
 
     @extend_schema(
-        operation_id="set_model_prices", request=SetPricesSerializer, responses={200: ONE}, examples=[EXAMPLE]
+        operation_id="set_model_prices", request=SetPriceRowsSerializer, responses={200: ONE}, examples=[EXAMPLE]
     )
     def put(self, request: Request) -> Response:
         said = read_body(request, SetPricesSerializer)

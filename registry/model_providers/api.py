@@ -14,8 +14,10 @@ from kernel.database.connections import database_time
 from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
+    OptionalWebAddressField,
     PageSerializer,
-    ReasonSerializer,
+    PatternField,
+    StatedReasonSerializer,
     build_envelope_serializer,
     build_page_serializer,
 )
@@ -26,7 +28,7 @@ from registry.model_providers import connected_models, services
 from registry.model_providers.circuits import read_state
 from registry.model_providers.kind_checks import list_kind_warnings
 from registry.model_providers.manifests import CALLER_TOOLS, MAX_FALLBACKS, MAX_TOKENS, OPERATIONS, UNPRICED
-from registry.model_providers.rows import find_provider
+from registry.model_providers.rows import SEGMENT, WORD, find_provider
 from registry.models import InstallationState, ModelCircuitState, ModelProvider, ModelProviderState, ToolState
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ FEATURES = serializers.DictField(
     required=False,
     help_text="Each part of a request that the model can take or not: passed, warned (left out and said) or refused.",
 )
+NAME = "up to 40 lower-case letters, digits and underscores, beginning with a letter"
+A_WORD = "up to 40 lower-case letters, digits, hyphens and underscores, beginning with a letter"
 EXAMPLE = OpenApiExample(
     "A provider that speaks OpenAI's API",
     value={
@@ -74,7 +78,7 @@ class CircuitSerializer(serializers.Serializer[Any]):
     why = serializers.CharField(help_text="Reason of the last failure.")
 
 
-class ModelSerializer(serializers.Serializer[Any]):
+class ConnectedModelSerializer(serializers.Serializer[Any]):
     """A model that is connected."""
 
     id = serializers.CharField(help_text="What it is granted, limited, stopped and called by.")
@@ -102,15 +106,17 @@ class ProviderSerializer(serializers.Serializer[Any]):
     settings = serializers.JSONField()
     data_classes = serializers.ListField(child=serializers.CharField())
     state = serializers.ChoiceField(ModelProviderState.choices)
-    models = ModelSerializer(many=True)
+    models = ConnectedModelSerializer(many=True)
     reason = serializers.CharField()
     changed_by = serializers.CharField()
     changed_at = serializers.DateTimeField()
 
 
-class ChangeProviderSerializer(ReasonSerializer):
-    kind = serializers.CharField(max_length=40, required=False, help_text="Which kind of provider, as `openai`.")
-    address = serializers.CharField(
+class ChangeProviderSerializer(StatedReasonSerializer):
+    kind = PatternField(
+        f"^{WORD.pattern}$", wanted=A_WORD, required=False, help_text="Which kind of provider, as `openai`."
+    )
+    address = OptionalWebAddressField(
         max_length=500, allow_blank=True, required=False, help_text="Empty: the usual one of its kind, or none."
     )
     secret = serializers.CharField(
@@ -121,16 +127,18 @@ class ChangeProviderSerializer(ReasonSerializer):
         help_text="`timeouts` in seconds, `retries`, `rates` (`requests` and `tokens` a minute), and `options` for its kind.",
     )
     data_classes = serializers.ListField(
-        child=serializers.CharField(max_length=40), required=False, help_text="Which classes of data it may be sent."
+        child=PatternField(f"^{WORD.pattern}$", wanted=A_WORD),
+        required=False,
+        help_text="Which classes of data it may be sent.",
     )
 
 
 class ConnectProviderSerializer(ChangeProviderSerializer):
-    name = serializers.CharField(max_length=40)
-    kind = serializers.CharField(max_length=40, help_text="Which kind of provider, as `openai`.")
+    name = PatternField(f"^{SEGMENT.pattern}$", wanted=NAME)
+    kind = PatternField(f"^{WORD.pattern}$", wanted=A_WORD, help_text="Which kind of provider, as `openai`.")
 
 
-class ChangeModelSerializer(ReasonSerializer):
+class ChangeModelSerializer(StatedReasonSerializer):
     model = serializers.CharField(max_length=200, required=False, help_text="The provider's own name.")
     operation = serializers.ChoiceField(OPERATIONS, required=False)
     window_tokens = serializers.IntegerField(min_value=1, max_value=MAX_TOKENS, allow_null=True, required=False)
@@ -147,13 +155,13 @@ class ChangeModelSerializer(ReasonSerializer):
 
 
 class ConnectModelSerializer(ChangeModelSerializer):
-    alias = serializers.CharField(max_length=40)
+    alias = PatternField(f"^{SEGMENT.pattern}$", wanted=NAME)
     model = serializers.CharField(max_length=200, help_text="The provider's own name.")
 
 
 ONE = build_envelope_serializer("ModelProviderEnvelope", ProviderSerializer())
 MANY = build_page_serializer("ModelProviderPage", "model_providers", ProviderSerializer)
-MODEL = build_envelope_serializer("ConnectedModelEnvelope", ModelSerializer())
+MODEL = build_envelope_serializer("ConnectedModelEnvelope", ConnectedModelSerializer())
 
 
 def describe_circuit(row: ModelCircuit | None) -> dict[str, Any] | None:
@@ -243,11 +251,12 @@ class ProviderListView(ProviderEndpoint):
     """
 
     query = PageSerializer
+    cursor = "mpr"
 
     @extend_schema(operation_id="list_model_providers", responses={200: MANY})
     def get(self, request: Request) -> Response:
         rows = ModelProvider.objects.filter(tenant_id=get_caller(request).tenant_id)
-        page = self.page_of(rows, prefix="mpr")
+        page = self.page_of(rows)
         return _answer({"model_providers": [show_provider(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(

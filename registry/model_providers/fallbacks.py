@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernel.problems import SchemaInvalid
+from kernel.problems import SchemaInvalid, StateUnfit
 from registry.model_providers.manifests import GROUP, MAX_FALLBACKS
 from registry.models import Installation, InstallationState, ToolKind
 
@@ -25,11 +25,11 @@ def check_fallbacks(name: str, terms: ModelTerms, *, tenant_id: UUID) -> None:
     for place, each in enumerate(wanted):
         part = parts.get(each)
         if part is None:
-            raise SchemaInvalid.at(f"/fallbacks/{place}", f"There is no model {each[:128]} in this tenant.")
+            raise StateUnfit.at(f"/fallbacks/{place}", f"There is no model {each[:128]} in this tenant.")
         if part.operation != terms["operation"]:
-            raise SchemaInvalid.at(f"/fallbacks/{place}", f"{each} is for `{part.operation}`.")
+            raise StateUnfit.at(f"/fallbacks/{place}", f"{each} is for `{part.operation}`.")
         if each == name or _leads_to(name, part.fallbacks, tenant_id=tenant_id):
-            raise SchemaInvalid.at(f"/fallbacks/{place}", f"{each} would fall back on {name} itself.")
+            raise StateUnfit.at(f"/fallbacks/{place}", f"{each} would fall back on {name} itself.")
 
 
 def _find_parts(names: Iterable[str], *, tenant_id: UUID) -> dict[str, ModelPart]:

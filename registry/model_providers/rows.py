@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from kernel.http.outbound import AddressRefused, check_url
-from kernel.problems import SchemaInvalid
+from kernel.problems import SchemaInvalid, StateUnfit
 from registry.model_providers.settings import check_settings
 from registry.models import ModelProvider, Secret
 from registry.problems import UnknownModelProvider
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MAX_DATA_CLASSES = 20
 SEGMENT = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_WORD = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+WORD = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 FIELDS = ("kind", "address", "secret", "settings", "data_classes")
 
 
@@ -40,7 +40,7 @@ def check_segment(text: str, *, at: str) -> None:
 
 def check_provider(row: ModelProvider) -> None:
     """Raise :class:`SchemaInvalid` for what cannot be kept, with its place."""
-    if not _WORD.fullmatch(row.kind):
+    if not WORD.fullmatch(row.kind):
         raise SchemaInvalid.at("/kind", "A kind has up to 40 lower-case letters, digits, hyphens and underscores.")
     if row.address:
         try:
@@ -48,12 +48,12 @@ def check_provider(row: ModelProvider) -> None:
         except AddressRefused as error:
             raise SchemaInvalid.at("/address", str(error)) from None
     if row.secret and not Secret.objects.filter(tenant_id=row.tenant_id, name=row.secret).exists():
-        raise SchemaInvalid.at("/secret", f"There is no secret {row.secret[:80]!r} in this tenant. Set it first.")
+        raise StateUnfit.at("/secret", f"There is no secret {row.secret[:80]!r} in this tenant. Set it first.")
     check_settings(row.settings)
     if len(row.data_classes) > MAX_DATA_CLASSES or len(set(row.data_classes)) < len(row.data_classes):
         raise SchemaInvalid.at("/data_classes", f"At most {MAX_DATA_CLASSES} classes, each once.")
     for place, each in enumerate(row.data_classes):
-        if not _WORD.fullmatch(each):
+        if not WORD.fullmatch(each):
             raise SchemaInvalid.at(f"/data_classes/{place}", "A class is a word, such as personal or health.")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
 
@@ -17,6 +17,7 @@ from kernel.http.base_serializers import (
 )
 from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
+from registry.installations.setup import SECRET_NAME
 from registry.models import Secret
 from registry.secrets import services as secrets
 
@@ -34,9 +35,25 @@ class SecretSerializer(serializers.Serializer[Any]):
     set_at = serializers.DateTimeField()
 
 
+@extend_schema_field(
+    {
+        "type": "string",
+        "writeOnly": True,
+        "maxLength": secrets.MAX_BYTES,
+        "pattern": r"^[^\s\u0000-\u001f][^\u0000-\u0008]{6,}[^\s\u0000-\u001f]$",
+    }
+)
+class SecretTextField(serializers.CharField):
+    """The value of a secret, pasted whole; measured in bytes."""
+
+
 class SecretValueSerializer(StrictSerializer):
-    value = serializers.CharField(
-        max_length=secrets.MAX_BYTES, trim_whitespace=False, style={"input_type": "password"}, write_only=True
+    value = SecretTextField(
+        min_length=secrets.MIN_CHARACTERS,
+        max_length=secrets.MAX_BYTES,
+        trim_whitespace=False,
+        style={"input_type": "password"},
+        write_only=True,
     )
 
 
@@ -61,11 +78,12 @@ class SecretListView(Endpoint):
 
     required_scope = "tools:operate"
     query = PageSerializer
+    cursor = "sec"
 
     @extend_schema(operation_id="list_secrets", responses={200: MANY})
     def get(self, request: Request) -> Response:
         rows = Secret.objects.filter(tenant_id=get_caller(request).tenant_id)
-        page = self.page_of(rows, prefix="sec")
+        page = self.page_of(rows)
         data = {"secrets": [secret_json(row) for row in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 
@@ -75,7 +93,12 @@ class SecretView(Endpoint):
 
     required_scope = "tools:operate"
 
-    @extend_schema(operation_id="set_secret", request=SecretValueSerializer, responses={200: ONE, 201: ONE})
+    @extend_schema(
+        operation_id="set_secret",
+        request=SecretValueSerializer,
+        responses={200: ONE, 201: ONE},
+        parameters=[OpenApiParameter("name", str, OpenApiParameter.PATH, pattern=f"^{SECRET_NAME.pattern}$")],
+    )
     def put(self, request: Request, name: str) -> Response:
         row = secrets.set_secret(name=name, by=get_caller(request), **read_body(request, SecretValueSerializer))
         status = 201 if row.number == 1 else 200

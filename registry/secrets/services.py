@@ -20,7 +20,7 @@ from evidence.kinds import Kind
 from evidence.leaves.tools import NamedSecret
 from evidence.problems import KeyUnavailable
 from kernel.database.rows import PreparedQuery
-from kernel.problems import SchemaInvalid
+from kernel.problems import SchemaInvalid, StateUnfit
 from registry.installations.setup import SECRET_NAME, declared_secrets
 from registry.models import Installation, InstallationState, ModelProvider, Secret
 from registry.problems import SecretInUse, UnknownSecret
@@ -71,7 +71,7 @@ def set_secret(*, name: str, value: str, by: Principal) -> Secret:
         "set_by": by.id,
     }
     if Secret.objects.filter(tenant_id=by.tenant_id).exclude(name=name).count() >= MAX_SECRETS:
-        raise SchemaInvalid.at("/name", f"A tenant has at most {MAX_SECRETS} secrets.")
+        raise StateUnfit.at("/name", f"A tenant has at most {MAX_SECRETS} secrets.")
     secret, created = Secret.objects.select_for_update().get_or_create(
         tenant_id=by.tenant_id, name=name, defaults=sealed
     )

@@ -151,14 +151,12 @@ class ToolListView(Endpoint):
 
     @extend_schema(
         operation_id="list_tools",
-        parameters=[discovery_api.ETAG],
         responses={
             200: PolymorphicProxySerializer(
                 component_name="ToolsAnswer",
                 serializers=[TOOLS, discovery_api.RENDERED_TOOLS],
                 resource_type_field_name=None,
-            ),
-            304: None,
+            )
         },
     )
     def get(self, request: Request) -> HttpResponse:

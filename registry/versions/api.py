@@ -15,7 +15,7 @@ from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
-    ReasonSerializer,
+    StatedReasonSerializer,
     build_envelope_serializer,
     build_page_serializer,
 )
@@ -50,7 +50,7 @@ class VersionChangeSerializer(serializers.Serializer[Any]):
     message = serializers.CharField()
 
 
-class VersionSerializer(serializers.Serializer[Any]):
+class SubmittedManifestSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     version = serializers.CharField()
     review_state = serializers.ChoiceField(VersionState.choices)
@@ -91,7 +91,7 @@ class DependenciesSerializer(serializers.Serializer[Any]):
     size_bytes = serializers.IntegerField(allow_null=True)
 
 
-class WholeVersionSerializer(VersionSerializer):
+class WholeVersionSerializer(SubmittedManifestSerializer):
     manifest = serializers.JSONField(help_text="As it was submitted.")
     dependencies = DependenciesSerializer(allow_null=True, help_text="null: it needs none.")
 
@@ -105,7 +105,7 @@ class ToolStateSerializer(serializers.Serializer[Any]):
     successor = serializers.CharField(allow_null=True)
 
 
-class MovedSerializer(serializers.Serializer[Any]):
+class MovedVersionSerializer(serializers.Serializer[Any]):
     """How many installations get another version now, and how many have none that they could get."""
 
     version = serializers.CharField()
@@ -114,13 +114,13 @@ class MovedSerializer(serializers.Serializer[Any]):
 
 
 TOOL = build_envelope_serializer("ToolStateEnvelope", ToolStateSerializer())
-VERSIONS = build_page_serializer("VersionPage", "versions", VersionSerializer)
+VERSIONS = build_page_serializer("VersionPage", "versions", SubmittedManifestSerializer)
 VERSION = build_envelope_serializer("VersionEnvelope", WholeVersionSerializer())
-MOVED = build_envelope_serializer("MovedEnvelope", MovedSerializer())
+MOVED = build_envelope_serializer("MovedEnvelope", MovedVersionSerializer())
 DEPENDENCIES = build_envelope_serializer("DependenciesEnvelope", DependenciesSerializer(allow_null=True))
 
 
-class EnableSerializer(ReasonSerializer):
+class EnableSerializer(StatedReasonSerializer):
     version = serializers.CharField(
         max_length=64,
         required=False,
@@ -129,14 +129,14 @@ class EnableSerializer(ReasonSerializer):
     )
 
 
-class DeprecateSerializer(ReasonSerializer):
+class DeprecateSerializer(StatedReasonSerializer):
     sunset_on = serializers.DateField(help_text="The last day on which it answers.")
     successor = serializers.CharField(
         max_length=128, required=False, default="", allow_blank=True, help_text="The tool to use instead."
     )
 
 
-class StageSerializer(ReasonSerializer):
+class StageSerializer(StatedReasonSerializer):
     tenants = serializers.ListField(
         child=serializers.CharField(max_length=40),
         min_length=1,
@@ -190,11 +190,12 @@ class VersionListView(Endpoint):
 
     required_scope = "tools:read"
     query = PageSerializer
+    cursor = "tvn"
 
     @extend_schema(operation_id="list_tool_versions", responses={200: VERSIONS})
     def get(self, request: Request, tool_id: str) -> Response:
         tool = get_tool(tool_id, tenant_id=get_caller(request).tenant_id)
-        page = self.page_of(tool.versions.select_related("base"), prefix="tvn")
+        page = self.page_of(tool.versions.select_related("base"))
         data = {"versions": [version_json(row, tool) for row in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 
@@ -266,9 +267,9 @@ class VersionYankView(Endpoint):
 
     required_scope = OPERATE
 
-    @extend_schema(operation_id="yank_tool_version", request=ReasonSerializer, responses={200: MOVED})
+    @extend_schema(operation_id="yank_tool_version", request=StatedReasonSerializer, responses={200: MOVED})
     def post(self, request: Request, tool_id: str, version: str) -> Response:
-        data, by = read_body(request, ReasonSerializer), get_caller(request)
+        data, by = read_body(request, StatedReasonSerializer), get_caller(request)
         row = own_version(tool_id, version, by=by)
         moved, stuck = lifecycle.yank_version(version_id=row.pk, reason=data["reason"], by=by)
         answer = {"version": row.version, "moved": len(moved), "stuck": len(stuck)}

@@ -2,9 +2,9 @@
 
 For MCP: the official conformance suite and the Inspector come from npm, with a Node.js of their own, because both want a newer one
 than Debian 12 and Ubuntu 24.04 have; client libraries come from PyPI, each set in an environment of its own, because their pins
-exclude each other and ours. For models: a mock of their providers, from npm too, and models that run in the process, with their
-weights. For our database engine: Django's own tests, which its source distribution has and its wheel has not. Locks pin all of it by
-hash; what they name is kept in .testenv until they change.
+exclude each other and ours. For the API: makers of clients, and the library that checks webhooks. For models: a mock of their
+providers, from npm too, and models that run in the process, with their weights. For our database engine: Django's own tests, which
+its source distribution has and its wheel has not. Locks pin all of it by hash; what they name is kept in .testenv until they change.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ OURS = ROOT / "tests" / "mcp_conformance"
 # Folders with a package-lock.json, and what is in it. A name must not begin with another and a hyphen.
 OF_NODE = {
     "npm": (OURS, "conformance suite of MCP"),
+    "typescript": (ROOT / "tests" / "foreign" / "typescript", "TypeScript and its maker of clients"),
     "aimock": (ROOT / "tests" / "contracts" / "models", "mock of models' providers"),
 }
 KEPT = ROOT / ".testenv" / "peers"

@@ -36,6 +36,7 @@ BROWSER_LOCK = "sandbox/image/browser.lock"  # of the image, not of this environ
 CLIENTS = (
     ROOT / "tests" / "mcp_conformance" / "clients",
     ROOT / "tests" / "contracts" / "models" / "served" / "clients",
+    ROOT / "tests" / "foreign" / "clients",
 )
 
 

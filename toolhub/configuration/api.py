@@ -41,6 +41,11 @@ class FileSerializer(StrictSerializer):
         required=False, default=False, help_text="End what the file leaves out, in each of its sections."
     )
 
+    never = (
+        {"required": ["document", "text"]},
+        {"not": {"anyOf": [{"required": ["document"]}, {"required": ["text"]}]}},
+    )
+
     def validate(self, attrs: Any) -> Any:
         if ("document" in attrs) == ("text" in attrs):
             raise serializers.ValidationError({"document": ["Send the file as document or as text; one of the two."]})

@@ -50,9 +50,16 @@ def _body(operation: dict[str, Any], schemas: dict[str, Any]) -> str:
     name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
     if not name:
         return "Body: a JSON document." if content else ""
+    if forms := schemas[name].get("oneOf"):
+        tables = (_fields(schemas[each["$ref"].rpartition("/")[2]], schemas) for each in forms)
+        return "\n\n".join(("Body: one of these forms.", *tables))
+    return _fields(schemas[name], schemas)
+
+
+def _fields(schema: dict[str, Any], schemas: dict[str, Any]) -> str:
     rows = []
-    for field, node in schemas[name]["properties"].items():
-        needed = "yes" if field in schemas[name].get("required", []) else ""
+    for field, node in schema["properties"].items():
+        needed = "yes" if field in schema.get("required", []) else ""
         inner = (node.get("$ref") or next(iter(node.get("allOf", [{}]))).get("$ref", "")).rpartition("/")[2]
         kind = ", ".join(schemas[inner].get("properties", {})) if inner else node.get("type", "JSON")
         rows.append(
@@ -83,7 +90,7 @@ def api_page() -> str:
     parts = []
     for path, item in sorted(document["paths"].items()):
         for method, operation in item.items():
-            asked = [each for each in operation.get("parameters", []) if each["in"] != "path"]
+            asked = [each for each in operation.get("parameters", []) if each.get("in", "path") != "path"]
             parts.append(f"### {method.upper()} {path}")
             credential = credentials.get((method.upper(), path), "Scope: none")
             parts.append(

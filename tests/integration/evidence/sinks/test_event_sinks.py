@@ -163,7 +163,7 @@ def test_many_go_in_one_request_where_the_sink_wants_that(by: Principal, server:
     assert [len(json.loads(each.body)) for each in server.heard] == [100, 100, 51]
     assert indexes(server.heard) == list(range(251))
     assert server.heard[0].headers["content-type"].startswith("application/cloudevents-batch+json")
-    assert server.heard[0].headers["webhook-id"] == f"{sink.wire_id}.0-99"
+    assert server.heard[0].headers["webhook-id"] == f"{sink.wire_id}-0-99"
     assert is_signed(server.heard[2], secret)
 
 
