@@ -254,6 +254,10 @@ class Invocation(models.Model):
 
 
 FOR_WORK = PreparedQuery(lambda pk: Invocation.objects.for_work().filter(pk=pk), pk=UUID)  # the call with this id
+# The version of a call as its end needs it.
+CALLED_VERSION = PreparedQuery(
+    lambda pk: ToolVersion.objects.select_related("tool").defer(*LONG_FIELDS).filter(pk=pk), pk=UUID
+)
 
 
 def build_box_name(invocation: Invocation) -> str:

@@ -28,7 +28,7 @@ from invocations.end.egress_report import EgressReport, build_egress_report, bui
 from invocations.files.services import KeptFiles, keep_files, keep_nothing
 from invocations.metrics.call_metrics import count_call
 from invocations.model_calls.model_facts import describe_answered_model
-from invocations.models import Attempt, Invocation, State
+from invocations.models import CALLED_VERSION, Attempt, Invocation, State
 from invocations.problems import OutcomeUnknown
 from invocations.proposals.proposal_links import hash_proposals
 from invocations.sandbox.base import Profile
@@ -335,8 +335,15 @@ def _keep_files(invocation: Invocation, ending: Ending) -> KeptFiles:
     )
 
 
+def read_version(invocation: Invocation) -> None:
+    """The version as it is by now, with its tool, where whoever ends the call has only its id: asked for once and prepared."""
+    if invocation.version_id is not None and not Invocation.version.is_cached(invocation):
+        invocation.version = CALLED_VERSION.get(pk=invocation.version_id)
+
+
 def write_end(invocation: Invocation, ending: Ending, *, actor: Principal, at: datetime) -> None:
     """The files, the sealed values and the End fact, in the transaction of the caller."""
+    read_version(invocation)
     kept = _keep_files(invocation, ending)
     keeps = ending.state == State.SUCCEEDED and not is_forgotten(invocation)
     artifacts = keep_artifacts(invocation, ending.artifacts) if keeps else []

@@ -46,6 +46,7 @@ MAX_CONNECTIONS = 200
 KEPT_S = 30.0  # an idle connection
 EVENTS = "text/event-stream"
 JSON = "application/json"
+OWN_HEADERS = {"accept": "*/*", "user-agent": "toolhub"}  # some servers refuse whoever says nothing
 
 NOT_RESOLVED = "The name of the provider's host cannot be resolved."
 LOOKED_UP_S = 5.0
@@ -158,6 +159,20 @@ class HttpClient:
             timeout=None,
         )
 
+    def _build_request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object,
+        headers: Mapping[str, str] | None,
+        params: Mapping[str, str] | None,
+    ) -> httpx2.Request:
+        """Without a client around it, which takes longer to make than the request."""
+        target = self.base_url.raw_path.rstrip(b"/") + b"/" + path.lstrip("/").encode()
+        url, named = self.base_url.copy_with(raw_path=target), {**OWN_HEADERS, **self.headers, **(headers or {})}
+        return httpx2.Request(method, url, json=body, headers=named, params=params)
+
     @asynccontextmanager
     async def open_stream(
         self,
@@ -173,12 +188,14 @@ class HttpClient:
         ``path`` is appended to the base address.
         """
         exchange = Exchange(self, watch=watch)
-        client = self.build_client(exchange)
+        request = self._build_request("POST", path, body=body, headers=headers, params=params)
+        response = await exchange.handle_async_request(request)
         try:
-            async with client.stream("POST", path, json=body, headers=headers, params=params) as response:
-                yield response
+            yield response
         except httpx2.HTTPError as error:
             raise exchange.problem or classify_exception(error) from error
+        finally:
+            await response.aclose()
 
     async def fetch_json(
         self,
@@ -190,11 +207,11 @@ class HttpClient:
     ) -> Any:
         """A whole answer in JSON; GET where there is no body. Every failure is a Problem."""
         exchange = Exchange(self, expects=JSON)
-        client = self.build_client(exchange)
         method = "GET" if body is None else "POST"
+        request = self._build_request(method, path, body=body, headers=headers, params=params)
+        response = await exchange.handle_async_request(request)
         try:
-            response = await client.request(method, path, headers=headers, params=params, json=body)
-            document = json.loads(response.content)
+            document = json.loads(await response.aread())
         except httpx2.HTTPError as error:
             raise exchange.problem or classify_exception(error) from error
         except (ValueError, RecursionError) as error:
