@@ -55,15 +55,6 @@ MIDDLEWARE = [
     "kernel.http.middleware.Problems",
     "allauth.account.middleware.AccountMiddleware",
 ]
-# What of them a program passes that shows a key, in the same order; the others are about browsers and those who sit there.
-MIDDLEWARE_OF_PROGRAMS = [
-    "kernel.http.middleware.assign_request_id",
-    "kernel.database.tenancy.scoped_request",
-    "django.middleware.security.SecurityMiddleware",
-    "kernel.http.middleware.refuse_nul",
-    "django.middleware.common.CommonMiddleware",
-    "access.middleware.attach_principal",
-]
 
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {

@@ -21,7 +21,6 @@ from toolhub.fixed_settings import (  # noqa: F401  Django reads them here
     CONTENT_SECURITY_POLICY,
     INSTALLED_APPS,
     MIDDLEWARE,
-    MIDDLEWARE_OF_PROGRAMS,
     OAUTH2_PROVIDER,
     REST_FRAMEWORK,
     SPECTACULAR_SETTINGS,

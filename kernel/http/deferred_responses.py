@@ -16,17 +16,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from asgiref.sync import sync_to_async
-from django.conf import settings
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
-from django.core.handlers.exception import convert_exception_to_response
 from django.core.signals import request_started
 from django.http import FileResponse, HttpResponse
 from django.urls import set_script_prefix
-from django.utils.module_loading import import_string
 
 from kernel.database.connections import release_connection
-from kernel.http.exception_handlers import API_PREFIX, SERVED_PREFIX, build_problem_response, translate_exception
+from kernel.http.exception_handlers import build_problem_response, translate_exception
 from kernel.http.traffic import ROUTE
 
 if TYPE_CHECKING:
@@ -126,19 +123,12 @@ def _given_up(working: asyncio.Future[HttpResponseBase | None]) -> None:
         response.close()
 
 
-def shows_key(request: HttpRequest) -> bool:
-    """Whether a program asks: it shows a key at an address of the API, and brings nothing that a browser keeps."""
-    said = request.META
-    has_key = "HTTP_AUTHORIZATION" in said or "HTTP_X_API_KEY" in said
-    return has_key and "HTTP_COOKIE" not in said and request.path.startswith((API_PREFIX, SERVED_PREFIX))
-
-
 class Handler(ASGIHandler):
     """Django's own, where at most so many requests are worked on at a time, and any number waits.
 
     One thread works on a request from its beginning to its answer. Django makes a thread for each request, and goes to and fro
     between it and the event loop for signals, middleware and view, which takes longer than most requests do; ours are all plain
-    functions. Only streams are sent in Django's way. A program that shows a key passes no middleware that is about browsers.
+    functions. Only streams are sent in Django's way.
     """
 
     def __init__(self, at_once: int) -> None:
@@ -147,10 +137,6 @@ class Handler(ASGIHandler):
 
     def load_middleware(self, is_async: bool = False) -> None:
         super().load_middleware(is_async=False)
-        pages, programs = self._middleware_chain, convert_exception_to_response(self._get_response)
-        for path in reversed(settings.MIDDLEWARE_OF_PROGRAMS):
-            programs = convert_exception_to_response(import_string(path)(programs))
-        self._middleware_chain = lambda request: (programs if shows_key(request) else pages)(request)
 
     async def handle(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Until the answer is sent or the caller has gone. What was begun goes on without its caller."""
