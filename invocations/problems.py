@@ -370,7 +370,7 @@ class ToolSaysModelRetry(Problem):
 
     reason, code, status = "DOMAIN.MODEL_RETRY", PlatformCode.INVALID_ARGUMENT, 422
     retryable = Retryable.AFTER_ACTION
-    cause = "The tool did nothing with these arguments, and says what it needs instead: something missing, or two things that could be meant."
+    cause = "The tool did nothing with these arguments, and says what it needs instead: what is missing, or which of two was meant."
     cure = "Have the model read the message and make a new call with what it asks for."
 
 

@@ -179,9 +179,7 @@ def _field(parameter: inspect.Parameter, annotation: Any, description: str | Non
     return annotation, Field(**said)
 
 
-def _output(
-    annotation: Any, refuse: Callable[[str], NotATool]
-) -> tuple[TypeAdapter[Any], dict[str, Any] | None]:
+def _output(annotation: Any, refuse: Callable[[str], NotATool]) -> tuple[TypeAdapter[Any], dict[str, Any] | None]:
     """How a value becomes JSON, and the schema of it; None where the annotation does not say."""
     anything = TypeAdapter[Any](Any), None
     if find_unresolved_name(annotation) or annotation in (Any, ToolResult):
@@ -190,7 +188,9 @@ def _output(
         adapter = TypeAdapter[Any](give_base64(annotation))
         schema = adapter.json_schema(mode="serialization", schema_generator=_Schema)
     except CANNOT_BE_SAID as error:
-        if getattr(error, "code", None) == "typed-dict-version":  # else nobody would see that its results are not checked
+        if (
+            getattr(error, "code", None) == "typed-dict-version"
+        ):  # else nobody would see that its results are not checked
             raise refuse(explain_type("what it returns", annotation, error)) from error
         return anything
     return adapter, schema or None
@@ -199,4 +199,3 @@ def _output(
 def _object(schema: dict[str, Any]) -> dict[str, Any]:
     schema.pop("title", None)
     return {"type": "object", "properties": {}} | schema
-

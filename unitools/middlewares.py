@@ -65,10 +65,12 @@ class MiddlewareCall:
         return f"<call {self.id} of {self.name}>"
 
 
-def _refuse_change(_: MiddlewareCall, name: str, value: object = None) -> None:
+def _refuse_change(_: MiddlewareCall, name: str, *_value: object) -> None:
     if name in ("arguments", "context"):
         raise FrozenInstanceError(f"A call does not change. Write next_h(call.replace({name}=…)).")
-    raise FrozenInstanceError("A call does not change; only its arguments and its context can be replaced, for the layers inside.")
+    raise FrozenInstanceError(
+        "A call does not change; only its arguments and its context can be replaced, for the layers inside."
+    )
 
 
 MiddlewareCall.__setattr__ = _refuse_change  # type: ignore[method-assign, assignment]

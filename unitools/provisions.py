@@ -53,7 +53,9 @@ class Provisions:
         """Raises NeedsAsync before anything is closed."""
         for key, value in self._closing.items():
             if _is_awaited(value):
-                raise NeedsAsync(f"What is provided as {key!r} has to be awaited: async with Universe(…), or await u.aclose().")
+                raise NeedsAsync(
+                    f"What is provided as {key!r} has to be awaited: async with Universe(…), or await u.aclose()."
+                )
         self._closed = True
         with ExitStack() as stack:
             for value in self._take():

@@ -285,15 +285,21 @@ class Universe:
     ) -> Results:
         """One result for each call that a model's answer proposes, in its order; none for an answer without calls.
 
-        ``response``: an object of a provider's SDK, its JSON, a stream's text or list of chunks, text, or calls that were read already
-        (answered in OpenAI's dialect). ``context``: what tools have
-        injected and middlewares see. ``tool_filter``: calls of other tools are denied. ``rendered``: what the model was shown; calls
-        of other tools are denied, and the dialect need not be recognised. Give it with what a model wrote as text: unless XML was
-        asked for, JSON in a text is taken for a provider's answer, which needs no nonce. ``trust_text``: the form in which this model
-        writes calls into its text (:mod:`unitools.dialects.text_calls`); they are run as its own. ``parallel``: how many calls run at a time.
-        ``timeout``: seconds for each call, all its layers included. ``on_message``: is told what tools say while they run, in the
-        thread in which they do. Raises a DialectError for an answer that cannot be read, NotBound,
-        ValueError; no error of a tool.
+        Args:
+            response: an object of a provider's SDK, its JSON, a stream's text or list of chunks, text, or calls that were read already
+                (answered in OpenAI's dialect).
+            context: what tools have injected and middlewares see.
+            tool_filter: calls of other tools are denied.
+            rendered: what the model was shown; calls of other tools are denied, and the dialect need not be recognised. Give it with
+                what a model wrote as text: unless XML was asked for, JSON in a text is taken for a provider's answer, which needs no
+                nonce.
+            trust_text: the form in which this model writes calls into its text (:mod:`unitools.dialects.text_calls`); they are run as
+                its own.
+            parallel: how many calls run at a time.
+            timeout: seconds for each call, all its layers included.
+            on_message: is told what tools say while they run, in the thread in which they do.
+
+        Raises a DialectError for an answer that cannot be read, NotBound, ValueError; no error of a tool.
         """
         self._provisions.check_open()
         if parallel < 1:
@@ -348,7 +354,9 @@ class Universe:
             return trusted, trusted.parse(response, self._reading(READ_ALREADY, rendered)), ""
         decoded = decode_response(response)
         try:
-            driver = find_driver(rendered.dialect, self.drivers) if rendered else recognise_response(decoded, self.drivers)
+            driver = (
+                find_driver(rendered.dialect, self.drivers) if rendered else recognise_response(decoded, self.drivers)
+            )
             calls = driver.parse(decoded, self._reading(driver.dialect, rendered))
         except UnknownResponse as error:
             if isinstance(response, str) and (looks_like := describe_untrusted_text(response)):

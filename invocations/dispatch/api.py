@@ -84,7 +84,6 @@ class DispatchSerializer(EnvelopeFields):
         help_text="The model that answered. Tells two dialects apart that look alike, and stands for an empty `client.model`.",
     )
 
-
     trust_text = serializers.ChoiceField(
         tuple(FORMS),
         required=False,

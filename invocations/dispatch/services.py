@@ -67,9 +67,7 @@ class ReadResponse(NamedTuple):
     looks_like: str = ""
 
 
-def read_response(
-    response: object, *, dialect: str, model: str, by: Principal, trust_text: str = ""
-) -> ReadResponse:
+def read_response(response: object, *, dialect: str, model: str, by: Principal, trust_text: str = "") -> ReadResponse:
     """The calls by the tools that the tenant has installed, whether they may be called or not.
 
     ``dialect``: empty where the shape of the response is to tell; ``model`` helps where two dialects look alike. ``trust_text``: the

@@ -1,9 +1,9 @@
 """Strict schemas: whether a provider can hold the model to a schema without anything being lost by it.
 
-A strict schema accepts exactly what the original accepts, but for one thing: for a property that may be left out null is what has to be
-said. It means the same where null is the default. Where the property itself takes no null, and the answer's reader knows the schemas
-(:mod:`unitools.dialects.left_out`), null stands for leaving it out, so that a default of the tool stays in force. Where neither can be
-had, strict is off and the reason is told.
+A strict schema accepts exactly what the original accepts, but for one thing: for a property that may be left out null is what has to
+be said. It means the same where null is the default. Where the property itself takes no null, and the answer's reader knows the
+schemas (:mod:`unitools.dialects.left_out`), null stands for leaving it out, so that a default of the tool stays in force. Where
+neither can be had, strict is off and the reason is told.
 """
 
 from __future__ import annotations

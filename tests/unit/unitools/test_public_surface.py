@@ -35,8 +35,28 @@ def test_everything_that_is_listed_is_there_and_says_what_it_is() -> None:
 
 def test_the_surface_is_decided_on() -> None:
     assert unitools.__all__ == [
-        *("Annotations", "CallMessage", "Context", "Deny", "DialectError", "Expression", "Factory", "Injected", "Middleware"),
-        *("MiddlewareCall", "ModelRetry", "Name", "NeedsApproval", "Outcome", "Prefix", "RegistrationError", "Rendered", "Results"),
+        *(
+            "Annotations",
+            "CallMessage",
+            "Context",
+            "Deny",
+            "DialectError",
+            "Expression",
+            "Factory",
+            "Injected",
+            "Middleware",
+        ),
+        *(
+            "MiddlewareCall",
+            "ModelRetry",
+            "Name",
+            "NeedsApproval",
+            "Outcome",
+            "Prefix",
+            "RegistrationError",
+            "Rendered",
+            "Results",
+        ),
         *(
             "Status",
             "StreamCollector",

@@ -1,9 +1,9 @@
 """LangChain: the calls that one of its messages proposes, and how they are answered.
 
-Read are an ``AIMessage`` as an object, as its ``model_dump()``, as ``message_to_dict`` or ``dumpd`` write it, a result of ``invoke`` of
-an agent's model node (``{"messages": […]}``, of which the last counts), and a list of its tool calls. LangChain completes the
-arguments of an answer that was cut: so of a message that was put together from chunks the text of the arguments is read, which is
-in ``tool_call_chunks``, and those that it could not read (``invalid_tool_calls``) are read here as those of OpenAI are.
+Read are an ``AIMessage`` as an object, as its ``model_dump()``, as ``message_to_dict`` or ``dumpd`` write it, what a node of a graph
+gives (``{"messages": […]}``, of which the last counts), and a list of its tool calls. LangChain completes the arguments of an answer
+that was cut: so of a message that was put together from chunks the text of the arguments is read, which is in ``tool_call_chunks``.
+Those that it could not read (``invalid_tool_calls``) are read here as those of OpenAI are.
 """
 
 from __future__ import annotations

@@ -12,7 +12,12 @@ from unitools.dialects.parsers.proposals import LONGEST, MOST
 from unitools.dialects.streams.base import Chunk, CollectedText, get_chunk, get_chunks, get_word
 
 PIECE = "AIMessageChunk"
-REASONS = ("finish_reason", "stop_reason", "stopReason", "done_reason")  # of the end, as the provider behind it calls it
+REASONS = (
+    "finish_reason",
+    "stop_reason",
+    "stopReason",
+    "done_reason",
+)  # of the end, as the provider behind it calls it
 
 
 class _Call:

@@ -28,7 +28,13 @@ if TYPE_CHECKING:
     from unitools.dialects.model_profiles import ModelProfile
     from unitools.dialects.text_calls.base import TextForm
 
-FORMS: dict[str, TextForm] = {"hermes": hermes, "qwen": hermes, "llama": llama, "mistral": mistral, "deepseek": deepseek}
+FORMS: dict[str, TextForm] = {
+    "hermes": hermes,
+    "qwen": hermes,
+    "llama": llama,
+    "mistral": mistral,
+    "deepseek": deepseek,
+}
 LOOKS_LIKE = (
     "The text looks like a call as {form} models write it, and nothing was run: whoever wrote what the model has read could have "
     "written it too. If this model calls tools so, say trust_text={form!r}."
@@ -66,13 +72,13 @@ class TextDriver:
             raise UnknownDialect(f"There is no form {form!r} of calls in text; there are {', '.join(FORMS)}.")
         self._form = FORMS[form]
 
-    def can_handle(self, profile: ModelProfile) -> int:  # noqa: ARG002 - never by itself
+    def can_handle(self, profile: ModelProfile) -> int:
         return 0
 
     def render(self, tools: Sequence[ToolSpec], options: RenderOptions = AS_USUAL) -> Rendered:
         raise UnknownDialect("Calls in text are only read. Tell the tools in the dialect openai.")
 
-    def detect(self, response: object) -> int:  # noqa: ARG002 - never by itself
+    def detect(self, response: object) -> int:
         return 0
 
     def parse(self, response: object, reading: ReadOptions) -> list[ToolCall]:

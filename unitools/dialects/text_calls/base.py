@@ -51,15 +51,14 @@ class TextForm(Protocol):
         """Whether a text seems to hold a call of this form."""
 
     def scan(self, text: str) -> list[TextCall]:
-        """The calls in the text, in order, wherever they stand. In a time that grows as the text does."""
+        """The calls in the text, in order, wherever they stand; no more are looked for than one response may have (``proposals.MOST``). In a
+        time that grows as the text does."""
 
     def frame_result(self, said: str) -> str:
         """A result (JSON) as the model was trained to read it."""
 
 
-def build_proposals(
-    text: str, calls: Sequence[TextCall], reading: ReadOptions, *, cut: bool
-) -> Iterator[Proposal]:
+def build_proposals(text: str, calls: Sequence[TextCall], reading: ReadOptions, *, cut: bool) -> Iterator[Proposal]:
     """Those that may be run are the last thing in the text, with nothing but space between them, outside of a code fence."""
     last = _find_last_run(text, calls)
     fences = [each.start() for each in _FENCE.finditer(text)]

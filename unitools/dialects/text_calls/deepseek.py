@@ -13,6 +13,7 @@ import re
 
 from unitools.dialects.arguments import read_text
 from unitools.dialects.model_json import find_bracket_end
+from unitools.dialects.parsers.proposals import MOST
 from unitools.dialects.text_calls.base import SHAPE, TWICE, TextCall
 from unitools.strict_json import JsonRefused
 
@@ -21,7 +22,9 @@ CALLS_END = "<｜tool▁calls▁end｜>"
 DSML = "<｜DSML｜function_calls>"
 DSML_END = "</｜DSML｜function_calls>"
 _HEAD = re.compile(
-    r"\s*+<｜tool▁call▁begin｜>\s*+(?:(function)\s*+<｜tool▁sep｜>\s*+([^<>\n]{1,256}?)[ \t]*+\n```json\s*+|([^<>\n]{1,256}?)\s*+<｜tool▁sep｜>\s*+)"
+    r"\s*+<｜tool▁call▁begin｜>\s*+"
+    r"(?:(function)\s*+<｜tool▁sep｜>\s*+([^<>\n]{1,256}?)[ \t]*+\n```json\s*+"
+    r"|([^<>\n]{1,256}?)\s*+<｜tool▁sep｜>\s*+)"
 )
 _TAIL = re.compile(r"\s*+(?:```)?\s*+<｜tool▁call▁end｜>")
 _INVOKE = re.compile(r'\s*+<｜DSML｜invoke name="([^"<>\n]{1,256})">')
@@ -38,7 +41,7 @@ def scan(text: str) -> list[TextCall]:
     """Nothing is closed where the frame around all of them is not."""
     calls: list[TextCall] = []
     at = 0
-    while (opened := _find_frame(text, at)) is not None:
+    while len(calls) <= MOST and (opened := _find_frame(text, at)) is not None:
         start, begin, dsml = opened
         found, at, closed = _framed(text, start, begin, dsml=dsml)
         end = at if closed else len(text)

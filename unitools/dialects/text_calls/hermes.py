@@ -1,7 +1,7 @@
 """Hermes, and Qwen after it: ``<tool_call>{"name": …, "arguments": {…}}</tool_call>``.
 
-Qwen's coders write ``<function=name><parameter=key>text</parameter></function>`` between the tags. That text is not escaped, so a value
-that holds a closing tag and another parameter cannot be told from two; where a parameter is there twice, nothing is run.
+Qwen's coders write ``<function=name><parameter=key>text</parameter></function>`` between the tags. That text is not escaped, so a
+value that holds a closing tag and another parameter cannot be told from two; where a parameter is there twice, nothing is run.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from unitools.dialects.model_json import find_bracket_end
+from unitools.dialects.parsers.proposals import MOST
 from unitools.dialects.text_calls.base import SHAPE, TWICE, TextCall, read_object
 
 _OPEN = re.compile(r"<tool_call>\s*+")
@@ -28,7 +29,7 @@ def scan(text: str) -> list[TextCall]:
     """What is not closed is the last: all that follows belongs to it."""
     calls: list[TextCall] = []
     at = 0
-    while opened := _OPEN.search(text, at):
+    while len(calls) <= MOST and (opened := _OPEN.search(text, at)):
         begin = opened.end()
         call = _function(text, begin) if text.startswith("<function=", begin) else _object(text, begin)
         closing = _CLOSE.match(text, call.end) if call.closed else None
@@ -66,7 +67,12 @@ def _function(text: str, start: int) -> TextCall:
         at = value.end()
     closing = _FUNCTION_END.match(text, at)
     return TextCall(
-        start, closing.end() if closing else len(text), opened[1].strip(), raw=found, closed=closing is not None, why=why
+        start,
+        closing.end() if closing else len(text),
+        opened[1].strip(),
+        raw=found,
+        closed=closing is not None,
+        why=why,
     )
 
 

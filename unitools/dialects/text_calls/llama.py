@@ -8,7 +8,8 @@ import re
 from typing import Any
 
 from unitools.dialects.model_json import find_bracket_end
-from unitools.dialects.text_calls.base import SHAPE, TextCall, read_object
+from unitools.dialects.parsers.proposals import MOST
+from unitools.dialects.text_calls.base import SHAPE, TWICE, TextCall, read_object
 
 TAG = "<|python_tag|>"
 _BEGIN = re.compile(r"\s*+(?:<\|python_tag\|>|<\|python_start\|>)?\s*+")
@@ -41,7 +42,7 @@ def scan(text: str) -> list[TextCall]:
         return _pythonic(text, at)
     tagged = TAG in text
     calls: list[TextCall] = []
-    while text.startswith("{", at) and (tagged or _OBJECT.match(text, at)):
+    while len(calls) <= MOST and text.startswith("{", at) and (tagged or _OBJECT.match(text, at)):
         end = find_bracket_end(text, at)
         if not end:
             return [*calls, TextCall(at, len(text), closed=False)]
@@ -77,6 +78,8 @@ def _call(node: ast.expr, start: int, end: int) -> TextCall:
     """All calls of a list end where it does, so none of them stands amid text but with the others."""
     if not isinstance(node, ast.Call) or node.args or any(each.arg is None for each in node.keywords):
         return TextCall(start, end, why=SHAPE)
+    if len({each.arg for each in node.keywords}) < len(node.keywords):
+        return TextCall(start, end, why=TWICE)
     try:
         given = {str(each.arg): _literal(each.value) for each in node.keywords}
         return TextCall(start, end, ast.unparse(node.func), given)

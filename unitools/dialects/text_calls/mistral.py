@@ -6,6 +6,7 @@ import re
 
 from unitools.dialects.arguments import read_text
 from unitools.dialects.model_json import find_bracket_end
+from unitools.dialects.parsers.proposals import MOST
 from unitools.dialects.text_calls.base import SHAPE, TextCall, build_object_call
 from unitools.strict_json import JsonRefused
 
@@ -22,7 +23,7 @@ def scan(text: str) -> list[TextCall]:
     """What is not closed is the last: all that follows belongs to it."""
     calls: list[TextCall] = []
     at = 0
-    while (start := text.find(TAG, at)) >= 0:
+    while len(calls) <= MOST and (start := text.find(TAG, at)) >= 0:
         begin = start + len(TAG)
         named = _NAMED.match(text, begin)
         space = _SPACE.match(text, begin)

@@ -68,7 +68,9 @@ def test_a_stream_is_recognised_and_holds_the_same_calls_as_the_whole(dialect: s
         assert [name for name, _, problem in calls_in(dialect, stream) if problem is None] == ["save", "load"]
 
 
-@pytest.mark.parametrize("dialect", STREAMS.keys() - {"langchain"})  # which builds a message of pieces, as LangChain does
+@pytest.mark.parametrize(
+    "dialect", STREAMS.keys() - {"langchain"}
+)  # which builds a message of pieces, as LangChain does
 def test_what_is_built_is_the_response_that_would_have_come_at_once(dialect: str) -> None:
     built, whole = collect_response(chunks_of(dialect)), WHOLE[dialect](TWO)
 

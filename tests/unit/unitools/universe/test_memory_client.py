@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date  # noqa: TC003 - read while it runs
 from typing import Annotated, Any
 
 import anyio
