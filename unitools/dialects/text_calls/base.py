@@ -51,7 +51,7 @@ class TextForm(Protocol):
         """Whether a text seems to hold a call of this form."""
 
     def scan(self, text: str) -> list[TextCall]:
-        """The calls in the text, in order, wherever they stand; no more are looked for than one response may have (``proposals.MOST``). In a
+        """The calls in the text, in order, wherever they stand; no more than one response may have (``proposals.MOST``). In a
         time that grows as the text does."""
 
     def frame_result(self, said: str) -> str:
