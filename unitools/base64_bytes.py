@@ -61,4 +61,5 @@ def _replace(annotation: Any, other: Any) -> Any:
         return annotation
     if origin is types.UnionType:
         return typing.Union[replaced]  # noqa: UP007  made while it runs
-    return origin[replaced] if isinstance(origin, type) else annotation.copy_with(replaced)
+    generic: Any = origin
+    return generic[replaced] if isinstance(origin, type) else annotation.copy_with(replaced)

@@ -27,7 +27,7 @@ class CallArguments(dict[str, Any]):
         )
 
     __setitem__ = __delitem__ = update = pop = popitem = setdefault = clear = _refuse
-    __ior__ = _refuse  # type: ignore[assignment]
+    __ior__ = _refuse
 
     def __reduce__(self) -> Any:
         """A copy is a plain dict, which may change."""

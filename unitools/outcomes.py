@@ -121,7 +121,7 @@ def build_error_result(error: Exception) -> ToolResult:
     if not isinstance(error, DECISIONS):
         return replace(FAILED, cause=error)
     status = error.status if isinstance(error, Outcome) else Status.TOOL_ERROR
-    details = (error.details,) if error.details else ()
+    details: tuple[Mapping[str, Any], ...] = (error.details,) if error.details else ()
     if isinstance(error, InvalidOutput):
         details = error.findings
     return replace(ToolResult.error(error.message, status=status, code=error.code, details=details), cause=error)

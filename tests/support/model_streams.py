@@ -110,7 +110,7 @@ def langchain_chunks(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
     def chunk(*calls: dict[str, Any], **more: Any) -> dict[str, Any]:
         said = {"type": "AIMessageChunk", "id": whole["id"], "content": "", "response_metadata": {}}
-        guessed = [{"type": "tool_call", "id": None, "name": "", "args": {}} for _ in calls]
+        guessed: list[Any] = [{"type": "tool_call", "id": None, "name": "", "args": {}} for _ in calls]
         return said | {"tool_calls": guessed, "invalid_tool_calls": [], "tool_call_chunks": list(calls), **more}
 
     for index, call in enumerate(whole["tool_calls"]):

@@ -18,13 +18,14 @@ from unitools.dialects import DialectError, ReadOptions, UnknownDialect, Unknown
 from unitools.dialects.text_calls import FORMS, TextDriver, describe_untrusted_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from unitools import Results
 
+    Calls = Sequence[tuple[str, dict[str, Any]]]
+
 pytestmark = pytest.mark.req("UNI-5", "TOOLS-30")
 
-Calls = "Sequence[tuple[str, dict[str, Any]]]"
 EVERY = 7  # bytes
 
 

@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from unitools import Context, Deny, Factory, Injected, Universe, runtime
+from unitools.memory_client import MemoryClient
 from unitools.provisions import NeedsAsync, UniverseClosed
-from unitools.testing import MemoryClient
 
 pytestmark = pytest.mark.req("UNI-6")
 

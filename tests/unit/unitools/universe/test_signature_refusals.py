@@ -41,7 +41,7 @@ def text_for_number(ok: int, count: int = "x") -> None: ...  # type: ignore[assi
 def none_for_number(ok: int, count: int = None) -> None: ...  # type: ignore[assignment]  # noqa: RUF013
 def beyond_bounds(ok: int, count: Annotated[int, Field(ge=1)] = 0) -> None: ...
 def name_of_choice(ok: int, colour: Colour = "red") -> None: ...  # type: ignore[assignment]
-def field_of_pydantic(ok: int, count: int = Field("x")) -> None: ...
+def field_of_pydantic(ok: int, count: int = Field("x")) -> None: ...  # type: ignore[assignment]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Testing: tools of a Universe in the tests of their author, without a hub and without a box.
+"""Memory client: tools of a Universe in the tests of their author, without a hub and without a box.
 
 A call goes the way that it goes in a hub's sandbox: arguments and value as JSON, the same validation, layers and injection, ``config``
 and ``secrets`` where a hub takes them from. What the tool says beside its value is in the answer::
