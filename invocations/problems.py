@@ -365,6 +365,15 @@ class AddressInvalid(Problem):
     cure = "Have the person correct the address, then call again."
 
 
+class ToolSaysModelRetry(Problem):
+    """The tool wants to be called again, otherwise."""
+
+    reason, code, status = "DOMAIN.MODEL_RETRY", PlatformCode.INVALID_ARGUMENT, 422
+    retryable = Retryable.AFTER_ACTION
+    cause = "The tool did nothing with these arguments, and says what it needs instead: what is missing, or which of two was meant."
+    cure = "Have the model read the message and make a new call with what it asks for."
+
+
 class ResponseNotKnown(Problem):
     """The response is of no dialect that the hub reads."""
 
@@ -412,7 +421,8 @@ class CallIdTwice(Problem):
     cure = "Have the model make the second call again, by itself."
 
 
-# What a tool may say "no" with (SPEC-6): the closed set of unitools.runtime, and nothing of its own.
+# What a tool may say "no" with (SPEC-6): the closed set of unitools.runtime, and nothing of its own. All but MODEL_RETRY are platform
+# codes as well; that one is INVALID_ARGUMENT to a client, with a reason of its own.
 DOMAIN_PROBLEMS: dict[str, type[Problem]] = {
     runtime.InvalidArgument.code: ToolSaysInvalidArgument,
     runtime.NotFound.code: ToolSaysNotFound,
@@ -423,4 +433,5 @@ DOMAIN_PROBLEMS: dict[str, type[Problem]] = {
     runtime.PriceChanged.code: PriceChanged,
     runtime.OutOfStock.code: OutOfStock,
     runtime.AddressInvalid.code: AddressInvalid,
+    runtime.ModelRetry.code: ToolSaysModelRetry,
 }

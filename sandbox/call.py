@@ -165,7 +165,8 @@ def _describe(raised: BaseException, hints: AccessAttempts) -> tuple[int, dict[s
             details = json.loads(json.dumps(raised.details, allow_nan=False))
             return protocol.DOMAIN_ERROR, error | {"code": str(raised.code), "details": details}
         if isinstance(raised, runtime.ResultInvalid):
-            return protocol.NOT_AS_DECLARED, error
+            pointers = json.loads(json.dumps(raised.pointers))
+            return protocol.NOT_AS_DECLARED, error | {"pointers": pointers}
         if isinstance(raised, MemoryError):
             return protocol.NO_MEMORY, error
         capability = hints.blocked(raised)

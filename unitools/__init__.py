@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from unitools.calls import Annotations as Annotations
+    from unitools.calls import CallMessage as CallMessage
     from unitools.calls import Status as Status
     from unitools.calls import ToolCall as ToolCall
     from unitools.calls import ToolResult as ToolResult
@@ -37,11 +38,14 @@ if TYPE_CHECKING:
     from unitools.outcomes import Outcome as Outcome
     from unitools.outcomes import ToolError as ToolError
     from unitools.registration_errors import RegistrationError as RegistrationError
+    from unitools.runtime import ModelRetry as ModelRetry
+    from unitools.runtime import mask as mask
     from unitools.toolsets import ToolSet as ToolSet
     from unitools.universe import Universe as Universe
 
 _PLACES = {
     "Annotations": "calls",
+    "CallMessage": "calls",
     "Context": "injection",
     "Deny": "outcomes",
     "DialectError": "dialects",
@@ -50,6 +54,7 @@ _PLACES = {
     "Injected": "injection",
     "Middleware": "middlewares",
     "MiddlewareCall": "middlewares",
+    "ModelRetry": "runtime",
     "Name": "expressions.name_atoms",
     "NeedsApproval": "outcomes",
     "Outcome": "outcomes",
@@ -67,6 +72,7 @@ _PLACES = {
     "ToolSet": "toolsets",
     "ToolSpec": "calls",
     "Universe": "universe",
+    "mask": "runtime",
     "middleware": "middlewares",
 }
 __all__ = sorted(_PLACES)

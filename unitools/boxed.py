@@ -56,10 +56,16 @@ class ToolFailed(Exception):
     """A layer said so in a result of its own, for none of the reasons that a hub knows."""
 
 
-async def answer(universe: Universe, name: str, arguments: Mapping[str, Any]) -> Any:
-    """The tool's value as JSON. Raises what a plain function would have raised, so that a hub says of both the same."""
+async def answer(
+    universe: Universe, name: str, arguments: Mapping[str, Any], context: Mapping[str, Any] | None = None
+) -> Any:
+    """The tool's value as JSON. Raises what a plain function would have raised, so that a hub says of both the same.
+
+    ``context``: what a test puts in the place of what is injected; a hub has nothing to put there.
+    """
     tool = next(each for each in universe.tools if each.name == name)
-    result = await universe.call(name, arguments, build_call_context(tool), stops_tools=False)
+    given = {**build_call_context(tool), **(context or {})}
+    result = await universe.call(name, arguments, given, stops_tools=False)
     if result.is_error:
         raise build_error(result)
     return result.value
@@ -68,8 +74,8 @@ async def answer(universe: Universe, name: str, arguments: Mapping[str, Any]) ->
 def build_error(result: ToolResult) -> BaseException:
     """What the tool raised. The SDK's own decisions are said in the hub's closed set of codes, an author's code in details."""
     match result.cause:
-        case InvalidOutput():
-            return runtime.ResultInvalid(result.message)
+        case InvalidOutput() as invalid:
+            return runtime.ResultInvalid(result.message, invalid.pointers)
         case WouldEndProgram(__cause__=SystemExit() as ended):
             return ended
         case ToolError() | Deny() | NeedsApproval() | None:
@@ -98,6 +104,8 @@ def build_call_context(tool: ToolMetadata) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for each in tool.injected:
         kind, _, name = each.key.partition(".")
+        if each.is_context:
+            continue
         if each.key == CALL:
             found[each.key] = call
         elif kind == CALL and name in OF_CALL:

@@ -134,6 +134,22 @@ class ToolResult:
         return self.value if isinstance(self.value, str) else to_json(self.value)
 
 
+@dataclass(frozen=True, slots=True)
+class CallMessage:
+    """What a tool says while it runs: how far it is (``fraction``, 0 to 1), or a line of its log."""
+
+    call_id: str
+    tool: str
+    message: str
+    fraction: float | None = None
+
+    @classmethod
+    def from_line(cls, line: bytes, *, call_id: str, tool: str) -> CallMessage:
+        """From a line of :func:`unitools.runtime.progress` or ``log``."""
+        said = json.loads(line)
+        return cls(call_id, tool, said["log"] if "log" in said else said["message"], said.get("fraction"))
+
+
 def to_json(value: Any) -> str:
     """JSON in which characters of all scripts stand as they are; models of pydantic and dataclasses as objects, the rest as text."""
     return json.dumps(value, ensure_ascii=False, default=_plain)

@@ -11,18 +11,17 @@ import difflib
 import json
 import logging
 import time
-from contextlib import AsyncExitStack, nullcontext
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from unitools import runtime
-from unitools.calls import Status, ToolResult
+from unitools.calls import CallMessage, Status, ToolResult
 from unitools.concurrency import limit_time
 from unitools.injection import resolve_injected_values
-from unitools.middlewares import MiddlewareCall
+from unitools.middlewares import CallArguments, MiddlewareCall
 from unitools.outcomes import (
     DECISIONS,
     CallInterrupted,
@@ -30,12 +29,14 @@ from unitools.outcomes import (
     ToolTimeout,
     build_argument_refusal,
     build_error_result,
+    list_findings,
 )
+from unitools.output_values import find_no_json
 from unitools.pipeline import CallProgress, pass_through
 from unitools.source_locations import locate_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from unitools.calls import ToolCall
     from unitools.concurrency import Slots
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from unitools.injection import Context, FactoryValues
     from unitools.metadata import ToolMetadata
     from unitools.pipeline import Layer
+
+    OnMessage = Callable[[CallMessage], object]
 
 logger = logging.getLogger("unitools")
 
@@ -52,11 +55,11 @@ INTERRUPTED = ToolResult.error("The call was cancelled.", status=Status.CANCELLE
 
 
 class Results(list[ToolResult]):
-    """One result for each call, in the order of the calls."""
+    """One result for each call, in the order of the calls. ``diagnostics``: why there may be fewer than the model meant."""
 
-    def __init__(self, results: Iterable[ToolResult], driver: Driver) -> None:
+    def __init__(self, results: Iterable[ToolResult], driver: Driver, diagnostics: Iterable[str] = ()) -> None:
         super().__init__(results)
-        self.driver = driver
+        self.driver, self.diagnostics = driver, tuple(diagnostics)
 
     def to_messages(self) -> Any:
         """The answer in the dialect of the response."""
@@ -75,6 +78,7 @@ class CallJob:
     slots: Slots
     timeout: float | None = None
     stops_tools: bool = True  # by their own timeouts; else whoever runs the program stops them
+    on_message: OnMessage | None = None
 
 
 async def run_all(jobs: Sequence[CallJob | ToolResult], *, parallel: int) -> list[ToolResult]:
@@ -115,7 +119,7 @@ async def run_job(job: CallJob) -> ToolResult:
 
 async def _result(job: CallJob, run: CallProgress) -> ToolResult:
     tool = job.tool
-    call = MiddlewareCall(job.call.id, tool.name, MappingProxyType(job.call.arguments or {}), job.context, tool)
+    call = MiddlewareCall(job.call.id, tool.name, CallArguments(job.call.arguments or {}), job.context, tool)
 
     async def terminal(call: MiddlewareCall) -> Any:
         return await _run_tool(job, call, run)
@@ -150,12 +154,24 @@ async def _run_tool(job: CallJob, call: MiddlewareCall, run: CallProgress) -> An
     async with AsyncExitStack() as closing:
         try:
             values |= await resolve_injected_values(job.tool.injected, call.context, job.made, closing)
-            with nullcontext() if _in_a_box() else runtime.running(runtime.Call(call_id=call.id, tool_id=job.tool.id)):
+            with nullcontext() if _in_a_box() else _running(job, call):
                 return await job.slots.run(job.tool, values, run, stops=job.stops_tools)
         except Exception as error:
             failure = error
             raise
     raise failure  # a factory that yields has caught it, and a failure is none the less one
+
+
+def _running(job: CallJob, call: MiddlewareCall) -> AbstractContextManager[object]:
+    """What the tool says of itself meanwhile goes to whoever wanted to be told; else it is printed."""
+    told = job.on_message
+    if told is None:
+        return runtime.running(runtime.Call(call_id=call.id, tool_id=job.tool.id))
+
+    def tell(line: bytes) -> None:
+        told(CallMessage.from_line(line, call_id=call.id, tool=job.tool.name))
+
+    return runtime.running(runtime.Call(call_id=call.id, tool_id=job.tool.id), progress=tell)
 
 
 def _in_a_box() -> bool:
@@ -175,8 +191,10 @@ def _shown(value: Any, tool: ToolMetadata) -> ToolResult:
         plain = tool.output.dump_python(checked, mode="json", by_alias=True, warnings=False)
         json.dumps(plain, allow_nan=False, ensure_ascii=False).encode()
     except NOT_AS_DECLARED as error:
-        logger.error("Tool %s returned something other than it declares: %s.", tool.name, type(error).__name__)  # noqa: TRY400
-        raise InvalidOutput from error
+        names = tool.output_names
+        invalid = InvalidOutput(list_findings(error, names, words=False) or find_no_json(said.value, names))
+        logger.error("Tool %s: %s", tool.name, invalid.message)  # noqa: TRY400 - the text may hold what was injected
+        raise invalid from error
     return replace(said, value=plain)
 
 

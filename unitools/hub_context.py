@@ -45,6 +45,8 @@ def collect_requested_inputs(tool: ToolMetadata, provided: Collection[str] = ())
     declared, config, secrets = _declared(tool.manifest)
     findings: list[PublicationFinding] = []
     for each in tool.injected:
+        if each.is_context:
+            continue
         kind, _, name = each.key.partition(".")
         if kind == CONFIG and name and name not in config["properties"]:
             config["properties"][name] = _schema_of(tool, each, findings)

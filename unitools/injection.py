@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from unitools import runtime
 from unitools.outcomes import DECISIONS, MissingDependency
 from unitools.source_locations import locate_error
 
@@ -51,12 +52,24 @@ class Factory:
 
 
 class Context(Mapping[str, Any]):
-    """What the caller gave to a call, to be read only. Values are not printed."""
+    """What the caller gave to a call, to be read only. Values are not printed.
+
+    A tool that has a parameter ``ctx: Context`` is given that of its call, which no model sees: ``ctx["db"]`` is what stands there
+    under the key, and ``ctx.progress`` and ``ctx.log`` tell whoever waits for the call, here and in a hub.
+    """
 
     __slots__ = ("_held",)
 
     def __init__(self, held: Mapping[str, Any] | None = None) -> None:
-        self._held = dict(held or {})
+        object.__setattr__(self, "_held", dict(held or {}))
+
+    def log(self, message: str) -> None:
+        """A line for the log of the call: :func:`unitools.runtime.log`. No personal data, no secrets."""
+        runtime.log(message)
+
+    def progress(self, fraction: float, message: str = "") -> None:
+        """How far the call is, from 0 to 1: :func:`unitools.runtime.progress`. No personal data, no secrets."""
+        runtime.progress(fraction, message)
 
     def __getitem__(self, key: str) -> Any:
         return self._held[key]
@@ -67,8 +80,44 @@ class Context(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._held)
 
+    def __or__(self, other: Mapping[str, Any]) -> Context:
+        """Another context, with these values as well."""
+        return Context({**self._held, **other})
+
+    def __reduce__(self) -> Any:
+        return Context, (self._held,)
+
     def __repr__(self) -> str:
         return f"<Context of {', '.join(self._held) or 'nothing'}>"
+
+    # What people write who expect a dict. Each is refused by a sentence with what to write instead.
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name in _CHANGES:
+            raise AttributeError(f"There is no {name}(). {_NO_CHANGE.format(key='key')}")
+        told = f'context["{name}"]' if name in self._held else 'context["key"]'
+        raise AttributeError(f"A context has no attribute {name}. What it holds is read by its key: {told}.")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(_NO_CHANGE.format(key=name))
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(_NO_CHANGE.format(key=name))
+
+    def __setitem__(self, key: str, value: object) -> None:
+        raise TypeError(_NO_CHANGE.format(key=key))
+
+    def __delitem__(self, key: str) -> None:
+        raise TypeError(_NO_CHANGE.format(key=key))
+
+
+_CHANGES = frozenset({"update", "pop", "popitem", "setdefault", "clear"})
+_NO_CHANGE = (
+    'A context does not change. In a middleware write next_h(call.replace(context=call.context | {{"{key}": …}})); '
+    'for every call of the Universe, provide("{key}", …).'
+)
 
 
 class FactoryValues:
@@ -100,6 +149,7 @@ class InjectedParameter:
     parameter: str
     key: str
     has_default: bool
+    is_context: bool = False  # it is the context itself
 
 
 async def resolve_injected_values(
@@ -108,6 +158,9 @@ async def resolve_injected_values(
     """Parameter → value. Raises MissingDependency; values are handed on as they are, never copied."""
     found = {}
     for each in wanted:
+        if each.is_context:
+            found[each.parameter] = context
+            continue
         if each.key not in context:
             if each.has_default:
                 continue

@@ -81,12 +81,17 @@ class ToolMetadata(Subject):
     @property
     def injected_params(self) -> dict[str, str]:
         """Parameter → key in the context."""
-        return {each.parameter: each.key for each in self.injected}
+        return {each.parameter: each.key for each in self.injected if not each.is_context}
 
     @property
     def schema_names(self) -> frozenset[str]:
         """Every name of a property in the schema of the arguments."""
         return frozenset(_property_names(self.spec.parameters))
+
+    @property
+    def output_names(self) -> frozenset[str]:
+        """Every name of a property in the schema of the result."""
+        return frozenset(_property_names(self.spec.output_schema))
 
     def validated(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The values of the parameters that a model gives. JSON's types are kept: "5" is no number.

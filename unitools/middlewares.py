@@ -7,8 +7,7 @@ A call is never changed; what inner layers are to see otherwise goes on as ``nex
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import FrozenInstanceError, dataclass
 from typing import TYPE_CHECKING, Any
 
 from unitools.injection import Context
@@ -17,6 +16,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from unitools.metadata import ToolMetadata
+
+
+class CallArguments(dict[str, Any]):
+    """The arguments of a call, to be read only."""
+
+    def _refuse(self, *_: object, **__: object) -> Any:
+        raise TypeError(
+            "The arguments of a call do not change. Write next_h(call.replace(arguments={**call.arguments, …}))."
+        )
+
+    __setitem__ = __delitem__ = update = pop = popitem = setdefault = clear = _refuse
+    __ior__ = _refuse
+
+    def __reduce__(self) -> Any:
+        """A copy is a plain dict, which may change."""
+        return dict, (dict(self),)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -36,7 +51,7 @@ class MiddlewareCall:
         return MiddlewareCall(
             self.id,
             self.name,
-            self.arguments if arguments is None else MappingProxyType(dict(arguments)),
+            self.arguments if arguments is None else CallArguments(arguments),
             self.context if context is None else Context(context),
             self.tool,
         )
@@ -48,6 +63,18 @@ class MiddlewareCall:
 
     def __repr__(self) -> str:
         return f"<call {self.id} of {self.name}>"
+
+
+def _refuse_change(_: MiddlewareCall, name: str, *_value: object) -> None:
+    if name in ("arguments", "context"):
+        raise FrozenInstanceError(f"A call does not change. Write next_h(call.replace({name}=…)).")
+    raise FrozenInstanceError(
+        "A call does not change; only its arguments and its context can be replaced, for the layers inside."
+    )
+
+
+MiddlewareCall.__setattr__ = _refuse_change  # type: ignore[method-assign, assignment]
+MiddlewareCall.__delattr__ = _refuse_change  # type: ignore[method-assign, assignment]
 
 
 def _copy(value: Any) -> Any:

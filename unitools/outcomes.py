@@ -4,11 +4,11 @@ Tools, middlewares and dependencies raise these; they are decisions, so no layer
 
 Outcome
 ├── ToolError           tool_error         a "no" of the tool that the model can act on
-│   └── OutputInvalid   tool_error         the tool returned something other than it declares
+│   └── InvalidOutput   tool_error         the tool returned something other than it declares
 ├── Deny                denied
 ├── NeedsApproval       needs_approval
 ├── ToolTimeout         timeout
-├── Interrupted         cancelled          a middleware cancelled the layers inside it
+├── CallInterrupted     cancelled          a middleware cancelled the layers inside it
 ├── MiddlewareFailed    middleware_error   a critical middleware failed
 └── MissingDependency   internal           nothing to inject was given
 
@@ -25,7 +25,7 @@ from unitools.calls import Status, ToolResult
 from unitools.runtime import DomainError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 
 class Outcome(Exception):
@@ -47,10 +47,20 @@ class ToolError(Outcome):
 
 
 class InvalidOutput(ToolError):
-    """The tool returned something other than it declares."""
+    """The tool returned something other than it declares. ``findings``: where, and what is wrong there, without any value."""
 
-    usual = "The tool returned something other than it declares. This is an error of the tool, not of the call."
+    usual = "The tool returned something other than it declares{where}. This is an error of the tool, not of the call."
     code = "TOOL.OUTPUT_INVALID"
+
+    def __init__(self, findings: Sequence[Mapping[str, Any]] = ()) -> None:
+        told = format_findings(findings)
+        super().__init__(self.usual.format(where=f" ({told})" if told else ""))
+        self.findings = tuple(findings)
+
+    @property
+    def pointers(self) -> list[str]:
+        """JSON Pointers into the result."""
+        return ["".join(f"/{_escape(part)}" for part in each["loc"]) for each in self.findings]
 
 
 class Deny(Outcome):
@@ -111,7 +121,9 @@ def build_error_result(error: Exception) -> ToolResult:
     if not isinstance(error, DECISIONS):
         return replace(FAILED, cause=error)
     status = error.status if isinstance(error, Outcome) else Status.TOOL_ERROR
-    details = (error.details,) if error.details else ()
+    details: tuple[Mapping[str, Any], ...] = (error.details,) if error.details else ()
+    if isinstance(error, InvalidOutput):
+        details = error.findings
     return replace(ToolResult.error(error.message, status=status, code=error.code, details=details), cause=error)
 
 
@@ -119,23 +131,50 @@ def build_argument_refusal(error: Exception, known: Collection[str]) -> ToolResu
     """What is wrong with arguments, without quoting values. ``known``: the names in the tool's schema; of others only one that is
     too many is named.
     """
-    found = []
-    if hasattr(error, "errors"):  # pydantic's; anything else says that they are no JSON
-        for each in error.errors(include_url=False, include_context=False, include_input=False)[:_TOLD]:
-            loc = [part for part in each["loc"] if isinstance(part, int) or part in known]
-            msg = _UNQUOTED.get(each["type"], each["msg"])
-            if each["type"] in _TOO_MANY:  # as a hub says it: without the name nobody can mend it
-                name = str(each["loc"][-1])[:80]
-                named = f"'{name}'" if name.isprintable() else repr(name)
-                msg = f"Additional properties are not allowed ({named} was unexpected)"
-            found.append({"loc": loc, "code": each["type"], "msg": msg})
-    told = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}".removeprefix(": ") for each in found)
+    found = list_findings(error, known)
+    for each, its_own in zip(found, _list_errors(error), strict=True):
+        if its_own["type"] in _TOO_MANY:  # as a hub says it: without the name nobody can mend it
+            name = str(its_own["loc"][-1])[:80]
+            named = f"'{name}'" if name.isprintable() else repr(name)
+            each["msg"] = f"Additional properties are not allowed ({named} was unexpected)"
     return ToolResult.error(
-        f"The arguments are not valid. {told or 'They hold what JSON cannot.'}",
+        f"The arguments are not valid. {format_findings(found) or 'They hold what JSON cannot.'}",
         status=Status.INVALID_ARGUMENTS,
         code="TOOL.ARGS_INVALID",
         details=found,
     )
+
+
+def list_findings(error: Exception, known: Collection[str], *, words: bool = True) -> list[dict[str, Any]]:
+    """What pydantic found wrong, and where; no values, and no keys but those that are ``known``. Empty for any other error.
+
+    ``words``: those of an author's own validator are told. Of a result they are not: they may quote what was injected.
+    """
+    unquoted = _UNQUOTED if words else _UNQUOTED | _OWN_WORDS
+    return [
+        {
+            "loc": [part for part in each["loc"] if isinstance(part, int) or part in known],
+            "code": each["type"],
+            "msg": unquoted.get(each["type"], each["msg"]),
+        }
+        for each in _list_errors(error)
+    ]
+
+
+def _escape(part: str | int) -> str:
+    return str(part).replace("~", "~0").replace("/", "~1")
+
+
+def _list_errors(error: Exception) -> list[dict[str, Any]]:
+    if not hasattr(error, "errors"):
+        return []
+    found: list[dict[str, Any]] = error.errors(include_url=False, include_context=False, include_input=False)
+    return found[:_TOLD]
+
+
+def format_findings(findings: Iterable[Mapping[str, Any]]) -> str:
+    """``where.x: Input should be a valid integer; …``"""
+    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}".removeprefix(": ") for each in findings)
 
 
 _TOLD = 20
@@ -143,3 +182,4 @@ _TOO_MANY = ("extra_forbidden", "unexpected_keyword_argument")
 _UNQUOTED = {
     "union_tag_invalid": "This is none of the kinds that are expected"
 }  # pydantic's own sentence quotes what was given
+_OWN_WORDS = dict.fromkeys(("value_error", "assertion_error"), "The value is refused by a validator of its type")

@@ -33,7 +33,8 @@ Errors::
      ├── ComplianceBlocked   COMPLIANCE_BLOCKED
      ├── PriceChanged        PRICE_CHANGED
      ├── OutOfStock          OUT_OF_STOCK
-     └── AddressInvalid      ADDRESS_INVALID
+     ├── AddressInvalid      ADDRESS_INVALID
+     └── ModelRetry          MODEL_RETRY: whoever asked is to ask again, otherwise
     ResultInvalid            the result is not what the tool declares: an error of the tool, and no "no" of it
 """
 
@@ -57,6 +58,7 @@ __all__ = [
     "Conflict",
     "DomainError",
     "InvalidArgument",
+    "ModelRetry",
     "NeedsConfirmation",
     "NotFound",
     "OutOfStock",
@@ -69,6 +71,7 @@ __all__ = [
     "config",
     "current_call",
     "log",
+    "mask",
     "now",
     "progress",
     "running",
@@ -91,7 +94,11 @@ class DomainError(Exception):
 
 
 class ResultInvalid(Exception):
-    """What the tool returned is not what it declares; raised where that is seen before the hub sees it."""
+    """What the tool returned is not what it declares; raised where that is seen before the hub sees it. ``pointers``: where."""
+
+    def __init__(self, message: str, pointers: list[str] | None = None) -> None:
+        super().__init__(message)
+        self.pointers = pointers or []
 
 
 class InvalidArgument(DomainError):
@@ -128,6 +135,13 @@ class OutOfStock(DomainError):
 
 class AddressInvalid(DomainError):
     code = "ADDRESS_INVALID"
+
+
+class ModelRetry(DomainError):
+    """Nothing was done; the model is to call again, and the message says how: ``ModelRetry("There are two Springfields. Add the
+    state.")``. How often it may is for whoever runs the model to say."""
+
+    code = "MODEL_RETRY"
 
 
 # Plain classes: what `dataclasses` imports would be half as much again in the memory of every box.
@@ -327,6 +341,25 @@ def log(message: str) -> None:
     """Write a line to the log of the call: kept with its output, and told to whoever waits. No personal data, no secrets."""
     print(message, flush=True)  # noqa: T201 - that is what it is for
     _tell({"log": message})
+
+
+def mask(value: Any, keep: int = 0) -> Any:
+    """What may stand in a log in a value's place: ``log(f"Charged {mask(card, keep=4)}.")`` writes ``•••4242``.
+
+    ``keep``: how many of the last characters stay, of a text or number that has at least four times as many. Lists and objects keep
+    their shape and the objects' keys; true, false and None stay. How long a text was is not told.
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, dict):
+        return {key: mask(each, keep) for key, each in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [mask(each, keep) for each in value]
+    text = str(value) if isinstance(value, (str, int, float)) else ""
+    return _MASKED + (text[-keep:] if 0 < keep * 4 <= len(text) else "")
+
+
+_MASKED = "•••"
 
 
 def progress(fraction: float, message: str = "") -> None:

@@ -80,7 +80,8 @@ class ToolSet:
 
         Raises UnknownDialect, AmbiguousModel, NameCollision, and Unrenderable unless such a tool is to be left out.
         """
-        return render(self.specs, model, RenderOptions(strict, on_unrenderable, self._key), self._drivers)
+        options = RenderOptions(strict, on_unrenderable, self._key, null_is_left_out=True)
+        return render(self.specs, model, options, self._drivers)
 
     def to_markdown(self) -> str:
         """For people, and for models that only read."""

@@ -10,12 +10,13 @@ import logging
 import re
 import secrets
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, Unpack, overload
 
 from unitools.calls import ToolCall, ToolResult
 from unitools.concurrency import Slots
-from unitools.dialects import DRIVERS, ReadOptions, find_driver, recognise_response
+from unitools.dialects import DRIVERS, ReadOptions, UnknownResponse, find_driver, recognise_response
 from unitools.dialects.response_decoder import decode_response
+from unitools.dialects.text_calls import TextDriver, describe_untrusted_text, unfold_text
 from unitools.dialects.tool_names import NAMED, derive_dialect_name, map_dialect_names
 from unitools.dispatch import CallJob, Results, answer_unknown_tool, answer_unusable_call, run_all, run_job
 from unitools.expressions import Expression, Tag
@@ -24,6 +25,7 @@ from unitools.metadata import ToolMetadata, ToolOptions, derive_hub_segment
 from unitools.middlewares import as_middleware
 from unitools.outcomes import Deny, build_error_result
 from unitools.pipeline import Layer, build_chain
+from unitools.provisions import Provisions
 from unitools.registration_errors import ToolNameTaken
 from unitools.tool_methods import Marks, find_methods, is_in_class_body, make_instance
 from unitools.toolsets import ToolSet
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from unitools.dialects import Driver, Rendered
+    from unitools.dispatch import OnMessage
 
 logger = logging.getLogger("unitools")
 
@@ -73,7 +76,7 @@ class Universe:
             raise ValueError("Tools that are not async need a thread: threads=1.")
         self.name, self.version = name, version
         self.drivers = list(drivers)
-        self.provided: dict[str, Any] = {}
+        self._provisions = Provisions()
         self._key = key or secrets.token_bytes(32)
         self._tools: dict[str, ToolMetadata] = {}
         self._global: list[Layer] = []
@@ -176,10 +179,41 @@ class Universe:
         self._global, self._scoped = everywhere, scoped
         return middleware
 
-    def provide(self, key: str, value: Any) -> None:
+    def provide(self, key: str, value: Any, *, closes: bool = True) -> None:
         """What is injected under the key when a call's context has nothing there. A :class:`~unitools.injection.Factory` makes it
-        when it is needed."""
-        self.provided[key] = value
+        when it is needed.
+
+        ``closes``: it is closed with the Universe (:class:`~unitools.provisions.Provisions`); False for what others use as well.
+        """
+        self._provisions.add(key, value, closes=closes)
+
+    @property
+    def provided(self) -> Mapping[str, Any]:
+        """What :meth:`provide` was given, by its key."""
+        return self._provisions.values
+
+    # Closing
+
+    def close(self) -> None:
+        """Close what it was provided with, the last first; it runs no call any more. Raises NeedsAsync where that has to be awaited,
+        and closes nothing then. ``with Universe(…) as u`` does it at the end of the block."""
+        self._provisions.close()
+
+    async def aclose(self) -> None:
+        """As :meth:`close`, and awaits what has to be. ``async with Universe(…) as u`` does it at the end of the block."""
+        await self._provisions.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
     def _register(
         self,
@@ -206,6 +240,16 @@ class Universe:
     def tools(self) -> ToolSet:
         """All of them. Raises NotBound."""
         return self._set(self._registered().values())
+
+    def render(
+        self,
+        model: str,
+        *,
+        strict: Literal["auto"] | bool = "auto",
+        on_unrenderable: Literal["error", "skip"] = "error",
+    ) -> Rendered:
+        """All of them, as :meth:`~unitools.toolsets.ToolSet.render` renders some."""
+        return self.tools.render(model, strict=strict, on_unrenderable=on_unrenderable)
 
     def __getitem__(self, query: Expression | str) -> ToolSet:
         """The tools that an expression names; a text is a tag. Raises NotBound, and ValueError for a text that is none."""
@@ -234,29 +278,40 @@ class Universe:
         tool_filter: Expression | str | None = None,
         *,
         rendered: Rendered | None = None,
+        trust_text: str = "",
         parallel: int = 8,
         timeout: float | None = None,
+        on_message: OnMessage | None = None,
     ) -> Results:
         """One result for each call that a model's answer proposes, in its order; none for an answer without calls.
 
-        ``response``: an object of a provider's SDK, its JSON, a stream's text or list of chunks, text, or calls that were read already
-        (answered in OpenAI's dialect). ``context``: what tools have
-        injected and middlewares see. ``tool_filter``: calls of other tools are denied. ``rendered``: what the model was shown; calls
-        of other tools are denied, and the dialect need not be recognised. Give it with what a model wrote as text: unless XML was
-        asked for, JSON in a text is taken for a provider's answer, which needs no nonce. ``parallel``: how many calls run at a time.
-        ``timeout``: seconds for each call, all its layers included. Raises a DialectError for an answer that cannot be read, NotBound,
-        ValueError; no error of a tool.
+        Args:
+            response: an object of a provider's SDK, its JSON, a stream's text or list of chunks, text, or calls that were read already
+                (answered in OpenAI's dialect).
+            context: what tools have injected and middlewares see.
+            tool_filter: calls of other tools are denied.
+            rendered: what the model was shown; calls of other tools are denied, and the dialect need not be recognised. Give it with
+                what a model wrote as text: unless XML was asked for, JSON in a text is taken for a provider's answer, which needs no
+                nonce.
+            trust_text: the form in which this model writes calls into its text (:mod:`unitools.dialects.text_calls`); they are run as
+                its own.
+            parallel: how many calls run at a time.
+            timeout: seconds for each call, all its layers included.
+            on_message: is told what tools say while they run, in the thread in which they do.
+
+        Raises a DialectError for an answer that cannot be read, NotBound, ValueError; no error of a tool.
         """
+        self._provisions.check_open()
         if parallel < 1:
             raise ValueError("At least one call runs at a time: parallel=1.")
         tools = self._registered()
-        driver, calls = self._read_calls(response, rendered)
+        driver, calls, looks_like = self._read_calls(response, rendered, trust_text)
         expression = None if tool_filter is None else _expression(tool_filter)
         shown = set(rendered.names.values()) if rendered else tools.keys()
         visible = [name for name in tools if name in shown and (expression is None or expression.matches(tools[name]))]
         given, made = Context({**self.provided, **(context or {})}), FactoryValues()
-        jobs = [self._job(call, visible, given, made, timeout) for call in calls]
-        return Results(await run_all(jobs, parallel=parallel), driver)
+        jobs = [self._job(call, visible, given, made, timeout, on_message) for call in calls]
+        return Results(await run_all(jobs, parallel=parallel), driver, (looks_like,) if looks_like else ())
 
     async def run(self, model: AgentModel, messages: Iterable[Any], **options: Any) -> Any:
         """Ask a model, run what it proposes, tell it what came of that, and ask again, until it has an answer.
@@ -275,32 +330,56 @@ class Universe:
         *,
         timeout: float | None = None,
         stops_tools: bool = True,
+        on_message: OnMessage | None = None,
     ) -> ToolResult:
         """One call through its layers, as if a model had made it. Raises NotBound; no error of a tool.
 
         ``stops_tools``: by the timeouts that they name; else whoever runs the program stops them, as a hub does.
         """
+        self._provisions.check_open()
         given = Context({**self.provided, **(context or {})})
         call = ToolCall("call_0", name, dict(arguments or {}))
-        job = self._job(call, list(self._registered()), given, FactoryValues(), timeout)
+        job = self._job(call, list(self._registered()), given, FactoryValues(), timeout, on_message)
         return job if isinstance(job, ToolResult) else await run_job(replace(job, stops_tools=stops_tools))
 
-    def _read_calls(self, response: Any, rendered: Rendered | None) -> tuple[Driver, Sequence[ToolCall]]:
+    def _read_calls(
+        self, response: Any, rendered: Rendered | None, trust_text: str
+    ) -> tuple[Driver, Sequence[ToolCall], str]:
+        """Who answers, the calls, and what a text without any looks like."""
         is_list = isinstance(response, tuple) or (isinstance(response, list) and response)
         if is_list and all(isinstance(each, ToolCall) for each in response):
-            return find_driver(rendered.dialect if rendered else READ_ALREADY, self.drivers), response
-        response = decode_response(response)
-        driver = find_driver(rendered.dialect, self.drivers) if rendered else recognise_response(response, self.drivers)
-        return driver, driver.parse(response, self._reading(driver, rendered))
+            return find_driver(rendered.dialect if rendered else READ_ALREADY, self.drivers), response, ""
+        if trust_text and not ((answer := unfold_text(response)) and answer.calls):
+            trusted: Driver = TextDriver(trust_text)
+            return trusted, trusted.parse(response, self._reading(READ_ALREADY, rendered)), ""
+        decoded = decode_response(response)
+        try:
+            driver = (
+                find_driver(rendered.dialect, self.drivers) if rendered else recognise_response(decoded, self.drivers)
+            )
+            calls = driver.parse(decoded, self._reading(driver.dialect, rendered))
+        except UnknownResponse as error:
+            if isinstance(response, str) and (looks_like := describe_untrusted_text(response)):
+                raise UnknownResponse(f"{error} {looks_like}") from error
+            raise
+        return driver, calls, "" if calls else describe_untrusted_text(decoded)
 
-    def _reading(self, driver: Driver, rendered: Rendered | None) -> ReadOptions:
+    def _reading(self, dialect: str, rendered: Rendered | None) -> ReadOptions:
         destructive = frozenset(name for name, tool in self._tools.items() if tool.spec.annotations.destructive)
+        schemas = {name: tool.spec.parameters for name, tool in self._tools.items()}
         if rendered:
-            return rendered.reading(destructive=destructive)
-        return ReadOptions(map_dialect_names(driver.dialect, self._tools, on_collision="skip"), destructive, self._key)
+            return rendered.reading(destructive=destructive, schemas=schemas)
+        names = map_dialect_names(dialect, self._tools, on_collision="skip")
+        return ReadOptions(names, destructive, self._key, schemas)
 
     def _job(
-        self, call: ToolCall, visible: list[str], context: Context, made: FactoryValues, timeout: float | None
+        self,
+        call: ToolCall,
+        visible: list[str],
+        context: Context,
+        made: FactoryValues,
+        timeout: float | None,
+        on_message: OnMessage | None,
     ) -> CallJob | ToolResult:
         tool = self._tools.get(call.name)
         if tool is None:
@@ -313,7 +392,8 @@ class Universe:
             return replace(build_error_result(Deny()), call=call)
         if call.problem or call.arguments is None:
             return replace(answer_unusable_call(call), call=call)
-        return CallJob(call, tool, self._chains[tool.name], context, made, self._slots, timeout)
+        chain = self._chains[tool.name]
+        return CallJob(call, tool, chain, context, made, self._slots, timeout, on_message=on_message)
 
 
 def _expression(query: Expression | str) -> Expression:

@@ -30,11 +30,12 @@ from kernel.http.exception_handlers import build_problem_response
 from kernel.problems import Forbidden
 from registry.discovery.tool_specs import DIALECTS
 from unitools.calls import Status
+from unitools.dialects.text_calls import FORMS, TextDriver
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
-    from unitools.dialects import Driver
+    from invocations.dispatch.services import ReadResponse
 
 NOTHING_CALLED = "The response holds no call of a tool, so there is nothing to do."
 EXAMPLE = OpenApiExample(
@@ -89,6 +90,14 @@ class DispatchSerializer(EnvelopeFields):
         help_text="The model that answered. Tells two dialects apart that look alike, and stands for an empty `client.model`.",
     )
 
+    trust_text = serializers.ChoiceField(
+        tuple(FORMS),
+        required=False,
+        default="",
+        help_text="The form in which this model writes calls into its text: they are taken for its own, at the end of the answer and "
+        "outside of code fences. Left out, nothing in a text is run.",
+    )
+
 
 class DispatchedSerializer(serializers.Serializer[Any]):
     id = serializers.CharField(help_text="The model's id of the call; `call_<n>` where it gave none.")
@@ -100,7 +109,7 @@ class DispatchedSerializer(serializers.Serializer[Any]):
 
 
 class DispatchAnswerSerializer(serializers.Serializer[Any]):
-    dialect = serializers.ChoiceField(DIALECTS)
+    dialect = serializers.ChoiceField((*DIALECTS, TextDriver.dialect))
     messages = serializers.JSONField(help_text="For the next request to the model, behind what it answered.")
     calls = DispatchedSerializer(many=True)
 
@@ -131,8 +140,10 @@ class DispatchView(CallView):
         if said["model"] and not envelope.client.get("model"):
             envelope = replace(envelope, client=envelope.client | {"model": said["model"]})
         prefers = parse_prefer_header(request.headers.get("Prefer", ""))
-        driver, proposed = read_response(said["response"], dialect=said["dialect"], model=said["model"], by=by)
-        calls = [(each, build_call(each, envelope=envelope, scope=SCOPE, prefers=prefers)) for each in proposed]
+        read = read_response(
+            said["response"], dialect=said["dialect"], model=said["model"], by=by, trust_text=said["trust_text"]
+        )
+        calls = [(each, build_call(each, envelope=envelope, scope=SCOPE, prefers=prefers)) for each in read.calls]
         dispatch = Dispatch(calls, by=by)
         try:
             by.check(SCOPE)  # each call was refused for it, with a pair
@@ -140,34 +151,34 @@ class DispatchView(CallView):
             dispatch.close()
             return build_problem_response(request._request, problem)
         if not dispatch.look(last=False) and can_wait(request._request):
-            return _answer_later(dispatch, driver, tenant_id=by.tenant_id)
+            return _answer_later(dispatch, read, tenant_id=by.tenant_id)
         try:
             until = time.monotonic() + dispatch.at_most_s
             while not dispatch.look(last=(left := until - time.monotonic()) <= 0):
                 release_connection()
                 dispatch.wait(left)
-            return write_dispatch_answer(dispatch, driver)
+            return write_dispatch_answer(dispatch, read)
         finally:
             dispatch.close()
 
 
-def _answer_later(dispatch: Dispatch, driver: Driver, *, tenant_id: Any) -> WaitingResponse:
+def _answer_later(dispatch: Dispatch, read: ReadResponse, *, tenant_id: Any) -> WaitingResponse:
     """The same answer, for which no thread waits."""
 
     def look(last: bool) -> HttpResponse | None:
         with acting_for(tenant_id):
-            return write_dispatch_answer(dispatch, driver) if dispatch.look(last=last) else None
+            return write_dispatch_answer(dispatch, read) if dispatch.look(last=last) else None
 
     return WaitingResponse(dispatch, at_most_s=dispatch.at_most_s, look=look, end=dispatch.close)
 
 
-def write_dispatch_answer(dispatch: Dispatch, driver: Driver) -> HttpResponse:
+def write_dispatch_answer(dispatch: Dispatch, read: ReadResponse) -> HttpResponse:
     """200 when all calls have ended, however they did; 202 while one goes on."""
     envelopes = [each.envelope() for each in dispatch.calls]
     results = [build_tool_result(each, envelope) for each, envelope in zip(dispatch.calls, envelopes, strict=True)]
     data = {
-        "dialect": driver.dialect,
-        "messages": driver.reply(results),
+        "dialect": read.driver.dialect,
+        "messages": read.driver.reply(results),
         "calls": [
             {
                 "id": each.proposed.id,
@@ -180,7 +191,7 @@ def write_dispatch_answer(dispatch: Dispatch, driver: Driver) -> HttpResponse:
             for each, result, envelope in zip(dispatch.calls, results, envelopes, strict=True)
         ],
     }
-    warnings = () if dispatch.calls else (NOTHING_CALLED,)
+    warnings = () if dispatch.calls else tuple(filter(None, (NOTHING_CALLED, read.looks_like)))
     go_on = any(each.goes_on for each in dispatch.calls)
     response = JsonResponse(ResponseEnvelope(data=data, warnings=warnings).to_json(), status=202 if go_on else 200)
     response.headers["Cache-Control"] = "no-store"

@@ -11,7 +11,7 @@ import hashlib
 import json
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.conf import settings
 
@@ -39,6 +39,7 @@ from unitools import dialects
 from unitools.calls import CallProblem, Status, ToolResult
 from unitools.dialects import DialectError, find_driver, recognise_response
 from unitools.dialects.response_decoder import decode_response
+from unitools.dialects.text_calls import TextDriver, describe_untrusted_text, unfold_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,16 +59,23 @@ UNUSABLE: dict[CallProblem, type[Problem]] = {
 NUL = "The arguments hold a NUL character, which cannot be stored."
 
 
-def read_response(response: object, *, dialect: str, model: str, by: Principal) -> tuple[Driver, list[ToolCall]]:
-    """The calls in their order, by the tools that the tenant has installed, whether they may be called or not.
+class ReadResponse(NamedTuple):
+    """Who answers in the response's dialect, its calls in their order, and what a text without any looks like."""
 
-    ``dialect``: empty where the shape of the response is to tell; ``model`` helps where two dialects look alike. Raises a problem
-    for what cannot be read.
+    driver: Driver
+    calls: list[ToolCall]
+    looks_like: str = ""
+
+
+def read_response(response: object, *, dialect: str, model: str, by: Principal, trust_text: str = "") -> ReadResponse:
+    """The calls by the tools that the tenant has installed, whether they may be called or not.
+
+    ``dialect``: empty where the shape of the response is to tell; ``model`` helps where two dialects look alike. ``trust_text``: the
+    form in which the model writes calls into its text, if the caller says that they are its own. Raises a problem for what cannot be
+    read.
     """
     try:
-        response = decode_response(response)
-        driver = known_driver(dialect) if dialect else _recognised(response, model=model)
-        calls = driver.parse(response, reading_for(driver.dialect, by=by))
+        read = _read(response, dialect=dialect, model=model, by=by, trust_text=trust_text)
     except dialects.AmbiguousResponse as error:
         raise ResponseAmbiguous(
             str(error), details={"dialects": list(error.dialects)}, remedy="Name it in the field `dialect`."
@@ -78,9 +86,19 @@ def read_response(response: object, *, dialect: str, model: str, by: Principal) 
         raise Malformed(str(error)) from error
     except DialectError as error:
         raise ResponseNotKnown(str(error)) from error
-    if len(calls) > MAX_CALLS:
-        raise SchemaInvalid.at("/response", f"It holds {len(calls)} calls; at most {MAX_CALLS} are taken at once.")
-    return driver, calls
+    if len(read.calls) > MAX_CALLS:
+        raise SchemaInvalid.at("/response", f"It holds {len(read.calls)} calls; at most {MAX_CALLS} are taken at once.")
+    return read
+
+
+def _read(response: object, *, dialect: str, model: str, by: Principal, trust_text: str) -> ReadResponse:
+    if trust_text and not ((answer := unfold_text(response)) and answer.calls):
+        trusted = TextDriver(trust_text)
+        return ReadResponse(trusted, trusted.parse(response, reading_for("openai", by=by, with_schemas=True)))
+    decoded = decode_response(response)
+    driver = known_driver(dialect) if dialect else _recognised(decoded, model=model)
+    calls = driver.parse(decoded, reading_for(driver.dialect, by=by))
+    return ReadResponse(driver, calls, "" if calls else describe_untrusted_text(decoded))
 
 
 def _recognised(response: object, *, model: str) -> Driver:

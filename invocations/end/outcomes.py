@@ -73,7 +73,10 @@ def classify_outcome(outcome: RunOutcome) -> tuple[State, Problem]:
         case RunStatus.RESULT_TOO_LARGE:
             return State.FAILED, _resource(outcome, "its result was larger than it may be")
         case RunStatus.BAD_RESULT if outcome.error_code == SCHEMA:
-            return State.FAILED, problems.OutputInvalid(UNLIKE_SCHEMA)
+            pointers = outcome.error_details.get("pointers")
+            return State.FAILED, problems.OutputInvalid(
+                UNLIKE_SCHEMA, details={"pointers": pointers} if pointers else {}
+            )
         case RunStatus.BAD_RESULT:
             return State.FAILED, problems.OutputInvalid(
                 f"The tool returned something that is not JSON: {outcome.error_message[:200]}"

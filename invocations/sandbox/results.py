@@ -259,8 +259,16 @@ def _understand(kind: int, value: bytes, about: dict[str, Any], contents: bytes,
         return fields | _error(RunStatus.DOMAIN_ERROR, message, name) | details
     if kind == protocol.BLOCKED:
         return fields | _error(RunStatus.CAPABILITY_BLOCKED, message, name) | {"blocked": _short(error["blocked"])}
-    code = SCHEMA if kind == protocol.NOT_AS_DECLARED else ""
-    return fields | _error(_STATUSES.get(kind, RunStatus.RAISED), message, name) | {"error_code": code}
+    fields |= _error(_STATUSES.get(kind, RunStatus.RAISED), message, name)
+    if kind == protocol.NOT_AS_DECLARED:
+        fields |= {"error_code": SCHEMA, "error_details": {"pointers": _pointers(error.get("pointers", []))}}
+    return fields
+
+
+def _pointers(said: Any) -> list[str]:
+    if not _is_short_list(said) or not all(map(_is_short_text, said)):
+        raise ValueError("pointers")
+    return list(said)
 
 
 _STATUSES = {

@@ -7,18 +7,20 @@ read with what the database says (:func:`reading_for`): nothing of a rendering i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from django.utils.crypto import salted_hmac
 
 from registry.models import Installation, InstallationState, ToolKind
 from registry.problems import UnknownDialect
+from registry.versions.compiler import compiled_version
 from unitools.calls import Annotations, ToolSpec
 from unitools.dialects import DRIVERS, DialectError, ReadOptions, find_driver
 from unitools.dialects.tool_names import build_id_pattern, derive_tool_name, map_dialect_names, restore_tool_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from uuid import UUID
 
     from kernel.principal import Principal
@@ -90,21 +92,39 @@ def find_tool_id(name: str, *, by: Principal) -> str:
     return found.pop() if len(found) == 1 else name
 
 
-def reading_for(dialect: str, *, by: Principal) -> ReadOptions:
-    """What a driver needs to read calls of the tenant's tools."""
+class InstalledSchemas(Mapping[str, Mapping[str, Any]]):
+    """What tools take, by their names; each is looked up when it is asked for."""
+
+    def __init__(self, versions: Mapping[str, UUID]) -> None:
+        self._versions = versions
+
+    def __getitem__(self, name: str) -> Mapping[str, Any]:
+        return compiled_version(self._versions[name]).manifest.input_schema
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._versions)
+
+    def __len__(self) -> int:
+        return len(self._versions)
+
+
+def reading_for(dialect: str, *, by: Principal, with_schemas: bool = False) -> ReadOptions:
+    """What a driver needs to read calls of the tenant's tools. ``with_schemas``: where arguments come as bare text."""
     rows = (
         Installation.objects.visible_to(by)
         .of_kind(ToolKind.TOOL)
         .exclude(state=InstallationState.REMOVED)
-        .values_list("name", "version__side_effect", "version__safety_class")
+        .values_list("name", "version__side_effect", "version__safety_class", "version_id")
     )
-    tools = {name: (side_effect or "", safety_class or "") for name, side_effect, safety_class in rows}
+    tools = {name: (side_effect or "", safety_class or "") for name, side_effect, safety_class, _ in rows}
+    versions = {name: version_id for name, *_, version_id in rows if version_id} if with_schemas else {}
     return ReadOptions(
         names=names_in(dialect, tools),
         destructive=frozenset(
             name for name, said in tools.items() if is_destructive(side_effect=said[0], safety_class=said[1])
         ),
         key=nonce_key(by.tenant_id),
+        schemas=InstalledSchemas(versions),
     )
 
 

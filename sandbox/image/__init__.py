@@ -24,7 +24,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # What the Dockerfile copies, and the recipe itself. Of unitools what a tool may import in the box: not the author's commands,
 # the client of a hub, or what packs and compares.
-_DIALECTS = tuple(f"unitools/dialects/{place}*.py" for place in ("", "parsers/", "renderers/", "streams/"))
+_DIALECTS = tuple(
+    f"unitools/dialects/{place}*.py" for place in ("", "parsers/", "renderers/", "streams/", "text_calls/")
+)
 SOURCES = (
     "sandbox/*.py",
     "sandbox/program.cjs",

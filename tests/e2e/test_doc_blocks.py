@@ -70,7 +70,6 @@ class Finds:
 
 
 PAGES_FIND: dict[str, Finds] = {
-    "README.md": Finds(names={"response": asked(("get_quote", {"symbol": "ACME"}))}),
     "agents-and-keys.md": Finds(instead={"--tenant main": "--tenant demo"}),
     "configure-from-a-file.md": Finds(instead={"--tenant acme": "--tenant demo"}),
     "explain-a-call.md": Finds(env={"KEY": "$BUYERS_KEY"}),

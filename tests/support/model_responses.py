@@ -108,6 +108,36 @@ def contents(calls: Sequence[Said], finish_reason: str = "STOP") -> dict[str, An
     return {"candidates": [candidate], "modelVersion": "gemini-2.5-pro", "responseId": "r"}
 
 
+def converses(calls: Sequence[Said], stop_reason: str = "tool_use") -> dict[str, Any]:
+    """A response of Bedrock Converse."""
+    said = [
+        {"toolUse": {"toolUseId": f"tooluse_{at}", "name": name, "input": arguments}}
+        for at, (name, arguments) in enumerate(calls)
+    ]
+    message = {"role": "assistant", "content": [{"text": "I look it up."}, *said]}
+    usage = {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2}
+    return {"output": {"message": message}, "stopReason": stop_reason, "usage": usage, "metrics": {"latencyMs": 7}}
+
+
+def langchain_messages(calls: Sequence[Said], finish_reason: str = "tool_calls") -> dict[str, Any]:
+    """An AIMessage of LangChain, as its ``model_dump()`` gives it."""
+    said = [
+        {"type": "tool_call", "id": f"call_{at}x", "name": name, "args": arguments}
+        for at, (name, arguments) in enumerate(calls)
+    ]
+    return {
+        "type": "ai",
+        "id": "run--1",
+        "name": None,
+        "content": "",
+        "additional_kwargs": {},
+        "response_metadata": {"finish_reason": finish_reason, "model_name": "gpt-4o"},
+        "tool_calls": said,
+        "invalid_tool_calls": [],
+        "usage_metadata": {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2},
+    }
+
+
 def requests(calls: Sequence[Said]) -> list[dict[str, Any]]:
     """What a client of MCP sends."""
     return [
@@ -126,7 +156,14 @@ def tagged(calls: Sequence[Said], key: bytes = KEY) -> str:
     return "\n".join(["I look it up: a < b && c.", *said])
 
 
-WHOLE = {"openai": chat, "openai-responses": responses, "anthropic": messages, "gemini": contents}
+WHOLE = {
+    "openai": chat,
+    "openai-responses": responses,
+    "anthropic": messages,
+    "gemini": contents,
+    "bedrock": converses,
+    "langchain": langchain_messages,
+}
 
 FORMS = {
     "openai dict": Form("openai", chat),
@@ -139,6 +176,11 @@ FORMS = {
     "anthropic blocks": Form("anthropic", lambda calls: Message.model_validate(messages(calls)).content),
     "gemini dict": Form("gemini", contents),
     "gemini object": Form("gemini", lambda calls: GenerateContentResponse.model_validate(contents(calls))),
+    "bedrock dict": Form("bedrock", converses),
+    "bedrock message": Form("bedrock", lambda calls: converses(calls)["output"]["message"]),
+    "langchain dict": Form("langchain", langchain_messages),
+    "langchain message_to_dict": Form("langchain", lambda calls: {"type": "ai", "data": langchain_messages(calls)}),
+    "langchain calls": Form("langchain", lambda calls: langchain_messages(calls)["tool_calls"]),
     "mcp dict": Form("mcp", requests),
     "mcp object": Form(
         "mcp",

@@ -87,11 +87,48 @@ def content_chunks(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield {**head, "candidates": [last], "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 4}}
 
 
+def converse_events(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Bedrock's ConverseStream, as boto3 gives it."""
+    yield {"messageStart": {"role": "assistant"}}
+    for index, block in enumerate(whole["output"]["message"]["content"]):
+        at = {"contentBlockIndex": index}
+        if "toolUse" in block:
+            call = block["toolUse"]
+            yield {"contentBlockStart": {"start": {"toolUse": {k: call[k] for k in ("toolUseId", "name")}}, **at}}
+            for text in pieces(json.dumps(call["input"], ensure_ascii=False)):
+                yield {"contentBlockDelta": {"delta": {"toolUse": {"input": text}}, **at}}
+        else:
+            for text in pieces(block["text"]):
+                yield {"contentBlockDelta": {"delta": {"text": text}, **at}}
+        yield {"contentBlockStop": at}
+    yield {"messageStop": {"stopReason": whole["stopReason"]}}
+    yield {"metadata": {"usage": whole["usage"], "metrics": whole["metrics"]}}
+
+
+def langchain_chunks(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """LangChain's AIMessageChunk, as its ``model_dump()`` gives it; the calls that it made of pieces are not to be believed."""
+
+    def chunk(*calls: dict[str, Any], **more: Any) -> dict[str, Any]:
+        said = {"type": "AIMessageChunk", "id": whole["id"], "content": "", "response_metadata": {}}
+        guessed: list[Any] = [{"type": "tool_call", "id": None, "name": "", "args": {}} for _ in calls]
+        return said | {"tool_calls": guessed, "invalid_tool_calls": [], "tool_call_chunks": list(calls), **more}
+
+    for index, call in enumerate(whole["tool_calls"]):
+        head = {"type": "tool_call_chunk", "index": index}
+        yield chunk({**head, "id": call["id"], "name": call["name"], "args": ""})
+        for text in pieces(json.dumps(call["args"], ensure_ascii=False)):
+            yield chunk({**head, "id": None, "name": None, "args": text})
+    yield chunk(response_metadata=whole["response_metadata"])
+    yield chunk(usage_metadata=whole["usage_metadata"], chunk_position="last")
+
+
 STREAMS: dict[str, Callable[[dict[str, Any]], Iterator[dict[str, Any]]]] = {
     "openai": chat_chunks,
     "openai-responses": response_events,
     "anthropic": message_events,
     "gemini": content_chunks,
+    "bedrock": converse_events,
+    "langchain": langchain_chunks,
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 if TYPE_CHECKING:
@@ -33,9 +33,11 @@ class Rendered:
     diagnostics: tuple[Diagnostic, ...] = ()
     key: bytes = field(default=b"", repr=False)  # of the XML nonce
 
-    def reading(self, *, destructive: frozenset[str] = frozenset()) -> ReadOptions:
+    def reading(
+        self, *, destructive: frozenset[str] = frozenset(), schemas: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> ReadOptions:
         """What a driver needs to read the answer to this rendering."""
-        return ReadOptions(self.names, destructive, self.key)
+        return ReadOptions(self.names, destructive, self.key, schemas or {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,12 @@ class RenderOptions:
     on_unrenderable: Literal["error", "skip"] = "error"
     key: bytes = field(default=b"", repr=False)  # of the XML nonce; a new one if empty
     profile: ModelProfile | None = None  # of the model, where it is known; drivers then use what it can do
+    # A strict schema may ask for null where something is left out. Whoever reads the answer has to know the schemas
+    # (ReadOptions.schemas), so a listing for others to read does not say so.
+    null_is_left_out: bool = False
+
+    def without_strict(self) -> RenderOptions:
+        return replace(self, strict=False)
 
 
 AS_USUAL = RenderOptions()
@@ -59,6 +67,8 @@ class ReadOptions:
     names: Mapping[str, str] = field(default_factory=dict)  # rendered → tool name, by tool_names.map_dialect_names
     destructive: frozenset[str] = frozenset()  # tools whose arguments are never repaired
     key: bytes = field(default=b"", repr=False)  # the XML nonce is random + HMAC(key, random): nonces.check_nonce
+    # Tool name → schema of its arguments: what may be left out and is null is left out, and raw text is read as its type.
+    schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 class Driver(Protocol):

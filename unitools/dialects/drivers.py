@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from unitools.dialects.base import AS_USUAL, ReadOptions, Rendered, RenderOptions
 from unitools.dialects.parsers import anthropic as read_anthropic
+from unitools.dialects.parsers import bedrock as read_bedrock
 from unitools.dialects.parsers import gemini as read_gemini
+from unitools.dialects.parsers import langchain as read_langchain
 from unitools.dialects.parsers import mcp as read_mcp
 from unitools.dialects.parsers import openai as read_openai
 from unitools.dialects.parsers import openai_responses as read_responses
 from unitools.dialects.parsers import xml as read_xml
 from unitools.dialects.renderers import anthropic as render_anthropic
+from unitools.dialects.renderers import bedrock as render_bedrock
 from unitools.dialects.renderers import gemini as render_gemini
+from unitools.dialects.renderers import langchain as render_langchain
 from unitools.dialects.renderers import mcp as render_mcp
 from unitools.dialects.renderers import openai as render_openai
 from unitools.dialects.renderers import openai_responses as render_responses
@@ -91,6 +95,20 @@ class GeminiDriver(_DialectDriver):
     _rendering, _reading = render_gemini, read_gemini
 
 
+class BedrockDriver(_DialectDriver):
+    """Amazon Bedrock's Converse, whichever model answers behind it."""
+
+    dialect: ClassVar[str] = "bedrock"
+    _rendering, _reading = render_bedrock, read_bedrock
+
+
+class LangChainDriver(_DialectDriver):
+    """Messages of LangChain, whichever provider stands behind them."""
+
+    dialect: ClassVar[str] = "langchain"
+    _rendering, _reading = render_langchain, read_langchain
+
+
 class MCPDriver(_DialectDriver):
     """The tools/list and tools/call of the Model Context Protocol."""
 
@@ -110,6 +128,8 @@ DRIVERS: tuple[Driver, ...] = (
     OpenAIResponsesDriver(),
     AnthropicDriver(),
     GeminiDriver(),
+    BedrockDriver(),
+    LangChainDriver(),
     MCPDriver(),
     XMLDriver(),
 )

@@ -49,6 +49,19 @@ def scan_brackets(text: str, deepest: int = MAX_DEPTH) -> BracketScan:
     return BracketScan(most, depth > 0, end)
 
 
+def find_bracket_end(text: str, start: int) -> int:
+    """Behind the bracket that closes the one at ``start``; 0 if none does. Reads no further."""
+    depth = 0
+    for token in _TOKEN.finditer(text, start):
+        if token[1] == "":
+            return 0
+        if token[1] is None:
+            depth += 1 if token[2] else -1
+            if not depth:
+                return token.end()
+    return 0
+
+
 def read_whole(text: str) -> int:
     if len(text) > DIGITS + text.startswith("-") or not SMALLEST <= (number := int(text)) <= LARGEST:
         raise JsonRefused("huge_number")

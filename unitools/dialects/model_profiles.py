@@ -13,7 +13,7 @@ from typing import Literal
 
 from unitools.dialects.base import Diagnostic
 
-DIALECTS = ("openai", "openai-responses", "anthropic", "gemini", "mcp", "xml")
+DIALECTS = ("openai", "openai-responses", "anthropic", "gemini", "bedrock", "langchain", "mcp", "xml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +64,12 @@ _FAMILIES: tuple[tuple[str, ModelProfile], ...] = (
         r"(?:o[13]-pro|gpt-5[0-9.]*-pro|codex|deep-research|computer-use)",
         ModelProfile("", "FC_NATIVE", _RESPONSES, strict=True),
     ),
+    (r"(?:amazon[.]nova|nova-(?:micro|lite|pro|premier))", ModelProfile("", "FC_NATIVE", ("bedrock", "xml"))),
     (r"gpt-oss", ModelProfile("", "FC_NATIVE", _OPENAI)),
     (r"(?:gpt-4o|gpt-4\.[0-9]|gpt-[5-9]|o[1-9](?![0-9a-z]))", ModelProfile("", "FC_NATIVE", _OPENAI, strict=True)),
     (r"gpt-(?:3\.5|4)", ModelProfile("", "FC_NATIVE", _OPENAI)),
     (
-        r"(?:llama|qwen|qwq|(?:mi|mini|magi|code|dev)stral|mixtral|deepseek|grok|command|kimi|glm|minimax|nova|granite|hermes|jamba|nemotron)",
+        r"(?:llama|qwen|qwq|(?:mi|mini|magi|code|dev)stral|mixtral|deepseek|grok|command|kimi|glm|minimax|granite|hermes|jamba|nemotron)",
         ModelProfile("", "FC_NATIVE", ("openai", "xml")),
     ),
 )

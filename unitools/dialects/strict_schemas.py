@@ -1,7 +1,9 @@
 """Strict schemas: whether a provider can hold the model to a schema without anything being lost by it.
 
-A strict schema accepts exactly what the original accepts, but for one thing: where leaving a property out means the same as null, null
-is what has to be said. Where that cannot be had, strict is off and the reason is told.
+A strict schema accepts exactly what the original accepts, but for one thing: for a property that may be left out null is what has to
+be said. It means the same where null is the default. Where the property itself takes no null, and the answer's reader knows the
+schemas (:mod:`unitools.dialects.left_out`), null stands for leaving it out, so that a default of the tool stays in force. Where
+neither can be had, strict is off and the reason is told.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from unitools.dialects.left_out import find_branch, refuses_null
 from unitools.dialects.schemas import (
     CannotSay,
     Schema,
@@ -40,6 +43,7 @@ _ALWAYS = frozenset(
 _SILENT = frozenset({"$schema", "$id", "$comment", "deprecated", "readOnly", "writeOnly", "discriminator"})
 _FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 _NULL_IS_LEFT_OUT = "Null stands for leaving it out."
+_DEFAULT_IS = "Null stands for leaving it out; then it is {}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +70,21 @@ OPENAI = StrictRules(
 ANTHROPIC = StrictRules(_ALWAYS | {"default", "format", "minItems"}, _FORMATS | {"uri"}, optional=24, most_items=1)
 
 
-def make_strict(schema: Schema, rules: StrictRules) -> Schema:
+def make_strict(schema: Schema, rules: StrictRules, *, null_is_left_out: bool = False) -> Schema:
     """The schema as the provider takes it when it is to hold the model to it. Raises CannotSay with the reason why it would not accept
-    the same, or not be taken."""
-    return _Strict(rules).root(schema)
+    the same, or not be taken.
+
+    ``null_is_left_out``: whoever reads the answer leaves out what is null and takes no null.
+    """
+    return _Strict(rules, schema if null_is_left_out else None).root(schema)
 
 
 class _Strict:
-    def __init__(self, rules: StrictRules) -> None:
-        self.rules = rules
+    """``original``: the schema by which an answer's reader leaves nulls out; None: it does not."""
+
+    def __init__(self, rules: StrictRules, original: Schema | None) -> None:
+        self.rules, self.original = rules, original
+        self.choices = 0  # of several objects, inside of which it is not told which one a value is
         self.optional = self.properties = self.values = 0
 
     def root(self, schema: Schema) -> Schema:
@@ -113,7 +123,11 @@ class _Strict:
         if "array" in types and not isinstance(said.get("items"), dict):
             raise CannotSay(extend_pointer(pointer, "items"), "its items may be anything")
         closed = {"additionalProperties": said.pop("additionalProperties")} if "additionalProperties" in said else {}
-        return {**map_subschemas(said, lambda each, at: self.schema(each, at, depth + 1), pointer), **closed}
+        is_choice = "anyOf" in said and find_branch(said, self.original or {}) is None
+        self.choices += is_choice
+        inner = map_subschemas(said, lambda each, at: self.schema(each, at, depth + 1), pointer)
+        self.choices -= is_choice
+        return {**inner, **closed}
 
     def reference(self, schema: Schema, pointer: str) -> Schema:
         if set(schema) != {"$ref"} or not self.rules.references:
@@ -167,14 +181,15 @@ class _Strict:
         """All properties are required. One may be left out of the original and only null can be said for that."""
         if self.rules.optional:
             raise CannotSay(pointer, f"more than {self.rules.optional} properties may be left out")
-        if (
-            not isinstance(schema, dict)
-            or "default" not in schema
-            or schema["default"] is not None
-            or not accepts_null(schema)
-        ):
+        if isinstance(schema, dict) and schema.get("default", ...) is None and accepts_null(schema):
+            return extend_description(schema, _NULL_IS_LEFT_OUT)
+        if self.original is None or self.choices or not refuses_null(schema, self.original):
             raise CannotSay(pointer, "it may be left out, and null would not mean the same")
-        return extend_description(schema, _NULL_IS_LEFT_OUT)
+        default = schema.get("default", ...)
+        told = _NULL_IS_LEFT_OUT if default is ... else _DEFAULT_IS.format(format_value(default))
+        bare = {key: value for key, value in schema.items() if key not in ("default", "description")}
+        described = {"description": schema["description"]} if schema.get("description") else {}
+        return extend_description({**described, "anyOf": [*bare.get("anyOf", [bare]), {"type": "null"}]}, told)
 
 
 def _without_default(schema: Any) -> Any:

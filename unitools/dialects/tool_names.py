@@ -20,7 +20,15 @@ from unitools.dialects.errors import NameCollision
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-NAMED = ("openai", "openai-responses", "anthropic", "gemini", "mcp")  # all other dialects take every name
+NAMED = (
+    "openai",
+    "openai-responses",
+    "anthropic",
+    "gemini",
+    "bedrock",
+    "langchain",
+    "mcp",
+)  # all other dialects take every name
 LONGEST = 48  # of a name that was made
 _DIGITS = 8
 _ROOM = LONGEST - _DIGITS - 1

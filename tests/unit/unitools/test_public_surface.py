@@ -35,8 +35,28 @@ def test_everything_that_is_listed_is_there_and_says_what_it_is() -> None:
 
 def test_the_surface_is_decided_on() -> None:
     assert unitools.__all__ == [
-        *("Annotations", "Context", "Deny", "DialectError", "Expression", "Factory", "Injected", "Middleware"),
-        *("MiddlewareCall", "Name", "NeedsApproval", "Outcome", "Prefix", "RegistrationError", "Rendered", "Results"),
+        *(
+            "Annotations",
+            "CallMessage",
+            "Context",
+            "Deny",
+            "DialectError",
+            "Expression",
+            "Factory",
+            "Injected",
+            "Middleware",
+        ),
+        *(
+            "MiddlewareCall",
+            "ModelRetry",
+            "Name",
+            "NeedsApproval",
+            "Outcome",
+            "Prefix",
+            "RegistrationError",
+            "Rendered",
+            "Results",
+        ),
         *(
             "Status",
             "StreamCollector",
@@ -49,7 +69,7 @@ def test_the_surface_is_decided_on() -> None:
             "ToolSpec",
             "Universe",
         ),
-        "middleware",
+        *("mask", "middleware"),
     ]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from unitools.calls import CallProblem, ToolCall, to_json
 from unitools.dialects.arguments import EXACT, Arguments, get_raw_text, read_arguments, refuse_arguments
 from unitools.dialects.errors import ResponseTooLarge
+from unitools.dialects.left_out import drop_left_out
 from unitools.strict_json import JsonRefused
 
 if TYPE_CHECKING:
@@ -51,13 +52,16 @@ def build_calls(proposals: Iterable[Proposal], reading: ReadOptions) -> list[Too
     calls = []
     for each, other in zip(proposals, fresh, strict=False):
         id, provider_name = each.id if isinstance(each.id, str) else "", shorten_text(each.name)
-        read = _read(each, reading.names.get(provider_name, provider_name) in reading.destructive)
+        name = reading.names.get(provider_name, provider_name)
+        read = _read(each, name in reading.destructive)
+        if read.value and name in reading.schemas:
+            read = replace(read, value=drop_left_out(read.value, reading.schemas[name]))
         if id in seen:
             read = Arguments(None, CallProblem.DUPLICATE_ID, SAME_ID)
         calls.append(
             ToolCall(
                 id=other if not id or id in seen or len(id) > LONGEST else id,
-                name=reading.names.get(provider_name, provider_name),
+                name=name,
                 arguments=read.value,
                 raw=get_raw_text(each.arguments),
                 problem=read.problem,

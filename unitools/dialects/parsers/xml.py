@@ -14,7 +14,7 @@ from unitools.dialects.arguments import CUT, Arguments, read_text, refuse_argume
 from unitools.dialects.call_scanner import scan_calls
 from unitools.dialects.errors import ResponseTooLarge
 from unitools.dialects.model_json import MAX_BYTES
-from unitools.dialects.parsers import anthropic, gemini, openai, openai_responses
+from unitools.dialects.parsers import anthropic, bedrock, gemini, langchain, openai, openai_responses
 from unitools.dialects.parsers.proposals import Proposal, build_calls, get_answered_call, get_wire_id
 from unitools.dialects.parsers.responses import WEAK, WHOLE, UnfoldedResponse, check_readable
 from unitools.dialects.response_decoder import decode_response
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 TAG = "<tool_call "
 INSIDE = 100  # the text of another dialect's response, which proposes nothing itself
-OTHERS = (openai.unfold_response, openai_responses.unfold_response, anthropic.unfold_response, gemini.unfold_response)
+OTHERS = tuple(each.unfold_response for each in (openai, openai_responses, anthropic, gemini, bedrock, langchain))
 KEYS = frozenset({"name", "arguments"})
 
 FENCED = "The call stands inside a code fence, as an example would, so it was not run. Write it outside of code fences."

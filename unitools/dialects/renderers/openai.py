@@ -39,7 +39,7 @@ def build_parameters(tool: ToolSpec, options: RenderOptions, notes: Notes) -> tu
     schema = inline_if_possible(tool.parameters, notes)
     if options.strict is True or (options.strict == "auto" and (options.profile is None or options.profile.strict)):
         try:
-            return make_strict(schema, OPENAI), True
+            return make_strict(schema, OPENAI, null_is_left_out=options.null_is_left_out), True
         except CannotSay as problem:
             if options.strict is True:
                 raise CannotSay(problem.pointer, f"strict would lose something: {problem.reason}") from None

@@ -9,7 +9,9 @@ from unitools.dialects.errors import NotJson, ResponseTooLarge, UnknownResponse,
 from unitools.dialects.model_json import MAX_RESPONSE, load_response
 from unitools.dialects.streams.anthropic import MessageCollector
 from unitools.dialects.streams.base import get_chunk
+from unitools.dialects.streams.bedrock import ConverseCollector
 from unitools.dialects.streams.gemini import ContentCollector
+from unitools.dialects.streams.langchain import MessageChunkCollector
 from unitools.dialects.streams.openai import ChatCollector
 from unitools.dialects.streams.openai_responses import ResponseCollector
 from unitools.server_sent_events import EventReader, EventTooLong
@@ -19,7 +21,10 @@ if TYPE_CHECKING:
 
     from unitools.dialects.streams.base import Chunk, ChunkCollector
 
-COLLECTORS: tuple[type[ChunkCollector], ...] = (ResponseCollector, MessageCollector, ChatCollector, ContentCollector)
+COLLECTORS: tuple[type[ChunkCollector], ...] = (
+    *(ResponseCollector, MessageCollector, ChatCollector, ContentCollector),
+    *(ConverseCollector, MessageChunkCollector),
+)
 DONE = "[DONE]"  # behind the last chunk, in the dialect of OpenAI
 MAX_STREAM = 16 * MAX_RESPONSE  # most of a stream is what stands around each word
 MAX_CHUNKS = 1_000_000

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import Any, ClassVar
 
 from unitools.dialects.streams.base import Chunk, CollectedText, get_chunk, get_chunks, get_index, get_word, leave_out
+from unitools.dialects.streams.gemini_calls import PartialCall, is_partial
 
 # By the REST API's name, and by the Python SDK's.
 HEAD = {
@@ -19,7 +20,7 @@ KINDS = frozenset({"candidates", *HEAD, *HEAD.values()} - {"responseId", "respon
 
 class _Candidate:
     def __init__(self) -> None:
-        self.parts: list[tuple[Chunk, CollectedText | None]] = []
+        self.parts: list[tuple[Chunk, CollectedText | PartialCall | None]] = []
         self.others: dict[str, Any] = {}
         self.finish_reason = ""
 
@@ -32,20 +33,37 @@ class _Candidate:
 
     def _add_part(self, part: Chunk) -> None:
         text, head = part.get("text"), leave_out(part, "text")
+        name = "functionCall" if "functionCall" in part else "function_call"
+        before = self.parts[-1][1] if self.parts else None
+        if name in part and (is_partial(call := get_chunk(part, name)) or _is_open(before)):
+            if not isinstance(before, PartialCall) or not before.is_open:
+                self.parts.append((leave_out(head, name), before := PartialCall()))
+            before.add(call)
+            return
         if not isinstance(text, str):
             self.parts.append((head, None))
             return
-        before, collected = self.parts[-1] if self.parts else ({}, None)
+        head_before, collected = self.parts[-1] if self.parts else ({}, None)
         # A signature belongs to the part in which it came, so such a part stays by itself.
-        if collected is None or before != head or not head.keys() <= {"thought"}:
+        if not isinstance(collected, CollectedText) or head_before != head or not head.keys() <= {"thought"}:
             collected = CollectedText()
             self.parts.append((head, collected))
         collected.add(text)
 
     def build(self, index: int) -> dict[str, Any]:
-        parts = [head if text is None else {"text": str(text), **head} for head, text in self.parts]
+        parts = [_build_part(head, held) for head, held in self.parts]
         content = {"role": "model", "parts": parts}
         return {**self.others, "content": content, "finishReason": self.finish_reason, "index": index}
+
+
+def _is_open(held: object) -> bool:
+    return isinstance(held, PartialCall) and held.is_open
+
+
+def _build_part(head: Chunk, held: CollectedText | PartialCall | None) -> Chunk:
+    if isinstance(held, PartialCall):
+        return {**head, "functionCall": held.build()}
+    return head if held is None else {"text": str(held), **head}
 
 
 class ContentCollector:

@@ -75,6 +75,21 @@ def answers_of(caller: Caller, arguments: dict[str, Any]) -> dict[str, Any]:
                 }
             ]
         },
+        "bedrock": {
+            "output": {
+                "message": {
+                    "role": "assistant",
+                    "content": [{"toolUse": {"toolUseId": "call_1", "name": MANGLED, "input": arguments}}],
+                }
+            },
+            "stopReason": "tool_use",
+        },
+        "langchain": {
+            "type": "ai",
+            "content": "",
+            "response_metadata": {"finish_reason": "tool_calls"},
+            "tool_calls": [{"type": "tool_call", "id": "call_1", "name": MANGLED, "args": arguments}],
+        },
         "mcp": {
             "jsonrpc": "2.0",
             "id": "call_1",
@@ -85,7 +100,9 @@ def answers_of(caller: Caller, arguments: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("dialect", ["openai", "openai-responses", "anthropic", "gemini", "mcp", "xml"])
+@pytest.mark.parametrize(
+    "dialect", ["openai", "openai-responses", "anthropic", "gemini", "bedrock", "langchain", "mcp", "xml"]
+)
 def test_a_response_of_each_dialect_becomes_the_same_call_and_is_answered_in_it(
     dialect: str, ready_for_models: ScriptedSandbox, caller: Caller
 ) -> None:
@@ -116,6 +133,23 @@ def test_a_stream_becomes_the_same_call_and_one_that_broke_off_becomes_none(
     assert statuses(send(caller, chunks, request_id="turn-0003")) == ["ok"]
     assert_problem(broken, 422, "DISPATCH.UNKNOWN_RESPONSE")
     assert len(ready_for_models.calls) == 2
+
+
+def test_a_call_in_a_text_is_made_where_the_caller_trusts_the_form_and_else_said_what_it_looks_like(
+    ready_for_models: ScriptedSandbox, caller: Caller
+) -> None:
+    bare = f"<function={MANGLED}>\n<parameter=text>\n7\n</parameter>\n</function>"
+    text = f"I look.\n<tool_call>\n{bare}\n</tool_call>"
+
+    untrusted = send(caller, text).json()
+    trusted = send(caller, text, request_id="turn-0002", trust_text="hermes")
+
+    assert untrusted["data"]["calls"] == []
+    assert "trust_text='hermes'" in untrusted["warnings"][1]
+    assert (trusted.json()["data"]["dialect"], statuses(trusted)) == ("text", ["ok"])
+    assert [json.loads(call.arguments) for _, call in ready_for_models.calls] == [{"text": "7"}]
+    assert "<tool_response>" in trusted.json()["data"]["messages"]
+    assert send(caller, text, request_id="turn-0003", trust_text="hermetic").status_code == 422
 
 
 @pytest.mark.req("TOOLS-6")

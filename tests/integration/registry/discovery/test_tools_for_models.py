@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-12")]
 ECHO, PLANS, RAISES = "sample.tools.echo", "sample.tools.plans", "sample.tools.raises"
 # Among a hundred thousand ids two have the same eight digits.
 SAME_DIGITS = [f"g{each}.tools.{'x' * 39}" for each in (100560, 130012)]
-DIALECTS = ["openai", "openai-responses", "anthropic", "gemini", "mcp", "xml", "markdown"]
+DIALECTS = ["openai", "openai-responses", "anthropic", "gemini", "bedrock", "langchain", "mcp", "xml", "markdown"]
 HIDDEN = ["secret-scope", "secret-tag", "consent", "capabilit"]
 
 

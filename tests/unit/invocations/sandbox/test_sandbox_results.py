@@ -210,3 +210,13 @@ def test_an_invented_error_code_is_an_exception_like_any_other(code: str) -> Non
     said = report(protocol.DOMAIN_ERROR, error={"type": "T", "message": "M", "code": code, "details": {}})
 
     assert outcome(said).status is RunStatus.RAISED
+
+
+@pytest.mark.parametrize(("said", "pointers"), [(["/n", "/tags/1"], ["/n", "/tags/1"]), ([["/n"]], None), ("/n", None)])
+def test_a_result_that_the_sdk_saw_to_be_wrong_says_where(said: Any, pointers: list[str] | None) -> None:
+    error = {"type": "ResultInvalid", "message": "n: no", "pointers": said}
+
+    found = outcome(report(protocol.NOT_AS_DECLARED, error=error))
+
+    assert found.status is RunStatus.BAD_RESULT
+    assert found.error_details.get("pointers") == pointers

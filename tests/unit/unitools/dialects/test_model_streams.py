@@ -68,7 +68,9 @@ def test_a_stream_is_recognised_and_holds_the_same_calls_as_the_whole(dialect: s
         assert [name for name, _, problem in calls_in(dialect, stream) if problem is None] == ["save", "load"]
 
 
-@pytest.mark.parametrize("dialect", STREAMS)
+@pytest.mark.parametrize(
+    "dialect", STREAMS.keys() - {"langchain"}
+)  # which builds a message of pieces, as LangChain does
 def test_what_is_built_is_the_response_that_would_have_come_at_once(dialect: str) -> None:
     built, whole = collect_response(chunks_of(dialect)), WHOLE[dialect](TWO)
 
@@ -121,18 +123,33 @@ def test_of_a_stream_that_broke_off_nothing_is_used_wherever_it_broke(dialect: s
     assert refused > len(text) * 0.6
 
 
+def check_streamed_calls(dialect: str, step: int) -> int:
+    """Every step-th case in pieces of seven bytes: before the end nothing would be used, at the end all. Says how often it was cut."""
+    cut = 0
+    for case in cases()[::step]:
+        text = text_of(dialect, case.calls).encode()
+        expected = [(name, arguments, None) for name, arguments in case.calls]
+        collector, complete_at = StreamCollector(), 0
+        for at in range(0, len(text), EVERY):
+            collector.feed(text[at : at + EVERY])
+            complete_at = complete_at or (at if collector.is_complete else 0)
+            cut += not complete_at
+        assert json.dumps(calls_in(dialect, collector.build_response())) == json.dumps(expected)
+        # Where it is complete earlier than that, only an empty line or the usage is missing.
+        assert json.dumps(calls_in(dialect, collect_response([text[: complete_at + EVERY]]))) == json.dumps(expected)
+        check_broken_off(dialect, text, expected, every=EVERY * 29)
+    return cut
+
+
 @pytest.mark.parametrize("dialect", STREAMS)
 def test_calls_of_the_corpus_are_the_same_when_they_are_streamed(dialect: str) -> None:
-    """Every twentieth, in pieces of seven bytes; and none is used where the stream broke off."""
-    refused = 0
-    for case in cases()[::20]:
-        text = text_of(dialect, case.calls).encode()
-        built = collect_response(text[at : at + EVERY] for at in range(0, len(text), EVERY))
-        expected = [(name, arguments, None) for name, arguments in case.calls]
-        assert json.dumps(calls_in(dialect, built)) == json.dumps(expected)
+    assert check_streamed_calls(dialect, 20) > 2_000
 
-        refused += check_broken_off(dialect, text, expected, every=EVERY * 29)
-    assert refused > 200
+
+@pytest.mark.long
+@pytest.mark.parametrize("dialect", STREAMS)
+def test_each_call_of_the_corpus_is_the_same_when_it_is_streamed(dialect: str) -> None:
+    assert check_streamed_calls(dialect, 1) > 40_000
 
 
 def test_the_sdks_put_the_same_chunks_together_alike() -> None:
@@ -231,6 +248,8 @@ def test_an_answer_that_its_provider_cut_says_so_in_each_call() -> None:
         "openai-responses": "incomplete",
         "anthropic": "max_tokens",
         "gemini": "MAX_TOKENS",
+        "bedrock": "max_tokens",
+        "langchain": "length",
     }.items():
         stream = list(STREAMS[dialect](WHOLE[dialect](TWO, reason)))
 
@@ -246,6 +265,7 @@ def test_an_answer_that_its_provider_cut_says_so_in_each_call() -> None:
         {"error": {"code": 503, "message": "hunter2", "status": "UNAVAILABLE"}},
         {"type": "response.failed", "response": {"error": {"code": "server_error", "message": "hunter2"}}},
         {"error": "hunter2 hunter2"},
+        {"throttlingException": {"message": "hunter2"}},
     ],
 )
 def test_an_error_of_the_provider_ends_the_stream_and_is_named_without_its_text(event: dict[str, Any]) -> None:
@@ -321,6 +341,38 @@ def test_thoughts_and_signatures_stay_with_the_part_in_which_they_came() -> None
         {"text": "", "thoughtSignature": "c2ln"},
         {"functionCall": {"name": "save", "args": {}}, "thoughtSignature": "c2lnMg"},
     ]
+
+
+def partial(*values: dict[str, Any], on: bool = True, **more: Any) -> dict[str, Any]:
+    call = {**more, **({"partialArgs": list(values)} if values else {}), **({"willContinue": True} if on else {})}
+    return {"candidates": [{"content": {"parts": [{"functionCall": call}]}}]}
+
+
+def test_arguments_that_gemini_sends_in_pieces_are_put_together_and_never_half_used() -> None:
+    end = {"candidates": [{"content": {"parts": []}, "finishReason": "STOP"}]}
+    chunks = [
+        partial(name="save", id="a"),
+        partial({"jsonPath": "$.text", "stringValue": "New ", "willContinue": True}),
+        partial({"jsonPath": "$.text", "stringValue": "Delhi"}, {"jsonPath": "$.n[0].x", "numberValue": 3}),
+        partial({"jsonPath": "$['ok.']", "boolValue": True}, {"jsonPath": "$.n[1]", "nullValue": "NULL_VALUE"}),
+        partial(on=False),
+        {"candidates": [{"content": {"parts": [{"functionCall": {"name": "load", "args": {"m": 1}}}]}}]},
+    ]
+    saved = {"text": "New Delhi", "n": [{"x": 3}, None], "ok.": True}
+
+    assert calls_in("gemini", [*chunks, end]) == [("save", saved, None), ("load", {"m": 1}, None)]
+    for at in range(1, 5):
+        (found,) = calls_in("gemini", [*chunks[:at], end])
+        assert found == ("save", None, "truncated")
+    for odd in (
+        {"jsonPath": "$.n[3]", "numberValue": 1},
+        {"jsonPath": "$..n", "numberValue": 1},
+        {"jsonPath": "$.text", "numberValue": 1},
+        {"jsonPath": "$.text.deeper", "numberValue": 1},
+        {"jsonPath": "$.other"},
+    ):
+        (first, *_) = calls_in("gemini", [*chunks[:4], partial(odd), *chunks[4:], end])
+        assert first == ("save", None, "truncated"), odd
 
 
 def test_a_prompt_that_gemini_blocked_is_a_whole_answer_without_calls() -> None:

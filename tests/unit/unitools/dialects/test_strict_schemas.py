@@ -17,8 +17,11 @@ from openai.lib._pydantic import _ensure_strict_json_schema
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from tests.support.schema_pairs import POOL, any_schema, judge, value_of
+from tests.support.sdk_calls import dispatched
+from unitools import Status, Universe
 from unitools.calls import ToolSpec
 from unitools.dialects import RenderOptions, Unrenderable, render
+from unitools.dialects.left_out import drop_left_out
 from unitools.dialects.schemas import CannotSay
 from unitools.dialects.strict_schemas import OPENAI, make_strict
 
@@ -225,11 +228,10 @@ def filled(schema: Any, value: Any) -> Any:
     return value
 
 
-def can_be_strict(schema: Any) -> bool:
+def can_be_strict(schema: Any, *, reads: bool = False) -> bool:
+    root = {"type": "object", "properties": {"a": schema}, "required": ["a"], "additionalProperties": False}
     try:
-        make_strict(
-            {"type": "object", "properties": {"a": schema}, "required": ["a"], "additionalProperties": False}, OPENAI
-        )
+        make_strict(root, OPENAI, null_is_left_out=reads)
     except CannotSay as problem:
         assert problem.reason
         return False
@@ -251,3 +253,72 @@ def test_strict_schemas_accept_exactly_the_same_but_for_null_in_place_of_what_wa
             assert judge(schema).is_valid(value)
         if judge(schema).is_valid(value):
             assert judge(said).is_valid(filled(schema, value))
+
+
+def with_defaults(schema: Any, rng: Random) -> Any:
+    """Some properties may be left out and take no null."""
+    if not isinstance(schema, dict):
+        return schema
+    said = {key: with_defaults(value, rng) if key == "items" else value for key, value in schema.items()}
+    if "anyOf" in said:
+        said["anyOf"] = [with_defaults(each, rng) for each in said["anyOf"]]
+    if "properties" in said:
+        said["properties"] = {name: with_defaults(each, rng) for name, each in said["properties"].items()}
+        said["required"] = [name for name in said.get("required", ()) if rng.random() < 0.6]
+    return said
+
+
+@given(st.integers(min_value=0, max_value=2**32))
+@settings(max_examples=150, deadline=None)
+def test_a_reader_that_knows_the_schemas_gets_exactly_what_the_original_accepts(seed: int) -> None:
+    rng = Random(seed)
+    candidates = [with_defaults(closed(each, rng), rng) for each in (any_schema(rng, 2) for _ in range(30))]
+    properties = dict(zip("abc", (each for each in candidates if can_be_strict(each, reads=True)), strict=False))
+    schema = with_defaults(closed({"type": "object", "properties": properties}, Random(1)), rng)
+    try:
+        said = make_strict(schema, OPENAI, null_is_left_out=True)
+    except CannotSay:
+        return
+
+    for value in [*rng.sample(POOL, 60), *(value_of(rng, schema, schema) for _ in range(60))]:
+        if not isinstance(value, dict):
+            continue
+        if judge(said).is_valid(value):
+            assert judge(schema).is_valid(drop_left_out(value, schema))
+        if judge(schema).is_valid(value):
+            whole = filled(schema, value)
+            assert judge(said).is_valid(whole)
+            assert judge(schema).is_valid(drop_left_out(whole, schema))
+
+
+def test_a_default_stays_in_force_where_null_stands_for_it() -> None:
+    u = Universe()
+
+    class Line(Closed):
+        sku: str
+        quantity: int = 1
+
+    @u.tool
+    def order(lines: list[Line], currency: Literal["EUR", "USD"] = "EUR", note: str | None = None, at: int = 3) -> Any:
+        """Order."""
+        return [[each.model_dump() for each in lines], currency, note, at]
+
+    shown = u.render("gpt-4o")
+    function = shown.payload[0]["function"]
+    given = {"lines": [{"sku": "A", "quantity": None}], "currency": None, "note": None, "at": None}
+
+    assert function["strict"]
+    assert judge(function["parameters"]).is_valid(given)
+    assert "then it is 3" in function["parameters"]["properties"]["at"]["description"]
+    for options in ({}, {"rendered": shown}):
+        (result,) = dispatched(u, ("order", given), **options)
+        assert result.value == [[{"sku": "A", "quantity": 1}], "EUR", None, 3]
+    (refused,) = dispatched(u, ("order", given | {"lines": None}))
+    assert refused.status is Status.INVALID_ARGUMENTS
+
+
+def test_a_listing_for_others_to_read_asks_for_no_such_null() -> None:
+    _, strict, said = told(n=(int, 3))
+
+    assert not strict
+    assert "default" in said or "left out" in said

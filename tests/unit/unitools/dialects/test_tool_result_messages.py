@@ -15,7 +15,17 @@ from openai.types.chat import ChatCompletionToolMessageParam
 from openai.types.responses.response_input_param import ResponseInputItemParam
 from pydantic import BaseModel, TypeAdapter
 
-from tests.support.model_responses import KEY, chat, contents, messages, requests, responses, tagged
+from tests.support.model_responses import (
+    KEY,
+    chat,
+    contents,
+    converses,
+    langchain_messages,
+    messages,
+    requests,
+    responses,
+    tagged,
+)
 from unitools.calls import Status, ToolCall, ToolResult
 from unitools.dialects import DRIVERS, ReadOptions, UnreadableResponse, find_driver, recognise_response
 
@@ -41,6 +51,8 @@ BUILD: dict[str, Callable[[Any], Any]] = {
     "openai-responses": responses,
     "anthropic": messages,
     "gemini": contents,
+    "bedrock": converses,
+    "langchain": langchain_messages,
     "mcp": requests,
     "xml": tagged,
 }

@@ -146,14 +146,14 @@ class Klass:
     ("function", "why"),
     [
         (varies, r"takes \*symbols"),
-        (takes_all, r"takes \*rest"),
+        (takes_all, r"takes \*\*rest"),
         (positional, "symbol is positional only"),
         (counts, "it yields"),
         (streams, "it yields"),
         (functools.partial(counts), "it yields"),
         (unknown_type, "OnlyForCheckers in the annotation of when"),
         (two_keys, "under several keys: a, b"),
-        (wrong_text, "annotations cannot be read"),
+        (wrong_text, "the annotation of x cannot be read"),
         (Klass, "it is no function"),
         (Klass(), "no name of a tool"),
         (lambda x: x, "no name of a tool"),
@@ -172,7 +172,7 @@ def test_a_type_without_a_schema_is_refused_as_a_parameter_and_not_told_as_a_res
     def gives() -> Opaque:
         return Opaque()
 
-    with pytest.raises(NotATool, match="cannot be said as JSON Schema"):
+    with pytest.raises(NotATool, match="its parameter x is Opaque, which has no JSON Schema"):
         ToolMetadata.from_func(takes)
     assert ToolMetadata.from_func(gives).spec.output_schema is None
 

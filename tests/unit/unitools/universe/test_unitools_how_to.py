@@ -41,3 +41,5 @@ def test_the_how_to_runs_as_it_is_written() -> None:
     assert [each["tool_call_id"] for each in names["messages"]] == ["id_0", "id_1"]
     assert names["tools"].payload[0]["function"]["name"] == "balance"
     assert called(names["u"], "balance", {"uid": "u1"}, amount=200).status is Status.DENIED
+    for name in ("test_only_euros_are_kept_here", "test_progress_is_told"):
+        names[name]()
