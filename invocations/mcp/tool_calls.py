@@ -125,15 +125,14 @@ def begin_tool_call(wish: McpToolCall, *, by: Principal) -> BegunCall | ConsentF
 def _refused(wish: McpToolCall, refused: CallRefused, *, by: Principal) -> ConsentForm | HandlerResult:
     if wish.takes_task and not wish.modern:
         return build_task_handle(refused.invocation, modern=False)
-    problem, shown = refused.problem, None
+    problem = refused.problem
     answer = build_answer_envelope(refused.invocation, problem=problem, preflight=refused.preflight)
     refusal = build_call_result(answer, by=by, modern=wish.modern)
-    if isinstance(problem, ConsentRequired):
-        if wish.shows_url:
-            shown = elicit_consent(problem, wish.call.tool, modern=wish.modern)
-        elif wish.shows_form:
-            shown = elicit_by_form(problem, wish.call.tool, modern=wish.modern, refusal=refusal)
-    return shown or refusal
+    if isinstance(problem, ConsentRequired) and wish.shows_url:
+        return elicit_consent(problem, wish.call.tool, modern=wish.modern) or refusal
+    if isinstance(problem, ConsentRequired) and wish.shows_form:
+        return elicit_by_form(problem, wish.call.tool, modern=wish.modern, refusal=refusal) or refusal
+    return refusal
 
 
 def _takes_long(invocation: Invocation) -> bool:
