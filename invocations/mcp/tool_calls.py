@@ -214,8 +214,11 @@ async def _ended(arrival: McpRequest, wish: McpToolCall, begun: BegunCall, progr
             return build_call_result(build_answer_envelope(answered.invocation), by=arrival.by, modern=wish.modern)
         return read_live_output(FOR_WORK.get(pk=begun.invocation.pk)) if progress.wanted else None
 
+    look_every_s = LOOK_S if progress.wanted else IDLE_LOOK_S
+    if begun.waiter is not None:
+        begun.waiter.look_anyway_s = look_every_s
     while not isinstance(found := await arrival.within(look), CallToolResult):
         await progress.tell(found)
         assert begun.waiter is not None
-        await begun.waiter.wait_async(LOOK_S if progress.wanted else IDLE_LOOK_S)
+        await begun.waiter.wait_async(look_every_s)
     return found
