@@ -28,7 +28,7 @@ from invocations.mcp.call_params import (
     find_called_tool,
     read_tool_call,
 )
-from invocations.mcp.consent_elicitation import ConsentForm, elicit_by_form, elicit_consent, show_form
+from invocations.mcp.consent_elicitation import ShownForm, elicit_by_form, elicit_consent, show_form
 from invocations.mcp.errors import error_of
 from invocations.mcp.mcp_task_status import build_task_handle
 from invocations.mcp.request_context import get_mcp_request
@@ -71,11 +71,11 @@ async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolReq
     # Closing the connection is how a request is taken back; before 2026-07-28 it was only what happens to connections.
     if_gone = cancel_abandoned_call if wish.modern else leave_running
     begun = await _begun(arrival, wish, if_gone=if_gone)
-    if isinstance(begun, ConsentForm):
+    if isinstance(begun, ShownForm):
         if not await show_form(arrival, begun):
             return begun.refusal
         begun = await _begun(arrival, replace(wish, shows_form=False), if_gone=if_gone)
-    if isinstance(begun, ConsentForm):  # it is not shown twice
+    if isinstance(begun, ShownForm):  # it is not shown twice
         return begun.refusal
     if not isinstance(begun, BegunCall):
         return begun
@@ -102,7 +102,7 @@ async def _note_unreadable(arrival: McpRequest) -> None:
     await arrival.within(lambda: note_rejected(Malformed("No call can be read from it."), by=arrival.by))
 
 
-def begin_tool_call(wish: McpToolCall, *, by: Principal) -> BegunCall | ConsentForm | HandlerResult:
+def begin_tool_call(wish: McpToolCall, *, by: Principal) -> BegunCall | ShownForm | HandlerResult:
     """In a thread: the call that was begun and is waited for, what is to be shown first, or what is answered at once."""
     try:
         begun = services.begin_call(wish.call, by=by)
@@ -122,7 +122,7 @@ def begin_tool_call(wish: McpToolCall, *, by: Principal) -> BegunCall | ConsentF
     return begun
 
 
-def _refused(wish: McpToolCall, refused: CallRefused, *, by: Principal) -> ConsentForm | HandlerResult:
+def _refused(wish: McpToolCall, refused: CallRefused, *, by: Principal) -> ShownForm | HandlerResult:
     if wish.takes_task and not wish.modern:
         return build_task_handle(refused.invocation, modern=False)
     problem = refused.problem
@@ -141,14 +141,14 @@ def _takes_long(invocation: Invocation) -> bool:
     return invocation.state == State.HELD or compiled_version(invocation.version_id).manifest.is_async
 
 
-async def _begun(arrival: McpRequest, wish: McpToolCall, *, if_gone: IfGone) -> BegunCall | ConsentForm | HandlerResult:
+async def _begun(arrival: McpRequest, wish: McpToolCall, *, if_gone: IfGone) -> BegunCall | ShownForm | HandlerResult:
     """Decided on and written down, also when the client goes away meanwhile."""
     working = asyncio.ensure_future(arrival.within(lambda: begin_tool_call(wish, by=arrival.by)))
     try:
         return await asyncio.shield(working)
     except asyncio.CancelledError:
 
-        def give_up(done: asyncio.Future[BegunCall | ConsentForm | HandlerResult]) -> None:
+        def give_up(done: asyncio.Future[BegunCall | ShownForm | HandlerResult]) -> None:
             if not done.cancelled() and done.exception() is None and isinstance(found := done.result(), BegunCall):
                 found.close()
                 if_gone(arrival, found.invocation.pk)
