@@ -20,6 +20,7 @@ from bench import (
     sandbox_levels,
     sdk_peers,
     trusted_calls,
+    waiting_callers,
 )
 from bench.figures import CannotMeasure, MeasuredTimes, describe_machine, judge_figure, print_table
 
@@ -275,7 +276,7 @@ def measure_hub(asked: argparse.Namespace) -> list[list[str]]:
     else:
         print("\nPostgreSQL is not measured: TOOLHUB_TEST_DATABASE_URL is not set (`make bench` starts one).")
     verdicts += idle.measure()
-    verdicts += list_streams.measure()
+    verdicts += [*list_streams.measure(), *waiting_callers.measure()]
     measure_governed_calls(asked.calls)
     redis_url = os.environ.get("TOOLHUB_TEST_REDIS_URL")
     if url and redis_url:

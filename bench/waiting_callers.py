@@ -21,6 +21,7 @@ from bench.hubs import run_embedded_hub, run_python
 from bench.list_streams import META, MODERN, PATIENCE_S, read_memory
 
 CALLERS, THREADS = 500, 2
+SETTLES_S = 15.0
 HELD = "commerce_checkout_create_draft_order"
 ORDER = {
     "lines": [{"sku": "LAPTOP-14", "quantity": 1}],
@@ -92,6 +93,7 @@ async def _measure(url: str, key: str, env: dict[str, str], pid: int, callers: i
         if time.perf_counter() > until:
             raise CannotMeasure("Not every call was held.")
         await asyncio.sleep(0.2)
+    await asyncio.sleep(SETTLES_S)  # each is looked at once when it begins to wait
     after, later_threads = read_memory(pid)
     begun = time.perf_counter()
     await ask(url, key, "tools/list", {})

@@ -38,6 +38,7 @@ class Waiter:
         self._is_deaf = is_deaf
         self._woken = threading.Event()
         self.was_poked = False  # ever; waiting also ends without that
+        self.look_anyway_s = LOOK_ANYWAY_S
         self._tell_loop: Callable[[], object] = lambda: None
 
     def poke(self) -> None:
@@ -47,7 +48,7 @@ class Waiter:
             self._tell_loop()
 
     def _at_most(self, seconds: float) -> float:
-        return min(seconds, LOOK_DEAF_S if self._is_deaf() else LOOK_ANYWAY_S)
+        return min(seconds, LOOK_DEAF_S if self._is_deaf() else self.look_anyway_s)
 
     def wait(self, seconds: float) -> None:
         """Returns at a wake-up, when the time is over, or when it is time to look anyway."""

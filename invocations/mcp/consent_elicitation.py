@@ -39,7 +39,7 @@ LOOK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class ConsentForm:
+class ShownForm:
     """What an older client is to show, and what is answered where it cannot, or where there is no consent then either."""
 
     params: ElicitRequestFormParams
@@ -74,7 +74,7 @@ def elicit_consent(problem: Problem, tool: str, *, modern: bool) -> InputRequire
 
 def elicit_by_form(
     problem: Problem, tool: str, *, modern: bool, refusal: HandlerResult
-) -> InputRequiredResult | ConsentForm | None:
+) -> InputRequiredResult | ShownForm | None:
     """None where there is nothing to show."""
     url = problem.details.get("url")
     if not url:
@@ -82,7 +82,7 @@ def elicit_by_form(
     params = build_form(tool, url=url)
     if modern:
         return InputRequiredResult(input_requests={KEY: ElicitRequest(params=params)})
-    return ConsentForm(params, refusal)
+    return ShownForm(params, refusal)
 
 
 def build_input_request(tool: str, *, url: str) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def build_input_request(tool: str, *, url: str) -> dict[str, Any]:
     return {KEY: request.model_dump(by_alias=True, mode="json", exclude_none=True)}
 
 
-async def show_form(arrival: McpRequest, form: ConsentForm) -> bool:
+async def show_form(arrival: McpRequest, form: ShownForm) -> bool:
     """Ask an older client, on the stream of its call; whether it has answered, whatever it said."""
     id = uuid4()
     request = JSONRPCRequest(

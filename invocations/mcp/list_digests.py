@@ -77,7 +77,7 @@ def compute_list_digests(tenant_id: UUID, owners: Iterable[ListOwner]) -> ListDi
 
 
 def _find_chosen_tools(owners: Iterable[ListOwner]) -> dict[UUID | None, ConnectionRights]:
-    ids = {owner.connection_id for owner in owners} - {None}
+    ids = {owner.connection_id for owner in owners if owner.connection_id is not None}
     rows = Connection.objects.filter(pk__in=ids).values_list("pk", "tools") if ids else ()
     return {
         pk: ConnectionRights("", in_force=True, tools=None if tools is None else frozenset(tools)) for pk, tools in rows

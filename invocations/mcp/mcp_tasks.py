@@ -195,6 +195,7 @@ async def get_task_result(context: Context, params: TaskParams) -> dict[str, Any
     with ExitStack() as stack:
         # In a thread, since the first one of a process opens the connection that wake-ups come through.
         waiter = await arrival.within(lambda: stack.enter_context(get_waker().listen(_id_of(params.task_id))))
+        waiter.look_anyway_s = IDLE_LOOK_S
         while (found := await arrival.within(look)) is None:
             await waiter.wait_async(IDLE_LOOK_S)
     found["_meta"] = found.get("_meta", {}) | {RELATED: {"taskId": params.task_id}}

@@ -28,7 +28,7 @@ from invocations.mcp.call_params import (
     find_called_tool,
     read_tool_call,
 )
-from invocations.mcp.consent_elicitation import ConsentForm, elicit_by_form, elicit_consent, show_form
+from invocations.mcp.consent_elicitation import ShownForm, elicit_by_form, elicit_consent, show_form
 from invocations.mcp.errors import error_of
 from invocations.mcp.mcp_task_status import build_task_handle
 from invocations.mcp.request_context import get_mcp_request
@@ -71,11 +71,11 @@ async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolReq
     # Closing the connection is how a request is taken back; before 2026-07-28 it was only what happens to connections.
     if_gone = cancel_abandoned_call if wish.modern else leave_running
     begun = await _begun(arrival, wish, if_gone=if_gone)
-    if isinstance(begun, ConsentForm):
+    if isinstance(begun, ShownForm):
         if not await show_form(arrival, begun):
             return begun.refusal
         begun = await _begun(arrival, replace(wish, shows_form=False), if_gone=if_gone)
-    if isinstance(begun, ConsentForm):  # it is not shown twice
+    if isinstance(begun, ShownForm):  # it is not shown twice
         return begun.refusal
     if not isinstance(begun, BegunCall):
         return begun
@@ -102,7 +102,7 @@ async def _note_unreadable(arrival: McpRequest) -> None:
     await arrival.within(lambda: note_rejected(Malformed("No call can be read from it."), by=arrival.by))
 
 
-def begin_tool_call(wish: McpToolCall, *, by: Principal) -> BegunCall | ConsentForm | HandlerResult:
+def begin_tool_call(wish: McpToolCall, *, by: Principal) -> BegunCall | ShownForm | HandlerResult:
     """In a thread: the call that was begun and is waited for, what is to be shown first, or what is answered at once."""
     try:
         begun = services.begin_call(wish.call, by=by)
@@ -122,18 +122,17 @@ def begin_tool_call(wish: McpToolCall, *, by: Principal) -> BegunCall | ConsentF
     return begun
 
 
-def _refused(wish: McpToolCall, refused: CallRefused, *, by: Principal) -> ConsentForm | HandlerResult:
+def _refused(wish: McpToolCall, refused: CallRefused, *, by: Principal) -> ShownForm | HandlerResult:
     if wish.takes_task and not wish.modern:
         return build_task_handle(refused.invocation, modern=False)
-    problem, shown = refused.problem, None
+    problem = refused.problem
     answer = build_answer_envelope(refused.invocation, problem=problem, preflight=refused.preflight)
     refusal = build_call_result(answer, by=by, modern=wish.modern)
-    if isinstance(problem, ConsentRequired):
-        if wish.shows_url:
-            shown = elicit_consent(problem, wish.call.tool, modern=wish.modern)
-        elif wish.shows_form:
-            shown = elicit_by_form(problem, wish.call.tool, modern=wish.modern, refusal=refusal)
-    return shown or refusal
+    if isinstance(problem, ConsentRequired) and wish.shows_url:
+        return elicit_consent(problem, wish.call.tool, modern=wish.modern) or refusal
+    if isinstance(problem, ConsentRequired) and wish.shows_form:
+        return elicit_by_form(problem, wish.call.tool, modern=wish.modern, refusal=refusal) or refusal
+    return refusal
 
 
 def _takes_long(invocation: Invocation) -> bool:
@@ -142,14 +141,14 @@ def _takes_long(invocation: Invocation) -> bool:
     return invocation.state == State.HELD or compiled_version(invocation.version_id).manifest.is_async
 
 
-async def _begun(arrival: McpRequest, wish: McpToolCall, *, if_gone: IfGone) -> BegunCall | ConsentForm | HandlerResult:
+async def _begun(arrival: McpRequest, wish: McpToolCall, *, if_gone: IfGone) -> BegunCall | ShownForm | HandlerResult:
     """Decided on and written down, also when the client goes away meanwhile."""
     working = asyncio.ensure_future(arrival.within(lambda: begin_tool_call(wish, by=arrival.by)))
     try:
         return await asyncio.shield(working)
     except asyncio.CancelledError:
 
-        def give_up(done: asyncio.Future[BegunCall | ConsentForm | HandlerResult]) -> None:
+        def give_up(done: asyncio.Future[BegunCall | ShownForm | HandlerResult]) -> None:
             if not done.cancelled() and done.exception() is None and isinstance(found := done.result(), BegunCall):
                 found.close()
                 if_gone(arrival, found.invocation.pk)
@@ -215,8 +214,11 @@ async def _ended(arrival: McpRequest, wish: McpToolCall, begun: BegunCall, progr
             return build_call_result(build_answer_envelope(answered.invocation), by=arrival.by, modern=wish.modern)
         return read_live_output(FOR_WORK.get(pk=begun.invocation.pk)) if progress.wanted else None
 
+    look_every_s = LOOK_S if progress.wanted else IDLE_LOOK_S
+    if begun.waiter is not None:
+        begun.waiter.look_anyway_s = look_every_s
     while not isinstance(found := await arrival.within(look), CallToolResult):
         await progress.tell(found)
         assert begun.waiter is not None
-        await begun.waiter.wait_async(LOOK_S if progress.wanted else IDLE_LOOK_S)
+        await begun.waiter.wait_async(look_every_s)
     return found

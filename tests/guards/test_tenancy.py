@@ -22,6 +22,8 @@ HUB_WIDE = {
     "access/authentication/bearer.py:find_valid_key": "whose key it is, is what is asked",
     "access/authentication/bearer.py:resolve_connection_principal": "whose token it is, is what is asked",
     "access/connections/rights.py:find_ended_connections": "of all tenants whose programs are answered at this moment",
+    "access/authentication/held_credentials.py:find_ended_credentials": "of all tenants whose streams are open in this process",
+    "invocations/mcp/list_changes.py:read_changes": "in which tenants something happened: their ids and the kinds of facts",
     "access/oauth/api.py:_issue_for_connection": "which tenant a code or a token is for, is what is asked",
     "access/oauth/api.py:revoke_token": "whose token it is, is what is asked",
     "access/oauth/api.py:register": "programs belong to no tenant",

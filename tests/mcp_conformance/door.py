@@ -80,7 +80,8 @@ class Door:
         params: Any = message.get("params") if isinstance(message, dict) else None
         if not isinstance(params, dict):
             return body
-        method, changes = message.get("method"), {}
+        changes: dict[str, Any] = {}
+        method = message.get("method")
         if method == "tools/call" and params.get("name") in self.names:
             changes["name"] = self._full(params["name"])
         if method == "resources/read" and params.get("uri") in self.resources:

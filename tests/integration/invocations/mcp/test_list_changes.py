@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -12,10 +13,9 @@ from access import services as access
 from access.halts import services as halts
 from access.models import Connection, Grant, Reach
 from evidence.kinds import Kind
-from invocations.mcp import list_watch
 from invocations.mcp.list_changes import OF_ALL_TENANTS, OF_ONE_TENANT, ChangeReader, ListChanges
 from invocations.mcp.list_digests import ListOwner, compute_list_digests
-from invocations.mcp.list_watch import DigestReader
+from invocations.mcp.list_watch import HEAL_S, DigestReader
 from invocations.mcp.tool_list import list_tools_after
 from kernel.database.connections import database_time
 from kernel.principal import UsedConnection
@@ -119,8 +119,8 @@ def test_a_grant_that_runs_out_and_what_was_missed_are_found_by_and_by(
         revoked_at=database_time(), revoked_by="usr_1"
     )  # by something that writes no fact
     assert watched.changed() == set()
-    later = list_watch.time.monotonic() + list_watch.HEAL_S
-    monkeypatch.setattr(list_watch.time, "monotonic", lambda: later)
+    later = time.monotonic() + HEAL_S
+    monkeypatch.setattr("invocations.mcp.list_watch.time.monotonic", lambda: later)
     assert watched.changed() == {"one"}
 
 
@@ -149,7 +149,8 @@ def test_a_program_is_told_of_the_tools_that_were_chosen_for_it(
         return compute_list_digests(caller.by.tenant_id, [mine, *watched.owners.values()]).digests[mine]
 
     before = digest()
-    assert [each.meta["toolhub/tool"] for each in list_tools_after("", by=by, modern=True).tools] == [ECHO]
+    (shown,) = list_tools_after("", by=by, modern=True).tools
+    assert shown.meta == {"toolhub/tool": ECHO}
     lifecycle.pause_tool(name=PLANS, reason="for a test", by=operator.by)
     assert digest() == before
     lifecycle.pause_tool(name=ECHO, reason="for a test", by=operator.by)

@@ -54,9 +54,7 @@ class Stream:
         async def nothing_else(*_: Any) -> None:
             raise AssertionError
 
-        self.task = asyncio.ensure_future(
-            McpEndpoint(nothing_else, in_this_thread)(scope, self._receive, self._send)  # type: ignore[arg-type]
-        )
+        self.task = asyncio.ensure_future(McpEndpoint(nothing_else, in_this_thread)(scope, self._receive, self._send))
 
     async def _receive(self) -> Any:
         if self._body:
@@ -197,7 +195,7 @@ def test_a_stream_ends_with_the_key_that_it_was_opened_with(
 
 
 def test_who_may_not_list_may_not_listen(caller: Caller, operator: Person) -> None:
-    other = make_caller(operator.by, "other", scopes=["invocations:create"])
+    other = make_caller(operator.by, "other", scopes=("invocations:create",))
     listen = modern_request(other, "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
 
     for sent in (at_the_door(b"", usual_headers(other), "GET"), at_the_door(*listen)):
