@@ -24,7 +24,7 @@ NOT_BLANK = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"
 class EndpointSchema(AutoSchema):
     """Describes an :class:`~kernel.http.endpoints.Endpoint`."""
 
-    def get_description(self) -> str:
+    def get_description(self) -> str:  # type: ignore[override]
         """That of the class where the method has none; never what the base says of itself."""
         method = getattr(self.view, self.method.lower())
         said = get_doc(method) or vars(type(self.view)).get("__doc__") or ""
