@@ -134,15 +134,16 @@ class QuerySerializer(serializers.Serializer[Any]):
             for name, values in sorted(given.items())
             if (wrong := cls._wrong(name, values))
         ][:MOST_NAMED]
+        payload = copy.copy(_blank(cls))
+        payload.initial_data = {name: values[0] for name, values in given.items()}
+        if not findings and not payload.is_valid():
+            findings = [{"pointer": f"/{name}", "message": str(wrong[0])} for name, wrong in payload.errors.items()]
         if findings:
             raise SchemaInvalid(
                 f"The parameter `{findings[0]['pointer'][1:]}` is refused. {findings[0]['message']}",
                 remedy="Correct or leave out the parameters that the findings name.",
                 details={"findings": findings, "parameters": list(fields)},
             )
-        payload = copy.copy(_blank(cls))
-        payload.initial_data = {name: values[0] for name, values in given.items()}
-        payload.is_valid(raise_exception=True)
         return dict(payload.validated_data)
 
     @classmethod

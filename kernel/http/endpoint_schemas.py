@@ -24,11 +24,15 @@ NOT_BLANK = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"
 class EndpointSchema(AutoSchema):
     """Describes an :class:`~kernel.http.endpoints.Endpoint`."""
 
-    def get_description(self) -> str:
+    def get_description(self) -> str:  # type: ignore[override]
         """That of the class where the method has none; never what the base says of itself."""
         method = getattr(self.view, self.method.lower())
         said = get_doc(method) or vars(type(self.view)).get("__doc__") or ""
-        return f"{said} {IF_MATCH}" if self.method in ("PUT", "PATCH") and self.view.conditional else said
+        return (
+            f"{said} {IF_MATCH}"
+            if self.method in ("PUT", "PATCH") and getattr(self.view, "conditional", False)
+            else said
+        )
 
     def get_override_parameters(self) -> list[Any]:
         parameters: list[Any] = super().get_override_parameters()
@@ -42,7 +46,7 @@ class EndpointSchema(AutoSchema):
         return [*found, {}] if self.method == "GET" and issubclass(query, LinkSerializer) else found
 
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> dict[str, Any]:
-        schema: dict[str, Any] = super()._map_basic_serializer(serializer, direction)
+        schema: dict[str, Any] = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
         described = serializer() if isinstance(serializer, type) else serializer
         if not vars(type(described)).get("__doc__"):
             schema.pop("description", None)  # that of a base, which is about the code

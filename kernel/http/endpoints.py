@@ -71,7 +71,7 @@ class Endpoint(APIView):
         check_if_match(wanted, seen.render() if isinstance(seen, Response) else seen)
         return change(request, **address)
 
-    def finalize_response(self, request: Request, response: HttpResponse, *args: Any, **kwargs: Any) -> HttpResponse:
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         """With the version of the API that has answered, and the tag of what was read."""
         response = super().finalize_response(request, response, *args, **kwargs)
         if request.path.startswith(API_PREFIX):

@@ -62,7 +62,13 @@ def test_openapi_typescript_leaves_nothing_out_and_types_the_main_call(tmp_path:
     node = shutil.which("node")
     assert node
 
-    make = [node, modules / "openapi-typescript" / "bin" / "cli.js", DOCUMENT, "--output", tmp_path / "api.d.ts"]
+    make: list[str | Path] = [
+        node,
+        modules / "openapi-typescript" / "bin" / "cli.js",
+        DOCUMENT,
+        "--output",
+        tmp_path / "api.d.ts",
+    ]
     run([*make, "--no-default-non-nullable"], tmp_path)  # what has a default may be left out of a request
 
     shutil.copy(CLIENTS / "quote_with_generated.ts", tmp_path / "quote.ts")

@@ -238,16 +238,16 @@ def test_what_is_neither_published_nor_installed_here_is_not_said_to_be_stopped(
     version = encode("tvn", tool.versions.get().pk)
     misspelt = {"reach": "tool", "target": "sample.tools.ehco", "reason": "x"}
 
-    assert_problem(caller.post("/halts", misspelt), 422, "SCHEMA.VALIDATION_FAILED")
+    assert_problem(caller.post("/halts", misspelt), 409, "STATE.UNFIT")
     assert (
         "neither publishes nor has installed"
         in operator.client().post(reverse("halts_throw"), misspelt).content.decode()
     )
-    assert_problem(foreign_caller.post("/halts", misspelt | {"target": ECHO}), 422, "SCHEMA.VALIDATION_FAILED")
+    assert_problem(foreign_caller.post("/halts", misspelt | {"target": ECHO}), 409, "STATE.UNFIT")
     for found in (version, encode("tvn", new_id())):
         asked = {"reach": "version", "target": found, "reason": "x"}
-        assert caller.post("/halts", asked).status_code == (201 if found == version else 422)
-    assert_problem(foreign_caller.post("/halts", asked | {"target": version}), 422, "SCHEMA.VALIDATION_FAILED")
+        assert caller.post("/halts", asked).status_code == (201 if found == version else 409)
+    assert_problem(foreign_caller.post("/halts", asked | {"target": version}), 409, "STATE.UNFIT")
 
 
 @pytest.mark.parametrize(("reach", "word"), [("tenant", "acme"), ("tool", "")])

@@ -130,13 +130,13 @@ def test_a_call_names_an_endpoint_of_its_agent_and_never_an_address(
 ) -> None:
     for wrong in ("https://evil.example.org/", {"url": "https://evil.example.org/"}, False, 7, "a b", "x" * 41, "*"):
         assert_problem(call(caller, wrong), 422, "SCHEMA.VALIDATION_FAILED")
-    unknown = assert_problem(call(caller, "nothing"), 422, "CALLBACK.UNKNOWN")
+    unknown = assert_problem(call(caller, "nothing"), 409, "CALLBACK.UNKNOWN")
     assert unknown["error"]["details"] == {"endpoints": ["orders"]}
     assert row_of(call(caller, "nothing")).state == "denied"
     services.make_endpoint(agent_id=caller.agent.pk, name="other", url=server.url, by=operator.by)
-    assert_problem(call(caller, True), 422, "CALLBACK.UNKNOWN")
+    assert_problem(call(caller, True), 409, "CALLBACK.UNKNOWN")
     services.disable_endpoint(endpoint_id=endpoint[0].pk, reason="a test", by=operator.by)
-    assert_problem(call(caller, "orders"), 422, "CALLBACK.UNKNOWN")
+    assert_problem(call(caller, "orders"), 409, "CALLBACK.UNKNOWN")
     assert call(caller, True).status_code == 200
 
 

@@ -97,7 +97,7 @@ def test_two_versions_are_compared_with_witnesses(caller: Caller, operator: Pers
     )  # fmt: skip
     assert shift["witness"]["tool"].startswith("shop.")
     assert caller.get(f"/policies/{first.wire_id}/analysis").json()["data"]["shifts"][0]["direction"] == "narrower"
-    assert_problem(caller.get(f"/policies/{first.wire_id}/analysis?against=pol_1"), 404, "RESOURCE.NOT_FOUND")
+    assert_problem(caller.get(f"/policies/{first.wire_id}/analysis?against=pol_1"), 422, "SCHEMA.VALIDATION_FAILED")
 
 
 def test_each_endpoint_asks_for_its_scope(operator: Person) -> None:
