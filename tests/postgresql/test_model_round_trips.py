@@ -78,3 +78,4 @@ def test_a_model_is_asked_after_few_statements_that_are_all_prepared(
 
     assert chat.noted["planned"] == 0
     assert 0 < chat.noted["prepared"] <= AT_MOST
+    assert counts["planned"] == 0, "the End asks with prepared statements as well"

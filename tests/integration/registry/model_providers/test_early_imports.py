@@ -5,6 +5,7 @@ by it?
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -105,3 +106,14 @@ def test_a_worker_begins_it_as_well_since_it_asks_the_models_of_runs(
     celery._start_loops()
 
     assert order == ["imports", "loops"]
+
+
+def test_what_is_there_once_all_is_imported_is_left_out_of_collections(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    monkeypatch.setattr(early_imports, "import_connected_kinds", lambda: order.append("imports"))
+    monkeypatch.setattr(gc, "collect", lambda: order.append("collects"))
+    monkeypatch.setattr(gc, "freeze", lambda: order.append("freezes"))
+
+    early_imports.prepare_process()
+
+    assert order == ["imports", "collects", "freezes"]
