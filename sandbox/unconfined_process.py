@@ -14,6 +14,7 @@ from pathlib import Path
 from sandbox import call, confinement, protocol
 from sandbox.access_attempts import READABLE, AccessAttempts
 from sandbox.package import write_package
+from unitools import runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def serve(folder: str) -> NoReturn:
     """Load and run what is on stdin, inside ``folder``; the environment names two descriptors."""
     report_fd = int(os.environ.pop("TOOLHUB_REPORT_FD"))
     progress_fd = int(os.environ.pop("TOOLHUB_PROGRESS_FD"))
+    runtime.mark_published()
     try:
         _, (load, called) = protocol.unpack(sys.stdin.buffer.read())
         loaded, contents = protocol.unpack(load)

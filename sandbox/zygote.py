@@ -28,6 +28,7 @@ from sandbox.package import (
     write_package,
 )
 from sandbox.siblings import Siblings
+from unitools import runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def run_zygote(end: socket.socket, others: list[int]) -> NoReturn:
 
     ``others`` are the processes of the box beside this one that no tool may touch.
     """
+    runtime.mark_published()
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGCHLD, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)

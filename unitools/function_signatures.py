@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticUndefined
 
+from unitools import runtime
 from unitools.annotations import find_injected_marks, find_unresolved_name, read_type_hints
 from unitools.base64_bytes import give_base64, take_base64
 from unitools.calls import ToolResult
@@ -73,14 +74,14 @@ def read_signature(function: Callable[..., Any], described: Mapping[str, str]) -
             has_default = not isinstance(parameter.default, Injected) and parameter.default is not parameter.empty
             wanted.append(InjectedParameter(name, key, has_default))
             continue
-        if name not in hints:
+        if name not in hints and not runtime.is_published():
             raise refuse(NOT_ANNOTATED.format(name=name))
         if missing := find_unresolved_name(annotation):
             raise refuse(f"{missing} in the annotation of {name} means nothing at run time. Import it there.")
         annotations[name] = annotation
         fields[f"p_{name}"] = _field(parameter, take_base64(annotation), described.get(name))
     model, schema = _build_model(fields, annotations, refuse)
-    for parameter in _parameters(function, refuse):
+    for parameter in [] if runtime.is_published() else _parameters(function, refuse):
         if parameter.name in annotations and (why := _explain_default(parameter, annotations[parameter.name])):
             raise refuse(why)
     return FunctionSignature(model, _object(schema), tuple(wanted), *_output(hints.get("return", Any), refuse))
@@ -188,9 +189,8 @@ def _output(annotation: Any, refuse: Callable[[str], NotATool]) -> tuple[TypeAda
         adapter = TypeAdapter[Any](give_base64(annotation))
         schema = adapter.json_schema(mode="serialization", schema_generator=_Schema)
     except CANNOT_BE_SAID as error:
-        if (
-            getattr(error, "code", None) == "typed-dict-version"
-        ):  # else nobody would see that its results are not checked
+        is_old = getattr(error, "code", None) == "typed-dict-version"
+        if is_old and not runtime.is_published():  # else nobody would see that its results are not checked
             raise refuse(explain_type("what it returns", annotation, error)) from error
         return anything
     return adapter, schema or None

@@ -275,6 +275,20 @@ def running(call: Call, *, progress: Callable[[bytes], None] | None = None) -> I
         _current.reset(token)
 
 
+_published = False
+
+
+def mark_published() -> None:
+    """Said by a hub's sandbox before it loads a tool: what is loaded was published and reviewed as it is, so that what newer versions
+    of the SDK refuse to register is no reason to fail its calls."""
+    global _published
+    _published = True
+
+
+def is_published() -> bool:
+    return _published
+
+
 def _state() -> tuple[Call, Report]:
     state = _current.get()
     if state is None:

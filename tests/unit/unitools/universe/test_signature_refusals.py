@@ -11,7 +11,7 @@ import typing_extensions
 from pydantic import BaseModel, Field
 
 from tests.support.sdk_calls import called
-from unitools import Injected, Status, ToolMetadata, Universe
+from unitools import Injected, Status, ToolMetadata, Universe, runtime
 from unitools.registration_errors import NotATool
 
 pytestmark = pytest.mark.req("UNI-2")
@@ -92,6 +92,15 @@ def taken(
 
 def test_what_pydantic_takes_stays_a_tool() -> None:
     assert set(ToolMetadata.from_func(taken).spec.parameters["properties"]) == set("abcdefgi")
+
+
+@pytest.mark.parametrize("function", [bare, gives_typed_dict, text_for_number])
+def test_what_was_published_before_a_refusal_was_made_still_runs(
+    function: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "_published", True)
+
+    assert ToolMetadata.from_func(function).parameters_model
 
 
 class Owned(BaseModel):
