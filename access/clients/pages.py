@@ -79,5 +79,5 @@ def client_remove(request: ConsoleRequest, client_id: UUID) -> HttpResponse:
     if not form.is_valid():
         return _client_list(request, form=form, wrong=client_id)
     services.remove_client(client_id=client_id, reason=form.cleaned_data["reason"], by=request.principal)
-    messages.success(request, gettext("The program is removed. What it was connected to is disconnected."))
+    messages.success(request, gettext("The program is removed, and its connections are ended."))
     return redirect("clients")

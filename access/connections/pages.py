@@ -287,7 +287,7 @@ def connections(request: ConsoleRequest) -> HttpResponse:
 @needs("agents.connect")
 def connect_client(request: ConsoleRequest) -> HttpResponse:
     """Context: url, clients (list of {name, steps, text, link}), is_public: whether servers of others can reach the hub; since (the
-    person's newest connection when they opened the page), arrived: what has connected after it.
+    person's newest connection when they opened the page), arrived: what has connected after it; may_enter.
     """
     mine = Connection.objects.filter(tenant_id=request.principal.tenant_id, member_id=request.user.pk).order_by("-pk")
     since = _read_since(request.GET["since"]) if "since" in request.GET else mine.values_list("pk", flat=True).first()
@@ -299,6 +299,7 @@ def connect_client(request: ConsoleRequest) -> HttpResponse:
         "clients": describe_clients(mcp_resource()),
         "is_public": is_public(mcp_resource()),
         "since": encode("con", since) if since else "",
+        "may_enter": request.principal.may("agents.manage"),
         "arrived": newer.filter(redeemed_at__isnull=False).select_related("agent").first() if waits else None,
     }
     return render_page(request, "connections/connect_client.html", context, partial="arrival")
