@@ -128,6 +128,8 @@ class Kind(TextChoices):
     KEY_ROTATED = "key.rotated"
     KEY_REVOKED = "key.revoked"
     CLIENT_MET = "client.met"
+    CLIENT_ENTERED = "client.entered"
+    CLIENT_REMOVED = "client.removed"
     CONNECTION_OPENED = "connection.opened"
     CONNECTION_REFUSED = "connection.refused"
     CONNECTION_REUSE_DETECTED = "connection.reuse_detected"

@@ -77,7 +77,7 @@ class PrefixedIdConverter:
 
 
 PREFIXES = (
-    *("ten", "agt", "key", "con", "iss", "idn", "ntf", "dlv", "grt", "grq", "cns", "bud", "pol", "hlt"),
+    *("ten", "agt", "key", "con", "cli", "iss", "idn", "ntf", "dlv", "grt", "grq", "cns", "bud", "pol", "hlt"),
     *(
         "tol",
         "tvn",

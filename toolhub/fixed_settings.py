@@ -71,6 +71,7 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
+OAUTH2_PROVIDER_APPLICATION_MODEL = "oauth2_provider.Application"  # its own: migrations ask for the name
 # All of RFC 9700, also where it is the library's default to come. Its tables of tokens stay empty: access/oauth/validator.py.
 OAUTH2_PROVIDER = {
     "OAUTH2_VALIDATOR_CLASS": "access.oauth.validator.HubValidator",

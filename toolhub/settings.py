@@ -22,6 +22,7 @@ from toolhub.fixed_settings import (  # noqa: F401  Django reads them here
     INSTALLED_APPS,
     MIDDLEWARE,
     OAUTH2_PROVIDER,
+    OAUTH2_PROVIDER_APPLICATION_MODEL,
     REST_FRAMEWORK,
     SPECTACULAR_SETTINGS,
 )

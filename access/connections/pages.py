@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest
 
+    from access.models import Tenant
     from kernel.principal import Principal
     from unitools.manifest import Manifest
 
@@ -83,18 +84,20 @@ def group_tools(manifests: list[Manifest]) -> list[dict[str, Any]]:
 @public
 def authorize(request: HttpRequest) -> HttpResponse:
     """Context: asked, form, agents, chosen, groups, picked, signed, on_this_computer, redirect_host, choice_of_tenants, opens_rest
-    (whether its tokens are for more than MCP), is_told (whether anybody hears of a request). POST: request (signed), shown (the agent
-    whose tools were on the page), decision (allow, deny, ask, look, tenant) and the form.
+    (whether its tokens are for more than MCP), is_told (whether anybody hears of a request), elsewhere (the tenant of the person which
+    alone knows the program, where that is another one). POST: request (signed), shown (the agent whose tools were on the page),
+    decision (allow, deny, ask, look, tenant) and the form.
     """
     if not request.user.is_authenticated:
         return redirect_to_login(request.get_full_path())
     _check_has_tenant(request)
-    session = request.session.session_key or ""
+    session, tenants = request.session.session_key or "", request.tenants  # type: ignore[attr-defined]
     try:
         if request.method == "GET":
             query = request.META.get("QUERY_STRING", "")
-            return _ask(request, read_authorization_request(query, user=request.user))
-        asked = open_signed_request(request.POST.get("request", ""), user=request.user, session=session)
+            return _ask(request, read_authorization_request(query, user=request.user, tenants=tenants))
+        signed = request.POST.get("request", "")
+        asked = open_signed_request(signed, user=request.user, session=session, tenants=tenants)
         return _decide(request, asked)
     except AnsweredByRedirect as answer:
         return _redirect_browser(answer.uri)
@@ -114,7 +117,8 @@ def _ask(request: Any, asked: AuthorizationRequest) -> HttpResponse:
 
 def _page(request: Any, asked: AuthorizationRequest, form: ConnectionForm | None) -> HttpResponse:
     by: Principal = request.principal
-    agents = list(list_connectable_agents(by))
+    elsewhere = _find_elsewhere(request, asked)
+    agents = [] if elsewhere else list(list_connectable_agents(by))
     chosen = _find_chosen(agents, request.POST.get("agent", ""))
     manifests = offer_tools(by=build_agent_principal(chosen)).manifests if chosen else []
     if form is None:
@@ -123,6 +127,7 @@ def _page(request: Any, asked: AuthorizationRequest, form: ConnectionForm | None
         "asked": asked,
         "form": form,
         "agents": agents,
+        "elsewhere": elsewhere,
         "chosen": chosen,
         "groups": group_tools(manifests),
         "picked": set(request.POST.getlist("tools")),
@@ -139,6 +144,12 @@ def _page(request: Any, asked: AuthorizationRequest, form: ConnectionForm | None
     apps = [f"{scheme}:" for scheme in APP_SCHEMES]
     response._csp_update = {"form-action": [form_action_source(asked.redirect_uri), *apps]}  # type: ignore[attr-defined]
     return response
+
+
+def _find_elsewhere(request: Any, asked: AuthorizationRequest) -> Tenant | None:
+    """The tenant to which the person goes first, since it has entered the program by hand and no other knows it."""
+    whose = asked.client.tenant_id
+    return next((each for each in request.tenants if each.pk == whose != request.principal.tenant_id), None)
 
 
 def _find_chosen(agents: list[Agent], wire_id: str) -> Agent | None:
@@ -169,6 +180,8 @@ def _build_form_of_unseen(
 
 def _decide(request: Any, asked: AuthorizationRequest) -> HttpResponse:
     decision, by = request.POST.get("decision", ""), request.principal
+    if _find_elsewhere(request, asked) and decision != "tenant":
+        return _page(request, asked, None)
     match decision:
         case "allow":
             return _allow(request, asked)
@@ -256,13 +269,14 @@ def describe_rows(connections: Iterable[Connection], *, by: Principal) -> list[d
 @require_GET
 @needs("agents.view")
 def connections(request: ConsoleRequest) -> HttpResponse:
-    """Context: page (Page of Connection), rows (list of {connection, state, member, may_end}), mcp_url, may_connect."""
+    """Context: page (Page of Connection), rows (list of {connection, state, member, may_end}), mcp_url, may_connect, may_enter."""
     rows = Connection.objects.filter(tenant_id=request.principal.tenant_id).select_related(*NAMED)
     page = fetch_page(rows, prefix="con", after=request.GET.get("after", ""))
     context = {
         "section": "connections",
         "page": page,
         "may_connect": request.principal.may(CONNECT),
+        "may_enter": request.principal.may("agents.manage"),
         "mcp_url": mcp_resource(),
         "rows": describe_rows(page.rows, by=request.principal),
     }
@@ -273,7 +287,7 @@ def connections(request: ConsoleRequest) -> HttpResponse:
 @needs("agents.connect")
 def connect_client(request: ConsoleRequest) -> HttpResponse:
     """Context: url, clients (list of {name, steps, text, link}), is_public: whether servers of others can reach the hub; since (the
-    person's newest connection when they opened the page), arrived: what has connected after it.
+    person's newest connection when they opened the page), arrived: what has connected after it; may_enter.
     """
     mine = Connection.objects.filter(tenant_id=request.principal.tenant_id, member_id=request.user.pk).order_by("-pk")
     since = _read_since(request.GET["since"]) if "since" in request.GET else mine.values_list("pk", flat=True).first()
@@ -285,6 +299,7 @@ def connect_client(request: ConsoleRequest) -> HttpResponse:
         "clients": describe_clients(mcp_resource()),
         "is_public": is_public(mcp_resource()),
         "since": encode("con", since) if since else "",
+        "may_enter": request.principal.may("agents.manage"),
         "arrived": newer.filter(redeemed_at__isnull=False).select_related("agent").first() if waits else None,
     }
     return render_page(request, "connections/connect_client.html", context, partial="arrival")

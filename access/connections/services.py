@@ -15,7 +15,7 @@ from django.db.models import Q
 
 from access.budgets.rate_limits import client_network
 from access.connections.rights import CONNECT, is_in_force
-from access.models import Agent, Connection, ConnectionToken
+from access.models import Agent, Connection, ConnectionToken, EnteredClient
 from access.notifications.services import list_channels, notify_channels
 from access.object_permissions.rules import allowed_on
 from access.roles import AGENT_SCOPES
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 RETRY_WINDOW = timedelta(seconds=10)  # within it, a program that asks again is one that did not wait
 USED_EVERY = timedelta(minutes=1)
-REVOKED, BY_CLIENT, REUSE, LEFT = "revoked", "client", "reuse", "left"
+REVOKED, BY_CLIENT, REUSE, LEFT, REMOVED = "revoked", "client", "reuse", "left", "removed"
 DECLINED, ASKED = "declined", "asked"
 REQUESTED = "connection.requested"
 MAX_TOOLS = 500
@@ -85,6 +85,7 @@ def open_connection(
     ConnectionToken.objects.filter(connection__tenant_id=by.tenant_id, connection__until__lt=now).delete()
     agent = Agent.objects.select_for_update().get(pk=agent_id, tenant_id=by.tenant_id)
     check_may_connect(agent, by=by)
+    _check_is_known(client, by=by)
     wanted = [scope for scope in AGENT_SCOPES if scope in set(scopes)]
     if not wanted:
         raise SchemaInvalid.at("/scopes", "Let the program do at least one thing.")
@@ -138,6 +139,17 @@ def open_connection(
     return connection
 
 
+def _check_is_known(client: Client, *, by: Principal) -> None:
+    """One that was entered by hand is the program of its tenant alone, and stays until this is done: who removes it waits."""
+    if client.tenant_id is None:
+        return
+    of_it = EnteredClient.objects.filter(application__client_id=client.id, tenant_id=by.tenant_id)
+    if not of_it.select_for_update(of=("self",)).exists():
+        raise Conflict(
+            "This program is not known here any more.", remedy="Ask somebody who manages agents to enter it again."
+        )
+
+
 def _is_as_chosen(connection: Connection, *, lasts: timedelta, **chosen: Any) -> bool:
     same = all(getattr(connection, name) == value for name, value in chosen.items())
     return same and connection.until - connection.opened_at == lasts
@@ -179,7 +191,7 @@ def refuse_connection(*, client: Client, redirect_host: str, why: str, by: Princ
     )
     if why != ASKED:
         return 0
-    said = {"member": by.name, "program": client.host or redirect_host, "url": f"/people/{by.id}"}
+    said = {"member": by.name, "program": client.known_as or redirect_host, "url": f"/people/{by.id}"}
     return notify_channels(REQUESTED, subject=by.id, body=said, tenant_id=by.tenant_id)
 
 
@@ -237,9 +249,20 @@ def end_connection(*, connection_id: UUID, by: Principal) -> Connection:
 
 def end_connections_of(member: Any, *, tenant_id: UUID, by: Principal) -> None:
     """Those of somebody who leaves the tenant, in the transaction of the caller."""
+    _end_all(LEFT, tenant_id=tenant_id, member=member, by=by)
+
+
+def end_connections_with(client_id: str, *, by: Principal) -> int:
+    """How many there were, of a program that is removed, in the transaction of the caller."""
+    return _end_all(REMOVED, tenant_id=by.tenant_id, client_id=client_id, by=by)
+
+
+def _end_all(why: str, *, by: Principal, **which: Any) -> int:
     rows = Connection.objects.select_for_update(of=("self",)).select_related("agent")
-    for connection in rows.filter(tenant_id=tenant_id, member=member, ended_at=None).order_by("pk"):
-        _end(connection, why=LEFT, by=by)
+    found = list(rows.filter(ended_at=None, **which).order_by("pk"))
+    for connection in found:
+        _end(connection, why=why, by=by)
+    return len(found)
 
 
 def _hub(connection: Connection) -> Principal:
@@ -375,6 +398,7 @@ def note_connection_use(connection: Connection, *, address: str, now: datetime) 
 __all__ = [
     "end_connection",
     "end_connections_of",
+    "end_connections_with",
     "find_refresh_token",
     "find_resource_of_code",
     "give_back_token",

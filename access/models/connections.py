@@ -34,6 +34,8 @@ class Connection(models.Model):
         DOCUMENT = "document"
         # It has registered itself: nobody vouches for what it says of itself.
         REGISTERED = "registered"
+        # Somebody of the tenant has entered it by hand: its name is theirs, and no other tenant knows it.
+        ENTERED = "entered"
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="connections")
@@ -87,6 +89,48 @@ class Connection(models.Model):
     def client_host(self) -> str:
         """Who vouches for the program; empty: nobody."""
         return urlsplit(self.client_id).hostname or "" if self.client_kind == self.ClientKind.DOCUMENT else ""
+
+    @property
+    def known_as(self) -> str:
+        """What somebody vouches for: the host of its document, or the name by which it was entered; empty: nothing."""
+        return self.client_name if self.client_kind == self.ClientKind.ENTERED else self.client_host
+
+
+class EnteredClient(models.Model):
+    """Whose a program is that was entered by hand: the rows of django-oauth-toolkit know no tenant."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="entered_clients")
+    application = models.OneToOneField("oauth2_provider.Application", models.CASCADE, related_name="entered")
+    entered_by = models.CharField(max_length=64)
+    entered_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["tenant", "-id"], name="entered_client_of_tenant")]
+
+    def __str__(self) -> str:
+        return f"{self.application} of {self.tenant_id}"
+
+    @property
+    def wire_id(self) -> str:
+        return encode("cli", self.id)
+
+    @property
+    def client_id(self) -> str:
+        return str(self.application.client_id)
+
+    @property
+    def name(self) -> str:
+        return str(self.application.name)
+
+    @property
+    def redirect_uris(self) -> list[str]:
+        return str(self.application.redirect_uris).split()
+
+    @property
+    def is_confidential(self) -> bool:
+        """Whether the program keeps a secret."""
+        return bool(self.application.client_type == "confidential")
 
 
 class ConnectionToken(models.Model):

@@ -15,18 +15,20 @@ from django.conf import settings
 from django.core import signing
 from oauth2_provider.oauth2_backends import get_oauthlib_core
 from oauthlib.common import add_params_to_uri, urlencoded
-from oauthlib.oauth2 import FatalClientError, OAuth2Error
+from oauthlib.oauth2 import FatalClientError, InvalidClientIdError, OAuth2Error
 
 from access.connections.resources import find_resource
 from access.models import Connection
 from access.oauth.client_documents import fetching_for
-from access.oauth.clients import Application, Client, describe_client
+from access.oauth.clients import ENTERED, Application, Client, describe_client, find_entered_client
 from access.roles import AGENT_SCOPES
 from kernel.canonical import compute_digest
 from kernel.problems import Malformed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+    from access.models import EnteredClient, Tenant
 
 PATH = "/oauth/authorize"
 SALT = "toolhub.authorization-request"
@@ -79,13 +81,14 @@ def _uri(query: str) -> str:
     return f"{settings.TOOLHUB_PUBLIC_URL}{PATH}?{escaped}"
 
 
-def read_authorization_request(query: str, *, user: Any) -> AuthorizationRequest:
-    """``user``: who was sent here with it, for whom the program's document is fetched. Raises :class:`Malformed` where nobody may be
-    sent anywhere, since neither program nor address is known, or they have let the program in never before; anybody registers one,
-    and would have the hub send people where it likes (RFC 9700 §4.11.2). Else :class:`AnsweredByRedirect` for its mistakes.
+def read_authorization_request(query: str, *, user: Any, tenants: Iterable[Tenant]) -> AuthorizationRequest:
+    """``user``: who was sent here with it, for whom the program's document is fetched; ``tenants``: theirs. Raises :class:`Malformed`
+    where nobody may be sent anywhere, since neither program nor address is known, or they have let the program in never before;
+    anybody registers one, and would have the hub send people where it likes (RFC 9700 §4.11.2). Else :class:`AnsweredByRedirect` for
+    its mistakes.
     """
     try:
-        return _read(query, user=user)
+        return _read(query, user=user, tenants=tenants)
     except AnsweredByRedirect as answer:
         client_id = dict(parse_qsl(query)).get("client_id", "")
         if Connection.objects.filter(member=user, client_id=client_id).exists():
@@ -97,7 +100,23 @@ def read_authorization_request(query: str, *, user: Any) -> AuthorizationRequest
         ) from answer
 
 
-def _read(query: str, *, user: Any) -> AuthorizationRequest:
+def _refuse_unknown(error: OAuth2Error) -> Malformed:
+    return Malformed(
+        "The program that sent you here is not known, or may not be answered at the address that it names.",
+        remedy="Connect it again. Should it stay so, tell its makers what stands below.",
+        details={"error": error.error, "description": error.description},
+    )
+
+
+def _find_entered(client_id: str, tenants: Iterable[Tenant]) -> EnteredClient | None:
+    """Of a program that was entered by hand: to whom is of another tenant, it is as one that nobody knows."""
+    entered = find_entered_client(client_id)
+    if entered is not None and entered.tenant_id not in {each.pk for each in tenants}:
+        raise _refuse_unknown(InvalidClientIdError())
+    return entered
+
+
+def _read(query: str, *, user: Any, tenants: Iterable[Tenant]) -> AuthorizationRequest:
     if len(query) > MAX_QUERY:
         raise Malformed("This request is too long.")
     pairs = parse_qsl(query, keep_blank_values=True)
@@ -106,14 +125,11 @@ def _read(query: str, *, user: Any) -> AuthorizationRequest:
     if len(state) > MAX_STATE:
         raise Malformed("The state of this request is too long.")
     try:
+        entered = _find_entered(said.get("client_id", ""), tenants)
         with fetching_for(str(user.pk)):
             asked, credentials = _server().validate_authorization_request(_uri(query))
     except FatalClientError as error:
-        raise Malformed(
-            "The program that sent you here is not known, or may not be answered at the address that it names.",
-            remedy="Connect it again. Should it stay so, tell its makers what stands below.",
-            details={"error": error.error, "description": error.description},
-        ) from error
+        raise _refuse_unknown(error) from error
     except OAuth2Error as error:
         # Only what is fatal comes before the address was checked, so that this one is the program's own.
         raise _refuse(error.redirect_uri, state, error.error, error.description or "") from error
@@ -131,9 +147,11 @@ def _read(query: str, *, user: Any) -> AuthorizationRequest:
     if "none" in prompts:
         raise _refuse(redirect_uri, state, "interaction_required", "A person is asked each time.")
     application = Application.objects.get(client_id=credentials["client_id"])
+    if application.registration_source == ENTERED and entered is None:  # by nobody of a tenant
+        raise _refuse_unknown(InvalidClientIdError())
     return AuthorizationRequest(
         query=query,
-        client=describe_client(application),
+        client=describe_client(application, entered),
         redirect_uri=redirect_uri,
         state=state,
         scopes=tuple(scope for scope in AGENT_SCOPES if scope in asked) or AGENT_SCOPES,
@@ -148,7 +166,7 @@ def sign_request(request: AuthorizationRequest, *, user: Any, session: str) -> s
     return signing.dumps(said, salt=SALT, compress=True)
 
 
-def open_signed_request(text: str, *, user: Any, session: str) -> AuthorizationRequest:
+def open_signed_request(text: str, *, user: Any, session: str, tenants: Iterable[Tenant]) -> AuthorizationRequest:
     try:
         query, pk, session_digest, digest = signing.loads(text, salt=SALT, max_age=SIGNED_FOR_S)
     except signing.BadSignature as error:
@@ -161,7 +179,7 @@ def open_signed_request(text: str, *, user: Any, session: str) -> AuthorizationR
             "This form was made for somebody else, or before you signed in anew. Nothing was changed.",
             remedy="Connect the program again.",
         )
-    found = read_authorization_request(query, user=user)
+    found = read_authorization_request(query, user=user, tenants=tenants)
     if found.client.digest != digest:
         raise Malformed(
             "The program says something else of itself than a moment ago. Nothing was changed.",

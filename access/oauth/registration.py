@@ -6,19 +6,16 @@ itself (no RFC 7592). Narrow on purpose: authorization codes and refresh tokens 
 
 from __future__ import annotations
 
-import secrets
 from typing import Any
 
-from oauth2_provider.generators import generate_client_id
-
 from access.oauth.clients import (
-    Application,
+    REGISTERED,
     clean_name,
+    create_client,
     make_room_for_client,
     remove_unused_clients,
 )
 from access.oauth.redirect_uris import RedirectRefused, check_redirect_uris
-from access.oauth.validator import hash_client_secret
 
 GRANTS = ("authorization_code", "refresh_token")
 METHODS = ("none", "client_secret_post", "client_secret_basic")
@@ -64,16 +61,11 @@ def register_client(metadata: Any) -> dict[str, Any]:
         raise RegistrationRefused(
             "temporarily_unavailable", "Too many programs have registered that nobody has let in yet.", 503
         )
-    secret = "" if method == "none" else secrets.token_urlsafe(32)
-    made = Application.objects.create(
-        client_id=generate_client_id(),
+    made, secret = create_client(
         name=clean_name(metadata.get("client_name")),
-        redirect_uris=" ".join(redirects),
-        client_type="public" if method == "none" else "confidential",
-        authorization_grant_type="authorization-code",
-        client_secret=hash_client_secret(secret) if secret else "",
-        hash_client_secret=False,  # it is a hash already
-        registration_source="dcr",
+        redirect_uris=redirects,
+        confidential=method != "none",
+        source=REGISTERED,
     )
     return {
         "client_id": made.client_id,

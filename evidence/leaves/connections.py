@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from evidence.kinds import Kind
-from evidence.leaves.base import LeafData, SearchTerm, leaf_data
+from evidence.leaves.base import LeafData, SearchTerm, Written, leaf_data
 
 
 @leaf_data(Kind.CLIENT_MET)
@@ -13,9 +13,28 @@ class MetClient(LeafData):
     """A program that nobody of the tenant has let in before, or that says something else of itself now."""
 
     client: Annotated[str, "its id"]
-    how: Annotated[str, "`document` (at the address that is its id) or `registered` (by itself)"]
+    how: Annotated[str, "`document` (at the address that is its id), `registered` (by itself) or `entered` (by hand)"]
     host: Annotated[str, "that vouches for it; empty: nobody does"]
     digest: Annotated[str, "of all that it says of itself"]
+
+
+@leaf_data(Kind.CLIENT_ENTERED)
+class EnteredClientTerms(LeafData):
+    """A program that somebody of the tenant has entered by hand; never its secret."""
+
+    client: Annotated[str, "its id"]
+    name: Annotated[str, "as people of the tenant know it"]
+    redirect_uris: Annotated[list[str], "where answers to it may go"]
+    confidential: Annotated[bool, "whether it has a secret"]
+
+
+@leaf_data(Kind.CLIENT_REMOVED)
+class RemovedClient(LeafData):
+    """That a program which was entered by hand is known no more."""
+
+    client: Annotated[str, "its id"]
+    connections: Annotated[int, "how many ended with it"]
+    reason: Written
 
 
 @leaf_data(Kind.CONNECTION_OPENED)
@@ -59,5 +78,6 @@ class EndedConnection(LeafData):
     client: Annotated[str, "id of the program"]
     why: Annotated[
         str,
-        "`revoked` by a person, `client` (it gave its token back), `reuse` or `left` (its member has left the tenant)",
+        "`revoked` by a person, `client` (it gave its token back), `reuse`, `left` (its member has left the tenant) or `removed` (its "
+        "program was entered by hand, and is known no more)",
     ]

@@ -102,7 +102,7 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "access/consents/services.py:_note_asked_through": "who may not decide on a consent; how it was decided is a fact",
     "access/oauth/clients.py:remove_unused_clients": "programs that nobody has let in",
     "access/oauth/clients.py:make_room_for_client": "the same, where too many have registered",
-    "access/oauth/registration.py:register_client": "the same: a fact says when somebody lets one in",
+    "access/oauth/clients.py:create_client": "the same: a fact says when somebody lets one in, or has entered it",
     "access/oauth/validator.py:HubValidator.save_authorization_code": "with the connection that it opens, which is a fact",
     "access/oauth/validator.py:HubValidator.invalidate_authorization_code": "a code that was used, of a connection",
     "access/agents/services.py:_make_key": "part of making or rotating a key",

@@ -8,9 +8,10 @@ import pytest
 from django.conf import settings
 
 from access.agents.services import create_agent
+from access.clients.services import enter_client, remove_client
 from access.models import Connection, ConnectionToken
 from tests.support.concurrency import at_once
-from tests.support.connections import Program, allow, read_answer, read_shown, signed_request
+from tests.support.connections import REDIRECT, Program, allow, read_answer, read_shown, signed_request
 from tests.support.tokens import ask
 
 if TYPE_CHECKING:
@@ -90,3 +91,23 @@ def test_of_one_form_that_is_sent_for_two_agents_at_once_one_is_connected(operat
 
     assert {getattr(each, "status_code", repr(each)) for each in answers} == {303, 422}
     assert Connection.objects.count() == 1
+
+
+@pytest.mark.req("CONN-1")
+def test_none_that_is_connected_while_it_is_removed_stays_connected(operator: Person, caller: Caller) -> None:
+    entered, _ = enter_client(name="p", redirect_uris=[REDIRECT], confidential=False, by=operator.by)
+    program, browsers = Program(entered.client_id), [operator.client() for _ in range(4)]
+    pages = [program.open_page(each) for each in browsers]
+    form = {"agent": caller.agent.wire_id, "reach": "all", "scopes": ["tools:read"], "days": "1", "decision": "allow"}
+
+    def act(n: int) -> int:
+        if n == 2:
+            remove_client(client_id=entered.pk, reason="x", by=operator.by)
+            return 204
+        sent = {"request": signed_request(pages[n]), "shown": read_shown(pages[n])} | form
+        return int(browsers[n].post("/oauth/authorize", sent).status_code)
+
+    answers = at_once(4, act)
+
+    assert set(answers) <= {204, 303, 400, 422}
+    assert not Connection.objects.filter(ended_at=None).exists()

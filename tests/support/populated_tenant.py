@@ -19,6 +19,7 @@ from joserfc.jwk import ECKey
 
 from access import services as access
 from access.budgets.services import set_budget
+from access.clients.services import enter_client
 from access.consents import services as consents
 from access.delegations.services import delegate_grant
 from access.grants.requests import request_grant
@@ -381,6 +382,7 @@ def _people(things: Things) -> dict[str, Any]:
     sink, _ = make_sink(name=word, channel="webhook", url=f"https://{word}.example.org/events", by=by)
     invited, _ = invitations.invite_person(username=f"ann-{word}", name="Ann", email="", roles={"developer"}, by=by)
     things.also["identity"] = identity
+    entered, _ = enter_client(name=word, redirect_uris=[f"https://{word}.example.org/cb"], confidential=True, by=by)
     connection = make_connection(agent=agent, member=things.people["owner"].user, name=word)
     search = save_search(name=word, query="outcome:failed", shared=True, by=by)
     return {
@@ -390,6 +392,7 @@ def _people(things: Things) -> dict[str, Any]:
         "issuer_id": issuer.pk,
         "identity_id": identity.pk,
         "connection_id": connection.pk,
+        "client_id": entered.pk,
         "notification_id": channel.pk,
         "delivery_id": message.pk,
         "endpoint_id": endpoint.pk,

@@ -50,6 +50,8 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "key_rotate": {"overlap_days": "1"},
         "key_revoke": REASON,
         "connection_end": {},
+        "client_new": {"name": "another", "redirect_uris": "https://new.example.org/callback"},
+        "client_remove": REASON,
         "person_new": {"username": "nora", "roles": ["auditor"]},
         "person_roles": {"roles": ["auditor"], **REASON},
         "person_permissions": {"permission": "evidence.view", "action": "give"},
@@ -306,6 +308,8 @@ def bodies(things: Things) -> dict[str, Any]:
         "POST api_keys": {"scopes": []},
         "POST api_key_rotate": {"overlap_s": 60},
         "POST api_key_revoke": REASON,
+        "POST api_clients": {"name": "another", "redirect_uris": ["https://new.example.org/callback"]},
+        "POST api_client_remove": REASON,
         # People.
         "POST api_invocation_replays": REASON,
         "POST api_replays": {

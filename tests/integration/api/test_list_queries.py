@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from access.clients.services import enter_client
 from access.models import (
     AgentIdentity,
     Budget,
@@ -43,10 +44,11 @@ ECHO = "sample.tools.echo"
 PAGES = (
     "overview", "invocations", "approvals", "consents", "halts", "tools", "installations", "shared_tools", "secrets",
     "reviews", "facts", "grants", "grant_requests", "policies", "budgets", "agents", "people", "issuers", "notifications",
+    "clients",
 )  # fmt: skip
 API = (
     "tools", "catalogue", "installations", "secrets", "halts", "consents", "grants", "grants/requests", "budgets", "policies",
-    "agents", f"tools/{ECHO}/versions", "members", "invitations", "issuers", "channels",
+    "agents", f"tools/{ECHO}/versions", "members", "invitations", "issuers", "channels", "clients",
 )  # fmt: skip
 
 
@@ -72,6 +74,7 @@ def fill(tenant: Tenant, numbers: range) -> None:
         Installation.objects.create(
             tenant=tenant, tool=tool, name=tool.name, version=version, secrets={"A": f"secret-{n}"}, changed_by=by.id
         )
+        enter_client(name=f"program-{n}", redirect_uris=["https://a.example/"], confidential=False, by=by)
         Grant.objects.create(tenant=tenant, agent=agent, tools=tool.name, reason="x", given_by=by.id)
         GrantRequest.objects.create(tenant=tenant, agent=agent, tools="a.*", purpose="x", requested_by=agent.wire_id)
         consent = Consent.objects.create(

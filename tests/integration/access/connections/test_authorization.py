@@ -10,7 +10,6 @@ from django.conf import settings
 from django.test import Client
 
 from access.models import Connection, ConnectionToken, Delivery, Notification
-from access.oauth.clients import Application, describe_client
 from access.roles import AGENT_SCOPES
 from evidence.models import Fact
 from kernel.database.connections import database_time
@@ -270,13 +269,6 @@ def test_where_the_hub_reads_no_documents_the_metadata_do_not_offer_it(settings:
     assert told["client_id_metadata_document_supported"] is False
     assert told["registration_endpoint"] == f"{HUB}/oauth/register"
     assert page.status_code == 400
-
-
-def test_a_program_is_known_by_its_document_or_has_registered() -> None:
-    entered = Application(client_id="entered", name="x", redirect_uris=REDIRECT, registration_source="manual")
-
-    assert {str(each) for each in Connection.ClientKind} == {"document", "registered"}
-    assert (describe_client(entered).kind, describe_client(entered).host) == ("registered", "")  # nobody vouches
 
 
 def test_a_client_with_a_secret_shows_it(operator: Person, caller: Caller) -> None:

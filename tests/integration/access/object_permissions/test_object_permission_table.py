@@ -45,7 +45,8 @@ def things(bell: Bell) -> Things:
 def test_every_action_on_a_tool_or_agent_asks_who_may_do_it_on_that_one() -> None:
     acting = {route for route in GOVERNED if route.needs in (*ON_TOOL, *ON_AGENT) and route.takes}
 
-    assert {route.name for route in acting if route.held is None} == {"install"}  # a tool of another tenant
+    # A tool of another tenant, and a program of the tenant, which is no agent's.
+    assert {route.name for route in acting if route.held is None} == {"install", "client_remove"}
     assert {route.name for route in GOVERNED if route.held and route not in acting} == SEEING | SHARED
 
 
