@@ -101,6 +101,6 @@ class ClientListView(Endpoint):
         return Response(ResponseEnvelope(data=data).to_json(), status=201, headers={"Cache-Control": "no-store"})
 
 
-ClientRemoveView = ActionTable(__name__, SCOPE, None, None).build_view(
+ClientRemoveView = ActionTable[None](__name__, SCOPE, None, None).build_view(
     "remove_client", clients.remove_client, "Know the program no more, and end its connections."
 )
