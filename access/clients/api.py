@@ -85,11 +85,12 @@ class ClientListView(Endpoint):
 
     required_scope = SCOPE
     query = PageSerializer
+    cursor = "cli"
 
     @extend_schema(operation_id="list_clients", responses={200: CLIENTS})
     def get(self, request: Request) -> Response:
         by = get_caller(request)
-        page = self.page_of(clients.list_clients(by=by), prefix="cli")
+        page = self.page_of(clients.list_clients(by=by))
         open_now = clients.count_connections(page.rows, by=by)
         rows = [client_json(row, open_now.get(row.client_id, 0)) for row in page.rows]
         return Response(ResponseEnvelope(data={"clients": rows, "next": page.next or None}).to_json())
