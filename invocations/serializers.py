@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from drf_spectacular.utils import OpenApiExample, extend_schema_field
@@ -76,7 +76,7 @@ WITHOUT_PURPOSE: dict[str, Any] = {
 class EnvelopeFields(StrictSerializer):
     """The SPEC-1 envelope."""
 
-    never = (WITHOUT_PURPOSE,)
+    never: ClassVar[tuple[dict[str, Any], ...]] = (WITHOUT_PURPOSE,)
     envelope = serializers.ChoiceField(
         choices=[ENVELOPE_VERSION],
         required=False,

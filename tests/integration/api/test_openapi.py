@@ -84,7 +84,7 @@ def try_all(caller: Caller, checks: list[Any], *, examples: int) -> tuple[int, d
                 try:
                     case.call_and_validate(headers=caller.headers(), checks=checks)
                 except* Failure as found:
-                    said = {f"{each.title}: {each.message}" for each in found.exceptions}
+                    said = {f"{each.title}: {each.message}" for each in found.exceptions if isinstance(each, Failure)}
                     wrong.setdefault(case.operation.label, set()).update(said)
 
             send()
