@@ -70,8 +70,8 @@ class LimitsSerializer(StrictSerializer):
     )
 
 
-ONLY_ASKS = {"required": ["on_consent"], "properties": {"on_consent": {"enum": ["ask"]}}}
-FOR_SHOW = {"required": ["dry_run"], "properties": {"dry_run": {"enum": [True]}}}
+ONLY_ASKS: dict[str, Any] = {"required": ["on_consent"], "properties": {"on_consent": {"enum": ["ask"]}}}
+FOR_SHOW: dict[str, Any] = {"required": ["dry_run"], "properties": {"dry_run": {"enum": [True]}}}
 
 
 @extend_schema_field(

@@ -74,7 +74,7 @@ class PlanSerializer(StrictSerializer):
     steps = StepSerializer(many=True, allow_empty=False, max_length=MAX_STEPS)  # type: ignore[call-arg]
 
 
-ONLY_ASKS = {"required": ["on_consent"], "properties": {"on_consent": {"enum": ["ask"]}}}
+ONLY_ASKS: dict[str, Any] = {"required": ["on_consent"], "properties": {"on_consent": {"enum": ["ask"]}}}
 
 
 class ChainSerializer(InvokeSerializer):
