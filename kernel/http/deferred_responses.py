@@ -147,7 +147,8 @@ class Handler(ASGIHandler):
 
     def load_middleware(self, is_async: bool = False) -> None:
         super().load_middleware(is_async=False)
-        pages, programs = self._middleware_chain, convert_exception_to_response(self._get_response)
+        pages: Any = self._middleware_chain  # type: ignore[has-type]  # the stubs do not say what a handler is made of
+        programs: Any = convert_exception_to_response(self._get_response)  # type: ignore[attr-defined]
         for path in reversed(settings.MIDDLEWARE_OF_PROGRAMS):
             programs = convert_exception_to_response(import_string(path)(programs))
         self._middleware_chain = lambda request: (programs if shows_key(request) else pages)(request)

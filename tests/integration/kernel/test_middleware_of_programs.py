@@ -45,7 +45,7 @@ def ask(address: str, **headers: str) -> tuple[int, dict[str, str], Any]:
             "query_string": b"",
             "headers": [(b"host", b"testserver"), *given],
         }
-        asked = ApplicationCommunicator(Handler(1), scope)  # type: ignore[no-untyped-call]
+        asked: Any = ApplicationCommunicator(Handler(1), scope)  # type: ignore[no-untyped-call]
         await asked.send_input({"type": "http.request", "body": b"", "more_body": False})
         start, body = await asked.receive_output(20), await asked.receive_output(20)
         await sync_to_async(connections.close_all)()
