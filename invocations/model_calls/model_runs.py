@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 import traceback
 from contextlib import aclosing
 from contextvars import Context
@@ -73,9 +72,6 @@ LEFT = (
 UNPRICED_ANSWER = (
     "The provider answered with the model {model}, which has no price: of budgets of money counts what was reserved."
 )
-# So long the thread that has begun a run leaves the interpreter to the event loop: nobody waits for the head of a response, and a
-# loop that is woken does not get the interpreter before a busy thread is done, or 5 ms are over.
-HEAD_START_S = 0.002
 WORDS_LATE_S = 60.0  # behind the time of an answer: for writing it down
 ASKED_FOR = "This call was cancelled while the model answered; what it had used was estimated."
 
@@ -118,7 +114,6 @@ class ModelRun:
         """Begin while the thread that prepared this run is still about its response. What that request acts as is not the run's."""
         self._loop = loop
         loop.call_soon_threadsafe(self.start, context=Context())
-        time.sleep(HEAD_START_S)
 
     def start(self) -> asyncio.Task[None]:
         """Begin on the event loop that runs here; once. The task goes on to the End, whoever waits for it."""
