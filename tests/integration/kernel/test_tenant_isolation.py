@@ -134,6 +134,7 @@ def pages(things: Things) -> Iterator[tuple[str, str]]:
 
 # They say nothing that is a tenant's own alone: forms to fill in, what is the same for all, names that the twin has as well.
 SAY_NOTHING = {
+    "client_new",
     "agent_new", "person_new", "notification_new", "sink_new", "grants_revoke", "consents_revoke", "tool_submit", "installations",
     "shared_tools", "install", "configuration", "api_catalogue", "api_policy_schema", "api_policy_analysis",
     "api_configuration_schema", "api_log_anchor", "api_file", "api_artifact", "api_invocation_events", "artifact", "sandboxes",
