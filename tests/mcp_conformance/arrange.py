@@ -29,6 +29,7 @@ from kernel.principal import Principal  # noqa: E402
 from registry.models import Decision  # noqa: E402
 from registry.versions import services as registry  # noqa: E402
 from tests.support.manifests import manifest  # noqa: E402
+from unitools.dialects.tool_names import derive_tool_name  # noqa: E402
 
 SPARE = "spare"  # it is paused and resumed where the suite wants a list to change
 PREFIX, NAMED = "conformance.tools.", "conformance_tools_"  # of ids, and of names
@@ -90,6 +91,9 @@ TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
     "test_input_required_result_elicitation": ("simple_text", CONSENT),
     SPARE: ("simple_text", {}),
 }
+LISTED = [
+    derive_tool_name(f"{PREFIX}{name}") for name in sorted(TOOLS)
+]  # their names, in the order of the hub: that of their ids
 
 
 def document_of(name: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scripts.provision import peers
-from tests.mcp_conformance.arrange import NAMED, TOOLS
+from tests.mcp_conformance.arrange import LISTED, NAMED
 from tests.mcp_conformance.stand_in import StandIn, standing_in
 from tests.mcp_conformance.test_clients import CLIENTS, MODERN, origins, printed
 
@@ -29,5 +29,5 @@ def test_an_agent_of_openai_agents_lists_chooses_and_calls(prefix: str, served: 
         said = printed([*words, provider.url, prefix], tmp_path)
 
     assert "Hello, you!" in said
-    assert sorted(provider.shown) == sorted(f"{prefix}{NAMED}{name}" for name in TOOLS)
+    assert sorted(provider.shown) == sorted(f"{prefix}{name}" for name in LISTED)
     assert origins(served) == before + 1

@@ -6,14 +6,13 @@ in there.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
 
-from tests.mcp_conformance.arrange import NAMED, TOOLS
+from tests.mcp_conformance.arrange import NAMED, PREFIX, SPARE, TOOLS
 from tests.mcp_conformance.door import Door, opened
 from tests.mcp_conformance.suite import expected_failures, failures, judge
 
@@ -81,11 +80,13 @@ def door(served: Served) -> Iterator[Door]:
     ) as found:
         yield found
         if found.paused:
-            asyncio.run(
-                Door(served.address, served.key, NAMED, frozenset(), operates=served.operates, paused=True).change_list(
-                    1
-                )
+            resumed = httpx2.post(
+                f"http://{served.address}/api/v1/installations/{PREFIX}{SPARE}/resume",
+                json={"reason": "For whoever comes next."},
+                headers={"Authorization": f"Bearer {served.operates}"},
+                trust_env=False,
             )
+            assert resumed.status_code == 200, resumed.text
 
 
 @pytest.mark.req("SVC-1", "SVC-3")

@@ -186,10 +186,10 @@ def test_who_is_refused_all_the_time_does_not_fill_the_log(
                 caller.invoke(ECHO, {"text": 5})  # not by the schema
         return [record.getMessage().rpartition("(")[2].partition(":")[0] for record in caplog.records]
 
-    assert be_refused() == ["key", "refused"]
+    assert be_refused() == ["failed-keys", "refused-calls"]
     assert be_refused() == []
     clock.now += 61
-    assert be_refused() == ["key", "refused"]
+    assert be_refused() == ["failed-keys", "refused-calls"]
 
 
 @pytest.mark.django_db
