@@ -193,7 +193,7 @@ class InvokeSerializer(EnvelopeFields):
 
 class CandidateSerializer(StrictSerializer):
     tool = serializers.CharField(max_length=300)
-    arguments = serializers.JSONField(allow_null=True, help_text="The tool's arguments, by its input schema.")
+    arguments = serializers.JSONField(help_text="The tool's arguments, by its input schema.")
 
 
 class CandidatesSerializer(EnvelopeFields):

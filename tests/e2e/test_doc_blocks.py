@@ -257,7 +257,8 @@ def test_the_programs_of_a_page_run_as_they_are_written(
 
     for block in blocks(PYTHON)[page]:
         text = as_here(block.text, page, world)
-        code = compile(text, block.place, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        # As a program of its own, which does not put off its annotations as this file does.
+        code = compile(text, block.place, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
         if code.co_flags & inspect.CO_COROUTINE:
             anyio.run(eval, code, names)
         else:

@@ -29,6 +29,7 @@ pytestmark = pytest.mark.django_db
 ECHO = "sample.tools.echo"
 NAMES = {
     "callback.made",
+    "client.entered",
     "issuer.trusted",
     "model.connected",
     "publisher_key.added",
