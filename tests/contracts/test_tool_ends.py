@@ -150,8 +150,9 @@ ENDS = {
 }
 
 IMPORTS = "import os, socket, subprocess, sys, time, urllib.request\nfrom unitools import runtime\nMIB = 1 << 20\n"
-UNIVERSE = "from typing_extensions import TypedDict\nfrom unitools import Universe\nu = Universe('acme.ends', version='1.0.0')\n"
-DECLARES = "class Answer(TypedDict):\n    n: float\n"
+TYPES = "from typing_extensions import NotRequired, TypedDict\n"
+UNIVERSE = f"{TYPES}from unitools import Universe\nu = Universe('acme.ends', version='1.0.0')\n"
+DECLARES = "class Answer(TypedDict):\n    n: float\n    text: NotRequired[str]\n"
 ENTRY = "from unitools.boxed import answer\nasync def run(): return await answer(u, 'work', {})\n"
 ANSWER = "const answer = (value) => require('fs').writeFileSync(3, JSON.stringify(value));\n"
 
