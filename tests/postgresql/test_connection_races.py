@@ -109,5 +109,5 @@ def test_none_that_is_connected_while_it_is_removed_stays_connected(operator: Pe
 
     answers = at_once(4, act)
 
-    assert set(answers) <= {204, 303, 400, 422}
+    assert set(answers) <= {204, 303, 400, 404, 422}
     assert not Connection.objects.filter(ended_at=None).exists()
