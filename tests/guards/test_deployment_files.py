@@ -181,6 +181,20 @@ def test_the_lock_for_development_holds_the_packages_that_run_the_hub() -> None:
     assert {name: dev.get(name) for name in run} == run
 
 
+def test_a_lock_file_names_no_address() -> None:
+    """Packages come from the registry that a machine is set up for, and who asks for money is not of the lock's business."""
+    folders = [each for each in ROOT.iterdir() if each.is_dir() and not each.name.startswith(".")]
+    found = [*ROOT.glob("*.lock"), *(path for folder in folders for path in folder.rglob("*lock*"))]
+    locks = [
+        path
+        for path in found
+        if path.name.endswith((".lock", "package-lock.json")) and "node_modules" not in path.parts
+    ]
+
+    assert len(locks) > 5
+    assert [path for path in locks if "://" in path.read_text()] == []
+
+
 @pytest.mark.req("LLM-10")
 def test_the_image_of_the_hub_has_what_asks_providers_of_models_by_the_hashes_of_its_lock() -> None:
     dockerfile = (ROOT / "docker/hub.Dockerfile").read_text()
