@@ -5,10 +5,18 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from unitools.dialects import ReadOptions, find_driver
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 PIECE = 5  # characters of a text in one chunk
+
+
+def calls_in(dialect: str, response: Any) -> list[tuple[str, Any, Any]]:
+    """Name, arguments and what is wrong with them, of each call that a response or a stream of it holds."""
+    calls = find_driver(dialect).parse(response, ReadOptions())
+    return [(call.name, call.arguments, call.problem) for call in calls]
 
 
 def pieces(text: str) -> list[str]:

@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 
 from tests.support.bfcl_corpus import cases
 from tests.support.model_responses import WHOLE, responses, said_in_chat, tagged
-from tests.support.model_streams import STREAMS, event_text
+from tests.support.model_streams import STREAMS, calls_in, event_text
 from unitools import Status, StreamCollector, Universe
 from unitools.dialects import (
     DialectError,
@@ -51,11 +51,6 @@ def chunks_of(dialect: str, calls: Sequence[tuple[str, Any]] = TWO) -> list[dict
 
 def text_of(dialect: str, calls: Sequence[tuple[str, Any]] = TWO) -> str:
     return event_text(chunks_of(dialect, calls), dialect=dialect)
-
-
-def calls_in(dialect: str, response: Any) -> list[tuple[str, Any, Any]]:
-    calls = find_driver(dialect).parse(response, ReadOptions())
-    return [(call.name, call.arguments, call.problem) for call in calls]
 
 
 @pytest.mark.parametrize("dialect", STREAMS)
@@ -320,67 +315,6 @@ def test_the_text_of_a_streamed_answer_may_hold_calls_in_xml() -> None:
     assert recognise_response(stream).dialect == "xml"
 
 
-def test_thoughts_and_signatures_stay_with_the_part_in_which_they_came() -> None:
-    def chunk(*parts: dict[str, Any], **more: Any) -> dict[str, Any]:
-        return {"candidates": [{"content": {"parts": list(parts)}, **more}]}
-
-    built = collect_response(
-        [
-            chunk({"text": "I th", "thought": True}),
-            chunk({"text": "ink.", "thought": True}),
-            chunk({"text": "Good "}),
-            chunk({"text": "day."}),
-            chunk({"text": "", "thoughtSignature": "c2ln"}),
-            chunk({"functionCall": {"name": "save", "args": {}}, "thoughtSignature": "c2lnMg"}, finishReason="STOP"),
-        ]
-    )
-
-    assert built["candidates"][0]["content"]["parts"] == [
-        {"text": "I think.", "thought": True},
-        {"text": "Good day."},
-        {"text": "", "thoughtSignature": "c2ln"},
-        {"functionCall": {"name": "save", "args": {}}, "thoughtSignature": "c2lnMg"},
-    ]
-
-
-def partial(*values: dict[str, Any], on: bool = True, **more: Any) -> dict[str, Any]:
-    call = {**more, **({"partialArgs": list(values)} if values else {}), **({"willContinue": True} if on else {})}
-    return {"candidates": [{"content": {"parts": [{"functionCall": call}]}}]}
-
-
-def test_arguments_that_gemini_sends_in_pieces_are_put_together_and_never_half_used() -> None:
-    end = {"candidates": [{"content": {"parts": []}, "finishReason": "STOP"}]}
-    chunks = [
-        partial(name="save", id="a"),
-        partial({"jsonPath": "$.text", "stringValue": "New ", "willContinue": True}),
-        partial({"jsonPath": "$.text", "stringValue": "Delhi"}, {"jsonPath": "$.n[0].x", "numberValue": 3}),
-        partial({"jsonPath": "$['ok.']", "boolValue": True}, {"jsonPath": "$.n[1]", "nullValue": "NULL_VALUE"}),
-        partial(on=False),
-        {"candidates": [{"content": {"parts": [{"functionCall": {"name": "load", "args": {"m": 1}}}]}}]},
-    ]
-    saved = {"text": "New Delhi", "n": [{"x": 3}, None], "ok.": True}
-
-    assert calls_in("gemini", [*chunks, end]) == [("save", saved, None), ("load", {"m": 1}, None)]
-    for at in range(1, 5):
-        (found,) = calls_in("gemini", [*chunks[:at], end])
-        assert found == ("save", None, "truncated")
-    for odd in (
-        {"jsonPath": "$.n[3]", "numberValue": 1},
-        {"jsonPath": "$..n", "numberValue": 1},
-        {"jsonPath": "$.text", "numberValue": 1},
-        {"jsonPath": "$.text.deeper", "numberValue": 1},
-        {"jsonPath": "$.other"},
-    ):
-        (first, *_) = calls_in("gemini", [*chunks[:4], partial(odd), *chunks[4:], end])
-        assert first == ("save", None, "truncated"), odd
-
-
-def test_a_prompt_that_gemini_blocked_is_a_whole_answer_without_calls() -> None:
-    assert calls_in("gemini", [{"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {}}]) == []
-    with pytest.raises(UnreadableResponse):
-        collect_response([{"promptFeedback": {"safetyRatings": []}}])
-
-
 def test_what_a_server_wants_back_is_carried_along() -> None:
     first = call(0, "a", name="save", arguments="{}")
     first["choices"][0]["delta"]["tool_calls"][0]["extra_content"] = {"google": {"thought_signature": "c2ln"}}
@@ -395,9 +329,6 @@ def test_what_a_server_wants_back_is_carried_along() -> None:
         [{"id": 1}, {"id": 2}],
         7,
     )
-
-    candidate = {"content": {"parts": [{"text": "x"}]}, "finishReason": "STOP", "groundingMetadata": {"chunks": [1]}}
-    assert collect_response([{"candidates": [candidate]}])["candidates"][0]["groundingMetadata"] == {"chunks": [1]}
 
 
 def test_a_text_of_arguments_that_is_no_object_is_judged_as_text_of_a_destructive_tool() -> None:
