@@ -6,12 +6,13 @@ import os
 import platform
 import statistics
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -84,3 +85,17 @@ def describe_machine() -> list[tuple[str, str]]:
 
 def judge_figure(what: str, measured: str, *, reached: bool) -> list[str]:
     return [what, measured, "reached" if reached else "NOT reached"]
+
+
+def run_part(
+    measure: Callable[[], list[list[str]]], *, describe_services: Callable[[], Iterable[tuple[str, str]]] = list
+) -> int:
+    """Measure one part by itself and print on which machine, with which services, and how its figures are judged; the exit status."""
+    try:
+        print_table("Machine", ("", ""), [*describe_machine(), *describe_services()])
+        verdicts = measure()
+    except CannotMeasure as error:
+        print(f"\nIt could not be measured. {error}", file=sys.stderr)
+        return 1
+    print_table("Acceptance figures", ("figure", "measured", ""), verdicts)
+    return 0

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from bench.figures import CannotMeasure, describe_machine, judge_figure, print_table
+from bench.figures import CannotMeasure, judge_figure, print_table, run_part
 from bench.hubs import run_embedded_hub
 
 MOST_PERCENT = 1.0
@@ -66,16 +66,5 @@ def measure() -> list[list[str]]:
     return [judge_figure(what, f"{percent:.2f} %", reached=percent <= MOST_PERCENT)]
 
 
-def main() -> int:
-    try:
-        print_table("Machine", ("", ""), describe_machine())
-        verdicts = measure()
-    except CannotMeasure as error:
-        print(f"\nIt could not be measured. {error}", file=sys.stderr)
-        return 1
-    print_table("Acceptance figure", ("figure", "measured", ""), verdicts)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_part(measure))

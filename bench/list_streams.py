@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from bench.figures import CannotMeasure, describe_machine, judge_figure, print_table
+from bench.figures import CannotMeasure, judge_figure, print_table, run_part
 from bench.hubs import TOOL, _post, run_embedded_hub, run_python
 from bench.idle import percent_over, until_it_rests, used_s
 
@@ -139,16 +139,5 @@ async def _measure(url: str, keys: list[str], by_hand: str, pid: int, streams: i
     return rows, slowest[-1]
 
 
-def main() -> int:
-    try:
-        print_table("Machine", ("", ""), describe_machine())
-        verdicts = measure(*map(int, sys.argv[1:3]))
-    except CannotMeasure as error:
-        print(f"\nIt could not be measured. {error}", file=sys.stderr)
-        return 1
-    print_table("Acceptance figure", ("figure", "measured", ""), verdicts)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_part(lambda: measure(*map(int, sys.argv[1:3]))))

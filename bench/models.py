@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from bench.figures import ROOT, CannotMeasure, MeasuredTimes, describe_machine, judge_figure, print_table
+from bench.figures import ROOT, CannotMeasure, MeasuredTimes, judge_figure, print_table, run_part
 from bench.governed_calls import run_production
 from bench.hubs import describe_database, find_free_port, run_python
 from bench.litellm_peer import run_litellm
@@ -282,15 +282,10 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=100, help="of the comparison (default 100)")
     parser.add_argument("--minutes", type=float, default=10, help=f"of {STREAMS} streams at once (default 10; 0: none)")
     asked = parser.parse_args()
-    try:
-        url = os.environ["TOOLHUB_TEST_DATABASE_URL"]
-        print_table("Machine", ("", ""), [*describe_machine(), *describe_database(url)])
-        verdicts = measure_models(asked.rounds, asked.minutes)
-    except CannotMeasure as error:
-        print(f"\nIt could not be measured. {error}", file=sys.stderr)
-        return 1
-    print_table("Acceptance figures of models", ("figure", "measured", ""), verdicts)
-    return 0
+    return run_part(
+        lambda: measure_models(asked.rounds, asked.minutes),
+        describe_services=lambda: describe_database(os.environ["TOOLHUB_TEST_DATABASE_URL"]),
+    )
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from bench.figures import CannotMeasure, describe_machine, judge_figure, print_table
+from bench.figures import CannotMeasure, judge_figure, print_table, run_part
 from bench.hubs import run_embedded_hub, run_python
 from bench.list_streams import META, MODERN, PATIENCE_S, read_memory
 
@@ -122,16 +122,5 @@ def measure(callers: int = CALLERS) -> list[list[str]]:
     return [judge_figure(what, f"{answered} answered, {more} threads more", reached=reached)]
 
 
-def main() -> int:
-    try:
-        print_table("Machine", ("", ""), describe_machine())
-        verdicts = measure(*map(int, sys.argv[1:2]))
-    except CannotMeasure as error:
-        print(f"\nIt could not be measured. {error}", file=sys.stderr)
-        return 1
-    print_table("Acceptance figure", ("figure", "measured", ""), verdicts)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_part(lambda: measure(*map(int, sys.argv[1:2]))))
