@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from unitools.dialects.parsers.proposals import Proposal, build_calls, convert_to_json, get_answered_call, get_wire_id
+from unitools.dialects.parsers.proposals import build_flat_calls, convert_to_json, get_answered_call, get_wire_id
 from unitools.dialects.parsers.responses import (
     CHUNK,
     PART,
@@ -76,13 +76,8 @@ def detect(response: object) -> int:
 
 def parse(response: object, reading: ReadOptions) -> list[ToolCall]:
     """The calls in their order. Raises UnknownResponse, UnreadableResponse, ResponseTooLarge, NotJson."""
-    answer = check_readable(unfold_response(response), "bedrock")
-    return build_calls(
-        (
-            Proposal(get_field(each, "name"), get_field(each, "input"), get_field(each, "toolUseId"), cut=answer.cut)
-            for each in answer.calls
-        ),
-        reading,
+    return build_flat_calls(
+        check_readable(unfold_response(response), "bedrock"), reading, arguments="input", id="toolUseId"
     )
 
 

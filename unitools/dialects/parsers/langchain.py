@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from unitools.dialects.parsers.openai import CUT_OFF
-from unitools.dialects.parsers.proposals import Proposal, build_calls, get_answered_call, get_wire_id
+from unitools.dialects.parsers.proposals import build_flat_calls, get_answered_call, get_wire_id
 from unitools.dialects.parsers.responses import (
     CHUNK,
     PART,
@@ -93,14 +93,7 @@ def detect(response: object) -> int:
 
 def parse(response: object, reading: ReadOptions) -> list[ToolCall]:
     """The calls in their order. Raises UnknownResponse, UnreadableResponse, ResponseTooLarge, NotJson."""
-    answer = check_readable(unfold_response(response), "langchain")
-    return build_calls(
-        (
-            Proposal(get_field(each, "name"), get_field(each, "args"), get_field(each, "id"), cut=answer.cut)
-            for each in answer.calls
-        ),
-        reading,
-    )
+    return build_flat_calls(check_readable(unfold_response(response), "langchain"), reading, arguments="args")
 
 
 def reply(results: Sequence[ToolResult]) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from unitools.calls import CallProblem, ToolCall, to_json
 from unitools.dialects.arguments import EXACT, Arguments, get_raw_text, read_arguments, refuse_arguments
 from unitools.dialects.errors import ResponseTooLarge
 from unitools.dialects.left_out import drop_left_out
+from unitools.dialects.parsers.responses import get_field
 from unitools.strict_json import JsonRefused
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from unitools.calls import ToolResult
     from unitools.dialects.base import ReadOptions
+    from unitools.dialects.parsers.responses import UnfoldedResponse
 
 LONGEST = 512  # characters of a name or of our id; the provider's goes back as it came, for some put data into it
 MOST = 1000  # calls of one response
@@ -74,6 +76,19 @@ def build_calls(proposals: Iterable[Proposal], reading: ReadOptions) -> list[Too
         )
         seen |= {id} - {""}
     return calls
+
+
+def build_flat_calls(
+    answer: UnfoldedResponse, reading: ReadOptions, *, arguments: str, id: str = "id"
+) -> list[ToolCall]:
+    """Those of a dialect in which a call is one object with a name; ``arguments`` and ``id`` are the fields of the rest."""
+    return build_calls(
+        (
+            Proposal(get_field(each, "name"), get_field(each, arguments), get_field(each, id), cut=answer.cut)
+            for each in answer.calls
+        ),
+        reading,
+    )
 
 
 def _read(each: Proposal, destructive: bool) -> Arguments:
