@@ -12,7 +12,7 @@ import math
 import time
 from datetime import timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from django.conf import settings
 from throttled import MemoryStore, RedisStore, Throttled, exceptions
@@ -148,14 +148,19 @@ def check_rates(lines: Iterable[BudgetLine], *, take: bool = False) -> None:
         wait = seconds_to_wait(_budget_key(line.budget_id, line.amount), rate, take=take)
         if wait > 0:
             whose = describe_line(line)
-            problem = RateLimited(
+            raise _build_refusal(
                 f"Calls come too fast: {whose} allows {line.amount:,} in {line.window_s:,} s, evenly spread.",
-                details={"budget": line.to_json(Demand())},
-                remedy="Wait `retry_after_s` seconds, and call more slowly.",
-                retry_after_s=math.ceil(wait),
+                "Wait `retry_after_s` seconds, and call more slowly.",
+                rate.used_up(line.wire_id, wait),
+                budget=line.to_json(Demand()),
             )
-            problem.limit = rate.used_up(line.wire_id, wait)
-            raise problem
+
+
+def _build_refusal(sentence: str, remedy: str, limit: RateLimitState, **details: Any) -> RateLimited:
+    """``limit`` is what the headers of the answer say."""
+    problem = RateLimited(sentence, remedy=remedy, details=details, retry_after_s=limit.reset_s)
+    problem.limit = limit
+    return problem
 
 
 # What the hub limits by itself, so that failures cost little and cannot fill what is kept. 0 a minute turns it off.
@@ -168,11 +173,8 @@ def _check_built_in(key: str, a_minute: int, sentence: str, remedy: str, *, beca
     wait = seconds_to_wait(key, rate, take=True)
     if wait > 0:
         _log_once_a_minute(sentence, key)
-        problem = RateLimited(
-            sentence, details={"because": because.to_error()}, remedy=remedy, retry_after_s=math.ceil(wait)
-        )
-        problem.limit = rate.used_up(key.partition(":")[0], wait)
-        raise problem from because
+        limit = rate.used_up(key.partition(":")[0], wait)
+        raise _build_refusal(sentence, remedy, limit, because=because.to_error()) from because
 
 
 def _log_once_a_minute(sentence: str, key: str) -> None:
@@ -232,6 +234,4 @@ def check_document_fetch(person: str) -> None:
 def _check_rate(key: str, limit: RateLimit, sentence: str, remedy: str) -> None:
     wait = seconds_to_wait(key, limit, take=True)
     if wait > 0:
-        problem = RateLimited(sentence, remedy=remedy, retry_after_s=math.ceil(wait))
-        problem.limit = limit.used_up(key.partition(":")[0], wait)
-        raise problem
+        raise _build_refusal(sentence, remedy, limit.used_up(key.partition(":")[0], wait))
