@@ -48,5 +48,9 @@ if os.environ.get("TOOLHUB_TEST_DB") != "sqlite":
             "The tests need PostgreSQL. Type `make test`, or `scripts/testenv start` and source .testenv/env."
         )
     DATABASES["default"] = dj_database_url.parse(url, engine=POSTGRESQL)
+    if name := os.environ.get(
+        "TOOLHUB_TEST_DATABASE_NAME"
+    ):  # of tests that run beside others (scripts/provision/parts.py)
+        DATABASES["default"]["TEST"] = {"NAME": name}
 else:
     DATABASES["default"]["TEST"] = {"NAME": str(Path(_data) / "tests.sqlite3")}  # a file: threads share it

@@ -84,7 +84,6 @@ ALSO_WITH_SQLITE = (
     "tests/integration/access/budgets/test_budget_ledger.py",
     "tests/integration/access/budgets/test_rate_limits.py",
     "tests/integration/access/connections/test_connection_rights.py",
-    "tests/integration/access/consents/test_consents.py",
     "tests/integration/access/policies/test_policies.py",
     "tests/integration/api/test_list_queries.py",
     "tests/integration/evidence/deliveries/test_delivery_queues.py",
@@ -104,17 +103,13 @@ ALSO_WITH_SQLITE = (
     "tests/integration/evidence/log/test_log_damage.py",
     "tests/integration/evidence/log/test_log_keys.py",
     "tests/integration/evidence/log/test_sealer.py",
-    "tests/integration/evidence/log/test_sealer_crashes.py",
     "tests/integration/evidence/search/test_fact_search.py",
     "tests/integration/evidence/search/test_search_of_a_call.py",
     "tests/integration/evidence/sinks/test_event_sinks.py",
     "tests/integration/evidence/test_master_key_check_values.py",
     "tests/integration/invocations/accept/test_begin_end_pairs.py",
     "tests/integration/invocations/accept/test_idempotency.py",
-    "tests/integration/invocations/agent_runs/test_agent_runs.py",
-    "tests/integration/invocations/chains/test_chains.py",
     "tests/integration/invocations/decide/test_revocation_in_flight.py",
-    "tests/integration/invocations/mcp/test_mcp_calls.py",
     "tests/integration/invocations/mcp/test_open_streams.py",
     "tests/integration/invocations/model_calls/test_model_calls.py",
     "tests/integration/invocations/model_calls/test_settled_requests.py",
@@ -137,7 +132,6 @@ ALSO_WITH_SQLITE = (
     "tests/integration/registry/dependencies/test_dependency_loop.py",
     "tests/integration/registry/discovery/test_tool_visibility.py",
     "tests/integration/registry/test_decision_rows.py",
-    "tests/integration/toolhub/configuration/test_configuration.py",
     "tests/integration/toolhub/test_hub_installation.py",
     "tests/integration/toolhub/test_upgrade.py",
 )
@@ -157,13 +151,15 @@ BREAKING = (
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """``shown``: it writes where people look, and says how far it is. The others are printed when they have ended."""
+    """``shown``: it writes where people look, and says how far it is. The others are printed when they have ended.
+    ``database``: of a name of its own on PostgreSQL."""
 
     says: str
     paths: tuple[str, ...]
     without: tuple[str, ...] = ()
     sqlite: bool = False
     shown: bool = False
+    database: str = ""
 
     def build_command(self, pytest: Sequence[str]) -> list[str]:
         cache = [] if self.shown else ["-p", "no:cacheprovider"]
@@ -179,13 +175,21 @@ class Part:
 
 # Needs no image of the sandbox, so it runs while these are built.
 FIRST = Part("units, guards and judges of others", ("tests/unit", "tests/guards", "tests/foreign"), sqlite=True)
-# What takes longest is begun first. One part alone uses the database of the tests that is on PostgreSQL.
+# Half of the integration tests on PostgreSQL, so that they are not one long part at whose end a core has nothing to do.
+OF_CALLS = ("tests/integration/invocations", "tests/integration/registry", "tests/integration/toolhub")
+# What takes longest is begun first. No two parts use one database on PostgreSQL.
 PARTS = (
-    Part("tests on PostgreSQL", ("tests/integration", "tests/postgresql"), ONLY_WITH_SQLITE, shown=True),
+    Part("calls and tools on PostgreSQL", (*OF_CALLS, "tests/postgresql"), ONLY_WITH_SQLITE, shown=True),
     Part("hubs that are killed or lose a service, and the console", BREAKING, sqlite=True),
+    Part(
+        "access, evidence and pages on PostgreSQL",
+        ("tests/integration",),
+        (*OF_CALLS, *ONLY_WITH_SQLITE),
+        database="test_toolhub_second",
+    ),
     Part("integration tests on SQLite", (*ONLY_WITH_SQLITE, *ALSO_WITH_SQLITE), sqlite=True),
-    Part("boxes", ("tests/attacks", "tests/contracts", "tests/egress"), sqlite=True),
     Part("whole hubs", ("tests/compose", "tests/e2e"), BREAKING, sqlite=True),
+    Part("boxes", ("tests/attacks", "tests/contracts", "tests/egress"), sqlite=True),
 )
 # Of `make test-all`.
 WHOLE = tuple(
@@ -246,6 +250,7 @@ def _interrupted(running: Sequence[Run]) -> Iterator[None]:
 def _begin(part: Part, pytest: Sequence[str], env: dict[str, str]) -> Iterator[Run]:
     """Its process, which does not outlive the block."""
     env = env | ({"TOOLHUB_TEST_DB": "sqlite"} if part.sqlite else {})
+    env = env | ({"TOOLHUB_TEST_DATABASE_NAME": part.database} if part.database else {})
     with tempfile.TemporaryFile() as output:
         to = None if part.shown else output
         process = subprocess.Popen(

@@ -68,8 +68,27 @@ def test_each_test_runs_in_one_part_and_an_integration_test_once_on_each_of_its_
     assert {test: found for test, found in run.items() if found != databases_for(test, whole=whole)} == {}
 
 
-def test_one_part_alone_uses_the_database_of_the_tests_on_postgresql() -> None:
-    assert [part.says for part in ALL if not part.sqlite] == ["tests on PostgreSQL"]
+@pytest.mark.parametrize("all_parts", [ALL, (FIRST, *WHOLE)])
+def test_no_two_parts_use_one_database_on_postgresql(all_parts: tuple[Part, ...]) -> None:
+    names = [part.database for part in all_parts if not part.sqlite]
+
+    assert sorted(names) == sorted(set(names))
+    assert len(names) == 2
+
+
+def test_a_part_with_a_database_of_its_own_is_told_its_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [sys.executable, "-c", "import os; print('NAME', os.environ.get('TOOLHUB_TEST_DATABASE_NAME'))"]
+    monkeypatch.setattr(parts, "FIRST", Part("the first", ()))
+    monkeypatch.setattr(parts, "PARTS", [Part("the second", (), database="another")])
+
+    run_parts(command, {"PATH": "/usr/bin"}, dict)
+
+    assert sorted(line for line in capsys.readouterr().out.splitlines() if "NAME" in line) == [
+        "NAME None",
+        "NAME another",
+    ]
 
 
 def test_a_part_that_fails_fails_the_whole_and_what_each_says_is_printed(
