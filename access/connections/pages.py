@@ -19,9 +19,10 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from access.connections import services
 from access.connections.client_guides import describe_clients, is_public
 from access.connections.forms import ConnectionForm, read_choices
-from access.connections.resources import mcp_resource
+from access.connections.resources import mcp_resource, tenant_mcp_resource
 from access.connections.rights import CONNECT, is_alive, list_connectable_agents, select_permitted
 from access.connections.token_texts import compute_token_digest
+from access.issuers.services import find_mcp_issuers
 from access.middleware import choose_tenant
 from access.models import Agent, Connection, ConnectionToken
 from access.oauth.authorization_requests import (
@@ -287,12 +288,14 @@ def connections(request: ConsoleRequest) -> HttpResponse:
 @needs("agents.connect")
 def connect_client(request: ConsoleRequest) -> HttpResponse:
     """Context: url, clients (list of {name, steps, text, link}), is_public: whether servers of others can reach the hub; since (the
-    person's newest connection when they opened the page), arrived: what has connected after it; may_enter.
+    person's newest connection when they opened the page), arrived: what has connected after it; may_enter; tenant_url, tenant_issuers:
+    the tenant's own address and who signs people in there, if there is one.
     """
     mine = Connection.objects.filter(tenant_id=request.principal.tenant_id, member_id=request.user.pk).order_by("-pk")
     since = _read_since(request.GET["since"]) if "since" in request.GET else mine.values_list("pk", flat=True).first()
     newer = mine if since is None else mine.filter(pk__gt=since)
     waits = "since" in request.GET
+    of_tenant = find_mcp_issuers(request.tenant.slug)
     context = {
         "section": "connections",
         "url": mcp_resource(),
@@ -300,6 +303,8 @@ def connect_client(request: ConsoleRequest) -> HttpResponse:
         "is_public": is_public(mcp_resource()),
         "since": encode("con", since) if since else "",
         "may_enter": request.principal.may("agents.manage"),
+        "tenant_url": tenant_mcp_resource(request.tenant.slug) if of_tenant else "",
+        "tenant_issuers": of_tenant[1] if of_tenant else [],
         "arrived": newer.filter(redeemed_at__isnull=False).select_related("agent").first() if waits else None,
     }
     return render_page(request, "connections/connect_client.html", context, partial="arrival")

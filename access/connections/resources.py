@@ -1,6 +1,7 @@
-"""Resources: the addresses of the hub that tokens of connections are for (RFC 8707), and how a client names one.
+"""Resources: the addresses of the hub that tokens are for (RFC 8707), and how a client names one.
 
-Two: the MCP endpoint, which is what a client means that says nothing, and the hub as a whole with its REST API.
+Tokens of connections are for one of two: the MCP endpoint, which is what a client means that says nothing, and the hub as a whole with
+its REST API. A tenant may have an MCP address of its own beside them, for tokens of an identity provider of its own alone.
 """
 
 from __future__ import annotations
@@ -18,6 +19,15 @@ def hub_resource() -> str:
 
 def mcp_resource() -> str:
     return hub_resource() + MCP_PATH
+
+
+def tenant_mcp_resource(slug: str) -> str:
+    """The tenant's own, whether it uses it or not."""
+    return f"{mcp_resource()}/{slug}"
+
+
+def is_of_tenant(resource: str) -> bool:
+    return resource.startswith(f"{mcp_resource()}/")
 
 
 def normalize_resource(text: str) -> str:

@@ -9,6 +9,7 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from access.connections.resources import tenant_mcp_resource
 from access.forms import IdentityForm, IssuerForm, IssuerKeysForm, SubjectForm
 from access.issuers import services
 from access.models import AgentIdentity, TrustedIssuer
@@ -37,7 +38,7 @@ def issuers(request: ConsoleRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @needs("issuers.manage")
 def issuer_new(request: ConsoleRequest) -> HttpResponse:
-    """Context: form (IssuerForm), issuer (None)."""
+    """Context: form (IssuerForm), issuer (None), mcp_url (the tenant's own MCP address)."""
     usual = {"audience": services.usual_audience(request.tenant.wire_id)}
     form = IssuerForm(request.POST if request.method == "POST" else None, initial=usual)
     if made := submit_form(form, lambda: services.trust_issuer(**form.cleaned_data, by=request.principal)):
@@ -47,7 +48,12 @@ def issuer_new(request: ConsoleRequest) -> HttpResponse:
 
 
 def _issuer_form(request: ConsoleRequest, form: forms.Form, found: TrustedIssuer | None = None) -> HttpResponse:
-    context = {"section": "issuers", "form": form, "issuer": found}
+    context = {
+        "section": "issuers",
+        "form": form,
+        "issuer": found,
+        "mcp_url": tenant_mcp_resource(request.tenant.slug),
+    }
     status = 422 if request.method == "POST" else 200
     return render_page(request, "issuers/issuer_form.html", context, status=status)
 
@@ -59,7 +65,7 @@ def _issuer(request: ConsoleRequest, issuer_id: UUID) -> TrustedIssuer:
 @require_http_methods(["GET", "POST"])
 @needs("issuers.manage")
 def issuer_edit(request: ConsoleRequest, issuer_id: UUID) -> HttpResponse:
-    """Context: form (IssuerKeysForm), issuer. An issuer that is not trusted is trusted again with this."""
+    """Context: form (IssuerKeysForm), issuer, mcp_url. An issuer that is not trusted is trusted again with this."""
     found = _issuer(request, issuer_id)
     now = {"audience": found.audience, "jwks_url": found.jwks_url, "jwks": found.jwks}
     form = IssuerKeysForm(request.POST if request.method == "POST" else None, initial=now)
@@ -87,6 +93,7 @@ def _issuer_page(
         "subject_form": form if wrong == "subject" else SubjectForm(by=request.principal),
         "form": form if wrong == "distrust" else ReasonForm(),
         "wrong": wrong,
+        "is_of_mcp": found.audience == tenant_mcp_resource(request.tenant.slug),
         "facts": facts_about(request.principal, found.wire_id),
     }
     return render_page(request, "issuers/issuer_detail.html", context, status=422 if wrong else 200)
@@ -95,7 +102,7 @@ def _issuer_page(
 @require_GET
 @needs("issuers.manage")
 def issuer(request: ConsoleRequest, issuer_id: UUID) -> HttpResponse:
-    """Context: issuer, identities, subject_form, form, wrong, facts."""
+    """Context: issuer, identities, subject_form, form, wrong, is_of_mcp (programs of the tenant are sent to it), facts."""
     return _issuer_page(request, _issuer(request, issuer_id))
 
 

@@ -9,8 +9,9 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from access.agents.services import check_scopes
+from access.connections.resources import is_of_tenant, tenant_mcp_resource
 from access.issuers.jwks import read_keys
-from access.models import Agent, AgentIdentity, TrustedIssuer
+from access.models import Agent, AgentIdentity, Tenant, TrustedIssuer
 from access.object_permissions.rules import allowed_on
 from access.roles import SCOPES
 from evidence import services as evidence
@@ -40,13 +41,29 @@ def usual_audience(tenant_wire_id: str) -> str:
     return f"{settings.TOOLHUB_PUBLIC_URL}/{tenant_wire_id}"
 
 
-def _check(*, issuer: str, audience: str, jwks_url: str, jwks: Any, but: UUID | None) -> None:
+def find_mcp_issuers(slug: str) -> tuple[UUID, list[str]] | None:
+    """The tenant of this short name, and the providers that its own MCP address sends clients to: those whose tokens name it as their
+    audience. None where there are none, as for a tenant that is not there.
+    """
+    with hub_wide():  # nobody is signed in yet
+        rows = TrustedIssuer.objects.filter(
+            tenant__slug=slug, audience=tenant_mcp_resource(slug), disabled_at=None
+        ).order_by("issuer")
+        found = list(rows.values_list("tenant_id", "issuer"))
+    return (found[0][0], [issuer for _, issuer in found]) if found else None
+
+
+def _check(*, issuer: str, audience: str, jwks_url: str, jwks: Any, but: UUID | None, tenant: Tenant) -> None:
     if not issuer or len(issuer) > MAX_NAME or not issuer.startswith(("https://", "http://")):
         raise _finding("/issuer", "Give the issuer exactly as its tokens name it: an https:// address.")
     if issuer == settings.TOOLHUB_PUBLIC_URL:
         raise _finding("/issuer", "This hub knows its own tokens already.")
     if not audience or len(audience) > MAX_NAME:
         raise _finding("/audience", "Give the audience that tokens for this tenant name.")
+    if is_of_tenant(audience):
+        own = tenant_mcp_resource(tenant.slug)
+        if audience != own:
+            raise _finding("/audience", f"The MCP address of this tenant is {own}, and no other may be the audience.")
     if bool(jwks_url) == bool(jwks):
         raise _finding("/jwks_url", "Say where the issuer's keys are, or paste them; one of the two.")
     if jwks_url:
@@ -99,7 +116,14 @@ def trust_issuer(
     row = TrustedIssuer.objects.select_for_update().filter(tenant_id=by.tenant_id, issuer=issuer).first()
     if row is not None and row.disabled_at is None:
         raise Conflict("Tokens of this issuer are accepted already.", remedy="Change it, or end the trust first.")
-    _check(issuer=issuer, audience=audience, jwks_url=jwks_url, jwks=jwks, but=None)
+    _check(
+        issuer=issuer,
+        audience=audience,
+        jwks_url=jwks_url,
+        jwks=jwks,
+        but=None,
+        tenant=Tenant.objects.get(pk=by.tenant_id),
+    )
     if row is not None:
         _check_mapped(row, by=by)
     values = {
@@ -130,9 +154,10 @@ def change_issuer(
     row = TrustedIssuer.objects.select_for_update().get(pk=issuer_id, tenant_id=by.tenant_id)
     if row.disabled_at is not None:
         raise Conflict("Tokens of this issuer are refused.", remedy="Trust it again, with the keys that it has now.")
-    _check(issuer=row.issuer, audience=audience.strip(), jwks_url=jwks_url.strip(), jwks=jwks, but=row.pk)
+    audience, jwks_url = audience.strip(), jwks_url.strip()
+    _check(issuer=row.issuer, audience=audience, jwks_url=jwks_url, jwks=jwks, but=row.pk, tenant=row.tenant)
     _check_mapped(row, by=by)
-    row.audience, row.jwks_url, row.jwks = audience.strip(), jwks_url.strip(), jwks or None
+    row.audience, row.jwks_url, row.jwks = audience, jwks_url, jwks or None
     row.save(update_fields=["audience", "jwks_url", "jwks"])
     evidence.record(kind=Kind.ISSUER_CHANGED, subject=row.wire_id, actor=by, data=_describe_issuer(row))
     return row

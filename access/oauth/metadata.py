@@ -12,6 +12,8 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET
 
+from access.connections.resources import tenant_mcp_resource
+from access.issuers.services import find_mcp_issuers
 from access.oauth import authorization_requests
 from access.oauth.cross_origin import open_to_pages
 from access.roles import AGENT_SCOPES, SCOPES
@@ -38,6 +40,26 @@ def protected_resource(request: HttpRequest, path: str = "") -> HttpResponse:
         "authorization_servers": [settings.TOOLHUB_PUBLIC_URL],
         "bearer_methods_supported": ["header"],
         "scopes_supported": list(AGENT_SCOPES if path else SCOPES),
+        "resource_documentation": f"{settings.TOOLHUB_PUBLIC_URL}/docs/api",
+    }
+    return JsonResponse(said, headers=CACHED)
+
+
+@open_to_pages
+@require_GET
+@public
+def tenant_mcp_resource_metadata(request: HttpRequest, tenant: str) -> HttpResponse:
+    """RFC 9728, of a tenant's own MCP address: its identity providers give the tokens, with scopes and lifetimes of theirs, so no
+    scopes stand here.
+    """
+    found = find_mcp_issuers(tenant)
+    if found is None:
+        return nothing_there(request)
+    said = {
+        "resource": tenant_mcp_resource(tenant),
+        "resource_name": f"toolhub: {tenant}",
+        "authorization_servers": found[1],
+        "bearer_methods_supported": ["header"],
         "resource_documentation": f"{settings.TOOLHUB_PUBLIC_URL}/docs/api",
     }
     return JsonResponse(said, headers=CACHED)
@@ -79,7 +101,7 @@ def authorization_server(request: HttpRequest) -> HttpResponse:
 @open_to_pages
 @csrf_exempt
 @public
-def nothing_there(request: HttpRequest, rest: str = "") -> HttpResponse:
+def nothing_there(request: HttpRequest, /, **rest: str) -> HttpResponse:
     """For addresses that clients guess."""
     del rest
     said = {"error": "not_found", "error_description": f"There is nothing at {request.path} of this hub."}

@@ -19,7 +19,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import OctKey
 
-from access.connections.resources import covers_resource, hub_resource
+from access.connections.resources import covers_resource, hub_resource, is_of_tenant
 from access.issuers.jwks import load_issuer_keys
 from access.models import AgentIdentity, ApiKey, TrustedIssuer
 from access.problems import IssuerUnavailable
@@ -92,13 +92,16 @@ def _audiences(claims: dict[str, Any]) -> list[str]:
     return [found] if isinstance(found, str) else [each for each in found or [] if isinstance(each, str)]
 
 
-def _scopes(claims: dict[str, Any], most: Iterable[str]) -> frozenset[str]:
-    """What was mapped, and no more than the token says, if it says anything."""
+def _scopes(claims: dict[str, Any], most: Iterable[str], *, foreign_words: bool = False) -> frozenset[str]:
+    """What was mapped, and no more than the token says, if it says anything. ``foreign_words``: of a provider that was not told the
+    hub's scopes; where none of them stands there, that says nothing.
+    """
     said = claims.get("scope", claims.get("scp"))
     held = frozenset(most) & frozenset(SCOPES)
     if said is None:
         return held
-    return held & frozenset(said.split() if isinstance(said, str) else [each for each in said if isinstance(each, str)])
+    words = frozenset(said.split() if isinstance(said, str) else [each for each in said if isinstance(each, str)])
+    return held if foreign_words and not words & frozenset(SCOPES) else held & words
 
 
 # Tokens of others.
@@ -121,7 +124,7 @@ def token_digest(text: str, claims: dict[str, Any]) -> str:
     return "sha256:" + hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _of_issuer(text: str, header: dict[str, Any], claims: dict[str, Any]) -> Principal:
+def _of_issuer(text: str, header: dict[str, Any], claims: dict[str, Any], *, resource: str) -> Principal:
     if header.get("alg") not in ALGORITHMS or not isinstance(claims.get("iss"), str):
         raise _Bad
     with hub_wide():  # which tenant it is for, is what is asked
@@ -131,6 +134,10 @@ def _of_issuer(text: str, header: dict[str, Any], claims: dict[str, Any]) -> Pri
         if len(issuers) != 1:
             raise _Bad
         issuer = issuers[0]
+        # A tenant's own MCP address is asked with tokens that name it, and these are for nothing else.
+        of_tenant = is_of_tenant(issuer.audience)
+        if (of_tenant or is_of_tenant(resource)) and issuer.audience != resource:
+            raise _Bad
         identity = (
             AgentIdentity.objects.select_related("agent")
             .filter(issuer=issuer, subject=str(claims.get("sub", "")), agent__tenant_id=issuer.tenant_id)
@@ -145,7 +152,7 @@ def _of_issuer(text: str, header: dict[str, Any], claims: dict[str, Any]) -> Pri
         id=identity.agent.wire_id,
         name=identity.agent.name,
         tenant_id=issuer.tenant_id,
-        allowed=_scopes(verified, identity.scopes),
+        allowed=_scopes(verified, identity.scopes, foreign_words=of_tenant),
         agent_id=identity.agent_id,
         issuer_id=issuer.pk,
         token=token_digest(text, verified),
@@ -201,13 +208,13 @@ def read_token_end(text: str) -> float | None:
 
 def read_token(text: str, *, resource: str = "") -> Principal | tuple[ApiKey, frozenset[str]]:
     """The agent that a provider vouches for; or the key for which a token of this hub stands, and the scopes it carries. A token of
-    the hub for another ``resource`` is none.
+    the hub for another ``resource`` is none, and neither is one of a provider whose audience is a tenant's own MCP address.
     """
     try:
         header, claims = _unverified(text)
         if claims.get("iss") == settings.TOOLHUB_PUBLIC_URL:
             return _of_hub(text, header, resource=resource or hub_resource())
-        return _of_issuer(text, header, claims)
+        return _of_issuer(text, header, claims, resource=resource or hub_resource())
     except IssuerUnavailable:
         raise
     except (

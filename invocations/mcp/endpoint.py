@@ -1,4 +1,4 @@
-"""MCP endpoint: who gets in at `/mcp`, and with what.
+"""MCP endpoint: who gets in at `/mcp`, or at a tenant's own `/mcp/<its short name>`, and with what.
 
 An ASGI application before Django's. It looks at where a request comes from, whose it is and how it reads, in this order and as REST
 does, and hands what may pass to the SDK, which knows the protocol. Nothing is remembered from one request to the next, so any
@@ -8,6 +8,7 @@ web process answers any of them.
 from __future__ import annotations
 
 import asyncio
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -21,7 +22,8 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from access.authentication.bearer import CONNECT_AGAIN, NOT_CONNECTED, resolve_header_principal
 from access.authentication.held_credentials import HeldCredential, find_token_end
-from access.connections.resources import MCP_PATH, mcp_resource
+from access.connections.resources import MCP_PATH, mcp_resource, tenant_mcp_resource
+from access.issuers.services import find_mcp_issuers
 from access.roles import AGENT_SCOPES
 from invocations.mcp.consent_elicitation import note_form_answer, read_form_id
 from invocations.mcp.list_streams import send_list_changes
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from kernel.principal import Principal
 
 PATH = MCP_PATH
+OF_TENANT = re.compile(rf"{PATH}/[A-Za-z0-9_-]{{1,40}}")  # with the short name of the tenant
 SHORT = 16 * 1024  # bytes that take no longer to read than a thread to find
 # Objects and arrays of a message. The SDK reads it again on the event loop, where everybody waits meanwhile: about 5 ms for 1,000.
 MAX_PARTS = 20_000
@@ -78,7 +81,8 @@ class McpEndpoint:
         self._lists = ListWatch(in_thread)
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"].removeprefix(scope.get("root_path", "")).rstrip("/") != PATH:
+        path = scope["path"].removeprefix(scope.get("root_path", "")).rstrip("/") if scope["type"] == "http" else ""
+        if path != PATH and not OF_TENANT.fullmatch(path):
             await self._application(scope, receive, send)
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
@@ -86,16 +90,18 @@ class McpEndpoint:
         send = _with_transport_security(send, scope)
         try:
             check_scheme(scope)
-            await self._pass(scope, headers, receive, send)
+            await self._pass(scope, headers, receive, send, path)
         except Problem as problem:
-            await send_refusal(send, problem, _more(problem, tried="authorization" in headers))
+            await send_refusal(send, problem, _more(problem, path, tried="authorization" in headers))
 
-    async def _pass(self, scope: dict[str, Any], headers: Mapping[str, str], receive: Receive, send: Send) -> None:
+    async def _pass(
+        self, scope: dict[str, Any], headers: Mapping[str, str], receive: Receive, send: Send, path: str
+    ) -> None:
         check_origin(headers)
-        by = await self._authenticated(scope, headers)
+        by = await self._authenticated(scope, headers, path)
         note_for_log(tenant=str(by.tenant_id))
         if scope["method"] == "GET" and speaks_older_revision(headers):
-            await self._stream(by, headers, receive, send)
+            await self._stream(by, headers, receive, TrackedSend(send, partial(_refuse_ended, path)))
             return
         if scope["method"] != "POST":
             raise MethodNotAllowed("MCP is spoken here with POST. Before 2026-07-28, GET listens for changed lists.")
@@ -124,7 +130,7 @@ class McpEndpoint:
                 await self._in_thread(partial(note_form_answer, form))
                 await _accept(send)
                 return
-        tracked = TrackedSend(send, _refuse_ended)
+        tracked = TrackedSend(send, partial(_refuse_ended, path))
         posted = PostedAnswer(tracked)
         scope[SCOPE_KEY] = arrival = McpRequest(by, self._in_thread, self._lists, posted, session)
         if said.get("method") == "notifications/cancelled":
@@ -137,11 +143,10 @@ class McpEndpoint:
         else:
             await self._give(by, headers, answer, tracked)
 
-    async def _stream(self, by: Principal, headers: Mapping[str, str], receive: Receive, send: Send) -> None:
+    async def _stream(self, by: Principal, headers: Mapping[str, str], receive: Receive, tracked: TrackedSend) -> None:
         """Of a client before 2026-07-28, which listens with GET."""
         by.check(LIST_SCOPE)
         find_session(headers, by=by)
-        tracked = TrackedSend(send, _refuse_ended)
         answer = send_list_changes(
             tracked,
             receive,
@@ -158,15 +163,13 @@ class McpEndpoint:
         ends = find_token_end(by, headers.get("authorization", ""))
         await self._streams.give(HeldCredential.of(by), answer, tracked, ends=ends)
 
-    async def _authenticated(self, scope: dict[str, Any], headers: Mapping[str, str]) -> Principal:
+    async def _authenticated(self, scope: dict[str, Any], headers: Mapping[str, str], path: str) -> Principal:
         address = (scope.get("client") or ("",))[0]
 
         def ask() -> Principal:
             try:
                 with acting_for_nobody():
-                    return resolve_header_principal(
-                        headers.get("authorization", ""), address=address, resource=mcp_resource()
-                    )
+                    return resolve_caller(headers.get("authorization", ""), address=address, path=path)
             except Exception as error:
                 problem = translate_exception(error)
                 note_rejected(problem, by=None)
@@ -186,6 +189,24 @@ class McpEndpoint:
             self._manager, self._keeper, self._ready = manager, loop.create_task(_keep(manager, ready)), ready
         await asyncio.shield(self._ready)
         return self._manager
+
+
+def resolve_caller(header: str, *, address: str, path: str) -> Principal:
+    """The agent of an ``Authorization`` header. A tenant's own address takes tokens of its own providers that name it, and keys of the
+    tenant's agents.
+    """
+    slug = path.removeprefix(PATH).removeprefix("/")
+    if not slug:
+        return resolve_header_principal(header, address=address, resource=mcp_resource())
+    if (found := find_mcp_issuers(slug)) is None:
+        raise NotFound("No tenant has this MCP address.", remedy=f"Connect to {mcp_resource()}.")
+    by = resolve_header_principal(header, address=address, resource=tenant_mcp_resource(slug))
+    if by.tenant_id != found[0]:
+        raise Unauthenticated(
+            "This credential is of another tenant.",
+            remedy=f"Connect to {mcp_resource()}, or to the tenant's own address.",
+        )
+    return by
 
 
 def speaks_older_revision(headers: Mapping[str, str]) -> bool:
@@ -213,22 +234,26 @@ async def _keep(manager: StreamableHTTPSessionManager, ready: asyncio.Future[Non
         raise
 
 
-def _more(problem: Problem, *, tried: bool) -> list[tuple[bytes, bytes]]:
-    """What the authorization specification of MCP wants a client to be told, so that it gets a token, or a better one."""
+def _more(problem: Problem, path: str, *, tried: bool) -> list[tuple[bytes, bytes]]:
+    """What the authorization specification of MCP wants a client to be told, so that it gets a token, or a better one. Providers of a
+    tenant have scopes of their own: a client that asked them for the hub's would be refused.
+    """
     if isinstance(problem, MethodNotAllowed):
         return [(b"allow", b"GET, POST")]
     if problem.status == 401:
-        return [(b"www-authenticate", build_challenge(tried, path=PATH, scope=" ".join(AGENT_SCOPES)).encode())]
+        scope = " ".join(AGENT_SCOPES) if path == PATH else ""
+        return [(b"www-authenticate", build_challenge(tried, path=path, scope=scope).encode())]
     if "missing" in problem.details:
-        said = build_challenge(True, error="insufficient_scope", path=PATH, scope=problem.details["missing"])
+        scope = problem.details["missing"] if path == PATH else ""
+        said = build_challenge(True, error="insufficient_scope", path=path, scope=scope)
         return [(b"www-authenticate", said.encode())]
     return []
 
 
-async def _refuse_ended(send: Send) -> None:
+async def _refuse_ended(path: str, send: Send) -> None:
     """For whose connection has ended while they waited: as their next request is refused."""
     problem = Unauthenticated(NOT_CONNECTED, remedy=CONNECT_AGAIN)
-    await send_refusal(send, problem, _more(problem, tried=True))
+    await send_refusal(send, problem, _more(problem, path, tried=True))
 
 
 async def _accept(send: Send) -> None:

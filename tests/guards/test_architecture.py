@@ -226,6 +226,7 @@ PUBLIC = {
     "global_checkpoint", "global_keys", "global_tile",
     "invitation", "api_oauth_token", "oauth_protected_resource", "oauth_protected_mcp", "oauth_authorization_server",
     "oauth_openid_configuration", "oauth_nothing_known", "oauth_nothing_known_of_mcp", "oauth_guessed_authorize",
+    "oauth_protected_tenant_mcp", "oauth_nothing_known_of_tenant_mcp",
     "oauth_guessed_token", "oauth_guessed_register", "oauth_token", "oauth_revoke", "oauth_register",
     "authorize", "my_connections",  # which send who is not signed in to the sign-in
 }  # fmt: skip
@@ -279,7 +280,7 @@ def test_every_action_gives_its_service_what_that_takes() -> None:
 # For programs, which send no cookie that would decide anything.
 OF_OAUTH = {
     "oauth_token", "oauth_revoke", "oauth_register", "oauth_nothing_known", "oauth_nothing_known_of_mcp",
-    "oauth_guessed_authorize", "oauth_guessed_token", "oauth_guessed_register",
+    "oauth_nothing_known_of_tenant_mcp", "oauth_guessed_authorize", "oauth_guessed_token", "oauth_guessed_register",
 }  # fmt: skip
 
 

@@ -33,6 +33,7 @@ HUB_WIDE = {
     "access/oauth/tokens.py:_of_issuer": "which tenant a token is for, is what is asked",
     "access/oauth/tokens.py:_of_hub": "which key a token was made for, is what is asked",
     "access/issuers/services.py:_check": "a token must lead to one tenant",
+    "access/issuers/services.py:find_mcp_issuers": "nobody is signed in where a client asks who signs people in",
     "access/members/services.py:find_tenant_ids": "whether somebody is in another tenant, is what is asked",
     "access/members/invitations.py:accept_invitation": "nobody is signed in yet",
     "access/middleware.py:tenants_for": "which tenants a person may choose from",

@@ -22,6 +22,7 @@ from django.contrib.auth import get_user_model  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 
 from access import services as access  # noqa: E402
+from access.connections.resources import tenant_mcp_resource  # noqa: E402
 from access.issuers import services as issuers  # noqa: E402
 from access.middleware import principal_of_user  # noqa: E402
 from access.roles import AGENT_SCOPES, Role  # noqa: E402
@@ -35,6 +36,7 @@ SPARE = "spare"  # it is paused and resumed where the suite wants a list to chan
 PREFIX, NAMED = "conformance.tools.", "conformance_tools_"  # of ids, and of names
 AUDIENCE = "the-hub"  # of the issuer's tokens
 SUBJECT = "conformance-client"
+REALM, PERSON = "/realms/people", "u-1"  # of the same server: where people sign in, and one of them
 SCHEMA_2020_12: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "type": "object",
@@ -131,6 +133,15 @@ def main(jwks_url: str) -> None:
     )
     issuers.map_identity(
         issuer_id=issuer.pk, subject=SUBJECT, agent_id=agent.pk, scopes=AGENT_SCOPES, by=people[Role.OWNER]
+    )
+    theirs = issuers.trust_issuer(
+        issuer=jwks_url.rpartition("/")[0] + REALM,
+        audience=tenant_mcp_resource(tenant.slug),
+        jwks_url=jwks_url,
+        by=people[Role.OWNER],
+    )
+    issuers.map_identity(
+        issuer_id=theirs.pk, subject=PERSON, agent_id=agent.pk, scopes=AGENT_SCOPES, by=people[Role.OWNER]
     )
     print(json.dumps({"key": key, "operates": operates, "agent": agent.wire_id, "password": password}))
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import httpx2
 import pytest
@@ -22,6 +23,8 @@ from tests.mcp_conformance.scripted_browser import let_in
 from tests.support.connections import VERIFIER, compute_challenge
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
     from tests.mcp_conformance.conftest import Served
@@ -86,14 +89,25 @@ async def greeted(url: str, auth: Any) -> Any:
         return (await client.call_tool(GREET, {"name": "you"})).structured_content
 
 
-def build_provider(served: Served, redirect_uri: str) -> OAuthClientProvider:
+def sign_in_at_the_provider(address: str) -> dict[str, str]:
+    """With the session that a person has there already."""
+    answer = httpx2.get(address, trust_env=False, timeout=60)
+    assert answer.status_code == 302, answer.text
+    return dict(parse_qsl(urlsplit(answer.headers["Location"]).query))
+
+
+def build_provider(
+    served: Served, redirect_uri: str, sign_in: Callable[[str], dict[str, str]] | None = None, path: str = ""
+) -> OAuthClientProvider:
+    """Of a client that was given the address of /mcp with ``path``. ``sign_in``: what a person does in the browser."""
     went: list[str] = []
 
     async def open_browser(address: str) -> None:
         went.append(address)
 
     async def await_answer() -> AuthorizationCodeResult:
-        said = await asyncio.to_thread(let_in, went[-1], agent=served.agent, password=served.password)
+        do = sign_in or partial(let_in, agent=served.agent, password=served.password)
+        said = await asyncio.to_thread(do, went[-1])
         return AuthorizationCodeResult(code=said["code"], state=said["state"], iss=said["iss"])
 
     metadata = OAuthClientMetadata.model_validate(
@@ -105,7 +119,7 @@ def build_provider(served: Served, redirect_uri: str) -> OAuthClientProvider:
             "token_endpoint_auth_method": "none",
         }
     )
-    return OAuthClientProvider(served.url, metadata, Storage(), open_browser, await_answer)
+    return OAuthClientProvider(served.url + path, metadata, Storage(), open_browser, await_answer)
 
 
 @pytest.mark.parametrize(
@@ -120,6 +134,17 @@ def test_the_official_client_needs_nothing_but_the_address(redirect_uri: str, se
     provider = build_provider(served, redirect_uri)
 
     assert asyncio.run(greeted(served.url, provider)) == {"text": "Hello, you!"}
+
+
+def test_the_official_client_signs_in_at_the_tenants_own_provider(served: Served) -> None:
+    provider = build_provider(served, "http://127.0.0.1:53219/callback", sign_in_at_the_provider, "/conformance")
+
+    assert asyncio.run(greeted(f"{served.url}/conformance", provider)) == {"text": "Hello, you!"}
+    (tokens,) = [provider.context.current_tokens]
+    assert tokens is not None
+    assert tokens.scope == "openid profile email"
+    elsewhere = request("POST", served.url, LIST, ACCEPT | {"Authorization": f"Bearer {tokens.access_token}"})
+    assert elsewhere.status == 401
 
 
 def test_the_official_client_gets_a_newer_token_without_the_person(served: Served) -> None:

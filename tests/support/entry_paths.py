@@ -73,8 +73,10 @@ class Sent:
     body: dict[str, Any]
 
 
-def at_the_door(body: bytes, headers: dict[str, str], method: str = "POST", scheme: str = "http") -> Sent:
-    """What `/mcp` answers to exactly this request."""
+def at_the_door(
+    body: bytes, headers: dict[str, str], method: str = "POST", scheme: str = "http", path: str = "/mcp"
+) -> Sent:
+    """What `/mcp`, or a tenant's own MCP address, answers to exactly this request."""
 
     async def main() -> Sent:
         sent: list[Any] = []
@@ -93,7 +95,7 @@ def at_the_door(body: bytes, headers: dict[str, str], method: str = "POST", sche
             "http_version": "1.1",
             "method": method,
             "scheme": scheme,
-            "path": "/mcp",
+            "path": path,
             "root_path": "",
             "query_string": b"",
             "client": ("127.0.0.1", 1),

@@ -68,7 +68,14 @@ def test_nobody_is_sent_elsewhere(to: str, operator: Person) -> None:
 
 # What programs send, which have no session: the protocol of authorization (RFC 6749, 7009, 7591).
 NO_FORMS = {
-    *("oauth_token", "oauth_revoke", "oauth_register", "oauth_nothing_known", "oauth_nothing_known_of_mcp"),
+    *(
+        "oauth_token",
+        "oauth_revoke",
+        "oauth_register",
+        "oauth_nothing_known",
+        "oauth_nothing_known_of_mcp",
+        "oauth_nothing_known_of_tenant_mcp",
+    ),
     *("oauth_guessed_authorize", "oauth_guessed_token", "oauth_guessed_register"),
 }
 

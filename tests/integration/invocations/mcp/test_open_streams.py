@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -12,7 +13,7 @@ from django.db import InterfaceError
 
 from access.authentication.held_credentials import HeldCredential, HeldKind
 from invocations.mcp import open_streams
-from invocations.mcp.endpoint import _refuse_ended
+from invocations.mcp.endpoint import PATH, _refuse_ended
 from invocations.mcp.open_streams import OpenStreams, TrackedSend
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def follow(
             sent.append(dict(message))
 
         monkeypatch.setattr(open_streams, "_find_ended", find_ended)
-        tracked = TrackedSend(send, _refuse_ended)
+        tracked = TrackedSend(send, partial(_refuse_ended, PATH))
 
         async def answer() -> None:
             try:
