@@ -19,7 +19,7 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.connections import EnteredClientTerms, RemovedClient
 from kernel.database.connections import database_time
-from kernel.problems import SchemaInvalid
+from kernel.problems import Conflict, SchemaInvalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from kernel.principal import Principal
+
+MAX_CLIENTS = 200  # of a tenant
 
 
 def _check_name(name: str) -> str:
@@ -52,6 +54,11 @@ def enter_client(
     *, name: str, redirect_uris: Iterable[str], confidential: bool, by: Principal
 ) -> tuple[EnteredClient, str]:
     """A new client and its secret, which is shown this once and not stored; empty where the program keeps none."""
+    if EnteredClient.objects.filter(tenant_id=by.tenant_id).count() >= MAX_CLIENTS:
+        raise Conflict(
+            f"This tenant has {MAX_CLIENTS} programs that were entered by hand.",
+            remedy="Remove those that nobody uses.",
+        )
     application, secret = create_client(
         name=_check_name(name),
         redirect_uris=_check_redirect_uris(redirect_uris),

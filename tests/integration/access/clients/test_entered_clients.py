@@ -278,3 +278,17 @@ def test_what_cannot_be_entered_is_refused_where_it_stands(
     (finding,) = answer.json()["error"]["details"]["findings"]
     assert (answer.status_code, finding["pointer"]) == (422, pointer)
     assert not Application.objects.exists()
+
+
+def test_a_tenant_has_no_end_of_them_and_others_have_their_own(
+    operator: Person, stranger: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("access.clients.services.MAX_CLIENTS", 1)
+    *_, first = enter(operator.by)
+
+    with pytest.raises(Conflict, match="has 1 programs"):
+        enter(operator.by, name="Another")
+
+    enter(stranger.by)
+    remove_client(client_id=first.pk, reason="for a test", by=operator.by)
+    enter(operator.by, name="Another")
