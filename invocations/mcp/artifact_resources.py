@@ -30,7 +30,7 @@ from invocations.artifacts.description import decode_text
 from invocations.artifacts.services import find_artifacts, read_artifact
 from invocations.mcp.request_context import get_mcp_request
 from kernel.http.pagination import fetch_page
-from kernel.ids import decode
+from kernel.ids import decode, id_pattern
 from kernel.problems import Problem
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 MAX_READ = 4 * 1024 * 1024  # bytes; they are written as text, and whole
 PATH = "/api/v1/artifacts/"
 NOT_FOUND_BEFORE = -32002  # 2026-07-28; since then the parameters are wrong
-_PATH = re.compile(re.escape(PATH) + r"(art_[0-9a-z]{26})/?")
+_PATH = re.compile(f"{re.escape(PATH)}({id_pattern('art')[1:-1]})/?")
 
 
 def build_address(artifact: str) -> str:

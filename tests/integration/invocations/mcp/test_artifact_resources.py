@@ -86,6 +86,8 @@ def test_what_is_somebody_elses_or_nowhere_is_not_found(
     elsewhere = [
         own.replace(settings.TOOLHUB_PUBLIC_URL, "https://elsewhere.example"),
         own[:-1] + "!",
+        artifact_resources.build_address("art_" + "z" * 26),
+        artifact_resources.build_address("art_0" + "l" * 25),
         "test://x",
         "http://[",
     ]
