@@ -18,6 +18,7 @@ from kernel.database.tenancy import hub_wide
 from kernel.ids import lowest_id
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from uuid import UUID
 
 # What a publisher does to a tool reaches every tenant that has it, and a kill switch may be of the whole hub.
@@ -25,6 +26,7 @@ OF_ALL_TENANTS = frozenset({"halt", "tool", "version"})
 OF_ONE_TENANT = frozenset({"agent", "connection", "delegation", "grant", "installation", "secret"})
 # Ids are made before their transactions commit, and by the clocks of several hosts. What takes longer is found by and by (HEAL_S).
 WINDOW = timedelta(seconds=10)
+LONGEST_GAP = timedelta(seconds=60)  # between two looks; after a longer one anything may have happened
 
 
 def _noun(kind: str) -> str:
@@ -46,14 +48,20 @@ class ChangeReader:
 
     def __init__(self) -> None:
         self._seen: frozenset[UUID] = frozenset()
+        self._looked_at: datetime | None = None  # the last time, if that came to its end
 
     def read_changes(self) -> ListChanges:
-        """What happened since the last time; the first time, in the last seconds."""
+        """What happened since the last time, however long ago; the first time, in the last seconds."""
+        now = timezone.now()
+        last = min(self._looked_at or now, now)
+        was_long_ago = now - last > LONGEST_GAP
+        since = now if was_long_ago else last
         with hub_wide():
-            rows = Fact.objects.filter(id__gt=lowest_id(timezone.now() - WINDOW), kind__in=KINDS)
+            rows = Fact.objects.filter(id__gt=lowest_id(since - WINDOW), kind__in=KINDS)
             found = list(rows.values_list("pk", "tenant_id", "kind"))
         new = [(tenant, kind) for id, tenant, kind in found if id not in self._seen]
-        self._seen = frozenset(id for id, _, _ in found)
+        self._seen, self._looked_at = frozenset(id for id, _, _ in found), now
         return ListChanges(
-            any(_noun(kind) in OF_ALL_TENANTS for _, kind in new), frozenset(tenant for tenant, _ in new)
+            was_long_ago or any(_noun(kind) in OF_ALL_TENANTS for _, kind in new),
+            frozenset(tenant for tenant, _ in new),
         )

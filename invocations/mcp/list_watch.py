@@ -16,10 +16,11 @@ from collections import Counter, defaultdict
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakSet
 
 from django.conf import settings
+from django.db import InterfaceError, OperationalError
 
 from invocations.mcp.list_changes import ChangeReader
 from invocations.mcp.list_digests import ListOwner, compute_list_digests
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("toolhub.mcp")
 LOOK_EVERY_S = 0.5
+AGAIN_S = 5.0  # after which lists that could not be digested are tried again
 HEAL_S = 300.0  # after which a list is digested again though nothing is known to have happened
 TOLD_IN_A_SECOND = 2500  # streams; who is told lists again, at once
 LONGEST_DELAY_S = 0.8
@@ -81,8 +83,16 @@ class _Audience:
         ear.tell(self.digest)
 
 
+class ReadDigests(NamedTuple):
+    """``failed``: tenants of which none could be computed, and why."""
+
+    digests: dict[ListOwner, str]
+    failed: dict[UUID, Problem]
+
+
 class DigestReader:
-    """In a thread, one at a time: the digests that are wanted, and those that may have changed."""
+    """In a thread, one at a time: the digests that are wanted, and those that may have changed. A tenant whose lists may have changed
+    is due until they are digested, whatever goes wrong meanwhile."""
 
     def __init__(self) -> None:
         self._changes = ChangeReader()
@@ -90,26 +100,34 @@ class DigestReader:
             UUID, float
         ] = {}  # by tenant: when its lists are digested though nothing is known to have happened
 
-    def read(self, owners: Iterable[ListOwner], new: Iterable[ListOwner]) -> dict[ListOwner, str]:
+    def read(self, owners: Iterable[ListOwner], new: Iterable[ListOwner]) -> ReadDigests:
         try:
             return self._read(set(owners), set(new))
         finally:
             release_connection()
 
-    def _read(self, owners: set[ListOwner], new: set[ListOwner]) -> dict[ListOwner, str]:
+    def _read(self, owners: set[ListOwner], new: set[ListOwner]) -> ReadDigests:
         changes, now = self._changes.read_changes(), time.monotonic()
         present = {owner.tenant_id for owner in owners}
         self._due = {tenant: self._due.get(tenant, now + HEAL_S) for tenant in present}
         moved = {tenant for tenant, due in self._due.items() if due <= now}
         moved |= present if changes.everywhere else present & changes.tenants
+        self._due |= dict.fromkeys(moved, now)
         wanted: dict[UUID, set[ListOwner]] = defaultdict(set)
         for owner in owners:
             if owner in new or owner.tenant_id in moved:
                 wanted[owner.tenant_id].add(owner)
-        found: dict[ListOwner, str] = {}
+        found = ReadDigests({}, {})
         for tenant, some in wanted.items():
-            digests, changes_at = compute_list_digests(tenant, some)
-            found |= digests
+            try:
+                digests, changes_at = compute_list_digests(tenant, some)
+            except (OperationalError, InterfaceError):  # the others would wait for the same database
+                raise
+            except Exception as error:  # noqa: BLE001  what is wrong with one tenant's lists is not the others' matter
+                found.failed[tenant] = translate_exception(error)
+                self._due[tenant] = now + AGAIN_S
+                continue
+            found.digests.update(digests)
             rest_s = HEAL_S if changes_at is None else (changes_at - database_time()).total_seconds()
             due = now + max(0.0, min(HEAL_S, rest_s))
             self._due[tenant] = due if tenant in moved else min(due, self._due[tenant])
@@ -202,9 +220,12 @@ class ListWatch:
                 found = await self._in_thread(partial(self._reader.read, list(self._audiences), new))
             except Exception as error:  # noqa: BLE001  whatever it was, who listens is told with the next look
                 log.warning("Whether lists of tools have changed could not be asked: %r", error)
-                self._refuse(new, translate_exception(error))
+                self._refuse(new, await self._in_thread(partial(translate_exception, error)))
             else:
-                self._spread(found)
+                for tenant, problem in found.failed.items():
+                    log.warning("Whether lists of tools of %s have changed could not be asked: %s", tenant, problem)
+                    self._refuse({owner for owner in new if owner.tenant_id == tenant}, problem)
+                self._spread(found.digests)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wanted.wait(), LOOK_EVERY_S)
 

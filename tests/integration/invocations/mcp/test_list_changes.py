@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db import OperationalError
+from django.utils import timezone
 
 from access import services as access
 from access.halts import services as halts
 from access.models import Connection, Grant, Reach
 from evidence.kinds import Kind
+from invocations.mcp import list_watch
 from invocations.mcp.list_changes import OF_ALL_TENANTS, OF_ONE_TENANT, ChangeReader, ListChanges
 from invocations.mcp.list_digests import ListOwner, compute_list_digests
 from invocations.mcp.list_watch import DigestReader
@@ -54,10 +58,10 @@ class Watched:
     def __init__(self, one: Caller, two: Caller) -> None:
         self.owners = {"one": ListOwner.of(one.by), "two": ListOwner.of(two.by)}
         self._reader, self._told = DigestReader(), {}
-        self._told = self._reader.read(self.owners.values(), self.owners.values())
+        self._told = self._reader.read(self.owners.values(), self.owners.values()).digests
 
     def changed(self) -> set[str]:
-        found = self._reader.read(self.owners.values(), ())
+        found = self._reader.read(self.owners.values(), ()).digests
         new = {name for name, owner in self.owners.items() if found.get(owner, self._told[owner]) != self._told[owner]}
         self._told |= found
         return new
@@ -122,6 +126,49 @@ def test_a_grant_that_runs_out_and_what_was_missed_are_found_by_and_by(watched: 
     assert watched.changed() == set()
     watched.let_it_be_due()
     assert watched.changed() == {"one"}
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        OperationalError("away"),
+        pytest.param(ValueError("a manifest that cannot be read"), marks=pytest.mark.unmapped),
+    ],
+)
+def test_a_change_that_could_not_be_looked_at_is_told_by_the_next_look(
+    failure: Exception, watched: Watched, caller: Caller, operator: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise failure
+
+    lifecycle.pause_tool(name=ECHO, reason="for a test", by=operator.by)
+    with monkeypatch.context() as patch, suppress(OperationalError):
+        patch.setattr(list_watch, "compute_list_digests", fail)
+        assert watched.changed() == set()
+
+    if isinstance(failure, ValueError):
+        assert watched.changed() == set()  # it is tried again after a moment
+        watched.let_it_be_due()
+    assert watched.changed() == {"one"}
+    assert watched.changed() == set()
+
+
+def test_what_happened_between_two_looks_is_found_however_far_apart_they_are(
+    watched: Watched, enable: Callable[..., Tool], caller: Caller, operator: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = ChangeReader()
+    reader.read_changes()
+    access.give_grant(agent_id=None, tools=ECHO, reason="x", by=operator.by)
+
+    for later, found in (
+        (30, ListChanges(tenants=frozenset({operator.by.tenant_id}))),
+        (3600, ListChanges(everywhere=True)),
+    ):
+        moment = timezone.now() + timedelta(seconds=later)
+        monkeypatch.setattr("invocations.mcp.list_changes.timezone.now", lambda moment=moment: moment)
+        assert reader.read_changes() == found
+        assert reader.read_changes() == ListChanges()
+        monkeypatch.undo()
 
 
 def test_each_fact_is_read_once_and_says_how_far_it_reaches(

@@ -11,13 +11,14 @@ from django.db import OperationalError
 
 from invocations.mcp import list_watch
 from invocations.mcp.list_digests import ListOwner
-from invocations.mcp.list_watch import ListWatch, close_streams
+from invocations.mcp.list_watch import ListWatch, ReadDigests, close_streams
 from invocations.problems import TooManyStreams
 from kernel.principal import ActorKind, Principal
-from kernel.problems import Problem
+from kernel.problems import Internal, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+    from uuid import UUID
 
 pytestmark = pytest.mark.req("CONN-4")
 
@@ -33,14 +34,16 @@ class Lists:
         self.digests: dict[ListOwner, str] = {}
         self.asked: list[tuple[set[ListOwner], set[ListOwner]]] = []
         self.fails: Exception | None = None
+        self.fail_of: dict[UUID, Problem] = {}
         self.looked = asyncio.Event()
 
-    def read(self, owners: Any, new: Any) -> dict[ListOwner, str]:
+    def read(self, owners: Any, new: Any) -> ReadDigests:
         self.asked.append((set(owners), set(new)))
         self.looked.set()
         if self.fails is not None:
             raise self.fails
-        return {owner: self.digests.get(owner, "first") for owner in owners}
+        read = {owner: self.digests.get(owner, "first") for owner in owners if owner.tenant_id not in self.fail_of}
+        return ReadDigests(read, self.fail_of)
 
     async def change(self, by: Principal, digest: str) -> None:
         self.digests[ListOwner.of(by)] = digest
@@ -175,5 +178,22 @@ def test_a_process_that_ends_ends_its_streams(monkeypatch: pytest.MonkeyPatch) -
             assert not await ear.hear()
         async with watch.listen(agent()) as late:
             assert not await late.hear()
+
+    run(monkeypatch, say)
+
+
+def test_what_is_wrong_with_the_lists_of_one_tenant_refuses_nobody_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def say(watch: ListWatch, lists: Lists) -> None:
+        bad, good = agent(), agent()
+        lists.fail_of = {bad.tenant_id: Internal()}
+
+        async def begin(by: Principal) -> str:
+            async with watch.listen(by) as ear:
+                return ear.digest
+
+        found = await asyncio.gather(begin(bad), begin(good), return_exceptions=True)
+
+        assert isinstance(found[0], Problem)
+        assert found[1] == "first"
 
     run(monkeypatch, say)
