@@ -17,6 +17,7 @@ from mcp_types import INVALID_PARAMS
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from invocations.calls import CallRequest
+from invocations.mcp.consent_elicitation import CONSENT, is_declined
 from invocations.mcp.errors import error_json
 from invocations.mcp.request_context import (
     get_mcp_request,
@@ -54,6 +55,7 @@ class McpToolCall:
     takes_task: bool  # a handle in place of an answer; before 2026-07-28: wants nothing else
     shows_url: bool  # to its user, where somebody can agree to the call
     shows_form: bool  # no address, but a form, whose words may hold one
+    was_declined: bool = False  # by its user, who was shown the one or the other
 
 
 def derive_request_id(session: str, id: RequestId) -> str:
@@ -90,6 +92,7 @@ def read_tool_call(context: ServerRequestContext[Any, Any], params: CallToolRequ
             takes_task=takes_task,
             shows_url=shows and supports_url_elicitation(capabilities),
             shows_form=shows and supports_form_elicitation(capabilities),
+            was_declined=is_declined((params.input_responses or {}).get(CONSENT)),
         )
     session, takes_task = get_mcp_request(context).session, params.task is not None
     return McpToolCall(

@@ -2,8 +2,9 @@
 
 They are shown the address of the request in the console, where somebody who may decides; the hub never takes the word itself from
 a client, whose user need not be who may give it. A client of 2026-07-28 gets the address in place of a result and calls again; an
-older one gets an error that carries it. A client that shows forms and no addresses shows a form that has the address in its words,
-and whatever is answered the hub looks again whether there is a consent. One that shows nothing gets it as text for its model.
+older one gets an error that carries it. A client that shows forms and no addresses shows a form that has the address in its words;
+when that is accepted the hub looks again whether there is a consent, else the call is not made. One that shows nothing gets it as text
+for its model.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from mcp_types import (
     ElicitRequest,
     ElicitRequestFormParams,
     ElicitRequestURLParams,
+    ElicitResult,
     InputRequiredResult,
     JSONRPCRequest,
 )
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from invocations.mcp.request_context import McpRequest
     from kernel.problems import Problem
 
-KEY = "consent"  # of the one thing that is asked for
+CONSENT = "consent"  # names the one thing that is asked for
 FORM = "consent-"  # begins the ids of requests that older clients are sent
 FORM_WAIT_S = 600.0
 LOOK_S = 1.0
@@ -69,7 +71,7 @@ def elicit_consent(problem: Problem, tool: str, *, modern: bool) -> InputRequire
         raise UrlElicitationRequiredError(
             [build_elicitation(tool, url=url, consent=problem.details["consent"])], problem.detail
         )
-    return InputRequiredResult(input_requests={KEY: ElicitRequest(params=build_elicitation(tool, url=url))})
+    return InputRequiredResult(input_requests={CONSENT: ElicitRequest(params=build_elicitation(tool, url=url))})
 
 
 def elicit_by_form(
@@ -81,18 +83,23 @@ def elicit_by_form(
         return None
     params = build_form(tool, url=url)
     if modern:
-        return InputRequiredResult(input_requests={KEY: ElicitRequest(params=params)})
+        return InputRequiredResult(input_requests={CONSENT: ElicitRequest(params=params)})
     return ShownForm(params, refusal)
 
 
 def build_input_request(tool: str, *, url: str) -> dict[str, Any]:
     """The same for a task that waits."""
     request = ElicitRequest(params=build_elicitation(tool, url=url))
-    return {KEY: request.model_dump(by_alias=True, mode="json", exclude_none=True)}
+    return {CONSENT: request.model_dump(by_alias=True, mode="json", exclude_none=True)}
+
+
+def is_declined(said: object) -> bool:
+    """What a client of 2026-07-28 was told by its user, who was shown the page; nothing where it does not say."""
+    return isinstance(said, ElicitResult) and said.action != "accept"
 
 
 async def show_form(arrival: McpRequest, form: ShownForm) -> bool:
-    """Ask an older client, on the stream of its call; whether it has answered, whatever it said."""
+    """Ask an older client, on the stream of its call; whether it says that its user has accepted."""
     id = uuid4()
     request = JSONRPCRequest(
         jsonrpc="2.0",
@@ -102,30 +109,40 @@ async def show_form(arrival: McpRequest, form: ShownForm) -> bool:
     )
     with ExitStack() as stack:
         # In a thread, since the first one of a process opens the connection that wake-ups come through.
-        waiter = await arrival.within(lambda: stack.enter_context(get_waker().listen(id)))
+        accepted, declined = await arrival.within(
+            lambda: [stack.enter_context(get_waker().listen(each)) for each in (id, _id_of_no(id))]
+        )
         if not await arrival.answer.push(request.model_dump_json(by_alias=True, exclude_none=True)):
             return False
         until = time.monotonic() + FORM_WAIT_S
-        while not waiter.was_poked and time.monotonic() < until:
-            await waiter.wait_async(LOOK_S)
-        return waiter.was_poked
+        while not (accepted.was_poked or declined.was_poked) and time.monotonic() < until:
+            await accepted.wait_async(LOOK_S)
+        return accepted.was_poked
 
 
-def read_form_id(message: Any) -> UUID | None:
-    """Which form it is that a client answers; None for every other message."""
+def _id_of_no(form: UUID) -> UUID:
+    """What is woken where a form is not accepted: a wake-up carries nothing but an id."""
+    return UUID(int=form.int ^ 1)
+
+
+def read_form_answer(message: Any) -> UUID | None:
+    """What a client's answer to a form wakes; None for every other message."""
     if not isinstance(message, dict) or "method" in message or not {"result", "error"} & message.keys():
         return None
     id = message.get("id")
     if not isinstance(id, str) or not id.startswith(FORM):
         return None
     try:
-        return UUID(hex=id.removeprefix(FORM))
+        form = UUID(hex=id.removeprefix(FORM))
     except ValueError:
         return None
+    result = message.get("result")
+    is_accepted = isinstance(result, dict) and result.get("action") == "accept"
+    return form if is_accepted else _id_of_no(form)
 
 
 def note_form_answer(id: UUID) -> None:
-    """In a thread. Whichever process shows the form looks again; what was answered it does not go by."""
+    """In a thread. Whichever process shows the form hears of it."""
     try:
         get_waker().wake(id)
     finally:

@@ -25,7 +25,7 @@ from access.authentication.held_credentials import HeldCredential, find_token_en
 from access.connections.resources import MCP_PATH, mcp_resource, tenant_mcp_resource
 from access.issuers.services import find_mcp_issuers
 from access.roles import AGENT_SCOPES
-from invocations.mcp.consent_elicitation import note_form_answer, read_form_id
+from invocations.mcp.consent_elicitation import note_form_answer, read_form_answer
 from invocations.mcp.list_streams import send_list_changes
 from invocations.mcp.list_watch import ListWatch
 from invocations.mcp.open_streams import OpenStreams, TrackedSend
@@ -126,8 +126,8 @@ class McpEndpoint:
             send = _with_session(send, session.sealed_for(by))
         elif speaks_older_revision(headers):
             session = find_session(headers, by=by)
-            if form := read_form_id(message):
-                await self._in_thread(partial(note_form_answer, form))
+            if wakes := read_form_answer(message):
+                await self._in_thread(partial(note_form_answer, wakes))
                 await _accept(send)
                 return
         tracked = TrackedSend(send, partial(_refuse_ended, path))

@@ -104,6 +104,10 @@ async def _note_unreadable(arrival: McpRequest) -> None:
 
 def begin_tool_call(wish: McpToolCall, *, by: Principal) -> BegunCall | ShownForm | HandlerResult:
     """In a thread: the call that was begun and is waited for, what is to be shown first, or what is answered at once."""
+    if wish.was_declined:
+        declined = ConsentRequired("The user was shown where to agree and declined, so the call is not made.")
+        note_rejected(declined, by=by)
+        return build_call_result(ResponseEnvelope(error=declined), by=by, modern=wish.modern)
     try:
         begun = services.begin_call(wish.call, by=by)
     except CallRefused as refused:

@@ -282,8 +282,11 @@ def test_without_that_the_model_is_told_whom_to_show_what(url: str, caller: Call
 
 
 @pytest.mark.req("TOOLS-19", "CONN-4")
-@pytest.mark.parametrize(("action", "decided"), [("accept", True), ("accept", False), ("decline", False)])
-def test_an_older_client_with_forms_alone_shows_the_address_in_one_and_the_hub_looks_again(
+@pytest.mark.parametrize(
+    ("action", "decided"),
+    [("accept", True), ("accept", False), ("decline", False), ("decline", True), ("cancel", True), ("nonsense", True)],
+)
+def test_an_older_client_with_forms_alone_shows_the_address_in_one_and_the_hub_looks_again_when_it_is_accepted(
     action: str,
     decided: bool,
     url: str,
@@ -311,9 +314,10 @@ def test_an_older_client_with_forms_alone_shows_the_address_in_one_and_the_hub_l
     assert consent.wire_id in asked["params"]["message"]
     assert asked["params"]["requestedSchema"] == {"type": "object", "properties": {}}
     result = answer["result"]
-    if decided:
+    if decided and action == "accept":
         assert result["structuredContent"] == {"text": "scripted"}
     else:
+        assert sandbox.calls == []
         assert json.loads(result["content"][0]["text"])["error"]["reason"] == "POLICY.CONSENT_REQUIRED"
     assert Fact.objects.filter(kind="consent.requested").count() == 1
 
@@ -328,6 +332,9 @@ def test_a_newer_client_with_forms_alone_gets_one_in_place_of_a_result(
     consent = Consent.objects.get()
     consents.approve_consent(consent_id=consent.pk, reason="I know it.", by=operator.by)
     release_connection()
+    declined = wire.call(WRITE, {"text": "x"}, inputResponses={"consent": {"action": "decline"}}).result
+    assert json.loads(declined["content"][0]["text"])["error"]["reason"] == "POLICY.CONSENT_REQUIRED"
+    assert sandbox.calls == []
     made = wire.call(WRITE, {"text": "x"}, inputResponses={"consent": {"action": "accept"}}).result
 
     assert shown["resultType"] == "input_required"
