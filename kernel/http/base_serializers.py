@@ -8,6 +8,7 @@ describe answers for the OpenAPI document; ``ResponseEnvelope`` writes them.
 from __future__ import annotations
 
 import copy
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -21,6 +22,7 @@ from kernel.problems import SchemaInvalid
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_WHOLE = re.compile(r"-?[0-9]{1,19}")  # int() takes digits of other scripts, spaces and underscores
 MOST_NAMED = 10  # unknown names that one answer lists
 # What JSON each field takes. DRF would read 12345 as a text, "5" as a number and "yes" as true.
 _TAKES: tuple[tuple[type[Any] | tuple[type[Any], ...], tuple[type[Any], ...], str], ...] = (
@@ -160,6 +162,8 @@ class QuerySerializer(serializers.Serializer[Any]):
             return "It has no value. Leave it out where nothing is meant."
         if isinstance(field, serializers.ChoiceField):
             return _unfit_choice(field, values[0])
+        if isinstance(field, serializers.IntegerField) and not _WHOLE.fullmatch(values[0]):
+            return "This must be a whole number."
         return ""
 
 

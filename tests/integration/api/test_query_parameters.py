@@ -185,7 +185,18 @@ def test_no_answer_is_a_bare_list() -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["limit=0", f"limit={MAX_LIMIT + 1}", "limit=x", "limit=1&limit=2", "limit=", "after=", "after=nonsense"]
+    "query",
+    [
+        "limit=0",
+        f"limit={MAX_LIMIT + 1}",
+        "limit=x",
+        "limit=١",
+        "limit=1_0",
+        "limit=1&limit=2",
+        "limit=",
+        "after=",
+        "after=nonsense",
+    ],
 )
 def test_a_page_that_cannot_be_is_refused(query: str, caller: Caller) -> None:
     answer = caller.get(f"/tools?{query}" if "201" not in query else f"/consents?{query}")
