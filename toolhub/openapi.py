@@ -17,12 +17,22 @@ from kernel.problems import PlatformCode, Problem, Retryable, collect_problem_cl
 from toolhub.embedded_schemas import embed_schemas
 from toolhub.problem_catalogue import build_example
 
-ANYTIME = {400, 406, 408, 414, 422, 431, 500, 503}  # 422: any query parameter that is not declared
+ANYTIME = {
+    400,
+    406,
+    408,
+    412,
+    414,
+    422,
+    431,
+    500,
+    503,
+}  # 412: any If-Match; 422: any query parameter that is not declared
 SIGNED_IN = {401, 403, 429}  # too many requests without a valid key
 WITH_BODY = {413, 415, 429}
 WITH_QUERY = {404}  # what is asked for may belong to something that is not there
 WITH_PATH = {404}
-CHANGES = {404, 409, 412}
+CHANGES = {404, 409}
 # What runs a tool answers with whatever can become of a run.
 RUNS_TOOLS = {"invoke", "propose", "dispatch", "chat", "embed", "rerank"}
 GONE = {"read_invocation", "read_artifact"}  # what they lead to may be gone

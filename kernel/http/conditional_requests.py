@@ -1,8 +1,9 @@
 """Conditional requests (RFC 9110 §13): who has an answer already is not sent it again, and nobody overwrites what they have not seen.
 
 The tag of an answer is made from its bytes, so whatever changes what a caller would read changes the tag, and no resource needs a
-version of its own. A change with ``If-Match`` is carried out only while the tag still holds: one at a time for each address, and the
-comparison in the transaction of the change.
+version of its own. A change with ``If-Match`` is carried out only while the tag still holds: changes at one address of a tenant take
+turns, with a condition or without, and the comparison is made in the transaction of the change. What is done elsewhere in the same
+moment, by an action or in the console, takes no turn.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from django.http import FileResponse, HttpResponse
 from django.utils.cache import get_conditional_response, patch_vary_headers
 from django.utils.http import parse_etags
 
+from kernel.http.exception_handlers import build_problem_response
 from kernel.problems import PreconditionFailed
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ def answer_condition(request: HttpRequest, response: HttpResponse) -> HttpRespon
     patch_vary_headers(response, ["Authorization", "Cookie"])
     found = get_conditional_response(request, etag=response.headers["ETag"], response=response)
     assert isinstance(found, HttpResponse)
+    if found.status_code == 412:
+        return build_problem_response(request, PreconditionFailed(details={"etag": response.headers["ETag"]}))
     return found
 
 
@@ -50,9 +54,9 @@ def check_if_match(wanted: str, current: HttpResponse) -> None:
     raise PreconditionFailed(details={"etag": etag} if etag else {})
 
 
-def take_turn(address: str) -> None:
-    """Wait for other conditional changes of the same address, until the transaction ends. SQLite's writers take turns anyway."""
+def take_turn(tenant: str, address: str) -> None:
+    """Wait for other changes at this address of the tenant, until the transaction ends. SQLite's writers take turns anyway."""
     if connection.vendor == "postgresql":
-        number = int.from_bytes(hashlib.sha256(address.encode()).digest()[:8], "big", signed=True)
+        number = int.from_bytes(hashlib.sha256(f"{tenant} {address}".encode()).digest()[:8], "big", signed=True)
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [number])

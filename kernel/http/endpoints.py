@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 from django.db import transaction
 from rest_framework.exceptions import MethodNotAllowed
+from rest_framework.request import clone_request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from kernel.http.api_requests import get_caller
 from kernel.http.api_versions import API_VERSION, HEADER_API_VERSION, check_api_version
 from kernel.http.base_serializers import QuerySerializer
 from kernel.http.conditional_requests import answer_condition, check_if_match, take_turn
@@ -55,20 +57,25 @@ class Endpoint(APIView):
             # Most requests ask nothing, of endpoints that take nothing.
             self.asked = kind.read(asked) if asked or kind is not QuerySerializer else {}
             check_api_version(request.headers.get(HEADER_API_VERSION, ""))
-            if wanted := request.headers.get("If-Match", "") if request.method not in READS else "":
-                setattr(self, method, partial(self._change_if_match, getattr(self, method), wanted))
+            if request.method not in READS:
+                wanted = request.headers.get("If-Match", "")
+                if wanted and not self.conditional:
+                    raise PreconditionFailed("No change at this address can be made to depend on what was read.")
+                if wanted:  # it tells what stands there
+                    self.check_permissions(clone_request(request, "GET"))
+                if self.conditional:
+                    setattr(self, method, partial(self._change_in_turn, getattr(self, method), wanted))
 
     @transaction.atomic
-    def _change_if_match(
+    def _change_in_turn(
         self, change: Callable[..., HttpResponse], wanted: str, request: Request, **address: Any
     ) -> HttpResponse:
-        """Carry a change out while the answer of a GET is still the one that the caller has seen."""
-        if not self.conditional:
-            raise PreconditionFailed("No change at this address can be made to depend on what was read.")
-        take_turn(request.path)
-        self.asked = self.query.read({})
-        seen = super().finalize_response(request, self.get(request, **address))  # type: ignore[attr-defined]
-        check_if_match(wanted, seen.render() if isinstance(seen, Response) else seen)
+        """Carry a change out after those before it; on a condition, while a GET is still answered as the caller has seen."""
+        take_turn(str(get_caller(request).tenant_id), request.path)
+        if wanted:
+            self.asked = self.query.read({})
+            seen = super().finalize_response(request, self.get(request, **address))  # type: ignore[attr-defined]
+            check_if_match(wanted, seen.render() if isinstance(seen, Response) else seen)
         return change(request, **address)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:

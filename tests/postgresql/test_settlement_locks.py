@@ -14,8 +14,8 @@ from access.budgets.lines import Demand
 from access.budgets.services import set_budget
 from access.models import BudgetWindow
 from invocations.end.end_record import settle_budgets
-from tests.postgresql.test_versions_at_once import WITHIN_S, is_waited_for
 from tests.support.budgets import DAY, assert_conserved, balance, take
+from tests.support.concurrency import MEET_WITHIN_S, is_waited_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +56,7 @@ def test_what_a_call_gives_back_is_locked_in_the_order_of_all_others(
             free = BudgetWindow.objects.select_for_update(skip_locked=True).filter(budget=given_back)
             assert free.count() == 1
             assert list(free.values_list("reserved", flat=True)) == [100]
-        waiting.result(WITHIN_S)
+        waiting.result(MEET_WITHIN_S)
 
     assert (balance(shared), balance(given_back)) == ((7, 0), (0, 0))
     assert_conserved()

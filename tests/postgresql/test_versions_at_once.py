@@ -5,16 +5,15 @@ One side holds the installation's lock while the other, on a connection of its o
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.db import connection, transaction
 
 from registry.installations import services as installations
 from registry.models import Decision, Installation
 from registry.tools import lifecycle
 from registry.versions import services
+from tests.support.concurrency import together
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,34 +23,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("TOOLS-9")]
 ECHO = "sample.tools.echo"
-WITHIN_S = 30
-WAITS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0"
-
-
-def together(first: Callable[[], Any], second: Callable[[], Any]) -> None:
-    """``first`` is done and not yet committed when ``second`` starts; it commits once ``second`` waits for it."""
-
-    def behind() -> None:
-        try:
-            second()
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(1) as pool:
-        with transaction.atomic():
-            first()
-            waiting = pool.submit(behind)
-            while not waiting.done() and not is_waited_for():
-                pass
-            assert not waiting.done(), "Nothing waited: the two did not meet."
-        waiting.result(WITHIN_S)
-
-
-def is_waited_for() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_stat_clear_snapshot()")
-        cursor.execute(WAITS)
-        return bool(cursor.fetchone()[0])
 
 
 @pytest.fixture

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from django.db import connection
+from django.db import connection, transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T")
 MEET_WITHIN_S = 30
+WAITS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0"
 
 
 def at_once(count: int, do: Callable[[int], T], *, connections: int = 0) -> list[T | Exception]:
@@ -40,3 +41,29 @@ def at_once(count: int, do: Callable[[int], T], *, connections: int = 0) -> list
 
     with ThreadPoolExecutor(count) as pool:
         return list(pool.map(one, range(count)))
+
+
+def together(first: Callable[[], Any], second: Callable[[], Any]) -> None:
+    """``first`` is done and not yet committed when ``second`` starts; it commits once ``second`` waits for it."""
+
+    def behind() -> None:
+        try:
+            second()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            first()
+            waiting = pool.submit(behind)
+            while not waiting.done() and not is_waited_for():
+                pass
+            assert not waiting.done(), "Nothing waited: the two did not meet."
+        waiting.result(MEET_WITHIN_S)
+
+
+def is_waited_for() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_clear_snapshot()")
+        cursor.execute(WAITS)
+        return bool(cursor.fetchone()[0])

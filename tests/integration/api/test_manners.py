@@ -10,6 +10,7 @@ from django.test import Client
 from access.budgets import rate_limits
 from access.budgets.services import set_budget
 from kernel.http.api_versions import API_VERSION, API_VERSIONS
+from tests.conftest import make_caller
 from tests.support.calls import assert_problem
 
 if TYPE_CHECKING:
@@ -76,6 +77,23 @@ def test_a_change_under_a_condition_is_refused_to_who_has_not_seen_the_last_one(
     assert put_days(caller, 60, **{"If-Match": "*"}).status_code == 200
     assert put_days(caller, 90, **{"If-Match": f"W/{now.headers['ETag']}"}).status_code == 412
     assert put_days(caller, 90).status_code == 200
+
+
+def test_who_may_not_read_it_learns_nothing_of_it_by_a_condition(ready: None, caller: Caller, operator: Person) -> None:
+    writes = make_caller(operator.by, "writes", scopes=("tools:operate",))
+    path = f"/api/v1/installations/{ECHO}"
+
+    for tag in ("*", caller.get(f"/installations/{ECHO}").headers["ETag"], '"guessed"'):
+        headers = writes.headers() | {"If-Match": tag}
+        refused = Client().patch(path, {"follows": False}, content_type="application/json", headers=headers)
+        assert assert_problem(refused, 403, "AUTH.FORBIDDEN")["error"]["details"] == {"missing": "tools:read"}
+
+
+def test_a_condition_of_a_get_that_does_not_hold_is_a_problem(caller: Caller) -> None:
+    answer = caller.get("/agents", **{"If-Match": '"another"'})
+
+    assert_problem(answer, 412, "STATE.PRECONDITION_FAILED")
+    assert caller.get("/agents", **{"If-Match": caller.get("/agents").headers["ETag"]}).status_code == 200
 
 
 def test_a_condition_that_an_address_cannot_keep_is_not_ignored(caller: Caller) -> None:
