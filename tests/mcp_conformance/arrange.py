@@ -22,6 +22,7 @@ from django.contrib.auth import get_user_model  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 
 from access import services as access  # noqa: E402
+from access.clients.services import enter_client  # noqa: E402
 from access.connections.resources import tenant_mcp_resource  # noqa: E402
 from access.issuers import services as issuers  # noqa: E402
 from access.middleware import principal_of_user  # noqa: E402
@@ -36,6 +37,7 @@ SPARE = "spare"  # it is paused and resumed where the suite wants a list to chan
 PREFIX, NAMED = "conformance.tools.", "conformance_tools_"  # of ids, and of names
 AUDIENCE = "the-hub"  # of the issuer's tokens
 SUBJECT = "conformance-client"
+REDIRECT_URI = "http://127.0.0.1:53219/callback"  # of the program that is entered by hand
 REALM, PERSON = "/realms/people", "u-1"  # of the same server: where people sign in, and one of them
 SCHEMA_2020_12: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -143,7 +145,9 @@ def main(jwks_url: str) -> None:
     issuers.map_identity(
         issuer_id=theirs.pk, subject=PERSON, agent_id=agent.pk, scopes=AGENT_SCOPES, by=people[Role.OWNER]
     )
-    print(json.dumps({"key": key, "operates": operates, "agent": agent.wire_id, "password": password}))
+    entered, secret = enter_client(name="By hand", redirect_uris=[REDIRECT_URI], confidential=True, by=operator)
+    found = {"key": key, "operates": operates, "agent": agent.wire_id, "password": password}
+    print(json.dumps(found | {"client_id": entered.client_id, "client_secret": secret}))
 
 
 if __name__ == "__main__":

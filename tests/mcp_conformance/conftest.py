@@ -27,6 +27,8 @@ class Served:
     key: str
     operates: str  # a key that may pause and resume tools
     password: str  # of conformance-operator
+    client_id: str  # of the program that was entered by hand, and its secret
+    client_secret: str
 
     @property
     def address(self) -> str:
@@ -47,5 +49,5 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         said = run(python("-m", "tests.mcp_conformance.arrange", f"{issuer}/jwks"), hub.env, within_s=300)
         found = json.loads(said.splitlines()[-1])
         with hub.served():
-            yield Served(hub, issuer, found["agent"], found["key"], found["operates"], found["password"])
+            yield Served(hub, issuer, **found)
     assert hub.count(f"{UNPAIRED} AND call.state <> 'held'") == 0  # nobody decides on what waits for a consent here

@@ -15,17 +15,17 @@ from mcp.client import Client
 from mcp.client.auth import OAuthClientProvider
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata
 
 from tests.e2e.wire import request
-from tests.mcp_conformance.arrange import NAMED
+from tests.mcp_conformance.arrange import NAMED, REDIRECT_URI
 from tests.mcp_conformance.scripted_browser import let_in
 from tests.support.connections import VERIFIER, compute_challenge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+    from mcp.shared.auth import OAuthToken
 
     from tests.mcp_conformance.conftest import Served
 
@@ -97,9 +97,16 @@ def sign_in_at_the_provider(address: str) -> dict[str, str]:
 
 
 def build_provider(
-    served: Served, redirect_uri: str, sign_in: Callable[[str], dict[str, str]] | None = None, path: str = ""
+    served: Served,
+    redirect_uri: str,
+    sign_in: Callable[[str], dict[str, str]] | None = None,
+    path: str = "",
+    *,
+    entered: bool = False,
 ) -> OAuthClientProvider:
-    """Of a client that was given the address of /mcp with ``path``. ``sign_in``: what a person does in the browser."""
+    """Of a client that was given the address of /mcp with ``path``; and the id and secret of one that was ``entered`` by hand.
+    ``sign_in``: what a person does in the browser.
+    """
     went: list[str] = []
 
     async def open_browser(address: str) -> None:
@@ -119,7 +126,14 @@ def build_provider(
             "token_endpoint_auth_method": "none",
         }
     )
-    return OAuthClientProvider(served.url + path, metadata, Storage(), open_browser, await_answer)
+    storage = Storage()
+    if entered:
+        storage.client = OAuthClientInformationFull.model_validate(
+            metadata.model_dump()
+            | {"client_id": served.client_id, "client_secret": served.client_secret}
+            | {"token_endpoint_auth_method": "client_secret_basic"}
+        )
+    return OAuthClientProvider(served.url + path, metadata, storage, open_browser, await_answer)
 
 
 @pytest.mark.parametrize(
@@ -134,6 +148,14 @@ def test_the_official_client_needs_nothing_but_the_address(redirect_uri: str, se
     provider = build_provider(served, redirect_uri)
 
     assert asyncio.run(greeted(served.url, provider)) == {"text": "Hello, you!"}
+
+
+def test_the_official_client_comes_with_an_id_and_a_secret_that_were_entered_by_hand(served: Served) -> None:
+    provider = build_provider(served, REDIRECT_URI, entered=True)
+
+    assert asyncio.run(greeted(served.url, provider)) == {"text": "Hello, you!"}
+    assert provider.context.client_info is not None
+    assert provider.context.client_info.client_id == served.client_id  # it has not registered itself
 
 
 def test_the_official_client_signs_in_at_the_tenants_own_provider(served: Served) -> None:
