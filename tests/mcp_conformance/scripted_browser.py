@@ -1,8 +1,13 @@
-"""Scripted browser: a person who signs in at the console and lets a program act as the agent, without a picture."""
+"""Scripted browser: a person who signs in at the console and lets a program act as the agent, without a picture.
+
+As a program, for clients that open a browser themselves: AGENT PASSWORD ADDRESS. It goes back to the client, or prints where
+it was sent when nobody listens there.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
 from html import unescape
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -26,6 +31,12 @@ def _send(browser: httpx2.Client, address: str, page: httpx2.Response, said: dic
 
 def let_in(address: str, *, agent: str, password: str, **form: str) -> dict[str, str]:
     """Goes where the program sends the browser, as a stranger first; what the answer says that would go back to the program."""
+    found = parse_qs(urlsplit(find_answer(address, agent=agent, password=password, **form)).query)
+    return {name: values[0] for name, values in found.items()}
+
+
+def find_answer(address: str, *, agent: str, password: str, **form: str) -> str:
+    """The address of the program to which the browser is sent in the end."""
     with httpx2.Client(follow_redirects=False, trust_env=False, timeout=60) as browser:
         at = browser.get(address)
         hub = "{0.scheme}://{0.netloc}".format(urlsplit(address))
@@ -52,5 +63,18 @@ def let_in(address: str, *, agent: str, password: str, **form: str) -> dict[str,
         shown = _hidden(page.text, "shown")
         answer = _send(browser, address, page, chosen | {"shown": shown, "decision": "allow"} | form)
     assert answer.status_code == 303, answer.text[-3000:]
-    found = parse_qs(urlsplit(answer.headers["location"]).query)
-    return {name: values[0] for name, values in found.items()}
+    return str(answer.headers["location"])
+
+
+def main(agent: str, password: str, address: str) -> None:
+    answer = find_answer(address, agent=agent, password=password)
+    transport = httpx2.HTTPTransport(retries=5)  # a client may begin to listen when it has opened the browser
+    try:
+        with httpx2.Client(transport=transport, trust_env=False, timeout=60) as browser:
+            browser.get(answer)
+    except httpx2.ConnectError:
+        print(answer)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -61,6 +62,37 @@ def test_a_python_client_lists_and_calls(
     words = [python, str(CLIENTS / f"{program}.py"), served.url, served.key, tool, json.dumps(NAME)]
 
     said = printed(words + [mode] * bool(mode), tmp_path)
+
+    assert said == {"tools": LISTED, "value": GREETED}
+    assert origins(served) == before + 1
+
+
+def browser(served: Served) -> list[str]:
+    """What opens an address as a person who lets in whoever asks."""
+    return [sys.executable, str(CLIENTS.parent / "scripted_browser.py"), served.agent, served.password]
+
+
+@pytest.mark.req("CONN-1", "CONN-2")
+def test_fastmcp_given_the_url_alone_opens_the_browser_and_works(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BROWSER", f"{shlex.join(browser(served))} %s &")
+    python, before = str(peers.ensure_python(MODERN)), origins(served)
+    words = [python, str(CLIENTS / "with_fastmcp.py"), served.url, "oauth", GREET, json.dumps(NAME)]
+
+    assert printed(words, tmp_path) == {"tools": LISTED, "value": GREETED}
+    assert origins(served) == before + 1
+
+
+@pytest.mark.req("CONN-1", "CONN-2")
+@pytest.mark.parametrize("generation", ["1", "2"])
+def test_both_typescript_sdks_given_the_url_alone_open_the_browser_and_work(
+    generation: str, served: Served, tmp_path: Path
+) -> None:
+    modules, before = peers.ensure_node_modules(), origins(served)
+    words = [str(peers.find_node()), str(CLIENTS / "with_typescript.mjs"), str(modules), generation, served.url]
+
+    said = printed([*words, GREET, json.dumps(NAME), json.dumps(browser(served))], tmp_path)
 
     assert said == {"tools": LISTED, "value": GREETED}
     assert origins(served) == before + 1

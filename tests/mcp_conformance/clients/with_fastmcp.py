@@ -1,4 +1,4 @@
-"""FastMCP's client, asked by tests/mcp_conformance/test_clients.py: URL KEY TOOL ARGUMENTS."""
+"""FastMCP's client, asked by tests/mcp_conformance/test_clients.py: URL KEY TOOL ARGUMENTS. KEY may be `oauth`."""
 
 import asyncio
 import json
