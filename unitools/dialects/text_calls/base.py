@@ -59,11 +59,13 @@ class TextForm(Protocol):
 
 
 def build_proposals(text: str, calls: Sequence[TextCall], reading: ReadOptions, *, cut: bool) -> Iterator[Proposal]:
-    """Those that may be run are the last thing in the text, with nothing but space between them, outside of a code fence."""
+    """Those that may be run are the last thing in the text, with nothing but space between them, outside of a code fence. Where one is
+    not closed the answer was cut, and then none is run: the calls of an answer are often meant to be made together."""
+    cut = cut or not all(call.closed for call in calls)
     last = _find_last_run(text, calls)
     fences = [each.start() for each in _FENCE.finditer(text)]
     for at, call in enumerate(calls):
-        if cut or not call.closed:
+        if cut:
             yield Proposal(call.name, id=call.id, refused=refuse_arguments(JsonRefused("truncated", CUT)))
         elif at < last or bisect_left(fences, call.start) % 2:
             yield Proposal(call.name, id=call.id, refused=Arguments(None, CallProblem.FENCED, QUOTED))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -114,6 +115,20 @@ def test_of_an_answer_that_its_provider_cut_nothing_is_run(written: str) -> None
     response["choices"][0]["finish_reason"] = "length"
 
     assert {problem for *_, problem in read(form, response)} == {"truncated"}
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_of_an_answer_that_breaks_off_within_a_call_nothing_is_run_either(written: str) -> None:
+    """Wherever the second call breaks off; what breaks off between two calls cannot be told from an answer with one."""
+    form, write = WRITTEN[written]
+    first, both = write([("save", {"n": 1})]), write([("save", {"n": 1}), ("load", {"n": [2]})])
+    both = both.removesuffix("<｜end▁of▁sentence｜>")
+    begun = len(os.path.commonprefix([first, both]))
+
+    for at in range(begun, len(both)):
+        if both[begun:at].strip(" \n;"):
+            assert all(arguments is None for _, arguments, _ in read(form, both[:at])), both[:at]
+    assert [arguments for _, arguments, _ in read(form, both)] == [{"n": 1}, {"n": [2]}]
 
 
 @pytest.mark.parametrize("written", WRITTEN)
