@@ -21,6 +21,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pydantic_core import PydanticKnownError
+
 from unitools.calls import Status, ToolResult
 from unitools.runtime import DomainError
 
@@ -148,17 +150,28 @@ def build_argument_refusal(error: Exception, known: Collection[str]) -> ToolResu
 def list_findings(error: Exception, known: Collection[str], *, words: bool = True) -> list[dict[str, Any]]:
     """What pydantic found wrong, and where; no values, and no keys but those that are ``known``. Empty for any other error.
 
-    ``words``: those of an author's own validator are told. Of a result they are not: they may quote what was injected.
+    ``words``: those of an author's own validator are told. Of a result only pydantic-core's own are, and of
+    these what the schema says: all others may quote what was injected.
     """
-    unquoted = _UNQUOTED if words else _UNQUOTED | _OWN_WORDS
     return [
         {
             "loc": [part for part in each["loc"] if isinstance(part, int) or part in known],
             "code": each["type"],
-            "msg": unquoted.get(each["type"], each["msg"]),
+            "msg": _UNQUOTED.get(each["type"]) or (each["msg"] if words or _is_of_schema(each) else _REFUSED),
         }
         for each in _list_errors(error)
     ]
+
+
+def _is_of_schema(error: Mapping[str, Any]) -> bool:
+    """Whether a sentence is one of pydantic-core's and says nothing but what the schema does. Its code alone does not tell: a type's
+    own validator may take any."""
+    context = error.get("ctx", {})
+    try:
+        sentence = PydanticKnownError(error["type"], context).message()
+    except (KeyError, TypeError):  # it knows no such error, or none with such a context
+        return False
+    return sentence == error["msg"] and context.keys() <= _OF_SCHEMA
 
 
 def _escape(part: str | int) -> str:
@@ -168,7 +181,7 @@ def _escape(part: str | int) -> str:
 def _list_errors(error: Exception) -> list[dict[str, Any]]:
     if not hasattr(error, "errors"):
         return []
-    found: list[dict[str, Any]] = error.errors(include_url=False, include_context=False, include_input=False)
+    found: list[dict[str, Any]] = error.errors(include_url=False, include_input=False)
     return found[:_TOLD]
 
 
@@ -182,4 +195,12 @@ _TOO_MANY = ("extra_forbidden", "unexpected_keyword_argument")
 _UNQUOTED = {
     "union_tag_invalid": "This is none of the kinds that are expected"
 }  # pydantic's own sentence quotes what was given
-_OWN_WORDS = dict.fromkeys(("value_error", "assertion_error"), "The value is refused by a validator of its type")
+_REFUSED = "The value is refused by a validator of its type"
+# What pydantic-core's sentences take from the schema, or from how much there is. All else was given, or comes from somebody's code.
+_OF_SCHEMA = frozenset(
+    {
+        *("actual_length", "class", "class_name", "decimal_places", "discriminator", "encoding", "expected"),
+        *("expected_schemes", "expected_tags", "expected_version", "field_type", "ge", "gt", "le", "lt", "max_digits"),
+        *("max_length", "method_name", "min_length", "multiple_of", "pattern", "tz_expected", "whole_digits"),
+    }
+)
