@@ -140,6 +140,56 @@ def test_a_call_amid_text_or_in_a_fence_is_a_quotation_and_not_run(written: str)
         assert all(arguments is None for _, arguments, _ in read(form, quoted)), quoted
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        "````\n```\n",  # shorter than the one that it would close
+        "```md\n~~~\n",
+        "```\n``` x\n",
+        "```\n```\u00a0\n",
+        "```\n    ```\n",
+        "```\r",
+        "~~~ `a`\n",
+        "> ```\n> ",
+        "> ```\n\n> ```\n> ",  # two quotations
+        "> ```\n```\n",
+        "1. Do:\n\n    ```\n    ",
+        "- ```\n  ",
+        "- ```\n\nthen\n  ```\n",
+        "text\n2. ```\n   x\n   ```\n",  # no item, so its fence is none
+        "- x\n  ```\nthen\n  ```\n",
+        "    ```\n- x\n\n    ```\n    ",
+        "```\nx\n```\n```\n",
+        " ```\n  ```\n ```\n",
+    ],
+)
+def test_a_call_in_a_block_of_code_or_where_one_may_still_be_open_is_a_quotation(before: str) -> None:
+    assert read("hermes", before + CALL) == [("money_send", None, "fenced")]
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "```\nx\n```\n",
+        "````md\n```\nx\n```\n`````  \r\n",
+        "```\r\n~~~\r\n```\r\n",
+        "```\nx\n   ```\n",
+        "```inline```\n",
+        "> ```\n> x\n> ```\n",
+        "1. Do:\n\n    ```\n    x\n\n    ```\n",
+        "~~~\n```\n~~~\n```\n~~~\n```\n",
+    ],
+)
+def test_a_call_behind_a_closed_block_of_code_is_run(before: str) -> None:
+    assert read("hermes", before + CALL) == [("money_send", {"to": "Ada"}, None)]
+
+
+def test_a_fence_within_what_is_written_opens_none_for_the_next_call() -> None:
+    written = "<tool_call><function=save><parameter=text>\n```\n</parameter></function></tool_call>"
+
+    assert [problem for *_, problem in read("qwen", f"{written}\n{CALL}")] == [None, None]
+
+
 def bank() -> tuple[Universe, list[Any]]:
     u, ran = Universe(), list[Any]()
 
