@@ -15,7 +15,7 @@ from tests.support.bfcl_corpus import cases
 from tests.support.model_responses import said_in_chat
 from tests.support.sdk_calls import run
 from unitools import Status, Universe
-from unitools.dialects import DialectError, ReadOptions, UnknownDialect, UnknownResponse
+from unitools.dialects import DialectError, ReadOptions, ResponseTooLarge, UnknownDialect, UnknownResponse
 from unitools.dialects.text_calls import FORMS, TextDriver, describe_untrusted_text
 
 if TYPE_CHECKING:
@@ -340,6 +340,36 @@ def test_whatever_is_written_is_read_or_refused(form: str, text: str) -> None:
     describe_untrusted_text(text)
     for _, arguments, problem in read(form, text):
         assert (arguments is None) == (problem is not None)
+
+
+@pytest.mark.parametrize("write", [deepseek, deepseek_dsml])
+def test_deepseeks_frames_count_as_calls_also_where_they_are_empty(write: Callable[[Calls], str]) -> None:
+    frame = write([]).removeprefix("I look.").removesuffix("<｜end▁of▁sentence｜>")
+
+    assert read("deepseek", frame) == [("", None, "malformed")]
+    with pytest.raises(ResponseTooLarge):
+        read("deepseek", frame * 1001)
+
+
+class WatchedText(str):
+    """Counts what is looked through for a mark."""
+
+    looked = 0
+
+    def find(self, sub: str, start: Any = 0, end: Any = None) -> int:
+        found = super().find(sub, start, end)
+        self.looked += (found if found >= 0 else len(self)) - start
+        return found
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_no_call_makes_the_rest_of_the_text_be_looked_through(written: str) -> None:
+    form, write = WRITTEN[written]
+    text = WatchedText(write([("f", {"a": 1})]) * 200)
+
+    FORMS[form].scan(text)
+
+    assert text.looked <= 3 * len(text)
 
 
 @pytest.mark.parametrize("form", FORMS)
