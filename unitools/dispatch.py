@@ -169,7 +169,11 @@ def _running(job: CallJob, call: MiddlewareCall) -> AbstractContextManager[objec
         return runtime.running(runtime.Call(call_id=call.id, tool_id=job.tool.id))
 
     def tell(line: bytes) -> None:
-        told(CallMessage.from_line(line, call_id=call.id, tool=job.tool.name))
+        try:
+            told(CallMessage.from_line(line, call_id=call.id, tool=job.tool.name))
+        except Exception as error:  # noqa: BLE001 - whoever looks on must not stop the tool in the middle of its work
+            where = locate_error(error)
+            logger.error("on_message failed in tool %s: %s.", job.tool.name, where)  # noqa: TRY400 - its text may hold anything
 
     return runtime.running(runtime.Call(call_id=call.id, tool_id=job.tool.id), progress=tell)
 
