@@ -27,7 +27,7 @@ from unitools.calls import Status, ToolResult
 from unitools.runtime import DomainError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 
 class Outcome(Exception):
@@ -147,31 +147,50 @@ def build_argument_refusal(error: Exception, known: Collection[str]) -> ToolResu
     )
 
 
-def list_findings(error: Exception, known: Collection[str], *, words: bool = True) -> list[dict[str, Any]]:
-    """What pydantic found wrong, and where; no values, and no keys but those that are ``known``. Empty for any other error.
-
-    ``words``: those of an author's own validator are told. Of a result only pydantic-core's own are, and of
-    these what the schema says: all others may quote what was injected.
-    """
+def list_findings(error: Exception, known: Collection[str]) -> list[dict[str, Any]]:
+    """What pydantic found wrong with arguments, and where; no values, and no keys but those that are ``known``. Empty for any other
+    error."""
     return [
-        {
-            "loc": [part for part in each["loc"] if isinstance(part, int) or part in known],
-            "code": each["type"],
-            "msg": _UNQUOTED.get(each["type"]) or (each["msg"] if words or _is_of_schema(each) else _REFUSED),
-        }
+        _build_finding(each, [part for part in each["loc"] if isinstance(part, int) or part in known], each["msg"])
         for each in _list_errors(error)
     ]
+
+
+def list_result_findings(error: Exception, known: Collection[str], result: Any) -> list[dict[str, Any]]:
+    """The same of a result, which may hold what was injected: so numbers are told where they are places in a list, and sentences where
+    they are pydantic-core's own and say what the schema does."""
+    return [
+        _build_finding(
+            each, [*_list_places(each["loc"], known, result)], each["msg"] if _is_of_schema(each) else _REFUSED
+        )
+        for each in _list_errors(error)
+    ]
+
+
+def _build_finding(error: Mapping[str, Any], loc: list[Any], sentence: str) -> dict[str, Any]:
+    return {"loc": loc, "code": error["type"], "msg": _UNQUOTED.get(error["type"], sentence)}
+
+
+def _list_places(loc: Iterable[str | int], known: Collection[str], value: Any) -> Iterator[str | int]:
+    for part in loc:
+        is_place = isinstance(part, int) and isinstance(value, (list, tuple))
+        if is_place or part in known:
+            yield part
+        if isinstance(value, (list, tuple)):
+            value = value[part] if isinstance(part, int) and part < len(value) else value
+        elif isinstance(value, dict):
+            value = value.get(part, value)  # what is no key is the name of one of several types
 
 
 def _is_of_schema(error: Mapping[str, Any]) -> bool:
     """Whether a sentence is one of pydantic-core's and says nothing but what the schema does. Its code alone does not tell: a type's
     own validator may take any."""
-    context = error.get("ctx", {})
+    context: Mapping[str, Any] = error.get("ctx", {})
     try:
-        sentence = PydanticKnownError(error["type"], context).message()
+        sentence = PydanticKnownError(error["type"], dict(context)).message()
     except (KeyError, TypeError):  # it knows no such error, or none with such a context
         return False
-    return sentence == error["msg"] and context.keys() <= _OF_SCHEMA
+    return sentence == str(error["msg"]) and context.keys() <= _OF_SCHEMA
 
 
 def _escape(part: str | int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -12,7 +13,7 @@ from pydantic_core._pydantic_core import list_all_errors  # the public list of t
 
 from tests.support.sdk_calls import called
 from unitools import Injected, Universe
-from unitools.outcomes import list_findings
+from unitools.outcomes import list_result_findings
 
 pytestmark = pytest.mark.req("UNI-2", "UNI-4")
 
@@ -21,7 +22,7 @@ SECRET = "hunter2"
 
 def refuse(code: str) -> Any:
     def check(value: str) -> str:
-        raise PydanticCustomError(code, "Not an IBAN: {v}", {"v": value})  # type: ignore[arg-type]
+        raise PydanticCustomError(code, "Not an IBAN: {v}", {"v": value})
 
     return AfterValidator(check)
 
@@ -69,7 +70,7 @@ def test_what_the_schema_says_is_told() -> None:
 def find(declared: Any, value: Any) -> str:
     with pytest.raises(ValidationError) as refused:
         TypeAdapter(declared).validate_python(value)
-    return str(list_findings(refused.value, (), words=False)[0]["msg"])
+    return str(list_result_findings(refused.value, (), value)[0]["msg"])
 
 
 FILLED = {
@@ -91,3 +92,22 @@ def test_each_sentence_of_pydantic_that_takes_something_from_the_value_is_left_o
 
         told = find(Annotated[Any, PlainValidator(check)], 1)
         assert told.startswith(("The value is", "This is none")) == bool(names & FROM_WHAT_WAS_GIVEN), known["type"]
+
+
+@dataclass
+class Account:
+    rows: list[dict[int, int | list[int]]]
+
+
+def test_a_number_is_told_where_it_is_a_place_in_a_list_and_not_where_it_is_a_key() -> None:
+    u, card = Universe(), 4111111111111111
+
+    @u.tool
+    def account() -> Account:
+        found: Any = {"rows": [{1: 1}, {card: [2, "x"]}]}
+        return found  # type: ignore[no-any-return]
+
+    result = called(u, "account")
+
+    assert str(card) not in result.to_content()
+    assert ["rows", 1, 1] in [each["loc"] for each in result.details]
