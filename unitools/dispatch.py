@@ -29,7 +29,7 @@ from unitools.outcomes import (
     ToolTimeout,
     build_argument_refusal,
     build_error_result,
-    list_findings,
+    list_result_findings,
 )
 from unitools.output_values import find_no_json
 from unitools.pipeline import CallProgress, pass_through
@@ -169,7 +169,11 @@ def _running(job: CallJob, call: MiddlewareCall) -> AbstractContextManager[objec
         return runtime.running(runtime.Call(call_id=call.id, tool_id=job.tool.id))
 
     def tell(line: bytes) -> None:
-        told(CallMessage.from_line(line, call_id=call.id, tool=job.tool.name))
+        try:
+            told(CallMessage.from_line(line, call_id=call.id, tool=job.tool.name))
+        except Exception as error:  # noqa: BLE001 - whoever looks on must not stop the tool in the middle of its work
+            where = locate_error(error)
+            logger.error("on_message failed in tool %s: %s.", job.tool.name, where)  # noqa: TRY400 - its text may hold anything
 
     return runtime.running(runtime.Call(call_id=call.id, tool_id=job.tool.id), progress=tell)
 
@@ -192,7 +196,7 @@ def _shown(value: Any, tool: ToolMetadata) -> ToolResult:
         json.dumps(plain, allow_nan=False, ensure_ascii=False).encode()
     except NOT_AS_DECLARED as error:
         names = tool.output_names
-        invalid = InvalidOutput(list_findings(error, names, words=False) or find_no_json(said.value, names))
+        invalid = InvalidOutput(list_result_findings(error, names, said.value) or find_no_json(said.value, names))
         logger.error("Tool %s: %s", tool.name, invalid.message)  # noqa: TRY400 - the text may hold what was injected
         raise invalid from error
     return replace(said, value=plain)

@@ -21,11 +21,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pydantic_core import PydanticKnownError
+
 from unitools.calls import Status, ToolResult
 from unitools.runtime import DomainError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 
 class Outcome(Exception):
@@ -145,20 +147,50 @@ def build_argument_refusal(error: Exception, known: Collection[str]) -> ToolResu
     )
 
 
-def list_findings(error: Exception, known: Collection[str], *, words: bool = True) -> list[dict[str, Any]]:
-    """What pydantic found wrong, and where; no values, and no keys but those that are ``known``. Empty for any other error.
-
-    ``words``: those of an author's own validator are told. Of a result they are not: they may quote what was injected.
-    """
-    unquoted = _UNQUOTED if words else _UNQUOTED | _OWN_WORDS
+def list_findings(error: Exception, known: Collection[str]) -> list[dict[str, Any]]:
+    """What pydantic found wrong with arguments, and where; no values, and no keys but those that are ``known``. Empty for any other
+    error."""
     return [
-        {
-            "loc": [part for part in each["loc"] if isinstance(part, int) or part in known],
-            "code": each["type"],
-            "msg": unquoted.get(each["type"], each["msg"]),
-        }
+        _build_finding(each, [part for part in each["loc"] if isinstance(part, int) or part in known], each["msg"])
         for each in _list_errors(error)
     ]
+
+
+def list_result_findings(error: Exception, known: Collection[str], result: Any) -> list[dict[str, Any]]:
+    """The same of a result, which may hold what was injected: so numbers are told where they are places in a list, and sentences where
+    they are pydantic-core's own and say what the schema does."""
+    return [
+        _build_finding(
+            each, [*_list_places(each["loc"], known, result)], each["msg"] if _is_of_schema(each) else _REFUSED
+        )
+        for each in _list_errors(error)
+    ]
+
+
+def _build_finding(error: Mapping[str, Any], loc: list[Any], sentence: str) -> dict[str, Any]:
+    return {"loc": loc, "code": error["type"], "msg": _UNQUOTED.get(error["type"], sentence)}
+
+
+def _list_places(loc: Iterable[str | int], known: Collection[str], value: Any) -> Iterator[str | int]:
+    for part in loc:
+        is_place = isinstance(part, int) and isinstance(value, (list, tuple))
+        if is_place or part in known:
+            yield part
+        if isinstance(value, (list, tuple)):
+            value = value[part] if isinstance(part, int) and part < len(value) else value
+        elif isinstance(value, dict):
+            value = value.get(part, value)  # what is no key is the name of one of several types
+
+
+def _is_of_schema(error: Mapping[str, Any]) -> bool:
+    """Whether a sentence is one of pydantic-core's and says nothing but what the schema does. Its code alone does not tell: a type's
+    own validator may take any."""
+    context: Mapping[str, Any] = error.get("ctx", {})
+    try:
+        sentence = PydanticKnownError(error["type"], dict(context)).message()
+    except (KeyError, TypeError):  # it knows no such error, or none with such a context
+        return False
+    return sentence == str(error["msg"]) and context.keys() <= _OF_SCHEMA
 
 
 def _escape(part: str | int) -> str:
@@ -168,7 +200,7 @@ def _escape(part: str | int) -> str:
 def _list_errors(error: Exception) -> list[dict[str, Any]]:
     if not hasattr(error, "errors"):
         return []
-    found: list[dict[str, Any]] = error.errors(include_url=False, include_context=False, include_input=False)
+    found: list[dict[str, Any]] = error.errors(include_url=False, include_input=False)
     return found[:_TOLD]
 
 
@@ -182,4 +214,12 @@ _TOO_MANY = ("extra_forbidden", "unexpected_keyword_argument")
 _UNQUOTED = {
     "union_tag_invalid": "This is none of the kinds that are expected"
 }  # pydantic's own sentence quotes what was given
-_OWN_WORDS = dict.fromkeys(("value_error", "assertion_error"), "The value is refused by a validator of its type")
+_REFUSED = "The value is refused by a validator of its type"
+# What pydantic-core's sentences take from the schema, or from how much there is. All else was given, or comes from somebody's code.
+_OF_SCHEMA = frozenset(
+    {
+        *("actual_length", "class", "class_name", "decimal_places", "discriminator", "encoding", "expected"),
+        *("expected_schemes", "expected_tags", "expected_version", "field_type", "ge", "gt", "le", "lt", "max_digits"),
+        *("max_length", "method_name", "min_length", "multiple_of", "pattern", "tz_expected", "whole_digits"),
+    }
+)

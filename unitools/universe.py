@@ -297,7 +297,8 @@ class Universe:
                 its own.
             parallel: how many calls run at a time.
             timeout: seconds for each call, all its layers included.
-            on_message: is told what tools say while they run, in the thread in which they do.
+            on_message: is told what tools say while they run, in the thread in which they do. What it raises is logged, and the tool
+                goes on.
 
         Raises a DialectError for an answer that cannot be read, NotBound, ValueError; no error of a tool.
         """

@@ -2,15 +2,16 @@
 
 Read are an ``AIMessage`` as an object, as its ``model_dump()``, as ``message_to_dict`` or ``dumpd`` write it, what a node of a graph
 gives (``{"messages": […]}``, of which the last counts), and a list of its tool calls. LangChain completes the arguments of an answer
-that was cut: so of a message that was put together from chunks the text of the arguments is read, which is in ``tool_call_chunks``.
-Those that it could not read (``invalid_tool_calls``) are read here as those of OpenAI are.
+that was cut: so of a message that was put together from chunks the text of the arguments is read, which is in ``tool_call_chunks``,
+and every reason counts as a cut but those that are known to end a whole answer. A message may have several reasons, or none. Calls
+that LangChain could not read (``invalid_tool_calls``) are read here as those of OpenAI are.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
-from unitools.dialects.parsers.openai import CUT_OFF
 from unitools.dialects.parsers.proposals import build_flat_calls, get_answered_call, get_wire_id
 from unitools.dialects.parsers.responses import (
     CHUNK,
@@ -37,8 +38,12 @@ if TYPE_CHECKING:
 
 CALLS = frozenset({"tool_call", "invalid_tool_call", "tool_call_chunk"})
 MESSAGE = "ai"
-CUT = CUT_OFF | {"safety", "recitation", "malformed_function_call", "refusal", "pause_turn", "guardrail_intervened"}
-CUT |= {"content_filtered", "model_context_window_exceeded", "incomplete"}
+# How the providers behind LangChain say that an answer is whole, in small letters. Where it puts chunks together it writes their words
+# one behind the other ("stopstop"); some providers say "null" in each chunk before the last.
+COMPLETE = re.compile(
+    r"(?:null)*+(?:stop_sequence|stop|tool_calls?|function_call|end_turn|tool_use|completed?|eos_token|eos|normal"
+    r"|finish_reason_unspecified)++"
+)
 
 
 def unfold_response(response: object) -> UnfoldedResponse | None:
@@ -52,15 +57,15 @@ def unfold_response(response: object) -> UnfoldedResponse | None:
     kind = get_text(get_field(message, "type"))
     pieces = get_items(get_field(message, "tool_call_chunks"))
     about = get_field(message, "response_metadata")
-    reason = next((get_text(said) for name in REASONS if (said := get_field(about, name)) is not None), "")
-    ended = bool(reason) or get_field(message, "chunk_position") == "last" or get_field(about, "status") is not None
+    reasons = [said for name in (*REASONS, "status") if (said := get_field(about, name))]
+    ended = bool(reasons) or get_field(message, "chunk_position") == "last"
     score = SDK if is_from(response, "langchain_core", "langchain") else WHOLE
     if kind == PIECE and not ended:
         return UnfoldedResponse(score, trouble=CHUNK)
     calls = pieces if kind == PIECE and pieces else get_items(get_field(message, "tool_calls")) or ()
     calls = [*calls, *(() if kind == PIECE and pieces else get_items(get_field(message, "invalid_tool_calls")) or ())]
-    cut = {reason.lower(), get_text(get_field(about, "status"))} & CUT
-    return UnfoldedResponse(score, calls, join_texts(get_field(message, "content"), "text"), bool(cut))
+    cut = not all(COMPLETE.fullmatch(get_text(each).lower()) for each in reasons)
+    return UnfoldedResponse(score, calls, join_texts(get_field(message, "content"), "text"), cut)
 
 
 def _message(response: object) -> Any:

@@ -53,6 +53,12 @@ def _parse_input(text: str) -> Any:
     return value if isinstance(value, dict) else text
 
 
+def _get_kind(chunk: Chunk) -> str:
+    """The key; empty where there is none, or none that is text: what a caller puts together need not be JSON."""
+    kind: object = next(iter(chunk), "")
+    return kind if isinstance(kind, str) else ""
+
+
 class ConverseCollector:
     """The events of one message."""
 
@@ -66,14 +72,14 @@ class ConverseCollector:
 
     @staticmethod
     def may_begin(chunk: Chunk) -> bool:
-        return len(chunk) == 1 and (bool(chunk.keys() & KINDS) or next(iter(chunk)).endswith("Exception"))
+        return len(chunk) == 1 and (bool(chunk.keys() & KINDS) or _get_kind(chunk).endswith("Exception"))
 
     @property
     def is_complete(self) -> bool:
         return bool(self._end.get("stopReason")) and all(block.ended for block in self._blocks.values())
 
     def add(self, chunk: Chunk) -> None:
-        kind = next(iter(chunk), "")
+        kind = _get_kind(chunk)
         if kind.endswith("Exception"):
             raise UnreadableResponse(
                 f"The stream ended with {kind[:64]}: the provider gave up the answer. Ask the model again."

@@ -12,12 +12,8 @@ from unitools.dialects.parsers.proposals import LONGEST, MOST
 from unitools.dialects.streams.base import Chunk, CollectedText, get_chunk, get_chunks, get_word
 
 PIECE = "AIMessageChunk"
-REASONS = (
-    "finish_reason",
-    "stop_reason",
-    "stopReason",
-    "done_reason",
-)  # of the end, as the provider behind it calls it
+# Of the end, as the provider behind it calls it.
+REASONS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
 
 
 class _Call:

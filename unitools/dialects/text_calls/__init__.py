@@ -8,6 +8,7 @@ text looks like.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from unitools.calls import to_json
@@ -35,6 +36,7 @@ FORMS: dict[str, TextForm] = {
     "mistral": mistral,
     "deepseek": deepseek,
 }
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"')  # of JSON; brackets outside of them are its own
 LOOKS_LIKE = (
     "The text looks like a call as {form} models write it, and nothing was run: whoever wrote what the model has read could have "
     "written it too. If this model calls tools so, say trust_text={form!r}."
@@ -99,4 +101,4 @@ def _say(result: ToolResult) -> str:
     call = get_answered_call(result)
     content: Any = result.to_content() if result.is_error else result.value
     said = to_json({"name": call.provider_name, "tool_call_id": get_wire_id(call), "content": content})
-    return said.replace("<", "\\u003c").replace("[TOOL", "\\u005bTOOL")
+    return _STRING.sub(lambda string: string[0].replace("<", "\\u003c").replace("[", "\\u005b"), said)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,6 +11,7 @@ from unitools.dialects.arguments import CUT, Arguments, read_text, refuse_argume
 from unitools.dialects.model_json import load_json
 from unitools.dialects.parsers.proposals import Proposal
 from unitools.dialects.schemas import list_types
+from unitools.dialects.text_calls.fences import list_fenced
 from unitools.strict_json import JsonRefused
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ SHAPE = "The call was not run: it is not written as calls of this form are."
 TWICE = "The call was not run: it gives a parameter twice."
 # What a server may leave of the end of an answer.
 _END = re.compile(r"(?:\s|<\|(?:eot_id|eom_id|im_end|end|endoftext)\|>|</s>|<｜end▁of▁sentence｜>)*+\Z")
-_FENCE = re.compile(r"^[ ]{0,3}(`{3,}|~{3,})", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +58,15 @@ class TextForm(Protocol):
 
 
 def build_proposals(text: str, calls: Sequence[TextCall], reading: ReadOptions, *, cut: bool) -> Iterator[Proposal]:
-    """Those that may be run are the last thing in the text, with nothing but space between them, outside of a code fence."""
+    """Those that may be run are the last thing in the text, with nothing but space between them, outside of a code fence. Where one is
+    not closed the answer was cut, and then none is run: the calls of an answer are often meant to be made together."""
+    cut = cut or not all(call.closed for call in calls)
     last = _find_last_run(text, calls)
-    fences = [each.start() for each in _FENCE.finditer(text)]
+    fenced = list_fenced(text, [(call.start, call.end) for call in calls])
     for at, call in enumerate(calls):
-        if cut or not call.closed:
+        if cut:
             yield Proposal(call.name, id=call.id, refused=refuse_arguments(JsonRefused("truncated", CUT)))
-        elif at < last or bisect_left(fences, call.start) % 2:
+        elif at < last or fenced[at]:
             yield Proposal(call.name, id=call.id, refused=Arguments(None, CallProblem.FENCED, QUOTED))
         elif call.why:
             yield Proposal(call.name, id=call.id, refused=Arguments(None, CallProblem.MALFORMED, call.why))

@@ -21,6 +21,7 @@ CALLS = "<｜tool▁calls▁begin｜>"
 CALLS_END = "<｜tool▁calls▁end｜>"
 DSML = "<｜DSML｜function_calls>"
 DSML_END = "</｜DSML｜function_calls>"
+_FRAME = re.compile(f"{CALLS}|{DSML}")
 _HEAD = re.compile(
     r"\s*+<｜tool▁call▁begin｜>\s*+"
     r"(?:(function)\s*+<｜tool▁sep｜>\s*+([^<>\n]{1,256}?)[ \t]*+\n```json\s*+"
@@ -41,9 +42,9 @@ def scan(text: str) -> list[TextCall]:
     """Nothing is closed where the frame around all of them is not."""
     calls: list[TextCall] = []
     at = 0
-    while len(calls) <= MOST and (opened := _find_frame(text, at)) is not None:
-        start, begin, dsml = opened
-        found, at, closed = _framed(text, start, begin, dsml=dsml)
+    while len(calls) <= MOST and (opened := _FRAME.search(text, at)):
+        start = opened.start()
+        found, at, closed = _framed(text, start, opened.end(), dsml=opened[0] == DSML)
         end = at if closed else len(text)
         calls += [
             TextCall(start, end, each.name, each.arguments, id="", closed=closed and each.closed, why=each.why)
@@ -54,17 +55,9 @@ def scan(text: str) -> list[TextCall]:
     return calls
 
 
-def _find_frame(text: str, at: int) -> tuple[int, int, bool] | None:
-    plain, dsml = text.find(CALLS, at), text.find(DSML, at)
-    if plain < 0 and dsml < 0:
-        return None
-    is_dsml = plain < 0 or 0 <= dsml < plain
-    start = dsml if is_dsml else plain
-    return start, start + len(DSML if is_dsml else CALLS), is_dsml
-
-
 def _framed(text: str, start: int, at: int, *, dsml: bool) -> tuple[list[TextCall], int, bool]:
-    """The calls of one frame, where it ends, and whether it does."""
+    """The calls of one frame, where it ends, and whether it does. An empty one counts as a call that is none: a text may be full of
+    them."""
     calls: list[TextCall] = []
     end = DSML_END if dsml else CALLS_END
     while head := (_INVOKE if dsml else _HEAD).match(text, at):
@@ -75,7 +68,7 @@ def _framed(text: str, start: int, at: int, *, dsml: bool) -> tuple[list[TextCal
         at = call.end
     closing = re.compile(rf"\s*+{re.escape(end)}").match(text, at)
     if closing:
-        return calls, closing.end(), True
+        return calls or [TextCall(start, closing.end(), why=SHAPE)], closing.end(), True
     return [*calls, TextCall(start, len(text), closed=False, why=SHAPE)], len(text), False
 
 

@@ -29,8 +29,7 @@ def scan(text: str) -> list[TextCall]:
         space = _SPACE.match(text, begin)
         opens = named.end() if named else space.end() if space else begin
         if not text.startswith("{" if named else "[", opens):
-            is_over = opens < len(text) and not named
-            return [*calls, TextCall(start, len(text), closed=is_over, why=SHAPE)]
+            return [*calls, TextCall(start, len(text), closed=False)]
         end = find_bracket_end(text, opens)
         if not end:
             return [*calls, TextCall(start, len(text), closed=False)]

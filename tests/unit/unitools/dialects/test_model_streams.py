@@ -251,6 +251,16 @@ def test_an_answer_that_its_provider_cut_says_so_in_each_call() -> None:
         assert [problem for _, _, problem in calls_in(dialect, stream)] == ["truncated", "truncated"]
 
 
+@pytest.mark.parametrize("odd", [{1: 2}, {None: {}}, {("a",): []}])
+def test_chunks_whose_keys_are_no_text_are_of_no_dialect(odd: Any) -> None:
+    with pytest.raises(UnknownResponse):
+        recognise_response([odd])
+    for dialect in STREAMS:
+        begun = chunks_of(dialect)[:1]
+        with pytest.raises(UnreadableResponse, match="ended before the answer did"):
+            collect_response([*begun, odd])
+
+
 @pytest.mark.parametrize(
     "event",
     [

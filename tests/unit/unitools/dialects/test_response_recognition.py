@@ -19,6 +19,7 @@ from tests.support.model_responses import (
     KEY,
     chat,
     contents,
+    langchain_messages,
     messages,
     requests,
     responses,
@@ -397,6 +398,46 @@ def test_a_message_of_anthropic_that_is_still_written_runs_nothing(form: str) ->
     (call,) = recognise_response(response).parse(response, ReadOptions())
 
     assert call.problem is CallProblem.TRUNCATED
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        *({"finish_reason": reason} for reason in ("OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MAX_TOKENS")),
+        *({"finish_reason": reason} for reason in ("time_limit", "cancelled", "ERROR_LIMIT", "UNKNOWN_9", "null")),
+        *({"finish_reason": reason} for reason in ("length", "stoplength", "nulllength", "content_filter", 2)),
+        {"finish_reason": "", "stop_reason": "max_tokens"},
+        {"finish_reason": "stop", "stopReason": "guardrail_intervened"},
+        {"finishReason": "MAX_TOKENS"},
+        {"stop_reason": "pause_turn"},
+        {"done_reason": "load"},
+        *({"status": status} for status in ("incomplete", "failed", "in_progress", "cancelled")),
+    ],
+)
+def test_langchain_completes_what_was_cut_so_a_reason_that_is_not_known_runs_nothing(about: dict[str, Any]) -> None:
+    (call,) = find_driver("langchain").parse({**langchain_messages(ONE), "response_metadata": about}, ReadOptions())
+
+    assert call.problem is CallProblem.TRUNCATED
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        *({"finish_reason": reason} for reason in ("stop", "tool_calls", "function_call", "STOP", "COMPLETE")),
+        *({"finish_reason": reason} for reason in ("TOOL_CALL", "eos_token", "stop_sequence", "normal")),
+        *({"finish_reason": reason} for reason in ("stopstop", "nullnulltool_calls", "FINISH_REASON_UNSPECIFIED")),
+        {"finish_reason": "", "stop_reason": "tool_use"},
+        {"stop_reason": "end_turn", "stop_sequence": None},
+        {"stopReason": "tool_use"},
+        {"done_reason": "stop"},
+        {"status": "completed", "incomplete_details": None},
+        {},
+    ],
+)
+def test_langchain_tells_of_a_whole_answer_as_the_provider_behind_it_does(about: dict[str, Any]) -> None:
+    (call,) = find_driver("langchain").parse({**langchain_messages(ONE), "response_metadata": about}, ReadOptions())
+
+    assert (call.problem, call.arguments) == (None, {"n": 1})
 
 
 def test_a_response_of_thousands_of_calls_is_not_read() -> None:

@@ -47,6 +47,31 @@ def test_what_a_tool_says_while_it_runs_is_told_to_the_caller(is_async: bool) ->
     assert said == [CallMessage("id_0", "work", "Half", 0.5), CallMessage("id_0", "work", "Nearly there.")]
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_observer_that_fails_stops_no_tool_in_the_middle(is_async: bool, caplog: pytest.LogCaptureFixture) -> None:
+    u, done = Universe(), list[str]()
+
+    def pay(ctx: Context) -> str:
+        done.append("taken")
+        ctx.progress(0.5, "hunter2")
+        ctx.log("hunter2")
+        done.append("given")
+        return "done"
+
+    async def pay_async(ctx: Context) -> str:
+        return pay(ctx)
+
+    def observe(message: CallMessage) -> None:
+        raise RuntimeError(message.message)
+
+    u.tool("pay")(pay_async if is_async else pay)
+    results = dispatched(u, ("pay", {}), on_message=observe)
+
+    assert ([each.value for each in results], done) == (["done"], ["taken", "given"])
+    assert caplog.text.count("on_message failed in tool pay: RuntimeError at test_context_parameter.py") == 2
+    assert "hunter2" not in caplog.text
+
+
 def test_a_context_does_not_change_and_says_what_to_write() -> None:
     context: Any = Context({"user": "hunter2"})
 
