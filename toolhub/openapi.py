@@ -14,7 +14,7 @@ from kernel.http.api_versions import HEADER_API_VERSION
 from kernel.http.endpoints import Endpoint
 from kernel.http.exception_handlers import PROBLEM_JSON, SERVED_PREFIX
 from kernel.problems import PlatformCode, Problem, Retryable, collect_problem_classes
-from toolhub.embedded_schemas import embed_schemas
+from toolhub.embedded_schemas import describe_hub_part, embed_schemas
 from toolhub.problem_catalogue import build_example
 
 ANYTIME = {400, 406, 408, 414, 422, 431, 500, 503}  # 422: any query parameter that is not declared
@@ -175,7 +175,9 @@ def document_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """The hook."""
     by_status = _by_status()
     components = result.setdefault("components", {})
-    components.setdefault("schemas", {}).update(_schemas() | embed_schemas())
+    schemas = components.setdefault("schemas", {})
+    schemas.update(_schemas() | embed_schemas())
+    schemas["ServedHub"] = describe_hub_part(schemas)
     components["examples"] = {
         cls.reason: {"summary": cls.title(), "description": f"{cls.cause} {cls.cure}", "value": build_example(cls)}
         for cls in collect_problem_classes()

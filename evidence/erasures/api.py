@@ -51,6 +51,11 @@ class PersonNameField(serializers.CharField):
     """What people write of somebody; too short a one would stand in other words."""
 
 
+@extend_schema_field({"type": "string", "maxLength": 500, "pattern": r"^\s*[^\s\u0000][^\u0000]{8,}[^\s\u0000]\s*$"})
+class ErasureReasonField(serializers.CharField):
+    """As much as whoever looks at stored values must say."""
+
+
 class NewErasureSerializer(StrictSerializer):
     user_id = serializers.CharField(max_length=erasures.MAX_USER_ID, help_text="As callers send it.")
     names = serializers.ListField(
@@ -60,7 +65,7 @@ class NewErasureSerializer(StrictSerializer):
         max_length=erasures.MAX_NAMES,
         help_text="What else people write of them, such as their name. Reasons and notes that hold one of these, or the id, go.",
     )
-    reason = serializers.CharField(max_length=500, help_text="Kept with the erasure; do not name the person in it.")
+    reason = ErasureReasonField(max_length=500, help_text="Kept with the erasure; do not name the person in it.")
     confirm = serializers.CharField(
         required=False,
         default="",
