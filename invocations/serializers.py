@@ -185,7 +185,7 @@ class EnvelopeFields(StrictSerializer):
 
 KEY_HEADER = OpenApiParameter(
     "Idempotency-Key",
-    {"type": "string", "pattern": r'^([!#-~][!-~]{0,254}|"[!#-\[\]-~]{1,253}")$'},  # type: ignore[arg-type]
+    {"type": "string", "pattern": r'^([!#-~][!-~]{0,254}|"[!#-\[\]-~]{1,253}")$'},
     OpenApiParameter.HEADER,
     description="Same as the field; 1 to 255 characters.",
 )

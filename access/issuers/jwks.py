@@ -48,7 +48,12 @@ KEY_FORMS = (
         n={"type": "string", "pattern": "^[h-z][A-Za-z0-9_-]{340}[AQgw]$", "description": "2048 bits."},
         e={"type": "string", "enum": ["AQAB"]},
     ),
-    _describe_key("EC", crv={"type": "string", "enum": ["P-256"]}, x=_COORDINATE, y=_COORDINATE),
+    _describe_key(
+        "EC",
+        crv={"type": "string", "enum": ["P-256"]},
+        x={"type": "string", "format": "curve-x", "description": "Of a point of the curve."},
+        y={"type": "string", "format": "curve-y"},
+    ),
 )
 
 

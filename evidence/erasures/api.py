@@ -36,7 +36,8 @@ EXAMPLE = OpenApiExample(
 )
 
 
-_SEEN, _WIDE = r"[^\s\u0000]", r"[\u0800-\ud7ff\ue000-\uffff]"
+# What is taken away around a name is more than patterns call a space.
+_SEEN, _WIDE = r"[^\s\u0000\u001c-\u001f\u0085]", r"[\u0800-\ud7ff\ue000-\uffff]"
 
 
 @extend_schema_field(
@@ -51,7 +52,7 @@ class PersonNameField(serializers.CharField):
     """What people write of somebody; too short a one would stand in other words."""
 
 
-@extend_schema_field({"type": "string", "maxLength": 500, "pattern": r"^\s*[^\s\u0000][^\u0000]{8,}[^\s\u0000]\s*$"})
+@extend_schema_field({"type": "string", "maxLength": 500, "pattern": rf"^\s*{_SEEN}[^\u0000]{{8,}}{_SEEN}\s*$"})
 class ErasureReasonField(serializers.CharField):
     """As much as whoever looks at stored values must say."""
 

@@ -71,7 +71,7 @@ class FileListView(Endpoint):
 
 PATH = OpenApiParameter(
     "path",
-    {"type": "string", "format": "file-path", "minLength": 1, "maxLength": 380},  # type: ignore[arg-type]
+    {"type": "string", "format": "file-path", "minLength": 1, "maxLength": 380},
     OpenApiParameter.PATH,
     description="Folders and a name, as tools see them below /data.",
 )

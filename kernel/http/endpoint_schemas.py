@@ -49,7 +49,7 @@ class EndpointSchema(AutoSchema):
     def _get_request_for_media_type(self, serializer: Any, direction: Any = "request") -> tuple[Any, bool]:
         """A body of several forms may be left out no more than one of a single form."""
         schema, required = super()._get_request_for_media_type(serializer, direction)  # type: ignore[no-untyped-call]
-        named = isinstance(serializer, dict) and "$ref" in serializer
+        named = isinstance(serializer, dict)  # a schema as it stands
         return schema, required or named or isinstance(serializer, PolymorphicProxySerializer)
 
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> dict[str, Any]:
@@ -77,8 +77,8 @@ def _narrow(field: Any, schema: dict[str, Any]) -> None:
         _narrow(field.child, schema["items"])
         if not field.allow_empty:
             schema.setdefault("minItems", 1)
-        if field.max_length is not None:
-            schema.setdefault("maxItems", field.max_length)
+        if (most := getattr(field, "max_length", None)) is not None:
+            schema.setdefault("maxItems", most)
     elif isinstance(field, serializers.DictField) and isinstance(schema.get("additionalProperties"), dict):
         _narrow(field.child, schema["additionalProperties"])
     elif type(field) is serializers.JSONField and not field.allow_null and "$ref" not in schema:

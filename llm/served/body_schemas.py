@@ -13,10 +13,11 @@ from llm.messages import MAX_NAME, MAX_TEXT
 from llm.model_features import Treatment
 from llm.requests import MAX_TOKENS
 from llm.served import anthropic_requests, openai_chat, openai_embeddings, openai_messages, rerank, responses_requests
-from llm.served.parameters import Parameter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from llm.served.parameters import Parameter
 
 Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
@@ -71,10 +72,7 @@ def describe_body(table: Iterable[Parameter], needed: str, shapes: Mapping[str, 
     """A body of these parameters. ``shapes``: what those may be that are passed on."""
     properties: dict[str, Schema] = {}
     for each in table:
-        if each.treatment is Treatment.REFUSED:
-            shape = _usual_values(each)
-        else:
-            shape = shapes.get(each.name, {})
+        shape = _usual_values(each) if each.treatment is Treatment.REFUSED else shapes.get(each.name, {})
         if shape is not None:
             properties[each.name] = shape if "$ref" in shape else {**shape, "description": each.meaning}
     return object_of(needed, **properties)

@@ -183,11 +183,11 @@ class CapsuleListView(Endpoint):
 
     @extend_schema(
         operation_id="upload_capsule",
-        request={"application/octet-stream": OpenApiTypes.BINARY},
+        request={"application/octet-stream": {"type": "string", "format": "capsule"}},
         parameters=[
             OpenApiParameter(
                 SIGNATURE,
-                str,
+                {"type": "string", "format": "capsule-signature"},
                 OpenApiParameter.HEADER,
                 description="The DSSE envelope that `unitools pack --key` wrote beside the capsule, in base64. "
                 "Without it the capsule counts as unsigned.",

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import string
 import unicodedata
 import zoneinfo
 from typing import Any
 
 from hypothesis import strategies as st
+from joserfc.jwk import ECKey
 
 from llm.served.provider_states import write_state
+from tests.support.capsules import capsule, pem_of
 from tests.support.drawn_pictures import draw, to_base64
+from unitools.capsules.signatures import sign
 from unitools.expressions import DOMAINS, EFFECTS, SAFETY_CLASSES
 
 SMALL = string.ascii_lowercase + string.digits + "_"
@@ -65,11 +69,20 @@ PATHS = st.lists(PARTS, min_size=1, max_size=4).map("/".join)
 PNGS = st.builds(
     lambda width, height: to_base64(draw(width=width, height=height)), st.integers(1, 40), st.integers(1, 40)
 )
+POINT = ECKey.generate_key("P-256", parameters={"use": "sig"}).as_dict(private=False)
+
+
+CAPSULE = capsule()
 FORMATS: dict[str, st.SearchStrategy[Any]] = {
     "absolute-path": PATHS.map("/{}".format),
     "address-range": ADDRESSES,
+    "capsule": st.just(CAPSULE.data),
+    "capsule-signature": st.just(base64.b64encode(sign(CAPSULE, pem_of())).decode()),  # by a key that no tenant has
+    "curve-x": st.just(str(POINT["x"])),
+    "curve-y": st.just(str(POINT["y"])),
     "file-path": PATHS,
     "host-pattern": HOSTS,
+    "picture-url": PNGS.map("data:image/png;base64,{}".format),
     "plain-path": PATHS.map("/{}".format),
     "port-range": st.builds(
         lambda low, more: str(low) if not more else f"{low}-{low + more}", st.integers(1, 60_000), st.integers(0, 5_000)
@@ -77,14 +90,14 @@ FORMATS: dict[str, st.SearchStrategy[Any]] = {
     "program-name": st.text(
         SEEN.filter(lambda letter: unicodedata.category(letter) in ("Ll", "Lu", "Lo", "Nd")), min_size=1, max_size=40
     ),
-    "time-zone": st.sampled_from(sorted(zoneinfo.available_timezones())),
-    "tool-expression": _build_expressions(),
-    "picture-url": PNGS.map("data:image/png;base64,{}".format),
-    "png-base64": PNGS,
     "provider-state": st.builds(
         lambda provider, data: write_state({"provider": provider, "data": data}),
         st.text(max_size=9),
         st.text(max_size=30),
     ),
+    "search-query": st.lists(st.from_regex(r"[a-z]{1,12}", fullmatch=True), min_size=1, max_size=3).map(" ".join),
+    "time-zone": st.sampled_from(sorted(zoneinfo.available_timezones())),
+    "tool-expression": _build_expressions(),
     "visible-text": st.text(SEEN, min_size=1, max_size=60),
+    "png-base64": PNGS,
 }
