@@ -25,7 +25,7 @@ from invocations.calls import AnsweredCall, BegunCall, CallRefused
 from invocations.models import Invocation, State
 from invocations.problems import AnswerErased, IdempotencyInProgress
 from invocations.proposals.proposal_links import list_proposed_calls
-from invocations.serializers import EXAMPLE, InvokeSerializer, read_call
+from invocations.serializers import EXAMPLE, KEY_HEADER, InvokeSerializer, read_call
 from kernel.database.tenancy import acting_for
 from kernel.fault_injection import inject_fault
 from kernel.http.api_requests import get_caller
@@ -116,9 +116,7 @@ class ToolInvokeView(CallView):
         examples=[EXAMPLE],
         operation_id="invoke",
         parameters=[
-            OpenApiParameter(
-                "Idempotency-Key", str, OpenApiParameter.HEADER, description="Same as the field; 1 to 255 characters."
-            ),
+            KEY_HEADER,
             OpenApiParameter("Prefer", str, OpenApiParameter.HEADER, description=PREFER),
         ],
     )

@@ -267,6 +267,14 @@ class IdempotencyKeyReused(Problem):
     cure = "Use a new key for a new call; send exactly the same call to get the first answer again."
 
 
+class KeysDiffer(Problem):
+    """The Idempotency-Key header and the body name two keys."""
+
+    reason, code, status = "IDEMPOTENCY.KEYS_DIFFER", PlatformCode.CONFLICT, 409
+    cause = "The header and the field `idempotency_key` contradict each other, so nobody knows which call this is a repetition of."
+    cure = "Send one of the two, or the same key in both."
+
+
 class IdempotencyInProgress(Problem):
     """The first call with this Idempotency-Key is still running."""
 

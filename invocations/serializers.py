@@ -6,13 +6,14 @@ import re
 from typing import TYPE_CHECKING, Any, ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from drf_spectacular.utils import OpenApiExample, extend_schema_field
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema_field
 from rest_framework import serializers
 
 from invocations.answer.prefer_header import parse_prefer_header
 from invocations.callbacks.services import THE_ONLY_ONE
 from invocations.calls import CallRequest
 from invocations.models import Origin
+from invocations.problems import KeysDiffer
 from invocations.proposals.proposal_links import complete_link
 from kernel.http.base_serializers import IdField, ObjectField, PatternField, StrictSerializer, validate_data
 from kernel.http.envelopes import RequestEnvelope
@@ -58,6 +59,16 @@ class CallbackField(serializers.Field[Any, Any, Any, Any]):
         raise serializers.ValidationError("Name a callback endpoint of the agent, or send true for its only one.")
 
 
+@extend_schema_field({"type": "string", "format": "time-zone", "maxLength": 64})
+class TimeZoneField(serializers.CharField):
+    """A name of the IANA time zone database."""
+
+
+@extend_schema_field({"type": "string", "pattern": "^[!-~]{0,255}$"})
+class KeyField(serializers.CharField):
+    """An idempotency key, or none; it is read together with the header (:meth:`EnvelopeFields.to_envelope`)."""
+
+
 class ProposedBySerializer(StrictSerializer):
     """Which answer of a model proposed the call."""
 
@@ -101,10 +112,10 @@ class EnvelopeFields(StrictSerializer):
         default="en-US",
     )
     currency = PatternField(r"^[A-Z]{3}$", wanted="three capital letters, such as EUR", required=False, default="USD")
-    timezone = serializers.CharField(max_length=64, required=False, default="UTC")
+    timezone = TimeZoneField(max_length=64, required=False, default="UTC")
     client = ClientSerializer(required=False)
     dry_run = serializers.BooleanField(required=False, default=False)
-    idempotency_key = serializers.CharField(max_length=255, required=False, default="", allow_blank=True)
+    idempotency_key = KeyField(max_length=255, required=False, default="", allow_blank=True)
     trace = TraceSerializer(required=False)
     on_consent = serializers.ChoiceField(
         choices=["refuse", "ask", "hold"],
@@ -149,7 +160,7 @@ class EnvelopeFields(StrictSerializer):
         data = self.validated_data
         key, header_key = data["idempotency_key"], parse_idempotency_key(key_header)
         if header_key and key and header_key != key:
-            raise serializers.ValidationError({"idempotency_key": "It differs from the Idempotency-Key header."})
+            raise KeysDiffer()
         key = header_key or key
         if key and not re.fullmatch(r"[\x21-\x7e]{1,255}", key):
             raise serializers.ValidationError({"idempotency_key": KEY_WANTED})
@@ -172,6 +183,12 @@ class EnvelopeFields(StrictSerializer):
         )
 
 
+KEY_HEADER = OpenApiParameter(
+    "Idempotency-Key",
+    {"type": "string", "pattern": r'^([!#-~][!-~]{0,254}|"[!#-\[\]-~]{1,253}")$'},
+    OpenApiParameter.HEADER,
+    description="Same as the field; 1 to 255 characters.",
+)
 _QUOTED = re.compile(r'"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])+)"')
 
 

@@ -14,7 +14,7 @@ from kernel.http.api_versions import HEADER_API_VERSION
 from kernel.http.endpoints import Endpoint
 from kernel.http.exception_handlers import PROBLEM_JSON, SERVED_PREFIX
 from kernel.problems import PlatformCode, Problem, Retryable, collect_problem_classes
-from toolhub.embedded_schemas import embed_schemas
+from toolhub.embedded_schemas import describe_hub_part, embed_schemas
 from toolhub.problem_catalogue import build_example
 
 ANYTIME = {
@@ -36,6 +36,7 @@ CHANGES = {404, 409}
 # What runs a tool answers with whatever can become of a run.
 RUNS_TOOLS = {"invoke", "propose", "dispatch", "chat", "embed", "rerank"}
 GONE = {"read_invocation", "read_artifact"}  # what they lead to may be gone
+PAGED_TWICE = {"list_tools"}  # a cursor may be of the other of its lists
 COUNTED = RUNS_TOOLS - {"dispatch"}  # whose answers say what is left of the budgets of calls
 HEADERS = {
     401: {"WWW-Authenticate": {"schema": {"type": "string"}, "description": "How to get credentials."}},
@@ -157,6 +158,8 @@ def list_statuses(method: str, path: str, operation: dict[str, Any], all_of: set
         found |= CHANGES
     if operation.get("operationId") in GONE:
         found |= {410}
+    if operation.get("operationId") in PAGED_TWICE:
+        found |= {409}
     return found
 
 
@@ -185,7 +188,9 @@ def document_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """The hook."""
     by_status = _by_status()
     components = result.setdefault("components", {})
-    components.setdefault("schemas", {}).update(_schemas() | embed_schemas())
+    schemas = components.setdefault("schemas", {})
+    schemas.update(_schemas() | embed_schemas())
+    schemas["ServedHub"] = describe_hub_part(schemas)
     components["examples"] = {
         cls.reason: {"summary": cls.title(), "description": f"{cls.cause} {cls.cure}", "value": build_example(cls)}
         for cls in collect_problem_classes()

@@ -36,6 +36,10 @@ _COMPARATOR = re.compile(
     rf"(?P<op>\^|~|>=|<=|>|<|=|)\s*(?P<major>{_PART})(?:\.(?P<minor>{_PART})(?:\.(?P<patch>{_PART}){_TAIL})?)?(?=[\s,]|$)"
 )
 _BETWEEN = re.compile(r"\s*,\s*|\s+")
+# A range as one pattern, for schemas: as it is usually written, with one space between its parts.
+_DIGITS, _OPEN = "(0|[1-9][0-9]{0,8})", r"[xX*]"
+_ONE = rf"(\^|~|>=|<=|>|<|=)?({_OPEN}(\.{_OPEN}){{0,2}}|{_DIGITS}(\.{_OPEN}){{0,2}}|{_DIGITS}\.{_DIGITS}(\.({_OPEN}|{_DIGITS}))?)"
+RANGE_PATTERN = rf"^{_ONE}( {_ONE}){{0,4}}( \|\| {_ONE}( {_ONE}){{0,4}}){{0,4}}$"
 
 Given = TypeVar("Given", str, "Version")
 Key = tuple[int, int, int, int, tuple[tuple[int, int, str], ...]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import extend_schema, inline_serializer
+from drf_spectacular.utils import extend_schema, extend_schema_field, inline_serializer
 from rest_framework import serializers
 from rest_framework.response import Response
 
@@ -71,8 +71,13 @@ _SEEN = r"\u0000-\u001f\u007f-\u00a0"
 NAME = rf"^[^{_SEEN}]*[^\s{_SEEN}][^{_SEEN}]*$"
 
 
+@extend_schema_field({"type": "string", "format": "visible-text", "maxLength": 80})
+class AgentNameField(PatternField):
+    """A name without what nobody sees."""
+
+
 class NewAgentSerializer(StrictSerializer):
-    name = PatternField(NAME, wanted="a name without characters that nobody sees", max_length=80)
+    name = AgentNameField(NAME, wanted="a name without characters that nobody sees", max_length=80)
 
 
 class KeyRequestSerializer(StrictSerializer):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
 
 from access.clients import services as clients
 from access.oauth.clients import MAX_NAME
-from access.oauth.redirect_uris import MAX_URI, MAX_URIS
+from access.oauth.redirect_uris import MAX_URI, MAX_URIS, URI_PATTERN
 from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
@@ -45,10 +45,20 @@ class EnteredClientWithSecretSerializer(EnteredClientSerializer):
     client_secret = serializers.CharField(allow_null=True, help_text="Answered this once; null where it keeps none.")
 
 
+@extend_schema_field({"type": "string", "format": "program-name", "maxLength": MAX_NAME})
+class ProgramNameField(serializers.CharField):
+    """Words without quotation marks and without what nobody sees; the service says what is wrong with it."""
+
+
+@extend_schema_field({"type": "string", "maxLength": MAX_URI, "pattern": URI_PATTERN})
+class RedirectUriField(serializers.CharField):
+    """Where an answer may be sent; the service says why it is not."""
+
+
 class NewClientSerializer(StrictSerializer):
-    name = serializers.CharField(max_length=MAX_NAME, help_text="As people read it when the program asks.")
+    name = ProgramNameField(max_length=MAX_NAME, help_text="As people read it when the program asks.")
     redirect_uris = serializers.ListField(
-        child=serializers.CharField(max_length=MAX_URI),
+        child=RedirectUriField(max_length=MAX_URI),
         min_length=1,
         max_length=MAX_URIS,
         help_text="Where answers to it may go.",

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from access.delegations import services as delegations
-from access.grants.api import BoundsSerializer, GrantSerializer, grant_json
+from access.grants.api import BoundsSerializer, ExpressionField, GrantSerializer, grant_json
 from access.grants.attenuation import RequestedTerms
 from access.models.grants import MAX_DEPTH
 from kernel.http.api_requests import get_caller, read_body
@@ -45,7 +45,7 @@ DELEGATIONS = build_page_serializer("DelegationPage", "delegations", DelegationS
 class NewDelegationSerializer(BoundsSerializer):
     grant = serializers.CharField(max_length=40, help_text="A grant of the agent itself, grt_….")
     to_agent = serializers.CharField(max_length=40, help_text="The agent that gets it, agt_….")
-    tools = serializers.CharField(
+    tools = ExpressionField(
         max_length=500, required=False, default=None, allow_null=True, help_text="null: as the grant says."
     )
     conditions = serializers.ListField(

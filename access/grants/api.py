@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
 
 from access.grants import requests
 from access.grants import services as grants
-from access.grants.conditions import OPS
+from access.grants.conditions import MAX_CONDITIONS, OPS
 from access.models import Grant, GrantRequest, RequestState
 from access.models.grants import MAX_DEPTH
 from kernel.database.connections import database_time
@@ -28,6 +28,7 @@ from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
 from kernel.ids import decode, encode
 from kernel.problems import NotFound, SchemaInvalid
+from unitools.expressions import MAX_LENGTH
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -134,18 +135,44 @@ def request_json(asked: GrantRequest) -> dict[str, Any]:
     }
 
 
+@extend_schema_field({"type": "string", "format": "tool-expression", "minLength": 1, "maxLength": MAX_LENGTH})
+class ExpressionField(serializers.CharField):
+    """Which tools are meant; what is wrong with it is said by the service."""
+
+
+@extend_schema_field({"$ref": "#/components/schemas/CapabilityBounds"})
+class CapabilityBoundsField(serializers.JSONField):
+    """What a call may reach at most; read by the service, as what follows."""
+
+
+@extend_schema_field({"$ref": "#/components/schemas/GrantScope"})
+class GrantScopeField(ObjectField):
+    """A resource and an action."""
+
+
+@extend_schema_field({"$ref": "#/components/schemas/GrantCondition"})
+class GrantConditionField(ObjectField):
+    """What must hold of the arguments."""
+
+
 class BoundsSerializer(StrictSerializer):
-    tools = serializers.CharField(
-        max_length=500, help_text="A tool id, a.b.*, *, tag:x, effect:Read …, with & | ~ ( )."
+    tools = ExpressionField(
+        max_length=MAX_LENGTH, help_text="A tool id, a.b.*, *, tag:x, effect:Read …, with & | ~ ( )."
     )
-    capabilities = serializers.JSONField(required=False, default=None, allow_null=True)
+    capabilities = CapabilityBoundsField(required=False, default=None, allow_null=True)
     scopes = serializers.ListField(
-        child=ObjectField(), required=False, default=None, allow_null=True, help_text="[{resource, action}]"
+        child=GrantScopeField(),
+        required=False,
+        default=None,
+        allow_null=True,
+        max_length=grants.MAX_SCOPES,
+        help_text="[{resource, action}]",
     )
     conditions = serializers.ListField(
-        child=ObjectField(),
+        child=GrantConditionField(),
         required=False,
         default=list,
+        max_length=MAX_CONDITIONS,
         help_text="[{pointer, op, value}] on the arguments.",
     )
 
@@ -163,7 +190,12 @@ class NewGrantSerializer(BoundsSerializer):
     )
 
 
+def _is_said(name: str) -> dict[str, Any]:
+    return {"required": [name], "properties": {name: {"pattern": r"\S"}}}
+
+
 class NewRequestSerializer(BoundsSerializer):
+    never = ({"not": {"anyOf": [_is_said("purpose"), _is_said("reason")]}},)
     agent = serializers.CharField(max_length=40, required=False, help_text="The agent's own id; it may be left out.")
     purpose = serializers.CharField(max_length=500, required=False, default="", allow_blank=True)
     reason = serializers.CharField(

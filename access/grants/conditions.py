@@ -22,6 +22,10 @@ MAX_POINTER = 200
 MAX_CHOICES = 100
 FIELDS = {"pointer", "op", "value"}
 _POINTER = re.compile(r"(/([^/~]|~[01])*)+")
+SCALAR: dict[str, Any] = {
+    "nullable": True,
+    "anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}],
+}
 _ALL = "*"
 
 Finding = dict[str, str]
@@ -124,6 +128,36 @@ VALUES = {
     "present": "nothing: leave `value` out",
     "absent": "nothing: leave `value` out",
 }
+
+
+def _describe_form(ops: str, value: dict[str, Any] | None, *, needed: bool = True) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["pointer", "op", *(["value"] if value and needed else [])],
+        "properties": {
+            "pointer": {
+                "type": "string",
+                "maxLength": MAX_POINTER,
+                "pattern": f"^{_POINTER.pattern}$",
+                "description": "Into the arguments; * is every element of a list.",
+            },
+            "op": {"type": "string", "enum": ops.split()},
+        }
+        | ({"value": value} if value else {}),
+    }
+
+
+# The forms of a condition as JSON Schema of OpenAPI 3.0: what the value may be depends on the operator.
+CONDITION_FORMS = (
+    _describe_form("equals", SCALAR, needed=False),
+    _describe_form("in", {"type": "array", "minItems": 1, "maxItems": MAX_CHOICES, "items": SCALAR}),
+    _describe_form("at_most at_least", {"type": "number"}),
+    _describe_form("starts_with", {"type": "string", "minLength": 1}),
+    _describe_form("within", {"type": "string", "format": "plain-path"}),
+    _describe_form("length_at_most", {"type": "integer", "minimum": 0}),
+    _describe_form("present absent", None),
+)
 
 
 def validate_conditions(conditions: Any) -> list[Finding]:

@@ -38,22 +38,19 @@ if TYPE_CHECKING:
 
 DAY_S = 24 * 60 * 60
 MAX_BOUNDS_BYTES = 8192
-MAX_SCOPES_BYTES = 1024
+MAX_SCOPES, MAX_SCOPES_BYTES = 50, 1024
 MAX_AT_ONCE = 200
 # The scopes of a grant as JSON Schema: like a manifest's, but a resource may be a whole kind of things, and an action any.
-SCOPES_SCHEMA = {
-    "type": "array",
-    "maxItems": 50,
-    "items": {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["resource", "action"],
-        "properties": {
-            "resource": {"type": "string", "pattern": "^soul:([a-z]+:.*)?$", "maxLength": 400},
-            "action": {"type": "string", "pattern": r"^([a-z_]{1,40}|\*)$"},
-        },
+SCOPE_SCHEMA = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["resource", "action"],
+    "properties": {
+        "resource": {"type": "string", "pattern": "^soul:([a-z]+:.*)?$", "maxLength": 400},
+        "action": {"type": "string", "pattern": r"^([a-z_]{1,40}|\*)$"},
     },
 }
+SCOPES_SCHEMA = {"type": "array", "maxItems": MAX_SCOPES, "items": SCOPE_SCHEMA}
 
 
 # What a grant may say.

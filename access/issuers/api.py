@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
 
 from access.issuers import services as issuers
-from access.issuers.jwks import read_keys
+from access.issuers.jwks import MAX_KEYS, read_keys
 from access.models import AgentIdentity, TrustedIssuer
 from access.roles import SCOPES
 from kernel.http.actions import ActionTable
@@ -59,6 +59,29 @@ class MappedSubjectSerializer(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
 
 
+HAS_URL, HAS_KEYS = {"pattern": r"\S"}, {"type": "object"}
+
+
+@extend_schema_field(
+    {
+        "type": "object",
+        "nullable": True,
+        "required": ["keys"],
+        "properties": {
+            "keys": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": MAX_KEYS,
+                "items": {"$ref": "#/components/schemas/PublicJsonWebKey"},
+            }
+        },
+        "additionalProperties": {},
+    }
+)
+class KeySetField(serializers.DictField):
+    """A JSON Web Key Set. Which of its keys can be used, the service finds out."""
+
+
 class IssuerKeysSerializer(StrictSerializer):
     audience = serializers.CharField(
         max_length=issuers.MAX_NAME, help_text="Whom the tokens must be for. It leads to this tenant and to no other."
@@ -66,8 +89,18 @@ class IssuerKeysSerializer(StrictSerializer):
     jwks_url = OptionalWebAddressField(
         max_length=500, required=False, default="", allow_blank=True, help_text="Where its keys are: public and https."
     )
-    jwks = serializers.DictField(
-        required=False, default=None, allow_null=True, help_text="Or the keys: a JSON Web Key Set."
+    jwks = KeySetField(required=False, default=None, allow_null=True, help_text="Or the keys: a JSON Web Key Set.")
+
+    never = (
+        {"required": ["jwks_url", "jwks"], "properties": {"jwks_url": HAS_URL, "jwks": HAS_KEYS}},
+        {
+            "not": {
+                "anyOf": [
+                    {"required": ["jwks_url"], "properties": {"jwks_url": HAS_URL}},
+                    {"required": ["jwks"], "properties": {"jwks": HAS_KEYS}},
+                ]
+            }
+        },
     )
 
 

@@ -29,6 +29,34 @@ MAX_KEYS = 50
 KEY_TYPES = ("RSA", "EC", "OKP")  # public keys only: a shared secret in a public document would let anybody sign
 
 
+def _describe_key(type: str, **parts: dict[str, Any]) -> dict[str, Any]:
+    use = {"type": "string", "enum": ["sig"]}
+    return {
+        "type": "object",
+        "required": ["kty", *parts],
+        "properties": {"kty": {"type": "string", "enum": [type]}, **parts, "use": use},
+        "not": {"required": ["d"]},
+    }
+
+
+_COORDINATE = {"type": "string", "pattern": "^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$"}
+# Public keys for signatures as JSON Schema of OpenAPI 3.0 (RFC 7518, RFC 8037), by what each type is told by.
+KEY_FORMS = (
+    _describe_key("OKP", crv={"type": "string", "enum": ["Ed25519"]}, x=_COORDINATE),
+    _describe_key(
+        "RSA",
+        n={"type": "string", "pattern": "^[h-z][A-Za-z0-9_-]{340}[AQgw]$", "description": "2048 bits."},
+        e={"type": "string", "enum": ["AQAB"]},
+    ),
+    _describe_key(
+        "EC",
+        crv={"type": "string", "enum": ["P-256"]},
+        x={"type": "string", "format": "curve-x", "description": "Of a point of the curve."},
+        y={"type": "string", "format": "curve-y"},
+    ),
+)
+
+
 @dataclass(slots=True)
 class _Fetched:
     keys: list[Any]

@@ -18,6 +18,14 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 APP_SCHEMES = ("cursor", "vscode", "vscode-insiders", "windsurf")
 # A host gets into a page's policy (:func:`form_action_source`), where other characters have a meaning.
 _NETLOC = re.compile(r"([A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?")
+# What the function below takes, as a pattern for the OpenAPI document: but for names that are too long, and high ports.
+_HOST = "[A-Za-z0-9-]{1,60}([.][A-Za-z0-9-]{1,60}){0,3}"
+_PORT = "(:([1-9][0-9]{0,3}|[1-5][0-9]{4}))?"
+_SEEN = r'[!"$-\[\]-~]'
+URI_PATTERN = (
+    rf"^(https://{_HOST}{_PORT}([/?]{_SEEN}*)?|http://(127[.]0[.]0[.]1|localhost|\[::1\]){_PORT}([/?]{_SEEN}*)?"
+    rf"|({'|'.join(APP_SCHEMES)}):/(/{_HOST}{_PORT}(/{_SEEN}*)?)?)$"
+)
 
 
 class RedirectRefused(ValueError):

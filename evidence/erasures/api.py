@@ -36,7 +36,8 @@ EXAMPLE = OpenApiExample(
 )
 
 
-_SEEN, _WIDE = r"[^\s\u0000]", r"[\u0800-\ud7ff\ue000-\uffff]"
+# What is taken away around a name is more than patterns call a space.
+_SEEN, _WIDE = r"[^\s\u0000\u001c-\u001f\u0085]", r"[\u0800-\ud7ff\ue000-\uffff]"
 
 
 @extend_schema_field(
@@ -51,6 +52,11 @@ class PersonNameField(serializers.CharField):
     """What people write of somebody; too short a one would stand in other words."""
 
 
+@extend_schema_field({"type": "string", "maxLength": 500, "pattern": rf"^\s*{_SEEN}[^\u0000]{{8,}}{_SEEN}\s*$"})
+class ErasureReasonField(serializers.CharField):
+    """As much as whoever looks at stored values must say."""
+
+
 class NewErasureSerializer(StrictSerializer):
     user_id = serializers.CharField(max_length=erasures.MAX_USER_ID, help_text="As callers send it.")
     names = serializers.ListField(
@@ -60,7 +66,7 @@ class NewErasureSerializer(StrictSerializer):
         max_length=erasures.MAX_NAMES,
         help_text="What else people write of them, such as their name. Reasons and notes that hold one of these, or the id, go.",
     )
-    reason = serializers.CharField(max_length=500, help_text="Kept with the erasure; do not name the person in it.")
+    reason = ErasureReasonField(max_length=500, help_text="Kept with the erasure; do not name the person in it.")
     confirm = serializers.CharField(
         required=False,
         default="",

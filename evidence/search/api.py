@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
 
@@ -85,8 +85,13 @@ def agent_scope(by: Principal) -> TagQuery | None:
     return TagQuery(wanted=[mine, [exact_span("actor", by.id), *told]])
 
 
+@extend_schema_field({"type": "string", "format": "search-query", "minLength": 1, "maxLength": MAX_CHARACTERS})
+class SearchField(serializers.CharField):
+    """A search; what in it is not understood is said with its place."""
+
+
 class FactQuerySerializer(PageSerializer):
-    q = serializers.CharField(
+    q = SearchField(
         required=False,
         max_length=MAX_CHARACTERS,
         help_text="`tool:shop.* -code:QUOTA.* after:7d`; without it, all facts. A call is `call:inv_…`.",

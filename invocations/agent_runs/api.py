@@ -22,7 +22,7 @@ from invocations.answer.wake_ups import get_waker
 from invocations.event_streams.api import EVENT_STREAM, EventStreamRenderer
 from invocations.event_streams.stream import StreamCredentials, check_stream_limit, stream_events
 from invocations.model_calls.asked_models import SCOPE as MODELS_SCOPE
-from invocations.serializers import SCOPE
+from invocations.serializers import KEY_HEADER, SCOPE
 from kernel.database.tenancy import acting_for
 from kernel.http.api_requests import get_caller
 from kernel.http.deferred_responses import WaitingResponse, can_wait
@@ -66,7 +66,7 @@ class AgentRunListView(AskingView):
         responses={200: RunEnvelopeSerializer, 202: RunEnvelopeSerializer},
         examples=[EXAMPLE],
         operation_id="submit_run",
-        parameters=[OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER), PREFER],
+        parameters=[KEY_HEADER, PREFER],
     )
     def post(self, request: Request) -> HttpResponse:
         by, (question, envelope) = get_caller(request), read_run(request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
 
@@ -67,8 +67,13 @@ def listed_call_json(row: Invocation) -> dict[str, Any]:
     }
 
 
+@extend_schema_field({"type": "string", "format": "search-query", "minLength": 1, "maxLength": MAX_CHARACTERS})
+class SearchField(serializers.CharField):
+    """A search; what in it is not understood is said with its place."""
+
+
 class CallQuerySerializer(PageSerializer):
-    q = serializers.CharField(
+    q = SearchField(
         required=False,
         max_length=MAX_CHARACTERS,
         help_text="`tool:shop.* outcome:failed after:7d`, as facts are searched; a word alone is also a `request_id`.",

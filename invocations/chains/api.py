@@ -20,7 +20,7 @@ from invocations.chains.models import Chain
 from invocations.chains.preflight import examine_plan
 from invocations.chains.serializers import EXAMPLE, ChainSerializer, read_chain
 from invocations.request_tallies import tally_request
-from invocations.serializers import SCOPE
+from invocations.serializers import KEY_HEADER, SCOPE
 from kernel.database.tenancy import acting_for
 from kernel.http.api_requests import get_caller
 from kernel.http.base_serializers import build_envelope_serializer
@@ -65,7 +65,7 @@ class ChainListView(AskingView):
         responses={200: ChainEnvelopeSerializer, 202: ChainEnvelopeSerializer},
         examples=[EXAMPLE],
         operation_id="submit_chain",
-        parameters=[OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER), PREFER],
+        parameters=[KEY_HEADER, PREFER],
     )
     def post(self, request: Request) -> HttpResponse:
         by, (plan, envelope) = get_caller(request), read_chain(request)

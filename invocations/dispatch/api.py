@@ -19,7 +19,7 @@ from invocations.answer.answer_serializers import CallEnvelopeSerializer
 from invocations.answer.prefer_header import parse_prefer_header
 from invocations.api import PREFER
 from invocations.dispatch.services import Dispatch, build_call, build_tool_result, read_response
-from invocations.serializers import SCOPE, EnvelopeFields
+from invocations.serializers import KEY_HEADER, SCOPE, EnvelopeFields
 from kernel.database.connections import release_connection
 from kernel.database.tenancy import acting_for
 from kernel.http.api_requests import get_caller
@@ -126,9 +126,7 @@ class DispatchView(CallView):
         examples=[EXAMPLE],
         operation_id="dispatch",
         parameters=[
-            OpenApiParameter(
-                "Idempotency-Key", str, OpenApiParameter.HEADER, description="In the place of request_id, for retries."
-            ),
+            KEY_HEADER,
             OpenApiParameter("Prefer", str, OpenApiParameter.HEADER, description=PREFER),
         ],
     )

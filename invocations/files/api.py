@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
@@ -69,6 +69,15 @@ class FileListView(Endpoint):
         return Response(ResponseEnvelope(data=data).to_json())
 
 
+PATH = OpenApiParameter(
+    "path",
+    {"type": "string", "format": "file-path", "minLength": 1, "maxLength": 380},
+    OpenApiParameter.PATH,
+    description="Folders and a name, as tools see them below /data.",
+)
+
+
+@extend_schema(parameters=[PATH])
 class FileView(Endpoint):
     """One file, at the path that tools see: `/api/v1/files/reports/june.csv` is `/data/reports/june.csv` there."""
 

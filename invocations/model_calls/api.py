@@ -29,7 +29,7 @@ from invocations.model_calls.answer_streams import (
 from invocations.model_calls.asked_models import SCOPE, build_model_call, resolve_model_id
 from invocations.model_calls.model_requests import ANY_OPERATION
 from invocations.model_calls.model_runs import prepare_run
-from invocations.serializers import InvokeSerializer
+from invocations.serializers import KEY_HEADER, InvokeSerializer
 from kernel.database.tenancy import acting_for
 from kernel.http.api_requests import get_caller
 from kernel.http.base_serializers import validate_data
@@ -47,9 +47,6 @@ if TYPE_CHECKING:
     from kernel.principal import Principal
 
 LATE_S = 30.0  # behind the time of an answer: for writing it down
-KEY = OpenApiParameter(
-    "Idempotency-Key", str, OpenApiParameter.HEADER, description="Same as the field; 1 to 255 characters."
-)
 ACCEPT = OpenApiParameter(
     "Accept",
     str,
@@ -88,7 +85,7 @@ class ModelChatView(CallView):
         responses={200: CallEnvelopeSerializer, (200, EVENT_STREAM): OpenApiTypes.STR},
         examples=[CHAT],
         operation_id="chat",
-        parameters=[KEY, ACCEPT],
+        parameters=[KEY_HEADER, ACCEPT],
     )
     def post(self, request: Request, model_id: str) -> HttpResponseBase:
         wants_stream = request.accepted_renderer.media_type == EVENT_STREAM
@@ -105,7 +102,7 @@ class ModelEmbedView(CallView):
         responses={200: CallEnvelopeSerializer},
         examples=[EMBED],
         operation_id="embed",
-        parameters=[KEY],
+        parameters=[KEY_HEADER],
     )
     def post(self, request: Request, model_id: str) -> HttpResponseBase:
         return ask_model(request, read_model_call(request, model_id, "embed"))
@@ -121,7 +118,7 @@ class ModelRerankView(CallView):
         responses={200: CallEnvelopeSerializer},
         examples=[RERANK],
         operation_id="rerank",
-        parameters=[KEY],
+        parameters=[KEY_HEADER],
     )
     def post(self, request: Request, model_id: str) -> HttpResponseBase:
         return ask_model(request, read_model_call(request, model_id, "rerank"))

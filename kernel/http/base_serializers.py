@@ -58,6 +58,8 @@ def _mistaken(field: Any, value: Any) -> Any:
             if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
                 return [f"This must be {words}."]
             break
+    if isinstance(field, serializers.CharField) and field.max_length is not None and len(value) > field.max_length:
+        return [f"This has more than {field.max_length} characters."]  # DRF would count without the spaces around it
     unfit = _unfit_choice(field, value) if isinstance(field, serializers.ChoiceField) else ""
     return [unfit] if unfit else ""
 
@@ -90,6 +92,7 @@ class PatternField(serializers.RegexField):
     """``wanted`` is the pattern in words, for whoever sent something else."""
 
     def __init__(self, regex: str, *, wanted: str, **options: Any) -> None:
+        options.setdefault("trim_whitespace", False)  # the pattern says whether spaces may stand around
         super().__init__(regex, error_messages={"invalid": f"This must be {wanted}."}, **options)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import get_doc
+from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework import serializers
 
 from kernel.http.base_serializers import LinkSerializer, PageSerializer, QuerySerializer, StrictSerializer
@@ -45,6 +46,12 @@ class EndpointSchema(AutoSchema):
         query = getattr(self.view, "query", QuerySerializer)
         return [*found, {}] if self.method == "GET" and issubclass(query, LinkSerializer) else found
 
+    def _get_request_for_media_type(self, serializer: Any, direction: Any = "request") -> tuple[Any, bool]:
+        """A body of several forms may be left out no more than one of a single form."""
+        schema, required = super()._get_request_for_media_type(serializer, direction)  # type: ignore[no-untyped-call]
+        named = isinstance(serializer, dict)  # a schema as it stands
+        return schema, required or named or isinstance(serializer, PolymorphicProxySerializer)
+
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> dict[str, Any]:
         schema: dict[str, Any] = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
         described = serializer() if isinstance(serializer, type) else serializer
@@ -54,7 +61,7 @@ class EndpointSchema(AutoSchema):
             return schema
         for name, part in schema.get("properties", {}).items():
             if (field := described.fields.get(name)) is not None:
-                _narrow_text(field, part)
+                _narrow(field, part)
         if isinstance(described, StrictSerializer):
             schema["additionalProperties"] = False
             if described.never:
@@ -64,12 +71,18 @@ class EndpointSchema(AutoSchema):
         return schema
 
 
-def _narrow_text(field: Any, schema: dict[str, Any]) -> None:
-    """Say what every text field refuses; a pattern, format or list of its own says more."""
+def _narrow(field: Any, schema: dict[str, Any]) -> None:
+    """Say what every field of its kind refuses; a pattern, format or list of its own says more."""
     if isinstance(field, (serializers.ListField, serializers.ListSerializer)) and "items" in schema:
-        _narrow_text(field.child, schema["items"])
+        _narrow(field.child, schema["items"])
+        if not field.allow_empty:
+            schema.setdefault("minItems", 1)
+        if (most := getattr(field, "max_length", None)) is not None:
+            schema.setdefault("maxItems", most)
     elif isinstance(field, serializers.DictField) and isinstance(schema.get("additionalProperties"), dict):
-        _narrow_text(field.child, schema["additionalProperties"])
+        _narrow(field.child, schema["additionalProperties"])
+    elif type(field) is serializers.JSONField and not field.allow_null and "$ref" not in schema:
+        schema["not"] = {"enum": [None]}
     elif isinstance(field, serializers.CharField) and schema.get("type") == "string":
         blank = NOT_BLANK if field.trim_whitespace else NOT_EMPTY
         if {"pattern", "format", "enum"}.isdisjoint(schema):

@@ -100,8 +100,12 @@ class NewPublisherKeySerializer(StrictSerializer):
     )
 
 
-class PublishingSerializer(StrictSerializer):
+class PublishingSerializer(serializers.Serializer[Any]):
     signatures_required = serializers.BooleanField(help_text="Whether capsules that nobody signed are refused.")
+
+
+class ChangedPublishingSerializer(StrictSerializer, PublishingSerializer):
+    """What the tenant asks of capsules."""
 
 
 UPLOADED = build_envelope_serializer("UploadedCapsuleEnvelope", UploadedCapsuleSerializer())
@@ -179,11 +183,11 @@ class CapsuleListView(Endpoint):
 
     @extend_schema(
         operation_id="upload_capsule",
-        request={"application/octet-stream": OpenApiTypes.BINARY},
+        request={"application/octet-stream": {"type": "string", "format": "capsule"}},
         parameters=[
             OpenApiParameter(
                 SIGNATURE,
-                str,
+                {"type": "string", "format": "capsule-signature"},
                 OpenApiParameter.HEADER,
                 description="The DSSE envelope that `unitools pack --key` wrote beside the capsule, in base64. "
                 "Without it the capsule counts as unsigned.",
@@ -283,8 +287,8 @@ class PublishingView(Endpoint):
     def get(self, request: Request) -> Response:
         return _answer({"signatures_required": publisher_keys.signatures_required(get_caller(request).tenant_id)})
 
-    @extend_schema(operation_id="change_publishing", request=PublishingSerializer, responses={200: PUBLISHING})
+    @extend_schema(operation_id="change_publishing", request=ChangedPublishingSerializer, responses={200: PUBLISHING})
     def put(self, request: Request) -> Response:
-        data = read_body(request, PublishingSerializer)
+        data = read_body(request, ChangedPublishingSerializer)
         row = publisher_keys.change_publishing(signatures_required=data["signatures_required"], by=get_caller(request))
         return _answer({"signatures_required": row.signatures_required})

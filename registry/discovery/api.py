@@ -22,7 +22,7 @@ from kernel.http.base_serializers import PageSerializer, PatternField, build_env
 from kernel.http.envelopes import ResponseEnvelope
 from kernel.http.pagination import PAGE_SIZE
 from kernel.ids import id_pattern
-from kernel.problems import SchemaInvalid
+from kernel.problems import StateUnfit
 from kernel.version import HUB_VERSION
 from registry.discovery import selectors as discovery_selectors
 from registry.discovery.tool_specs import DIALECTS, build_spec, known_driver, names_in, nonce_key
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 MARKDOWN = "markdown"  # is written and not read
 RENDERED = (*DIALECTS, MARKDOWN)
 VIEWS = ("full", "llm")
-BESIDE_ROWS = ("after", "view")  # what is asked of a list of tools, and not of one that is rendered
+NO_VIEW = "With a dialect or a model tools are written as models see them; `view` changes nothing."
 LIMIT, MAX_LIMIT = 128, 1000  # many models take 128 tools at most
 CLASH = "Another tool of this tenant would have the same name in {}."
 NEW_EACH_TIME = "xml"  # each rendering has a nonce of its own; the one before is as good
@@ -119,11 +119,10 @@ def is_asked_for(asked: Mapping[str, Any]) -> bool:
 def rendered_tools(request: Request, asked: Mapping[str, Any]) -> HttpResponse:
     """The answer, with a tag of its own."""
     by = get_caller(request)
-    for name in BESIDE_ROWS:
-        if name in asked:
-            raise SchemaInvalid.at(
-                f"/{name}", f"With a dialect or a model there is no `{name}`: the answer is no list."
-            )
+    if "after" in asked:
+        raise StateUnfit.at(
+            "/after", "With a dialect or a model there is no page behind this one: the answer is whole."
+        )
     dialect, model = asked.get("dialect", ""), asked.get("model", "")
     if dialect != MARKDOWN:
         dialect = known_driver(dialect, model=model).dialect
@@ -131,7 +130,7 @@ def rendered_tools(request: Request, asked: Mapping[str, Any]) -> HttpResponse:
     offer = offer_tools(by=by, model=model, **{name: asked.get(name, "") for name in discovery_selectors.FILTERS})
     specs = [build_spec(manifest) for manifest in offer.manifests[:limit]]
     rendered, diagnostics = _render(specs, dialect, offer, model=model, by=by)
-    warnings = offer.warnings(shown=len(specs))
+    warnings = [*offer.warnings(shown=len(specs)), *([NO_VIEW] if asked.get("view") == VIEWS[0] else [])]
     data = {
         "dialect": dialect,
         "tools": rendered.payload,

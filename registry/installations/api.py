@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
 
@@ -24,6 +24,7 @@ from registry.installations import setup
 from registry.installations.catalogue import not_gone, publisher_slugs, shared_tools
 from registry.models import Installation, InstallationState, Tool, ToolKind
 from registry.problems import NotInstalled
+from unitools.semver import RANGE_PATTERN
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -71,17 +72,32 @@ MANY = build_page_serializer("InstallationPage", "installations", InstallationSe
 SHARED = build_page_serializer("CataloguePage", "tools", SharedToolSerializer)
 
 
+@extend_schema_field({"type": "string", "maxLength": setup.MAX_PIN, "pattern": f"{RANGE_PATTERN}|^$"})
+class RangeField(serializers.CharField):
+    """A SemVer range, or nothing."""
+
+
+@extend_schema_field({"type": "string", "format": "host-pattern", "maxLength": setup.MAX_ENTRY})
+class HostField(serializers.CharField):
+    """A host, a pattern of them, an address or a range of addresses."""
+
+
+@extend_schema_field({"type": "string", "format": "absolute-path", "maxLength": setup.MAX_ENTRY})
+class PathField(serializers.CharField):
+    """A tree of files."""
+
+
 class SetupSerializer(StrictSerializer):
-    pin = serializers.CharField(max_length=setup.MAX_PIN, required=False, allow_blank=True)
+    pin = RangeField(max_length=setup.MAX_PIN, required=False, allow_blank=True)
     config = serializers.DictField(required=False)
     hosts = serializers.ListField(
-        child=serializers.CharField(max_length=setup.MAX_ENTRY),
+        child=HostField(max_length=setup.MAX_ENTRY),
         required=False,
         allow_null=True,
         max_length=setup.MAX_LISTED,
     )
     paths = serializers.ListField(
-        child=serializers.CharField(max_length=setup.MAX_ENTRY),
+        child=PathField(max_length=setup.MAX_ENTRY),
         required=False,
         allow_null=True,
         max_length=setup.MAX_LISTED,

@@ -16,7 +16,7 @@ from evidence.kinds import Kind
 from evidence.leaves.tools import ChangedInstallation
 from kernel.database.rows import PreparedQuery
 from kernel.database.tenancy import hub_wide
-from kernel.problems import Conflict, SchemaInvalid
+from kernel.problems import Conflict, SchemaInvalid, StateUnfit
 from registry.installations import setup
 from registry.installations.resolution import evidence_actor, is_usable, resolve_version
 from registry.models import INSTALLATION_TRANSITIONS, Installation, InstallationState, Secret, Tool, ToolKind, ToolState
@@ -24,8 +24,6 @@ from registry.problems import NotInstalled, ToolIsModel, UnknownTool
 from registry.secrets.services import open_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from kernel.principal import Principal
     from registry.models import ToolVersion
 
@@ -61,10 +59,10 @@ class Setup(TypedDict, total=False):
     secrets: dict[str, str]
 
 
-def _refuse(findings: list[dict[str, str]]) -> None:
+def _refuse(findings: list[dict[str, str]], problem: type[SchemaInvalid] = SchemaInvalid) -> None:
     if findings:
         first = findings[0]
-        raise SchemaInvalid(
+        raise problem(
             first["message"] if len(findings) == 1 else f"{len(findings)} settings are not right: {first['message']}",
             details={"findings": findings},
         )
@@ -83,14 +81,15 @@ def present_secrets(tenant_id: UUID) -> set[str]:
     return set(Secret.objects.filter(tenant_id=tenant_id).values_list("name", flat=True))
 
 
-def _findings(values: Setup, version: ToolVersion, *, tenant_id: UUID) -> Iterator[dict[str, str]]:
-    """Of what was given. What was set before and does not fit another version makes it uncallable, and is shown so."""
+def _check_setup(values: Setup, version: ToolVersion, *, tenant_id: UUID) -> None:
+    """What was given. What was set before and does not fit another version makes it uncallable, and is shown so."""
+    wrong = [*setup.check_hosts(values.get("hosts")), *setup.check_paths(values.get("paths"))]
+    unfit: list[dict[str, str]] = []
     if "config" in values:
-        yield from setup.check_config(values["config"], version.view)
-    yield from setup.check_hosts(values.get("hosts"))
-    yield from setup.check_paths(values.get("paths"))
+        unfit += setup.check_config(values["config"], version.view)
     if "secrets" in values:
-        yield from setup.check_secrets(values["secrets"], version.view, present=present_secrets(tenant_id))
+        unfit += setup.check_secrets(values["secrets"], version.view, present=present_secrets(tenant_id))
+    _refuse([*wrong, *unfit], SchemaInvalid if wrong else StateUnfit)
 
 
 def _chosen(tool: Tool, pin: str) -> ToolVersion:
@@ -101,7 +100,7 @@ def _chosen(tool: Tool, pin: str) -> ToolVersion:
         message = (
             f"No approved version of {tool.name} is within {pin}." if pin else f"{tool.name} has no version to use."
         )
-        _refuse([{"pointer": "/pin", "message": message}])
+        _refuse([{"pointer": "/pin", "message": message}], StateUnfit)
     assert version is not None
     return version
 
@@ -217,7 +216,7 @@ def install_tool(
     given = Setup(pin="", config={}, hosts=None, paths=None, secrets={})
     given.update(values or {})
     version = _chosen(tool, given["pin"])
-    _refuse(list(_findings(values or Setup(), version, tenant_id=by.tenant_id)))
+    _check_setup(values or Setup(), version, tenant_id=by.tenant_id)
     return _write_installation(tool, given, tenant_id=by.tenant_id, reason=reason, by=by, before=before)
 
 
@@ -260,7 +259,7 @@ def change_setup(row: Installation, values: Setup, *, reason: str, by: Principal
     now = Setup(pin=row.pin, config=row.config, hosts=row.hosts, paths=row.paths, secrets=row.secrets)
     now.update(values)
     version = _chosen(row.tool, now["pin"]) if now["pin"] != row.pin or row.version is None else row.version
-    _refuse(list(_findings(values, version, tenant_id=by.tenant_id)))
+    _check_setup(values, version, tenant_id=by.tenant_id)
     row.pin, row.config, row.hosts, row.paths = now["pin"], now["config"], now["hosts"], now["paths"]
     row.secrets, row.version, row.config_digest = (
         now["secrets"],

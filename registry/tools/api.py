@@ -20,6 +20,7 @@ from kernel.http.console import public
 from kernel.http.endpoints import Endpoint, refuse_query
 from kernel.http.envelopes import ResponseEnvelope
 from kernel.http.pagination import PAGE_SIZE, fetch_page
+from kernel.problems import StateUnfit
 from registry.discovery import api as discovery_api
 from registry.discovery import selectors as discovery_selectors
 from registry.models import InstallationState, ToolState, VersionState
@@ -164,7 +165,10 @@ class ToolListView(Endpoint):
             return discovery_api.rendered_tools(request, self.asked)
         filters = {name: self.asked.get(name, "") for name in discovery_selectors.FILTERS}
         by, after, limit = get_caller(request), self.asked.get("after", ""), self.asked.get("limit", PAGE_SIZE)
-        if filters["state"] == ToolState.REGISTERED:  # submitted here and never enabled: nothing is installed yet
+        registered = filters["state"] == ToolState.REGISTERED
+        if after.startswith("ins_" if registered else "tol_"):
+            raise StateUnfit.at("/after", "This cursor is of the list without this state, or of that with it.")
+        if registered:  # submitted here and never enabled: nothing is installed yet
             own = fetch_page(selectors.find_tools(by=by, **filters), prefix="tol", after=after, limit=limit)
             data = {"tools": [registered_json(tool) for tool in own.rows], "next": own.next or None}
             return Response(ResponseEnvelope(data=data).to_json())

@@ -24,7 +24,7 @@ from evidence.leaves.tools import (
     YankedVersion,
 )
 from kernel.database.tenancy import hub_wide
-from kernel.problems import Conflict, SchemaInvalid
+from kernel.problems import Conflict, SchemaInvalid, StateUnfit
 from registry.installations.resolution import (
     follow_current,
     is_usable,
@@ -182,12 +182,12 @@ def deprecate_tool(*, name: str, reason: str, sunset_on: date, by: Principal, su
     tool = locked_tool(name, by)
     check_can_move(tool, ToolState.DEPRECATED)
     if sunset_on < timezone.now().date():
-        raise SchemaInvalid.at("/sunset_on", "The sunset date is in the past.")
+        raise StateUnfit.at("/sunset_on", "The sunset date is in the past.")
     if successor == name:
-        raise SchemaInvalid.at("/successor", "A tool is not its own successor.")
+        raise StateUnfit.at("/successor", "A tool is not its own successor.")
     usable = Tool.objects.visible_to(by).of_kind(ToolKind.TOOL).filter(name=successor, current__isnull=False)
     if successor and not usable.exists():
-        raise SchemaInvalid.at("/successor", f"There is no tool {successor[:128]} that can be used instead.")
+        raise StateUnfit.at("/successor", f"There is no tool {successor[:128]} that can be used instead.")
     tool.sunset_on, tool.successor = sunset_on, successor
     said = {"sunset_on": sunset_on.isoformat(), "successor": successor}
     return move_tool(tool, ToolState.DEPRECATED, Kind.TOOL_DEPRECATED, cls=DeprecatedTool, reason=reason, by=by, **said)

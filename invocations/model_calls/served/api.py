@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import HttpResponse, JsonResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework.renderers import JSONRenderer
 
 from invocations import services
@@ -23,7 +23,7 @@ from invocations.model_calls.kept_vectors import check_vectors_kept
 from invocations.model_calls.served.key_authentication import ServedKeyAuthentication
 from invocations.model_calls.served.served_calls import build_served_call
 from invocations.model_calls.served.stream_openings import FirstWord, stream_served
-from invocations.serializers import InvokeSerializer
+from invocations.serializers import KEY_HEADER, InvokeSerializer
 from kernel.database.tenancy import acting_for
 from kernel.http.api_requests import get_caller
 from kernel.http.base_serializers import validate_data
@@ -55,8 +55,12 @@ if TYPE_CHECKING:
     from unitools.manifest import Manifest
 
 CALL = "X-Hub-Call"
-KEY = OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, description="1 to 255 characters.")
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{8,64}")
+
+
+def refer_to(component: str) -> dict[str, Any]:
+    """The body of a request, as :mod:`llm.served.body_schemas` describes it."""
+    return {"application/json": {"$ref": f"#/components/schemas/{component}"}}
 
 
 class ServedForm:
@@ -220,10 +224,10 @@ class ChatCompletionsView(ServedChatView):
     dialect = "openai"
 
     @extend_schema(
-        request=OpenApiTypes.OBJECT,
+        request=refer_to("ServedChat"),
         responses={200: OpenApiTypes.OBJECT, (200, EVENT_STREAM): OpenApiTypes.STR},
         operation_id="create_chat_completion",
-        parameters=[KEY],
+        parameters=[KEY_HEADER],
     )
     def post(self, request: Request) -> HttpResponseBase:
         return self.answer(request)
@@ -235,10 +239,10 @@ class EmbeddingsView(ServedModelView):
     operation = "embed"
 
     @extend_schema(
-        request=OpenApiTypes.OBJECT,
+        request=refer_to("ServedEmbedding"),
         responses={200: OpenApiTypes.OBJECT},
         operation_id="create_embedding",
-        parameters=[KEY],
+        parameters=[KEY_HEADER],
     )
     def post(self, request: Request) -> HttpResponseBase:
         model, arguments, envelope, as_base64 = read_embedding(request.data)
@@ -251,10 +255,10 @@ class RerankView(ServedModelView):
     operation = "rerank"
 
     @extend_schema(
-        request=OpenApiTypes.OBJECT,
+        request=refer_to("ServedRerank"),
         responses={200: OpenApiTypes.OBJECT},
         operation_id="create_rerank",
-        parameters=[KEY],
+        parameters=[KEY_HEADER],
     )
     def post(self, request: Request) -> HttpResponseBase:
         model, arguments, wanted = read_rerank(request.data)

@@ -12,9 +12,10 @@ from invocations.accept.api import AskingView
 from invocations.decide.preflight_requests import request_preflight
 from invocations.model_calls.answer_streams import EVENT_STREAM
 from invocations.model_calls.asked_models import SCOPE
-from invocations.model_calls.served.api import KEY, ServedChatView, build_envelope
+from invocations.model_calls.served.api import ServedChatView, build_envelope, refer_to
 from invocations.model_calls.served.key_authentication import ServedKeyAuthentication
 from invocations.model_calls.served.served_calls import build_served_call
+from invocations.serializers import KEY_HEADER
 from kernel.http.api_requests import get_caller
 from kernel.http.parsers import WideJSONParser
 from kernel.problems import Internal
@@ -37,10 +38,10 @@ class MessagesView(ServedChatView):
     dialect = DIALECT
 
     @extend_schema(
-        request=OpenApiTypes.OBJECT,
+        request=refer_to("ServedMessages"),
         responses={200: OpenApiTypes.OBJECT, (200, EVENT_STREAM): OpenApiTypes.STR},
         operation_id="create_message",
-        parameters=[KEY],
+        parameters=[KEY_HEADER],
     )
     def post(self, request: Request) -> HttpResponseBase:
         return self.answer(request)
@@ -54,7 +55,9 @@ class MessageCountView(AskingView):
     parser_classes = [WideJSONParser]
 
     @extend_schema(
-        request=OpenApiTypes.OBJECT, responses={200: OpenApiTypes.OBJECT}, operation_id="count_message_tokens"
+        request=refer_to("ServedMessageCount"),
+        responses={200: OpenApiTypes.OBJECT},
+        operation_id="count_message_tokens",
     )
     def post(self, request: Request) -> HttpResponse:
         asked, by = read_count(request.data), get_caller(request)

@@ -8,7 +8,8 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 
 from invocations.model_calls.answer_streams import EVENT_STREAM
-from invocations.model_calls.served.api import KEY, ServedChatView
+from invocations.model_calls.served.api import ServedChatView, refer_to
+from invocations.serializers import KEY_HEADER
 from llm.served.openai_responses import OpenAIResponses
 
 if TYPE_CHECKING:
@@ -23,10 +24,10 @@ class ResponsesView(ServedChatView):
     dialect = "openai-responses"
 
     @extend_schema(
-        request=OpenApiTypes.OBJECT,
+        request=refer_to("ServedResponse"),
         responses={200: OpenApiTypes.OBJECT, (200, EVENT_STREAM): OpenApiTypes.STR},
         operation_id="create_response",
-        parameters=[KEY],
+        parameters=[KEY_HEADER],
     )
     def post(self, request: Request) -> HttpResponseBase:
         return self.answer(request)
