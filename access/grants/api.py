@@ -190,12 +190,12 @@ class NewGrantSerializer(BoundsSerializer):
     )
 
 
-def _is_said(name: str) -> dict[str, Any]:
+def _require_text(name: str) -> dict[str, Any]:
     return {"required": [name], "properties": {name: {"pattern": r"\S"}}}
 
 
 class NewRequestSerializer(BoundsSerializer):
-    never = ({"not": {"anyOf": [_is_said("purpose"), _is_said("reason")]}},)
+    never = ({"not": {"anyOf": [_require_text("purpose"), _require_text("reason")]}},)
     agent = serializers.CharField(max_length=40, required=False, help_text="The agent's own id; it may be left out.")
     purpose = serializers.CharField(max_length=500, required=False, default="", allow_blank=True)
     reason = serializers.CharField(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
 from access.authentication.bearer import ApiKeyAuthentication
 from access.authentication.sessions import PersonAuthentication
+from evidence.search.api import SearchField
 from evidence.search.language import MAX_CHARACTERS, parse
 from invocations.answer.answer_serializers import CALL_STATUS
 from invocations.answer.envelope import get_call_status
@@ -65,11 +66,6 @@ def listed_call_json(row: Invocation) -> dict[str, Any]:
         "finished_at": row.finished_at.isoformat() if row.finished_at else None,
         "url": f"/api/v1/invocations/{row.wire_id}",
     }
-
-
-@extend_schema_field({"type": "string", "format": "search-query", "minLength": 1, "maxLength": MAX_CHARACTERS})
-class SearchField(serializers.CharField):
-    """A search; what in it is not understood is said with its place."""
 
 
 class CallQuerySerializer(PageSerializer):

@@ -14,12 +14,8 @@ HOST = {"type": "string", "format": "host-pattern", "maxLength": 2 * MAX_HOST}
 
 
 def _object(needed: str, **properties: Any) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "required": needed.split(),
-        "properties": properties,
-    }
+    required = {"required": needed.split()} if needed else {}
+    return {"type": "object", "additionalProperties": False, **required, "properties": properties}
 
 
 def _list(items: dict[str, Any], *, least: int = 0) -> dict[str, Any]:
