@@ -18,10 +18,9 @@ text nobody is told: it may hold what was injected.
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
-
-from pydantic_core import PydanticKnownError
 
 from unitools.calls import Status, ToolResult
 from unitools.runtime import DomainError
@@ -186,11 +185,12 @@ def _is_of_schema(error: Mapping[str, Any]) -> bool:
     """Whether a sentence is one of pydantic-core's and says nothing but what the schema does. Its code alone does not tell: a type's
     own validator may take any."""
     context: Mapping[str, Any] = error.get("ctx", {})
+    pydantic_core: Any = importlib.import_module("pydantic_core")  # the error loaded it; importing this module must not
     try:
-        sentence = PydanticKnownError(error["type"], dict(context)).message()
+        sentence = pydantic_core.PydanticKnownError(error["type"], dict(context)).message()
     except (KeyError, TypeError):  # it knows no such error, or none with such a context
         return False
-    return sentence == str(error["msg"]) and context.keys() <= _OF_SCHEMA
+    return bool(sentence == error["msg"]) and context.keys() <= _OF_SCHEMA
 
 
 def _escape(part: str | int) -> str:
