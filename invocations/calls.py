@@ -79,6 +79,7 @@ class IncomingCall:
     decision_context: DecisionContext
     fingerprints: dict[str, str]
     id: UUID
+    while_committing: Callable[[Invocation, Preflight], object] | None = None  # once it is accepted
 
 
 @dataclass(slots=True)

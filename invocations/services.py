@@ -55,6 +55,8 @@ from registry.decision_context import load_decision_context
 from registry.tools.callability import check_known
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from invocations.answer.wake_ups import Waiter
     from invocations.decide.decision import CallDecision
     from kernel.principal import Principal
@@ -127,14 +129,18 @@ def preflight_call(call: CallRequest, *, by: Principal, everything: bool = False
     return run_preflight(call, decision_context, compute_fingerprints(call, by), log=log, everything=everything), log
 
 
-def begin_call(call: CallRequest, *, by: Principal) -> BegunCall:
-    """Decide on a call, write it down and ring for a worker. The one way in for every caller.
+def begin_call(
+    call: CallRequest, *, by: Principal, while_committing: Callable[[Invocation, Preflight], object] | None = None
+) -> BegunCall:
+    """Decide on a call, write it down and ring for a worker. The one way in for every caller. ``while_committing``: work for it in
+    the meantime (:func:`kernel.database.connections.work_while_committing`), where it is accepted.
 
     Raises :class:`CallRefused` when the answer is no, and a plain problem when there is no tool of that name to call.
     """
     log = StepLog(datetime.now(UTC))
     decision_context = find_decision_context(call.tool, by=by)
-    incoming = IncomingCall(call, by, decision_context, compute_fingerprints(call, by), id=new_id())
+    fingerprints = compute_fingerprints(call, by)
+    incoming = IncomingCall(call, by, decision_context, fingerprints, new_id(), while_committing)
     note_for_log(call_id=encode("inv", incoming.id))
     decision = decide_call(incoming, log)
     if isinstance(decision, Acceptance | Hold):

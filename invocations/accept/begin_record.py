@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -41,7 +42,7 @@ from invocations.model_calls.model_facts import describe_asked_model
 from invocations.models import Attempt, Invocation, State, WorkClass
 from invocations.step_log import read_step_result
 from kernel.canonical import compute_digest
-from kernel.database.connections import database_time
+from kernel.database.connections import database_time, work_while_committing
 from kernel.database.rows import insert_row
 from kernel.fault_injection import inject_fault
 from kernel.ids import encode
@@ -350,6 +351,8 @@ def accept_call(incoming: IncomingCall, acceptance: Acceptance) -> Invocation:
         reserve_call_budgets(
             call, invocation_id=incoming.id, lines=lines, demand=preflight.demand, now=incoming.decision_context.at
         )
+    if incoming.while_committing is not None:
+        work_while_committing(partial(incoming.while_committing, invocation, preflight))
     inject_fault("accept.before_commit")
     return invocation
 

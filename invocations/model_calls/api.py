@@ -27,6 +27,7 @@ from invocations.model_calls.answer_streams import (
     write_stored_answer,
 )
 from invocations.model_calls.asked_models import SCOPE, build_model_call, resolve_model_id
+from invocations.model_calls.early_runs import EarlyRun
 from invocations.model_calls.model_requests import ANY_OPERATION
 from invocations.model_calls.model_runs import prepare_run
 from invocations.serializers import KEY_HEADER, InvokeSerializer
@@ -180,17 +181,17 @@ def ask_model(
     request: Request, call: CallRequest, *, wants_stream: bool = False, form: ModelAnswerForm = ENVELOPES
 ) -> HttpResponseBase:
     """Make the call, and answer with what becomes of it."""
-    by = get_caller(request)
-    try:
-        begun = services.begin_call(call, by=by)
-    except CallRefused as refused:
-        return form.write_refused(request, refused)
-    if begun.preflight is None:
-        return answer_again(request, begun, by=by, wants_stream=wants_stream, form=form)
-    run = prepare_run(begun, wants_stream=wants_stream)
+    by, loop = get_caller(request), find_event_loop(request._request)
+    with EarlyRun(loop, wants_stream=wants_stream) as early:
+        try:
+            begun = services.begin_call(call, by=by, while_committing=early.build)
+        except CallRefused as refused:
+            return form.write_refused(request, refused)
+        if begun.preflight is None:
+            return answer_again(request, begun, by=by, wants_stream=wants_stream, form=form)
+        run = prepare_run(begun, wants_stream=wants_stream, early=early.take(begun))
     if run is None:
         return form.write_whole(request, services.get_answer(begun))
-    loop = find_event_loop(request._request)
     if loop is None:
         run.run_here()
         return answer_from_store(request, begun, wants_stream=wants_stream, form=form, run=run)

@@ -243,17 +243,19 @@ def describe_pictures(held: Iterable[HeldFile]) -> list[dict[str, Any]] | None:
     ] or None
 
 
-@transaction.atomic
 def record_sent_files(held: Iterable[HeldFile], *, by: Principal) -> None:
     """That each was read, before anybody is sent it. Of a picture of the request the Begin fact has said all."""
-    for each in held:
-        if each.picture is not None:
-            continue
-        if each.id.startswith(ARTIFACT):
-            data: FileContent = ReadArtifact(content=each.fingerprint, via=VIA)
-            evidence.record(kind=Kind.ARTIFACT_READ, subject=each.id, actor=by, data=data)
-        else:
-            evidence.record(kind=Kind.FILE_READ, subject=each.id, actor=by, data=FileContent(content=each.fingerprint))
+    named = [each for each in held if each.picture is None]
+    if not named:
+        return
+    with transaction.atomic():
+        for each in named:
+            if each.id.startswith(ARTIFACT):
+                data: FileContent = ReadArtifact(content=each.fingerprint, via=VIA)
+                evidence.record(kind=Kind.ARTIFACT_READ, subject=each.id, actor=by, data=data)
+            else:
+                content = FileContent(content=each.fingerprint)
+                evidence.record(kind=Kind.FILE_READ, subject=each.id, actor=by, data=content)
 
 
 # For the adapters of providers, which ask for bytes by their segment. A provider is connected once for all calls of a tenant: it is

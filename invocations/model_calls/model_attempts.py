@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
     from invocations.decide.preflight import Preflight
+    from invocations.model_calls.begin_gates import BeginGate
     from invocations.model_calls.kept_providers import KeptProvider
     from invocations.model_calls.model_demand import ModelDemand
     from invocations.model_calls.tenant_providers import Model
@@ -66,6 +67,7 @@ class ModelAttempt:
     begin_ms: float = 0.0
     end_ms: float = 0.0
     here: bool = False  # the database is asked in the thread that the event loop runs in, which nobody else uses
+    gate: BeginGate | None = None  # None: the call has its Begin
     _tries: bool = False  # it is the one that tries a circuit that is half open
     _has_failed: bool = False  # and not answered since
     _given_up: bool = False
@@ -96,6 +98,7 @@ class ModelAttempt:
         if self.circuit is not None:
             times = self.settings.timeouts
             longest_s = times.connect_s + times.first_event_s
+            await self._wait_for_begin()
             self._tries = await self.in_thread(circuits.begin_try, self.circuit, longest_s=longest_s)
 
     def build_chat(self) -> ChatModel:
@@ -138,6 +141,7 @@ class ModelAttempt:
         """One request to the provider, from its rates to what came of it."""
         sent = None
         try:
+            await self._wait_for_begin()
             await self._wait_for_rates()
             sent = SentRequest()
             self.sent.append(sent)
@@ -156,6 +160,10 @@ class ModelAttempt:
             await self._give_up_try()
             raise
         await self._count_answer()
+
+    async def _wait_for_begin(self) -> None:
+        if self.gate is not None:
+            await self.gate.wait()
 
     async def _wait_for_rates(self) -> None:
         rates = self.settings.rates

@@ -28,6 +28,7 @@ from llm.requests import ChatRequest, EmbedRequest, RerankRequest
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
+    from invocations.model_calls.begin_gates import BeginGate
     from invocations.model_calls.model_attempts import ModelAttempt
     from invocations.step_log import StepLog
     from llm.answers import ChatDelta, EmbedAnswer, RerankAnswer
@@ -75,6 +76,16 @@ class ModelChain:
         """The event loop runs in a thread that waits for this call alone."""
         for each in self._attempts:
             each.here = True
+
+    def hold_back(self, gate: BeginGate) -> None:
+        """None is asked before this lets it."""
+        for each in self._attempts:
+            each.gate = gate
+
+    def put_back(self) -> None:
+        """Nothing was asked, and nothing will be."""
+        for each in self._attempts:
+            shelf.put_back(each.kept)
 
     async def close(self) -> None:
         """Nothing is asked any more."""

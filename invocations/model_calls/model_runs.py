@@ -20,6 +20,7 @@ from asgiref.sync import async_to_sync, sync_to_async
 from invocations.end.end_record import Ending, build_caller_principal
 from invocations.end.obligation_enforcement import enforce_obligations
 from invocations.metrics.model_metrics import count_model_run
+from invocations.model_calls.begin_gates import BeginGate
 from invocations.model_calls.degraded_requests import describe_degradation
 from invocations.model_calls.held_files import offer_files, record_sent_files
 from invocations.model_calls.kept_providers import shelf
@@ -109,11 +110,34 @@ class ModelRun:
         self._asking: asyncio.Task[ModelAnswer] | None = None
         self._whole: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._gate: BeginGate | None = None
+
+    def start_early(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin as far as :class:`BeginGate` lets it, before the Begin of the call is committed."""
+        self._gate = BeginGate()
+        self._asked.chain.hold_back(self._gate)
+        self._begin_on(loop)
 
     def start_soon(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin while the thread that prepared this run is still about its response. What that request acts as is not the run's."""
+        """Begin, or go on, while the thread that prepared this run is still about its response."""
+        if self._gate is None:
+            self._begin_on(loop)
+        else:
+            loop.call_soon_threadsafe(self._gate.open)
+
+    def _begin_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        """What the request of this thread acts as is not the run's."""
         self._loop = loop
         loop.call_soon_threadsafe(self.start, context=Context())
+
+    def discard(self) -> None:
+        """There is no such call, or it is ended without its provider. What was prepared is given back, and nothing is written."""
+        if self._gate is not None:
+            assert self._loop is not None
+            self._loop.call_soon_threadsafe(self._gate.close)
+            return
+        self._asked.chain.put_back()
+        self._give_place_back()
 
     def start(self) -> asyncio.Task[None]:
         """Begin on the event loop that runs here; once. The task goes on to the End, whoever waits for it."""
@@ -158,6 +182,8 @@ class ModelRun:
         span = begin_model_span(asked.invocation, asked.part)
         self._asking = asyncio.create_task(self._ask())
         try:
+            if self._gate is not None:
+                await self._gate.wait()
             with get_run_keeper().keep(self):
                 done, _ = await asyncio.wait({self._asking}, timeout=self.timeout_s)
                 if not done:
@@ -328,34 +354,46 @@ def _log_fields(invocation: Invocation) -> dict[str, str]:
     }
 
 
-def prepare_run(begun: BegunCall, *, wants_stream: bool, words: LiveWords | None = None) -> ModelRun | None:
+def prepare_run(
+    begun: BegunCall, *, wants_stream: bool, words: LiveWords | None = None, early: ModelRun | None = None
+) -> ModelRun | None:
     """The run of a call that was accepted; None if its provider cannot be asked, and then the call has its End.
 
-    ``words``: told what the model says, as far as a stream would be.
+    ``words``: told what the model says, as far as a stream would be. ``early``: the run, where it was built already.
     """
-    invocation, preflight = begun.invocation, begun.preflight
+    invocation, preflight, run = begun.invocation, begun.preflight, early
     assert preflight is not None
-    assert preflight.model_request is not None
     inject_fault("model.accepted")
-    has_place = False
-    attempts: list[ModelAttempt] = []
     try:
-        if wants_stream:
-            places.take(invocation.agent_id)
-            has_place = True
-        for each in build_attempts(invocation, preflight):
-            attempts.append(each)  # noqa: PERF402  where a later one cannot be built, it is given back
+        run = run or build_run(invocation, preflight, wants_stream=wants_stream, words=words)
         record_sent_files(preflight.held_files.values(), by=build_caller_principal(invocation))
     except Exception as error:
         problem = error if isinstance(error, Problem) else Internal()
         if not isinstance(error, Problem):
             log.exception("The provider of %s cannot be asked", invocation.wire_id)
-        if has_place:
+        if run is not None:
+            run.discard()
+        write_ending(invocation, Ending(state=State.FAILED, problem=problem, ran=False))
+        return None
+    return run
+
+
+def build_run(
+    invocation: Invocation, preflight: Preflight, *, wants_stream: bool, words: LiveWords | None = None
+) -> ModelRun:
+    """The run of a call that may be made, as :func:`prepare_run` has it. The database is not asked."""
+    attempts: list[ModelAttempt] = []
+    if wants_stream:
+        places.take(invocation.agent_id)
+    try:
+        for each in build_attempts(invocation, preflight):
+            attempts.append(each)  # noqa: PERF402  where a later one cannot be built, it is given back
+    except BaseException:
+        if wants_stream:
             places.give_back(invocation.agent_id)
         for each in attempts:
             shelf.put_back(each.kept)
-        write_ending(invocation, Ending(state=State.FAILED, problem=problem, ran=False))
-        return None
+        raise
     asked_for = preflight.candidates[0].model_request
     assert asked_for is not None
     request = replace(asked_for, idempotency_key=invocation.wire_id)
@@ -367,6 +405,6 @@ def prepare_run(begun: BegunCall, *, wants_stream: bool, words: LiveWords | None
     return ModelRun(
         AskedRun(invocation, preflight, request, chain, steps),
         live=wants_stream and is_told_early,
-        has_place=has_place,
+        has_place=wants_stream,
         words=words if is_told_early else None,
     )

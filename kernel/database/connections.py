@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from kernel.database.prepared_statements import fetch_prepared
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 READ_AGAIN_S = 60.0  # quartz drifts by milliseconds meanwhile
 
@@ -35,6 +35,16 @@ def release_connection() -> None:
     """Give the connection back before waiting for something that is not the database. Never inside a transaction."""
     if not connection.in_atomic_block:
         connection.close()
+
+
+def work_while_committing(work: Callable[[], object]) -> None:
+    """Have this done while the database writes the transaction to its disk, which takes milliseconds, where it can be done then.
+
+    Whether the transaction will be committed is not known yet, so nothing of it may leave this process. It may neither raise nor ask
+    the database. It is left out on SQLite and within a transaction that goes on.
+    """
+    if connection.vendor == "postgresql":
+        connection.work_while_committing(work)  # type: ignore[attr-defined]  # our engine
 
 
 def database_now() -> Any:

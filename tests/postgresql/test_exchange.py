@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -17,10 +17,11 @@ from django.db import (
     connection,
     transaction,
 )
-from psycopg.pq import TransactionStatus
+from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.types.json import Jsonb
 
 from invocations.queue import claims
+from kernel.database.connections import work_while_committing
 from kernel.database.postgresql import pipeline
 from kernel.database.postgresql.base import DatabaseWrapper
 from kernel.database.postgresql.pipeline import _numbered
@@ -61,9 +62,9 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Of each exchange from now on, how many statements went."""
     inner, found = DatabaseWrapper._exchange, list[int]()
 
-    def counted(self: Any, *asked: Any) -> Any:
+    def counted(self: Any, *asked: Any, **named: Any) -> Any:
         found.append(len(self._later) + len(asked))
-        return inner(self, *asked)
+        return inner(self, *asked, **named)
 
     monkeypatch.setattr(DatabaseWrapper, "_exchange", counted)
     return found
@@ -114,6 +115,35 @@ def test_what_is_left_goes_with_the_commit(monkeypatch: pytest.MonkeyPatch) -> N
 
     assert counts == [2]
     assert sent() == [1]
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_work_for_the_commit_is_done_before_its_result_is_there_and_once(later: bool) -> None:
+    seen = list[PipelineStatus]()
+
+    for _ in range(2):
+        with transaction.atomic():
+            if later:
+                execute_prepared_later(INSERT, [len(seen), str(len(seen))])
+            if not seen:
+                work_while_committing(lambda: seen.append(PipelineStatus(connection.connection.pgconn.pipeline_status)))
+
+    assert seen == [PipelineStatus.ON]
+
+
+def test_work_for_a_commit_that_is_not_made_is_left_out() -> None:
+    seen: list[str] = []
+
+    with suppress(LookupError), transaction.atomic():
+        work_while_committing(lambda: seen.append("of the whole"))
+        raise LookupError
+    with transaction.atomic():
+        with suppress(LookupError), transaction.atomic():
+            work_while_committing(lambda: seen.append("of a savepoint"))
+            raise LookupError
+        execute_prepared(INSERT, [1, "a"])
+
+    assert (seen, sent()) == ([], [1])
 
 
 def test_a_plain_query_sees_it() -> None:

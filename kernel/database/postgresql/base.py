@@ -21,7 +21,7 @@ from kernel.database.postgresql.pipeline import COMMIT, StatementPipeline
 from kernel.database.tenancy import HUB, current_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from psycopg.pq.abc import PGresult
 
@@ -51,6 +51,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._later: list[Ready] = []
+        self._while_committing: Callable[[], object] | None = None
 
     def init_connection_state(self) -> None:
         self._forget_transaction()
@@ -140,22 +141,28 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 self._note_scope(scope[0])
             self._later.append(ready)
 
-    def _exchange(self, *asked: tuple[bytes, Parameters]) -> list[PGresult]:
+    def work_while_committing(self, work: Callable[[], object]) -> None:
+        """As :func:`kernel.database.connections.work_while_committing`."""
+        self._while_committing = work
+
+    def _exchange(
+        self, *asked: tuple[bytes, Parameters], meanwhile: Callable[[], object] | None = None
+    ) -> list[PGresult]:
         self.ensure_connection()  # says so where it was lost within a transaction
         with self.wrap_database_errors:
             exchange = StatementPipeline.of(self.connection)
             ready = [exchange.ready(*each) for each in asked]
             kept, self._later = self._later, []
-            return exchange.run(self.connection, [*kept, *ready])[len(kept) :]
+            return exchange.run(self.connection, [*kept, *ready], meanwhile)[len(kept) :]
 
     def _forget_transaction(self) -> None:
         """What was set for a transaction, or within a savepoint, ends with it."""
-        self._later, self._of_transaction = [], None
+        self._later, self._of_transaction, self._while_committing = [], None, None
 
     def _commit(self) -> None:
         try:
-            if self._later:
-                self._exchange((COMMIT, ()))
+            if self._later or self._while_committing:
+                self._exchange((COMMIT, ()), meanwhile=self._while_committing)
             else:
                 super()._commit()  # type: ignore[misc]
         except DatabaseError:
@@ -177,5 +184,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _savepoint_rollback(self, sid: str) -> None:
         self._later.clear()
+        self._while_committing = None
         super()._savepoint_rollback(sid)  # type: ignore[misc]
         self._of_transaction = _UNKNOWN

@@ -17,7 +17,7 @@ from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, Format, Transact
 from psycopg.waiting import Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from psycopg import Connection
     from psycopg.pq.abc import PGconn, PGresult
@@ -69,8 +69,12 @@ class StatementPipeline:
         """Whether the connection was used for one before."""
         return _KEPT in raw.__dict__
 
-    def run(self, raw: Connection[Any], ready: Sequence[Ready]) -> list[PGresult]:
-        """The result of each. Where one fails, none that follows it is run, and its error is raised."""
+    def run(
+        self, raw: Connection[Any], ready: Sequence[Ready], meanwhile: Callable[[], object] | None = None
+    ) -> list[PGresult]:
+        """The result of each. Where one fails, none that follows it is run, and its error is raised. ``meanwhile``: done while the
+        database is at it.
+        """
         pgconn, asked = raw.pgconn, len(ready)
         if not raw.autocommit and pgconn.transaction_status == TransactionStatus.IDLE:
             ready = [(_BEGIN, None, None), *ready]
@@ -90,6 +94,8 @@ class StatementPipeline:
                 pgconn.send_query_prepared(name, values, formats)
                 place += 1
             pgconn.pipeline_sync()
+            if meanwhile is not None:
+                meanwhile()
             results = raw.wait(_results(pgconn))
             pgconn.exit_pipeline_mode()
         except BaseException:
