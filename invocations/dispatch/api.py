@@ -93,7 +93,6 @@ class DispatchSerializer(EnvelopeFields):
     trust_text = serializers.ChoiceField(
         tuple(FORMS),
         required=False,
-        default="",
         help_text="The form in which this model writes calls into its text: they are taken for its own, at the end of the answer and "
         "outside of code fences. Left out, nothing in a text is run.",
     )
@@ -139,7 +138,7 @@ class DispatchView(CallView):
             envelope = replace(envelope, client=envelope.client | {"model": said["model"]})
         prefers = parse_prefer_header(request.headers.get("Prefer", ""))
         read = read_response(
-            said["response"], dialect=said["dialect"], model=said["model"], by=by, trust_text=said["trust_text"]
+            said["response"], dialect=said["dialect"], model=said["model"], by=by, trust_text=said.get("trust_text", "")
         )
         calls = [(each, build_call(each, envelope=envelope, scope=SCOPE, prefers=prefers)) for each in read.calls]
         dispatch = Dispatch(calls, by=by)

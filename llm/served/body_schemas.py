@@ -43,6 +43,10 @@ def any_of(*forms: Schema) -> Schema:
     return {"anyOf": list(forms)}
 
 
+def refer_to(component: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{component}"}
+
+
 def list_of(items: Schema, *, least: int = 0) -> Schema:
     return {"type": "array", "items": items} | ({"minItems": least} if least else {})
 
@@ -65,7 +69,9 @@ def _usual_values(parameter: Parameter) -> Schema | None:
             "minItems": len(first),
             "maxItems": len(first),
         }
-    return one_of(*parameter.usual) if isinstance(first, (bool, int, str)) else None
+    if isinstance(first, bool):  # makers of clients know no enumeration of one truth value
+        return {"type": "boolean", "not": {"enum": [not first]}}
+    return one_of(*parameter.usual) if isinstance(first, (int, str)) else None
 
 
 def describe_body(table: Iterable[Parameter], needed: str, shapes: Mapping[str, Schema]) -> Schema:
@@ -80,7 +86,7 @@ def describe_body(table: Iterable[Parameter], needed: str, shapes: Mapping[str, 
 
 _SIDE: Schema = {"type": "integer", "minimum": 1, "maximum": 65_535}
 _SIZE: Schema = {"type": "integer", "minimum": 1, "maximum": 32 * 1024 * 1024}
-HELD_FORMS: tuple[Schema, ...] = (
+_HELD: tuple[Schema, ...] = (
     object_of(
         "type id media_type size_bytes width height",
         type=one_of("image_ref"),
@@ -106,6 +112,8 @@ HELD_FORMS: tuple[Schema, ...] = (
         size_bytes=_SIZE,
     ),
 )
+HELD_COMPONENTS = dict(zip(("ServedImageRef", "ServedAudioRef", "ServedAttachmentRef"), _HELD, strict=True))
+HELD_FORMS = tuple(map(refer_to, HELD_COMPONENTS))
 
 
 # ── OpenAI's Chat Completions
@@ -115,17 +123,16 @@ def _describe_chat() -> dict[str, Schema]:
     def part(kind: str, **said: Schema) -> Schema:
         return object_of(f"type {' '.join(said)}", type=one_of(kind), **said)
 
-    content = any_of(
-        TEXT,
-        list_of(
-            any_of(
-                part("text", text=TEXT),
-                part("refusal", refusal=TEXT),
-                part("image_url", image_url=any_of(PNG_URL, object_of("url", url=PNG_URL, detail=TEXT))),
-                *HELD_FORMS,
-            )
+    named = {
+        "ServedPictureAddress": object_of("url", url=PNG_URL, detail=TEXT),
+        "ServedTextPart": part("text", text=TEXT),
+        "ServedRefusalPart": part("refusal", refusal=TEXT),
+        "ServedPicturePart": part("image_url", image_url=any_of(PNG_URL, refer_to("ServedPictureAddress"))),
+        "ServedChatPart": any_of(
+            *(refer_to(f"Served{kind}Part") for kind in ("Text", "Refusal", "Picture")), *HELD_FORMS
         ),
-    )
+    }
+    content = any_of(TEXT, list_of(refer_to("ServedChatPart")))
     call = {
         "type": "object",
         "required": ["id", "function"],
@@ -197,7 +204,8 @@ def _describe_chat() -> dict[str, Schema]:
         },
     )
     body["not"] = {"required": ["max_completion_tokens", "max_tokens"]}
-    return {"ServedChat": body, "ServedChatMessage": any_of(*messages)}
+    forms = {f"ServedChatMessage{number}": message for number, message in enumerate(messages, 1)}
+    return {"ServedChat": body, "ServedChatMessage": any_of(*map(refer_to, forms))} | forms | named
 
 
 # ── Anthropic's Messages
@@ -222,6 +230,10 @@ def _describe_messages() -> dict[str, Schema]:
         cache_control={},
         parsed_output={},
     )
+    source = picture["properties"]["source"]
+    picture["properties"]["source"] = refer_to("ServedPictureSource")
+    blocks = {"ServedPictureSource": source, "ServedPictureBlock": picture, "ServedTextBlock": text}
+    text, picture = refer_to("ServedTextBlock"), refer_to("ServedPictureBlock")
     words = {**WORDS, "maxLength": MAX_TEXT}
     told = any_of(TEXT, list_of(any_of(text, picture, *HELD_FORMS)))
     result = object_of(
@@ -242,7 +254,9 @@ def _describe_messages() -> dict[str, Schema]:
         caller={},
     )
     redacted = object_of("type data", type=one_of("redacted_thinking"), data=STATE)
-    turns = any_of(
+    blocks |= {"ServedResultBlock": result, "ServedUseBlock": use, "ServedRedactedBlock": redacted}
+    result, use, redacted = map(refer_to, ("ServedResultBlock", "ServedUseBlock", "ServedRedactedBlock"))
+    turns = (
         object_of(
             "role content",
             role=one_of("user"),
@@ -306,12 +320,15 @@ def _describe_messages() -> dict[str, Schema]:
             },
         },
     }
+    named = dict(zip(("ServedUserTurn", "ServedAssistantTurn", "ServedSystemTurn"), turns, strict=True))
     count = describe_body(anthropic_requests.COUNTED, "model messages", shapes)
     body = describe_body(anthropic_requests.PARAMETERS, "model messages max_tokens", shapes)
     return {
         "ServedMessages": body | {"not": unsure},
         "ServedMessageCount": count | {"not": unsure},
-        "ServedTurn": turns,
+        "ServedTurn": any_of(*map(refer_to, named)),
+        **named,
+        **blocks,
     }
 
 
@@ -323,7 +340,7 @@ _EFFORTS = ("auto", "none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 def _describe_responses() -> dict[str, Schema]:
     words = {"type": "string", "maxLength": MAX_TEXT}
-    part = any_of(
+    parts = (
         object_of(
             "type text",
             type=one_of("input_text", "output_text", "text"),
@@ -334,10 +351,10 @@ def _describe_responses() -> dict[str, Schema]:
         ),
         object_of("type refusal", type=one_of("refusal"), refusal=words),
         object_of("type image_url", type=one_of("input_image"), image_url=PNG_URL, filename={}, detail={}),
-        *HELD_FORMS,
     )
-    content = any_of(words, list_of(part))
-    items = any_of(
+    kinds = dict(zip(("ServedTextItemPart", "ServedRefusalItemPart", "ServedPictureItemPart"), parts, strict=True))
+    content = any_of(words, list_of(any_of(*map(refer_to, kinds), *HELD_FORMS)))
+    items = (
         object_of(
             "role content",
             type=one_of("message"),
@@ -417,7 +434,9 @@ def _describe_responses() -> dict[str, Schema]:
             "hub": HUB,
         },
     )
-    return {"ServedResponse": body, "ServedItem": items}
+    names = ("ServedMessageItem", "ServedCallItem", "ServedOutputItem", "ServedReasoningItem")
+    named = dict(zip(names, items, strict=True))
+    return {"ServedResponse": body, "ServedItem": any_of(*map(refer_to, named)), **named, **kinds}
 
 
 def describe_bodies() -> dict[str, Schema]:
@@ -452,6 +471,7 @@ def describe_bodies() -> dict[str, Schema]:
     return {
         "ServedEmbedding": embedding,
         "ServedRerank": ranking,
+        **HELD_COMPONENTS,
         **_describe_chat(),
         **_describe_messages(),
         **_describe_responses(),
