@@ -19,7 +19,9 @@ from kernel.ids import id_pattern
 ANY_TEXT = r"^[^\u0000]*$"
 IF_MATCH = "With `If-Match`, only while the ETag of a GET still holds."
 NOT_EMPTY = r"^[^\u0000]+$"
-NOT_BLANK = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"
+NOT_BLANK = (
+    r"^[^\u0000]*[^\s\u0000\u001c-\u001f\u0085][^\u0000]*$"  # what is stripped is more than patterns call a space
+)
 
 
 class EndpointSchema(AutoSchema):
