@@ -130,7 +130,7 @@ def test_a_key_in_the_header_that_contradicts_the_field_is_refused(
 
     answer = caller.invoke("sample.tools.echo", {}, headers={"Idempotency-Key": "one"}, idempotency_key="two")
 
-    assert_problem(answer, 422, "SCHEMA.VALIDATION_FAILED")
+    assert_problem(answer, 409, "IDEMPOTENCY.KEYS_DIFFER")
     assert_nothing_was_written()
 
 

@@ -271,7 +271,7 @@ def test_the_whole_way_over_rest(shared: Tool, foreign_caller: Caller) -> None:
 def test_findings_about_settings_are_answered_with_their_places(shared: Tool, caller: Caller) -> None:
     answer = caller.patch(f"/installations/{ECHO}", {"config": {"region": 1}, "reason": "x"})
 
-    body = assert_problem(answer, 422, "SCHEMA.VALIDATION_FAILED")
+    body = assert_problem(answer, 409, "STATE.UNFIT")
     assert body["error"]["details"]["findings"][0]["pointer"] == "/config/region"
 
 
