@@ -214,14 +214,15 @@ def check_refused_call(agent: str, *, because: Problem) -> None:
     )
 
 
-REGISTRATIONS = RateLimit(10, 3600, 10)
 DOCUMENT_FETCHES = RateLimit(60, 3600, 20)
 
 
 def check_registration(address: str) -> None:
     """One more program of that address that makes itself known (:mod:`access.oauth.registration`)."""
-    key, sentence = f"registration:{client_network(address)}", "Too many programs register from this address."
-    _check_rate(key, REGISTRATIONS, sentence, "Wait `retry_after_s` seconds.")
+    an_hour = settings.TOOLHUB_RATE_REGISTRATIONS
+    if an_hour:
+        key, sentence = f"registration:{client_network(address)}", "Too many programs register from this address."
+        _check_rate(key, RateLimit(an_hour, 3600, an_hour), sentence, "Wait `retry_after_s` seconds.")
 
 
 def check_document_fetch(person: str) -> None:

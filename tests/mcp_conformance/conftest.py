@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+SETTINGS = {
+    "TOOLHUB_OUTBOUND_NETWORKS": "127.0.0.0/8",
+    "TOOLHUB_RATE_REGISTRATIONS": "0",
+}  # all clients are of one address
+
+
 @dataclass(frozen=True, slots=True)
 class Served:
     """``address``: host and port. ``agent`` and ``key`` are the OAuth client and its secret, too."""
@@ -44,7 +50,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Shared: do not break it."""
     tools = os.pathsep.join([str(ROOT / "tools"), str(ROOT / "tests" / "tools")])
     data = tmp_path_factory.mktemp("mcp") / "hub"
-    hub = Embedded.at(data, TOOLHUB_TOOLS_PATH=tools, TOOLHUB_OUTBOUND_NETWORKS="127.0.0.0/8")
+    hub = Embedded.at(data, TOOLHUB_TOOLS_PATH=tools, **SETTINGS)
     with issuing() as issuer:
         said = run(python("-m", "tests.mcp_conformance.arrange", f"{issuer}/jwks"), hub.env, within_s=300)
         found = json.loads(said.splitlines()[-1])

@@ -119,6 +119,13 @@ TOOLHUB_RATE_REFUSED_CALLS = _number(
     roles=(WEB,),
     about="Refused calls of one agent before the answer is 429. 0: any number.",
 )
+TOOLHUB_RATE_REGISTRATIONS = _number(
+    "TOOLHUB_RATE_REGISTRATIONS",
+    10,
+    unit="an hour",
+    roles=(WEB,),
+    about="Programs of one address that register themselves before the answer is 429. 0: any number.",
+)
 TOOLHUB_LOG_FORMAT = VARIABLES.choice(
     "TOOLHUB_LOG_FORMAT",
     "line",
