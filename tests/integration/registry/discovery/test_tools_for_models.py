@@ -13,6 +13,8 @@ from django.test import Client
 from access.grants import services as grants
 from access.halts import services as halts
 from access.models import Reach
+from kernel.ids import encode, new_id
+from registry.discovery.api import NO_VIEW
 from registry.discovery.search import search_installed, tokenize_text
 from registry.installations import services as installations
 from registry.tools import lifecycle
@@ -95,11 +97,25 @@ def test_a_limit_that_cannot_be_is_refused(query: str, caller: Caller) -> None:
     assert_problem(caller.get(f"/tools?{query}"), 422, "SCHEMA.VALIDATION_FAILED")
 
 
-@pytest.mark.parametrize("more", ["view=full", "after=ins_0", "colour=red"])
-def test_what_a_dialect_does_not_go_with_is_said(more: str, caller: Caller) -> None:
-    body = assert_problem(caller.get(f"/tools?dialect=openai&{more}"), 422, "SCHEMA.VALIDATION_FAILED")
+@pytest.mark.parametrize(
+    ("more", "status", "reason"),
+    [
+        (f"after={encode('ins', new_id())}", 409, "STATE.UNFIT"),
+        ("after=ins_0", 422, "SCHEMA.VALIDATION_FAILED"),
+        ("colour=red", 422, "SCHEMA.VALIDATION_FAILED"),
+    ],
+)
+def test_what_a_dialect_does_not_go_with_is_said(more: str, status: int, reason: str, caller: Caller) -> None:
+    body = assert_problem(caller.get(f"/tools?dialect=openai&{more}"), status, reason)
 
-    assert more.partition("=")[0] in body["detail"]
+    assert more.partition("=")[0] in str(body["error"]["details"])
+
+
+def test_a_view_beside_a_dialect_changes_nothing_and_that_is_said(caller: Caller) -> None:
+    plain, full = (caller.get(f"/tools?dialect=openai{more}").json() for more in ("", "&view=full"))
+
+    assert full["data"] == plain["data"]
+    assert [each for each in full["warnings"] if each not in plain["warnings"]] == [NO_VIEW]
 
 
 def test_a_dialect_that_nobody_speaks_is_refused_with_those_that_there_are(caller: Caller) -> None:
