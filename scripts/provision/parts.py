@@ -177,10 +177,11 @@ class Part:
 FIRST = Part("units, guards and judges of others", ("tests/unit", "tests/guards", "tests/foreign"), sqlite=True)
 # Half of the integration tests on PostgreSQL, so that they are not one long part at whose end a core has nothing to do.
 OF_CALLS = ("tests/integration/invocations", "tests/integration/registry", "tests/integration/toolhub")
-# What takes longest is begun first. No two parts use one database on PostgreSQL.
+# What takes longest is begun first, also where it mostly waits, as for boxes. No two parts use one database on PostgreSQL.
 PARTS = (
     Part("calls and tools on PostgreSQL", (*OF_CALLS, "tests/postgresql"), ONLY_WITH_SQLITE, shown=True),
     Part("hubs that are killed or lose a service, and the console", BREAKING, sqlite=True),
+    Part("boxes", ("tests/attacks", "tests/contracts", "tests/egress"), sqlite=True),
     Part(
         "access, evidence and pages on PostgreSQL",
         ("tests/integration",),
@@ -189,7 +190,6 @@ PARTS = (
     ),
     Part("integration tests on SQLite", (*ONLY_WITH_SQLITE, *ALSO_WITH_SQLITE), sqlite=True),
     Part("whole hubs", ("tests/compose", "tests/e2e"), BREAKING, sqlite=True),
-    Part("boxes", ("tests/attacks", "tests/contracts", "tests/egress"), sqlite=True),
 )
 # Of `make test-all`.
 WHOLE = tuple(
