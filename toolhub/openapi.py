@@ -17,17 +17,8 @@ from kernel.problems import PlatformCode, Problem, Retryable, collect_problem_cl
 from toolhub.embedded_schemas import describe_hub_part, embed_schemas
 from toolhub.problem_catalogue import build_example
 
-ANYTIME = {
-    400,
-    406,
-    408,
-    412,
-    414,
-    422,
-    431,
-    500,
-    503,
-}  # 412: any If-Match; 422: any query parameter that is not declared
+# 412: for any If-Match; 422: for any query parameter that is not declared.
+ANYTIME = {400, 406, 408, 412, 414, 422, 431, 500, 503}
 SIGNED_IN = {401, 403, 429}  # too many requests without a valid key
 WITH_BODY = {413, 415, 429}
 WITH_QUERY = {404}  # what is asked for may belong to something that is not there

@@ -20,6 +20,7 @@ from kernel.http.base_serializers import (
     build_envelope_serializer,
     build_page_serializer,
 )
+from kernel.http.endpoint_schemas import MORE_SPACES
 from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
 
@@ -36,8 +37,7 @@ EXAMPLE = OpenApiExample(
 )
 
 
-# What is taken away around a name is more than patterns call a space.
-_SEEN, _WIDE = r"[^\s\u0000\u001c-\u001f\u0085]", r"[\u0800-\ud7ff\ue000-\uffff]"
+_SEEN, _WIDE = rf"[^\s\u0000{MORE_SPACES}]", r"[\u0800-\ud7ff\ue000-\uffff]"
 
 
 @extend_schema_field(

@@ -19,9 +19,8 @@ from kernel.ids import id_pattern
 ANY_TEXT = r"^[^\u0000]*$"
 IF_MATCH = "With `If-Match`, only while the ETag of a GET still holds."
 NOT_EMPTY = r"^[^\u0000]+$"
-NOT_BLANK = (
-    r"^[^\u0000]*[^\s\u0000\u001c-\u001f\u0085][^\u0000]*$"  # what is stripped is more than patterns call a space
-)
+MORE_SPACES = r"\u001c-\u001f\u0085"  # what is stripped is more than patterns call a space
+NOT_BLANK = rf"^[^\u0000]*[^\s\u0000{MORE_SPACES}][^\u0000]*$"
 
 
 class EndpointSchema(AutoSchema):
