@@ -37,11 +37,11 @@ _GIVEN_UP_AT = 0.8  # of a lease that was not renewed: its run has to be over be
 
 class RunWatch:
     """One run: poked when it is to end or has ended. ``kept_at``: when its lease was last asked for and given; ``given_up``: it could
-    not be renewed, so the run was ended here, and whoever sweeps takes the call for lost.
+    not be renewed, so the run was ended here, and whoever sweeps takes the call for lost. ``lease_s``: how long it holds.
     """
 
-    def __init__(self, box: str, kept_at: float) -> None:
-        self.box, self.kept_at = box, kept_at
+    def __init__(self, box: str, kept_at: float, lease_s: float) -> None:
+        self.box, self.kept_at, self.lease_s = box, kept_at, lease_s
         self.poked = threading.Event()
         self.unwanted = False
         self.given_up = False
@@ -49,6 +49,7 @@ class RunWatch:
 
 
 _lock = threading.Lock()
+_begun = threading.Condition(_lock)
 _watches: dict[UUID, RunWatch] = {}
 _guard: threading.Thread | None = None
 _unwanted: OrderedDict[UUID, None] = OrderedDict()  # asked to end before their run was known here
@@ -67,10 +68,10 @@ def end_run(invocation_id: UUID) -> None:
     watch.poked.set()
 
 
-def _keep_lease(invocation: Invocation) -> bool | None:
+def _keep_lease(invocation: Invocation, lease_s: float) -> bool | None:
     """False when this run has lost it, or its caller has asked for the end; None when the database does not answer."""
     mine = Q(pk=invocation.pk, state=State.RUNNING, attempt=invocation.attempt, cancel_asked_at=None)
-    lease_until = database_now() + timedelta(seconds=settings.TOOLHUB_LEASE_S)
+    lease_until = database_now() + timedelta(seconds=lease_s)
     try:
         return Invocation.objects.filter(mine).update(lease_until=lease_until) == 1
     except (DatabaseError, InterfaceError) as error:
@@ -80,15 +81,15 @@ def _keep_lease(invocation: Invocation) -> bool | None:
         release_connection()
 
 
-def _take_up(invocation: Invocation) -> float:
+def _take_up(invocation: Invocation, lease_s: float) -> float:
     """When the lease was last given. Of a claim that has become old nobody knows whose the call is by now: nothing runs
     then before the lease was renewed.
     """
     now = time.monotonic()
     age = (datetime.now(UTC) - invocation.started_at).total_seconds() if invocation.started_at else 0.0
-    if age <= settings.TOOLHUB_LEASE_S / 3:
+    if age <= lease_s / 3:
         return now - age
-    if not _keep_lease(invocation):
+    if not _keep_lease(invocation, lease_s):
         raise CallCancelled("This call was cancelled before its tool was run.")
     return now
 
@@ -103,12 +104,12 @@ def _end_box(watch: RunWatch) -> None:
 
 def _send_heartbeats(invocation: Invocation, watch: RunWatch) -> None:
     while True:
-        watch.poked.wait(settings.TOOLHUB_LEASE_S / 3)
+        watch.poked.wait(watch.lease_s / 3)
         watch.poked.clear()
         if watch.over:
             return
         asked_at = time.monotonic()
-        kept = not watch.unwanted and _keep_lease(invocation)
+        kept = not watch.unwanted and _keep_lease(invocation, watch.lease_s)
         if kept:
             watch.kept_at = asked_at
         elif kept is False:
@@ -120,28 +121,36 @@ def _send_heartbeats(invocation: Invocation, watch: RunWatch) -> None:
 
 
 def _end_unkept() -> None:
-    """Who cannot renew its lease ends its run before others take the call for lost, so that no two runs of it overlap."""
+    """Who cannot renew its lease ends its run before others take the call for lost, so that no two runs of it overlap.
+
+    How long a lease holds is said by the runs: settings fail to answer a thread while a test exchanges them, and this one is the
+    only one of its process.
+    """
     while True:
-        time.sleep(min(1.0, settings.TOOLHUB_LEASE_S / 20))
-        given_up = time.monotonic() - settings.TOOLHUB_LEASE_S * _GIVEN_UP_AT
-        with _lock:
-            late = [watch for watch in _watches.values() if watch.kept_at < given_up]
+        with _begun:
+            _begun.wait_for(lambda: _watches)
+            look_again_s = min(1.0, min(watch.lease_s for watch in _watches.values()) / 20)
+            now = time.monotonic()
+            late = [watch for watch in _watches.values() if now - watch.kept_at > watch.lease_s * _GIVEN_UP_AT]
         for watch in late:
             log.warning("The lease of %s cannot be kept; its run is ended", watch.box)
             watch.given_up = True
             _end_box(watch)
+        time.sleep(look_again_s)
 
 
 @contextmanager
 def keep_lease(invocation: Invocation) -> Iterator[RunWatch]:
     """Watch over the run while the block runs. Raises when the call is not this worker's any more; then nothing may run."""
     global _guard
-    watch = RunWatch(build_box_name(invocation), _take_up(invocation))
+    lease_s = settings.TOOLHUB_LEASE_S
+    watch = RunWatch(build_box_name(invocation), _take_up(invocation, lease_s), lease_s)
     with _lock:
         if _guard is None:
             _guard = threading.Thread(target=_end_unkept, name="leases", daemon=True)
             _guard.start()
         _watches[invocation.pk] = watch
+        _begun.notify()
         if invocation.pk in _unwanted:
             del _unwanted[invocation.pk]
             watch.unwanted = True

@@ -117,8 +117,8 @@ def test_the_lease_is_kept_while_the_result_is_judged(
     judged, renewed = threading.Event(), threading.Event()
     keep_lease = lease_heartbeat._keep_lease
 
-    def keep_and_tell(invocation: Invocation) -> bool | None:
-        kept = keep_lease(invocation)
+    def keep_and_tell(invocation: Invocation, lease_s: float) -> bool | None:
+        kept = keep_lease(invocation, lease_s)
         if kept and judged.is_set():
             renewed.set()
         return kept
@@ -154,7 +154,7 @@ def test_a_run_whose_lease_cannot_be_renewed_ends_while_the_database_still_keeps
     grant()
     asked, killed, over = threading.Event(), threading.Event(), threading.Event()
 
-    def waits_for_the_database(invocation: Invocation) -> None:
+    def waits_for_the_database(invocation: Invocation, lease_s: float) -> None:
         asked.set()
         over.wait(30)
 
@@ -171,6 +171,36 @@ def test_a_run_whose_lease_cannot_be_renewed_ends_while_the_database_still_keeps
     caller.invoke(ECHO, {"text": "x"})
 
     assert killed.is_set()
+
+
+@pytest.mark.req("TOOLS-18", "TOOLS-20")
+def test_threads_that_outlive_a_call_ask_no_settings(
+    granted: None, caller: Caller, bell: Bell, sandbox: ScriptedSandbox, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While others are put in their place settings answer no thread, and one that asks then ends."""
+    settings.TOOLHUB_LEASE_S = 0.3
+    asked_by: set[str] = set()
+    renewed = threading.Event()
+    keep_lease = lease_heartbeat._keep_lease
+
+    class Answers:
+        def __getattr__(self, name: str) -> Any:
+            asked_by.add(threading.current_thread().name)
+            return getattr(settings, name)
+
+    def keep_and_tell(invocation: Invocation, lease_s: float) -> bool | None:
+        kept = keep_lease(invocation, lease_s)
+        renewed.set()
+        return kept
+
+    monkeypatch.setattr(lease_heartbeat, "settings", Answers())
+    monkeypatch.setattr(lease_heartbeat, "_keep_lease", keep_and_tell)
+    sandbox.during = lambda: renewed.wait(30)
+
+    caller.invoke(ECHO, {"text": "x"})
+
+    assert renewed.is_set()
+    assert asked_by == {threading.current_thread().name}
 
 
 @pytest.mark.req("CARD-5")
