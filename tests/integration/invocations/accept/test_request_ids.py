@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("SPEC-9")]
+pytestmark = pytest.mark.django_db
 ECHO = "sample.tools.echo"
 KEY = {"Idempotency-Key": "order-1"}
 
@@ -83,6 +83,7 @@ WAYS: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.req("SPEC-9")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_request_id_that_was_used_before_is_said_in_the_answer_and_runs_again(
     way: str, caller: Caller, bell: Bell, sandbox: ScriptedSandbox
@@ -103,6 +104,7 @@ def test_a_request_id_that_was_used_before_is_said_in_the_answer_and_runs_again(
     assert len(sandbox.calls) == Invocation.objects.filter(state="succeeded").count() == 4
 
 
+@pytest.mark.req("SPEC-9")
 @pytest.mark.parametrize("before", WAYS)
 @pytest.mark.parametrize("way", WAYS)
 def test_the_earlier_call_may_have_been_made_in_any_way(way: str, before: str, caller: Caller) -> None:
