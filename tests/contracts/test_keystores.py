@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from evidence.keys.keystore import KeyStore
 
-pytestmark = pytest.mark.req("SPEC-10")
 KEYS = {"k1": b"1" * 32, "k2": b"2" * 32}
 TOKEN = "of-this-hub"
 
@@ -98,6 +97,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KeyStore]:
             yield inside
 
 
+@pytest.mark.req("SPEC-10")
 def test_what_is_wrapped_is_unwrapped_with_the_key_that_is_named_and_in_its_context_only(store: KeyStore) -> None:
     key_id, wrapped = store.wrap(b"d" * 32, context=b"acme")
 
@@ -111,6 +111,7 @@ def test_what_is_wrapped_is_unwrapped_with_the_key_that_is_named_and_in_its_cont
         store.unwrap(key_id, wrapped[:-1] + bytes([wrapped[-1] ^ 1]), context=b"acme")
 
 
+@pytest.mark.req("SPEC-10")
 def test_fingerprints_compare_within_a_context_and_rest_on_the_first_key(store: KeyStore) -> None:
     assert store.first() == "k1"
     assert store.fingerprint(b"a", context=b"acme") == store.fingerprint(b"a", context=b"acme")
@@ -118,6 +119,7 @@ def test_fingerprints_compare_within_a_context_and_rest_on_the_first_key(store: 
     assert store.fingerprint(b"a", context=b"acme") != store.fingerprint(b"b", context=b"acme")
 
 
+@pytest.mark.req("SPEC-10")
 def test_keys_for_other_purposes_come_from_the_key_in_use_or_the_one_that_is_named(store: KeyStore) -> None:
     name, key = store.derive(b"purpose")
 
@@ -129,10 +131,12 @@ def test_keys_for_other_purposes_come_from_the_key_in_use_or_the_one_that_is_nam
         store.derive(b"purpose", "k9")
 
 
+@pytest.mark.req("SPEC-10")
 def test_a_store_says_which_keys_it_has_unless_only_a_service_knows(store: KeyStore) -> None:
     assert store.names() in ({"k1", "k2"}, None)
 
 
+@pytest.mark.req("SPEC-10")
 def test_a_service_that_does_not_answer_is_said_and_nothing_is_wrapped() -> None:
     with key_server(InMemoryKeyStore(dict(KEYS), "k2")) as url, pytest.raises(KeyUnavailable, match="did not wrap"):
         HttpKeyService(url, "of somebody else").wrap(b"x", context=b"")
@@ -140,6 +144,7 @@ def test_a_service_that_does_not_answer_is_said_and_nothing_is_wrapped() -> None
         HttpKeyService(url, TOKEN).wrap(b"x", context=b"")
 
 
+@pytest.mark.req("SPEC-10")
 def test_keys_in_the_environment_that_cannot_be_read_are_said(tmp_path: Path) -> None:
     make_key_file(tmp_path / "keys.json")
     assert parse_keys((tmp_path / "keys.json").read_text(), what="X")[1] == "k1"
