@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
-from drf_spectacular.types import OpenApiTypes
+from django.http import HttpResponse, JsonResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 
 from invocations.accept.api import AskingView
@@ -19,8 +19,7 @@ from invocations.agent_runs.models import AgentRun
 from invocations.agent_runs.serializers import EXAMPLE, AgentRunSerializer, read_run
 from invocations.answer.prefer_header import parse_prefer_header
 from invocations.answer.wake_ups import get_waker
-from invocations.event_streams.api import EVENT_STREAM, EventStreamRenderer
-from invocations.event_streams.stream import StreamCredentials, check_stream_limit, stream_events
+from invocations.event_streams.api import LAST_EVENT_ID, STREAM_RESPONSES, EventStreamView
 from invocations.model_calls.asked_models import SCOPE as MODELS_SCOPE
 from invocations.serializers import KEY_HEADER, SCOPE
 from kernel.database.tenancy import acting_for
@@ -122,38 +121,13 @@ class AgentRunView(Endpoint):
         return write_answer(run, by=by)
 
 
-class AgentRunEventsView(Endpoint):
+class AgentRunEventsView(EventStreamView):
     """Follow one of the agent's own runs: server-sent events for each call of its model and of tools, `model.delta` (without an id)
     with the words of the model while they come, and at last `end` with what a GET of the run answers, or `error` when it may not be
     followed any longer.
     """
 
-    required_scope = "invocations:read"
-    renderer_classes = [EventStreamRenderer]
-
-    @extend_schema(
-        operation_id="follow_run",
-        responses={(200, EVENT_STREAM): OpenApiTypes.STR, 204: None},
-        parameters=[
-            OpenApiParameter(
-                "Last-Event-ID",
-                str,
-                OpenApiParameter.HEADER,
-                description="The id of the last event that arrived: the stream goes on after it. 204: it was the last.",
-            )
-        ],
-    )
+    @extend_schema(operation_id="follow_run", responses=STREAM_RESPONSES, parameters=[LAST_EVENT_ID])
     def get(self, request: Request, run_id: UUID) -> HttpResponseBase:
-        by = get_caller(request)
-        AgentRun.objects.visible_to(by).only("pk").get(pk=run_id)
-        cursor = RunStreamCursor.read(request.headers.get("Last-Event-ID", ""))
-        if cursor.is_over:
-            return HttpResponse(status=204)
-        check_stream_limit(by.id)
-        key = request.headers.get("Authorization", "").partition(" ")[2].strip()
-        credentials = StreamCredentials(key, request.META.get("REMOTE_ADDR", ""))
-        return StreamingHttpResponse(
-            stream_events(RunFollower(run_id, credentials, cursor), agent=by.id),
-            content_type=EVENT_STREAM,
-            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-        )
+        AgentRun.objects.visible_to(get_caller(request)).only("pk").get(pk=run_id)
+        return self.follow(request, RunStreamCursor.read, partial(RunFollower, run_id))
