@@ -17,7 +17,7 @@ from django.db.models import Sum
 from access.budgets.rate_limits import check_refused_call
 from access.problems import RateLimited
 from evidence import services as evidence
-from evidence.keys.subject_keys import choose_key_subject, fingerprint_under, get_subject_key
+from evidence.keys.subject_keys import fingerprint_under
 from evidence.kinds import Kind
 from evidence.leaves.agent_runs import AgentRunBegin, AgentRunEnd, CancelledAgentRun, RefusedAgentRun
 from evidence.models import Snapshot, SnapshotKind
@@ -39,6 +39,7 @@ from invocations.models import FINAL, Invocation
 from invocations.problems import IdempotencyKeyReused
 from invocations.request_tallies import count_rejected
 from invocations.services import preflight_call
+from invocations.value_keys import get_callers_key
 from kernel.canonical import encode_hash_input
 from kernel.database.connections import database_time
 from kernel.fault_injection import inject_fault
@@ -50,7 +51,6 @@ from kernel.problems import Conflict, Problem
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from evidence.models import SubjectKey
     from invocations.calls import CallRequest
     from kernel.principal import Principal
 
@@ -147,11 +147,6 @@ def build_first_call(question: RunQuestion, envelope: RequestEnvelope, *, by: Pr
     return build_model_call(question.model, question.arguments, asked, operation="chat", by=by)
 
 
-def _find_key(fingerprints: dict[str, str], *, at: datetime, by: Principal) -> SubjectKey:
-    whose = choose_key_subject(fingerprints["user_fingerprint"], agent_id=by.agent(), at=at)
-    return get_subject_key(tenant_id=by.tenant_id, subject=whose)
-
-
 @transaction.atomic
 def _record_refused(
     question: RunQuestion,
@@ -161,7 +156,7 @@ def _record_refused(
     *,
     by: Principal,
 ) -> None:
-    key = _find_key(fingerprints, at=datetime.now(UTC), by=by)
+    key = get_callers_key(fingerprints["user_fingerprint"], at=datetime.now(UTC), by=by)
     evidence.record(
         kind=Kind.AGENT_RUN_REFUSED,
         subject=encode("run", new_id()),
@@ -178,7 +173,7 @@ def _record_refused(
 def accept_run(question: RunQuestion, envelope: RequestEnvelope, *, by: Principal) -> AgentRun:
     """Row, sealed question and fact, all or nothing. Whether its model may be asked is not looked at."""
     now, fingerprints = datetime.now(UTC), _compute_fingerprints(question, envelope, by=by)
-    key = _find_key(fingerprints, at=now, by=by)
+    key = get_callers_key(fingerprints["user_fingerprint"], at=now, by=by)
     run = AgentRun.objects.create(
         tenant_id=by.tenant_id,
         agent_id=by.agent(),

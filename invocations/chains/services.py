@@ -18,10 +18,10 @@ from access.budgets.chain_reservations import reserve_for_chain
 from access.budgets.rate_limits import check_refused_call
 from access.problems import RateLimited
 from evidence import services as evidence
-from evidence.keys.subject_keys import choose_key_subject, fingerprint_under, get_subject_key
+from evidence.keys.subject_keys import fingerprint_under
 from evidence.kinds import Kind
 from evidence.leaves.chains import CancelledChain, ChainBegin, ChainEnd, RefusedChain
-from evidence.models import Snapshot, SnapshotKind, SubjectKey
+from evidence.models import Snapshot, SnapshotKind
 from evidence.problems import ValuesErased
 from invocations.answer.wake_ups import get_waker
 from invocations.approvals.held_calls import cancel_call
@@ -32,6 +32,7 @@ from invocations.kept_callers import build_kept_caller, describe_credential
 from invocations.models import FINAL, Invocation
 from invocations.problems import IdempotencyKeyReused
 from invocations.request_tallies import count_rejected
+from invocations.value_keys import get_callers_key
 from kernel.canonical import encode_hash_input
 from kernel.database.connections import database_time
 from kernel.http.envelopes import RequestEnvelope
@@ -115,11 +116,6 @@ def submit_chain(plan: ChainPlan, envelope: RequestEnvelope, *, by: Principal) -
         raise ChainRefused(problem) from problem
 
 
-def _key_of(fingerprints: dict[str, str], *, at: datetime, by: Principal) -> SubjectKey:
-    whose = choose_key_subject(fingerprints["user_fingerprint"], agent_id=by.agent(), at=at)
-    return get_subject_key(tenant_id=by.tenant_id, subject=whose)
-
-
 @transaction.atomic
 def _record_refused(
     envelope: RequestEnvelope,
@@ -129,7 +125,7 @@ def _record_refused(
     *,
     by: Principal,
 ) -> None:
-    key = _key_of(fingerprints, at=datetime.now(UTC), by=by)
+    key = get_callers_key(fingerprints["user_fingerprint"], at=datetime.now(UTC), by=by)
     evidence.record(
         kind=Kind.CHAIN_REFUSED,
         subject=encode("chn", new_id()),
@@ -155,7 +151,7 @@ def _accept(
 ) -> Chain:
     """Row, steps, sealed plan, fact and the budgets of all calls, all or nothing. The budgets come last, as for a call."""
     now = datetime.now(UTC)
-    key = _key_of(fingerprints, at=now, by=by)
+    key = get_callers_key(fingerprints["user_fingerprint"], at=now, by=by)
     chain = Chain.objects.create(
         tenant_id=by.tenant_id,
         agent_id=by.agent(),
