@@ -88,10 +88,9 @@ def _compute_fingerprints(question: RunQuestion, envelope: RequestEnvelope, *, b
         "locale": envelope.locale,
         "timezone": envelope.timezone,
     }
-    user = envelope.user_id
     return {
         "question_fingerprint": evidence.compute_fingerprint(encode_hash_input(said)[1], tenant_id=by.tenant_id),
-        "user_fingerprint": evidence.compute_fingerprint(user.encode(), tenant_id=by.tenant_id) if user else "",
+        "user_fingerprint": evidence.compute_user_fingerprint(envelope.user_id, tenant_id=by.tenant_id),
     }
 
 
