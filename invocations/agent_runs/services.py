@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.db import IntegrityError, transaction
 from django.db.models import Sum
 
-from access.budgets.rate_limits import check_refused_call
-from access.problems import RateLimited
 from evidence import services as evidence
 from evidence.keys.subject_keys import fingerprint_under
 from evidence.kinds import Kind
@@ -37,7 +35,7 @@ from invocations.kept_callers import build_kept_caller, describe_credential
 from invocations.model_calls.asked_models import build_model_call, resolve_model_id
 from invocations.models import FINAL, Invocation
 from invocations.problems import IdempotencyKeyReused
-from invocations.request_tallies import count_rejected
+from invocations.request_tallies import check_is_recorded
 from invocations.services import preflight_call
 from invocations.value_keys import get_callers_key
 from kernel.canonical import encode_hash_input
@@ -124,11 +122,7 @@ def submit_run(question: RunQuestion, envelope: RequestEnvelope, *, by: Principa
         if preflight.problem is not None:
             raise preflight.problem
     except Problem as problem:
-        try:
-            check_refused_call(by.id, because=problem)
-        except RateLimited as refusal:
-            count_rejected(by=by, reason=refusal.reason)
-            raise
+        check_is_recorded(problem, by=by)
         _record_refused(question, envelope, fingerprints, problem, by=by)
         raise RunRefused(problem) from problem
     try:

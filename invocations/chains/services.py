@@ -15,8 +15,6 @@ from django.db import IntegrityError, transaction
 
 from access.budgets import ledger
 from access.budgets.chain_reservations import reserve_for_chain
-from access.budgets.rate_limits import check_refused_call
-from access.problems import RateLimited
 from evidence import services as evidence
 from evidence.keys.subject_keys import fingerprint_under
 from evidence.kinds import Kind
@@ -31,7 +29,7 @@ from invocations.chains.preflight import PlanExamination, examine_plan
 from invocations.kept_callers import build_kept_caller, describe_credential
 from invocations.models import FINAL, Invocation
 from invocations.problems import IdempotencyKeyReused
-from invocations.request_tallies import count_rejected
+from invocations.request_tallies import check_is_recorded
 from invocations.value_keys import get_callers_key
 from kernel.canonical import encode_hash_input
 from kernel.database.connections import database_time
@@ -106,11 +104,7 @@ def submit_chain(plan: ChainPlan, envelope: RequestEnvelope, *, by: Principal) -
             raise
         return Submission(earlier, replayed=True)
     except Problem as problem:
-        try:
-            check_refused_call(by.id, because=problem)
-        except RateLimited as refusal:
-            count_rejected(by=by, reason=refusal.reason)
-            raise
+        check_is_recorded(problem, by=by)
         _record_refused(envelope, fingerprints, problem, examination, by=by)
         raise ChainRefused(problem) from problem
 
