@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +13,7 @@ from evidence.keys.key_file import make_key_file, parse_keys
 from evidence.keys.key_service import HttpKeyService, InMemoryKeyService, ServiceKeyStore
 from evidence.keys.keystore import FileKeyStore, InMemoryKeyStore
 from evidence.problems import KeyUnavailable
+from tests.support.http_server import QuietHandler, serve_requests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,28 +30,22 @@ def key_server(store: InMemoryKeyStore) -> Iterator[str]:
     """A key management service, as small as one can be."""
     service = InMemoryKeyService(store)
 
-    class Answering(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            said = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+    class Answering(QuietHandler):
+        def do_POST(self) -> None:  # noqa: N802  as http.server calls it
+            said = json.loads(self.read_body())
             given = {name: base64.b64decode(text) if name != "key_id" else text for name, text in said.items()}
             try:
                 answer = self.answer(given) if self.headers["Authorization"] == f"Bearer {TOKEN}" else None
             except KeyUnavailable:
                 answer = None
             if answer is None:
-                self.send_response(403)
-                self.end_headers()
+                self.write_answer(403, b"")
                 return
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(
-                json.dumps(
-                    {
-                        name: base64.b64encode(value).decode() if isinstance(value, bytes) else value
-                        for name, value in answer.items()
-                    }
-                ).encode()
-            )
+            document = {
+                name: base64.b64encode(value).decode() if isinstance(value, bytes) else value
+                for name, value in answer.items()
+            }
+            self.write_answer(200, json.dumps(document).encode())
 
         def answer(self, given: dict[str, Any]) -> dict[str, Any]:
             match self.path:
@@ -63,17 +56,8 @@ def key_server(store: InMemoryKeyStore) -> Iterator[str]:
                 case _:
                     return dict(zip(("key_id", "first", "mac"), service.mac(**given), strict=True))
 
-        def log_message(self, *args: object) -> None:
-            """Nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serve_requests(Answering) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture(params=["memory", "file", "env", "service", "http"])
