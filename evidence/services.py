@@ -262,6 +262,11 @@ def compute_fingerprint(value: bytes, *, tenant_id: UUID) -> str:
     return get_keystore().fingerprint(value, context=tenant_id.bytes)
 
 
+def compute_user_fingerprint(user_id: str, *, tenant_id: UUID) -> str:
+    """Of the person whom something is done for; empty for nobody."""
+    return compute_fingerprint(user_id.encode(), tenant_id=tenant_id) if user_id else ""
+
+
 def json_bytes(value: Any) -> bytes:
     """The JSON text that a tool gets as its arguments: what was committed to, byte for byte."""
     return encode_hash_input(value)[1]

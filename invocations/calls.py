@@ -141,8 +141,7 @@ def compute_fingerprints(call: CallRequest, by: Principal) -> dict[str, str]:
     body = (
         b'{"arguments":' + call.body + b"," + encode_hash_input(rest)[1][1:]
     )  # one document; "arguments" sorts before the rest
-    user = envelope.user_id
     return {
         "arguments_fingerprint": evidence.compute_fingerprint(body, tenant_id=by.tenant_id),
-        "user_fingerprint": evidence.compute_fingerprint(user.encode(), tenant_id=by.tenant_id) if user else "",
+        "user_fingerprint": evidence.compute_user_fingerprint(envelope.user_id, tenant_id=by.tenant_id),
     }

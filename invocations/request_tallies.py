@@ -15,6 +15,7 @@ from django.db import DatabaseError, IntegrityError, transaction
 from django.db.models import F
 
 from access.authentication.bearer import NotInForce
+from access.budgets.rate_limits import check_refused_call
 from access.problems import RateLimited
 from evidence import services as evidence
 from evidence.kinds import Kind
@@ -56,6 +57,15 @@ def tally_request(
 def count_rejected(*, by: Principal, reason: str) -> None:
     """One more that gets no Begin and End."""
     tally_request(Kind.REQUEST_REJECTED, tenant_id=by.tenant_id, agent=by.id, reason=reason)
+
+
+def check_is_recorded(problem: Problem, *, by: Principal) -> None:
+    """Whether one more refusal of the agent's gets a fact of its own. One too many is counted and raises :class:`RateLimited`."""
+    try:
+        check_refused_call(by.id, because=problem)
+    except RateLimited as too_many:
+        count_rejected(by=by, reason=too_many.reason)
+        raise
 
 
 def api_exception_handler(exception: Exception, context: dict[str, Any]) -> HttpResponse:

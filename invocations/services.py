@@ -19,7 +19,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import DatabaseError, IntegrityError, transaction
 
-from access.budgets.rate_limits import check_rates, check_refused_call
+from access.budgets.rate_limits import check_rates
 from access.problems import RateLimited
 from evidence import services as evidence
 from evidence.kinds import Kind
@@ -43,7 +43,7 @@ from invocations.end.end_record import Ending, build_caller_principal, end_call
 from invocations.models import FOR_WORK, Invocation, Origin, State
 from invocations.problems import IdempotencyInProgress, IdempotencyKeyReused, QueueUnavailable
 from invocations.queue import outbox, sweeper
-from invocations.request_tallies import count_rejected
+from invocations.request_tallies import check_is_recorded
 from invocations.step_log import StepLog
 from kernel.database.connections import database_time, release_connection
 from kernel.database.rows import PreparedQuery
@@ -217,11 +217,7 @@ def follow_winner(incoming: IncomingCall, lost: IntegrityError) -> EarlierCall:
 
 def record_refusal(incoming: IncomingCall, refusal: Refusal) -> CallRefused:
     """The refused call as its caller is told of it. It is written down, unless too many of this agent's are."""
-    try:
-        check_refused_call(incoming.by.id, because=refusal.problem)
-    except RateLimited as too_many:
-        count_rejected(by=incoming.by, reason=too_many.reason)
-        raise
+    check_is_recorded(refusal.problem, by=incoming.by)
     if refusal.asks_person:
         refusal, denied = refuse_and_request_consent(incoming, refusal)
     else:

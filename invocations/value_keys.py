@@ -8,7 +8,16 @@ from evidence.keys.subject_keys import choose_key_subject, get_subject_key
 from evidence.models import SubjectKey
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from invocations.models import Invocation
+    from kernel.principal import Principal
+
+
+def get_callers_key(user_fingerprint: str, *, at: datetime, by: Principal) -> SubjectKey:
+    """For what an agent asks for at this moment: the key of the person it is made for, or the agent's own."""
+    subject = choose_key_subject(user_fingerprint, agent_id=by.agent(), at=at)
+    return get_subject_key(tenant_id=by.tenant_id, subject=subject)
 
 
 def find_values_key(invocation: Invocation) -> SubjectKey:

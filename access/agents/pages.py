@@ -19,11 +19,10 @@ from access.forms import AgentForm, KeyForm, RotationForm
 from access.models import Agent, ApiKey
 from access.object_permissions.rules import allowed_on, held_on, object_permission_holders
 from evidence.search.related_facts import facts_about
-from kernel.components.forms import ReasonForm, add_problem, submit_form
+from kernel.components.forms import ReasonForm, submit_form
 from kernel.database.connections import database_time
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
-from kernel.problems import Problem
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -136,21 +135,18 @@ def key_new(request: ConsoleRequest, agent_id: UUID) -> HttpResponse:
     """Context: agent, form (KeyForm); after POST the page with the key."""
     found = _agent(request, agent_id)
     form = KeyForm(request.POST if request.method == "POST" else None)
-    if request.method == "POST" and form.is_valid():
-        data = form.cleaned_data
-        try:
-            made, text = services.create_key(
-                agent=found,
-                by=request.principal,
-                scopes=data["scopes"],
-                expires_at=database_time() + timedelta(days=data["days"]),
-                name=data["name"],
-                networks=form.networks_given(),
-            )
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            return _key_page(request, made, text)
+    if made := submit_form(
+        form,
+        lambda: services.create_key(
+            agent=found,
+            by=request.principal,
+            scopes=form.cleaned_data["scopes"],
+            expires_at=database_time() + timedelta(days=form.cleaned_data["days"]),
+            name=form.cleaned_data["name"],
+            networks=form.networks_given(),
+        ),
+    ):
+        return _key_page(request, *made)
     context = {"section": "agents", "agent": found, "form": form}
     return render_page(request, "agents/key_form.html", context, status=422 if request.method == "POST" else 200)
 

@@ -111,6 +111,12 @@ class BudgetForm(forms.Form):
             data["window_s"] = 0
         return data
 
+    def terms(self) -> dict[str, Any]:
+        """As :func:`access.budgets.services.set_budget` takes them."""
+        agent, grant = self.cleaned_data["agent"], self.cleaned_data["grant"]
+        rest = {name: value for name, value in self.cleaned_data.items() if name not in ("agent", "grant")}
+        return rest | {"agent_id": agent.pk if agent else None, "grant_id": grant.pk if grant else None}
+
 
 class AmountForm(forms.Form):
     """How much, and why. ``dimension`` is that of the budget."""

@@ -14,7 +14,7 @@ from access.budgets.forms import DIMENSION_WORDS, SCOPE_WORDS, AmountForm, Budge
 from access.budgets.selectors import STATES, filter_by_state, latest_windows, load_budget_statuses
 from access.models import Agent, Budget, BudgetScope, Dimension
 from evidence.search.related_facts import facts_about
-from kernel.components.forms import ReasonForm, add_problem, submit_form
+from kernel.components.forms import ReasonForm, submit_form
 from kernel.database.connections import database_time
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
@@ -65,21 +65,9 @@ def budget_new(request: ConsoleRequest) -> HttpResponse:
     """Context: form (BudgetForm, filled in from ?scope=, ?tool= and ?dimension=)."""
     asked = {name: request.GET[name] for name in ("scope", "tool", "dimension") if name in request.GET}
     form = BudgetForm(request.POST or None, by=request.principal, initial=asked)
-    if request.method == "POST" and form.is_valid():
-        data = dict(form.cleaned_data)
-        agent, grant = data.pop("agent"), data.pop("grant")
-        try:
-            made = services.set_budget(
-                agent_id=agent.pk if agent else None,
-                grant_id=grant.pk if grant else None,
-                by=request.principal,
-                **data,
-            )
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            messages.success(request, gettext("The budget is set. It applies from the next call."))
-            return redirect("budget", made.pk)
+    if made := submit_form(form, lambda: services.set_budget(by=request.principal, **form.terms())):
+        messages.success(request, gettext("The budget is set. It applies from the next call."))
+        return redirect("budget", made.pk)
     status = 422 if request.method == "POST" else 200
     return render_page(request, "budgets/budget_form.html", {"section": "budgets", "form": form}, status=status)
 
@@ -151,19 +139,18 @@ def budget_raise(request: ConsoleRequest, budget_id: UUID) -> HttpResponse:
     """POST amount, reason: so much more in the window that runs now."""
     found = _budget(request, budget_id)
     form = AmountForm(request.POST, dimension=found.dimension)
-    if form.is_valid():
-        data = form.cleaned_data
-        try:
-            services.raise_budget_once(
-                budget_id=budget_id, by_amount=data["amount"], reason=data["reason"], by=request.principal
-            )
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            messages.success(
-                request, gettext("The budget is raised until this window ends; the next one has the usual amount.")
-            )
-            return redirect("budget", budget_id)
+    if submit_form(
+        form,
+        lambda: services.raise_budget_once(
+            budget_id=budget_id,
+            by_amount=form.cleaned_data["amount"],
+            reason=form.cleaned_data["reason"],
+            by=request.principal,
+        ),
+    ):
+        told = gettext("The budget is raised until this window ends; the next one has the usual amount.")
+        messages.success(request, told)
+        return redirect("budget", budget_id)
     return _page(request, found, wrong="raise", form=form)
 
 

@@ -100,6 +100,20 @@ def set_budget(
     return _set(what, amount=amount, reason=reason.strip(), by=by)
 
 
+def set_calls_limit(grant: Grant, amount: int | None, *, window_s: int, reason: str, by: Principal) -> None:
+    """The budget that a grant is given with; ``None`` gives it none."""
+    if amount is not None:
+        set_budget(
+            scope="grant",
+            dimension="calls",
+            amount=amount,
+            window_s=window_s,
+            grant_id=grant.pk,
+            reason=reason,
+            by=by,
+        )
+
+
 @transaction.atomic
 def change_budget(*, budget_id: UUID, amount: int, reason: str, by: Principal) -> Budget:
     """Another amount from the next call on; what was used stays used."""

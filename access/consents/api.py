@@ -12,7 +12,7 @@ from access.consents.services import WIDTH, console_url, request_consent, versio
 from access.models import Consent, ConsentMode, ConsentState
 from access.policies.clauses import RuleEffect
 from access.problems import ConsentNotNeeded
-from evidence.services import compute_fingerprint
+from evidence.services import compute_user_fingerprint
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
@@ -151,7 +151,6 @@ class ConsentListView(Endpoint):
         check_known(decision_context)
         version = check_callable(decision_context)
         widest, longest = widest_consent(version, decision_context)
-        user = said["user_id"].encode()
         consent = request_consent(
             tool=said["tool"],
             versions=version_range(version.manifest.version),
@@ -160,7 +159,7 @@ class ConsentListView(Endpoint):
             mode=said["mode"],
             widest=widest,
             data_classes=version.manifest.data_classes,
-            user_fingerprint=compute_fingerprint(user, tenant_id=by.tenant_id) if user else "",
+            user_fingerprint=compute_user_fingerprint(said["user_id"], tenant_id=by.tenant_id),
             by=by,
         )
         return Response(

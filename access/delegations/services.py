@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from access.budgets.services import set_budget
+from access.budgets.services import set_calls_limit
 from access.grants.attenuation import RequestedTerms, Terms, attenuate_terms, find_widenings, lasts_longer
 from access.grants.services import DAY_S, check_expiry, check_reason, check_terms
 from access.models import Agent, Grant
@@ -152,16 +152,7 @@ def delegate_grant(
             reason=grant.reason,
         ),
     )
-    if calls_limit is not None:
-        set_budget(
-            scope="grant",
-            dimension="calls",
-            amount=calls_limit,
-            window_s=window_s,
-            grant_id=grant.pk,
-            reason=purpose,
-            by=by,
-        )
+    set_calls_limit(grant, calls_limit, window_s=window_s, reason=purpose, by=by)
     return grant
 
 

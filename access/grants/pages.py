@@ -17,11 +17,11 @@ from access.grants.conditions import describe_condition
 from access.grants.forms import AnswerForm, AskForm, ExtendForm, GrantForm, ManyForm
 from access.models import Agent, Grant, GrantRequest, RequestState
 from evidence.search.related_facts import facts_about
-from kernel.components.forms import ReasonForm, add_problem
+from kernel.components.forms import ReasonForm, submit_form
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
 from kernel.ids import decode
-from kernel.problems import NotFound, Problem, SchemaInvalid
+from kernel.problems import NotFound, SchemaInvalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from django.http import HttpResponse
 
     from access.models.grants import GrantQuerySet
+    from kernel.principal import Principal
 
 EVERY_AGENT = "*"
 
@@ -71,25 +72,24 @@ def grant_list(request: ConsoleRequest) -> HttpResponse:
 def grant_new(request: ConsoleRequest) -> HttpResponse:
     """Context: form (GrantForm)."""
     form = GrantForm(request.POST or None, by=request.principal, initial={"tools": request.GET.get("tools", "")})
-    if request.method == "POST" and form.is_valid():
-        data = form.cleaned_data
-        try:
-            given = grants.give_grant(
-                agent_id=None if data["every_agent"] else data["agent"].pk,
-                reason=data["reason"],
-                calls_limit=data["calls_limit"],
-                expires_at=data["expires_at"],
-                may_delegate=int(data["may_delegate"]),
-                by=request.principal,
-                **form.terms(),
-            )
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            messages.success(request, gettext("The grant is given. It applies from the next call."))
-            return redirect("grant", given.pk)
+    if given := submit_form(form, lambda: _give(form, by=request.principal)):
+        messages.success(request, gettext("The grant is given. It applies from the next call."))
+        return redirect("grant", given.pk)
     context = {"section": "grants", "form": form}
     return render_page(request, "grants/grant_form.html", context, status=422 if form.is_bound else 200)
+
+
+def _give(form: GrantForm, *, by: Principal) -> Grant:
+    data = form.cleaned_data
+    return grants.give_grant(
+        agent_id=None if data["every_agent"] else data["agent"].pk,
+        reason=data["reason"],
+        calls_limit=data["calls_limit"],
+        expires_at=data["expires_at"],
+        may_delegate=int(data["may_delegate"]),
+        by=by,
+        **form.terms(),
+    )
 
 
 def _grant(request: ConsoleRequest, grant_id: UUID) -> Grant:
@@ -152,14 +152,13 @@ def grant_revoke(request: ConsoleRequest, grant_id: UUID) -> HttpResponse:
 @needs("grants.give")
 def grant_extend(request: ConsoleRequest, grant_id: UUID) -> HttpResponse:
     form = ExtendForm(request.POST)
-    if form.is_valid():
-        try:
-            grants.extend_grant(grant_id=grant_id, by=request.principal, **form.cleaned_data)
-        except SchemaInvalid as problem:
-            add_problem(form, problem)
-        else:
-            messages.success(request, gettext("The grant was extended."))
-            return redirect("grant", grant_id)
+    if submit_form(
+        form,
+        lambda: grants.extend_grant(grant_id=grant_id, by=request.principal, **form.cleaned_data),
+        refusals=SchemaInvalid,
+    ):
+        messages.success(request, gettext("The grant was extended."))
+        return redirect("grant", grant_id)
     return _grant_page(request, _grant(request, grant_id), wrong="extend", form=form)
 
 
@@ -219,19 +218,19 @@ def grant_request_list(request: ConsoleRequest) -> HttpResponse:
 def grant_request_new(request: ConsoleRequest) -> HttpResponse:
     """Context: form (AskForm)."""
     form = AskForm(request.POST or None, by=request.principal, initial={"tools": request.GET.get("tools", "")})
-    if request.method == "POST" and form.is_valid():
-        data = form.cleaned_data
-        try:
-            asked = requests.request_grant(
-                agent_id=data["agent"].pk, purpose=data["purpose"], by=request.principal, **form.terms()
-            )
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            messages.success(request, gettext("The request was sent. An operator decides on it."))
-            if request.principal.may("grants.view"):
-                return redirect("grant_request", asked.pk)
-            return redirect("overview")
+    if asked := submit_form(
+        form,
+        lambda: requests.request_grant(
+            agent_id=form.cleaned_data["agent"].pk,
+            purpose=form.cleaned_data["purpose"],
+            by=request.principal,
+            **form.terms(),
+        ),
+    ):
+        messages.success(request, gettext("The request was sent. An operator decides on it."))
+        if request.principal.may("grants.view"):
+            return redirect("grant_request", asked.pk)
+        return redirect("overview")
     context = {"section": "grants", "form": form}
     return render_page(request, "grants/grant_request_form.html", context, status=422 if form.is_bound else 200)
 
@@ -269,16 +268,18 @@ def grant_request_approve(request: ConsoleRequest, request_id: UUID) -> HttpResp
     """Turn a request into a grant, as asked or narrower."""
     asked = _asked(request, request_id)
     form = AnswerForm(request.POST, asked=asked)
-    if form.is_valid():
-        data = form.cleaned_data
-        more = {name: data[name] for name in ("reason", "calls_limit", "expires_at")}
-        try:
-            given = requests.approve_request(request_id=request_id, by=request.principal, **form.terms(), **more)
-        except SchemaInvalid as problem:
-            add_problem(form, problem)
-        else:
-            messages.success(request, gettext("The grant is given. It applies from the next call."))
-            return redirect("grant", given.pk)
+    if given := submit_form(
+        form,
+        lambda: requests.approve_request(
+            request_id=request_id,
+            by=request.principal,
+            **form.terms(),
+            **{name: form.cleaned_data[name] for name in ("reason", "calls_limit", "expires_at")},
+        ),
+        refusals=SchemaInvalid,
+    ):
+        messages.success(request, gettext("The grant is given. It applies from the next call."))
+        return redirect("grant", given.pk)
     return _request_page(request, asked, wrong="approve", form=form)
 
 

@@ -12,7 +12,7 @@ import jsonschema_rs
 from django.db import transaction
 from django.utils import timezone
 
-from access.budgets.services import set_budget
+from access.budgets.services import set_calls_limit
 from access.grants.attenuation import lasts_longer
 from access.grants.conditions import validate_conditions
 from access.models import Agent, Grant
@@ -190,16 +190,7 @@ def give_grant(
             reason=grant.reason,
         ),
     )
-    if calls_limit is not None:
-        set_budget(
-            scope="grant",
-            dimension="calls",
-            amount=calls_limit,
-            window_s=window_s,
-            grant_id=grant.pk,
-            reason=reason,
-            by=by,
-        )
+    set_calls_limit(grant, calls_limit, window_s=window_s, reason=reason, by=by)
     return grant
 
 

@@ -27,7 +27,7 @@ from evidence.kinds import Kind
 from evidence.leaves.people import PersonPermission
 from evidence.search.related_facts import facts_about
 from kernel.canonical import canonicalize
-from kernel.components.forms import add_problem
+from kernel.components.forms import add_problem, submit_form
 from kernel.database.tenancy import hub_wide
 from kernel.http.console import ConsoleRequest, needs, public, render_page
 from kernel.ids import encode_user
@@ -73,20 +73,17 @@ def people(request: ConsoleRequest) -> HttpResponse:
 def person_new(request: ConsoleRequest) -> HttpResponse:
     """Context: form (PersonForm); after POST the page with the link, if there is one to hand over."""
     form = PersonForm(request.POST if request.method == "POST" else None)
-    if request.method == "POST" and form.is_valid():
-        data = form.cleaned_data
-        try:
-            user, link = invitations.invite_person(
-                username=data["username"],
-                name=data["name"],
-                email=data["email"],
-                roles=set(data["roles"]),
-                by=request.principal,
-            )
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            return _link_page(request, user, link)
+    if invited := submit_form(
+        form,
+        lambda: invitations.invite_person(
+            username=form.cleaned_data["username"],
+            name=form.cleaned_data["name"],
+            email=form.cleaned_data["email"],
+            roles=set(form.cleaned_data["roles"]),
+            by=request.principal,
+        ),
+    ):
+        return _link_page(request, *invited)
     status = 422 if request.method == "POST" else 200
     return render_page(request, "members/person_form.html", {"section": "people", "form": form}, status=status)
 

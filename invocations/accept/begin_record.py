@@ -20,7 +20,7 @@ from access.budgets.services import keep_manifest_limit
 from access.consents.services import spend_consent
 from access.models import ConsentMode
 from evidence import services as evidence
-from evidence.keys.subject_keys import choose_key_subject, fingerprint_under, get_subject_key
+from evidence.keys.subject_keys import fingerprint_under
 from evidence.kinds import Kind
 from evidence.leaves.calls import (
     AgentRunPlace,
@@ -41,6 +41,7 @@ from invocations.end.end_record import Ending, write_end
 from invocations.model_calls.model_facts import describe_asked_model
 from invocations.models import Attempt, Invocation, State, WorkClass
 from invocations.step_log import read_step_result
+from invocations.value_keys import get_callers_key
 from kernel.canonical import compute_digest
 from kernel.database.connections import database_time, work_while_committing
 from kernel.database.rows import insert_row
@@ -222,8 +223,7 @@ def write_begin(
     """
     call, by, fingerprints = incoming.call, incoming.by, incoming.fingerprints
     installed, version = incoming.decision_context.installed, preflight.version if preflight else None
-    whose = choose_key_subject(fingerprints["user_fingerprint"], agent_id=by.agent(), at=log.created_at)
-    key = get_subject_key(tenant_id=by.tenant_id, subject=whose)
+    key = get_callers_key(fingerprints["user_fingerprint"], at=log.created_at, by=by)
     if version is not None:
         more = build_manifest_fields(version.manifest, keyed=bool(call.envelope.idempotency_key)) | more
     invocation = Invocation(

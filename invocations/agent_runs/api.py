@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
-from django.conf import settings
-from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 
 from invocations.accept.api import AskingView
@@ -17,45 +14,34 @@ from invocations.agent_runs.answers import build_run_answer
 from invocations.agent_runs.event_stream import RunFollower, RunStreamCursor
 from invocations.agent_runs.models import AgentRun
 from invocations.agent_runs.serializers import EXAMPLE, AgentRunSerializer, read_run
-from invocations.answer.prefer_header import parse_prefer_header
-from invocations.answer.wake_ups import get_waker
-from invocations.event_streams.api import EVENT_STREAM, EventStreamRenderer
-from invocations.event_streams.stream import StreamCredentials, check_stream_limit, stream_events
+from invocations.answer.pending_answers import answer_in_time, read_patience, write_pending
+from invocations.event_streams.api import LAST_EVENT_ID, STREAM_RESPONSES, EventStreamView
 from invocations.model_calls.asked_models import SCOPE as MODELS_SCOPE
 from invocations.serializers import KEY_HEADER, SCOPE
-from kernel.database.tenancy import acting_for
 from kernel.http.api_requests import get_caller
-from kernel.http.deferred_responses import WaitingResponse, can_wait
 from kernel.http.endpoints import Endpoint
 from kernel.http.exception_handlers import build_problem_response
 
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from django.http import HttpResponse
     from django.http.response import HttpResponseBase
     from rest_framework.request import Request
 
-    from invocations.answer.wake_ups import Waiter
     from kernel.principal import Principal
 
-LOOK_AGAIN_S = "1"
 PREFER = OpenApiParameter(
     "Prefer", str, OpenApiParameter.HEADER, description="`wait=10` waits so many seconds for the end of the run."
 )
 
 
 def write_answer(run: AgentRun, *, by: Principal, replayed: bool = False) -> HttpResponse:
-    """202 while it goes on, 200 when it has ended; whether the model came to an answer is in the envelope."""
+    """Whether the model came to an answer is in the envelope."""
     location = f"/api/v1/runs/{run.wire_id}"
-    body = build_run_answer(run, by=by).to_json(instance=location)
-    response = JsonResponse(body, status=200 if run.is_final else 202)
-    response.headers["Location"] = location
-    response.headers["Cache-Control"] = "no-store"
-    if not run.is_final:
-        response.headers["Retry-After"] = LOOK_AGAIN_S
-    if replayed:
-        response.headers["Idempotency-Replayed"] = "true"
-    return response
+    return write_pending(
+        run, build_run_answer(run, by=by).to_json(instance=location), location=location, replayed=replayed
+    )
 
 
 class AgentRunListView(AskingView):
@@ -71,35 +57,18 @@ class AgentRunListView(AskingView):
     def post(self, request: Request) -> HttpResponse:
         by, (question, envelope) = get_caller(request), read_run(request)
         by.check(MODELS_SCOPE)
-        patience = parse_prefer_header(request.headers.get("Prefer", "")).wait_s or 0
+        patience_s = read_patience(request)
         try:
-            submitted = services.submit_run(question, envelope, by=by)
+            run, replayed = services.submit_run(question, envelope, by=by)
         except services.RunRefused as refused:
             return build_problem_response(request._request, refused.problem)
-        run = submitted.run
-        with ExitStack() as listening:
-            waiter = listening.enter_context(get_waker().listen(run.pk)) if patience else None
-            orchestration.continue_run(run.pk)
-            if waiter is not None:
-                at_most_s = min(float(patience), settings.TOOLHUB_SYNC_WAIT_S)
-                if can_wait(request._request):
-                    return _answer_later(run, waiter, at_most_s, listening.pop_all(), by, replayed=submitted.replayed)
-                orchestration.wait_for_end(run.pk, waiter, at_most_s=at_most_s)
-        run.refresh_from_db()
-        return write_answer(run, by=by, replayed=submitted.replayed)
-
-
-def _answer_later(
-    run: AgentRun, waiter: Waiter, at_most_s: float, listening: ExitStack, by: Principal, *, replayed: bool
-) -> WaitingResponse:
-    """The same answer, for which no thread waits."""
-
-    def look(last: bool) -> HttpResponse | None:
-        with acting_for(run.tenant_id):
-            run.refresh_from_db()
-            return write_answer(run, by=by, replayed=replayed) if run.is_final or last else None
-
-    return WaitingResponse(waiter, at_most_s=at_most_s, look=look, end=listening.close)
+        return answer_in_time(
+            request,
+            run,
+            patience_s=patience_s,
+            begin=orchestration.continue_run,
+            write=lambda: write_answer(run, by=by, replayed=replayed),
+        )
 
 
 class AgentRunView(Endpoint):
@@ -122,38 +91,13 @@ class AgentRunView(Endpoint):
         return write_answer(run, by=by)
 
 
-class AgentRunEventsView(Endpoint):
+class AgentRunEventsView(EventStreamView):
     """Follow one of the agent's own runs: server-sent events for each call of its model and of tools, `model.delta` (without an id)
     with the words of the model while they come, and at last `end` with what a GET of the run answers, or `error` when it may not be
     followed any longer.
     """
 
-    required_scope = "invocations:read"
-    renderer_classes = [EventStreamRenderer]
-
-    @extend_schema(
-        operation_id="follow_run",
-        responses={(200, EVENT_STREAM): OpenApiTypes.STR, 204: None},
-        parameters=[
-            OpenApiParameter(
-                "Last-Event-ID",
-                str,
-                OpenApiParameter.HEADER,
-                description="The id of the last event that arrived: the stream goes on after it. 204: it was the last.",
-            )
-        ],
-    )
+    @extend_schema(operation_id="follow_run", responses=STREAM_RESPONSES, parameters=[LAST_EVENT_ID])
     def get(self, request: Request, run_id: UUID) -> HttpResponseBase:
-        by = get_caller(request)
-        AgentRun.objects.visible_to(by).only("pk").get(pk=run_id)
-        cursor = RunStreamCursor.read(request.headers.get("Last-Event-ID", ""))
-        if cursor.is_over:
-            return HttpResponse(status=204)
-        check_stream_limit(by.id)
-        key = request.headers.get("Authorization", "").partition(" ")[2].strip()
-        credentials = StreamCredentials(key, request.META.get("REMOTE_ADDR", ""))
-        return StreamingHttpResponse(
-            stream_events(RunFollower(run_id, credentials, cursor), agent=by.id),
-            content_type=EVENT_STREAM,
-            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-        )
+        AgentRun.objects.visible_to(get_caller(request)).only("pk").get(pk=run_id)
+        return self.follow(request, RunStreamCursor.read, partial(RunFollower, run_id))

@@ -9,7 +9,6 @@ the run exists but rows.
 from __future__ import annotations
 
 import logging
-import time
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -52,7 +51,7 @@ from invocations.model_calls.background_runs import start_background_run
 from invocations.models import FINAL, Invocation, State
 from invocations.queue import outbox
 from invocations.signals import call_ended
-from kernel.database.connections import database_time, release_connection
+from kernel.database.connections import database_time
 from kernel.fault_injection import inject_fault
 from kernel.loops import repeat_work
 from kernel.observability.telemetry import extract_context, tracer
@@ -65,7 +64,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from invocations.agent_runs.services import RunQuestion
-    from invocations.answer.wake_ups import Waiter
     from invocations.calls import BegunCall, CallRequest
     from kernel.http.envelopes import RequestEnvelope
     from unitools.calls import ToolCall
@@ -411,15 +409,6 @@ def abandon_run(run_id: UUID, *, reason: str = Internal.reason) -> None:
     if run is not None:
         cancel_open_calls(run, by=build_run_principal(run))
         end_run(run, StopReason.HUB_FAILED, reason=reason)
-
-
-def wait_for_end(run_id: UUID, waiter: Waiter, *, at_most_s: float) -> None:
-    """Block until the run has ended or the time is over. No connection is held in between."""
-    until = time.monotonic() + at_most_s
-    going_on = AgentRun.objects.filter(pk=run_id, state=AgentRunState.RUNNING)
-    while (left := until - time.monotonic()) > 0 and going_on.exists():
-        release_connection()
-        waiter.wait(left)
 
 
 # The loop.

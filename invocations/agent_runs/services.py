@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.db import IntegrityError, transaction
 from django.db.models import Sum
 
-from access.budgets.rate_limits import check_refused_call
-from access.problems import RateLimited
 from evidence import services as evidence
-from evidence.keys.subject_keys import choose_key_subject, fingerprint_under, get_subject_key
+from evidence.keys.subject_keys import fingerprint_under
 from evidence.kinds import Kind
 from evidence.leaves.agent_runs import AgentRunBegin, AgentRunEnd, CancelledAgentRun, RefusedAgentRun
 from evidence.models import Snapshot, SnapshotKind
@@ -37,8 +35,9 @@ from invocations.kept_callers import build_kept_caller, describe_credential
 from invocations.model_calls.asked_models import build_model_call, resolve_model_id
 from invocations.models import FINAL, Invocation
 from invocations.problems import IdempotencyKeyReused
-from invocations.request_tallies import count_rejected
+from invocations.request_tallies import check_is_recorded
 from invocations.services import preflight_call
+from invocations.value_keys import get_callers_key
 from kernel.canonical import encode_hash_input
 from kernel.database.connections import database_time
 from kernel.fault_injection import inject_fault
@@ -50,7 +49,6 @@ from kernel.problems import Conflict, Problem
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from evidence.models import SubjectKey
     from invocations.calls import CallRequest
     from kernel.principal import Principal
 
@@ -88,10 +86,9 @@ def _compute_fingerprints(question: RunQuestion, envelope: RequestEnvelope, *, b
         "locale": envelope.locale,
         "timezone": envelope.timezone,
     }
-    user = envelope.user_id
     return {
         "question_fingerprint": evidence.compute_fingerprint(encode_hash_input(said)[1], tenant_id=by.tenant_id),
-        "user_fingerprint": evidence.compute_fingerprint(user.encode(), tenant_id=by.tenant_id) if user else "",
+        "user_fingerprint": evidence.compute_user_fingerprint(envelope.user_id, tenant_id=by.tenant_id),
     }
 
 
@@ -125,11 +122,7 @@ def submit_run(question: RunQuestion, envelope: RequestEnvelope, *, by: Principa
         if preflight.problem is not None:
             raise preflight.problem
     except Problem as problem:
-        try:
-            check_refused_call(by.id, because=problem)
-        except RateLimited as refusal:
-            count_rejected(by=by, reason=refusal.reason)
-            raise
+        check_is_recorded(problem, by=by)
         _record_refused(question, envelope, fingerprints, problem, by=by)
         raise RunRefused(problem) from problem
     try:
@@ -147,11 +140,6 @@ def build_first_call(question: RunQuestion, envelope: RequestEnvelope, *, by: Pr
     return build_model_call(question.model, question.arguments, asked, operation="chat", by=by)
 
 
-def _find_key(fingerprints: dict[str, str], *, at: datetime, by: Principal) -> SubjectKey:
-    whose = choose_key_subject(fingerprints["user_fingerprint"], agent_id=by.agent(), at=at)
-    return get_subject_key(tenant_id=by.tenant_id, subject=whose)
-
-
 @transaction.atomic
 def _record_refused(
     question: RunQuestion,
@@ -161,7 +149,7 @@ def _record_refused(
     *,
     by: Principal,
 ) -> None:
-    key = _find_key(fingerprints, at=datetime.now(UTC), by=by)
+    key = get_callers_key(fingerprints["user_fingerprint"], at=datetime.now(UTC), by=by)
     evidence.record(
         kind=Kind.AGENT_RUN_REFUSED,
         subject=encode("run", new_id()),
@@ -178,7 +166,7 @@ def _record_refused(
 def accept_run(question: RunQuestion, envelope: RequestEnvelope, *, by: Principal) -> AgentRun:
     """Row, sealed question and fact, all or nothing. Whether its model may be asked is not looked at."""
     now, fingerprints = datetime.now(UTC), _compute_fingerprints(question, envelope, by=by)
-    key = _find_key(fingerprints, at=now, by=by)
+    key = get_callers_key(fingerprints["user_fingerprint"], at=now, by=by)
     run = AgentRun.objects.create(
         tenant_id=by.tenant_id,
         agent_id=by.agent(),

@@ -9,7 +9,6 @@ each worker finds the chains for which it was missed.
 from __future__ import annotations
 
 import logging
-import time
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -32,7 +31,7 @@ from invocations.chains.services import build_chain_principal, end_chain, open_p
 from invocations.models import FINAL, Invocation, State
 from invocations.queue import outbox
 from invocations.signals import call_ended
-from kernel.database.connections import database_time, release_connection
+from kernel.database.connections import database_time
 from kernel.loops import repeat_work
 from kernel.observability.telemetry import extract_context, tracer
 from kernel.problems import Internal, Problem
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     import threading
     from uuid import UUID
 
-    from invocations.answer.wake_ups import Waiter
     from invocations.chains.plan import Reference
 
 log = logging.getLogger("toolhub.chains")
@@ -265,14 +263,6 @@ def abandon_chain(chain_id: UUID) -> None:
         if chain.state == ChainState.COMPENSATING:
             return
     end_chain(chain, steps, to=ChainState.FAILED, by=build_chain_principal(chain))
-
-
-def wait_for_end(chain_id: UUID, waiter: Waiter, *, at_most_s: float) -> None:
-    """Block until the chain has ended or the time is over. No connection is held in between."""
-    until = time.monotonic() + at_most_s
-    while (left := until - time.monotonic()) > 0 and Chain.objects.filter(pk=chain_id, state__in=CHAIN_OPEN).exists():
-        release_connection()
-        waiter.wait(left)
 
 
 # The loop.

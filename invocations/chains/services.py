@@ -15,13 +15,11 @@ from django.db import IntegrityError, transaction
 
 from access.budgets import ledger
 from access.budgets.chain_reservations import reserve_for_chain
-from access.budgets.rate_limits import check_refused_call
-from access.problems import RateLimited
 from evidence import services as evidence
-from evidence.keys.subject_keys import choose_key_subject, fingerprint_under, get_subject_key
+from evidence.keys.subject_keys import fingerprint_under
 from evidence.kinds import Kind
 from evidence.leaves.chains import CancelledChain, ChainBegin, ChainEnd, RefusedChain
-from evidence.models import Snapshot, SnapshotKind, SubjectKey
+from evidence.models import Snapshot, SnapshotKind
 from evidence.problems import ValuesErased
 from invocations.answer.wake_ups import get_waker
 from invocations.approvals.held_calls import cancel_call
@@ -31,7 +29,8 @@ from invocations.chains.preflight import PlanExamination, examine_plan
 from invocations.kept_callers import build_kept_caller, describe_credential
 from invocations.models import FINAL, Invocation
 from invocations.problems import IdempotencyKeyReused
-from invocations.request_tallies import count_rejected
+from invocations.request_tallies import check_is_recorded
+from invocations.value_keys import get_callers_key
 from kernel.canonical import encode_hash_input
 from kernel.database.connections import database_time
 from kernel.http.envelopes import RequestEnvelope
@@ -68,10 +67,9 @@ def _fingerprints(plan: ChainPlan, envelope: RequestEnvelope, *, by: Principal) 
         "locale": envelope.locale,
         "timezone": envelope.timezone,
     }
-    user = envelope.user_id
     return {
         "plan_fingerprint": evidence.compute_fingerprint(encode_hash_input(said)[1], tenant_id=by.tenant_id),
-        "user_fingerprint": evidence.compute_fingerprint(user.encode(), tenant_id=by.tenant_id) if user else "",
+        "user_fingerprint": evidence.compute_user_fingerprint(envelope.user_id, tenant_id=by.tenant_id),
     }
 
 
@@ -106,18 +104,9 @@ def submit_chain(plan: ChainPlan, envelope: RequestEnvelope, *, by: Principal) -
             raise
         return Submission(earlier, replayed=True)
     except Problem as problem:
-        try:
-            check_refused_call(by.id, because=problem)
-        except RateLimited as refusal:
-            count_rejected(by=by, reason=refusal.reason)
-            raise
+        check_is_recorded(problem, by=by)
         _record_refused(envelope, fingerprints, problem, examination, by=by)
         raise ChainRefused(problem) from problem
-
-
-def _key_of(fingerprints: dict[str, str], *, at: datetime, by: Principal) -> SubjectKey:
-    whose = choose_key_subject(fingerprints["user_fingerprint"], agent_id=by.agent(), at=at)
-    return get_subject_key(tenant_id=by.tenant_id, subject=whose)
 
 
 @transaction.atomic
@@ -129,7 +118,7 @@ def _record_refused(
     *,
     by: Principal,
 ) -> None:
-    key = _key_of(fingerprints, at=datetime.now(UTC), by=by)
+    key = get_callers_key(fingerprints["user_fingerprint"], at=datetime.now(UTC), by=by)
     evidence.record(
         kind=Kind.CHAIN_REFUSED,
         subject=encode("chn", new_id()),
@@ -155,7 +144,7 @@ def _accept(
 ) -> Chain:
     """Row, steps, sealed plan, fact and the budgets of all calls, all or nothing. The budgets come last, as for a call."""
     now = datetime.now(UTC)
-    key = _key_of(fingerprints, at=now, by=by)
+    key = get_callers_key(fingerprints["user_fingerprint"], at=now, by=by)
     chain = Chain.objects.create(
         tenant_id=by.tenant_id,
         agent_id=by.agent(),

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods
 
 from invocations.models import Invocation, Resolution
 from invocations.outcome_resolutions.services import check_can_resolve, resolve_outcome
-from kernel.components.forms import ReasonForm, add_problem
+from kernel.components.forms import ReasonForm, submit_form
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.problems import SchemaInvalid
 
@@ -42,20 +42,18 @@ def invocation_resolve(request: ConsoleRequest, invocation_id: UUID) -> HttpResp
     invocation = rows.get(pk=invocation_id)
     check_can_resolve(invocation)
     form = ResolutionForm(request.POST if request.method == "POST" else None)
-    if form.is_valid():
-        said = form.cleaned_data
-        try:
-            resolve_outcome(
-                invocation_id=invocation_id,
-                resolution=said["resolution"],
-                reason=said["reason"],
-                by=request.principal,
-            )
-        except SchemaInvalid as problem:
-            add_problem(form, problem)
-        else:
-            messages.success(request, gettext("The outcome of this call was recorded."))
-            return redirect("invocation", invocation_id)
+    if submit_form(
+        form,
+        lambda: resolve_outcome(
+            invocation_id=invocation_id,
+            resolution=form.cleaned_data["resolution"],
+            reason=form.cleaned_data["reason"],
+            by=request.principal,
+        ),
+        refusals=SchemaInvalid,
+    ):
+        messages.success(request, gettext("The outcome of this call was recorded."))
+        return redirect("invocation", invocation_id)
     context = {"section": "invocations", "invocation": invocation, "form": form}
     return render_page(
         request, "outcome_resolutions/invocation_resolve.html", context, status=422 if form.errors else 200

@@ -10,10 +10,10 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from kernel.components.forms import ReasonForm, add_problem
+from kernel.components.forms import ReasonForm, submit_form
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
-from kernel.problems import NotFound, Problem
+from kernel.problems import NotFound
 from registry.capsules import publisher_keys as capsules_publisher_keys
 from registry.capsules import services as capsules
 from registry.capsules.api import content_response
@@ -66,15 +66,14 @@ def _page(request: ConsoleRequest, form: PublisherKeyForm, *, status: int = 200)
 def publisher_keys(request: ConsoleRequest) -> HttpResponse:
     """Context: page (Page of PublisherKey), form (PublisherKeyForm), rules (PublishingForm). POST adds a key."""
     form = PublisherKeyForm(request.POST if request.method == "POST" else None)
-    if request.method == "POST" and form.is_valid():
-        name, pem = form.cleaned_data["name"], form.cleaned_data["public_key"]
-        try:
-            row = capsules_publisher_keys.add_publisher_key(name=name, pem=pem, by=request.principal)
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            messages.success(request, gettext("Signatures of %(name)s are accepted from now on.") % {"name": row.name})
-            return redirect("publisher_keys")
+    if row := submit_form(
+        form,
+        lambda: capsules_publisher_keys.add_publisher_key(
+            name=form.cleaned_data["name"], pem=form.cleaned_data["public_key"], by=request.principal
+        ),
+    ):
+        messages.success(request, gettext("Signatures of %(name)s are accepted from now on.") % {"name": row.name})
+        return redirect("publisher_keys")
     return _page(request, form, status=422 if form.errors else 200)
 
 
@@ -99,17 +98,15 @@ def publisher_key_revoke(request: ConsoleRequest, publisher_key_id: UUID) -> Htt
     """Context: key (PublisherKey), form (ReasonForm), versions (how many tool versions it signed)."""
     row = PublisherKey.objects.get(pk=publisher_key_id, tenant_id=request.principal.tenant_id)
     form = ReasonForm(request.POST if request.method == "POST" else None)
-    if request.method == "POST" and form.is_valid():
-        try:
-            capsules_publisher_keys.revoke_publisher_key(
-                key_id=publisher_key_id, reason=form.cleaned_data["reason"], by=request.principal
-            )
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            told = gettext("%(name)s is revoked. Versions that it signed count as unsigned from the next call.")
-            messages.success(request, told % {"name": row.name})
-            return redirect("publisher_keys")
+    if submit_form(
+        form,
+        lambda: capsules_publisher_keys.revoke_publisher_key(
+            key_id=publisher_key_id, reason=form.cleaned_data["reason"], by=request.principal
+        ),
+    ):
+        told = gettext("%(name)s is revoked. Versions that it signed count as unsigned from the next call.")
+        messages.success(request, told % {"name": row.name})
+        return redirect("publisher_keys")
     context = {
         "section": "publisher_keys",
         "key": row,

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
     from tests.compose.conftest import Composed
 
-pytestmark = [pytest.mark.long, pytest.mark.req("TOOLS-18", "TOOLS-22")]
+pytestmark = pytest.mark.long
 HAND_ON = ("TOOLHUB_WORKER_CONCURRENCY", "TOOLHUB_TENANT")
 
 
+@pytest.mark.req("TOOLS-18")
 def test_the_page_ends_with_a_governed_sealed_and_verified_call(composed: Composed, tmp_path: Path) -> None:
     somebody = Follower(tmp_path, composed.on_the_path(tmp_path), {"http://127.0.0.1:8000": composed.url})
 
@@ -36,12 +37,14 @@ def test_the_page_ends_with_a_governed_sealed_and_verified_call(composed: Compos
     assert (end["outcome"], bool(end["data"]["run"]["box"])) == ("succeeded", True)
 
 
+@pytest.mark.req("CARD-1")
 def test_the_composed_web_server_refuses_a_header_that_is_too_large(composed: Composed) -> None:
     answer = request("GET", f"{composed.url}/healthz", headers={"X-Long": "x" * MAX_HEAD_BYTES})
 
     assert (answer.status, answer.reason) == (431, "REQUEST.HEAD_TOO_LARGE")
 
 
+@pytest.mark.req("CARD-1")
 def test_what_stands_in_the_env_file_reaches_the_processes(composed: Composed) -> None:
     script = f"import json, os; print(json.dumps({{name: os.environ.get(name) for name in {HAND_ON}}}))"
 
@@ -50,6 +53,7 @@ def test_what_stands_in_the_env_file_reaches_the_processes(composed: Composed) -
     assert told == {"TOOLHUB_WORKER_CONCURRENCY": "3", "TOOLHUB_TENANT": "acme"}
 
 
+@pytest.mark.req("CARD-1")
 def test_a_process_without_its_database_is_not_ready_and_lives(composed: Composed) -> None:
     asked = ("exec", "-T", "keeper", "python", "-ISB", "toolhub/probes/client.py")
     composed.compose("pause", "postgres")

@@ -35,6 +35,7 @@ class LifeContract:
 
         return run
 
+    @pytest.mark.req("SVC-7")
     def test_a_run_can_be_killed_by_its_name(self, sandbox: Sandbox, tmp_path: Path) -> None:
         call = call_of(package_of(tmp_path, main=SAYS_THAT_IT_RUNS))
         killers: list[threading.Thread] = []
@@ -51,6 +52,7 @@ class LifeContract:
         assert outcome.status is RunStatus.CANCELLED
         assert outcome.duration_ms < Limits().wall_ms
 
+    @pytest.mark.req("TOOLS-32")
     def test_what_a_tool_says_is_told_while_it_runs(self, sandbox: Sandbox, tmp_path: Path) -> None:
         source = (
             "import sys\nfrom unitools import runtime\ndef run():\n    runtime.log('Hello \u4e2d')\n"
@@ -69,9 +71,11 @@ class LifeContract:
         ]
         assert outcome.stdout == "Hello \u4e2d\n"
 
+    @pytest.mark.req("SVC-7")
     def test_killing_a_run_that_is_gone_is_no_error(self, sandbox: Sandbox) -> None:
         sandbox.kill("inv-nobody")
 
+    @pytest.mark.req("SVC-7")
     def test_closing_ends_what_runs_and_begins_nothing_more(self, own_sandbox: Sandbox, tmp_path: Path) -> None:
         call = call_of(package_of(tmp_path, main=SAYS_THAT_IT_RUNS))
         said: list[RunEvent] = []
@@ -86,6 +90,7 @@ class LifeContract:
         assert outcome.status is RunStatus.CANCELLED
         assert own_sandbox.run(Profile(), call).status is RunStatus.CANCELLED
 
+    @pytest.mark.req("SVC-5")
     def test_the_steps_of_a_run_follow_each_other(self, run: Any) -> None:
         outcome = run("import time\ntime.sleep(0.2)\ndef run():\n    time.sleep(0.1)\n    return 1")
 
@@ -98,11 +103,13 @@ class LifeContract:
         assert outcome.cpu_ms > 0
         assert outcome.max_rss_bytes > MIB
 
+    @pytest.mark.req("SVC-6")
     def test_many_threads_may_use_it_at_once(self, run: Any) -> None:
         with ThreadPoolExecutor(3) as pool:
             outcomes = list(pool.map(lambda number: run("def run(number): return number", number=number), range(6)))
 
         assert [outcome.value for outcome in outcomes] == list(range(6))
 
+    @pytest.mark.req("SVC-6")
     def test_it_says_what_it_is(self, sandbox: Sandbox) -> None:
         assert sandbox.check()

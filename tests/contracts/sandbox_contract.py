@@ -122,11 +122,13 @@ def run(sku, quantity):
         assert after.value == {"region": None, "has": False, "found": []}, after
         assert SECRET not in repr(call)
 
+    @pytest.mark.req("SVC-2")
     def test_an_async_function_is_awaited(self, run: Any) -> None:
         outcome = run("import asyncio\nasync def run():\n    await asyncio.sleep(0.01)\n    return 5")
 
         assert outcome.value == 5
 
+    @pytest.mark.req("SVC-2")
     def test_a_package_finds_its_own_files(self, sandbox: Sandbox, tmp_path: Path) -> None:
         package = package_of(
             tmp_path,
@@ -141,6 +143,7 @@ def run(sku, quantity):
 
         assert outcome.value == [2, "TWO = 2", "TWO = 2"], outcome
 
+    @pytest.mark.req("SVC-4")
     def test_output_is_kept_apart_and_is_not_the_result(self, run: Any) -> None:
         outcome = run(
             'import sys\ndef run():\n    print(\'{"status": "ok", "value": 9}\')\n'
@@ -151,6 +154,7 @@ def run(sku, quantity):
         assert outcome.stdout == '{"status": "ok", "value": 9}\n\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}'
         assert outcome.stderr == "careful\n"
 
+    @pytest.mark.req("SPEC-6")
     def test_a_domain_error_keeps_its_code_and_details(self, run: Any) -> None:
         outcome = run(
             "from unitools.runtime import OutOfStock\ndef run(): raise OutOfStock('Only 3 left.', sku='A', available=3)"
@@ -161,6 +165,7 @@ def run(sku, quantity):
         assert outcome.error_message == "Only 3 left."
         assert outcome.error_details == {"sku": "A", "available": 3}
 
+    @pytest.mark.req("SVC-4")
     def test_an_exception_is_named_and_its_message_is_bounded(self, run: Any) -> None:
         outcome = run("def run(): raise ValueError('x' * 100_000)")
 
@@ -168,6 +173,7 @@ def run(sku, quantity):
         assert outcome.error_message == "x" * 2000
         assert "Traceback" in outcome.stderr
 
+    @pytest.mark.req("SVC-4")
     def test_an_exception_that_cannot_be_shown_is_survived(self, run: Any) -> None:
         outcome = run(
             "class Bad(Exception):\n    def __str__(self): raise RuntimeError(self)\n    __repr__ = __str__\n"
@@ -176,6 +182,7 @@ def run(sku, quantity):
 
         assert (outcome.status, outcome.error_type) == (RunStatus.RAISED, "Bad")
 
+    @pytest.mark.req("SVC-4")
     @pytest.mark.parametrize(
         ("source", "error"),
         [
@@ -191,6 +198,7 @@ def run(sku, quantity):
 
         assert (outcome.status, outcome.error_type) == (RunStatus.RAISED, error)
 
+    @pytest.mark.req("TOOLS-23")
     @pytest.mark.parametrize("body", NOT_STRICT.values(), ids=NOT_STRICT.keys())
     def test_what_is_not_strict_json_is_a_bad_result(self, run: Any, body: str) -> None:
         outcome = run(f"def run(): {body}")
@@ -198,11 +206,13 @@ def run(sku, quantity):
         assert outcome.status is RunStatus.BAD_RESULT, outcome
         assert outcome.error_message
 
+    @pytest.mark.req("TOOLS-23")
     def test_a_report_of_the_wrong_shape_is_a_bad_result(self, run: Any) -> None:
         outcome = run("from unitools import runtime\ndef run(): runtime.warn(5); return 1")
 
         assert outcome.status is RunStatus.BAD_RESULT
 
+    @pytest.mark.req("SVC-2")
     @pytest.mark.parametrize("package", [b"", b"no zip", bytes(1000)])
     def test_a_package_that_cannot_be_read_does_not_start(self, sandbox: Sandbox, package: bytes) -> None:
         outcome = sandbox.run(Profile(), call_of(package))
@@ -210,6 +220,7 @@ def run(sku, quantity):
         assert outcome.status is RunStatus.START_FAILED
         assert "zip" in outcome.error_message
 
+    @pytest.mark.req("SVC-2")
     def test_a_package_that_fits_into_no_frame_does_not_start(self, sandbox: Sandbox, tmp_path: Path) -> None:
         call = call_of(package_of(tmp_path, main="def run(): return 1"), text="x" * (41 * MIB))
 
@@ -238,12 +249,14 @@ def run(sku, quantity):
         assert 1_400 < outcome.duration_ms < 2_000
         assert time.monotonic() - begun < 8
 
+    @pytest.mark.req("SVC-7")
     def test_processor_time_is_limited_too(self, run: Any) -> None:
         outcome = run("def run():\n    while True: pass", Limits(cpu_s=1, wall_ms=60_000))
 
         assert outcome.status is RunStatus.TIMED_OUT
         assert "processor" in outcome.error_message
 
+    @pytest.mark.req("SVC-4")
     @pytest.mark.parametrize(
         ("source", "how"),
         [
@@ -258,11 +271,13 @@ def run(sku, quantity):
         assert outcome.status is RunStatus.EXITED
         assert how in outcome.error_message
 
+    @pytest.mark.req("TOOLS-5")
     def test_memory_is_limited(self, run: Any) -> None:
         outcome = run("def run(): return len(bytearray(2 * 10**9))", Limits(memory_bytes=64 * MIB))
 
         assert outcome.status is RunStatus.OUT_OF_MEMORY, outcome
 
+    @pytest.mark.req("TOOLS-5")
     def test_a_large_result_is_refused(self, run: Any) -> None:
         outcome = run("def run(): return 'x' * 5000", Limits(result_bytes=4000))
 
@@ -295,18 +310,21 @@ def run(sku, quantity):
                 (),
             )
 
+    @pytest.mark.req("TOOLS-5")
     def test_of_a_log_the_beginning_is_kept(self, run: Any) -> None:
         outcome = run("def run():\n    print('ab' * 5000)\n    return 1", Limits(log_bytes=100))
 
         assert (outcome.status, outcome.value) == (RunStatus.OK, 1)
         assert outcome.stdout == "ab" * 50
 
+    @pytest.mark.req("TOOLS-5")
     def test_a_flood_of_output_ends_the_run(self, run: Any) -> None:
         outcome = run("def run():\n    while True: print('x' * 10000)", Limits(log_flood_bytes=MIB))
 
         assert outcome.status is RunStatus.LOG_FLOOD
         assert len(outcome.stdout) == Limits().log_bytes
 
+    @pytest.mark.req("TOOLS-3")
     def test_scratch_space_is_there_and_limited(self, run: Any) -> None:
         source = (
             "import os, tempfile\ndef run(size):\n    with tempfile.TemporaryFile() as file:\n"
@@ -351,6 +369,7 @@ def run(sku, quantity):
         assert (outcome.status, outcome.value) == (RunStatus.OK, "nothing happened")
         assert outcome.attempts == ("fs:/etc/shadow",)
 
+    @pytest.mark.req("TOOLS-24")
     def test_an_error_of_the_tools_own_making_is_not_a_block(self, run: Any) -> None:
         outcome = run("def run(): raise PermissionError('You may not see this order.')")
 
@@ -375,6 +394,7 @@ def run(sku, quantity):
         assert run(source).value == []
         assert run(source).value == []
 
+    @pytest.mark.req("TOOLS-16")
     @pytest.mark.parametrize(
         ("profile", "names"),
         [

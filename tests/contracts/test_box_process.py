@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tests.support.box_driver import DrivenBox
 
 __all__ = ["box_of"]
-pytestmark = pytest.mark.req("SVC-10", "TOOLS-17")
 PYTHON = "/usr/bin/python3.11"
 
 WHO = """
@@ -43,6 +42,7 @@ def dependencies(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.req("SVC-10")
 @pytest.mark.parametrize("level", REUSED)
 @pytest.mark.parametrize(
     ("first", "made"), [(HARMLESS, 1), (A_THREAD, 2), (A_LIBRARY_THAT_ASKS, 2)], ids=["none", "a thread", "a library"]
@@ -63,6 +63,7 @@ def test_the_supervisor_is_the_parent_and_only_where_it_must_be_is_another_proce
     assert [after["number"] - before["number"] for before, after in pairwise(said)] == [made, made]
 
 
+@pytest.mark.req("SVC-10")
 def test_where_the_engine_does_not_let_it_through_there_are_two_forks(
     box_of: Callable[..., DrivenBox], dependencies: Path, tmp_path: Path
 ) -> None:
@@ -113,6 +114,7 @@ def run():
 """
 
 
+@pytest.mark.req("TOOLS-17")
 @pytest.mark.parametrize("level", LEVELS)
 def test_threads_locks_and_signals_to_oneself_work(box_of: Callable[..., DrivenBox], level: str) -> None:
     said = once(box_of(), THREADS, level=level)
@@ -158,6 +160,7 @@ def run():
 """
 
 
+@pytest.mark.req("TOOLS-17")
 @pytest.mark.parametrize("level", REUSED)
 def test_a_tool_starts_processes_of_its_own(box_of: Callable[..., DrivenBox], level: str) -> None:
     box = box_of()
@@ -174,6 +177,7 @@ def test_a_tool_starts_processes_of_its_own(box_of: Callable[..., DrivenBox], le
     }, said
 
 
+@pytest.mark.req("SVC-4")
 @pytest.mark.parametrize("level", REUSED)
 def test_how_it_ends_is_told_by_the_kernel_and_a_tool_that_aborts_aborts(
     box_of: Callable[..., DrivenBox], level: str
@@ -196,5 +200,6 @@ def run():
 """
 
 
+@pytest.mark.req("TOOLS-17")
 def test_no_library_of_the_image_asks_to_be_called_around_a_fork(box_of: Callable[..., DrivenBox]) -> None:
     assert once(box_of(), LIBRARIES, level="shared").value == ["libc.so.6"]

@@ -28,7 +28,6 @@ ONE = "def run(): return 1"
 SHARED = Profile(isolation="shared")
 
 
-@pytest.mark.req("SVC-11")
 class TestDirectPool(SandboxContract):
     @pytest.fixture
     def sandbox(self) -> Iterator[DirectSandbox]:
@@ -40,6 +39,7 @@ class TestDirectPool(SandboxContract):
     def own_sandbox(self, sandbox: DirectSandbox) -> DirectSandbox:
         return sandbox
 
+    @pytest.mark.req("SVC-11")
     def test_a_call_finds_a_process_ready_that_nobody_used(self, sandbox: DirectSandbox, tmp_path: Path) -> None:
         call = call_of(package_of(tmp_path, main="import os\ndef run(): return os.getpid()"))
         assert sandbox.waiting == 0  # a hub without trusted tools has none
@@ -50,6 +50,7 @@ class TestDirectPool(SandboxContract):
         assert {outcome.level for outcome in outcomes} == {"direct"}
         assert sandbox.waiting == 2
 
+    @pytest.mark.req("SVC-11")
     def test_a_process_that_ended_while_it_waited_is_passed_over(self, sandbox: DirectSandbox, tmp_path: Path) -> None:
         call = call_of(package_of(tmp_path, main=ONE))
         sandbox.run(Profile(), call)
@@ -60,6 +61,7 @@ class TestDirectPool(SandboxContract):
 
         assert sandbox.run(Profile(), call).value == 1
 
+    @pytest.mark.req("SVC-11")
     def test_other_code_under_the_same_name_is_the_other_code(self, sandbox: DirectSandbox, tmp_path: Path) -> None:
         found = []
         for number in (1, 2):
@@ -69,6 +71,7 @@ class TestDirectPool(SandboxContract):
 
         assert found == [1, 2]
 
+    @pytest.mark.req("SVC-11")
     def test_neither_the_hub_nor_its_packages_are_beside_the_tool(self, sandbox: DirectSandbox, tmp_path: Path) -> None:
         source = (
             "import importlib.util, sys\n"
@@ -79,6 +82,7 @@ class TestDirectPool(SandboxContract):
 
         assert sandbox.run(Profile(), call_of(package_of(tmp_path, main=source))).value == [[], []]
 
+    @pytest.mark.req("SVC-11")
     def test_a_tool_cannot_leave_a_process_behind_that_outlives_its_call(
         self, sandbox: DirectSandbox, tmp_path: Path
     ) -> None:
@@ -88,6 +92,7 @@ class TestDirectPool(SandboxContract):
 
         assert (outcome.status, outcome.blocked) == (RunStatus.CAPABILITY_BLOCKED, "system")
 
+    @pytest.mark.req("SVC-11")
     def test_what_is_closed_leaves_nothing_behind(self, tmp_path: Path) -> None:
         pool = DirectSandbox()
         pool.run(Profile(), call_of(package_of(tmp_path, main=ONE)))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +13,7 @@ from evidence.keys.key_file import make_key_file, parse_keys
 from evidence.keys.key_service import HttpKeyService, InMemoryKeyService, ServiceKeyStore
 from evidence.keys.keystore import FileKeyStore, InMemoryKeyStore
 from evidence.problems import KeyUnavailable
+from tests.support.http_server import QuietHandler, serve_requests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from evidence.keys.keystore import KeyStore
 
-pytestmark = pytest.mark.req("SPEC-10")
 KEYS = {"k1": b"1" * 32, "k2": b"2" * 32}
 TOKEN = "of-this-hub"
 
@@ -32,28 +30,22 @@ def key_server(store: InMemoryKeyStore) -> Iterator[str]:
     """A key management service, as small as one can be."""
     service = InMemoryKeyService(store)
 
-    class Answering(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            said = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+    class Answering(QuietHandler):
+        def do_POST(self) -> None:  # noqa: N802  as http.server calls it
+            said = json.loads(self.read_body())
             given = {name: base64.b64decode(text) if name != "key_id" else text for name, text in said.items()}
             try:
                 answer = self.answer(given) if self.headers["Authorization"] == f"Bearer {TOKEN}" else None
             except KeyUnavailable:
                 answer = None
             if answer is None:
-                self.send_response(403)
-                self.end_headers()
+                self.write_answer(403, b"")
                 return
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(
-                json.dumps(
-                    {
-                        name: base64.b64encode(value).decode() if isinstance(value, bytes) else value
-                        for name, value in answer.items()
-                    }
-                ).encode()
-            )
+            document = {
+                name: base64.b64encode(value).decode() if isinstance(value, bytes) else value
+                for name, value in answer.items()
+            }
+            self.write_answer(200, json.dumps(document).encode())
 
         def answer(self, given: dict[str, Any]) -> dict[str, Any]:
             match self.path:
@@ -64,17 +56,8 @@ def key_server(store: InMemoryKeyStore) -> Iterator[str]:
                 case _:
                     return dict(zip(("key_id", "first", "mac"), service.mac(**given), strict=True))
 
-        def log_message(self, *args: object) -> None:
-            """Nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serve_requests(Answering) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture(params=["memory", "file", "env", "service", "http"])
@@ -98,6 +81,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KeyStore]:
             yield inside
 
 
+@pytest.mark.req("SPEC-10")
 def test_what_is_wrapped_is_unwrapped_with_the_key_that_is_named_and_in_its_context_only(store: KeyStore) -> None:
     key_id, wrapped = store.wrap(b"d" * 32, context=b"acme")
 
@@ -111,6 +95,7 @@ def test_what_is_wrapped_is_unwrapped_with_the_key_that_is_named_and_in_its_cont
         store.unwrap(key_id, wrapped[:-1] + bytes([wrapped[-1] ^ 1]), context=b"acme")
 
 
+@pytest.mark.req("SPEC-10")
 def test_fingerprints_compare_within_a_context_and_rest_on_the_first_key(store: KeyStore) -> None:
     assert store.first() == "k1"
     assert store.fingerprint(b"a", context=b"acme") == store.fingerprint(b"a", context=b"acme")
@@ -118,6 +103,7 @@ def test_fingerprints_compare_within_a_context_and_rest_on_the_first_key(store: 
     assert store.fingerprint(b"a", context=b"acme") != store.fingerprint(b"b", context=b"acme")
 
 
+@pytest.mark.req("SPEC-10")
 def test_keys_for_other_purposes_come_from_the_key_in_use_or_the_one_that_is_named(store: KeyStore) -> None:
     name, key = store.derive(b"purpose")
 
@@ -129,10 +115,12 @@ def test_keys_for_other_purposes_come_from_the_key_in_use_or_the_one_that_is_nam
         store.derive(b"purpose", "k9")
 
 
+@pytest.mark.req("SPEC-10")
 def test_a_store_says_which_keys_it_has_unless_only_a_service_knows(store: KeyStore) -> None:
     assert store.names() in ({"k1", "k2"}, None)
 
 
+@pytest.mark.req("SPEC-10")
 def test_a_service_that_does_not_answer_is_said_and_nothing_is_wrapped() -> None:
     with key_server(InMemoryKeyStore(dict(KEYS), "k2")) as url, pytest.raises(KeyUnavailable, match="did not wrap"):
         HttpKeyService(url, "of somebody else").wrap(b"x", context=b"")
@@ -140,6 +128,7 @@ def test_a_service_that_does_not_answer_is_said_and_nothing_is_wrapped() -> None
         HttpKeyService(url, TOKEN).wrap(b"x", context=b"")
 
 
+@pytest.mark.req("SPEC-10")
 def test_keys_in_the_environment_that_cannot_be_read_are_said(tmp_path: Path) -> None:
     make_key_file(tmp_path / "keys.json")
     assert parse_keys((tmp_path / "keys.json").read_text(), what="X")[1] == "k1"

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from invocations.sandbox.base import RunOutcome, SandboxCall
     from invocations.sandbox.docker import DockerSandbox
 
-pytestmark = pytest.mark.req("SVC-7", "TOOLS-24")
 QUICK = Limits(wall_ms=1_500, cpu_s=1, idle_ms=1_000)
 USES = "import slow\ndef run(): return slow.N"
 SLOW = "import time\nuntil = time.process_time() + {spends}\ntime.sleep({sleeps})\nwhile time.process_time() < until: pass\nN = 5\n"
@@ -58,6 +57,7 @@ def steps_of(outcome: RunOutcome) -> dict[str, float]:
     return took
 
 
+@pytest.mark.req("SVC-7")
 @pytest.mark.parametrize("kind", SANDBOXES)
 def test_what_a_tool_imports_is_not_taken_from_its_own_time(kind: str, tmp_path: Path) -> None:
     sandbox = SANDBOXES[kind](30)
@@ -70,6 +70,7 @@ def test_what_a_tool_imports_is_not_taken_from_its_own_time(kind: str, tmp_path:
     assert steps_of(outcome)["load"] > 2_500 > 1_500 > steps_of(outcome)["run"], outcome.steps
 
 
+@pytest.mark.req("SVC-7", "TOOLS-24")
 @pytest.mark.parametrize("kind", SANDBOXES)
 def test_a_tool_that_is_never_imported_ends_with_the_time_of_a_load(kind: str, tmp_path: Path) -> None:
     sandbox = SANDBOXES[kind](1.5)
@@ -80,6 +81,7 @@ def test_a_tool_that_is_never_imported_ends_with_the_time_of_a_load(kind: str, t
     assert outcome.status is RunStatus.LOAD_TIMED_OUT, outcome
 
 
+@pytest.mark.req("SVC-7")
 def test_its_own_time_still_ends_a_tool_that_was_slow_to_load(tmp_path: Path) -> None:
     sandbox = docker_sandbox()
     source = SLOW.format(sleeps=2.0, spends=0) + "def run():\n    while True: pass"
@@ -92,6 +94,7 @@ def test_its_own_time_still_ends_a_tool_that_was_slow_to_load(tmp_path: Path) ->
     assert (silent.status, silent.error_code) == (RunStatus.TIMED_OUT, "idle"), silent
 
 
+@pytest.mark.req("SVC-6")
 @pytest.mark.parametrize("level", ["shared", "fresh"])
 def test_a_burst_of_callers_leads_to_one_load(
     level: str, sandbox_of: Callable[..., DockerSandbox], tmp_path: Path
@@ -115,6 +118,7 @@ def test_a_burst_of_callers_leads_to_one_load(
     ].steps
 
 
+@pytest.mark.req("SVC-6")
 def test_a_load_outlives_the_caller_who_gives_up(sandbox_of: Callable[..., DockerSandbox], tmp_path: Path) -> None:
     sandbox = sandbox_of()
     call = using(tmp_path, sleeps=4)
@@ -137,6 +141,7 @@ def test_a_load_outlives_the_caller_who_gives_up(sandbox_of: Callable[..., Docke
     assert snapshot.loads == {"ok": 1}
 
 
+@pytest.mark.req("SVC-7")
 def test_who_calls_again_at_once_after_a_load_that_timed_out_starts_no_other(
     sandbox_of: Callable[..., DockerSandbox], tmp_path: Path
 ) -> None:
@@ -153,6 +158,7 @@ def test_who_calls_again_at_once_after_a_load_that_timed_out_starts_no_other(
     assert snapshot.loads == {"late": 1}
 
 
+@pytest.mark.req("SVC-7")
 @pytest.mark.parametrize("own", ["import time\ntime.sleep(60)", "while True: pass"])
 def test_what_a_call_of_a_loaded_box_does_at_import_has_little_time(
     own: str, sandbox_of: Callable[..., DockerSandbox], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -171,6 +177,7 @@ def test_what_a_call_of_a_loaded_box_does_at_import_has_little_time(
     assert again.nothing_ran
 
 
+@pytest.mark.req("SVC-7")
 def test_what_is_never_imported_in_a_branch_that_is_not_taken_ends_no_call(
     sandbox_of: Callable[..., DockerSandbox], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,6 +210,7 @@ def crowded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         other.wait()
 
 
+@pytest.mark.req("SVC-7")
 @pytest.mark.usefixtures("crowded")
 @pytest.mark.parametrize("level", try_one_in(2, ["shared", "fresh"]))
 def test_a_busy_machine_ends_no_call_that_imports_its_own_modules(
@@ -218,6 +226,7 @@ def test_a_busy_machine_ends_no_call_that_imports_its_own_modules(
     assert steps_of(outcome)["load"] > 2_000, "The machine was not busy, so this shows nothing."
 
 
+@pytest.mark.req("SVC-7")
 @pytest.mark.usefixtures("crowded")
 @pytest.mark.parametrize("own", ["import time\ntime.sleep(600)", "while True: pass"])
 def test_a_busy_machine_gives_no_time_to_who_sleeps_or_spins(
@@ -232,7 +241,7 @@ def test_a_busy_machine_gives_no_time_to_who_sleeps_or_spins(
 
 
 @pytest.mark.usefixtures("crowded")
-@pytest.mark.req("UNI-5")
+@pytest.mark.req("SVC-7", "UNI-5")
 @pytest.mark.parametrize("level", try_one_in(2, ["shared", "fresh"]))
 def test_a_universe_on_a_busy_machine_is_loaded_once_and_answers_all_who_wait(
     level: str, sandbox_of: Callable[..., DockerSandbox], sdk_dependencies: Path, tmp_path: Path

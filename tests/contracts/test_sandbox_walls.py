@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from invocations.sandbox.isolation.isolation_check import IsolationResult
 
-pytestmark = pytest.mark.req("TOOLS-17", "SVC-6", "SVC-10")
 Host = dict[str, Any]
 
 
@@ -71,6 +70,7 @@ def look(
         return {name for name, (holds, _) in found.items() if holds is not True}
 
 
+@pytest.mark.req("SVC-6", "SVC-10")
 def test_every_wall_stands_on_this_host(examined: IsolationResult) -> None:
     assert examined.why == ""
     assert [wall for wall in examined.others if wall.needed_for_untrusted] == []
@@ -79,6 +79,7 @@ def test_every_wall_stands_on_this_host(examined: IsolationResult) -> None:
     assert set(isolation_check.SPARE) <= {wall.name for wall in examined.walls}
 
 
+@pytest.mark.req("SVC-6")
 def test_what_the_runtime_is_able_to_do_decides_what_is_offered(examined: IsolationResult) -> None:
     assert examined.transport == "socket"
     assert examined.levels == ("shared", "fresh", "single", "cold")
@@ -145,6 +146,7 @@ WEAKENED: list[tuple[str, Callable[[Host], object], set[str]]] = [
 ]
 
 
+@pytest.mark.req("SVC-10")
 @pytest.mark.parametrize(("change", "fallen"), [each[1:] for each in WEAKENED], ids=[each[0] for each in WEAKENED])
 def test_a_wall_that_does_not_stand_is_seen(
     engine: Engine, image: str, change: Callable[[Host], object], fallen: set[str]
@@ -152,6 +154,7 @@ def test_a_wall_that_does_not_stand_is_seen(
     assert look(engine, image, change, only=fallen) == fallen
 
 
+@pytest.mark.req("SVC-10")
 def test_every_wall_of_a_box_has_been_seen_fallen() -> None:
     assert set().union(*(fallen for _, _, fallen in WEAKENED)) == set(container.list_checks({}))
 
@@ -162,10 +165,12 @@ def as_open_as_can_be(config: Host) -> None:
     without_tmpfs("/dev/mqueue")(config)
 
 
+@pytest.mark.req("SVC-10")
 def test_where_no_runner_puts_up_walls_a_tool_would_see_none_of_them(engine: Engine, image: str) -> None:
     assert look(engine, image, as_open_as_can_be, "tool") == set(tool.LOOKS)
 
 
+@pytest.mark.req("SVC-10")
 def test_what_is_told_of_one_wall_is_not_told_of_another(engine: Engine, image: str) -> None:
     """The container's own walls stand in a box without a runner, and a tool would see them."""
     seen_fallen = look(engine, image, lambda _: None, "tool")
@@ -174,6 +179,7 @@ def test_what_is_told_of_one_wall_is_not_told_of_another(engine: Engine, image: 
     assert seen_fallen >= {"tool: second filter", "tool: file system", "tool: supervisor", "tool: order of ending"}
 
 
+@pytest.mark.req("SVC-10")
 def test_a_box_in_which_no_tool_runs_has_a_wall_that_does_not_hold(engine: Engine, image: str, tmp_path: Path) -> None:
     broken = DockerSandbox("toolhub-sandbox:no-such-tag", "test")
 
@@ -186,6 +192,7 @@ def test_a_box_in_which_no_tool_runs_has_a_wall_that_does_not_hold(engine: Engin
     broken.close()
 
 
+@pytest.mark.req("SVC-6", "SVC-10")
 @pytest.mark.parametrize("level", ["shared", "fresh", "single", "cold"])
 def test_at_every_level_a_tool_sees_the_same_walls(tmp_path: Path, level: str) -> None:
     tmp_path.chmod(0o755)
@@ -212,6 +219,7 @@ def examinations(engine: Engine, tmp_path: Path) -> IsolationChecks:
     )
 
 
+@pytest.mark.req("SVC-6")
 def test_a_runtime_that_the_engine_does_not_know_is_named_with_what_to_do(engine: Engine, tmp_path: Path) -> None:
     found = examinations(engine, tmp_path).of("no-such-runtime")
 
@@ -220,6 +228,7 @@ def test_a_runtime_that_the_engine_does_not_know_is_named_with_what_to_do(engine
     assert "daemon.json" in found.why
 
 
+@pytest.mark.req("SVC-6")
 def test_a_call_is_told_too_that_its_runtime_is_not_there(tmp_path: Path) -> None:
     sandbox = docker_sandbox(runtime="no-such-runtime")
 
@@ -230,6 +239,7 @@ def test_a_call_is_told_too_that_its_runtime_is_not_there(tmp_path: Path) -> Non
     sandbox.close()
 
 
+@pytest.mark.req("SVC-10")
 def test_what_was_seen_is_kept_and_looked_at_anew_when_asked(engine: Engine, tmp_path: Path) -> None:
     of = examinations(engine, tmp_path).of
 
@@ -242,6 +252,7 @@ def test_what_was_seen_is_kept_and_looked_at_anew_when_asked(engine: Engine, tmp
     assert examinations(engine, tmp_path).of("runc") == anew
 
 
+@pytest.mark.req("SVC-10")
 def test_doctor_says_of_each_wall_and_each_runtime_how_it_is(engine: Engine, tmp_path: Path) -> None:
     names = {"default": "runc", "untrusted": "no-such-runtime"}
 
@@ -253,6 +264,7 @@ def test_doctor_says_of_each_wall_and_each_runtime_how_it_is(engine: Engine, tmp
     assert "runc" in lines[-1].said
 
 
+@pytest.mark.req("SVC-6", "TOOLS-17")
 def test_untrusted_code_gets_the_runtime_set_aside_when_every_wall_holds(engine: Engine, tmp_path: Path) -> None:
     runtimes = Runtimes({"untrusted": "runc"}, examinations(engine, tmp_path).of)
 
@@ -260,6 +272,7 @@ def test_untrusted_code_gets_the_runtime_set_aside_when_every_wall_holds(engine:
     assert runtimes.choose(Profile()) == ""
 
 
+@pytest.mark.req("TOOLS-17")
 def test_a_call_that_nobody_vouches_for_runs_behind_walls_or_not_at_all(engine: Engine, tmp_path: Path) -> None:
     call = call_of(package_of(tmp_path, main="def run(): return 1"))
     outcomes = []
@@ -275,6 +288,7 @@ def test_a_call_that_nobody_vouches_for_runs_behind_walls_or_not_at_all(engine: 
     assert "No runtime is set aside" in nobodys.error_message
 
 
+@pytest.mark.req("TOOLS-17")
 def test_untrusted_code_is_refused_when_the_runtime_set_aside_is_not_there(engine: Engine, tmp_path: Path) -> None:
     runtimes = Runtimes({"default": "runc", "untrusted": "runsc-of-tomorrow"}, examinations(engine, tmp_path).of)
 

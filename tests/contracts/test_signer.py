@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from evidence.log.signer import CheckpointSigner
 
-pytestmark = pytest.mark.req("TOOLS-18")
-
 
 def in_memory(folder: Path) -> CheckpointSigner:
     del folder
@@ -43,6 +41,7 @@ def names_of(signer: CheckpointSigner) -> list[str]:
     return [key.name for key in keys]
 
 
+@pytest.mark.req("TOOLS-18")
 def test_what_a_key_signs_its_public_half_verifies(signer: CheckpointSigner) -> None:
     keys = signer.keys()
 
@@ -51,6 +50,7 @@ def test_what_a_key_signs_its_public_half_verifies(signer: CheckpointSigner) -> 
         Ed25519PublicKey.from_public_bytes(key.clock).verify(signer.sign(b"text", key=key.name, clock=True), b"text")
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_clock_and_its_key_do_not_sign_for_one_another(signer: CheckpointSigner) -> None:
     key = signer.keys()[0]
 
@@ -59,6 +59,7 @@ def test_a_clock_and_its_key_do_not_sign_for_one_another(signer: CheckpointSigne
     assert key.log != key.clock
 
 
+@pytest.mark.req("TOOLS-18")
 def test_the_current_key_comes_first(signer: CheckpointSigner) -> None:
     names = names_of(signer)
 
@@ -66,15 +67,18 @@ def test_the_current_key_comes_first(signer: CheckpointSigner) -> None:
     assert names == [signer.current, *sorted(set(names) - {signer.current})]  # type: ignore[attr-defined]
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_key_that_is_not_there_signs_nothing(signer: CheckpointSigner) -> None:
     with pytest.raises(KeyUnavailable):
         signer.sign(b"text", key="nobody's")
 
 
+@pytest.mark.req("TOOLS-18")
 def test_keys_stay_what_they_are(signer: CheckpointSigner) -> None:
     assert signer.keys() == signer.keys()
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_file_that_was_changed_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "signing-keys.json"
     make_key_file(path)
@@ -86,6 +90,7 @@ def test_a_file_that_was_changed_is_read_again(tmp_path: Path) -> None:
     assert names_of(signer) == [added, *before]
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_file_that_is_gone_signs_no_more(tmp_path: Path) -> None:
     path = tmp_path / "signing-keys.json"
     make_key_file(path)

@@ -10,10 +10,11 @@ import threading
 from collections import Counter, defaultdict
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from kernel.canonical import compute_digest
+from tests.support.http_server import QuietHandler, serve_requests
 from tests.support.model_streams import chat_chunks
 
 if TYPE_CHECKING:
@@ -82,9 +83,9 @@ def read_text(message: dict[str, Any]) -> str:
 def serve_scripted_model(store_url: str) -> Iterator[ScriptedModel]:
     model = ScriptedModel(store_url)
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+    class Handler(QuietHandler):
+        def do_POST(self) -> None:  # noqa: N802  as http.server calls it
+            body = json.loads(self.read_body())
             message = {"role": "assistant"} | model.answer(body)
             reason = "tool_calls" if message.get("tool_calls") else "stop"
             choice = {"index": 0, "message": message, "finish_reason": reason}
@@ -92,28 +93,16 @@ def serve_scripted_model(store_url: str) -> Iterator[ScriptedModel]:
             chunks[-1]["usage"] = USAGE
             text = "".join(f"data: {json.dumps(each)}\n\n" for each in chunks) + "data: [DONE]\n\n"
             with suppress(OSError):  # who asked may have been killed
-                self.send_response(200)
-                self.send_header("Content-Type", "text/event-stream")
-                self.send_header("Content-Length", str(len(text.encode())))
-                self.end_headers()
-                self.wfile.write(text.encode())
-
-        def log_message(self, *_: Any) -> None:
-            pass
+                self.write_answer(200, text.encode(), {"Content-Type": "text/event-stream"})
 
     class Server(ThreadingHTTPServer):
         request_queue_size = 512
         daemon_threads = True
 
-    server = Server(("127.0.0.1", 0), Handler)
-    model.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
-        yield model
-    finally:
-        if model.gate is not None:
-            model.gate.opened.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serve_requests(Handler, server_class=Server) as port:
+        model.url = f"http://127.0.0.1:{port}"
+        try:
+            yield model
+        finally:
+            if model.gate is not None:
+                model.gate.opened.set()

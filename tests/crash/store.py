@@ -10,8 +10,9 @@ import threading
 from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
+
+from tests.support.http_server import QuietHandler, serve_requests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,9 +64,9 @@ class Store:
 def open_store() -> Iterator[Store]:
     store = Store()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            said = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+    class Handler(QuietHandler):
+        def do_POST(self) -> None:  # noqa: N802  as http.server calls it
+            said = json.loads(self.read_body())
             answer = {}
             if self.path == "/stay":
                 with store.alive(said["call"], said["tool"].rpartition(".")[2]):
@@ -74,23 +75,9 @@ def open_store() -> Iterator[Store]:
                     gone.poll(said["seconds"] * 1000)  # milliseconds; earlier when the run has gone
             else:
                 answer = store.have_effect(said["call"], said["key"], said.get("order", ""))
-            text = json.dumps(answer).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(text)))
             with suppress(OSError):
-                self.end_headers()
-                self.wfile.write(text)
+                self.write_answer(200, json.dumps(answer).encode())
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    store.port = server.server_port
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
+    with serve_requests(Handler) as port:
+        store.port = port
         yield store
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from tests.e2e.console import Person
     from tests.e2e.processes import Process
 
-pytestmark = pytest.mark.req("LLM-11", "TOOLS-18", "TOOLS-20", "SPEC-9")
 SECONDS = 5.0  # a tool runs for so long when something goes away
 LEASED = "SELECT count(*) FROM invocations_invocation WHERE state = 'running' AND lease_until > clock_timestamp()"
 AT_ONCE = 4  # TOOLHUB_WORKER_CONCURRENCY
@@ -36,11 +35,13 @@ def name_of(case: RunMoment | RunLoss) -> str:
     return case.name if isinstance(case, RunMoment) else case.label
 
 
+@pytest.mark.req("RUN-2", "TOOLS-18", "TOOLS-20")
 @pytest.mark.parametrize("moment", select_moments(core=True), ids=name_of)
 def test_no_run_is_lost_and_nothing_of_it_done_twice(moment: RunMoment, run_world: RunWorld, tmp_path: Path) -> None:
     kill_at(moment, run_world, tmp_path)
 
 
+@pytest.mark.req("RUN-2", "TOOLS-18", "TOOLS-20")
 @pytest.mark.long
 @pytest.mark.parametrize("moment", select_moments(core=False), ids=name_of)
 def test_no_run_is_lost_and_nothing_of_it_done_twice_anywhere_else(
@@ -49,6 +50,7 @@ def test_no_run_is_lost_and_nothing_of_it_done_twice_anywhere_else(
     kill_at(moment, run_world, tmp_path)
 
 
+@pytest.mark.req("RUN-2", "TOOLS-18", "TOOLS-20")
 @pytest.mark.long
 @pytest.mark.parametrize("loss", LOSSES_OF_RUNS, ids=name_of)
 def test_no_run_is_lost_whatever_else_goes_away(loss: RunLoss, run_world: RunWorld, postgres: OwnPostgres) -> None:

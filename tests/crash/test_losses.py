@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from tests.crash.postgres import OwnPostgres
 
-pytestmark = pytest.mark.req("TOOLS-18", "TOOLS-20", "CARD-5")
 SECONDS = 6.0  # the tool runs for so long
 LEASE_S = 9  # of the worker that loses its database: the run ends within the last fifth of it
 LEASED = "SELECT count(*) FROM invocations_invocation WHERE state = 'running' AND lease_until > clock_timestamp()"
@@ -31,11 +30,13 @@ ELSE = [loss for loss in LOSSES if loss not in OF_THE_SERVER]
 ENGINE = "unix:///var/run/docker.sock"
 
 
+@pytest.mark.req("TOOLS-18", "TOOLS-20")
 @pytest.mark.parametrize(("loss", "kind"), cases(LOSSES, core=True), ids=name_of)
 def test_nothing_is_lost_or_done_twice(loss: Loss, kind: str, world: World, tmp_path: Path) -> None:
     lose(loss, kind, world, tmp_path)
 
 
+@pytest.mark.req("TOOLS-18", "TOOLS-20")
 @pytest.mark.long
 @pytest.mark.parametrize(("loss", "kind"), cases(OF_THE_SERVER, core=False), ids=name_of)
 def test_nothing_is_lost_or_done_twice_when_postgresql_crashes(
@@ -50,6 +51,7 @@ def test_nothing_is_lost_or_done_twice_when_postgresql_crashes(
     check(fragile_world, loss, kind, key, SECONDS)
 
 
+@pytest.mark.req("TOOLS-18", "TOOLS-20")
 @pytest.mark.long
 @pytest.mark.parametrize(("loss", "kind"), cases(ELSE, core=False), ids=name_of)
 def test_nothing_is_lost_or_done_twice_whatever_else_goes(loss: Loss, kind: str, world: World, tmp_path: Path) -> None:

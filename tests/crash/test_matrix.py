@@ -10,14 +10,14 @@ from tests.crash.world import World, armed, some_key
 from tests.e2e.processes import until
 from tests.e2e.wire import Answer, in_background
 
-pytestmark = pytest.mark.req("TOOLS-18", "TOOLS-20", "SPEC-9", "CARD-5")
 
-
+@pytest.mark.req("TOOLS-18", "TOOLS-20", "SPEC-9")
 @pytest.mark.parametrize(("moment", "kind"), cases(MOMENTS, core=True), ids=name_of)
 def test_nothing_is_lost_or_done_twice(moment: Moment, kind: str, world: World) -> None:
     kill_at(moment, kind, world)
 
 
+@pytest.mark.req("TOOLS-18", "TOOLS-20", "SPEC-9")
 @pytest.mark.long
 @pytest.mark.parametrize(("moment", "kind"), cases(MOMENTS, core=False), ids=name_of)
 def test_nothing_is_lost_or_done_twice_anywhere_else(moment: Moment, kind: str, world: World) -> None:

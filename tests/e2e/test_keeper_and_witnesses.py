@@ -18,7 +18,6 @@ from tests.support.witness_processes import witness_process
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.req("TOOLS-18")
 WRITE = "from tests.support.evidence_logs import write_facts; from kernel.ids import new_id; write_facts(new_id(), 5)"
 VKEY = (
     "from evidence.log.reader import list_vkeys, load_origin; from evidence.models import GLOBAL_LOG; "
@@ -37,6 +36,7 @@ def seen(folder: Path) -> int:
     return max((entry[0] for entry in json.loads(file.read_text()).values()), default=0) if file.exists() else 0
 
 
+@pytest.mark.req("TOOLS-18")
 def test_two_witnesses_cosign_and_refuse_the_hub_after_its_database_was_set_back(tmp_path: Path) -> None:
     hub, one, two = tmp_path / "hub", tmp_path / "one", tmp_path / "two"
     env = clean_environment(TOOLHUB_DATA_DIR=str(hub), TOOLHUB_OUTBOUND_NETWORKS="127.0.0.0/8")

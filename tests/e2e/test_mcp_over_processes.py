@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from tests.e2e.conftest import Embedded
 
-pytestmark = pytest.mark.req("SVC-1", "TOOLS-30", "CARD-5")
 QUOTE, ECHO = "commerce.pricing.get_realtime_quote", "sample.tools.echo"
 NAMED_QUOTE = "commerce_pricing_get_realtime_quote"
 WANTED: dict[str, Any] = {"sku": "HEADPHONES-ANC", "quantity": 2, "currency": "EUR"}
@@ -61,6 +60,7 @@ def check(told: tuple[list[str], Any, Any]) -> str:
     return str(quoted.meta["toolhub/call"]["call_id"])
 
 
+@pytest.mark.req("SVC-1")
 @pytest.mark.parametrize("mode", BOTH)
 def test_a_client_of_the_sdk_lists_and_calls_in_the_embedded_default(mode: str, hub: Embedded) -> None:
     call_id = check(talk(hub.url, hub.agent.key, list_and_call, mode=mode))
@@ -68,6 +68,7 @@ def test_a_client_of_the_sdk_lists_and_calls_in_the_embedded_default(mode: str, 
     assert hub.agent.check_pair(call_id)["outcome"] == "succeeded"
 
 
+@pytest.mark.req("SVC-1", "CARD-5")
 @pytest.mark.parametrize("mode", BOTH)
 def test_the_same_in_the_production_shape(mode: str, production: Production) -> None:
     production.use_worker()
@@ -77,6 +78,7 @@ def test_the_same_in_the_production_shape(mode: str, production: Production) -> 
     assert production.agent.check_pair(call_id)["outcome"] == "succeeded"
 
 
+@pytest.mark.req("SVC-1")
 def test_a_session_and_a_task_are_known_to_every_web_process(production: Production, second_web: str) -> None:
     production.use_worker()
     first = Wire(production.url, production.agent.key, modern=False)

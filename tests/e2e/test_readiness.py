@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.req("TOOLS-18")
 AWAY = "DELETE FROM django_migrations WHERE app = 'invocations' RETURNING name"
 BACK = "INSERT INTO django_migrations (app, name, applied) VALUES ('invocations', %s, now())"
 
@@ -64,6 +63,7 @@ def web(env: dict[str, str], tmp_path: Path) -> Iterator[Process]:
         process.kill()
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_web_process_that_was_told_to_end_says_so_and_goes_on_serving(web: Process, env: dict[str, str]) -> None:
     url = f"http://{env['TOOLHUB_BIND']}"
 
@@ -76,6 +76,7 @@ def test_a_web_process_that_was_told_to_end_says_so_and_goes_on_serving(web: Pro
     assert web.ended() == 0
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_web_process_is_not_ready_while_a_migration_or_a_key_is_missing(
     web: Process, env: dict[str, str], tmp_path: Path
 ) -> None:
@@ -110,6 +111,7 @@ def test_no_process_starts_with_the_key_file_of_another_hub(
     assert "toolhub does not start. " + FOREIGN.format("k1") in process.said()
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize(
     ("command", "loops"),
     [(KEEP, {"sealer", "verifier"}), (UPKEEP, {"sender", "callbacks"}), (WORKER, {"sweeper", "canceller"})],

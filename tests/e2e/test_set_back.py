@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from tests.e2e.conftest import Embedded
 
-pytestmark = pytest.mark.req("TOOLS-18", "CARD-6")
 TITLE = "The log does not verify: the log of checkpoints, which all tenants share"
 TOKEN = "for-the-scrape"
 ECHO = "sample.tools.echo"
@@ -54,6 +53,7 @@ def leaves_of(database: Path) -> int:
     return int(size)
 
 
+@pytest.mark.req("TOOLS-18", "CARD-6")
 def test_a_database_file_that_was_put_back_is_seen_at_once(own_hub: Embedded, tmp_path: Path) -> None:
     hub, backup = own_hub, tmp_path / "backup.sqlite3"
     hub.env["TOOLHUB_METRICS_TOKEN"] = TOKEN

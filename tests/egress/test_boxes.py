@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from invocations.sandbox.docker import DockerSandbox
 
-pytestmark = [pytest.mark.attack, pytest.mark.req("SVC-6", "TOOLS-16")]
+pytestmark = pytest.mark.attack
 LEVELS = ("shared", "fresh", "single")
 
 BY_A_CLIENT = """
@@ -44,6 +44,7 @@ def run(host, port):
 # -- what is granted
 
 
+@pytest.mark.req("TOOLS-16")
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_granted_host_is_reached_by_a_client_as_authors_write_them(
     level: str, run: Callable[..., RunOutcome], secure: Origin
@@ -60,6 +61,7 @@ def test_a_granted_host_is_reached_by_a_client_as_authors_write_them(
         assert outcome.clean
 
 
+@pytest.mark.req("TOOLS-16")
 def test_a_granted_host_is_reached_by_plain_http(run: Callable[..., RunOutcome], open_server: Origin) -> None:
     capabilities = {"net": [plain(HOST, open_server.port, "GET")]}
 
@@ -68,6 +70,7 @@ def test_a_granted_host_is_reached_by_plain_http(run: Callable[..., RunOutcome],
     assert (outcome.status, outcome.value) == (RunStatus.OK, "hello"), outcome
 
 
+@pytest.mark.req("TOOLS-16")
 def test_a_granted_host_is_reached_by_a_socket_of_the_tools_own(run: Callable[..., RunOutcome], secure: Origin) -> None:
     outcome = run(BY_ITS_OWN_SOCKET, {"net": [tls(HOST, secure.port)]}, host=HOST, port=secure.port)
 
@@ -76,6 +79,7 @@ def test_a_granted_host_is_reached_by_a_socket_of_the_tools_own(run: Callable[..
     assert outcome.attempts == ()
 
 
+@pytest.mark.req("TOOLS-16")
 def test_an_address_that_a_range_holds_is_reached(run: Callable[..., RunOutcome], open_server: Origin) -> None:
     capabilities = {"cidr": [{"cidr": f"{PUBLIC}/32", "ports": [open_server.port]}]}
 
@@ -85,6 +89,7 @@ def test_an_address_that_a_range_holds_is_reached(run: Callable[..., RunOutcome]
     assert [connection.rule for connection in outcome.connections] == [f"{PUBLIC}/32"]
 
 
+@pytest.mark.req("SVC-6")
 def test_a_certificate_that_nobody_vouches_for_is_not_trusted(
     run: Callable[..., RunOutcome], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -100,6 +105,7 @@ def test_a_certificate_that_nobody_vouches_for_is_not_trusted(
 WHOM_IT_TRUSTS = "import ssl\ndef run(): return len(ssl.create_default_context().get_ca_certs())"
 
 
+@pytest.mark.req("SVC-6")
 def test_the_public_roots_are_trusted_with_and_without_others(
     run: Callable[..., RunOutcome], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -119,7 +125,7 @@ def test_the_public_roots_are_trusted_with_and_without_others(
 # -- what is not
 
 
-@pytest.mark.req("TOOLS-3")
+@pytest.mark.req("TOOLS-3", "TOOLS-16")
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("scheme", ["https", "http"])
 def test_a_tool_that_lets_a_refusal_out_was_blocked(level: str, scheme: str, run: Callable[..., RunOutcome]) -> None:
@@ -130,6 +136,7 @@ def test_a_tool_that_lets_a_refusal_out_was_blocked(level: str, scheme: str, run
     assert [(each.host, each.allowed, each.rule) for each in outcome.connections] == [("other.example.org", False, "")]
 
 
+@pytest.mark.req("TOOLS-16")
 def test_a_refusal_that_a_tool_hides_is_witnessed(run: Callable[..., RunOutcome]) -> None:
     hides = BY_A_CLIENT + "\ndef hide(url):\n    try: return run(url)\n    except OSError: return 'hidden'"
     hides = hides.replace("def run(", "def get(").replace("return run(", "return get(").replace("def hide(", "def run(")
@@ -140,6 +147,7 @@ def test_a_refusal_that_a_tool_hides_is_witnessed(run: Callable[..., RunOutcome]
     assert outcome.attempts == ("net:other.example.org:443",)
 
 
+@pytest.mark.req("SVC-6", "TOOLS-16")
 @pytest.mark.parametrize(
     ("url", "blocked", "why"),
     [
@@ -160,6 +168,7 @@ def test_forbidden_targets_are_refused_from_inside(
     assert [(each.allowed, each.why) for each in outcome.connections] == [(False, why)]
 
 
+@pytest.mark.req("SVC-6", "TOOLS-16")
 def test_a_redirect_to_metadata_is_blocked(run: Callable[..., RunOutcome]) -> None:
     with origin(
         answer=b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n"
@@ -172,6 +181,7 @@ def test_a_redirect_to_metadata_is_blocked(run: Callable[..., RunOutcome]) -> No
     assert [each.allowed for each in outcome.connections] == [True, False]
 
 
+@pytest.mark.req("TOOLS-16")
 def test_tls_for_another_host_is_blocked(run: Callable[..., RunOutcome], secure: Origin) -> None:
     fronted = BY_ITS_OWN_SOCKET.replace("server_hostname=host", "server_hostname='front.example.org'")
 
@@ -208,6 +218,7 @@ def run(port):
 """
 
 
+@pytest.mark.req("SVC-6")
 @pytest.mark.parametrize("level", LEVELS)
 def test_there_is_no_other_way_out(level: str, run: Callable[..., RunOutcome], secure: Origin) -> None:
     outcome = run(WITHOUT_THE_GATE, {"net": [tls("*", secure.port)]}, level, port=secure.port)
@@ -217,7 +228,7 @@ def test_there_is_no_other_way_out(level: str, run: Callable[..., RunOutcome], s
     assert outcome.connections == ()
 
 
-@pytest.mark.req("TOOLS-3")
+@pytest.mark.req("SVC-6", "TOOLS-3")
 def test_a_tool_that_looks_a_name_up_by_itself_was_blocked(run: Callable[..., RunOutcome]) -> None:
     looks = "import socket\ndef run(): socket.create_connection(('api.example.org', 443))"
 
@@ -245,6 +256,7 @@ def run():
 """
 
 
+@pytest.mark.req("SVC-6")
 def test_a_box_has_its_own_way_out_and_cannot_change_it(run: Callable[..., RunOutcome]) -> None:
     outcome = run(LOOKS_AT_ITS_FOLDER, {"net": [tls(HOST, 443)]})
 
@@ -259,6 +271,7 @@ def test_a_box_has_its_own_way_out_and_cannot_change_it(run: Callable[..., RunOu
     }
 
 
+@pytest.mark.req("SVC-6", "TOOLS-16")
 def test_a_box_that_may_reach_nothing_has_no_way_out(run: Callable[..., RunOutcome]) -> None:
     outcome = run(LOOKS_AT_ITS_FOLDER, {})
 
@@ -268,6 +281,7 @@ def test_a_box_that_may_reach_nothing_has_no_way_out(run: Callable[..., RunOutco
 # -- what cannot be held to
 
 
+@pytest.mark.req("TOOLS-16")
 @pytest.mark.parametrize(
     ("capabilities", "missing"),
     [

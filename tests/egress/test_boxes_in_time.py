@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-pytestmark = [pytest.mark.attack, pytest.mark.req("SVC-6", "TOOLS-16")]
+pytestmark = pytest.mark.attack
 LEVELS = ("shared", "fresh", "single")
 
 MANY = """
@@ -30,6 +30,7 @@ def run(host, port):
 """
 
 
+@pytest.mark.req("SVC-6")
 def test_of_sixty_connections_sixteen_are_open_at_once(run: Callable[..., RunOutcome], secure: Origin) -> None:
     outcome = run(MANY, {"net": [tls(HOST, secure.port)]}, host=HOST, port=secure.port)
 
@@ -51,6 +52,7 @@ def run(host, port, stay):
 """
 
 
+@pytest.mark.req("SVC-6")
 @pytest.mark.parametrize("level", LEVELS)
 def test_nothing_of_a_call_goes_on_after_it(level: str, run: Callable[..., RunOutcome]) -> None:
     with origin(until=b"never") as patient:
@@ -64,6 +66,7 @@ def test_nothing_of_a_call_goes_on_after_it(level: str, run: Callable[..., RunOu
     assert (after.value, after.connections) == ("nothing", ())
 
 
+@pytest.mark.req("SVC-6")
 def test_connections_that_the_gate_has_not_told_are_not_known_and_its_box_serves_no_more(
     run: Callable[..., RunOutcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,6 +85,7 @@ def test_connections_that_the_gate_has_not_told_are_not_known_and_its_box_serves
     assert after.box != untold.box
 
 
+@pytest.mark.req("SVC-6")
 def test_a_box_whose_way_out_did_not_open_in_time_serves_no_more(
     run: Callable[..., RunOutcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:

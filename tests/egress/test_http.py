@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from invocations.sandbox.egress import EgressDoor
     from tests.egress.world import Origin
 
-pytestmark = [pytest.mark.attack, pytest.mark.req("TOOLS-16")]
+pytestmark = pytest.mark.attack
 
 SECOND = b"DELETE http://api.example.org/everything HTTP/1.1\r\nHost: api.example.org\r\n\r\n"
 
@@ -24,6 +24,7 @@ def head(method: str, port: int, *headers: bytes) -> bytes:
     return b"\r\n".join([f"{method} http://{HOST}:{port}/ HTTP/1.1".encode(), *headers, b"", b""])
 
 
+@pytest.mark.req("TOOLS-16")
 @pytest.mark.parametrize(
     "headers",
     [
@@ -60,6 +61,7 @@ def test_headers_that_two_programs_could_read_differently_are_refused(
     assert open_server.heard == []
 
 
+@pytest.mark.req("TOOLS-16")
 def test_a_chunked_body_in_an_old_version_is_refused(door: EgressDoor, open_server: Origin) -> None:
     door.begin(rules(net=[plain(HOST, open_server.port)]))
 
@@ -68,6 +70,7 @@ def test_a_chunked_body_in_an_old_version_is_refused(door: EgressDoor, open_serv
     assert asked(door, request + b"0\r\n\r\n").startswith("HTTP/1.1 400")
 
 
+@pytest.mark.req("TOOLS-16")
 @pytest.mark.parametrize(
     "body", [b"", b"Content-Length: 0\r\n", b"Content-Length: 3\r\n\r\nabc"], ids=["none", "empty", "three bytes"]
 )
@@ -87,6 +90,7 @@ def test_a_second_request_after_the_first_does_not_travel_on(body: bytes, door: 
     assert (record.allowed, record.why) == (True, "malformed_request")
 
 
+@pytest.mark.req("TOOLS-16")
 def test_a_chunked_body_travels_on_in_new_frames(door: EgressDoor) -> None:
     with origin(until=b"0\r\n\r\n") as patient:
         door.begin(rules(net=[plain(HOST, patient.port)]))
@@ -99,6 +103,7 @@ def test_a_chunked_body_travels_on_in_new_frames(door: EgressDoor) -> None:
     assert heard.endswith(b"\r\nTransfer-Encoding: chunked\r\n\r\nd\r\nabc0123456789\r\n0\r\n\r\n")
 
 
+@pytest.mark.req("TOOLS-16")
 def test_very_many_small_chunks_travel_on_as_few(door: EgressDoor) -> None:
     """Each would be framed and sent by itself, and meanwhile the gate would serve nobody else."""
     with origin(until=b"0\r\n\r\n") as patient:
@@ -112,6 +117,7 @@ def test_very_many_small_chunks_travel_on_as_few(door: EgressDoor) -> None:
     assert body.count(b"\r\n") < 200
 
 
+@pytest.mark.req("TOOLS-16")
 def test_a_call_may_not_send_its_bodies_in_crumbs(narrow: Callable[..., EgressDoor]) -> None:
     door = narrow(crumbs=1000)
     crumb, worth_it = b"1\r\nx\r\n", b"80\r\n" + b"y" * 128 + b"\r\n"
@@ -125,6 +131,7 @@ def test_a_call_may_not_send_its_bodies_in_crumbs(narrow: Callable[..., EgressDo
     assert [record.why for record in door.end()] == ["", "", "malformed_request"]
 
 
+@pytest.mark.req("TOOLS-16")
 def test_very_many_headers_are_refused(door: EgressDoor, open_server: Origin) -> None:
     door.begin(rules(net=[plain(HOST, open_server.port)]))
 
@@ -133,6 +140,7 @@ def test_very_many_headers_are_refused(door: EgressDoor, open_server: Origin) ->
     assert " 200 " in asked(door, head("GET", open_server.port, *[b"a:"] * 200))
 
 
+@pytest.mark.req("TOOLS-16")
 @pytest.mark.parametrize(
     "chunks",
     [
@@ -160,6 +168,7 @@ def test_chunks_of_another_form_end_the_request(chunks: bytes, door: EgressDoor)
     assert [record.why for record in door.end()] == ["malformed_request"]
 
 
+@pytest.mark.req("TOOLS-16")
 def test_words_between_the_tool_and_the_gate_do_not_travel_on(door: EgressDoor, open_server: Origin) -> None:
     door.begin(rules(net=[plain(HOST, open_server.port)]))
     private = [b"Proxy-Authorization: Basic eA==", b"Proxy-Connection: keep-alive", b"Connection: keep-alive, upgrade"]
@@ -176,6 +185,7 @@ def test_words_between_the_tool_and_the_gate_do_not_travel_on(door: EgressDoor, 
     ]
 
 
+@pytest.mark.req("TOOLS-16")
 def test_a_tool_that_has_sent_all_may_close_its_side_and_still_read(door: EgressDoor) -> None:
     with origin(until=b"\r\n\r\nabc") as patient:
         door.begin(rules(net=[plain(HOST, patient.port)]))

@@ -35,9 +35,10 @@ if TYPE_CHECKING:
     from invocations.sandbox.egress import EgressDoor
     from tests.egress.world import Authority, Names, Origin
 
-pytestmark = [pytest.mark.attack, pytest.mark.req("TOOLS-16")]
+pytestmark = pytest.mark.attack
 
 
+@pytest.mark.req("TOOLS-16")
 def test_of_sixty_connections_sixteen_are_served(narrow: Callable[..., EgressDoor], secure: Origin) -> None:
     door = narrow(place_s=0.05)
     door.begin(rules(net=[tls(HOST, secure.port)]))
@@ -52,6 +53,7 @@ def test_of_sixty_connections_sixteen_are_served(narrow: Callable[..., EgressDoo
     assert len(door.end()) == 60
 
 
+@pytest.mark.req("TOOLS-16")
 def test_a_connection_that_has_ended_makes_room_for_another(
     narrow: Callable[..., EgressDoor], secure: Origin, trust: ssl.SSLContext
 ) -> None:
@@ -63,6 +65,7 @@ def test_a_connection_that_has_ended_makes_room_for_another(
     assert [record.allowed for record in door.end()] == [True] * 5
 
 
+@pytest.mark.req("TOOLS-16")
 def test_who_asks_without_end_is_not_heard_any_more(narrow: Callable[..., EgressDoor]) -> None:
     door = narrow(attempts=20)
     door.begin(rules())
@@ -82,6 +85,7 @@ def test_who_asks_without_end_is_not_heard_any_more(narrow: Callable[..., Egress
     assert " 403 " in asked(door, connect("x.example.org", 443))
 
 
+@pytest.mark.req("TOOLS-16")
 @pytest.mark.parametrize("said", [b"", b"CONN", b"CONNECT api.example.org:443 HTTP/1.1\r\nX: y\r\n"])
 def test_a_slow_head_is_not_waited_for(said: bytes, narrow: Callable[..., EgressDoor]) -> None:
     door = narrow(head_s=0.1)
@@ -92,6 +96,7 @@ def test_a_slow_head_is_not_waited_for(said: bytes, narrow: Callable[..., Egress
     assert [(record.allowed, record.why) for record in door.end()] == [(False, "too_slow")]
 
 
+@pytest.mark.req("TOOLS-16")
 @pytest.mark.parametrize("said", [b"", b"\x16\x03\x01\x02\x00\x01"])
 def test_a_slow_hello_is_not_waited_for(said: bytes, narrow: Callable[..., EgressDoor], secure: Origin) -> None:
     door = narrow(head_s=0.1)
@@ -105,6 +110,7 @@ def test_a_slow_hello_is_not_waited_for(said: bytes, narrow: Callable[..., Egres
     assert (record.allowed, record.why, record.bytes_out) == (False, "too_slow", 0)
 
 
+@pytest.mark.req("TOOLS-16")
 def test_what_comes_in_is_counted_over_the_whole_call(narrow: Callable[..., EgressDoor]) -> None:
     door = narrow(bytes=100_000)
     with origin(answer=b"x" * 60_000) as large:
@@ -122,6 +128,7 @@ def test_what_comes_in_is_counted_over_the_whole_call(narrow: Callable[..., Egre
     assert first.bytes_in + first.bytes_out + second.bytes_in + second.bytes_out <= 100_000
 
 
+@pytest.mark.req("TOOLS-16")
 def test_what_goes_out_is_counted_too(narrow: Callable[..., EgressDoor]) -> None:
     door = narrow(bytes=100_000)
     with origin(until=b"never") as patient:
@@ -139,6 +146,7 @@ def test_what_goes_out_is_counted_too(narrow: Callable[..., EgressDoor]) -> None
 # -- the end of a call
 
 
+@pytest.mark.req("TOOLS-16")
 def test_nothing_of_a_call_goes_on_after_it(door: EgressDoor) -> None:
     with origin(until=b"never") as patient:
         door.begin(rules(cidr=[{"cidr": "127.0.0.1/32", "ports": [patient.port]}]))
@@ -156,6 +164,7 @@ def test_nothing_of_a_call_goes_on_after_it(door: EgressDoor) -> None:
     assert [(record.allowed, record.why) for record in records] == [(True, "")]
 
 
+@pytest.mark.req("TOOLS-16")
 def test_outside_of_a_call_nobody_is_heard(door: EgressDoor, secure: Origin) -> None:
     before = Client(door)
     assert before.rest() == b""
@@ -170,6 +179,7 @@ def test_outside_of_a_call_nobody_is_heard(door: EgressDoor, secure: Origin) -> 
     assert door.end() == ()
 
 
+@pytest.mark.req("TOOLS-16")
 def test_who_asks_without_end_between_calls_is_not_heard_until_the_next(door: EgressDoor) -> None:
     for _ in range(65):
         with Client(door) as client:
@@ -185,6 +195,7 @@ def test_who_asks_without_end_between_calls_is_not_heard_until_the_next(door: Eg
     assert " 403 " in asked(door, connect("x.example.org", 443))
 
 
+@pytest.mark.req("TOOLS-16")
 def test_a_door_is_closed_even_when_the_gate_does_not_answer(gate: EgressGate, monkeypatch: pytest.MonkeyPatch) -> None:
     held, free = threading.Event(), threading.Event()
 
@@ -212,6 +223,7 @@ def test_a_door_is_closed_even_when_the_gate_does_not_answer(gate: EgressGate, m
         holder.join()
 
 
+@pytest.mark.req("TOOLS-16")
 def test_who_waited_since_before_the_call_is_not_served_in_it(door: EgressDoor, secure: Origin) -> None:
     """A connection of the call before, not yet accepted, must not get the rules of the next one."""
     door.begin(rules())
@@ -224,6 +236,7 @@ def test_who_waited_since_before_the_call_is_not_served_in_it(door: EgressDoor, 
     assert door.end() == ()
 
 
+@pytest.mark.req("TOOLS-16")
 def test_two_boxes_have_two_ways_out(gate: EgressGate, door: EgressDoor, secure: Origin, trust: ssl.SSLContext) -> None:
     with opened(gate) as other:
         door.begin(rules(net=[tls(HOST, secure.port)]))
@@ -238,6 +251,7 @@ def test_two_boxes_have_two_ways_out(gate: EgressGate, door: EgressDoor, secure:
         assert [record.allowed for record in door.end()] == [True, True]
 
 
+@pytest.mark.req("TOOLS-16")
 def test_a_closed_door_is_gone(gate: EgressGate) -> None:
     with box_folder() as folder:
         door = gate.open(folder)
@@ -251,6 +265,7 @@ def test_a_closed_door_is_gone(gate: EgressGate) -> None:
             late.connect(str(door.path))
 
 
+@pytest.mark.req("TOOLS-16")
 def test_a_gate_closes_its_doors_and_can_begin_again(names: Names, secure: Origin, trust: ssl.SSLContext) -> None:
     gate = EgressGate([f"{PUBLIC}/32"], resolve=names)
     for _ in range(2):
@@ -262,6 +277,7 @@ def test_a_gate_closes_its_doors_and_can_begin_again(names: Names, secure: Origi
             assert list(folder.iterdir()) == []
 
 
+@pytest.mark.req("TOOLS-16")
 def test_the_roots_that_a_box_is_to_trust_lie_beside_its_way_out(names: Names, authority: Authority) -> None:
     gate = EgressGate(resolve=names, ca_file=authority.roots)
     with box_folder() as folder:
@@ -274,6 +290,7 @@ def test_the_roots_that_a_box_is_to_trust_lie_beside_its_way_out(names: Names, a
     gate.close()
 
 
+@pytest.mark.req("TOOLS-16")
 def test_roots_that_cannot_be_read_open_no_door(names: Names, tmp_path: Path) -> None:
     (tmp_path / "empty.pem").write_text("nothing")
     for file, why in ((tmp_path / "none.pem", "cannot be read"), (tmp_path / "empty.pem", "no certificate")):
@@ -281,6 +298,7 @@ def test_roots_that_cannot_be_read_open_no_door(names: Names, tmp_path: Path) ->
             EgressGate(resolve=names, ca_file=file).open(folder)
 
 
+@pytest.mark.req("TOOLS-16")
 def test_a_tool_that_takes_nothing_holds_nobody_up(
     gate: EgressGate, door: EgressDoor, secure: Origin, trust: ssl.SSLContext
 ) -> None:

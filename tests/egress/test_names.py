@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from invocations.sandbox.egress import EgressDoor
     from tests.egress.world import Authority, Names, Origin
 
-pytestmark = [pytest.mark.attack, pytest.mark.req("TOOLS-16", "SVC-6")]
+pytestmark = pytest.mark.attack
 
 FORBIDDEN = {
     "this machine": ["127.0.0.2"],
@@ -41,6 +41,7 @@ FORBIDDEN = {
 }
 
 
+@pytest.mark.req("SVC-6", "TOOLS-16")
 @pytest.mark.parametrize("addresses", FORBIDDEN.values(), ids=FORBIDDEN.keys())
 def test_a_name_that_leads_inside_is_refused_whole(
     addresses: list[str], door: EgressDoor, secure: Origin, names: Names
@@ -56,6 +57,7 @@ def test_a_name_that_leads_inside_is_refused_whole(
     assert secure.heard == []
 
 
+@pytest.mark.req("SVC-6", "TOOLS-16")
 def test_a_name_that_changes_its_mind_reaches_nothing_inside(
     door: EgressDoor, secure: Origin, names: Names, trust: ssl.SSLContext
 ) -> None:
@@ -76,6 +78,7 @@ def test_a_name_that_changes_its_mind_reaches_nothing_inside(
     assert [record.addresses for record in door.end() if record.allowed] == [(PUBLIC,)] * 5
 
 
+@pytest.mark.req("TOOLS-16")
 def test_a_name_that_does_not_exist_is_said_to_be_that(door: EgressDoor) -> None:
     door.begin(rules(net=[tls("*", 443)]))
 
@@ -84,6 +87,7 @@ def test_a_name_that_does_not_exist_is_said_to_be_that(door: EgressDoor) -> None
     assert [(record.allowed, record.why) for record in door.end()] == [(True, "not_resolved")]
 
 
+@pytest.mark.req("TOOLS-16")
 def test_a_host_that_does_not_answer_is_said_to_be_that(door: EgressDoor) -> None:
     with origin() as gone:
         port = gone.port
@@ -94,6 +98,7 @@ def test_a_host_that_does_not_answer_is_said_to_be_that(door: EgressDoor) -> Non
     assert [(record.allowed, record.why) for record in door.end()] == [(True, "not_reachable")]
 
 
+@pytest.mark.req("TOOLS-16")
 def test_the_first_address_that_answers_is_taken(
     door: EgressDoor, secure: Origin, names: Names, trust: ssl.SSLContext
 ) -> None:
@@ -106,6 +111,7 @@ def test_the_first_address_that_answers_is_taken(
     gate.close()
 
 
+@pytest.mark.req("SVC-6")
 def test_slow_lookups_of_one_box_delay_nobody_else(authority: Authority, secure: Origin, names: Names) -> None:
     stuck, release = threading.Semaphore(0), threading.Event()
 
@@ -132,6 +138,7 @@ def test_slow_lookups_of_one_box_delay_nobody_else(authority: Authority, secure:
     gate.close()
 
 
+@pytest.mark.req("SVC-6")
 def test_slow_lookups_of_one_call_count_in_the_next_one_too() -> None:
     """A thread goes on until the resolver has given up, whether or not the call is over."""
     stuck, release = threading.Semaphore(0), threading.Event()
@@ -159,6 +166,7 @@ def test_slow_lookups_of_one_call_count_in_the_next_one_too() -> None:
     gate.close()
 
 
+@pytest.mark.req("SVC-6")
 def test_slow_lookups_of_one_tenant_leave_names_to_the_others(
     authority: Authority, secure: Origin, names: Names
 ) -> None:
@@ -194,6 +202,7 @@ def test_slow_lookups_of_one_tenant_leave_names_to_the_others(
 # -- TLS
 
 
+@pytest.mark.req("TOOLS-16")
 @pytest.mark.parametrize("sni", ["front.example.org", "a.api.example.org"])
 def test_tls_for_another_name_than_the_granted_one_is_stopped(
     sni: str, door: EgressDoor, secure: Origin, trust: ssl.SSLContext
@@ -208,6 +217,7 @@ def test_tls_for_another_name_than_the_granted_one_is_stopped(
     assert secure.all() == [b""]
 
 
+@pytest.mark.req("TOOLS-16")
 def test_tls_without_a_name_is_stopped(door: EgressDoor, secure: Origin) -> None:
     door.begin(rules(net=[tls(HOST, secure.port)]))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -220,6 +230,7 @@ def test_tls_without_a_name_is_stopped(door: EgressDoor, secure: Origin) -> None
     assert [(record.allowed, record.why) for record in door.end()] == [(False, "other_server_name")]
 
 
+@pytest.mark.req("TOOLS-16")
 @pytest.mark.parametrize(
     "first",
     [
@@ -253,6 +264,7 @@ def client_hello(name: str) -> bytes:
     return outgoing.read()
 
 
+@pytest.mark.req("TOOLS-16")
 def test_a_hello_in_many_pieces_and_records_is_read_as_one() -> None:
     whole = client_hello("a.example.org")
     body = whole[5:]
@@ -289,6 +301,7 @@ def server_names(*entries: bytes) -> bytes:
 ONE = server_names(entry(b"a.example.org"))
 
 
+@pytest.mark.req("TOOLS-16")
 @pytest.mark.parametrize(
     "broken",
     [
@@ -313,6 +326,7 @@ def test_a_hello_that_could_be_read_in_two_ways_names_nothing(broken: bytes) -> 
         egress_client_hello.read_server_name(broken)
 
 
+@pytest.mark.req("TOOLS-16")
 def test_a_hello_that_is_cut_short_is_waited_for_and_one_without_a_name_names_none() -> None:
     assert egress_client_hello.read_server_name(hello_with(ONE)) == "a.example.org"
     assert egress_client_hello.read_server_name(hello_with(ONE)[:-1]) is None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from invocations.sandbox.egress import EgressDoor
     from tests.egress.world import Names, Origin
 
-pytestmark = [pytest.mark.attack, pytest.mark.req("TOOLS-16", "SVC-6")]
+pytestmark = pytest.mark.attack
 
 
 def opener(proxy: str, trust: ssl.SSLContext) -> urllib.request.OpenerDirector:
@@ -26,6 +26,7 @@ def opener(proxy: str, trust: ssl.SSLContext) -> urllib.request.OpenerDirector:
     return urllib.request.build_opener(proxies, urllib.request.HTTPSHandler(context=trust))
 
 
+@pytest.mark.req("TOOLS-16")
 def test_the_granted_host_by_a_socket_of_the_tools_own(door: EgressDoor, secure: Origin, trust: ssl.SSLContext) -> None:
     door.begin(rules(net=[tls(HOST, secure.port)]))
 
@@ -39,6 +40,7 @@ def test_the_granted_host_by_a_socket_of_the_tools_own(door: EgressDoor, secure:
     assert record.bytes_in > 100
 
 
+@pytest.mark.req("TOOLS-16")
 def test_the_granted_host_by_a_client_that_knows_proxies(
     door: EgressDoor, secure: Origin, trust: ssl.SSLContext
 ) -> None:
@@ -51,6 +53,7 @@ def test_the_granted_host_by_a_client_that_knows_proxies(
     assert b"GET /x HTTP/1.1" in secure.all()[0]
 
 
+@pytest.mark.req("TOOLS-16")
 def test_the_granted_host_by_plain_http(door: EgressDoor, open_server: Origin, trust: ssl.SSLContext) -> None:
     door.begin(rules(net=[plain(HOST, open_server.port)]))
 
@@ -63,6 +66,7 @@ def test_the_granted_host_by_plain_http(door: EgressDoor, open_server: Origin, t
     assert b"\r\nConnection: close\r\n" in heard
 
 
+@pytest.mark.req("TOOLS-16")
 def test_a_pattern_grants_names_below_it_and_evidence_names_the_pattern(
     door: EgressDoor, secure: Origin, names: Names, trust: ssl.SSLContext
 ) -> None:
@@ -74,6 +78,7 @@ def test_a_pattern_grants_names_below_it_and_evidence_names_the_pattern(
     assert [(record.host, record.rule) for record in door.end()] == [("a.example.org", "*.example.org")]
 
 
+@pytest.mark.req("TOOLS-16")
 def test_capital_letters_are_the_same_host(door: EgressDoor, secure: Origin, trust: ssl.SSLContext) -> None:
     door.begin(rules(net=[tls(HOST, secure.port)]))
 
@@ -82,6 +87,7 @@ def test_capital_letters_are_the_same_host(door: EgressDoor, secure: Origin, tru
     assert [record.host for record in door.end()] == [HOST]
 
 
+@pytest.mark.req("TOOLS-16")
 @pytest.mark.parametrize(
     "target",
     [
@@ -108,6 +114,7 @@ def test_what_is_not_granted_is_refused_before_it_is_looked_up(
     assert (record.allowed, record.rule, record.addresses) == (False, "", ())
 
 
+@pytest.mark.req("TOOLS-16")
 def test_https_is_no_grant_of_http_and_http_none_of_https(
     door: EgressDoor, secure: Origin, open_server: Origin
 ) -> None:
@@ -121,6 +128,7 @@ def test_https_is_no_grant_of_http_and_http_none_of_https(
     assert {record.why for record in door.end()} == {"not_granted"}
 
 
+@pytest.mark.req("TOOLS-16")
 def test_single_methods_of_https_cannot_be_seen_and_are_not_let_through(door: EgressDoor, secure: Origin) -> None:
     door.begin(rules(net=[tls(HOST, secure.port) | {"methods": ["GET"]}]))
 
@@ -130,6 +138,7 @@ def test_single_methods_of_https_cannot_be_seen_and_are_not_let_through(door: Eg
     assert [(record.allowed, record.why) for record in door.end()] == [(False, "methods_unseen")]
 
 
+@pytest.mark.req("TOOLS-16")
 @pytest.mark.parametrize("method", ["POST", "DELETE", "PUT", "PATCH"])
 def test_methods_of_plain_http_are_enforced(method: str, door: EgressDoor, open_server: Origin) -> None:
     door.begin(rules(net=[plain(HOST, open_server.port, "GET", "HEAD")]))
@@ -141,6 +150,7 @@ def test_methods_of_plain_http_are_enforced(method: str, door: EgressDoor, open_
     assert open_server.heard == []
 
 
+@pytest.mark.req("TOOLS-16")
 @pytest.mark.parametrize(
     "where", ["http://169.254.169.254/latest/meta-data/", "http://other.example.org/", "http://localhost/"]
 )
@@ -160,6 +170,7 @@ def test_a_redirect_leads_nowhere_that_is_not_granted(
     assert names.asked == [HOST]
 
 
+@pytest.mark.req("TOOLS-16")
 def test_a_client_that_knows_proxies_says_that_it_was_refused(door: EgressDoor, trust: ssl.SSLContext) -> None:
     door.begin(rules())
 
@@ -172,6 +183,7 @@ def test_a_client_that_knows_proxies_says_that_it_was_refused(door: EgressDoor, 
 # -- addresses
 
 
+@pytest.mark.req("TOOLS-16")
 def test_an_address_that_a_range_holds_can_be_reached(door: EgressDoor, open_server: Origin) -> None:
     door.begin(rules(cidr=[{"cidr": "127.0.0.0/24", "ports": [open_server.port]}]))
 
@@ -184,6 +196,7 @@ def test_an_address_that_a_range_holds_can_be_reached(door: EgressDoor, open_ser
     assert open_server.all() == [b"anything at all\r\n\r\n"]
 
 
+@pytest.mark.req("TOOLS-16")
 def test_an_address_that_a_range_holds_can_be_asked_by_http(door: EgressDoor, open_server: Origin) -> None:
     door.begin(rules(cidr=[{"cidr": "127.0.0.0/24", "ports": [open_server.port]}]))
 
@@ -192,6 +205,7 @@ def test_an_address_that_a_range_holds_can_be_asked_by_http(door: EgressDoor, op
     assert line == "HTTP/1.1 200 OK"
 
 
+@pytest.mark.req("TOOLS-16")
 @pytest.mark.parametrize("written", ["[::ffff:127.0.0.1]", "[0:0:0:0:0:ffff:7f00:1]"])
 def test_an_ipv4_address_written_as_ipv6_is_the_ipv4_address(
     written: str, door: EgressDoor, open_server: Origin
@@ -203,6 +217,7 @@ def test_an_ipv4_address_written_as_ipv6_is_the_ipv4_address(
     assert [record.host for record in door.end()] == [PUBLIC]
 
 
+@pytest.mark.req("SVC-6", "TOOLS-16")
 def test_a_range_does_not_reach_where_the_operator_admits_nobody(door: EgressDoor) -> None:
     with origin(address=INTERNAL) as internal:
         door.begin(rules(cidr=[{"cidr": "0.0.0.0/0", "ports": ["1-65535"]}, {"cidr": "::/0", "ports": ["1-65535"]}]))
@@ -214,6 +229,7 @@ def test_a_range_does_not_reach_where_the_operator_admits_nobody(door: EgressDoo
     assert {record.why for record in door.end()} == {"private_address"}
 
 
+@pytest.mark.req("TOOLS-16")
 def test_a_range_grants_no_name_and_a_name_no_address(door: EgressDoor, open_server: Origin) -> None:
     door.begin(rules(cidr=[{"cidr": "127.0.0.0/24", "ports": [open_server.port]}]))
     by_name = asked(door, connect(HOST, open_server.port))

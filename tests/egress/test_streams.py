@@ -17,7 +17,7 @@ from invocations.sandbox.egress.streams import PIECE, EgressStream, ReadPace
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.attack, pytest.mark.req("TOOLS-16")]
+pytestmark = pytest.mark.attack
 LAST = b"0\r\n\r\n"
 CHUNKS = (b"100\r\n" + b"x" * 256 + b"\r\n") * 500 + LAST
 
@@ -31,6 +31,7 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield here, there
 
 
+@pytest.mark.req("TOOLS-16")
 @pytest.mark.parametrize(
     ("body", "length"), [(b"x" * 2 * PIECE, 2 * PIECE), (CHUNKS, None)], ids=["by its length", "in chunks"]
 )
@@ -62,6 +63,7 @@ def test_however_much_waits_others_have_their_turn_after_each_piece(
     assert ("piece", "piece") not in pairwise(turns)
 
 
+@pytest.mark.req("TOOLS-16")
 def test_who_sends_crumbs_waits_until_more_have_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
     now, waited = 1000.0, []
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from invocations.sandbox.egress import EgressDoor
     from tests.egress.world import Names, Origin
 
-pytestmark = [pytest.mark.attack, pytest.mark.req("TOOLS-16", "SVC-6")]
+pytestmark = pytest.mark.attack
 
 SPELLINGS = [
     "127.0.0.2",
@@ -46,6 +46,7 @@ SPELLINGS = [
 ]
 
 
+@pytest.mark.req("SVC-6", "TOOLS-16")
 @pytest.mark.parametrize("form", ["connect", "http"])
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_a_target_that_is_written_differently_is_refused(
@@ -69,6 +70,7 @@ def test_a_target_that_is_written_differently_is_refused(
     assert not record.allowed
 
 
+@pytest.mark.req("SVC-6")
 @pytest.mark.parametrize(
     "head",
     [
@@ -104,6 +106,7 @@ def test_a_first_line_of_another_form_is_refused(head: bytes, door: EgressDoor, 
     assert [record.allowed for record in door.end()] == [False]
 
 
+@pytest.mark.req("SVC-6")
 def test_headers_of_64_kilobytes_are_not_read(door: EgressDoor, open_server: Origin) -> None:
     door.begin(rules(net=[tls("*", open_server.port)]))
     with Client(door) as client:

@@ -8,10 +8,8 @@ are for the resource that is asked for, with scopes of its own, as Keycloak's ar
 from __future__ import annotations
 
 import json
-import threading
 import time
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -21,6 +19,7 @@ from joserfc.jwk import ECKey
 from kernel.ids import new_id
 from tests.mcp_conformance.arrange import AUDIENCE, PERSON, REALM, SUBJECT
 from tests.support.connections import compute_challenge
+from tests.support.http_server import QuietHandler, serve_requests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,16 +39,13 @@ def issuing() -> Iterator[str]:
         token = jwt.encode({"alg": "ES256", "kid": key.kid}, claims, key, algorithms=["ES256"])
         return {"access_token": token, "token_type": "Bearer", "expires_in": 300}
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Handler(QuietHandler):
+        def do_GET(self) -> None:  # noqa: N802  as http.server calls it
             if self.path.startswith(f"{REALM}/authorize?"):
                 asked = parse_qs(urlsplit(self.path).query)
                 codes[code := str(new_id())] = asked
                 said = {"code": code, "state": asked["state"][0], "iss": url + REALM}
-                self.send_response(302)
-                self.send_header("Location", f"{asked['redirect_uri'][0]}?{urlencode(said)}")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
+                self.write_answer(302, b"", {"Location": f"{asked['redirect_uri'][0]}?{urlencode(said)}"})
                 return
             documents: dict[str, Any] = {
                 "/jwks": {"keys": [key.as_dict(private=False)]},
@@ -73,8 +69,8 @@ def issuing() -> Iterator[str]:
             }
             self._answer(200 if self.path in documents else 404, documents.get(self.path, {}))
 
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        def do_POST(self) -> None:  # noqa: N802  as http.server calls it
+            body = self.read_body().decode()
             if self.path == f"{REALM}/register":
                 self._answer(201, json.loads(body) | {"client_id": str(new_id())})
                 return
@@ -97,23 +93,8 @@ def issuing() -> Iterator[str]:
             self._answer(200, make_token(iss=url + REALM, aud=audience, sub=PERSON, scope=scope) | {"scope": scope})
 
         def _answer(self, status: int, document: Any) -> None:
-            body = json.dumps(document).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.write_answer(status, json.dumps(document).encode(), {"Content-Type": "application/json"})
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with serve_requests(Handler) as port:
+        url = f"http://127.0.0.1:{port}"
         yield url
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
     from tests.mcp_conformance.conftest import Served
 
-pytestmark = pytest.mark.req("CONN-3")
 
-
+@pytest.mark.req("CONN-3")
 @pytest.mark.parametrize("prefix", ["", "mcp_toolhub__"])
 def test_an_agent_of_openai_agents_lists_chooses_and_calls(prefix: str, served: Served, tmp_path: Path) -> None:
     before = origins(served)

@@ -18,7 +18,6 @@ from tests.mcp_conformance.arrange import LISTED, NAMED, PREFIX
 if TYPE_CHECKING:
     from tests.mcp_conformance.conftest import Served
 
-pytestmark = pytest.mark.req("SVC-1", "CONN-3")
 
 CLIENTS = Path(__file__).parent / "clients"
 PATIENCE_S = 120.0
@@ -53,6 +52,7 @@ def origins(served: Served) -> int:
     return served.hub.count("SELECT count(*) FROM invocations_invocation WHERE origin = 'mcp' AND state = 'succeeded'")
 
 
+@pytest.mark.req("CONN-3", "SVC-1")
 @pytest.mark.parametrize(("program", "environment", "mode", "tool"), PROGRAMS)
 def test_a_python_client_lists_and_calls(
     program: str, environment: str, mode: str, tool: str, served: Served, tmp_path: Path
@@ -72,7 +72,7 @@ def browser(served: Served) -> list[str]:
     return [sys.executable, str(CLIENTS.parent / "scripted_browser.py"), served.agent, served.password]
 
 
-@pytest.mark.req("CONN-1", "CONN-2")
+@pytest.mark.req("CONN-1")
 def test_fastmcp_given_the_url_alone_opens_the_browser_and_works(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,7 +84,7 @@ def test_fastmcp_given_the_url_alone_opens_the_browser_and_works(
     assert origins(served) == before + 1
 
 
-@pytest.mark.req("CONN-1", "CONN-2")
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize("generation", ["1", "2"])
 def test_both_typescript_sdks_given_the_url_alone_open_the_browser_and_work(
     generation: str, served: Served, tmp_path: Path
@@ -98,6 +98,7 @@ def test_both_typescript_sdks_given_the_url_alone_open_the_browser_and_work(
     assert origins(served) == before + 1
 
 
+@pytest.mark.req("CONN-3", "SVC-1")
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 def test_the_inspector_lists_and_calls(era: str, served: Served, tmp_path: Path) -> None:
     inspector = peers.ensure_node_modules() / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from tests.mcp_conformance.conftest import Served
 
-pytestmark = pytest.mark.req("CONN-2", "SVC-1")
 
 GREET = f"{NAMED}greet"
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -136,6 +135,7 @@ def build_provider(
     return OAuthClientProvider(served.url + path, metadata, storage, open_browser, await_answer)
 
 
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize(
     "redirect_uri",
     [
@@ -150,6 +150,7 @@ def test_the_official_client_needs_nothing_but_the_address(redirect_uri: str, se
     assert asyncio.run(greeted(served.url, provider)) == {"text": "Hello, you!"}
 
 
+@pytest.mark.req("CONN-1")
 def test_the_official_client_comes_with_an_id_and_a_secret_that_were_entered_by_hand(served: Served) -> None:
     provider = build_provider(served, REDIRECT_URI, entered=True)
 
@@ -158,6 +159,7 @@ def test_the_official_client_comes_with_an_id_and_a_secret_that_were_entered_by_
     assert provider.context.client_info.client_id == served.client_id  # it has not registered itself
 
 
+@pytest.mark.req("CONN-2")
 def test_the_official_client_signs_in_at_the_tenants_own_provider(served: Served) -> None:
     provider = build_provider(served, "http://127.0.0.1:53219/callback", sign_in_at_the_provider, "/conformance")
 
@@ -169,6 +171,7 @@ def test_the_official_client_signs_in_at_the_tenants_own_provider(served: Served
     assert elsewhere.status == 401
 
 
+@pytest.mark.req("CONN-1")
 def test_the_official_client_gets_a_newer_token_without_the_person(served: Served) -> None:
     provider = build_provider(served, "http://127.0.0.1:53219/callback")
     asyncio.run(greeted(served.url, provider))
@@ -183,6 +186,7 @@ def test_the_official_client_gets_a_newer_token_without_the_person(served: Serve
     assert second.access_token != first.access_token
 
 
+@pytest.mark.req("SVC-1")
 def test_the_official_client_uses_the_key_of_an_agent(served: Served) -> None:
     provider = ClientCredentialsOAuthProvider(
         served.url,
@@ -195,6 +199,7 @@ def test_the_official_client_uses_the_key_of_an_agent(served: Served) -> None:
     assert asyncio.run(greeted(served.url, provider)) == {"text": "Hello, you!"}
 
 
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize("program", REGISTRATIONS)
 def test_what_programs_are_said_to_send_leads_to_a_token(program: str, served: Served) -> None:
     hub, sent = served.url.removesuffix("/mcp"), REGISTRATIONS[program]
@@ -231,6 +236,7 @@ def test_what_programs_are_said_to_send_leads_to_a_token(program: str, served: S
         assert listed.status == 200, listed
 
 
+@pytest.mark.req("CONN-1")
 def test_what_is_disconnected_is_refused_at_the_next_request(served: Served) -> None:
     provider = build_provider(served, "http://127.0.0.1:53219/callback")
     asyncio.run(greeted(served.url, provider))

@@ -18,7 +18,6 @@ from tests.mcp_conformance.issuer import SECRET
 if TYPE_CHECKING:
     from tests.mcp_conformance.conftest import Served
 
-pytestmark = pytest.mark.req("SVC-1", "TOOLS-15")
 
 GREET = f"{NAMED}greet"
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -42,6 +41,7 @@ async def greeted(url: str, token: str) -> Any:
         return (await client.call_tool(GREET, {"name": "you"})).structured_content
 
 
+@pytest.mark.req("CONN-2", "TOOLS-15")
 def test_the_challenge_leads_to_the_token_endpoint_of_the_hub_and_its_token_comes_in(served: Served) -> None:
     challenge = request("POST", served.url, LIST, ACCEPT).headers["www-authenticate"]
     found = re.search(r'resource_metadata="([^"]+)"', challenge)
@@ -55,12 +55,14 @@ def test_the_challenge_leads_to_the_token_endpoint_of_the_hub_and_its_token_come
     assert asyncio.run(greeted(served.url, token)) == {"text": "Hello, you!"}
 
 
+@pytest.mark.req("CONN-2", "TOOLS-15")
 def test_the_token_of_an_issuer_that_the_tenant_trusts_comes_in(served: Served) -> None:
     token = post(f"{served.issuer}/token", client_id=SUBJECT, client_secret=SECRET)
 
     assert asyncio.run(greeted(served.url, token)) == {"text": "Hello, you!"}
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize("authorization", ["", "Bearer nothing", "Bearer hub_live_" + "x" * 20, "Basic eDp5"])
 def test_who_shows_nothing_that_counts_is_told_where_to_get_a_token(authorization: str, served: Served) -> None:
     headers = {"Authorization": authorization} if authorization else {}

@@ -12,7 +12,7 @@ from tests.support.concurrency import at_once, together
 if TYPE_CHECKING:
     from tests.conftest import Caller
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("CONN-6")]
+pytestmark = pytest.mark.django_db(transaction=True)
 PATH = "/api/v1/evidence/retention"
 
 
@@ -21,6 +21,7 @@ def put_days(caller: Caller, days: int, **headers: str) -> Any:
     return Client().put(PATH, body, content_type="application/json", headers=caller.headers() | headers)
 
 
+@pytest.mark.req("CONN-6")
 def test_of_eight_who_hold_the_same_tag_one_makes_the_change(caller: Caller) -> None:
     tag = caller.get("/evidence/retention").headers["ETag"]
 
@@ -31,6 +32,7 @@ def test_of_eight_who_hold_the_same_tag_one_makes_the_change(caller: Caller) -> 
     assert caller.get("/evidence/retention").json()["data"]["days"]["logs"] == 30 + made
 
 
+@pytest.mark.req("CONN-6")
 def test_a_change_without_a_condition_waits_for_one_that_was_compared_already(
     caller: Caller,
 ) -> None:

@@ -17,10 +17,11 @@ from tests.support.tokens import ask
 if TYPE_CHECKING:
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("CONN-2")]
+pytestmark = pytest.mark.django_db(transaction=True)
 REST = {"resource": settings.TOOLHUB_PUBLIC_URL}
 
 
+@pytest.mark.req("CONN-1")
 def test_of_eight_that_show_one_code_one_gets_tokens_and_keeps_them(operator: Person, caller: Caller) -> None:
     program = Program.registered()
     code = read_answer(allow(operator.client(), program, caller.agent, asks=REST))["code"]
@@ -35,6 +36,7 @@ def test_of_eight_that_show_one_code_one_gets_tokens_and_keeps_them(operator: Pe
     assert losers == ["invalid_grant"] * 7
 
 
+@pytest.mark.req("CONN-1")
 def test_of_eight_that_show_one_refresh_token_one_gets_newer_ones_and_keeps_them(
     operator: Person, caller: Caller
 ) -> None:
@@ -52,6 +54,7 @@ def test_of_eight_that_show_one_refresh_token_one_gets_newer_ones_and_keeps_them
     assert program.refresh(winner["refresh_token"]).status_code == 200
 
 
+@pytest.mark.req("CONN-1")
 def test_of_eight_that_open_connections_at_once_all_do(operator: Person, caller: Caller) -> None:
     programs = [Program.registered() for _ in range(8)]
     browsers = [operator.client() for _ in range(8)]

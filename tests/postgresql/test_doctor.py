@@ -16,8 +16,6 @@ from toolhub.management.commands import doctor
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.req("TOOLS-18")
-
 
 def asked(url: str, data: Path) -> tuple[list[str], subprocess.CompletedProcess[str]]:
     """What `doctor` finds wrong at a web host of this database, and all that it said."""
@@ -29,6 +27,7 @@ def asked(url: str, data: Path) -> tuple[list[str], subprocess.CompletedProcess[
     return [line for line in done.stdout.splitlines() if line.startswith("WRONG")], done
 
 
+@pytest.mark.req("TOOLS-18")
 def test_before_init_it_says_that_nothing_is_set_up_and_nothing_of_sql(tmp_path: Path) -> None:
     with own_database() as url:
         wrong, done = asked(url, tmp_path)
@@ -38,6 +37,7 @@ def test_before_init_it_says_that_nothing_is_set_up_and_nothing_of_sql(tmp_path:
     assert "relation" not in done.stdout
 
 
+@pytest.mark.req("TOOLS-18")
 def test_before_init_has_made_the_role_it_says_so_once(tmp_path: Path) -> None:
     with own_database() as url:
         server = urlsplit(url)
@@ -50,6 +50,7 @@ def test_before_init_has_made_the_role_it_says_so_once(tmp_path: Path) -> None:
     assert (done.stdout + done.stderr).count("FATAL") == 1
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize(
     ("role", "not_asked"),
     [("web", {"sandbox", "images"}), ("keeper", {"sandbox", "images", "tools"}), ("worker", set())],
@@ -59,6 +60,7 @@ def test_a_role_is_asked_only_what_its_host_must_have(role: str, not_asked: set[
     assert {"database", "keys", "broker"} <= {check.__name__ for check in doctor.CHECKS} - not_asked
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.django_db
 @pytest.mark.parametrize(("most", "is_enough"), [(1, True), (10_000, False)])
 def test_more_connections_than_the_server_takes_are_noted(most: int, is_enough: bool, settings: Any) -> None:

@@ -13,7 +13,7 @@ from tests.support.background_runs import wait_for
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.req("TOOLS-18", "TOOLS-21"), pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 
 def holds_the_lock(database: str) -> bool:
@@ -25,6 +25,7 @@ def holds_the_lock(database: str) -> bool:
         return bool(cursor.fetchone()[0])
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_keeper_that_is_frozen_keeps_nobody_from_sealing(empty_database: str, tmp_path: Path) -> None:
     process(empty_database, tmp_path, "migrate", "write")
     wakes = tmp_path / "wakes"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.support.calls import Bell
 
 __all__ = ["sealed"]
-pytestmark = [pytest.mark.req("TOOLS-18", "TOOLS-22"), pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 BEYOND = [
     "ALTER TABLE evidence_fact DISABLE TRIGGER ALL",
     "ALTER TABLE evidence_fact DISABLE TRIGGER toolhub_no_update",
@@ -48,6 +48,7 @@ def login() -> Iterator[str]:
         cursor.execute(f"DROP ROLE {name}")
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_request_adds_to_evidence_and_does_nothing_else_with_it(sealed: Fact) -> None:
     before = everything()
     statements = [
@@ -60,6 +61,7 @@ def test_a_request_adds_to_evidence_and_does_nothing_else_with_it(sealed: Fact) 
     assert everything() == before
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_process_of_the_hub_that_owns_no_table_cannot_rewrite_evidence_either(sealed: Fact, login: str) -> None:
     before = everything()
 
@@ -69,6 +71,7 @@ def test_a_process_of_the_hub_that_owns_no_table_cannot_rewrite_evidence_either(
     assert everything() == before
 
 
+@pytest.mark.req("TOOLS-22")
 def test_it_sees_all_tenants_as_the_hub_and_one_as_a_request(
     sealed: Fact, login: str, caller: Caller, foreign_caller: Caller
 ) -> None:
@@ -83,6 +86,7 @@ def test_it_sees_all_tenants_as_the_hub_and_one_as_a_request(
     assert (nobodys, one) == ((0,), {caller.by.tenant_id})
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_call_is_made_and_ends_over_a_connection_that_owns_no_table(
     login: str,
     caller: Caller,
@@ -113,6 +117,7 @@ def test_a_call_is_made_and_ends_over_a_connection_that_owns_no_table(
     assert nobody == ""
 
 
+@pytest.mark.req("TOOLS-18")
 def test_doctor_says_who_could_take_the_triggers_down(capsys: pytest.CaptureFixture[str]) -> None:
     call_command("doctor")
 
@@ -121,6 +126,7 @@ def test_doctor_says_who_could_take_the_triggers_down(capsys: pytest.CaptureFixt
     assert "could switch off what keeps evidence append-only" in line
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_missing_trigger_is_something_wrong(capsys: pytest.CaptureFixture[str]) -> None:
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE evidence_fact DISABLE TRIGGER toolhub_no_update")

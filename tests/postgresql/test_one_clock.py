@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("TOOLS-15")]
+pytestmark = pytest.mark.django_db(transaction=True)
 ECHO, WRITE = "sample.tools.echo", "sample.tools.write"
 
 
@@ -68,6 +68,7 @@ def lease_s() -> timedelta:
     return timedelta(seconds=settings.TOOLHUB_LEASE_S)
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_keeper_whose_clock_is_ahead_takes_no_piece_of_a_living_one(
     operator: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,6 +84,7 @@ def test_a_keeper_whose_clock_is_ahead_takes_no_piece_of_a_living_one(
         assert verify_next() is None
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize("by", [AHEAD, BEHIND])
 def test_a_lease_lasts_as_long_as_it_should_whatever_the_clock_of_who_takes_it(
     by: timedelta, operator: Person, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any],
@@ -108,6 +110,7 @@ def test_a_lease_lasts_as_long_as_it_should_whatever_the_clock_of_who_takes_it(
     assert timedelta() < lease - true_time() <= lease_s() + SLACK
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize("by", [AHEAD, BEHIND])
 def test_a_call_waits_as_long_as_it_should_whatever_the_clock_of_who_took_it(
     by: timedelta, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell,
@@ -129,6 +132,7 @@ def test_a_call_waits_as_long_as_it_should_whatever_the_clock_of_who_took_it(
     assert Invocation.objects.get(pk=call.pk).state == State.QUEUED
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_sweeper_whose_clock_is_ahead_ends_no_consent(
     caller: Caller, operator: Person, enable: Callable[..., Tool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +145,7 @@ def test_a_sweeper_whose_clock_is_ahead_ends_no_consent(
     assert Consent.objects.get().state == "approved"
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize("by", [AHEAD, BEHIND])
 def test_what_waits_to_be_sent_is_due_at_once_whatever_the_clock_of_who_wrote_it(
     by: timedelta, caller: Caller, operator: Person, enable: Callable[..., Tool], grant: Callable[..., Any],
@@ -169,6 +174,7 @@ def test_what_waits_to_be_sent_is_due_at_once_whatever_the_clock_of_who_wrote_it
         assert abs(row.next_attempt_at - true_time()) < SLACK
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize("by", [AHEAD, BEHIND])
 def test_a_secret_overlaps_as_long_as_it_should_whatever_the_clock_of_who_changed_it(
     by: timedelta, caller: Caller, operator: Person, monkeypatch: pytest.MonkeyPatch
@@ -185,6 +191,7 @@ def test_a_secret_overlaps_as_long_as_it_should_whatever_the_clock_of_who_change
     assert all(end and abs(end - true_time() - timedelta(hours=1)) < SLACK for end in ends)
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize("by", [AHEAD, BEHIND])
 def test_a_host_whose_clock_is_wrong_raises_no_alarm_and_signs_for_others_in_time(
     by: timedelta, operator: Person, monkeypatch: pytest.MonkeyPatch
@@ -198,6 +205,7 @@ def test_a_host_whose_clock_is_wrong_raises_no_alarm_and_signs_for_others_in_tim
         assert not log_state().wrong
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize("by", [AHEAD, BEHIND])
 def test_an_erasure_is_patient_for_a_minute_whatever_the_clock_of_who_asked(
     by: timedelta, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
@@ -212,6 +220,7 @@ def test_an_erasure_is_patient_for_a_minute_whatever_the_clock_of_who_asked(
     assert abs(row.asked_at - true_time()) < SLACK
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_builder_whose_clock_is_ahead_takes_no_build_of_a_living_one(
     developer: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:

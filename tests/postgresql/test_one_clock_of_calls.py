@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("TOOLS-15")]
+pytestmark = pytest.mark.django_db(transaction=True)
 ECHO, WRITE = "sample.tools.echo", "sample.tools.write"
 
 
@@ -59,6 +59,7 @@ def consented(caller: Caller, operator: Person, *, ends: timedelta) -> Consent:
     return asked
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize(
     ("by", "ends", "state"), [(AHEAD, timedelta(hours=1), "succeeded"), (BEHIND, timedelta(hours=-1), "denied")]
 )
@@ -76,6 +77,7 @@ def test_a_consent_lasts_for_a_call_as_long_as_it_should_whatever_the_clock_of_w
     assert call.state == state
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize(
     ("by", "ends", "state"), [(AHEAD, timedelta(hours=1), "succeeded"), (BEHIND, timedelta(hours=-1), "cancelled")]
 )
@@ -97,6 +99,7 @@ def test_a_consent_is_judged_before_the_run_by_the_clock_that_it_was_given_by(
     assert call.state == state
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize("by", [AHEAD, BEHIND])
 def test_a_call_that_waited_for_a_person_goes_on_whatever_the_clock_of_who_decided(
     by: timedelta, caller: Caller, operator: Person, enable: Callable[..., Tool], grant: Callable[..., Any],
@@ -119,6 +122,7 @@ def test_a_call_that_waited_for_a_person_goes_on_whatever_the_clock_of_who_decid
     assert abs(decided.decided_at - true_time()) < SLACK
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize("by", [AHEAD, BEHIND])
 def test_what_is_asked_for_and_shown_of_a_consent_is_by_the_clock_of_the_database(
     by: timedelta, caller: Caller, operator: Person, enable: Callable[..., Tool], grant: Callable[..., Any],
@@ -141,6 +145,7 @@ def test_what_is_asked_for_and_shown_of_a_consent_is_by_the_clock_of_the_databas
     assert abs(ends - true_time() - consents.REQUEST_LIFETIME) < SLACK
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize("by", [AHEAD, BEHIND])
 def test_a_key_works_as_long_as_it_should_whatever_the_clock_of_who_is_asked(
     by: timedelta, caller: Caller, monkeypatch: pytest.MonkeyPatch
@@ -151,6 +156,7 @@ def test_a_key_works_as_long_as_it_should_whatever_the_clock_of_who_is_asked(
         assert caller.get("/tools").status_code == (200 if by == AHEAD else 401)
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_verification_that_failed_is_tried_again_soon_whatever_the_clock_of_who_tried(
     operator: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +183,7 @@ def test_a_verification_that_failed_is_tried_again_soon_whatever_the_clock_of_wh
         Verification.objects.update(lease_until=None)
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_host_whose_clock_is_ahead_forgets_no_other_and_sees_them_all(monkeypatch: pytest.MonkeyPatch) -> None:
     SandboxHost.objects.create(name="another", seen_at=true_time(), snapshot={})
     stop = threading.Event()
@@ -194,6 +201,7 @@ def test_a_host_whose_clock_is_ahead_forgets_no_other_and_sees_them_all(monkeypa
     assert SandboxHost.objects.get(name="another").snapshot == {"seen": True}
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize("by", [AHEAD, BEHIND])
 def test_a_witness_is_silent_by_the_clock_that_says_when_it_was_reached(
     by: timedelta, monkeypatch: pytest.MonkeyPatch
@@ -212,6 +220,7 @@ def test_a_witness_is_silent_by_the_clock_that_says_when_it_was_reached(
         assert bool(anchors.load_anchor_statuses()[0].alarm) == (by == BEHIND)
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize(("by", "ended"), [(timedelta(days=2), 0), (timedelta(days=-2), 2)])
 def test_a_link_to_an_artifact_is_good_for_a_day_whatever_the_clock_of_who_is_asked(
     by: timedelta, ended: int, monkeypatch: pytest.MonkeyPatch
@@ -228,6 +237,7 @@ def test_a_link_to_an_artifact_is_good_for_a_day_whatever_the_clock_of_who_is_as
             assert links.check_link(id, query) == (call.tenant_id, call.agent_id)
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize("by", [AHEAD, BEHIND])
 def test_a_lease_is_overdue_by_the_clock_that_it_was_taken_by(
     by: timedelta, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell,

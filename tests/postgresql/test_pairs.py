@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import Caller
 
-pytestmark = [pytest.mark.req("TOOLS-18"), pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
@@ -117,6 +117,7 @@ BROKEN = [
 ]
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize("write", BROKEN, ids=lambda write: write.__name__)
 def test_a_transaction_that_breaks_a_pair_is_refused(write: Callable[[Caller], None], caller: Caller) -> None:
     with pytest.raises(IntegrityError, match=r"Call [0-9a-f-]{36} (has|is)"), transaction.atomic():
@@ -128,6 +129,7 @@ def test_a_transaction_that_breaks_a_pair_is_refused(write: Callable[[Caller], N
     assert not Invocation.objects.exists()
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.django_db(transaction=True)
 def test_it_is_refused_at_commit_with_all_that_was_done_beside_it_also_as_a_replica(caller: Caller) -> None:
     before = Fact.objects.count()
@@ -141,6 +143,7 @@ def test_it_is_refused_at_commit_with_all_that_was_done_beside_it_also_as_a_repl
     assert (Invocation.objects.count(), Fact.objects.count()) == (0, before)
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_whole_pairs_pass(dry_run: bool, caller: Caller) -> None:
     keep_calls(

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from access.budgets.lines import BudgetLine
     from tests.conftest import Person
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("LLM-7")]
+pytestmark = pytest.mark.django_db(transaction=True)
 SHARED, OWN = "model.first.main", "model.second.main"
 
 
+@pytest.mark.req("LLM-7")
 def test_what_a_call_gives_back_is_locked_in_the_order_of_all_others(
     operator: Person, lines: Callable[..., list[BudgetLine]]
 ) -> None:

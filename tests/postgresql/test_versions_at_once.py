@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from registry.models import Tool, ToolVersion
     from tests.conftest import Person
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("TOOLS-9")]
+pytestmark = pytest.mark.django_db(transaction=True)
 ECHO = "sample.tools.echo"
 
 
@@ -55,6 +55,7 @@ def got() -> tuple[str, str]:
     return row.pin, row.version.version
 
 
+@pytest.mark.req("TOOLS-9")
 @pytest.mark.parametrize("pin_first", [True, False])
 def test_whoever_lets_go_of_a_pin_while_a_version_is_enabled_follows_it(
     pin_first: bool, tool: Tool, approved: Callable[[str], ToolVersion], operator: Person
@@ -71,6 +72,7 @@ def test_whoever_lets_go_of_a_pin_while_a_version_is_enabled_follows_it(
     assert got() == ("", "1.0.1")
 
 
+@pytest.mark.req("TOOLS-9")
 @pytest.mark.parametrize("pin_first", [True, False])
 def test_whoever_pins_while_a_version_is_approved_gets_it_when_it_is_within(
     pin_first: bool, tool: Tool, submit: Callable[..., ToolVersion], operator: Person
@@ -89,6 +91,7 @@ def test_whoever_pins_while_a_version_is_approved_gets_it_when_it_is_within(
     assert got() == ("^1", "1.0.1")
 
 
+@pytest.mark.req("TOOLS-9")
 def test_whoever_pins_to_a_version_while_it_is_yanked_leaves_it(
     tool: Tool, approved: Callable[[str], ToolVersion], operator: Person
 ) -> None:

@@ -15,9 +15,10 @@ from tests.postgresql.test_wall_references import capsule_of, saved, some_tool
 if TYPE_CHECKING:
     from access.models import Tenant
 
-pytestmark = [pytest.mark.req("UNI-7", "TOOLS-22"), pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.req("TOOLS-22", "TOOLS-32")
 def test_whoever_installed_a_version_sees_its_capsule_and_its_signer_and_nothing_else_of_the_publisher(
     tenant: Tenant, foreign_tenant: Tenant
 ) -> None:
@@ -47,6 +48,7 @@ def test_whoever_installed_a_version_sees_its_capsule_and_its_signer_and_nothing
     assert mine == (2, 2, 1)
 
 
+@pytest.mark.req("TOOLS-22")
 def test_nobody_gives_another_tenant_a_key(tenant: Tenant, foreign_tenant: Tenant) -> None:
     with (
         pytest.raises(ProgrammingError, match="row-level security"),

@@ -1,4 +1,4 @@
-"""A small HTTP server on this machine, for what the hub asks or tells others."""
+"""Small HTTP servers on this machine, for what the hub asks or tells others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,41 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+
+class QuietHandler(BaseHTTPRequestHandler):
+    """Reads a request and writes its answer, and says nothing of it on the terminal."""
+
+    def read_body(self) -> bytes:
+        return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+
+    def write_answer(self, status: int, content: bytes, headers: Mapping[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@contextmanager
+def serve_requests(
+    handler: type[BaseHTTPRequestHandler], *, server_class: type[ThreadingHTTPServer] = ThreadingHTTPServer
+) -> Iterator[int]:
+    """Inside the block each request is answered in a thread of its own. Gives the port."""
+    server = server_class(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,31 +76,16 @@ class Server:
 def local_server() -> Iterator[Server]:
     said = Server()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def _answer(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            body = self.read_body()
             names = {name.lower(): value for name, value in self.headers.items()}
             said.heard.append(Heard(self.command, self.path, names, body))
             text = said.document if isinstance(said.document, bytes) else json.dumps(said.document).encode()
-            self.send_response(said.status)
-            for name, value in said.headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
+            self.write_answer(said.status, text, said.headers)
 
         do_GET = do_POST = _answer  # noqa: N815  names of the library
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    said.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
+    with serve_requests(Handler) as port:
+        said.url = f"http://127.0.0.1:{port}"
         yield said
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

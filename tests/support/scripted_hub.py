@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.http_server import Heard
+from tests.support.http_server import Heard, QuietHandler, serve_requests
 from unitools.hub import AsyncHubClient, HubClient
 
 if TYPE_CHECKING:
@@ -36,9 +34,9 @@ class Scripted:
 def scripted(*script: Any) -> Iterator[Scripted]:
     said = Scripted(list(script))
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def _answer(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            body = self.read_body()
             names = {name.lower(): value for name, value in self.headers.items()}
             said.heard.append(Heard(self.command, self.path, names, body))
             answer = said.script.pop(0)
@@ -47,28 +45,13 @@ def scripted(*script: Any) -> Iterator[Scripted]:
                 return
             status, headers, content = answer
             text = content if isinstance(content, bytes) else json.dumps(content).encode()
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
+            self.write_answer(status, text, headers)
 
         do_GET = do_POST = do_DELETE = _answer  # noqa: N815  names of the library
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    said.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
+    with serve_requests(Handler) as port:
+        said.url = f"http://127.0.0.1:{port}"
         yield said
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def envelope(data: Any = None, **call: Any) -> dict[str, Any]:

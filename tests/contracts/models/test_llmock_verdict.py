@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from kernel.problems import Problem
     from llm.answers import ChatAnswer
 
-pytestmark = pytest.mark.req("LLM-9")
 
 HELLO = ChatRequest(model="main", messages=(UserMessage((Text("Hello there"),)),))
 PREFIX = {"messages": "/anthropic"}
@@ -44,6 +43,7 @@ def ask(llmock: LLMock, name: str) -> ChatAnswer:
     return anyio.run(run)
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize("name", WIRES)
 def test_an_answer_without_faults_is_whole(llmock: LLMock, name: str) -> None:
     llmock.reply("All is well.")
@@ -52,6 +52,7 @@ def test_an_answer_without_faults_is_whole(llmock: LLMock, name: str) -> None:
     llmock.assert_resilient(strict=True)
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize("name", WIRES)
 def test_a_provider_that_names_a_time_is_asked_again_after_it(llmock: LLMock, name: str) -> None:
     llmock.rate_limit(retry_after=1.0)
@@ -61,6 +62,7 @@ def test_a_provider_that_names_a_time_is_asked_again_after_it(llmock: LLMock, na
     llmock.assert_resilient(strict=True)
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize("name", WIRES)
 def test_a_provider_that_is_away_is_asked_three_times_in_growing_steps(llmock: LLMock, name: str) -> None:
     llmock.outage()
@@ -74,6 +76,7 @@ def test_a_provider_that_is_away_is_asked_three_times_in_growing_steps(llmock: L
 BREAKS = {"truncate": StreamTruncated, "corrupt": ProviderAnswerUnreadable, "disconnect": StreamTruncated}
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize("fault", BREAKS)
 @pytest.mark.parametrize("name", WIRES)
 def test_a_stream_that_breaks_is_told_and_whoever_asks_again_gets_the_whole(
@@ -90,6 +93,7 @@ def test_a_stream_that_breaks_is_told_and_whoever_asks_again_gets_the_whole(
     llmock.assert_resilient(strict=fault != "corrupt")
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize(("status", "problem"), [(401, ProviderKeyRefused), (404, ProviderAnswerUnreadable)])
 @pytest.mark.parametrize("name", WIRES)
 def test_what_another_try_does_not_help_is_asked_for_once(
@@ -103,6 +107,7 @@ def test_what_another_try_does_not_help_is_asked_for_once(
     llmock.assert_resilient(strict=True)
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize("name", WIRES)
 def test_a_conversation_that_is_too_long_is_told_as_that(llmock: LLMock, name: str) -> None:
     llmock.context_overflow()

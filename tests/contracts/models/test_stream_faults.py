@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from llm.answers import ChatDelta
 
-pytestmark = pytest.mark.req("LLM-9", "LLM-5")
 
 HELLO = ChatRequest(model="main", messages=(UserMessage((Text("my secret prompt"),)),))
 SHORT = TimeLimits(connect_s=10, first_event_s=10, idle_s=0.1, total_s=60)
@@ -92,6 +91,7 @@ def ask(wire: Wire, reply: Reply, read: Any) -> Any:
     return anyio.run(run)
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize("read", [read_stream, ask_whole])
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("name", ALL_WIRES)
@@ -110,6 +110,7 @@ def test_a_fault_is_a_problem_that_quotes_nothing(name: str, fault: str, read: A
         assert found.value.retry_after == 7
 
 
+@pytest.mark.req("LLM-5")
 @pytest.mark.parametrize("name", ALL_WIRES)
 def test_no_beginning_of_an_answer_is_taken_for_the_whole(name: str) -> None:
     wire = ALL_WIRES[name]

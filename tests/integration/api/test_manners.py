@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-6")]
+pytestmark = pytest.mark.django_db
 ECHO = "sample.tools.echo"
 
 
@@ -50,6 +50,7 @@ def put_days(caller: Caller, days: int, **headers: str) -> Any:
     )
 
 
+@pytest.mark.req("CONN-6")
 @pytest.mark.parametrize("path", ["/agents", "/budgets", "/evidence/retention", "/openapi.json", "/tools", "/models"])
 def test_who_has_an_answer_is_not_sent_it_again_until_it_changes(path: str, caller: Caller) -> None:
     first = caller.get(path)
@@ -65,6 +66,7 @@ def test_who_has_an_answer_is_not_sent_it_again_until_it_changes(path: str, call
         assert caller.get(path, **{"If-None-Match": tag}).status_code == 200
 
 
+@pytest.mark.req("CONN-6")
 def test_a_change_under_a_condition_is_refused_to_who_has_not_seen_the_last_one(caller: Caller) -> None:
     seen = caller.get("/evidence/retention").headers["ETag"]
 
@@ -79,6 +81,7 @@ def test_a_change_under_a_condition_is_refused_to_who_has_not_seen_the_last_one(
     assert put_days(caller, 90).status_code == 200
 
 
+@pytest.mark.req("CONN-6")
 def test_who_may_not_read_it_learns_nothing_of_it_by_a_condition(ready: None, caller: Caller, operator: Person) -> None:
     writes = make_caller(operator.by, "writes", scopes=("tools:operate",))
     path = f"/api/v1/installations/{ECHO}"
@@ -89,6 +92,7 @@ def test_who_may_not_read_it_learns_nothing_of_it_by_a_condition(ready: None, ca
         assert assert_problem(refused, 403, "AUTH.FORBIDDEN")["error"]["details"] == {"missing": "tools:read"}
 
 
+@pytest.mark.req("CONN-6")
 def test_a_condition_of_a_get_that_does_not_hold_is_a_problem(caller: Caller) -> None:
     answer = caller.get("/agents", **{"If-Match": '"another"'})
 
@@ -96,6 +100,7 @@ def test_a_condition_of_a_get_that_does_not_hold_is_a_problem(caller: Caller) ->
     assert caller.get("/agents", **{"If-Match": caller.get("/agents").headers["ETag"]}).status_code == 200
 
 
+@pytest.mark.req("CONN-6")
 def test_a_condition_that_an_address_cannot_keep_is_not_ignored(caller: Caller) -> None:
     answer = caller.post("/agents", {"name": "another"}, **{"If-Match": "*"})
 
@@ -103,6 +108,7 @@ def test_a_condition_that_an_address_cannot_keep_is_not_ignored(caller: Caller) 
     assert [each["name"] for each in caller.get("/agents").json()["data"]["agents"]] == [caller.agent.name]
 
 
+@pytest.mark.req("CONN-6")
 def test_what_nobody_may_keep_has_no_tag(ready: None, caller: Caller) -> None:
     call = caller.invoke(ECHO, {"text": "x"})
 
@@ -110,6 +116,7 @@ def test_what_nobody_may_keep_has_no_tag(ready: None, caller: Caller) -> None:
     assert "ETag" not in call.headers
 
 
+@pytest.mark.req("CONN-6")
 def test_every_answer_says_its_version_and_another_one_is_refused(caller: Caller) -> None:
     for answer in (caller.get("/agents"), caller.get("/agents?x=1"), Client().get("/api/v1/agents")):
         assert answer.headers["Toolhub-Version"] == API_VERSION
@@ -120,6 +127,7 @@ def test_every_answer_says_its_version_and_another_one_is_refused(caller: Caller
     assert caller.get("/openapi.json").json()["info"]["version"] == API_VERSION
 
 
+@pytest.mark.req("CONN-6")
 def test_a_call_says_what_is_left_of_the_budgets_of_calls(ready: None, caller: Caller, operator: Person) -> None:
     agent_id, by = caller.agent.pk, operator.by
     calls = set_budget(
@@ -143,6 +151,7 @@ def test_a_call_says_what_is_left_of_the_budgets_of_calls(ready: None, caller: C
     assert "RateLimit" not in again.headers
 
 
+@pytest.mark.req("CONN-6")
 def test_who_fails_too_often_is_told_the_limit(settings: Any, db: None) -> None:
     settings.TOOLHUB_RATE_FAILED_KEYS = 2
     rate_limits.make_memory_store.cache_clear()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-24", "SVC-1")]
+pytestmark = pytest.mark.django_db
 ECHO, WRITE = "sample.tools.echo", "sample.tools.write"
 FIRST = "inv_0123456789abcdefghjkmnpqrs"
 REQUEST = {"method": "POST", "path": "/api/v1/consents", "body": {"tool": ECHO}}
@@ -80,6 +80,7 @@ def refused_for(
     return make
 
 
+@pytest.mark.req("TOOLS-24")
 def test_what_every_problem_of_the_catalogue_advises_can_be_done_at_both_doors(
     caller: Caller, refused_for: Callable[[Problem], None]
 ) -> None:
@@ -90,6 +91,7 @@ def test_what_every_problem_of_the_catalogue_advises_can_be_done_at_both_doors(
             check_advice(cls, caller, refused_for)
 
 
+@pytest.mark.req("TOOLS-24")
 @pytest.mark.unmapped
 def test_what_an_error_without_a_name_advises_can_be_done_at_both_doors(
     caller: Caller, refused_for: Callable[[Problem], None]
@@ -112,6 +114,7 @@ def check_advice(cls: type[Problem], caller: Caller, refused_for: Callable[[Prob
     assert answers[over_mcp]["details"] == {"first_call": FIRST}, cls.reason
 
 
+@pytest.mark.req("TOOLS-24")
 def test_the_reason_of_another_problem_is_told_to_a_model_in_the_same_words(
     caller: Caller, refused_for: Callable[[Problem], None], settings: Any
 ) -> None:
@@ -127,7 +130,7 @@ def test_the_reason_of_another_problem_is_told_to_a_model_in_the_same_words(
     assert told["remedy"].startswith("Wait `retry_after_s` seconds") and told["retry_after_s"] > 0
 
 
-@pytest.mark.req("TOOLS-19")
+@pytest.mark.req("TOOLS-19", "TOOLS-24")
 @pytest.mark.parametrize("on_consent", ["refuse", "ask"])
 def test_a_model_that_needs_a_consent_is_told_to_have_a_person_agree_and_a_program_how_to_ask(
     on_consent: str,
@@ -150,6 +153,7 @@ def test_a_model_that_needs_a_consent_is_told_to_have_a_person_agree_and_a_progr
     assert program["details"].keys() - model["details"].keys() == {"request", "on_consent"}
 
 
+@pytest.mark.req("TOOLS-24", "TOOLS-30")
 def test_a_model_in_a_dispatch_reads_when_to_try_again(caller: Caller, refused_for: Callable[[Problem], None]) -> None:
     (cls,) = (each for each in collect_problem_classes() if each.reason == "QUEUE.UNAVAILABLE")
     refused_for(cls())
@@ -160,6 +164,7 @@ def test_a_model_in_a_dispatch_reads_when_to_try_again(caller: Caller, refused_f
     assert "`retry_after_s` is 5." in told
 
 
+@pytest.mark.req("TOOLS-24")
 @pytest.mark.parametrize(
     ("path", "body"),
     [

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import Person
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("SPEC-10")]
+pytestmark = pytest.mark.django_db(transaction=True)
 OURS, FURTHER, FOREIGN = b"o" * 32, b"f" * 32, b"x" * 32
 CONTEXT = b"a tenant"
 
@@ -61,6 +61,7 @@ def store(name: str, by: Any) -> None:
     set_secret(name=name, value="of this hub only", by=by)
 
 
+@pytest.mark.req("SPEC-10")
 def test_with_the_keys_of_another_hub_nothing_is_stored_hashed_or_signed(
     give: Callable[..., None], operator: Person
 ) -> None:
@@ -92,6 +93,7 @@ def test_with_the_keys_of_another_hub_nothing_is_stored_hashed_or_signed(
     assert get_keystore().fingerprint(b"x", context=CONTEXT) == hashed
 
 
+@pytest.mark.req("SPEC-10")
 def test_a_database_of_before_takes_its_check_values_from_keys_that_open_what_it_holds(
     give: Callable[..., None], operator: Person
 ) -> None:
@@ -111,6 +113,7 @@ def test_a_database_of_before_takes_its_check_values_from_keys_that_open_what_it
     store("more", operator.by)
 
 
+@pytest.mark.req("SPEC-10")
 def test_a_further_key_is_taken_beside_one_that_fits_and_by_no_other_hub(
     give: Callable[..., None], operator: Person
 ) -> None:
@@ -129,6 +132,7 @@ def test_a_further_key_is_taken_beside_one_that_fits_and_by_no_other_hub(
         store("again", operator.by)
 
 
+@pytest.mark.req("SPEC-10")
 def test_a_new_hub_takes_the_first_keys_that_it_is_given(give: Callable[..., None]) -> None:
     assert not TenantKey.objects.exists()
     give(k1=OURS)
@@ -140,6 +144,7 @@ def test_a_new_hub_takes_the_first_keys_that_it_is_given(give: Callable[..., Non
     assert OURS.hex() not in MasterKey.objects.get().check_value
 
 
+@pytest.mark.req("SPEC-10")
 @pytest.mark.parametrize("give", ["file"], indirect=True)
 def test_a_file_that_is_changed_for_another_hubs_under_a_running_process_is_noticed(
     give: Callable[..., None], settings: Any, operator: Person
@@ -155,6 +160,7 @@ def test_a_file_that_is_changed_for_another_hubs_under_a_running_process_is_noti
         store("theirs", operator.by)
 
 
+@pytest.mark.req("SPEC-10")
 @pytest.mark.parametrize("give", ["file"], indirect=True)
 def test_a_rotation_adds_no_key_to_the_file_of_another_hub_and_works_with_its_own(
     give: Callable[..., None], settings: Any, operator: Person

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-32")]
+pytestmark = pytest.mark.django_db
 
 ECHO = "sample.tools.echo"
 REPORT = LeftArtifact("report.csv", "text/csv", b"name,mail\nJohn,john@example.com\n")
@@ -91,6 +91,7 @@ def address_of(said: dict[str, Any]) -> str:
     return f"{split.path}?{split.query}"
 
 
+@pytest.mark.req("TOOLS-32")
 def test_the_answer_says_what_was_left_and_the_fact_only_how_much(call: Callable[..., Any]) -> None:
     answer = call(REPORT, PICTURE)
 
@@ -103,6 +104,7 @@ def test_the_answer_says_what_was_left_and_the_fact_only_how_much(call: Callable
     assert "report.csv" not in json.dumps(end)
 
 
+@pytest.mark.req("TOOLS-32")
 def test_an_answer_that_is_given_again_has_the_same_links(call: Callable[..., Any], caller: Caller) -> None:
     answer = call(REPORT)
 
@@ -111,6 +113,7 @@ def test_an_answer_that_is_given_again_has_the_same_links(call: Callable[..., An
     assert said_of(again) == said_of(answer)
 
 
+@pytest.mark.req("TOOLS-32")
 def test_the_same_content_is_stored_once_and_goes_with_its_last_artifact(
     call: Callable[..., Any], caller: Caller
 ) -> None:
@@ -125,6 +128,7 @@ def test_the_same_content_is_stored_once_and_goes_with_its_last_artifact(
     assert Fact.objects.filter(kind="artifact.removed").count() == 2
 
 
+@pytest.mark.req("TOOLS-32")
 def test_nothing_of_it_is_stored_in_the_clear(call: Callable[..., Any]) -> None:
     call(REPORT)
 
@@ -132,6 +136,7 @@ def test_nothing_of_it_is_stored_in_the_clear(call: Callable[..., Any]) -> None:
     assert b"john@example.com" not in bytes(row.ciphertext)
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_call_that_fails_leaves_nothing(call: Callable[..., Any]) -> None:
     call(REPORT, status=RunStatus.RAISED)
 
@@ -141,7 +146,7 @@ def test_a_call_that_fails_leaves_nothing(call: Callable[..., Any]) -> None:
 # Who gets them.
 
 
-@pytest.mark.req("TOOLS-21")
+@pytest.mark.req("TOOLS-32", "TOOLS-21")
 def test_the_agent_gets_it_with_its_key_and_anybody_by_the_link(call: Callable[..., Any], caller: Caller) -> None:
     answer = call(REPORT)
     (said,) = said_of(answer)
@@ -157,7 +162,7 @@ def test_the_agent_gets_it_with_its_key_and_anybody_by_the_link(call: Callable[.
     assert [json.loads(bytes(fact.leaf))["data"]["via"] for fact in facts] == ["key", "link"]
 
 
-@pytest.mark.req("CONN-3")
+@pytest.mark.req("CONN-1", "TOOLS-32")
 def test_the_link_ends_with_the_connection_of_the_program_that_called(
     call: Callable[..., Any], caller: Caller, operator: Person
 ) -> None:
@@ -174,6 +179,7 @@ def test_the_link_ends_with_the_connection_of_the_program_that_called(
     assert caller.get(f"/artifacts/{said['id']}").status_code == 200  # with the key of the agent
 
 
+@pytest.mark.req("TOOLS-32")
 def test_what_a_browser_could_run_is_bytes_without_a_meaning(call: Callable[..., Any]) -> None:
     (said,) = said_of(call(PAGE))
 
@@ -184,6 +190,7 @@ def test_what_a_browser_could_run_is_bytes_without_a_meaning(call: Callable[...,
     assert response["Content-Disposition"].startswith("attachment")
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_picture_has_a_small_one(call: Callable[..., Any], caller: Caller) -> None:
     picture, report = said_of(call(PICTURE, REPORT))
 
@@ -195,6 +202,7 @@ def test_a_picture_has_a_small_one(call: Callable[..., Any], caller: Caller) -> 
     assert caller.get(f"/artifacts/{report['id']}?thumbnail=1").json()["error"]["reason"] == "ARTIFACT.UNKNOWN"
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize("part", ["tenant", "agent", "expires", "signature"])
 def test_a_link_of_which_anything_was_changed_opens_nothing(call: Callable[..., Any], part: str) -> None:
     (said,) = said_of(call(REPORT))
@@ -208,6 +216,7 @@ def test_a_link_of_which_anything_was_changed_opens_nothing(call: Callable[..., 
     assert not Fact.objects.filter(kind="artifact.read").exists()
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_link_is_good_for_one_artifact_only(call: Callable[..., Any]) -> None:
     one, other = said_of(call(REPORT, PAGE))
 
@@ -216,6 +225,7 @@ def test_a_link_is_good_for_one_artifact_only(call: Callable[..., Any]) -> None:
     assert response.json()["error"]["reason"] == "ARTIFACT.LINK_INVALID"
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_link_is_good_for_a_day(call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     (said,) = said_of(call(REPORT))
     row = Invocation.objects.get()
@@ -230,6 +240,7 @@ def test_a_link_is_good_for_a_day(call: Callable[..., Any], monkeypatch: pytest.
     assert (response.status_code, response.json()["error"]["reason"]) == (410, "ARTIFACT.LINK_EXPIRED")
 
 
+@pytest.mark.req("TOOLS-32")
 def test_the_link_of_an_agent_that_was_disabled_opens_nothing(call: Callable[..., Any], caller: Caller) -> None:
     (said,) = said_of(call(REPORT))
     caller.agent.disabled_at = datetime.now(UTC)
@@ -248,6 +259,7 @@ def test_another_agent_gets_nothing(call: Callable[..., Any], operator: Person) 
     assert Artifact.objects.exists()
 
 
+@pytest.mark.req("TOOLS-32")
 def test_without_key_and_link_there_is_nothing(call: Callable[..., Any]) -> None:
     (said,) = said_of(call(REPORT))
 
@@ -279,6 +291,7 @@ def test_people_open_it_after_they_have_revealed_the_call_with_a_reason(
 # Room.
 
 
+@pytest.mark.req("TOOLS-32")
 def test_more_than_the_tenant_has_room_for_fails_the_call(call: Callable[..., Any], settings: Any) -> None:
     settings.TOOLHUB_FILES_MAX_MB = 0
 
@@ -288,6 +301,7 @@ def test_more_than_the_tenant_has_room_for_fails_the_call(call: Callable[..., An
     assert not Artifact.objects.exists()
 
 
+@pytest.mark.req("TOOLS-32")
 def test_more_than_the_manifest_allows_fails_the_call(call: Callable[..., Any]) -> None:
     answer = call(
         status=RunStatus.RESULT_TOO_LARGE,
@@ -301,7 +315,7 @@ def test_more_than_the_manifest_allows_fails_the_call(call: Callable[..., Any]) 
 # Obligations.
 
 
-@pytest.mark.req("TOOLS-25")
+@pytest.mark.req("TOOLS-32", "TOOLS-25")
 def test_detectors_go_over_texts_that_are_left(call: Callable[..., Any], caller: Caller) -> None:
     notes = LeftArtifact("john@example.com today.json", "application/json", b'{"mobile": "4155552671", "n": 1}')
 
@@ -316,7 +330,7 @@ def test_detectors_go_over_texts_that_are_left(call: Callable[..., Any], caller:
     ]
 
 
-@pytest.mark.req("TOOLS-25")
+@pytest.mark.req("TOOLS-32", "TOOLS-25")
 @pytest.mark.parametrize(
     "left", [PICTURE, LeftArtifact("long.txt", "text/plain", b"x" * 1_100_000)], ids=["picture", "long"]
 )
@@ -333,7 +347,7 @@ def test_what_cannot_be_looked_into_is_withheld(call: Callable[..., Any], left: 
     assert end_of(degraded)["obligations"][-1]["failed"] is True
 
 
-@pytest.mark.req("TOOLS-25")
+@pytest.mark.req("TOOLS-32", "TOOLS-25")
 def test_where_the_output_is_withheld_so_is_what_was_left(call: Callable[..., Any]) -> None:
     answer = call(REPORT, obligations=[{"action": "mask", "pointer": "/none", "on_failure": "degrade"}])
 
@@ -341,6 +355,7 @@ def test_where_the_output_is_withheld_so_is_what_was_left(call: Callable[..., An
     assert not Artifact.objects.exists()
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_secret_in_what_is_left_withholds_it() -> None:
     outcome = RunOutcome(RunStatus.OK, value={}, artifacts=(LeftArtifact("x.txt", "", b"the key is c2VjcmV0LXZhbHVl"),))
 
@@ -350,6 +365,7 @@ def test_a_secret_in_what_is_left_withholds_it() -> None:
     assert (problem.details["where"], kept.artifacts) == (["artifacts"], ())
 
 
+@pytest.mark.req("TOOLS-32")
 def test_names_that_are_masked_alike_stay_apart_and_fit(call: Callable[..., Any]) -> None:
     long = " ".join(["1.1.1.1"] * 15)
     left = [replace(REPORT, name=name) for name in ("john@example.com", "jack@eagle.com", long)]
@@ -362,6 +378,7 @@ def test_names_that_are_masked_alike_stay_apart_and_fit(call: Callable[..., Any]
     assert names[2].startswith("[redacted:ip] [redacted:ip]") and len(names[2]) <= 120
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_document_that_can_be_read_in_two_ways_is_withheld(call: Callable[..., Any]) -> None:
     twice = LeftArtifact("twice.json", "application/json", b'{"mail": "john@example.com", "mail": ""}')
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("SVC-11")]
+pytestmark = pytest.mark.django_db
 ECHO = "sample.tools.echo"
 
 
@@ -49,6 +49,7 @@ def level_of(caller: Caller) -> str:
     return str(json.loads(bytes(end.leaf))["data"]["run"]["level"])
 
 
+@pytest.mark.req("SVC-11")
 def test_a_trusted_call_runs_directly_with_the_same_facts(trusted: ToolVersion, caller: Caller, bell: Bell) -> None:
     answer = caller.invoke(ECHO, {"text": "hi"})
 
@@ -61,6 +62,7 @@ def test_a_trusted_call_runs_directly_with_the_same_facts(trusted: ToolVersion, 
     assert caller.invoke(ECHO, {"text": 5}).status_code == 422  # the same checks before it
 
 
+@pytest.mark.req("SVC-11")
 def test_a_call_of_the_same_version_without_the_mark_runs_in_a_box(
     trusted: ToolVersion, caller: Caller, operator: Person, bell: Bell
 ) -> None:
@@ -70,12 +72,14 @@ def test_a_call_of_the_same_version_without_the_mark_runs_in_a_box(
     assert level_of(caller) != "direct"
 
 
+@pytest.mark.req("SVC-11")
 def test_a_hub_can_do_without(trusted: ToolVersion, caller: Caller, settings: Any, bell: Bell) -> None:
     settings.TOOLHUB_DIRECT = False
 
     assert level_of(caller) != "direct"
 
 
+@pytest.mark.req("SVC-11")
 def test_a_policy_that_asks_for_a_box_of_its_own_is_heeded(
     trusted: ToolVersion, caller: Caller, tenant: Any, bell: Bell
 ) -> None:

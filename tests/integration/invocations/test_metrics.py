@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("TOOLS-26")]
+pytestmark = pytest.mark.django_db(transaction=True)
 ECHO = "sample.tools.echo"
 TOKEN = "a-token-of-a-test"
 
@@ -68,7 +68,7 @@ def scraped(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[Callable
         once.cache_clear()
 
 
-@pytest.mark.req("TOOLS-27")
+@pytest.mark.req("TOOLS-26")
 def test_a_call_whose_caller_waits_is_counted_with_its_answer_on_its_route(
     caller: Caller,
     enable: Callable[..., Any],
@@ -97,6 +97,7 @@ def test_a_call_whose_caller_waits_is_counted_with_its_answer_on_its_route(
     }
 
 
+@pytest.mark.req("TOOLS-26")
 def test_a_scrape_has_calls_denials_errors_latency_and_what_was_spent(
     caller: Caller,
     enable: Callable[..., Any],
@@ -129,6 +130,7 @@ def test_a_scrape_has_calls_denials_errors_latency_and_what_was_spent(
     assert "canary-7391" not in scraped.text  # type: ignore[attr-defined]
 
 
+@pytest.mark.req("TOOLS-26")
 def test_the_figures_of_the_whole_hub_are_those_of_the_database(
     caller: Caller,
     enable: Callable[..., Any],
@@ -173,6 +175,7 @@ def test_the_figures_of_the_whole_hub_are_those_of_the_database(
     Invocation.objects.filter(state="running").update(state="queued", attempt=0, lease_until=None)
 
 
+@pytest.mark.req("TOOLS-26")
 def test_without_the_token_nobody_reads_metrics(settings: Any) -> None:
     assert Client().get("/metrics").status_code == 404
     settings.TOOLHUB_METRICS_TOKEN = TOKEN
@@ -184,6 +187,7 @@ def test_without_the_token_nobody_reads_metrics(settings: Any) -> None:
     assert Client().get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
 
 
+@pytest.mark.req("TOOLS-26")
 @pytest.mark.parametrize("bind", ["0.0.0.0:9464", "[::]:9464", "192.0.2.1:9464"])
 def test_metrics_leave_their_host_with_a_token_only(bind: str, settings: Any) -> None:
     settings.TOOLHUB_METRICS_BIND = bind
@@ -192,6 +196,7 @@ def test_metrics_leave_their_host_with_a_token_only(bind: str, settings: Any) ->
         exposition.serve_metrics()
 
 
+@pytest.mark.req("TOOLS-26")
 @pytest.mark.parametrize("token", ["", TOKEN])
 def test_a_worker_and_a_keeper_serve_theirs_where_they_are_told(token: str, settings: Any) -> None:
     settings.TOOLHUB_METRICS_BIND, settings.TOOLHUB_METRICS_TOKEN = "127.0.0.1:0", token

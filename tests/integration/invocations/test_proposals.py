@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-30")]
+pytestmark = pytest.mark.django_db
 ECHO, WRITE = "sample.tools.echo", "sample.tools.write"
 
 
@@ -36,7 +36,7 @@ def begin_of(answer: Any) -> dict[str, Any]:
     return data
 
 
-@pytest.mark.req("TOOLS-13", "SVC-1")
+@pytest.mark.req("TOOLS-30", "TOOLS-13", "SVC-1")
 @pytest.mark.parametrize("arguments", [{"text": "hello"}, '{"text": "hello"}', ' {"text":\n"hello"} '])
 def test_a_proposal_becomes_a_call_of_origin_llm_whichever_way_its_arguments_are_written(
     arguments: Any,
@@ -61,6 +61,7 @@ def test_a_proposal_becomes_a_call_of_origin_llm_whichever_way_its_arguments_are
     assert (begin["origin"], begin["proposal"]) == ("llm", fingerprint_under(key, b"call_7Qx1"))
 
 
+@pytest.mark.req("TOOLS-30")
 @pytest.mark.parametrize("arguments", ["", "  ", "{}"])
 def test_no_arguments_may_be_written_as_an_empty_text(
     arguments: str,
@@ -77,7 +78,7 @@ def test_no_arguments_may_be_written_as_an_empty_text(
     assert json.loads(sandbox.calls[0][1].arguments) == {}
 
 
-@pytest.mark.req("SVC-3", "TOOLS-18")
+@pytest.mark.req("TOOLS-30", "SVC-3", "TOOLS-18")
 @pytest.mark.parametrize(
     "arguments",
     ['{"text": "hel', "null", "[1]", "5", '"text"', '{"a": 1, "a": 2}', "NaN", "[" * 100, [1], 5, False, {"text": 5}],
@@ -101,7 +102,7 @@ def test_arguments_that_a_model_got_wrong_are_refused_by_the_schema_with_a_pair(
     assert sandbox.calls == []
 
 
-@pytest.mark.req("TOOLS-14", "TOOLS-15", "TOOLS-17")
+@pytest.mark.req("TOOLS-15", "TOOLS-19", "TOOLS-30")
 @pytest.mark.parametrize("what", ["no grant", "no consent", "forbidden to models"])
 def test_a_proposal_is_refused_where_the_same_call_would_be(
     what: str,
@@ -131,7 +132,7 @@ def test_a_proposal_is_refused_where_the_same_call_would_be(
         assert sandbox.calls == []
 
 
-@pytest.mark.req("TOOLS-20")
+@pytest.mark.req("TOOLS-30", "TOOLS-20")
 def test_a_proposal_that_is_sent_again_with_its_key_is_answered_again(
     caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox
 ) -> None:
@@ -146,6 +147,7 @@ def test_a_proposal_that_is_sent_again_with_its_key_is_answered_again(
     assert len(sandbox.calls) == 1
 
 
+@pytest.mark.req("TOOLS-30")
 @pytest.mark.parametrize(
     ("changes", "pointer"),
     [

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tests.support.populated_tenant import Things
     from tests.support.routes import Route
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-22")]
+pytestmark = pytest.mark.django_db
 GOVERNED = [route for route in console_routes() if route.needs]
 SCOPED = [route for route in api_routes() if hasattr(route.api_class, "required_scope")]
 OBJECTS = [route for route in GOVERNED if route.takes]
@@ -58,6 +58,7 @@ def everything_in(slug: str) -> tuple[Person, Caller]:
     return person, make_caller(system, "stranger")
 
 
+@pytest.mark.req("TOOLS-22")
 def test_every_address_that_names_something_is_tried() -> None:
     named = {route.name for route in routes() if route.takes}
 
@@ -67,6 +68,7 @@ def test_every_address_that_names_something_is_tried() -> None:
 # What is not there.
 
 
+@pytest.mark.req("TOOLS-22")
 def test_nobody_of_another_tenant_finds_anything_in_the_console(things: Things) -> None:
     person, _ = everything_in("elsewhere")
     client, sent, before = person.client(), forms(things), rows_of()
@@ -83,6 +85,7 @@ def test_nobody_of_another_tenant_finds_anything_in_the_console(things: Things) 
     assert rows_of() == before
 
 
+@pytest.mark.req("TOOLS-22")
 def test_no_agent_of_another_tenant_finds_anything(things: Things) -> None:
     person, stranger = everything_in("elsewhere")
     client, sent, before = person.client(), bodies(things), rows_of(things.tenant)
@@ -144,6 +147,7 @@ SAY_NOTHING = {
 }  # fmt: skip
 
 
+@pytest.mark.req("TOOLS-22")
 def test_no_page_and_no_answer_shows_anything_of_the_twin(twins: tuple[Things, Things]) -> None:
     mine, theirs = twins
     foreign, own = [[each.tenant.slug, *ids_of(each.tenant)] for each in (theirs, mine)]
@@ -165,6 +169,7 @@ def scope(route: Route) -> Any:
     return None if route.is_api else route.needs
 
 
+@pytest.mark.req("TOOLS-22")
 def test_a_form_that_names_something_of_the_twin_is_refused(twins: tuple[Things, Things]) -> None:
     mine, theirs = twins
     client = make_person(mine.tenant, "all", *Role).client()
@@ -183,6 +188,7 @@ def body_of(data: Any) -> Any:
     return data() if callable(data) else data
 
 
+@pytest.mark.req("TOOLS-22")
 def test_a_body_that_names_something_of_the_twin_is_refused(twins: tuple[Things, Things]) -> None:
     mine, theirs = twins
     own, foreign, before = bodies(mine), bodies(theirs), rows_of()

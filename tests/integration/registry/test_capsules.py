@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tests.support.calls import Bell
     from unitools import capsules as unitools
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("UNI-7")]
+pytestmark = pytest.mark.django_db
 SHOUT = "acme.voice.shout"
 
 
@@ -73,6 +73,7 @@ def enabled(caller: Caller, operator: Person, grant: Callable[..., Any]) -> Call
     return make
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_capsule_becomes_versions_that_wait_for_their_review(caller: Caller) -> None:
     made = capsule(shouting(), shouting(name="whisper"))
 
@@ -93,6 +94,7 @@ def test_a_capsule_becomes_versions_that_wait_for_their_review(caller: Caller) -
     ]
 
 
+@pytest.mark.req("TOOLS-32")
 def test_the_same_capsule_again_gives_the_same_versions(caller: Caller) -> None:
     made = capsule()
 
@@ -102,6 +104,7 @@ def test_the_same_capsule_again_gives_the_same_versions(caller: Caller) -> None:
     assert (Capsule.objects.count(), ToolVersion.objects.count()) == (1, 1)
 
 
+@pytest.mark.req("TOOLS-32")
 def test_other_code_under_the_same_version_is_refused_and_nothing_of_it_is_kept(caller: Caller) -> None:
     upload(caller, capsule().data)
 
@@ -111,6 +114,7 @@ def test_other_code_under_the_same_version_is_refused_and_nothing_of_it_is_kept(
     assert (Capsule.objects.count(), ToolVersion.objects.count()) == (1, 1)
 
 
+@pytest.mark.req("TOOLS-32")
 def test_what_is_no_capsule_is_answered_with_the_name_of_the_problem(caller: Caller) -> None:
     good = capsule()
     traversal = zipped(entries_of(good.data) | {"../evil.py": b"evil"})
@@ -128,6 +132,7 @@ def test_what_is_no_capsule_is_answered_with_the_name_of_the_problem(caller: Cal
     assert not Capsule.objects.exists()
 
 
+@pytest.mark.req("TOOLS-32")
 def test_one_wrong_manifest_keeps_all_of_them_out(caller: Caller) -> None:
     answer = upload(caller, capsule(shouting(), shouting(name="wrong", side_effect="Everything")).data)
 
@@ -143,6 +148,7 @@ def nested(depth: int) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize(
     "changes", [{"input_schema": nested(100)}, {"description": "a\0b"}, {"description": "a\ud800b"}]
 )
@@ -158,6 +164,7 @@ def test_a_manifest_that_would_not_be_taken_alone_is_not_taken_in_a_capsule(
     assert answer.json()["error"]["details"]["problem"] == "WrongManifest"
 
 
+@pytest.mark.req("TOOLS-32")
 def test_more_than_the_room_of_a_tenant_is_refused(caller: Caller, settings: Any) -> None:
     settings.TOOLHUB_CAPSULES_MAX_MB = 0
 
@@ -165,6 +172,7 @@ def test_more_than_the_room_of_a_tenant_is_refused(caller: Caller, settings: Any
     assert not ToolVersion.objects.exists()
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_tool_of_an_uploaded_capsule_runs_in_the_sandbox_and_evidence_names_the_capsule(
     enabled: Callable[..., Tool], caller: Caller, bell: Bell, publisher_key: PublisherKey
 ) -> None:
@@ -182,6 +190,7 @@ def test_a_tool_of_an_uploaded_capsule_runs_in_the_sandbox_and_evidence_names_th
     assert begin["decision_input"]["signed_by"] == publisher_key.key_id
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize("with_its_digest", [False, True])
 def test_bytes_that_were_altered_in_the_database_are_never_run(
     with_its_digest: bool, enabled: Callable[..., Tool], caller: Caller, bell: Bell
@@ -197,6 +206,7 @@ def test_bytes_that_were_altered_in_the_database_are_never_run(
     assert kinds_of(row_of(answer)) == PAIR
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_process_that_knows_the_capsule_runs_what_was_reviewed_whatever_became_of_the_row(
     enabled: Callable[..., Tool], caller: Caller, bell: Bell
 ) -> None:
@@ -211,6 +221,7 @@ def test_a_process_that_knows_the_capsule_runs_what_was_reviewed_whatever_became
 # Who signed it.
 
 
+@pytest.mark.req("TOOLS-32")
 def test_who_signed_a_capsule_is_recorded_with_it(caller: Caller, publisher_key: PublisherKey) -> None:
     made = capsule()
 
@@ -222,6 +233,7 @@ def test_who_signed_a_capsule_is_recorded_with_it(caller: Caller, publisher_key:
     assert registered["build_digest"] == made.digest
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_signature_that_cannot_be_believed_is_refused_though_none_is_asked_for(
     caller: Caller, operator: Person, publisher_key: PublisherKey
 ) -> None:
@@ -241,6 +253,7 @@ def test_a_signature_that_cannot_be_believed_is_refused_though_none_is_asked_for
     assert not ToolVersion.objects.exists()
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_key_of_another_tenant_signs_nothing_here(caller: Caller, stranger: Person) -> None:
     publisher_keys.add_publisher_key(name="theirs", pem=public_pem_of(), by=stranger.by)
     made = capsule()
@@ -248,6 +261,7 @@ def test_a_key_of_another_tenant_signs_nothing_here(caller: Caller, stranger: Pe
     assert_problem(upload(caller, made.data, sign(made, pem_of())), 403, "CAPSULE.SIGNER_UNKNOWN")
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_tenant_that_asks_for_signatures_takes_nothing_unsigned(
     caller: Caller, operator: Person, publisher_key: PublisherKey
 ) -> None:
@@ -258,6 +272,7 @@ def test_a_tenant_that_asks_for_signatures_takes_nothing_unsigned(
     assert upload(caller, made.data, sign(made, pem_of())).status_code == 201
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_signature_is_not_added_to_what_was_registered_without_one(
     caller: Caller, publisher_key: PublisherKey
 ) -> None:
@@ -268,6 +283,7 @@ def test_a_signature_is_not_added_to_what_was_registered_without_one(
     assert Capsule.objects.get().signed_by is None
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_policy_lets_only_signed_tools_run_and_a_revoked_key_counts_with_the_next_call(
     enabled: Callable[..., Tool], caller: Caller, operator: Person, tenant: Any, bell: Bell, publisher_key: PublisherKey
 ) -> None:
@@ -286,6 +302,7 @@ def test_a_policy_lets_only_signed_tools_run_and_a_revoked_key_counts_with_the_n
     assert "signed_by" not in asked
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_policy_names_the_key_whose_signature_it_wants(
     enabled: Callable[..., Tool], caller: Caller, tenant: Any, bell: Bell, publisher_key: PublisherKey
 ) -> None:
@@ -301,6 +318,7 @@ def test_a_policy_names_the_key_whose_signature_it_wants(
 # Other tenants.
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_shared_tool_of_a_capsule_runs_where_it_was_installed_with_its_publishers_signature(
     enabled: Callable[..., Tool],
     operator: Person,
@@ -323,6 +341,7 @@ def test_a_shared_tool_of_a_capsule_runs_where_it_was_installed_with_its_publish
     assert_problem(foreign_caller.invoke(SHOUT, {"text": "a"}, request_id="test-request-2"), 403, "POLICY.DENY_TOOL")
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_capsule_is_its_tenants_own(caller: Caller, foreign_caller: Caller) -> None:
     id = upload(caller, capsule().data).json()["data"]["id"]
 
@@ -336,6 +355,7 @@ def test_a_capsule_is_its_tenants_own(caller: Caller, foreign_caller: Caller) ->
     assert [each["id"] for each in caller.get("/capsules").json()["data"]["capsules"]] == [id]
 
 
+@pytest.mark.req("TOOLS-32")
 def test_reading_the_code_is_a_fact_and_altered_code_is_not_handed_out(caller: Caller) -> None:
     id = upload(caller, capsule().data).json()["data"]["id"]
     caller.get(f"/capsules/{id}/content")
@@ -350,6 +370,7 @@ def test_reading_the_code_is_a_fact_and_altered_code_is_not_handed_out(caller: C
 # Keys.
 
 
+@pytest.mark.req("TOOLS-32")
 def test_keys_over_rest(caller: Caller) -> None:
     added = caller.post("/publisher-keys", {"name": "release", "public_key": public_pem_of()})
     id = added.json()["data"]["id"]
@@ -370,6 +391,7 @@ def test_keys_over_rest(caller: Caller) -> None:
     ]
 
 
+@pytest.mark.req("TOOLS-32")
 def test_what_a_tenant_asks_of_capsules_over_rest(caller: Caller) -> None:
     before = caller.get("/publishing").json()["data"]
     changed = caller.put("/publishing", {"signatures_required": True}).json()["data"]
@@ -380,6 +402,7 @@ def test_what_a_tenant_asks_of_capsules_over_rest(caller: Caller) -> None:
     assert_problem(upload(caller, capsule().data), 403, "CAPSULE.UNSIGNED")
 
 
+@pytest.mark.req("TOOLS-32")
 def test_upload_and_the_service_agree(caller: Caller) -> None:
     done = capsules.upload_capsule(content=capsule().data, by=caller.by)
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import Caller
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-27")]
+pytestmark = pytest.mark.django_db
 ECHO = "sample.tools.echo"
 NOW = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
 # What a value of another column may end in.
@@ -152,6 +152,7 @@ def read_everything(where: dict[str, Any]) -> tuple[Any, ...]:
     return load_decision_context(tool=ECHO, **where), load_decision_contexts(**where), list(several)
 
 
+@pytest.mark.req("TOOLS-27")
 def test_every_value_is_the_one_of_its_column(everything: dict[str, Any]) -> None:
     context, (of_all,), _ = read_everything(everything)
     tool, version, installation = Tool.objects.get(), ToolVersion.objects.get(), Installation.objects.get()
@@ -234,6 +235,7 @@ def swaps() -> Iterator[tuple[str, str]]:
             yield kind, ", ".join(swapped)
 
 
+@pytest.mark.req("TOOLS-27")
 def test_two_columns_of_the_statement_that_change_places_are_noticed(
     everything: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,6 +267,7 @@ def test_two_columns_of_the_statement_that_change_places_are_noticed(
     assert count > 50
 
 
+@pytest.mark.req("TOOLS-27")
 def test_columns_follow_the_parameters_of_who_reads_them() -> None:
     def read(first: str, second: str, *, now: datetime) -> None:
         """What is given beside the row is none of its columns."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from registry.models import ToolVersion
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-7")]
+pytestmark = [pytest.mark.django_db]
 ECHO = "sample.tools.echo"
 
 
@@ -49,6 +49,7 @@ def approve(version: ToolVersion, person: Person) -> None:
     registry.review_version(version_id=version.pk, decision=Decision.APPROVE, note="", by=person.by)
 
 
+@pytest.mark.req("TOOLS-7")
 def test_it_takes_the_only_approved_version(
     door: str, submit: Callable[..., ToolVersion], operator: Person, caller: Caller
 ) -> None:
@@ -63,6 +64,7 @@ def test_it_takes_the_only_approved_version(
     assert (tool.state, tool.current.version) == (ToolState.ENABLED, "1.0.0")
 
 
+@pytest.mark.req("TOOLS-7")
 def test_of_several_it_asks_which(
     door: str, submit: Callable[..., ToolVersion], operator: Person, caller: Caller
 ) -> None:
@@ -76,6 +78,7 @@ def test_of_several_it_asks_which(
     assert Tool.objects.get(name=ECHO).state == ToolState.REGISTERED
 
 
+@pytest.mark.req("TOOLS-7")
 def test_without_an_approved_version_it_says_what_to_do(
     door: str, submit: Callable[..., ToolVersion], operator: Person, caller: Caller
 ) -> None:

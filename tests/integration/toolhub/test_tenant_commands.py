@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from access.models import Tenant
     from tests.conftest import Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-22")]
+pytestmark = pytest.mark.django_db
 ECHO = "sample.tools.echo"
 
 
@@ -57,6 +57,7 @@ def file(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.req("TOOLS-22")
 def test_somebody_is_invited_and_the_link_stands_alone(owner: Person) -> None:
     code, out, err = run("invite_person", "nina", "--role", "developer", "--role", "auditor", "--as", "ophelia")
 
@@ -69,6 +70,7 @@ def test_somebody_is_invited_and_the_link_stands_alone(owner: Person) -> None:
     assert leaf_of(Kind.PERSON_INVITED)["actor"] == {"kind": "user", "id": owner.by.id, "via": "command"}
 
 
+@pytest.mark.req("TOOLS-22")
 def test_who_may_not_invite_is_told_so(operator: Person) -> None:
     code, out, err = run("invite_person", "nina", "--role", "developer", "--as", "olivia")
 
@@ -76,6 +78,7 @@ def test_who_may_not_invite_is_told_so(operator: Person) -> None:
     assert "does not hold the permission members.manage" in err
 
 
+@pytest.mark.req("TOOLS-22")
 def test_a_key_stands_alone_and_works(operator: Person) -> None:
     make_caller(operator.by, "buyer")
 
@@ -88,6 +91,7 @@ def test_a_key_stands_alone_and_works(operator: Person) -> None:
     assert leaf_of(Kind.KEY_CREATED)["actor"]["via"] == "command"
 
 
+@pytest.mark.req("TOOLS-22")
 @pytest.mark.parametrize(
     ("options", "because"),
     [
@@ -106,6 +110,7 @@ def test_a_key_that_cannot_be_is_refused(options: tuple[str, ...], because: str,
     assert ApiKey.objects.count() == before
 
 
+@pytest.mark.req("TOOLS-22")
 @pytest.mark.parametrize(
     ("command", "options", "because"),
     [
@@ -122,6 +127,7 @@ def test_what_is_not_there_ends_with_another_status_than_a_no(
         run(command, *options)
 
 
+@pytest.mark.req("TOOLS-22")
 def test_a_tool_is_submitted_reviewed_by_somebody_else_and_enabled(
     developer: Person, operator: Person, file: str
 ) -> None:
@@ -139,6 +145,7 @@ def test_a_tool_is_submitted_reviewed_by_somebody_else_and_enabled(
     assert leaf_of(Kind.TOOL_REVIEWED)["actor"] == {"kind": "user", "id": operator.by.id, "via": "command"}
 
 
+@pytest.mark.req("TOOLS-22")
 def test_nobody_reviews_their_own_submission_here_either(operator: Person, file: str) -> None:
     run("submit_version", file, "--as", "olivia")
 
@@ -147,6 +154,7 @@ def test_nobody_reviews_their_own_submission_here_either(operator: Person, file:
     assert (code, "somebody else must review it" in err) == (2, True)
 
 
+@pytest.mark.req("TOOLS-22")
 def test_a_risky_change_is_named_and_must_be_acknowledged(developer: Person, operator: Person, file: str) -> None:
     for words in (("submit_version", file), ("review_version", ECHO, "1.0.0", "--approve", "--as", "olivia")):
         assert run(*words)[0] == 0
@@ -165,6 +173,7 @@ def test_a_risky_change_is_named_and_must_be_acknowledged(developer: Person, ope
     assert Tool.objects.get(name=ECHO).versions.get(version="2.0.0").review_state == VersionState.APPROVED
 
 
+@pytest.mark.req("TOOLS-22")
 def test_a_refused_manifest_names_its_findings(developer: Person, file: str) -> None:
     Path(file).write_text(json.dumps(manifest(side_effect="Maybe", timeout_ms=0)))
 

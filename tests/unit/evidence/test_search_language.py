@@ -18,8 +18,6 @@ from evidence.search.postings import BLOCK, decode, encode, iter_falling, iter_r
 from kernel.ids import encode as wire_id
 from kernel.ids import new_id
 
-pytestmark = pytest.mark.req("CARD-6")
-
 TEXTS = st.text(min_size=1, max_size=30)
 HASHES = st.text("0123456789abcdef", min_size=8, max_size=64)
 MOMENTS = st.one_of(
@@ -64,11 +62,13 @@ def terms(draw: st.DrawFn) -> Term:
 QUERIES = st.lists(terms(), max_size=8, unique=True).map(lambda each: Query(tuple(each)))
 
 
+@pytest.mark.req("CARD-6")
 @given(QUERIES)
 def test_what_is_printed_is_parsed_to_the_same_query(query: Query) -> None:
     assert parse(str(query)) == query
 
 
+@pytest.mark.req("CARD-6")
 @given(st.text(max_size=200))
 def test_any_text_is_understood_or_refused_by_the_catalogue(text: str) -> None:
     try:
@@ -83,6 +83,7 @@ def test_any_text_is_understood_or_refused_by_the_catalogue(text: str) -> None:
         assert parse(str(query)) == query
 
 
+@pytest.mark.req("CARD-6")
 @given(
     st.lists(
         st.sampled_from(["tool", "kind", ":", "-", '"', "*", "\\", " ", "x", "after:", "7d", "nosuch:"]), max_size=20
@@ -96,6 +97,7 @@ def test_pieces_of_queries_in_any_order_are_understood_or_refused(pieces: list[s
     assert parse(str(query)) == query
 
 
+@pytest.mark.req("CARD-6")
 def test_qualifiers_words_quotes_stars_and_exclusions() -> None:
     query = parse('tool:Commerce.* -code:quota.rate_limited "two words" user:"ann \\"a\\" 7" outcome:FAILED  quote')
 
@@ -109,6 +111,7 @@ def test_qualifiers_words_quotes_stars_and_exclusions() -> None:
     )
 
 
+@pytest.mark.req("CARD-6")
 def test_the_beginning_of_a_model_is_looked_for_as_its_whole_id_is() -> None:
     assert [term.value for term in parse("proposed_by:Model.OpenAI.main proposed_by:Model.OpenAI.*").terms] == [
         "model.openai.main",
@@ -116,6 +119,7 @@ def test_the_beginning_of_a_model_is_looked_for_as_its_whole_id_is() -> None:
     ]
 
 
+@pytest.mark.req("CARD-6")
 def test_pasted_hashes_and_names_with_colons_are_words() -> None:
     digest = "sha256:" + "ab" * 32
 
@@ -142,6 +146,7 @@ WRONG = {
 }
 
 
+@pytest.mark.req("CARD-6")
 @pytest.mark.parametrize("text", WRONG)
 def test_a_mistake_is_told_with_its_place_and_what_to_write_instead(text: str) -> None:
     with pytest.raises(SearchInvalid) as refused:
@@ -152,6 +157,7 @@ def test_a_mistake_is_told_with_its_place_and_what_to_write_instead(text: str) -
     assert refused.value.remedy == f"Write instead: {WRONG[text][2]}"
 
 
+@pytest.mark.req("CARD-6")
 def test_all_mistakes_are_told_at_once() -> None:
     with pytest.raises(SearchInvalid) as refused:
         parse("tol:x after:soon trace:1")
@@ -159,6 +165,7 @@ def test_all_mistakes_are_told_at_once() -> None:
     assert [finding["at"] for finding in refused.value.details["findings"]] == [0, 6, 17]
 
 
+@pytest.mark.req("CARD-6")
 @pytest.mark.parametrize("text", ["x" * 1001, " ".join(f"w{number}" for number in range(21))])
 def test_a_query_has_an_end(text: str) -> None:
     with pytest.raises(SearchInvalid):
@@ -169,6 +176,7 @@ NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 CHINA = timezone(timedelta(hours=8))
 
 
+@pytest.mark.req("CARD-6")
 @pytest.mark.parametrize(
     ("said", "moment"),
     [
@@ -186,6 +194,7 @@ def test_times_are_those_of_the_reader(said: str, moment: datetime) -> None:
 # The leaves of a block.
 
 
+@pytest.mark.req("CARD-6")
 @given(st.sets(st.integers(0, BLOCK - 1)))
 def test_places_are_read_as_they_were_written(found: set[int]) -> None:
     bits = sum(1 << place for place in found)
@@ -198,6 +207,7 @@ def test_places_are_read_as_they_were_written(found: set[int]) -> None:
     assert list(iter_falling(bits)) == sorted(found, reverse=True)
 
 
+@pytest.mark.req("CARD-6")
 def test_an_id_is_found_without_saying_what_it_is_of() -> None:
     id = wire_id("inv", new_id())
 

@@ -17,7 +17,6 @@ from tests.support.witness_processes import witness_process
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.req("TOOLS-18")
 ORIGIN = "hub.example/log/checkpoints"
 LOG = notes.Signer(ORIGIN, Ed25519PrivateKey.generate())
 OTHER = notes.Signer(ORIGIN, Ed25519PrivateKey.generate())
@@ -58,6 +57,7 @@ def witness(tmp_path: Path) -> Witness:
     )
 
 
+@pytest.mark.req("TOOLS-18")
 def test_it_cosigns_a_log_that_grows_and_the_same_size_again(witness: Witness, tmp_path: Path) -> None:
     tree, vkey, before = Tree(), str(read_or_make_key(tmp_path / "key", "w.example").key), 0
     for size in (1, 2, 3, 255, 256, 256, 257, 600):
@@ -69,6 +69,7 @@ def test_it_cosigns_a_log_that_grows_and_the_same_size_again(witness: Witness, t
         before = size
 
 
+@pytest.mark.req("TOOLS-18")
 def test_who_does_not_know_what_was_seen_is_told(witness: Witness) -> None:
     tree = Tree()
     assert witness.add_checkpoint(tree.request(7, 40)).body == "0\n"
@@ -80,6 +81,7 @@ def test_who_does_not_know_what_was_seen_is_told(witness: Witness) -> None:
     assert witness.add_checkpoint(tree.request(0, 30)).status == 409, "a log that was set back"
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize("fork", [0, 17, 39])
 def test_a_fork_is_refused_whatever_the_client_sends_along(fork: int, witness: Witness) -> None:
     honest, forged = Tree(), Tree(fork=fork)
@@ -92,6 +94,7 @@ def test_a_fork_is_refused_whatever_the_client_sends_along(fork: int, witness: W
     assert witness.add_checkpoint(honest.request(40, 60)).status == 200
 
 
+@pytest.mark.req("TOOLS-18")
 def test_only_the_logs_that_it_watches_are_cosigned_and_only_with_their_signature(witness: Witness) -> None:
     tree = Tree()
     assert witness.add_checkpoint(tree.request(0, 5, signer=OTHER)).status == 403
@@ -103,6 +106,7 @@ def test_only_the_logs_that_it_watches_are_cosigned_and_only_with_their_signatur
     assert witness.add_checkpoint(tampered).status == 403
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize(
     "body",
     [
@@ -122,6 +126,7 @@ def test_what_is_not_of_the_format_is_refused(body: bytes, witness: Witness) -> 
     assert witness.add_checkpoint(body).status == 400
 
 
+@pytest.mark.req("TOOLS-18")
 def test_what_it_has_seen_and_its_key_outlive_it(tmp_path: Path) -> None:
     def started() -> Witness:
         return Witness(
@@ -137,6 +142,7 @@ def test_what_it_has_seen_and_its_key_outlive_it(tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["key", "seen.json"]
 
 
+@pytest.mark.req("TOOLS-18")
 def test_of_many_at_once_none_goes_back(witness: Witness, tmp_path: Path) -> None:
     tree = Tree()
     witness.add_checkpoint(tree.request(0, 10))
@@ -152,6 +158,7 @@ def test_of_many_at_once_none_goes_back(witness: Witness, tmp_path: Path) -> Non
     assert WitnessState(tmp_path / "seen.json").of(ORIGIN)[0] > 10
 
 
+@pytest.mark.req("TOOLS-18")
 def test_two_witnesses_never_share_a_memory(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "evidence.witnesses", "--name", "w.example", "--bind", "127.0.0.1:0"]
     command += ["--dir", str(tmp_path), "--log", str(LOG.key)]

@@ -16,8 +16,6 @@ from invocations.artifacts.description import UNKNOWN, describe_artifact, detect
 from invocations.artifacts.thumbnails import make_thumbnail
 from invocations.sandbox.base import LeftArtifact
 
-pytestmark = pytest.mark.req("TOOLS-32")
-
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 ZIP = b"PK\x03\x04" + b"\0" * 20
 SHEET = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -29,6 +27,7 @@ def image(kind: str, size: tuple[int, int] = (400, 300), mode: str = "RGB") -> b
     return made.getvalue()
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize(
     ("content", "claim", "found"),
     [
@@ -58,6 +57,7 @@ def test_a_claim_counts_where_the_content_bears_it_out(content: bytes, claim: st
     assert detect_media_type(content, claim) == found
 
 
+@pytest.mark.req("TOOLS-32")
 @given(st.binary(max_size=60), st.text(max_size=20))
 def test_any_content_has_a_type_and_a_summary(content: bytes, claim: str) -> None:
     media_type = detect_media_type(content, claim)
@@ -69,6 +69,7 @@ def test_any_content_has_a_type_and_a_summary(content: bytes, claim: str) -> Non
     )
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize(
     ("content", "media_type", "summary"),
     [
@@ -85,6 +86,7 @@ def test_a_summary_counts_and_tells_nothing(content: bytes, media_type: str, sum
     assert summarize_content(content, media_type) == summary
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize(
     ("kind", "mode"), [("PNG", "RGB"), ("PNG", "P"), ("JPEG", "RGB"), ("JPEG", "L"), ("GIF", "P"), ("WEBP", "RGB")]
 )
@@ -96,6 +98,7 @@ def test_an_image_is_measured_and_made_small(kind: str, mode: str) -> None:
         assert (small.format, max(small.size)) == ("PNG", 256)
 
 
+@pytest.mark.req("TOOLS-32")
 def test_what_was_written_beside_the_pixels_is_not_in_the_thumbnail() -> None:
     made = io.BytesIO()
     exif = Image.Exif()
@@ -108,6 +111,7 @@ def test_what_was_written_beside_the_pixels_is_not_in_the_thumbnail() -> None:
     assert b"taken at home" not in small.png
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize(
     "content",
     [

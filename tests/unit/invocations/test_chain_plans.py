@@ -12,8 +12,6 @@ from invocations.chains.plan import ChainPlan, MissingValue, format_pointer, rea
 from kernel.problems import SchemaInvalid
 from tests.support.chains import of, step, undo
 
-pytestmark = pytest.mark.req("TOOLS-32")
-
 
 def plan(*steps: dict[str, Any]) -> ChainPlan:
     return read_plan({"steps": list(steps)})
@@ -26,6 +24,7 @@ def refusal(*steps: dict[str, Any]) -> tuple[str, str]:
     return finding["pointer"], finding["message"]
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_reference_names_an_earlier_step_and_a_place_in_what_it_delivers() -> None:
     found = plan(step("one"), step("two", text={"deep": [1, of("one", "/a~1b/0")]}))
 
@@ -34,6 +33,7 @@ def test_a_reference_names_an_earlier_step_and_a_place_in_what_it_delivers() -> 
     assert found.steps[1].filled(lambda _: "here") == {"text": {"deep": [1, "here"]}}
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize(
     ("steps", "pointer"),
     [
@@ -59,6 +59,7 @@ def test_what_is_not_right_is_said_with_its_place(steps: list[dict[str, Any]], p
     assert refusal(*steps)[0] == pointer
 
 
+@pytest.mark.req("TOOLS-32")
 def test_what_undoes_a_step_may_use_what_the_step_has_delivered() -> None:
     [undoing] = plan(step("one", compensate=undo(text=of("one")))).compensations
 
@@ -75,6 +76,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.req("TOOLS-32")
 @given(JSON)
 def test_whatever_is_put_into_data_comes_out_as_it_was(value: Any) -> None:
     [only] = plan(step("one", text={"$data": value})).steps
@@ -83,6 +85,7 @@ def test_whatever_is_put_into_data_comes_out_as_it_was(value: Any) -> None:
     assert only.filled(lambda _: "never") == {"text": value}
 
 
+@pytest.mark.req("TOOLS-32")
 @given(JSON)
 def test_arguments_are_refused_or_data_or_references(value: Any) -> None:
     """Nothing in between: what has no reference and no $data comes out as it went in."""
@@ -94,6 +97,7 @@ def test_arguments_are_refused_or_data_or_references(value: Any) -> None:
         assert found.steps[1].filled(lambda _: None) == {"text": value}
 
 
+@pytest.mark.req("TOOLS-32")
 @given(JSON)
 def test_a_pointer_finds_what_it_was_made_of(value: Any) -> None:
     def places(value: Any, at: tuple[str, ...] = ()) -> Any:
@@ -108,5 +112,6 @@ def test_a_pointer_finds_what_it_was_made_of(value: Any) -> None:
         resolve_pointer(value, ("nowhere", "to", "be", "found"))
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_place_is_written_as_a_pointer() -> None:
     assert format_pointer(("a/b", 0, "~")) == "/a~1b/0/~0"

@@ -13,12 +13,10 @@ from kernel.http.envelopes import RequestEnvelope
 from kernel.ids import new_id
 from kernel.principal import Principal
 
-pytestmark = [
-    pytest.mark.req("TOOLS-19"),
-    pytest.mark.django_db,
-]  # whoever makes the keys looks whether anything is sealed
+pytestmark = pytest.mark.django_db  # whoever makes the keys looks whether anything is sealed
 
 
+@pytest.mark.req("TOOLS-19")
 @pytest.mark.parametrize("arguments", [{}, {"b": 1.5, "a": ["ü", None]}, {"beyond": 2**60}, None])
 def test_it_is_over_one_document_of_all_that_changes_the_answer(arguments: Any) -> None:
     by = Principal.system("test", tenant_id=new_id())

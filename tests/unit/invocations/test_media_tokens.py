@@ -10,8 +10,6 @@ from kernel.ids import encode, new_id
 from llm.messages import AttachmentRef, AudioRef, ImageRef, UserMessage
 from llm.requests import ChatRequest
 
-pytestmark = pytest.mark.req("LLM-7")
-
 
 def picture(width: int, height: int) -> ImageRef:
     return ImageRef(id=encode("art", new_id()), media_type="image/png", size_bytes=1000, width=width, height=height)
@@ -22,6 +20,7 @@ def sound(seconds: float) -> AudioRef:
 
 
 # What the providers' own pages give as examples, and who counts them.
+@pytest.mark.req("LLM-7")
 @pytest.mark.parametrize(
     ("kind", "model", "width", "height", "counted"),
     [
@@ -53,6 +52,7 @@ def test_a_picture_is_estimated_at_no_less_than_its_provider_counts(
     assert counted <= estimate_media(picture(width, height), kind=kind, model=model) <= 5 * counted
 
 
+@pytest.mark.req("LLM-7")
 def test_a_small_picture_takes_less_than_a_large_one_up_to_what_a_provider_takes_at_most() -> None:
     small, large, huge = (
         estimate_media(picture(side, side), kind="anthropic", model="claude") for side in (64, 1024, 20_000)
@@ -60,12 +60,14 @@ def test_a_small_picture_takes_less_than_a_large_one_up_to_what_a_provider_takes
     assert small < large < huge < 5_000
 
 
+@pytest.mark.req("LLM-7")
 def test_of_a_kind_that_is_not_known_the_most_of_all_is_taken() -> None:
     one = picture(3000, 3000)
     known = [estimate_media(one, kind=kind, model="x") for kind in ("openai", "anthropic", "gemini")]
     assert estimate_media(one, kind="openai_compatible", model="x") >= max(known)
 
 
+@pytest.mark.req("LLM-7")
 def test_a_picture_is_never_the_reason_that_a_request_does_not_fit() -> None:
     request = ChatRequest(model="main", messages=(UserMessage((picture(8000, 8000),)),))
 
@@ -73,11 +75,13 @@ def test_a_picture_is_never_the_reason_that_a_request_does_not_fit() -> None:
     assert estimate_texts(request) < 100
 
 
+@pytest.mark.req("LLM-7")
 @pytest.mark.parametrize(("kind", "tokens"), [("openai", 25), ("gemini", 80), ("openai_compatible", 80)])
 def test_a_sound_is_estimated_by_its_seconds(kind: str, tokens: int) -> None:
     assert estimate_media(sound(2.5), kind=kind, model="x") == tokens
 
 
+@pytest.mark.req("LLM-7")
 def test_another_file_is_estimated_at_a_flat_figure() -> None:
     file = AttachmentRef(id=encode("art", new_id()), media_type="application/pdf", size_bytes=10_000)
     assert estimate_media(file, kind="openai", model="x") == OF_A_FILE

@@ -20,7 +20,6 @@ from llm.answers import ChatDelta, FinishReason
 from llm.prices import MILLION, VENDORS, PricedModel, PriceTable
 from llm.usage import Usage
 
-pytestmark = pytest.mark.req("LLM-7")
 CALLS = 1000
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
 # Kind of the provider, the model that is asked, and the one that answers.
@@ -79,6 +78,7 @@ def settle(kind: str, asked: str, usages: list[Usage | None], answered: str, *, 
     return build_model_report(run, None, first_token_ms=None)
 
 
+@pytest.mark.req("LLM-7")
 def test_a_thousand_mixed_calls_are_settled_within_half_a_per_cent_of_the_journal() -> None:
     chosen, settled, journal = random.Random(7), 0, Decimal(0)
     for _ in range(CALLS):
@@ -96,6 +96,7 @@ def test_a_thousand_mixed_calls_are_settled_within_half_a_per_cent_of_the_journa
     assert settled > 0
 
 
+@pytest.mark.req("LLM-7")
 @pytest.mark.parametrize("usage", [None, Usage()])
 def test_where_nobody_counted_the_call_is_estimated_and_does_not_cost_nothing(usage: Usage | None) -> None:
     report = settle("openai", "gpt-4o", [usage], "gpt-4o")
@@ -105,6 +106,7 @@ def test_where_nobody_counted_the_call_is_estimated_and_does_not_cost_nothing(us
     assert report.metered == {}
 
 
+@pytest.mark.req("LLM-7")
 def test_what_has_no_price_has_no_cost_whatever_it_used() -> None:
     report = settle("openai", "gpt-4o", [Usage(1000, 100)], "gpt-4o", address="http://10.0.0.7/v1")
 
@@ -112,12 +114,14 @@ def test_what_has_no_price_has_no_cost_whatever_it_used() -> None:
     assert report.tokens == 1100
 
 
+@pytest.mark.req("LLM-7")
 def test_the_model_that_answered_is_priced_and_not_the_one_that_was_asked() -> None:
     large, small = (settle("openai", "gpt-4o", [Usage(MILLION)], each) for each in ("gpt-4o", "gpt-4o-mini"))
 
     assert (large.cost_micros, small.cost_micros) == (2_500_000, 150_000)
 
 
+@pytest.mark.req("LLM-7")
 def test_what_a_router_says_that_it_charges_is_a_third_figure_beside_tokens_and_price() -> None:
     report = settle("openai", "gpt-4o", [Usage(MILLION, charged_usd=Decimal("2.55"))], "gpt-4o")
 
@@ -126,6 +130,7 @@ def test_what_a_router_says_that_it_charges_is_a_third_figure_beside_tokens_and_
     assert report.metered["money"] == (2_550_000_000, 2_500_000_000)
 
 
+@pytest.mark.req("LLM-7")
 def test_each_request_is_priced_by_its_own_size_and_its_own_model() -> None:
     """There are models that charge more for long requests; two short ones are none."""
     one = settle("gemini", "gemini-2.5-pro", [Usage(150_000, 1)], "gemini-2.5-pro")
@@ -135,6 +140,7 @@ def test_each_request_is_priced_by_its_own_size_and_its_own_model() -> None:
     assert two.cost_micros == pytest.approx(2 * one.cost_micros, abs=1)
 
 
+@pytest.mark.req("LLM-7")
 @pytest.mark.parametrize("usage", [Usage(0, 7), Usage(50, 0)], ids=["no input", "no output"])
 def test_a_figure_of_nothing_for_something_that_was_there_is_estimated(usage: Usage) -> None:
     prices = CallPrices(PriceTable(), PricedModel("main", "gpt-4o", "openai"), NOW)

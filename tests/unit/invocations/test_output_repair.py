@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from invocations.end.output_repair import COERCE, DROP_UNKNOWN, WRAP, RepairedOutput, repair_output
 from unitools.checks import compile_schema
 
-pytestmark = pytest.mark.req("TOOLS-23")
-
 ALL = (WRAP, COERCE, DROP_UNKNOWN)
 ITEM = {
     "type": "object",
@@ -69,6 +67,7 @@ def same_numbers(text: str) -> set[str]:
         return {text}
 
 
+@pytest.mark.req("TOOLS-23")
 @given(VALUES, st.sampled_from(SCHEMAS), st.sets(st.sampled_from(ALL)))
 def test_what_is_repaired_is_valid_and_says_nothing_that_was_not_there(
     value: Any, schema: dict[str, Any], allowed: set[str]
@@ -87,6 +86,7 @@ def test_what_is_repaired_is_valid_and_says_nothing_that_was_not_there(
         assert all(same_numbers(text) & said for text in texts_of(found.value))
 
 
+@pytest.mark.req("TOOLS-23")
 @given(VALUES, st.sampled_from(SCHEMAS))
 def test_what_is_valid_is_never_touched(value: Any, schema: dict[str, Any]) -> None:
     found = repaired(value, schema)
@@ -94,6 +94,7 @@ def test_what_is_valid_is_never_touched(value: Any, schema: dict[str, Any]) -> N
     assert found is None or not compile_schema(schema).is_valid(value)
 
 
+@pytest.mark.req("TOOLS-23")
 @pytest.mark.parametrize(
     ("value", "schema", "expected", "repairs"),
     [
@@ -120,6 +121,7 @@ def test_each_repair_does_what_its_name_says(
     assert [tuple(each) for each in found.repairs] == repairs
 
 
+@pytest.mark.req("TOOLS-23")
 @pytest.mark.parametrize(
     ("value", "schema"),
     [
@@ -145,6 +147,7 @@ def test_what_has_no_one_meaning_is_left_alone(value: Any, schema: dict[str, Any
     assert repaired(value, schema) is None
 
 
+@pytest.mark.req("TOOLS-23")
 @pytest.mark.parametrize(("value", "schema", "needed"), [
     ("12", {"type": "integer"}, COERCE), (3, {"type": "array"}, WRAP), ({"sku": "A", "x": 1}, ITEM, DROP_UNKNOWN),
 ])  # fmt: skip
@@ -153,6 +156,7 @@ def test_only_what_the_manifest_allows_is_done(value: Any, schema: dict[str, Any
     assert repaired(value, schema, *(set(ALL) - {needed})) is None
 
 
+@pytest.mark.req("TOOLS-23")
 def test_names_that_the_schema_does_not_declare_are_not_told() -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": {"type": "integer"}}
 
@@ -171,6 +175,7 @@ SHARED = {
 }
 
 
+@pytest.mark.req("TOOLS-23")
 def test_what_is_declared_and_does_not_fit_is_not_dropped_as_unknown() -> None:
     """A property that fails its schema counts as unevaluated as well."""
     found = repaired({"n": "1", "name": "x", "more": 1}, SHARED)

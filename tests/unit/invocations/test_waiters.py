@@ -8,9 +8,8 @@ import pytest
 
 from invocations.answer.wake_ups import LOOK_ANYWAY_S, LOOK_DEAF_S, InProcessWaker
 
-pytestmark = pytest.mark.req("CONN-4", "TOOLS-17")
 
-
+@pytest.mark.req("TOOLS-32")
 def test_one_of_many_looks_seldom_unless_nothing_is_heard() -> None:
     waker = InProcessWaker()
     with waker.listen(uuid4()) as waiter:
@@ -21,6 +20,7 @@ def test_one_of_many_looks_seldom_unless_nothing_is_heard() -> None:
         assert waiter._at_most(60) == LOOK_DEAF_S
 
 
+@pytest.mark.req("TOOLS-32")
 def test_who_was_woken_knows_it() -> None:
     waker, id = InProcessWaker(), uuid4()
     with waker.listen(id) as waiter, waker.listen(uuid4()) as other:

@@ -16,7 +16,6 @@ from llm.usage import Usage
 from tests.support.scripted_models import ScriptedChat, text_answer
 from unitools import Universe
 
-pytestmark = pytest.mark.req("LLM-3")
 ASKED = [UserMessage((Text("What is 2 + 3?"),))]
 u = Universe("acme.sums", version="1.0.0")
 
@@ -47,6 +46,7 @@ def run(*scripts: Any, **options: Any) -> tuple[Any, ScriptedChat]:
     return asyncio.run(u.run(model, ASKED, **options)), model
 
 
+@pytest.mark.req("LLM-3")
 def test_a_question_goes_over_the_tools_to_its_answer() -> None:
     answer, model = run(propose(("add", {"a": 2, "b": 3})), text_answer("It is 5."), max_tokens=50)
 
@@ -58,6 +58,7 @@ def test_a_question_goes_over_the_tools_to_its_answer() -> None:
     assert [tool.name for tool in model.requests[0].tools] == ["add", "wait_for_ever"]
 
 
+@pytest.mark.req("LLM-3")
 def test_a_model_is_shown_and_may_call_only_the_tools_that_are_named() -> None:
     answer, model = run(propose(("wait_for_ever", {})), text_answer("Well."), tools="sums")
 
@@ -65,6 +66,7 @@ def test_a_model_is_shown_and_may_call_only_the_tools_that_are_named() -> None:
     assert answer.messages[2].is_error
 
 
+@pytest.mark.req("LLM-3")
 def test_an_error_of_a_tool_is_told_the_model_and_one_of_the_model_is_raised() -> None:
     answer, _ = run(propose(("add", {"a": "x", "b": 3})), text_answer("Sorry."))
     assert answer.messages[2].is_error
@@ -74,6 +76,7 @@ def test_an_error_of_a_tool_is_told_the_model_and_one_of_the_model_is_raised() -
         run((ProviderUnavailable(),))
 
 
+@pytest.mark.req("LLM-3")
 @pytest.mark.parametrize(
     ("scripts", "limits", "stop"),
     [

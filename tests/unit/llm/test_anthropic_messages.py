@@ -20,8 +20,6 @@ from tests.support.model_calls import parse_events
 from tests.support.served_answers import ABOUT, ANSWERS, PROPOSALS, STATE, build_answer, write_stream
 from unitools.calls import ToolSpec
 
-pytestmark = pytest.mark.req("LLM-2")
-
 MESSAGES = AnthropicMessages()
 HI = [{"role": "user", "content": "Hi"}]
 WEATHER = {"name": "weather", "description": "Now", "input_schema": {"type": "object"}}
@@ -39,6 +37,7 @@ def find_pointers(problem: Problem) -> list[str]:
     return [each["pointer"] for each in problem.details["findings"]]
 
 
+@pytest.mark.req("LLM-2")
 def test_a_conversation_is_read_with_its_system_prompt_first_and_answers_of_tools_as_messages() -> None:
     turns = [
         {"role": "user", "content": [text("Pay"), text("now") | {"cache_control": {"type": "ephemeral"}}]},
@@ -79,6 +78,7 @@ def test_a_conversation_is_read_with_its_system_prompt_first_and_answers_of_tool
     assert len(read_document(ChatRequest, read.arguments | {"model": "main"}).messages) == 6
 
 
+@pytest.mark.req("LLM-2")
 def test_parameters_are_read_under_the_hubs_names() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
     read = MESSAGES.read(
@@ -111,6 +111,7 @@ def test_parameters_are_read_under_the_hubs_names() -> None:
     }
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize(
     ("choice", "read"),
     [
@@ -123,10 +124,12 @@ def test_that_the_model_has_to_call_a_tool_is_asked_for(choice: Any, read: Any) 
     assert MESSAGES.read(build_body(tools=[WEATHER], tool_choice=choice)).arguments.get("tool_choice") == read
 
 
+@pytest.mark.req("LLM-2")
 def test_a_choice_of_no_tool_shows_none() -> None:
     assert MESSAGES.read(build_body(tools=[WEATHER], tool_choice={"type": "none"})).own_tools == ()
 
 
+@pytest.mark.req("LLM-2")
 def test_what_changes_nothing_is_left_out_and_said() -> None:
     read = MESSAGES.read(
         build_body(service_tier="auto", cache_control={"type": "ephemeral"}, tools=[WEATHER | {"strict": True}])
@@ -135,6 +138,7 @@ def test_what_changes_nothing_is_left_out_and_said() -> None:
     assert [each.partition(":")[0] for each in read.warnings] == ["/service_tier", "/cache_control", "/tools/0/strict"]
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize(
     ("more", "problem", "pointer"),
     [
@@ -173,6 +177,7 @@ def test_what_is_wrong_or_not_done_here_is_refused_with_its_place(
     assert find_pointers(refused.value)[0] == pointer
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize(
     ("more", "read", "said"),
     [
@@ -199,6 +204,7 @@ def test_how_much_the_model_thinks_is_read_as_its_effort(
     assert [each.partition(":")[0] for each in served.warnings] == said
 
 
+@pytest.mark.req("LLM-2")
 def test_a_picture_stands_in_a_request_and_is_fetched_from_nowhere() -> None:
     def ask(source: dict[str, Any], kind: str = "image") -> Any:
         return MESSAGES.read(build_body([{"role": "user", "content": [{"type": kind, "source": source}]}]))
@@ -224,6 +230,7 @@ def test_a_picture_stands_in_a_request_and_is_fetched_from_nowhere() -> None:
         ask({"type": "base64", "media_type": "image/png", "data": "A" * (MAX_PICTURE_BYTES * 3 // 2)})
 
 
+@pytest.mark.req("LLM-2")
 def test_a_result_of_a_tool_may_hold_a_picture() -> None:
     source = {"type": "base64", "media_type": "image/png", "data": to_base64(draw())}
     call = {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "draw", "input": {}}]}
@@ -235,6 +242,7 @@ def test_a_result_of_a_tool_may_hold_a_picture() -> None:
     assert read.arguments["messages"][1]["segments"] == [picture.to_segment()]
 
 
+@pytest.mark.req("LLM-2")
 def test_a_picture_that_the_hub_holds_is_named_as_in_the_hubs_own_chat() -> None:
     held: dict[str, Any] = {"type": "image_ref", "id": "art_01kc8q4m7tfxz000000000000a", "media_type": "image/png"}
     held |= {"size_bytes": 9, "width": 1, "height": 1}
@@ -247,6 +255,7 @@ def test_a_picture_that_the_hub_holds_is_named_as_in_the_hubs_own_chat() -> None
     assert find_pointers(refused.value) == ["/messages/0/content/0/id"]
 
 
+@pytest.mark.req("LLM-2")
 def test_a_providers_state_comes_back_as_it_went_out() -> None:
     [block] = [
         each for each in MESSAGES.write(ANSWERS["reasoning"], ABOUT)["content"] if each["type"] == "redacted_thinking"
@@ -258,6 +267,7 @@ def test_a_providers_state_comes_back_as_it_went_out() -> None:
     assert read.arguments["messages"][-1]["provider_state"] == STATE
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize("data", ["", "hub1.", "hub1.!!", "hub1.W10=", "EroBsomethingelse"])
 def test_reasoning_that_the_hub_has_not_passed_on_is_refused(data: str) -> None:
     said = [{"type": "redacted_thinking", "data": data}, text("Hi")]
@@ -268,6 +278,7 @@ def test_reasoning_that_the_hub_has_not_passed_on_is_refused(data: str) -> None:
         MESSAGES.read(build_body([*HI, {"role": "assistant", "content": [thought, text("Hi")]}]))
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize(
     ("name", "stop"),
     [
@@ -282,6 +293,7 @@ def test_only_a_whole_answer_ends_as_one(name: str, stop: str) -> None:
     assert MESSAGES.write(ANSWERS[name], ABOUT)["stop_reason"] == stop
 
 
+@pytest.mark.req("LLM-2")
 def test_an_answer_is_a_message_with_the_callers_names_of_the_tools_and_cached_tokens_apart() -> None:
     message = MESSAGES.write(ANSWERS["text and calls"], ABOUT)
 
@@ -292,10 +304,12 @@ def test_an_answer_is_a_message_with_the_callers_names_of_the_tools_and_cached_t
     assert (message["hub"]["call_id"], message["hub"]["answered_by"]) == ("inv_1", "answered-1")
 
 
+@pytest.mark.req("LLM-2")
 def test_a_call_that_was_cut_is_not_proposed() -> None:
     assert [each["type"] for each in MESSAGES.write(ANSWERS["cut in a call"], ABOUT)["content"]] == ["text"]
 
 
+@pytest.mark.req("LLM-2")
 def test_a_call_whose_arguments_cannot_be_read_fails_the_answer_in_both_forms() -> None:
     unusable = build_answer(finish="tool", proposals=[PROPOSALS[0] | {"arguments": None, "problem": "invalid_json"}])
 
@@ -309,6 +323,7 @@ def test_a_call_whose_arguments_cannot_be_read_fails_the_answer_in_both_forms() 
     assert "message_stop" not in stream
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize(
     ("problem", "status", "kind"),
     [
@@ -333,6 +348,7 @@ def test_a_problem_has_the_status_and_the_type_that_anthropics_clients_know(
     assert body["error"]["message"].startswith("no")
 
 
+@pytest.mark.req("LLM-2")
 def test_what_is_counted_needs_no_limit_for_an_answer() -> None:
     read = read_count({"model": "main", "messages": HI, "system": "Be brief", "tools": [WEATHER]})
 
@@ -341,6 +357,7 @@ def test_what_is_counted_needs_no_limit_for_an_answer() -> None:
         read_count({"model": "main", "messages": HI, "max_tokens": 9})
 
 
+@pytest.mark.req("LLM-2")
 def test_marks_for_caching_and_hurry_are_left_out_and_each_is_said_with_its_place() -> None:
     mark = {"cache_control": {"type": "ephemeral"}}
     result = {"type": "tool_result", "tool_use_id": "c1", "content": [text("paid") | mark], **mark}
@@ -366,6 +383,7 @@ def test_marks_for_caching_and_hurry_are_left_out_and_each_is_said_with_its_plac
     assert len(MESSAGES.read(build_body([{"role": "user", "content": [text("x") | mark] * 99}])).warnings) == 20
 
 
+@pytest.mark.req("LLM-2")
 def test_what_is_null_asks_for_nothing_wherever_it_stands() -> None:
     turns = [
         {"role": "user", "content": [text("Pay") | {"cache_control": None, "some_new_field": None}]},

@@ -33,7 +33,6 @@ for path in sorted(root.rglob("*.py")):
 strangers = {"django", "rest_framework", "celery", "llm", "kernel", "toolhub"} & {name.partition(".")[0] for name in sys.modules}
 print(sorted(strangers), len(list(root.rglob("*.py"))))
 """
-pytestmark = pytest.mark.req("LLM-1")
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +50,7 @@ def run(python: Path, program: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.req("LLM-1")
 def test_the_list_of_packages_is_that_of_the_folder() -> None:
     setuptools = tomllib.loads((ROOT / "packaging/toolhub-llm/pyproject.toml").read_text())["tool"]["setuptools"]
     parts = {path.parent.relative_to(ROOT).as_posix().replace("/", ".") for path in ROOT.glob("llm/**/__init__.py")}
@@ -60,6 +60,7 @@ def test_the_list_of_packages_is_that_of_the_folder() -> None:
     assert PROJECT["optional-dependencies"]["models"] == OF_HUB["optional-dependencies"]["models"]
 
 
+@pytest.mark.req("LLM-1")
 def test_every_module_is_there_and_none_needs_the_hub(python: Path, tmp_path: Path) -> None:
     strangers, count = run(python, IMPORT_ALL, tmp_path).rsplit(" ", 1)
 
@@ -80,6 +81,7 @@ def answer(heard: Heard) -> Reply:
     return event_reply(*chunks, b"data: [DONE]\n\n")
 
 
+@pytest.mark.req("LLM-1")
 def test_the_program_of_the_page_asks_a_model_and_runs_what_it_proposes(python: Path, tmp_path: Path) -> None:
     (program,) = [block.text for block in ALL if block.page.name == PAGE and block.language == "python"]
     with model_server(answer) as provider:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-pytestmark = pytest.mark.req("LLM-9")
 
 BROKEN = FileFault("is broken: mend it")
 SHORT = FileFault("needs more memory: wait", may_pass=True)
@@ -64,6 +63,7 @@ def replace(path: Path, seed: int = 2) -> None:
     write_encoder(path.with_suffix(".new"), seed=seed).rename(path)
 
 
+@pytest.mark.req("LLM-9")
 def test_a_file_that_failed_its_trial_is_tried_again_only_when_it_was_replaced(tmp_path: Path, trials: Trials) -> None:
     path = write_encoder(tmp_path / "mine.gguf")
     provider = LocalProvider(ProviderConfig("local", options={"files": {"mine": str(path)}}))
@@ -83,6 +83,7 @@ def test_a_file_that_failed_its_trial_is_tried_again_only_when_it_was_replaced(t
     assert len(trials.plans) == 2
 
 
+@pytest.mark.req("LLM-9")
 def test_a_fault_of_the_machine_is_kept_for_a_minute(tmp_path: Path, trials: Trials) -> None:
     clock: list[float] = [0.0]
     runtime = build_runtime(write_encoder(tmp_path / "mine.gguf"), lambda: clock[0])
@@ -99,6 +100,7 @@ def test_a_fault_of_the_machine_is_kept_for_a_minute(tmp_path: Path, trials: Tri
     assert len(trials.plans) == 2
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize("found", [None, BROKEN])
 def test_a_file_that_is_replaced_during_its_trial_is_not_loaded(
     tmp_path: Path, trials: Trials, found: FileFault | None
@@ -114,6 +116,7 @@ def test_a_file_that_is_replaced_during_its_trial_is_not_loaded(
     assert ask(build_runtime(path)) == [4.0, 1.0]
 
 
+@pytest.mark.req("LLM-9")
 def test_of_a_model_in_parts_each_part_counts(tmp_path: Path, trials: Trials) -> None:
     first, second = (tmp_path / f"big-0000{part}-of-00002.gguf" for part in (1, 2))
     said = {"general.architecture": "bert", "bert.pooling_type": 1, "split.count": 2}
@@ -133,6 +136,7 @@ def test_of_a_model_in_parts_each_part_counts(tmp_path: Path, trials: Trials) ->
     assert shelf.take(inspect_file("big", first), plan) is not held
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize(
     ("place", "said", "logged"),
     [

@@ -24,8 +24,6 @@ from llm.requests import ChatRequest, EmbedRequest, JsonFormat, SchemaFormat
 from tests.support.scripted_models import EVERYTHING, ScriptedChat, text_answer
 from unitools.calls import ToolCall, ToolSpec
 
-pytestmark = pytest.mark.req("LLM-4")
-
 ART = "art_01kc8q4m7tfxz000000000000a"
 PLAIN = ChatRequest(model="main", messages=(UserMessage((Text("Hi"),)),))
 GIVEN: dict[str, Any] = {
@@ -57,6 +55,7 @@ QUESTIONS: dict[str, tuple[ChatRequest, str]] = {
 }
 
 
+@pytest.mark.req("LLM-4")
 def test_the_tables_have_every_part_of_a_request() -> None:
     """A parameter that is added to requests and not here would be dropped by the first adapter that does not know it."""
     of_chat = {each.name for each in fields(ChatRequest)}
@@ -70,6 +69,7 @@ def test_the_tables_have_every_part_of_a_request() -> None:
     assert all(getattr(PLAIN, name) == without for name, without in CHAT_PARAMETERS.items())
 
 
+@pytest.mark.req("LLM-4")
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("treatment", [*Treatment, None])
 @pytest.mark.parametrize("name", CHAT_PARAMETERS)
@@ -90,6 +90,7 @@ def test_a_parameter_is_passed_or_warned_about_or_refused(name: str, treatment: 
         assert warnings == (ParameterWarning(f"/{name}", f"The model does not take {name}. It was left out."),)
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("name", CONTENT)
 def test_content_is_passed_or_refused_and_never_left_out(name: str, strict: bool) -> None:
@@ -102,6 +103,7 @@ def test_content_is_passed_or_refused_and_never_left_out(name: str, strict: bool
     assert [each["pointer"] for each in refused.value.details["findings"]] == [pointer]
 
 
+@pytest.mark.req("LLM-2")
 def test_a_picture_in_a_result_of_a_tool_is_content_too() -> None:
     call = ToolCall("c", "load", {})
     messages = (AssistantMessage(proposals=(call,)), ToolMessage(call_id="c", segments=(IMAGE,)))
@@ -111,6 +113,7 @@ def test_a_picture_in_a_result_of_a_tool_is_content_too() -> None:
     assert [each["pointer"] for each in refused.value.details["findings"]] == ["/messages/1/segments/0"]
 
 
+@pytest.mark.req("LLM-4")
 def test_everything_that_a_model_does_not_take_is_named_at_once() -> None:
     request = replace(PLAIN, **GIVEN)
 
@@ -121,6 +124,7 @@ def test_everything_that_a_model_does_not_take_is_named_at_once() -> None:
     assert [each["pointer"] for each in refused.value.details["findings"]] == [f"/{name}" for name in CHAT_PARAMETERS]
 
 
+@pytest.mark.req("LLM-4")
 def test_more_tokens_than_the_model_writes_are_lowered_with_a_warning_or_refused() -> None:
     model = ModelFeatures.passing("max_tokens", max_output_tokens=100)
     within, beyond = replace(PLAIN, max_tokens=100), replace(PLAIN, max_tokens=101)
@@ -135,6 +139,7 @@ def test_more_tokens_than_the_model_writes_are_lowered_with_a_warning_or_refused
         adapt_chat_request(replace(beyond, strict_parameters=True), model)
 
 
+@pytest.mark.req("LLM-4")
 @pytest.mark.parametrize(
     "table",
     [{"temprature": Treatment.PASSED}, {"tools": Treatment.WARNED}, {"image_ref": Treatment.WARNED}],
@@ -155,6 +160,7 @@ def test_parameters_of_embeddings_are_treated_alike() -> None:
         adapt_embed_request(replace(request, strict_parameters=True), ModelFeatures.passing("kind"))
 
 
+@pytest.mark.req("LLM-4")
 def test_the_answer_and_the_stream_say_what_was_left_out_and_the_provider_does_not_see_it() -> None:
     model = ScriptedChat([text_answer("Hi")] * 2, ModelFeatures())
     request = replace(PLAIN, seed=7)
@@ -168,6 +174,7 @@ def test_the_answer_and_the_stream_say_what_was_left_out_and_the_provider_does_n
     assert model.requests == [PLAIN]
 
 
+@pytest.mark.req("LLM-4")
 def test_what_is_refused_never_reaches_the_provider() -> None:
     model = ScriptedChat([text_answer("Hi")], ModelFeatures())
 

@@ -28,7 +28,6 @@ from tests.support.scripted_models import ScriptedChat, text_answer
 if TYPE_CHECKING:
     from kernel.problems import Problem
 
-pytestmark = pytest.mark.req("LLM-9")
 
 HELLO = ChatRequest(model="main", messages=(UserMessage((Text("Hi"),)),))
 ANSWER = text_answer("Hello")
@@ -44,6 +43,7 @@ def ask(model: ScriptedChat, limits: RetryBounds | None = None) -> tuple[str, li
     return anyio.run(retried.generate, HELLO).text, waited
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize(
     "problem", [ModelTimedOut(), ProviderRateLimited(), ProviderUnavailable(), StreamTruncated()], ids=type
 )
@@ -54,12 +54,14 @@ def test_a_provider_that_was_busy_is_asked_again_and_left_alone_for_longer_each_
     assert model.closed == 3
 
 
+@pytest.mark.req("LLM-9")
 def test_the_time_that_a_provider_names_is_waited_for() -> None:
     model = ScriptedChat([(ProviderRateLimited(retry_after_s=7),), (ProviderUnavailable(retry_after_s=0),), ANSWER])
 
     assert ask(model) == ("Hello", [7, 0])
 
 
+@pytest.mark.req("LLM-9")
 def test_a_provider_that_wants_to_be_left_alone_for_longer_is() -> None:
     model = ScriptedChat([(ProviderRateLimited(retry_after_s=31),), ANSWER])
 
@@ -69,6 +71,7 @@ def test_a_provider_that_wants_to_be_left_alone_for_longer_is() -> None:
     assert len(model.requests) == 1
 
 
+@pytest.mark.req("LLM-9")
 def test_a_provider_is_asked_so_often_and_no_more() -> None:
     model = ScriptedChat([(ProviderUnavailable(),)] * 9)
 
@@ -77,6 +80,7 @@ def test_a_provider_is_asked_so_often_and_no_more() -> None:
     assert len(model.requests) == 4
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize(
     "problem",
     [ContextOverflow(), ProviderKeyRefused(), ProviderQuotaExhausted(), ProviderAnswerUnreadable()],
@@ -90,6 +94,7 @@ def test_what_another_try_does_not_help_is_not_tried(problem: Problem) -> None:
     assert len(model.requests) == 1
 
 
+@pytest.mark.req("LLM-9")
 def test_an_answer_that_was_begun_is_not_asked_for_again() -> None:
     model = ScriptedChat([(ChatDelta(text="Hel"), ProviderUnavailable()), ANSWER])
 

@@ -20,8 +20,6 @@ from tests.support.model_calls import parse_events
 from tests.support.served_answers import ABOUT, ANSWERS, PROPOSALS, STATE, build_answer, build_deltas, write_stream
 from unitools.calls import ToolSpec
 
-pytestmark = pytest.mark.req("LLM-2")
-
 RESPONSES = OpenAIResponses()
 WEATHER = {
     "type": "function",
@@ -44,6 +42,7 @@ def find_pointers(problem: Problem) -> list[str]:
     return [each["pointer"] for each in problem.details["findings"]]
 
 
+@pytest.mark.req("LLM-2")
 def test_items_are_read_as_a_conversation_and_what_belongs_to_one_answer_is_one_message() -> None:
     items = [
         {"role": "developer", "content": "Be kind"},
@@ -83,6 +82,7 @@ def test_items_are_read_as_a_conversation_and_what_belongs_to_one_answer_is_one_
     assert len(read_document(ChatRequest, read.arguments | {"model": "main"}).messages) == 7
 
 
+@pytest.mark.req("LLM-2")
 def test_parameters_are_read_under_the_hubs_names_and_kept_for_the_answer() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
     wanted = {"type": "json_schema", "name": "found", "schema": schema, "strict": True}
@@ -117,6 +117,7 @@ def test_parameters_are_read_under_the_hubs_names_and_kept_for_the_answer() -> N
     assert (response["tools"], response["text"], response["store"]) == ([WEATHER], {"format": wanted}, False)
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize(
     ("choice", "read"),
     [("required", "required"), ({"type": "function", "name": "weather"}, {"name": "weather"}), ("auto", None)],
@@ -125,6 +126,7 @@ def test_that_the_model_has_to_call_a_tool_is_asked_for(choice: Any, read: Any) 
     assert RESPONSES.read(build_body(tools=[WEATHER], tool_choice=choice)).arguments.get("tool_choice") == read
 
 
+@pytest.mark.req("LLM-2")
 def test_the_effort_is_passed_on_and_that_summaries_are_not_is_said() -> None:
     read = RESPONSES.read(build_body(reasoning={"effort": "low", "summary": "auto"}))
     quiet = RESPONSES.read(build_body(reasoning={"effort": None, "summary": None}))
@@ -138,16 +140,19 @@ def test_the_effort_is_passed_on_and_that_summaries_are_not_is_said() -> None:
     assert ("reasoning" in quiet.options, quiet.warnings) == (False, ())
 
 
+@pytest.mark.req("LLM-2")
 def test_a_choice_of_no_tool_shows_none() -> None:
     assert RESPONSES.read(build_body(tools=[WEATHER], tool_choice="none")).own_tools == ()
 
 
+@pytest.mark.req("LLM-2")
 def test_what_changes_nothing_is_left_out_and_said() -> None:
     read = RESPONSES.read(build_body(prompt_cache_key="x", tools=[WEATHER | {"strict": True}]))
 
     assert [each.partition(":")[0] for each in read.warnings] == ["/prompt_cache_key", "/tools/0/strict"]
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize(
     ("more", "problem", "pointer"),
     [
@@ -182,11 +187,13 @@ def test_what_is_wrong_or_not_done_here_is_refused_with_its_place(
     assert find_pointers(refused.value)[0] == pointer
 
 
+@pytest.mark.req("LLM-2")
 def test_a_conversation_that_the_hub_was_to_keep_is_refused_in_a_clear_sentence() -> None:
     with pytest.raises(ParameterUnsupported, match=r"keeps no conversation\. Send all of it in `input`"):
         RESPONSES.read(build_body(previous_response_id="resp_1"))
 
 
+@pytest.mark.req("LLM-2")
 def test_a_picture_stands_in_a_request_and_is_fetched_from_nowhere() -> None:
     def ask(kind: str = "input_image", **part: Any) -> Any:
         return RESPONSES.read(build_body([{"role": "user", "content": [{"type": kind, **part}]}]))
@@ -208,6 +215,7 @@ def test_a_picture_stands_in_a_request_and_is_fetched_from_nowhere() -> None:
         ask(image_url="data:image/png;base64," + "A" * (MAX_PICTURE_BYTES * 3 // 2))
 
 
+@pytest.mark.req("LLM-2")
 def test_a_providers_state_comes_back_as_it_went_out() -> None:
     items = RESPONSES.write(ANSWERS["reasoning"], ABOUT)["output"]
     outputs = [
@@ -222,6 +230,7 @@ def test_a_providers_state_comes_back_as_it_went_out() -> None:
     assert (said["provider_state"], len(said["proposals"])) == (STATE, 2)
 
 
+@pytest.mark.req("LLM-2")
 def test_reasoning_that_the_hub_has_not_passed_on_is_refused() -> None:
     foreign = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAAsomething"}
     with pytest.raises(SchemaInvalid, match="no reasoning that this hub") as refused:
@@ -229,6 +238,7 @@ def test_reasoning_that_the_hub_has_not_passed_on_is_refused() -> None:
     assert find_pointers(refused.value) == ["/input/1/encrypted_content"]
 
 
+@pytest.mark.req("LLM-2")
 def test_an_answer_is_a_response_with_the_callers_names_of_the_tools() -> None:
     response = RESPONSES.write(ANSWERS["text and calls"], ABOUT)
 
@@ -239,6 +249,7 @@ def test_an_answer_is_a_response_with_the_callers_names_of_the_tools() -> None:
     assert (response["hub"]["call_id"], response["completed_at"] - response["created_at"]) == ("inv_1", 2)
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize(("name", "reason"), [("cut", "max_output_tokens"), ("stopped", "content_filter")])
 def test_an_answer_that_is_not_whole_says_why(name: str, reason: str) -> None:
     response = RESPONSES.write(ANSWERS[name], ABOUT)
@@ -247,6 +258,7 @@ def test_an_answer_that_is_not_whole_says_why(name: str, reason: str) -> None:
     assert response["output"][0]["status"] == "incomplete"
 
 
+@pytest.mark.req("LLM-2")
 def test_arguments_that_cannot_be_used_are_no_json_either() -> None:
     unusable = build_answer(finish="tool", proposals=[PROPOSALS[0] | {"arguments": None, "problem": "invalid_json"}])
 
@@ -257,6 +269,7 @@ def test_arguments_that_cannot_be_used_are_no_json_either() -> None:
         json.loads(item["arguments"])
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize("name", ANSWERS)
 def test_events_are_numbered_and_each_item_is_opened_and_closed_once(name: str) -> None:
     events = parse_events(write_stream(RESPONSES, ANSWERS[name]))
@@ -271,6 +284,7 @@ def test_events_are_numbered_and_each_item_is_opened_and_closed_once(name: str) 
         assert places == list(range(len(response["output"])))
 
 
+@pytest.mark.req("LLM-2")
 def test_a_stream_that_broke_off_ends_with_the_error_and_a_failed_response() -> None:
     writer = RESPONSES.open_stream(ABOUT, {})
     said = "".join(map(writer.add, build_deltas(ANSWERS["text"])[:2]))
@@ -283,6 +297,7 @@ def test_a_stream_that_broke_off_ends_with_the_error_and_a_failed_response() -> 
     assert (second["response"]["status"], second["response"]["output"]) == ("failed", [])
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize(
     ("problem", "status", "kind"),
     [
@@ -297,6 +312,7 @@ def test_a_problem_is_an_error_of_openais(problem: Problem, status: int, kind: s
     assert (found, body["error"]["type"]) == (status, kind)
 
 
+@pytest.mark.req("LLM-2")
 def test_what_is_null_in_an_item_asks_for_nothing_as_sdks_dump_what_they_were_answered() -> None:
     call = {"type": "function_call", "call_id": "c1", "name": "pay", "arguments": "{}", "some_new_field": None}
     output = {"type": "function_call_output", "call_id": "c1", "output": "paid", "status": None}

@@ -24,7 +24,6 @@ from unitools.dialects.parsers.proposals import MOST
 if TYPE_CHECKING:
     from llm.answers import ChatAnswer
 
-pytestmark = pytest.mark.req("LLM-1", "LLM-5")
 NAMES = {"bank_pay": "bank.pay"}
 
 
@@ -52,6 +51,7 @@ def build(*messages: Any) -> list[dict[str, Any]]:
     return anyio.run(OpenAIRequest(asked, "openai_compatible", refuse_files).build_messages)
 
 
+@pytest.mark.req("LLM-5")
 @pytest.mark.parametrize(
     "deltas",
     [
@@ -75,6 +75,7 @@ def test_calls_are_told_apart_however_a_server_numbers_them(deltas: list[dict[st
     ]
 
 
+@pytest.mark.req("LLM-5")
 def test_pieces_of_one_call_stay_one_whatever_ids_they_have() -> None:
     named = {"tool_calls": [call('{"a"', id="x", index=0)]}
     pieces = [
@@ -87,12 +88,14 @@ def test_pieces_of_one_call_stay_one_whatever_ids_they_have() -> None:
     assert (proposal.id, proposal.name, proposal.arguments) == ("x", "bank.pay", {"a": 1})
 
 
+@pytest.mark.req("LLM-5")
 def test_arguments_that_are_no_object_are_not_taken_for_none() -> None:
     [proposal] = read({"tool_calls": [call([1], id="x")]}, reason="tool_calls").proposals
 
     assert proposal.problem is not None
 
 
+@pytest.mark.req("LLM-5")
 @pytest.mark.parametrize(
     "choice",
     [
@@ -109,6 +112,7 @@ def test_what_was_not_asked_for_is_no_answer(choice: dict[str, Any]) -> None:
         reader.feed(f"data: {json.dumps({'choices': [choice]})}\n\n".encode())
 
 
+@pytest.mark.req("LLM-5")
 def test_nothing_behind_the_mark_is_a_part_of_the_answer() -> None:
     reader = ChatReader(NAMES, provider="openai")
     reader.feed(b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n')
@@ -119,6 +123,7 @@ def test_nothing_behind_the_mark_is_a_part_of_the_answer() -> None:
     assert reader.take_pieces() == []
 
 
+@pytest.mark.req("LLM-5")
 @pytest.mark.parametrize(
     "chunk", [{"choices": [{"delta": {}, "finish_reason": ["stop"]}]}, {"model": {"a": 1}, "choices": []}]
 )
@@ -131,12 +136,14 @@ def test_a_reason_or_a_model_that_is_no_text_is_none(chunk: dict[str, Any]) -> N
         reader.finish()
 
 
+@pytest.mark.req("LLM-10")
 def test_a_key_that_no_header_takes_is_refused_when_its_provider_is_connected() -> None:
     for key in ("sk-é", "sk-\nx", "sk-…"):
         with pytest.raises(SchemaInvalid):
             build_provider(ProviderConfig(kind="openai", key=key))
 
 
+@pytest.mark.req("LLM-2")
 def test_a_file_is_sent_without_its_name_and_a_text_as_one() -> None:
     async def resolve(segment: Any) -> bytes:
         return b"a,b"
@@ -156,17 +163,20 @@ def test_a_file_is_sent_without_its_name_and_a_text_as_one() -> None:
         build_part("application/zip")
 
 
+@pytest.mark.req("LLM-5")
 def test_text_may_come_as_a_list_of_parts() -> None:
     parts = [{"type": "text", "text": "Hi"}, {"type": "reference", "ids": [1]}, " there"]
 
     assert read({"content": parts}, {"content": "!"}).text == "Hi there!"
 
 
+@pytest.mark.req("LLM-5")
 def test_more_calls_than_are_read_end_the_answer() -> None:
     with pytest.raises(ProviderAnswerUnreadable):
         read({"tool_calls": [call("{}", id=str(place)) for place in range(MOST + 1)]})
 
 
+@pytest.mark.req("LLM-1")
 def test_reasoning_goes_back_in_its_field_and_is_not_missing_beside_a_call() -> None:
     answer = read({"reasoning_content": "I th", "reasoning": "I th"}, {"reasoning": "ink."}, {"content": "Hm"})
     assert answer.provider_state == ProviderState("openai_compatible", {"reasoning": "I think."})
@@ -185,6 +195,7 @@ def test_reasoning_goes_back_in_its_field_and_is_not_missing_beside_a_call() -> 
     assert built[3]["tool_calls"][0]["function"] == {"name": "bank_pay", "arguments": '{"a": 1}'}
 
 
+@pytest.mark.req("LLM-1")
 @pytest.mark.parametrize("data", ["a text", {"content": "x"}, {"reasoning": 1}, [{"id": "reasoning"}]])
 def test_a_state_that_is_none_of_its_own_is_refused_and_one_of_others_left_out(data: Any) -> None:
     said = UserMessage((Text("Hi"),))

@@ -17,8 +17,6 @@ from tests.support.drawn_pictures import draw, to_base64, to_data_url
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.req("LLM-2")
-
 
 def with_metadata() -> bytes:
     """A JPEG with a long segment before its measures, and more marks before a marker than needed."""
@@ -26,6 +24,7 @@ def with_metadata() -> bytes:
     return content[:2] + b"\xff\xff\xe1\x13\x88" + b"\0" * 4998 + content[2:]
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize(
     ("make", "media_type"),
     [
@@ -46,6 +45,7 @@ def test_type_and_measures_are_those_of_the_bytes(make: Callable[[], bytes], med
     assert measure_picture(content) == Measures(media_type, 33, 21)
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize("kind", ["PNG", "GIF", "JPEG", "WEBP"])
 def test_what_is_cut_before_its_measures_is_no_picture(kind: str) -> None:
     content = draw(kind)
@@ -56,6 +56,7 @@ def test_what_is_cut_before_its_measures_is_no_picture(kind: str) -> None:
     assert measure_picture(content[:8]) is None
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -75,6 +76,7 @@ def test_what_is_no_picture_or_another_one_is_refused_with_its_place(text: str, 
     assert refused.value.details["findings"] == [{"pointer": "/messages/0", "message": message}]
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize("claim", ["image/jpeg", "image/jpg", "IMAGE/JPEG", ""])
 def test_a_type_may_be_left_out_or_go_by_an_older_name(claim: str) -> None:
     content = draw("JPEG")
@@ -82,6 +84,7 @@ def test_a_type_may_be_left_out_or_go_by_an_older_name(claim: str) -> None:
     assert read_picture(to_base64(content), "", claim=claim).content == content
 
 
+@pytest.mark.req("LLM-2")
 def test_a_picture_that_is_too_large_is_refused_before_it_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pictures, "MAX_PICTURE_BYTES", 300)
 
@@ -89,6 +92,7 @@ def test_a_picture_that_is_too_large_is_refused_before_it_is_decoded(monkeypatch
         read_data_url("data:image/png;base64," + "!" * 405, "/x")
 
 
+@pytest.mark.req("LLM-2")
 def test_a_conversation_names_it_by_its_digest_and_its_content_is_in_no_text_of_it() -> None:
     content = draw("PNG")
     picture = read_data_url(to_data_url(content), "/x")

@@ -12,12 +12,12 @@ from llm.problems import ParameterUnsupported
 from llm.requests import ChatRequest
 from tests.support.scripted_models import ScriptedChat, text_answer
 
-pytestmark = pytest.mark.req("LLM-12")
 PICTURE = ImageRef(id="art_01kc8q4m7tfxz000000000000a", media_type="image/png", size_bytes=3, width=1, height=1)
 OWN = SystemMessage((Text("Be brief."),))
 HELLO = UserMessage((Text("Hi"),))
 
 
+@pytest.mark.req("LLM-12")
 def test_it_is_the_first_message_and_the_rest_stays_as_it_was() -> None:
     inner = ScriptedChat([text_answer("Hello")])
 
@@ -27,6 +27,7 @@ def test_it_is_the_first_message_and_the_rest_stays_as_it_was() -> None:
     assert inner.requests[0].messages == (SystemMessage((Text("Be careful."),)), OWN, HELLO)
 
 
+@pytest.mark.req("LLM-12")
 def test_places_in_a_request_are_counted_without_it() -> None:
     inner = ScriptedChat([text_answer("Hello")], features=ModelFeatures())
     request = ChatRequest(model="m:n", messages=(UserMessage((PICTURE,)),))

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from tests.support.http_server import Heard
 
-pytestmark = pytest.mark.req("LLM-2")
 
 MESSAGES, RESPONSES = AnthropicMessages(), OpenAIResponses()
 ASKED: Any = {"model": ABOUT.model, "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
@@ -36,6 +35,7 @@ def serve(whole: dict[str, Any], stream: str) -> Callable[[Heard], Reply]:
     return answer
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize("name", ANSWERS)
 def test_anthropics_sdk_reads_the_same_message_from_a_stream(name: str) -> None:
     answer = ANSWERS[name]
@@ -53,6 +53,7 @@ def test_anthropics_sdk_reads_the_same_message_from_a_stream(name: str) -> None:
     assert len(texts) >= len(build_deltas(answer)) - 1
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize("name", [name for name in ANSWERS if ANSWERS[name]["finish_reason"] in ("stop", "tool")])
 def test_openais_sdk_reads_the_same_response_from_a_stream(name: str) -> None:
     answer = ANSWERS[name]
@@ -88,6 +89,7 @@ def _leave_out_parsed(response: Any) -> Any:
     return [_leave_out_parsed(each) for each in response] if isinstance(response, list) else response
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize("name", [name for name in ANSWERS if ANSWERS[name]["finish_reason"] not in ("stop", "tool")])
 def test_an_answer_that_is_not_whole_ends_as_an_incomplete_response(name: str) -> None:
     answer = ANSWERS[name]
@@ -102,6 +104,7 @@ def test_an_answer_that_is_not_whole_ends_as_an_incomplete_response(name: str) -
     assert last.response.to_dict() == whole.to_dict()
 
 
+@pytest.mark.req("LLM-2")
 def test_a_stream_that_broke_off_is_an_error_of_both_sdks() -> None:
     deltas = build_deltas(ANSWERS["text"])[:3]
     streams = []

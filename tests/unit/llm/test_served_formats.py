@@ -19,7 +19,6 @@ from llm.served.openai_responses import OpenAIResponses
 from llm.served.parameters import Findings, read_parameters
 from llm.served.problem_objects import build_headers, find_param, write_error
 
-pytestmark = pytest.mark.req("LLM-1", "LLM-2", "LLM-3")
 FORMAT = OpenAIChatFormat()
 ABOUT = Answered(call_id="inv_1", model="model.a.main", created=7, names={"shop.price.quote": "shop_price_quote"})
 USAGE = {
@@ -63,6 +62,7 @@ def read_stream(text: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.req("LLM-5")
 @pytest.mark.parametrize("pieces", [[], ["Hello"], ["He", "", "llo"]])
 @pytest.mark.parametrize("calls", [(), (CALL,), (CALL, BROKEN)])
 def test_a_stream_says_what_the_whole_answer_says(pieces: list[str], calls: tuple[dict[str, Any], ...]) -> None:
@@ -76,6 +76,7 @@ def test_a_stream_says_what_the_whole_answer_says(pieces: list[str], calls: tupl
     assert read_stream(said) == whole | {"finish": message["finish_reason"]}
 
 
+@pytest.mark.req("LLM-3")
 def test_arguments_that_cannot_be_used_are_no_json_so_that_nobody_makes_the_call_without_them() -> None:
     (call,) = FORMAT.write(build_answer("", BROKEN), ABOUT)["choices"][0]["message"]["tool_calls"]
 
@@ -84,6 +85,7 @@ def test_arguments_that_cannot_be_used_are_no_json_so_that_nobody_makes_the_call
         json.loads(call["function"]["arguments"])
 
 
+@pytest.mark.req("LLM-5")
 def test_a_stream_that_failed_has_no_mark_of_a_good_end() -> None:
     writer = FORMAT.open_stream(ABOUT, {"include_usage": True})
 
@@ -93,12 +95,14 @@ def test_a_stream_that_failed_has_no_mark_of_a_good_end() -> None:
     assert json.loads(said.strip().rpartition("data: ")[2])["error"]["code"] == "LLM.TIMEOUT"
 
 
+@pytest.mark.req("LLM-8")
 def test_a_value_that_was_asked_for_as_json_is_what_was_read_and_not_what_was_written() -> None:
     answer = build_answer('Sure: {"a": 1,}', output={"a": 1})
 
     assert json.loads(FORMAT.write(answer, ABOUT)["choices"][0]["message"]["content"]) == {"a": 1}
 
 
+@pytest.mark.req("LLM-4")
 def test_each_refused_parameter_is_refused_and_each_warned_one_is_said() -> None:
     for each in PARAMETERS:
         findings = Findings()
@@ -107,6 +111,7 @@ def test_each_refused_parameter_is_refused_and_each_warned_one_is_said() -> None
         assert told == tuple(each.treatment is kind for kind in (Treatment.PASSED, Treatment.WARNED, Treatment.REFUSED))
 
 
+@pytest.mark.req("LLM-1")
 def test_what_is_wrong_is_named_before_what_is_not_done_here_and_no_value_is_quoted() -> None:
     with pytest.raises(SchemaInvalid) as wrong:
         FORMAT.read(build_body(n=2, secret="my secret"))
@@ -119,11 +124,13 @@ def test_what_is_wrong_is_named_before_what_is_not_done_here_and_no_value_is_quo
     assert find_param(unsupported.value) == "n"
 
 
+@pytest.mark.req("LLM-4")
 def test_a_true_is_no_one() -> None:
     with pytest.raises(ParameterUnsupported):
         FORMAT.read(build_body(n=True))
 
 
+@pytest.mark.req("LLM-4")
 def test_the_hubs_own_parameters_go_where_they_belong() -> None:
     read = FORMAT.read(build_body(user="ada", hub={"on_consent": "ask", "purpose": "p", "strict_parameters": True}))
 
@@ -131,6 +138,7 @@ def test_the_hubs_own_parameters_go_where_they_belong() -> None:
     assert read.arguments["strict_parameters"] is True
 
 
+@pytest.mark.req("LLM-3")
 @pytest.mark.parametrize(
     ("choice", "shown", "chosen"),
     [
@@ -148,15 +156,18 @@ def test_a_choice_of_tools_is_the_hubs_own(choice: Any, shown: int, chosen: Any)
     assert (len(read.own_tools), read.arguments.get("tool_choice")) == (shown, chosen)
 
 
+@pytest.mark.req("LLM-9")
 def test_sdks_are_told_to_ask_again_only_where_waiting_helps() -> None:
     assert build_headers(ModelTimedOut())["X-Should-Retry"] == "true"
     assert build_headers(SchemaInvalid())["X-Should-Retry"] == "false"
 
 
+@pytest.mark.req("LLM-6")
 def test_a_vector_as_base64_is_made_of_numbers_of_32_bits() -> None:
     assert encode_vector([1.0, -2.5]) == "AACAPwAAIMA="
 
 
+@pytest.mark.req("LLM-2")
 def test_an_answer_that_a_helper_of_the_sdk_has_read_is_read_by_its_content() -> None:
     echoed = {"role": "assistant", "content": '{"a": 1}', "parsed": {"a": 1}, "some_new_field": None}
 
@@ -177,6 +188,7 @@ SINGLE: list[tuple[ChatFormat, dict[str, Any], dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.req("LLM-3")
 @pytest.mark.parametrize(("served", "single", "usual"), SINGLE, ids=lambda each: getattr(each, "name", ""))
 def test_each_format_has_a_word_for_one_call_at_a_time(
     served: ChatFormat, single: dict[str, Any], usual: dict[str, Any]

@@ -23,7 +23,6 @@ from tests.support.scripted_models import ScriptedChat, text_answer
 if TYPE_CHECKING:
     from llm.answers import ChatAnswer
 
-pytestmark = pytest.mark.req("LLM-8")
 
 MADE = [make_document(random.Random(seed)) for seed in range(600)]
 SCHEMAS = list({str(schema): (schema, value) for schema, value in MADE}.values())[:200]
@@ -45,6 +44,7 @@ def findings_of(text: str, wanted: JsonFormat | SchemaFormat) -> list[tuple[str,
     return [(each.pointer, each.keyword) for each in refused.value.findings]
 
 
+@pytest.mark.req("LLM-8")
 @pytest.mark.parametrize("damage", CLEAR)
 def test_a_slip_of_one_meaning_is_mended_to_the_value_that_was_meant(damage: str) -> None:
     """In 995 of 1,000 or more; what is not mended is refused, and nothing becomes another value."""
@@ -62,6 +62,7 @@ def test_a_slip_of_one_meaning_is_mended_to_the_value_that_was_meant(damage: str
     assert mended / len(SCHEMAS) >= 0.995
 
 
+@pytest.mark.req("LLM-8")
 @pytest.mark.parametrize("damage", UNCLEAR)
 def test_what_could_mean_two_things_is_refused(damage: str) -> None:
     for schema, value in SCHEMAS:
@@ -69,17 +70,20 @@ def test_what_could_mean_two_things_is_refused(damage: str) -> None:
         assert findings_of(UNCLEAR[damage](value), SchemaFormat(schema))
 
 
+@pytest.mark.req("LLM-8")
 def test_a_document_without_slips_is_read_as_it_is() -> None:
     for schema, value in SCHEMAS:
         assert read_output(json.dumps(value), SchemaFormat(schema, json_strict=True)) == (value, ())
 
 
+@pytest.mark.req("LLM-8")
 @pytest.mark.parametrize("damage", CLEAR)
 def test_nothing_is_mended_where_strict_json_is_asked_for(damage: str) -> None:
     for schema, value in SCHEMAS:
         assert findings_of(CLEAR[damage](value), SchemaFormat(schema, json_strict=True)) == [("", "invalid_json")]
 
 
+@pytest.mark.req("LLM-8")
 def test_no_beginning_of_a_document_is_taken_for_the_document() -> None:
     for schema, value in SCHEMAS[:60]:
         text = json.dumps(value)
@@ -88,11 +92,13 @@ def test_no_beginning_of_a_document_is_taken_for_the_document() -> None:
             assert findings_of(f"Here: {text[:end]}", SchemaFormat(schema))
 
 
+@pytest.mark.req("LLM-8")
 def test_of_a_document_and_the_beginning_of_another_neither_is_taken() -> None:
     assert findings_of('Say ```json\n{"n": 5}\n``` or ```json\n{"n": 6', WANTED) == [("", "invalid_json")]
     assert findings_of('{"n": 5} or {"n": 6', WANTED) == [("", "invalid_json")]
 
 
+@pytest.mark.req("LLM-8")
 def test_what_was_mended_is_said() -> None:
     assert read_output("Here: {'n': 5,}", WANTED) == (
         {"n": 5},
@@ -100,6 +106,7 @@ def test_what_was_mended_is_said() -> None:
     )
 
 
+@pytest.mark.req("LLM-8")
 @pytest.mark.parametrize(
     ("text", "findings"),
     [
@@ -120,6 +127,7 @@ def test_a_mistake_is_named_with_its_place_and_its_keyword(text: str, findings: 
     assert findings_of(text, WANTED) == findings
 
 
+@pytest.mark.req("LLM-8")
 @pytest.mark.parametrize(
     ("text", "keyword"),
     [
@@ -134,12 +142,14 @@ def test_a_document_is_bounded_in_size_and_depth(text: str, keyword: str) -> Non
     assert findings_of(text, WANTED) == [("", keyword)]
 
 
+@pytest.mark.req("LLM-8")
 def test_findings_are_bounded_in_number() -> None:
     schema = {"type": "array", "items": {"type": "integer"}}
 
     assert len(findings_of(json.dumps(["x"] * 1000), SchemaFormat(schema))) == 20
 
 
+@pytest.mark.req("LLM-8")
 def test_a_right_answer_has_its_value_and_costs_one_request() -> None:
     model = ScriptedChat([text_answer('{"n": 5}')])
 
@@ -150,6 +160,7 @@ def test_a_right_answer_has_its_value_and_costs_one_request() -> None:
     assert len(model.requests) == 1
 
 
+@pytest.mark.req("LLM-8")
 def test_a_wrong_answer_is_asked_for_once_more_with_its_mistakes_and_without_itself() -> None:
     model = ScriptedChat([text_answer('{"n": 10, "canary": "7c1f"}'), text_answer("{'n': 5}")])
     request = ask_for()
@@ -173,6 +184,7 @@ def test_a_wrong_answer_is_asked_for_once_more_with_its_mistakes_and_without_its
     )
 
 
+@pytest.mark.req("LLM-8")
 def test_a_second_wrong_answer_is_refused_with_the_place_and_the_keyword_of_each_mistake() -> None:
     model = ScriptedChat([text_answer("No."), text_answer('{"n": 7000111}'), text_answer('{"n": 5}')])
 
@@ -187,6 +199,7 @@ def test_a_second_wrong_answer_is_refused_with_the_place_and_the_keyword_of_each
     assert len(model.requests) == 2
 
 
+@pytest.mark.req("LLM-8")
 @pytest.mark.parametrize(("key", "second"), [(None, None), ("k", "k:2"), ("k" * 255, "k" * 253 + ":2")])
 def test_a_request_that_is_asked_again_keeps_all_but_its_key(key: str | None, second: str | None) -> None:
     """A provider that knows the key would send its first answer once more."""
@@ -200,6 +213,7 @@ def test_a_request_that_is_asked_again_keeps_all_but_its_key(key: str | None, se
     assert replace(again, messages=request.messages, idempotency_key=key) == request
 
 
+@pytest.mark.req("LLM-8")
 @pytest.mark.parametrize("finish", [FinishReason.LENGTH, FinishReason.OTHER])
 @pytest.mark.parametrize("text", ['{"n": 5', '{"n": 5}', "{'n': 5}", "5"])
 @pytest.mark.parametrize("wanted", [WANTED, JsonFormat()])
@@ -213,6 +227,7 @@ def test_an_answer_that_is_not_whole_is_neither_read_nor_repaired(
     assert len(model.requests) == 1
 
 
+@pytest.mark.req("LLM-8")
 def test_a_second_answer_that_is_not_whole_is_not_read_either() -> None:
     model = ScriptedChat([text_answer("No."), text_answer('{"n": 5}', FinishReason.LENGTH)])
 
@@ -220,11 +235,13 @@ def test_a_second_answer_that_is_not_whole_is_not_read_either() -> None:
         generate(model, ask_for())
 
 
+@pytest.mark.req("LLM-8")
 def test_an_answer_that_the_provider_stopped_is_no_document() -> None:
     with pytest.raises(SafetyBlocked):
         generate(ScriptedChat([text_answer('{"n": 5}', FinishReason.SAFETY)]), ask_for())
 
 
+@pytest.mark.req("LLM-8")
 def test_an_answer_that_proposes_calls_has_no_value_yet() -> None:
     call = ChatDelta(tool_call=ToolCallDelta(0, call_id="c", name="load", arguments="{}"))
     model = ScriptedChat([(call, ChatDelta(finish_reason=FinishReason.STOP))])
@@ -235,18 +252,21 @@ def test_an_answer_that_proposes_calls_has_no_value_yet() -> None:
     assert len(model.requests) == 1
 
 
+@pytest.mark.req("LLM-8")
 def test_text_is_not_read_as_json() -> None:
     request = ChatRequest(model="main", messages=(UserMessage((Text("Hi"),)),))
 
     assert generate(ScriptedChat([text_answer("{broken")]), request).output is None
 
 
+@pytest.mark.req("LLM-8")
 def test_the_usage_of_two_requests_is_not_known_where_that_of_one_is_not() -> None:
     unmetered = (ChatDelta(text="No."), ChatDelta(finish_reason=FinishReason.STOP))
 
     assert generate(ScriptedChat([unmetered, text_answer('{"n": 5}')]), ask_for()).usage is None
 
 
+@pytest.mark.req("LLM-8")
 def test_a_long_document_is_mended_without_holding_up_other_answers() -> None:
     value: dict[str, Any] = {"n": 5, "t": ["x" * 50] * 1000}
     model = ScriptedChat([text_answer(f"Here: {json.dumps(value)}")])

@@ -16,8 +16,11 @@ TEST = """
 import pytest
 pytestmark = [pytest.mark.req("UNI-3")]
 
-@pytest.mark.req("CARD-1", "CARD-2")
-def test_a(): ...
+@pytest.mark.req("CARD-1")
+class TestA:
+    @pytest.mark.req("CARD-1", "CARD-2")
+    @pytest.mark.req("CARD-1")
+    def test_a(self): ...
 """
 
 
@@ -30,8 +33,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_marks_are_found_in_decorators_and_for_whole_modules() -> None:
-    assert requirements.find_marks(TEST) == [("UNI-3", 3), ("CARD-1", 5), ("CARD-2", 5)]
+def test_a_mark_is_found_with_the_test_that_it_stands_on() -> None:
+    found = [(mark.id, mark.line, mark.test) for mark in requirements.find_marks(TEST)]
+
+    assert found == [("UNI-3", 3, 0), ("CARD-1", 5, 0), ("CARD-1", 7, 9), ("CARD-2", 7, 9), ("CARD-1", 8, 9)]
 
 
 def test_what_has_no_test_is_listed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,15 +50,32 @@ def test_what_has_no_test_is_listed(project: Path, capsys: pytest.CaptureFixture
     assert "UNI-3     Tag" in said
 
 
-def test_a_requirement_that_does_not_exist_is_a_no(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mark_of_a_module_proves_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "tests" / "test_x.py").write_text(
+        'import pytest\npytestmark = pytest.mark.req("CARD-1")\ndef test_a(): ...\n'
+    )
+
+    assert requirements.main() == 2
+
+    said = capsys.readouterr()
+    assert "CARD     0 of   1 have a test" in said.out
+    assert said.err == "tests/test_x.py:2: CARD-1 stands on no test: mark each test that shows it\n"
+
+
+def test_what_is_no_mark_of_a_test_or_no_requirement_is_a_no(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "tests" / "test_x.py").write_text(TEST)
 
     assert requirements.main() == 2
 
-    assert capsys.readouterr().err == "tests/test_x.py:5: there is no requirement CARD-2\n"
+    assert capsys.readouterr().err.splitlines() == [
+        "tests/test_x.py:3: UNI-3 stands on no test: mark each test that shows it",
+        "tests/test_x.py:5: CARD-1 stands on no test: mark each test that shows it",
+        "tests/test_x.py:7: there is no requirement CARD-2",
+        "tests/test_x.py:8: CARD-1 marks its test twice",
+    ]
 
 
 def test_every_requirement_of_this_project_is_known() -> None:
     known = requirements.parse_requirements((requirements.ROOT / "docs/reference/requirements.md").read_text())
 
-    assert len(known) == 82
+    assert len(known) == 88

@@ -13,8 +13,6 @@ from toolhub.probes.server import serve_probes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-pytestmark = pytest.mark.req("TOOLS-18")
-
 
 @pytest.fixture
 def loops() -> Iterator[dict[str, threading.Thread]]:
@@ -30,6 +28,7 @@ def loops() -> Iterator[dict[str, threading.Thread]]:
     found["sealer"].join()
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize(
     ("named", "status", "checks"),
     [

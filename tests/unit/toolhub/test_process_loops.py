@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-pytestmark = pytest.mark.req("TOOLS-18")
-
 
 def rest_until_told(stop: threading.Event) -> None:
     stop.wait()
@@ -101,6 +99,7 @@ def _harmless(loop: Loop) -> Loop:
     return replace(loop, path=f"{__name__}.rest_until_told")
 
 
+@pytest.mark.req("TOOLS-18")
 def test_each_kind_of_process_runs_the_loops_whose_rows_name_it(
     processes: dict[ProcessRole, Callable[[], list[str]]],
 ) -> None:
@@ -109,6 +108,7 @@ def test_each_kind_of_process_runs_the_loops_whose_rows_name_it(
         assert run() == [loop.name for loop in LOOPS if role in loop.roles], role
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize("role", ProcessRole)
 def test_a_row_is_all_that_a_new_loop_needs(
     role: ProcessRole, processes: dict[ProcessRole, Callable[[], list[str]]], monkeypatch: pytest.MonkeyPatch
@@ -119,6 +119,7 @@ def test_a_row_is_all_that_a_new_loop_needs(
     assert [kind for kind, run in processes.items() if "new" in run()] == [role]
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_worker_does_the_work_of_upkeep_too_and_sweeps_once(
     processes: dict[ProcessRole, Callable[[], list[str]]], settings: Any
 ) -> None:
@@ -130,6 +131,7 @@ def test_a_worker_does_the_work_of_upkeep_too_and_sweeps_once(
     assert len(names) == len(set(names))
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize("role", [ProcessRole.WORKER, ProcessRole.EMBEDDED])
 def test_loops_are_told_to_stop_before_the_boxes_go(
     role: ProcessRole, processes: dict[ProcessRole, Callable[[], list[str]]], monkeypatch: pytest.MonkeyPatch
@@ -148,6 +150,7 @@ def test_loops_are_told_to_stop_before_the_boxes_go(
     assert running == [set()]
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize("role", [ProcessRole.WORKER, ProcessRole.EMBEDDED])
 def test_loops_are_waited_for_also_when_the_boxes_do_not_go(
     role: ProcessRole, processes: dict[ProcessRole, Callable[[], list[str]]], monkeypatch: pytest.MonkeyPatch
@@ -164,6 +167,7 @@ def test_loops_are_waited_for_also_when_the_boxes_do_not_go(
     assert set(threading.enumerate()) <= before
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.name)
 def test_a_row_names_a_function_that_is_told_to_stop_and_a_process_that_runs_it(loop: Loop) -> None:
     first, *others = inspect.signature(import_string(loop.path)).parameters.values()
@@ -172,10 +176,12 @@ def test_a_row_names_a_function_that_is_told_to_stop_and_a_process_that_runs_it(
     assert loop.roles
 
 
+@pytest.mark.req("TOOLS-18")
 def test_no_two_loops_have_one_name() -> None:
     assert len({loop.name for loop in LOOPS}) == len(LOOPS)
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_process_of_loops_ends_when_one_of_them_ended_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [_harmless(loop) for loop in LOOPS if ProcessRole.KEEPER in loop.roles]
     rows[0] = replace(rows[0], path="builtins.bool")  # ends at once

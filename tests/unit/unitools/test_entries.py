@@ -12,7 +12,6 @@ from tests.support.manifests import manifest
 from unitools.entries import entry_problem
 from unitools.manifest import Manifest
 
-pytestmark = pytest.mark.req("TOOLS-8")
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {"text": {"type": "string"}, "count": {"type": "integer"}},
@@ -26,6 +25,7 @@ def problem(source: str, **implementation: str) -> str:
     return entry_problem(source.encode(), Manifest(said))
 
 
+@pytest.mark.req("TOOLS-8")
 @pytest.mark.parametrize(
     "source",
     [
@@ -64,6 +64,7 @@ def test_an_entry_that_can_be_called_is_taken(source: str) -> None:
     assert problem(source) == ""
 
 
+@pytest.mark.req("TOOLS-8")
 @pytest.mark.parametrize(
     ("source", "says"),
     [
@@ -93,6 +94,7 @@ def test_an_entry_that_cannot_be_called_is_named(source: str, says: str) -> None
     assert says in problem(source)
 
 
+@pytest.mark.req("TOOLS-8")
 def test_a_property_that_is_never_there_needs_no_parameter() -> None:
     said = manifest(
         input_schema=SCHEMA | {"properties": SCHEMA["properties"] | {"old": False}},
@@ -102,6 +104,7 @@ def test_a_property_that_is_never_there_needs_no_parameter() -> None:
     assert entry_problem(b"def run(text, count=1): ...", Manifest(said)) == ""
 
 
+@pytest.mark.req("TOOLS-8")
 def test_the_module_of_many_tools_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     parse = Mock(side_effect=ast.parse)
     monkeypatch.setattr(ast, "parse", parse)
@@ -111,6 +114,7 @@ def test_the_module_of_many_tools_is_read_once(monkeypatch: pytest.MonkeyPatch) 
     assert parse.call_count == 1
 
 
+@pytest.mark.req("TOOLS-8")
 def test_the_name_is_the_manifests() -> None:
     assert problem("def quote(text, count=1): ...", entry="quote") == ""
     assert "has no function 'quote'" in problem("def run(text, count=1): ...", entry="quote")

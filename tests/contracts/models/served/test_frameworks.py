@@ -18,7 +18,6 @@ from tests.e2e.processes import clean_environment
 if TYPE_CHECKING:
     from tests.contracts.models.served.conftest import ServedHub
 
-pytestmark = pytest.mark.req("LLM-1", "LLM-2", "LLM-3")
 CLIENTS = Path(__file__).parent / "clients"
 PATIENCE_S = 300.0
 RAN = "SELECT count(*) FROM invocations_invocation WHERE tool = 'conformance.tools.greet' AND state = 'succeeded'"
@@ -38,6 +37,7 @@ def run_client(program: str, environment: str, served: ServedHub, home: Path) ->
     return found
 
 
+@pytest.mark.req("LLM-1", "LLM-2", "LLM-3")
 @pytest.mark.parametrize(
     ("program", "environment", "more"),
     [

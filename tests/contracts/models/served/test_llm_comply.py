@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from tests.contracts.models.served.conftest import ServedHub
 
-pytestmark = pytest.mark.req("LLM-1", "LLM-3")
 PATIENCE_S = 300
 # It asks only models that it knows by name.
 SKIPPED = {
@@ -42,6 +41,7 @@ def judge(served: ServedHub, form: str, home: Path) -> list[dict[str, Any]]:
     return results
 
 
+@pytest.mark.req("LLM-1", "LLM-3")
 @pytest.mark.parametrize("form", SKIPPED)
 def test_every_test_passes(form: str, served: ServedHub, tmp_path: Path) -> None:
     results = {each["id"]: each for each in judge(served, form, tmp_path)}

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from tests.contracts.models.served.conftest import ServedHub
 
-pytestmark = pytest.mark.req("LLM-1", "LLM-2", "LLM-3", "LLM-9")
 MAIN, OPEN = "model.mock.main", "open"
 GREET = f"{PREFIX}greet"
 MiB = 1024 * 1024
@@ -53,6 +52,7 @@ def list_tools(served: ServedHub) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.req("LLM-1", "LLM-5")
 def test_a_whole_answer_and_a_stream_say_the_same(client: openai.OpenAI) -> None:
     whole = ask(client)
     with ask(client, stream=True, stream_options={"include_usage": True}) as stream:
@@ -65,6 +65,7 @@ def test_a_whole_answer_and_a_stream_say_the_same(client: openai.OpenAI) -> None
     assert len(chunks) > 4  # they came one by one
 
 
+@pytest.mark.req("LLM-1")
 def test_the_asynchronous_client_gets_the_same(served: ServedHub) -> None:
     async def story() -> tuple[str, str]:
         async with openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key=served.key) as client:
@@ -79,6 +80,7 @@ def test_the_asynchronous_client_gets_the_same(served: ServedHub) -> None:
     assert asyncio.run(story()) == (HELLO, HELLO)
 
 
+@pytest.mark.req("LLM-2", "LLM-3")
 def test_a_tool_is_proposed_dispatched_through_the_hub_and_answered_in_a_second_turn(
     client: openai.OpenAI, served: ServedHub
 ) -> None:
@@ -108,6 +110,7 @@ def test_a_tool_is_proposed_dispatched_through_the_hub_and_answered_in_a_second_
     assert second.choices[0].finish_reason == "stop"
 
 
+@pytest.mark.req("LLM-3", "LLM-5")
 def test_a_proposed_call_in_a_stream_is_put_together_by_the_sdk(client: openai.OpenAI, served: ServedHub) -> None:
     with client.chat.completions.stream(
         model=MAIN,
@@ -121,6 +124,7 @@ def test_a_proposed_call_in_a_stream_is_put_together_by_the_sdk(client: openai.O
     assert answer.choices[0].finish_reason == "tool_calls"
 
 
+@pytest.mark.req("LLM-8")
 def test_an_answer_is_parsed_into_the_type_that_it_was_asked_for(client: openai.OpenAI) -> None:
     answer = client.chat.completions.parse(
         model=MAIN, messages=[{"role": "user", "content": "Weather?"}], response_format=Weather
@@ -129,6 +133,7 @@ def test_an_answer_is_parsed_into_the_type_that_it_was_asked_for(client: openai.
     assert answer.choices[0].message.parsed == Weather(city="Oslo", degrees=7)
 
 
+@pytest.mark.req("LLM-6")
 def test_vectors_come_as_the_sdk_asks_for_them(client: openai.OpenAI, served: ServedHub) -> None:
     answer = client.embeddings.create(model="vectors", input=["one", "two"])
     raw = httpx.post(
@@ -143,11 +148,13 @@ def test_vectors_come_as_the_sdk_asks_for_them(client: openai.OpenAI, served: Se
     assert answer.usage.prompt_tokens == 4
 
 
+@pytest.mark.req("LLM-1")
 def test_models_are_listed_and_found(client: openai.OpenAI) -> None:
     assert [each.id for each in client.models.list()] == [f"model.mock.{each}" for each in ("main", "open", "vectors")]
     assert client.models.retrieve("main").id == MAIN
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize(
     ("text", "more", "error", "code"),
     [
@@ -170,6 +177,7 @@ def test_what_goes_wrong_is_an_error_of_the_class_that_programs_expect(
     assert caught.value.response.headers["x-hub-reason"]
 
 
+@pytest.mark.req("LLM-5", "LLM-9")
 def test_a_stream_that_breaks_off_ends_with_an_error_and_without_the_mark_of_a_good_end(
     client: openai.OpenAI, served: ServedHub
 ) -> None:
@@ -189,6 +197,7 @@ def test_a_stream_that_breaks_off_ends_with_an_error_and_without_the_mark_of_a_g
     assert json.loads(raw.strip().rpartition("data: ")[2])["error"]["code"] == "PROVIDER.STREAM_TRUNCATED"
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize(
     ("key", "error"), [("narrow", openai.PermissionDeniedError), ("wrong", openai.AuthenticationError)]
 )
@@ -200,6 +209,7 @@ def test_a_key_that_may_not_ask_is_told_so(key: str, error: type[openai.APIStatu
         ask(client)
 
 
+@pytest.mark.req("LLM-9")
 def test_a_body_of_thirty_mebibytes_is_refused_before_it_is_read(served: ServedHub) -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 30 * MiB}}
     body = json.dumps({"model": MAIN, "messages": [{"role": "user", "content": [image]}]}).encode()
@@ -215,6 +225,7 @@ def test_a_body_of_thirty_mebibytes_is_refused_before_it_is_read(served: ServedH
     assert set(answer.json()["error"]) == {"message", "type", "code", "param"}
 
 
+@pytest.mark.req("LLM-9")
 def test_a_header_of_four_mebibytes_is_refused_while_it_is_read(served: ServedHub) -> None:
     host, port = served.hub.env["TOOLHUB_BIND"].split(":")
     head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: " + host.encode() + b"\r\nX-Long: " + b"a" * 4 * MiB

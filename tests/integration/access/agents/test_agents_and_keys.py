@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from access.models import Tenant
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-15")]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
@@ -50,6 +50,7 @@ def end(key: ApiKey) -> None:
     )
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_rotated_key_and_its_successor_work_until_the_overlap_ends(caller: Caller, operator: Person) -> None:
     old = ApiKey.objects.get()
 
@@ -66,6 +67,7 @@ def test_a_rotated_key_and_its_successor_work_until_the_overlap_ends(caller: Cal
     assert text.encode() not in bytes(fact.leaf)
 
 
+@pytest.mark.req("TOOLS-15")
 def test_at_most_two_keys_of_a_line_work(caller: Caller, operator: Person) -> None:
     first = ApiKey.objects.get()
     second, _ = agents.rotate_key(key_id=first.pk, by=operator.by)
@@ -81,6 +83,7 @@ def test_at_most_two_keys_of_a_line_work(caller: Caller, operator: Person) -> No
         agents.rotate_key(key_id=first.pk, by=operator.by)
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize(
     ("networks", "address", "expected"),
     [
@@ -102,6 +105,7 @@ def test_a_key_may_be_bound_to_networks(
     assert status(text, address) == expected
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -119,6 +123,7 @@ def test_a_key_that_cannot_be_is_not_made(wrong: dict[str, Any], caller: Caller,
     assert ApiKey.objects.count() == 1
 
 
+@pytest.mark.req("TOOLS-15")
 def test_the_last_use_is_written_at_most_once_a_minute(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     def used() -> Any:
         return ApiKey.objects.get().last_used_at
@@ -133,6 +138,7 @@ def test_the_last_use_is_written_at_most_once_a_minute(caller: Caller, monkeypat
     assert used() > first
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_hub_that_cannot_write_the_last_use_answers_all_the_same(
     caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +154,7 @@ def test_a_hub_that_cannot_write_the_last_use_answers_all_the_same(
     assert key.last_used_at is None
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_disabled_agent_is_refused_with_the_next_request_and_enabled_again(caller: Caller, operator: Person) -> None:
     assert status(caller.key) == 200
     agents.disable_agent(agent_id=caller.agent.pk, reason="it went wild", by=operator.by)
@@ -162,6 +169,7 @@ def test_a_disabled_agent_is_refused_with_the_next_request_and_enabled_again(cal
     assert kinds == ["agent.created", "agent.disabled", "agent.enabled"]
 
 
+@pytest.mark.req("TOOLS-22")
 def test_agents_of_another_tenant_are_not_found(caller: Caller, stranger: Person) -> None:
     with pytest.raises(Agent.DoesNotExist):
         agents.disable_agent(agent_id=caller.agent.pk, reason="x", by=stranger.by)
@@ -203,7 +211,7 @@ def test_who_let_tokens_speak_for_an_agent_controls_it_also_afterwards(
     assert not controls_agent(auditor.by.id, caller.agent.pk)
 
 
-@pytest.mark.req("TOOLS-19")
+@pytest.mark.req("TOOLS-15", "TOOLS-19")
 def test_an_agent_gives_no_grant_within_its_own_chain(caller: Caller, operator: Person) -> None:
     made = agents.create_agent(name="made", by=caller.by)
     sibling = make_caller(caller.by, "sibling")
@@ -215,6 +223,7 @@ def test_an_agent_gives_no_grant_within_its_own_chain(caller: Caller, operator: 
     grants.give_grant(agent_id=other.agent.pk, tools="sample.*", reason="x", by=caller.by)
 
 
+@pytest.mark.req("TOOLS-15")
 def test_control_goes_through_the_agents_that_make_agents(operator: Person, second_operator: Person) -> None:
     first = make_caller(operator.by, "first", scopes=("agents:manage", "tools:read"))
     made = first.post("/agents", {"name": "second"}).json()["data"]
@@ -228,6 +237,7 @@ def test_control_goes_through_the_agents_that_make_agents(operator: Person, seco
 # Over REST.
 
 
+@pytest.mark.req("TOOLS-15")
 def test_agents_and_keys_are_managed_over_rest(operator: Person) -> None:
     admin = make_caller(operator.by, "admin", scopes=("agents:manage", "tools:read"))
     agent = admin.post("/agents", {"name": "worker"}).json()["data"]
@@ -252,6 +262,7 @@ def test_agents_and_keys_are_managed_over_rest(operator: Person) -> None:
     assert names == ["worker", "admin"]
 
 
+@pytest.mark.req("TOOLS-15")
 def test_an_agent_gives_no_scope_that_it_does_not_hold(operator: Person) -> None:
     admin = make_caller(operator.by, "admin", scopes=("agents:manage",))
 
@@ -261,6 +272,7 @@ def test_an_agent_gives_no_scope_that_it_does_not_hold(operator: Person) -> None
     assert answer.json()["error"]["details"] == {"missing": "grants:manage"}
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_person_gives_no_scope_for_what_they_may_not_do(caller: Caller, operator: Person) -> None:
     for scope in ("configuration:apply", "budgets:manage"):
         without = replace(operator.by, allowed=frozenset({"agents.manage"}))
@@ -273,6 +285,7 @@ def test_a_person_gives_no_scope_for_what_they_may_not_do(caller: Caller, operat
     agents.create_key(agent=caller.agent, by=operator.by, scopes=["budgets:manage", "tools:read"])
 
 
+@pytest.mark.req("TOOLS-15")
 def test_an_agent_does_not_enable_itself(caller: Caller, operator: Person) -> None:
     agents.disable_agent(agent_id=caller.agent.pk, reason="x", by=operator.by)
 
@@ -280,6 +293,7 @@ def test_an_agent_does_not_enable_itself(caller: Caller, operator: Person) -> No
         agents.enable_agent(agent_id=caller.agent.pk, reason="x", by=caller.by)
 
 
+@pytest.mark.req("TOOLS-15")
 def test_the_name_of_an_agent_leads_to_its_page(caller: Caller, operator: Person) -> None:
     listed = operator.client().get(reverse("agents")).content.decode()
 

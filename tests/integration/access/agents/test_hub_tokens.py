@@ -19,7 +19,7 @@ from tests.support.tokens import ask, encoded
 if TYPE_CHECKING:
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-15")]
+pytestmark = pytest.mark.django_db
 
 
 def get_token(caller: Caller, **form: str) -> Any:
@@ -27,6 +27,7 @@ def get_token(caller: Caller, **form: str) -> Any:
     return Client().post("/api/v1/oauth/token", usual | form)
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_key_is_exchanged_for_a_token_that_ends_with_the_key(caller: Caller, operator: Person) -> None:
     answer = get_token(caller, scope="tools:read")
     body = answer.json()
@@ -40,6 +41,7 @@ def test_a_key_is_exchanged_for_a_token_that_ends_with_the_key(caller: Caller, o
     assert get_token(caller).json()["error"] == "invalid_client"
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_token_ends_with_its_agent(caller: Caller, operator: Person) -> None:
     token = get_token(caller).json()["access_token"]
 
@@ -48,6 +50,7 @@ def test_a_token_ends_with_its_agent(caller: Caller, operator: Person) -> None:
     assert ask(token).status_code == 401
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_client_may_use_basic_authentication(caller: Caller) -> None:
     basic = base64.b64encode(f"{caller.agent.wire_id}:{caller.key}".encode()).decode()
 
@@ -58,6 +61,7 @@ def test_a_client_may_use_basic_authentication(caller: Caller) -> None:
     assert answer.status_code == 200
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize(
     ("form", "error", "status"),
     [
@@ -75,6 +79,7 @@ def test_the_token_endpoint_refuses_in_its_own_words(
     assert (answer.status_code, answer.json()["error"]) == (status, error)
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_scope_that_the_key_does_not_carry_is_not_given(operator: Person) -> None:
     reader = make_caller(operator.by, "reader", scopes=("tools:read",))
 
@@ -82,6 +87,7 @@ def test_a_scope_that_the_key_does_not_carry_is_not_given(operator: Person) -> N
     assert get_token(reader).json()["scope"] == "tools:read"
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_token_that_the_hub_did_not_sign_is_not_its_own(caller: Caller) -> None:
     real = get_token(caller).json()["access_token"]
     header, claims, signature = real.split(".")

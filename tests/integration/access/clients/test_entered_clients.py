@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from access.models import Tenant
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-1", "CONN-2")]
+pytestmark = pytest.mark.django_db
 
 REST = {"resource": settings.TOOLHUB_PUBLIC_URL}
 UNKNOWN = "The program that sent you here is not known"
@@ -47,6 +47,7 @@ def read_page(page: Any) -> str:
     return re.sub(r'(nonce|value|content)="[^"]+"|req_\w+|[0-9a-f-]{36}', "", page.content.decode())
 
 
+@pytest.mark.req("CONN-1")
 def test_a_program_with_a_secret_is_entered_in_the_console_and_connects(operator: Person, caller: Caller) -> None:
     form = {"name": "Travel  desk", "redirect_uris": f"{REDIRECT}\nhttps://other.example/cb\n", "confidential": "on"}
 
@@ -69,6 +70,7 @@ def test_a_program_with_a_secret_is_entered_in_the_console_and_connects(operator
     assert secret not in operator.client().get("/connections/clients").content.decode()
 
 
+@pytest.mark.req("CONN-1")
 def test_a_program_with_a_secret_may_show_it_in_the_header(operator: Person, caller: Caller) -> None:
     program, secret, _ = enter(operator.by, confidential=True)
     code = read_answer(allow(operator.client(), program, caller.agent))["code"]
@@ -80,6 +82,7 @@ def test_a_program_with_a_secret_may_show_it_in_the_header(operator: Person, cal
     assert answer.status_code == 200
 
 
+@pytest.mark.req("CONN-1")
 def test_a_program_without_a_secret_connects_where_the_hub_takes_no_registrations(
     operator: Person, caller: Caller, settings: Any
 ) -> None:
@@ -99,6 +102,7 @@ def test_a_program_without_a_secret_connects_where_the_hub_takes_no_registration
     assert listed == {name: each for name, each in told.items() if name != "client_secret"} | {"connections": 1}
 
 
+@pytest.mark.req("CONN-1")
 def test_the_page_says_who_has_entered_it_and_each_step_is_a_fact(operator: Person, caller: Caller) -> None:
     program, _, entered = enter(operator.by)
 
@@ -128,7 +132,7 @@ def test_the_page_says_who_has_entered_it_and_each_step_is_a_fact(operator: Pers
 # Whose it is.
 
 
-@pytest.mark.req("TOOLS-22")
+@pytest.mark.req("CONN-1", "TOOLS-22")
 @pytest.mark.parametrize("said", [{}, {"redirect_uri": "https://elsewhere.example/"}, {"code_challenge": "x"}])
 def test_to_another_tenant_it_is_as_one_that_nobody_knows(
     operator: Person, stranger: Person, said: dict[str, str]
@@ -143,7 +147,7 @@ def test_to_another_tenant_it_is_as_one_that_nobody_knows(
     assert read_page(page) == read_page(unknown)
 
 
-@pytest.mark.req("TOOLS-22")
+@pytest.mark.req("CONN-1", "TOOLS-22")
 def test_who_is_of_both_tenants_goes_to_the_one_that_knows_it_first(
     tenant: Tenant, foreign_tenant: Tenant, caller: Caller
 ) -> None:
@@ -170,6 +174,7 @@ def test_who_is_of_both_tenants_goes_to_the_one_that_knows_it_first(
     assert Connection.objects.get().tenant == tenant
 
 
+@pytest.mark.req("TOOLS-22")
 def test_no_connection_of_another_tenant_is_opened_for_it(operator: Person, stranger: Person) -> None:
     program, _, entered = enter(operator.by)
     theirs = make_caller(stranger.by, "theirs")
@@ -192,6 +197,7 @@ def test_no_connection_of_another_tenant_is_opened_for_it(operator: Person, stra
         )
 
 
+@pytest.mark.req("CONN-1")
 def test_a_row_that_no_tenant_has_entered_is_known_to_nobody(operator: Person) -> None:
     Application.objects.create(
         client_id="made-in-a-shell",
@@ -210,6 +216,7 @@ def test_a_row_that_no_tenant_has_entered_is_known_to_nobody(operator: Person) -
 # How it ends.
 
 
+@pytest.mark.req("CONN-1")
 def test_removing_it_ends_its_connections_and_what_it_has_is_worth_nothing(operator: Person, caller: Caller) -> None:
     program, _, entered = enter(operator.by)
     other, _, _ = enter(operator.by, name="Other")
@@ -246,6 +253,7 @@ def test_nobody_of_another_tenant_removes_it(operator: Person, stranger: Person)
         remove_client(client_id=entered.pk, reason="x", by=stranger.by)
 
 
+@pytest.mark.req("CONN-1")
 def test_one_that_nobody_has_let_in_yet_stays(operator: Person) -> None:
     program, _, _ = enter(operator.by)
     Application.objects.update(
@@ -257,6 +265,7 @@ def test_one_that_nobody_has_let_in_yet_stays(operator: Person) -> None:
     assert Application.objects.filter(client_id=program.client_id).exists()
 
 
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize(
     ("changes", "pointer"),
     [
@@ -280,6 +289,7 @@ def test_what_cannot_be_entered_is_refused_where_it_stands(
     assert not Application.objects.exists()
 
 
+@pytest.mark.req("CONN-1")
 def test_a_tenant_has_no_end_of_them_and_others_have_their_own(
     operator: Person, stranger: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from access.models import Tenant
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-1", "CONN-2")]
+pytestmark = pytest.mark.django_db
 
 HUB = settings.TOOLHUB_PUBLIC_URL
 REST = {"resource": HUB}
 
 
+@pytest.mark.req("CONN-1")
 def test_the_metadata_says_what_there_is_and_no_more() -> None:
     found = Client().get("/.well-known/oauth-authorization-server").json()
 
@@ -39,6 +40,7 @@ def test_the_metadata_says_what_there_is_and_no_more() -> None:
     assert Client().get("/.well-known/openid-configuration").json() == found
 
 
+@pytest.mark.req("CONN-1")
 def test_the_mcp_resource_lists_what_an_agent_needs() -> None:
     found = Client().get("/.well-known/oauth-protected-resource/mcp").json()
 
@@ -47,6 +49,7 @@ def test_the_mcp_resource_lists_what_an_agent_needs() -> None:
     assert found["scopes_supported"] == list(AGENT_SCOPES)
 
 
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize(
     "path",
     [
@@ -64,6 +67,7 @@ def test_an_address_that_clients_guess_is_answered_in_json(path: str) -> None:
         assert answer.headers["Content-Type"] == "application/json"
 
 
+@pytest.mark.req("CONN-1")
 def test_pages_of_others_may_ask_the_protocol_and_never_the_person() -> None:
     asked = {"Origin": "https://inspector.example", "Access-Control-Request-Method": "POST"}
 
@@ -73,6 +77,7 @@ def test_pages_of_others_may_ask_the_protocol_and_never_the_person() -> None:
     assert "Access-Control-Allow-Origin" not in Client().options("/oauth/authorize", headers=asked).headers
 
 
+@pytest.mark.req("CONN-1")
 def test_a_program_connects_and_gets_exactly_the_rights_of_the_agent(operator: Person, caller: Caller) -> None:
     program = Program.registered()
 
@@ -89,6 +94,7 @@ def test_a_program_connects_and_gets_exactly_the_rights_of_the_agent(operator: P
     assert ask(tokens["access_token"], "/api/v1/agents").status_code == 403  # no scope of an agent's
 
 
+@pytest.mark.req("CONN-1")
 def test_what_is_kept_of_tokens_and_codes_is_a_hash(operator: Person, caller: Caller) -> None:
     tokens = Program.registered().connect(operator, caller.agent)
 
@@ -97,6 +103,7 @@ def test_what_is_kept_of_tokens_and_codes_is_a_hash(operator: Person, caller: Ca
     assert tokens["refresh_token"] not in kept
 
 
+@pytest.mark.req("CONN-1")
 def test_a_token_is_for_the_resource_that_was_asked_for(operator: Person, caller: Caller) -> None:
     for_mcp = Program.registered().connect(operator, caller.agent)["access_token"]
 
@@ -104,6 +111,7 @@ def test_a_token_is_for_the_resource_that_was_asked_for(operator: Person, caller
     assert ask(for_mcp).status_code == 401
 
 
+@pytest.mark.req("CONN-1")
 def test_a_refresh_token_is_good_for_once_and_gives_newer_ones(operator: Person, caller: Caller) -> None:
     program = Program.registered()
     first = program.connect(operator, caller.agent, asks=REST)
@@ -115,12 +123,14 @@ def test_a_refresh_token_is_good_for_once_and_gives_newer_ones(operator: Person,
     assert ask(first["access_token"]).status_code == 401
 
 
+@pytest.mark.req("CONN-1")
 def test_for_this_once_there_is_no_refresh_token(operator: Person, caller: Caller) -> None:
     tokens = Program.registered().connect(operator, caller.agent, once="on")
 
     assert "refresh_token" not in tokens
 
 
+@pytest.mark.req("CONN-1")
 def test_an_expired_token_is_none(operator: Person, caller: Caller) -> None:
     tokens = Program.registered().connect(operator, caller.agent, asks=REST)
     ConnectionToken.objects.update(expires_at=database_time() - timedelta(seconds=1))
@@ -128,6 +138,7 @@ def test_an_expired_token_is_none(operator: Person, caller: Caller) -> None:
     assert ask(tokens["access_token"]).status_code == 401
 
 
+@pytest.mark.req("CONN-1")
 def test_a_connection_that_has_run_out_is_none(operator: Person, caller: Caller) -> None:
     program = Program.registered()
     tokens = program.connect(operator, caller.agent, asks=REST)
@@ -138,6 +149,7 @@ def test_a_connection_that_has_run_out_is_none(operator: Person, caller: Caller)
     assert program.refresh(tokens["refresh_token"]).json()["error"] == "invalid_grant"
 
 
+@pytest.mark.req("CONN-1")
 def test_each_step_is_a_fact_and_no_refresh_is(operator: Person, caller: Caller) -> None:
     program = Program.registered()
     tokens = program.connect(operator, caller.agent)
@@ -154,6 +166,7 @@ def test_each_step_is_a_fact_and_no_refresh_is(operator: Person, caller: Caller)
     assert not [kind for kind in facts if "refresh" in kind]
 
 
+@pytest.mark.req("CONN-1")
 def test_a_person_refuses_and_the_program_is_told_by_whom(operator: Person, caller: Caller) -> None:
     program, browser = Program.registered(), operator.client()
     page = program.open_page(browser)
@@ -167,6 +180,7 @@ def test_a_person_refuses_and_the_program_is_told_by_whom(operator: Person, call
     assert not Connection.objects.exists()
 
 
+@pytest.mark.req("CONN-1")
 def test_who_may_not_connect_asks_those_who_listen(tenant: Tenant, developer: Person, caller: Caller) -> None:
     Notification.objects.create(
         tenant=tenant, channel="email", target="owners@example.test", events=["connection.requested"]
@@ -189,6 +203,7 @@ def test_who_may_not_connect_asks_those_who_listen(tenant: Tenant, developer: Pe
     assert not Connection.objects.exists()
 
 
+@pytest.mark.req("CONN-1")
 def test_where_nobody_listens_the_page_says_so(developer: Person, caller: Caller) -> None:
     page = Program.registered().open_page(developer.client()).content.decode()
 
@@ -197,6 +212,7 @@ def test_where_nobody_listens_the_page_says_so(developer: Person, caller: Caller
     assert 'value="deny"' in page
 
 
+@pytest.mark.req("CONN-1")
 def test_who_is_not_signed_in_signs_in_first_and_comes_back(operator: Person) -> None:
     program = Program.registered()
 
@@ -206,6 +222,7 @@ def test_who_is_not_signed_in_signs_in_first_and_comes_back(operator: Person) ->
     assert answer.headers["Location"].startswith("/sign-in?next=/oauth/authorize%3F")
 
 
+@pytest.mark.req("CONN-1")
 def test_prompt_login_asks_to_sign_in_anew(operator: Person) -> None:
     program = Program.registered()
 
@@ -215,6 +232,7 @@ def test_prompt_login_asks_to_sign_in_anew(operator: Person) -> None:
     assert "prompt" not in answer.headers["Location"]
 
 
+@pytest.mark.req("CONN-1")
 def test_scopes_that_an_agent_has_not_are_left_out_and_none_at_all_means_the_usual(
     operator: Person, caller: Caller
 ) -> None:
@@ -227,6 +245,7 @@ def test_scopes_that_an_agent_has_not_are_left_out_and_none_at_all_means_the_usu
     assert set(usual["scope"].split()) == set(AGENT_SCOPES)
 
 
+@pytest.mark.req("CONN-1")
 def test_the_page_may_lead_on_to_where_the_answer_goes(operator: Person, caller: Caller) -> None:
     local = Program.registered(redirect_uris=["http://localhost:8787/callback"])
 
@@ -236,6 +255,7 @@ def test_the_page_may_lead_on_to_where_the_answer_goes(operator: Person, caller:
     assert "frame-ancestors 'none'" in policy
 
 
+@pytest.mark.req("CONN-1")
 def test_a_second_tab_does_not_change_what_the_first_asked(operator: Person, caller: Caller) -> None:
     one, other, browser = (
         Program.registered(client_name="one"),
@@ -251,6 +271,7 @@ def test_a_second_tab_does_not_change_what_the_first_asked(operator: Person, cal
     assert Connection.objects.get().client_id == one.client_id
 
 
+@pytest.mark.req("CONN-1")
 def test_where_the_hub_does_not_take_registrations_the_metadata_says_so(settings: object) -> None:
     settings.TOOLHUB_CLIENT_REGISTRATION = False  # type: ignore[attr-defined]
 
@@ -258,6 +279,7 @@ def test_where_the_hub_does_not_take_registrations_the_metadata_says_so(settings
     assert register().status_code == 404
 
 
+@pytest.mark.req("CONN-1")
 def test_where_the_hub_reads_no_documents_the_metadata_do_not_offer_it(settings: Any, operator: Person) -> None:
     assert settings.OAUTH2_PROVIDER["CIMD_ENABLED"] is settings.TOOLHUB_CLIENT_DOCUMENTS
     settings.TOOLHUB_CLIENT_DOCUMENTS = False
@@ -271,6 +293,7 @@ def test_where_the_hub_reads_no_documents_the_metadata_do_not_offer_it(settings:
     assert page.status_code == 400
 
 
+@pytest.mark.req("CONN-1")
 def test_a_client_with_a_secret_shows_it(operator: Person, caller: Caller) -> None:
     made = register(token_endpoint_auth_method="client_secret_post").json()
     program = Program(made["client_id"])

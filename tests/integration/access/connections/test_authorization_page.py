@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-1")]
+pytestmark = pytest.mark.django_db
 
 
 def send(browser: Client, page: Any, decision: str, agent: Any, **form: Any) -> Any:
@@ -31,6 +31,7 @@ def send(browser: Client, page: Any, decision: str, agent: Any, **form: Any) -> 
     return browser.post("/oauth/authorize", kept | usual | form)
 
 
+@pytest.mark.req("CONN-1")
 def test_an_agent_whose_tools_were_not_shown_is_shown_before_it_is_connected(
     operator: Person, caller: Caller, enable: Callable[..., Any], grant: Callable[..., Any]
 ) -> None:
@@ -53,6 +54,7 @@ def test_an_agent_whose_tools_were_not_shown_is_shown_before_it_is_connected(
     assert Connection.objects.get().agent_id == caller.agent.pk
 
 
+@pytest.mark.req("CONN-1")
 def test_ticked_tools_are_not_passed_over_where_all_tools_is_chosen(
     operator: Person, caller: Caller, enable: Callable[..., Any], grant: Callable[..., Any]
 ) -> None:
@@ -69,6 +71,7 @@ def test_ticked_tools_are_not_passed_over_where_all_tools_is_chosen(
     assert Connection.objects.get().tools == [tool]
 
 
+@pytest.mark.req("CONN-1")
 def test_looking_at_an_agent_keeps_what_was_chosen_so_far(
     operator: Person, caller: Caller, enable: Callable[..., Any], grant: Callable[..., Any]
 ) -> None:
@@ -90,6 +93,7 @@ def test_looking_at_an_agent_keeps_what_was_chosen_so_far(
     assert f'value="{tool}" checked' in send(browser, page, "look", caller.agent, **narrowed).content.decode()
 
 
+@pytest.mark.req("CONN-1")
 def test_looking_with_nothing_ticked_ticks_nothing(operator: Person, caller: Caller) -> None:
     browser = operator.client()
     page = Program.registered().open_page(browser)
@@ -99,6 +103,7 @@ def test_looking_with_nothing_ticked_ticks_nothing(operator: Person, caller: Cal
     assert form["scopes"].value() == []
 
 
+@pytest.mark.req("CONN-1")
 def test_a_double_click_opens_one_connection_and_the_last_code_is_good(operator: Person, caller: Caller) -> None:
     browser, program = operator.client(), Program.registered()
     page = program.open_page(browser)
@@ -111,6 +116,7 @@ def test_a_double_click_opens_one_connection_and_the_last_code_is_good(operator:
     assert Fact.objects.filter(kind="connection.opened").count() == 1
 
 
+@pytest.mark.req("CONN-1")
 def test_a_form_that_was_sent_opens_nothing_else(operator: Person, caller: Caller) -> None:
     browser, program = operator.client(), Program.registered()
     page = program.open_page(browser)
@@ -126,6 +132,7 @@ def test_a_form_that_was_sent_opens_nothing_else(operator: Person, caller: Calle
     assert Connection.objects.get().ended_at is None
 
 
+@pytest.mark.req("CONN-1")
 def test_the_page_says_where_the_tokens_are_good(operator: Person, caller: Caller) -> None:
     browser, program = operator.client(), Program.registered()
 
@@ -137,6 +144,7 @@ def test_the_page_says_where_the_tokens_are_good(operator: Person, caller: Calle
     assert "Over MCP and over the REST API: it asked for the whole hub." in for_all
 
 
+@pytest.mark.req("CONN-1")
 def test_the_page_speaks_of_what_a_program_may_do_in_words_for_people(operator: Person, caller: Caller) -> None:
     page = Program.registered().open_page(operator.client()).content.decode()
 
@@ -147,6 +155,7 @@ def test_the_page_speaks_of_what_a_program_may_do_in_words_for_people(operator: 
     assert "It ends after 1 hour and must ask again." in page
 
 
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize(
     ("seconds", "words"), [(600, "10 minutes"), (3600, "1 hour "), (5400, "90 minutes"), (7200, "2 hours")]
 )
@@ -154,6 +163,7 @@ def test_for_this_once_is_as_long_as_the_hub_was_told(seconds: int, words: str) 
     assert words in describe_once(seconds)
 
 
+@pytest.mark.req("CONN-1")
 def test_the_page_says_that_reading_goes_by_the_agent_and_not_by_the_chosen_tools(
     operator: Person, caller: Caller, enable: Callable[..., Any], grant: Callable[..., Any]
 ) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-1")]
+pytestmark = pytest.mark.django_db
 
 WAITS = "Nothing has connected since you opened this page."
 
@@ -28,6 +28,7 @@ def look(browser: Client, since: str) -> Any:
     return browser.get("/connections/connect", {"since": since}, headers=asked)
 
 
+@pytest.mark.req("CONN-1")
 def test_cursor_and_vs_code_are_opened_with_the_address_filled_in(operator: Person) -> None:
     links = {client["name"]: client["link"] for client in describe_clients(MCP) if "link" in client}
     page = operator.client().get("/connections/connect").content.decode()
@@ -40,6 +41,7 @@ def test_cursor_and_vs_code_are_opened_with_the_address_filled_in(operator: Pers
         assert link.replace("&", "&amp;") in page
 
 
+@pytest.mark.req("CONN-1")
 def test_the_page_says_when_a_program_has_connected_and_asks_no_longer(operator: Person, caller: Caller) -> None:
     browser = operator.client()
     Program.registered().connect(operator, caller.agent)
@@ -57,6 +59,7 @@ def test_the_page_says_when_a_program_has_connected_and_asks_no_longer(operator:
     assert "<html" not in arrived
 
 
+@pytest.mark.req("CONN-1")
 def test_what_others_connect_or_what_has_no_tokens_yet_is_not_told(
     operator: Person, second_operator: Person, caller: Caller
 ) -> None:

@@ -24,7 +24,7 @@ from tests.support.tokens import ask
 if TYPE_CHECKING:
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-2")]
+pytestmark = pytest.mark.django_db
 HUB = configured.TOOLHUB_PUBLIC_URL
 REST = {"resource": HUB}
 
@@ -39,6 +39,7 @@ def later(seconds: int = 60) -> None:
 # What goes back to the program.
 
 
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -70,6 +71,7 @@ def test_each_refusal_that_goes_back_says_by_whom_it_is(
     assert "" not in said.values()
 
 
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize(
     "wrong", [{"code_challenge": None}, {"response_type": "none"}, {"scope": "admin everything"}, {"prompt": "none"}]
 )
@@ -80,6 +82,7 @@ def test_who_has_not_let_a_program_in_is_not_sent_to_it_by_its_mistake(wrong: di
     assert "Location" not in answer.headers
 
 
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize("state", ["{a}", "[1]|^", "%7Ba%7D", "%C3%A4"])
 def test_a_state_comes_back_as_it_was_given(state: str, operator: Person, caller: Caller) -> None:
     program, browser = Program.registered(), operator.client()
@@ -91,12 +94,14 @@ def test_a_state_comes_back_as_it_was_given(state: str, operator: Person, caller
     assert read_answer(answer)["state"] == unquote(state)
 
 
+@pytest.mark.req("CONN-1")
 def test_a_resource_without_a_text_names_none(operator: Person, caller: Caller) -> None:
     Program.registered().connect(operator, caller.agent, asks={"resource": ""})
 
     assert Connection.objects.get().resource == f"{HUB}/mcp"
 
 
+@pytest.mark.req("CONN-1")
 def test_what_clients_ask_for_everywhere_is_not_refused_when_it_is_asked_for_alone(
     operator: Person, caller: Caller
 ) -> None:
@@ -105,6 +110,7 @@ def test_what_clients_ask_for_everywhere_is_not_refused_when_it_is_asked_for_alo
     assert "tools:read" in tokens["scope"].split()
 
 
+@pytest.mark.req("CONN-1")
 def test_a_program_with_several_addresses_says_which_it_means(operator: Person) -> None:
     one = Program.registered()
     several = Program.registered(redirect_uris=[REDIRECT, REDIRECT + "/2"])
@@ -116,6 +122,7 @@ def test_a_program_with_several_addresses_says_which_it_means(operator: Person) 
 # Resources.
 
 
+@pytest.mark.req("CONN-1")
 def test_a_foreign_resource_is_refused_when_it_is_asked_for_and_at_each_token(operator: Person, caller: Caller) -> None:
     program = Program.registered()
     code = read_answer(allow(operator.client(), program, caller.agent))["code"]
@@ -132,6 +139,7 @@ def test_a_foreign_resource_is_refused_when_it_is_asked_for_and_at_each_token(op
     assert program.refresh(tokens["refresh_token"]).status_code == 200  # who leaves it out means the same
 
 
+@pytest.mark.req("CONN-1")
 def test_who_names_no_resource_gets_no_token_for_everything(operator: Person, caller: Caller) -> None:
     tokens = Program.registered().connect(operator, caller.agent)
 
@@ -142,6 +150,7 @@ def test_who_names_no_resource_gets_no_token_for_everything(operator: Person, ca
 # Codes.
 
 
+@pytest.mark.req("CONN-1")
 def test_a_code_that_is_shown_again_ends_what_it_opened(operator: Person, caller: Caller) -> None:
     program = Program.registered()
     code = read_answer(allow(operator.client(), program, caller.agent, asks=REST))["code"]
@@ -157,6 +166,7 @@ def test_a_code_that_is_shown_again_ends_what_it_opened(operator: Person, caller
     assert Connection.objects.get().end_reason == "reuse"
 
 
+@pytest.mark.req("CONN-1")
 def test_a_code_is_worth_nothing_without_its_verifier_its_client_and_its_address(
     operator: Person, caller: Caller
 ) -> None:
@@ -174,6 +184,7 @@ def test_a_code_is_worth_nothing_without_its_verifier_its_client_and_its_address
     assert program.exchange(code).status_code == 200
 
 
+@pytest.mark.req("CONN-1")
 def test_a_code_is_good_for_a_minute(operator: Person, caller: Caller) -> None:
     program = Program.registered()
     code = read_answer(allow(operator.client(), program, caller.agent))["code"]
@@ -185,6 +196,7 @@ def test_a_code_is_good_for_a_minute(operator: Person, caller: Caller) -> None:
 # Refresh tokens.
 
 
+@pytest.mark.req("CONN-1")
 def test_a_refresh_token_that_is_shown_again_ends_the_connection(operator: Person, caller: Caller) -> None:
     program = Program.registered()
     first = program.connect(operator, caller.agent, asks=REST)
@@ -199,6 +211,7 @@ def test_a_refresh_token_that_is_shown_again_ends_the_connection(operator: Perso
     assert Fact.objects.get(kind="connection.reuse_detected").content["data"]["what"] == "refresh_token"
 
 
+@pytest.mark.req("CONN-1")
 def test_two_windows_of_one_program_that_refresh_at_once_end_nothing(operator: Person, caller: Caller) -> None:
     program = Program.registered()
     first = program.connect(operator, caller.agent, asks=REST)
@@ -211,6 +224,7 @@ def test_two_windows_of_one_program_that_refresh_at_once_end_nothing(operator: P
     assert not Fact.objects.filter(kind="connection.reuse_detected").exists()
 
 
+@pytest.mark.req("CONN-1")
 def test_from_elsewhere_it_is_no_second_window(operator: Person, caller: Caller) -> None:
     program = Program.registered()
     first = program.connect(operator, caller.agent, asks=REST)
@@ -225,6 +239,7 @@ def test_from_elsewhere_it_is_no_second_window(operator: Person, caller: Caller)
     assert ask(second["access_token"]).status_code == 401
 
 
+@pytest.mark.req("CONN-1")
 def test_a_refresh_token_is_its_clients_only(operator: Person, caller: Caller) -> None:
     program, other = Program.registered(), Program.registered()
     tokens = program.connect(operator, caller.agent)
@@ -238,6 +253,7 @@ def test_a_refresh_token_is_its_clients_only(operator: Person, caller: Caller) -
 # What people read.
 
 
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
@@ -258,6 +274,7 @@ def test_a_name_is_shown_as_what_it_is(said: Any, shown: str) -> None:
     assert clean_name(said) == shown
 
 
+@pytest.mark.req("CONN-1")
 def test_the_page_says_first_that_nobody_vouches(operator: Person, caller: Caller) -> None:
     page = Program.registered(client_name="<b>Claude</b>").open_page(operator.client()).content.decode()
 
@@ -269,6 +286,7 @@ def test_the_page_says_first_that_nobody_vouches(operator: Person, caller: Calle
 # The form.
 
 
+@pytest.mark.req("CONN-1")
 def test_a_form_cannot_say_more_than_was_asked_for(operator: Person, caller: Caller) -> None:
     program, browser = Program.registered(), operator.client()
     asked = {"scope": "tools:read"}
@@ -286,6 +304,7 @@ def test_a_form_cannot_say_more_than_was_asked_for(operator: Person, caller: Cal
     assert (opened.scopes, opened.resource) == (["tools:read"], f"{HUB}/mcp")
 
 
+@pytest.mark.req("CONN-1")
 def test_a_request_is_of_one_person_and_one_session(operator: Person, second_operator: Person, caller: Caller) -> None:
     program = Program.registered()
     signed = signed_request(program.open_page(operator.client()))
@@ -297,6 +316,7 @@ def test_a_request_is_of_one_person_and_one_session(operator: Person, second_ope
     assert not Connection.objects.exists()
 
 
+@pytest.mark.req("CONN-1")
 def test_another_page_cannot_send_the_form(operator: Person, caller: Caller) -> None:
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(operator.user)
@@ -307,6 +327,7 @@ def test_another_page_cannot_send_the_form(operator: Person, caller: Caller) -> 
     assert answer.status_code == 403
 
 
+@pytest.mark.req("CONN-1")
 def test_a_program_that_says_something_else_by_now_is_not_let_in(operator: Person, caller: Caller) -> None:
     program, browser = Program.registered(), operator.client()
     signed = signed_request(program.open_page(browser))
@@ -322,6 +343,7 @@ def test_a_program_that_says_something_else_by_now_is_not_let_in(operator: Perso
 # Tokens for keys.
 
 
+@pytest.mark.req("CONN-1")
 def test_a_key_gets_what_it_carries_of_what_is_asked_for(operator: Person) -> None:
     reader = make_caller(operator.by, "reader", scopes=("tools:read",))
     form = {"grant_type": "client_credentials", "client_id": reader.agent.wire_id, "client_secret": reader.key}
@@ -335,6 +357,7 @@ def test_a_key_gets_what_it_carries_of_what_is_asked_for(operator: Person) -> No
     assert foreign.json()["error"] == "invalid_target"
 
 
+@pytest.mark.req("CONN-1")
 def test_a_token_for_a_key_is_for_the_resource_that_was_asked_for(caller: Caller) -> None:
     form = {"grant_type": "client_credentials", "client_id": caller.agent.wire_id, "client_secret": caller.key}
 
@@ -350,6 +373,7 @@ def test_a_token_for_a_key_is_for_the_resource_that_was_asked_for(caller: Caller
 # Scopes.
 
 
+@pytest.mark.req("CONN-1")
 def test_a_refresh_cannot_widen_what_was_allowed(operator: Person, caller: Caller) -> None:
     program = Program.registered()
     tokens = program.connect(operator, caller.agent, asks={"scope": "tools:read"})
@@ -362,6 +386,7 @@ def test_a_refresh_cannot_widen_what_was_allowed(operator: Person, caller: Calle
 # Two tenants.
 
 
+@pytest.mark.req("CONN-1")
 def test_a_person_lets_nobody_act_as_an_agent_of_another_tenant(
     operator: Person, foreign_caller: Caller, caller: Caller
 ) -> None:
@@ -371,6 +396,7 @@ def test_a_person_lets_nobody_act_as_an_agent_of_another_tenant(
     assert not Connection.objects.exists()
 
 
+@pytest.mark.req("CONN-1")
 def test_a_token_of_one_tenant_shows_nothing_of_another(
     operator: Person, stranger: Person, caller: Caller, foreign_caller: Caller
 ) -> None:
@@ -387,6 +413,7 @@ def test_a_token_of_one_tenant_shows_nothing_of_another(
     assert services.may_end(other, by=operator.by) is False
 
 
+@pytest.mark.req("CONN-1")
 def test_the_librarys_tables_of_tokens_stay_empty(operator: Person, caller: Caller) -> None:
     program = Program.registered()
     program.refresh(program.connect(operator, caller.agent)["refresh_token"])

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-1", "CONN-2")]
+pytestmark = pytest.mark.django_db
 REST = {"resource": settings.TOOLHUB_PUBLIC_URL}
 
 
@@ -57,6 +57,7 @@ def connect(person: Person, caller: Caller, **form: Any) -> str:
     return str(Program.registered().connect(person, caller.agent, asks=REST, **form)["access_token"])
 
 
+@pytest.mark.req("CONN-1")
 @pytest.mark.usefixtures("bell")
 def test_each_call_names_the_connection_the_program_and_who_has_let_it(
     operator: Person, caller: Caller, enable: Callable[..., Any], grant: Callable[..., Any]
@@ -78,6 +79,7 @@ def test_each_call_names_the_connection_the_program_and_who_has_let_it(
     assert Invocation.objects.get().connection_id == opened.pk
 
 
+@pytest.mark.req("CONN-1")
 @pytest.mark.usefixtures("bell")
 def test_only_the_chosen_tools_are_listed_and_called(
     operator: Person, caller: Caller, enable: Callable[..., Any], grant: Callable[..., Any]
@@ -95,6 +97,7 @@ def test_only_the_chosen_tools_are_listed_and_called(
     assert call(caller, token, one).status_code == 200
 
 
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize("by", ["member", "manager", "disabled", "left", "role", "client"])
 def test_the_next_request_is_refused_however_it_ended(
     by: str, tenant: Any, operator: Person, second_operator: Person, caller: Caller
@@ -125,6 +128,7 @@ def test_the_next_request_is_refused_however_it_ended(
     assert program.refresh(tokens["refresh_token"]).json()["error"] == "invalid_grant"
 
 
+@pytest.mark.req("CONN-1")
 def test_who_has_nothing_to_do_with_it_does_not_end_it(
     operator: Person, developer: Person, stranger: Person, caller: Caller
 ) -> None:
@@ -137,6 +141,7 @@ def test_who_has_nothing_to_do_with_it_does_not_end_it(
         connections.end_connection(connection_id=opened.pk, by=stranger.by)
 
 
+@pytest.mark.req("CONN-1")
 def test_a_person_with_the_permission_on_one_agent_connects_to_that_one(
     tenant: Any, developer: Person, operator: Person, caller: Caller
 ) -> None:
@@ -154,6 +159,7 @@ def test_a_person_with_the_permission_on_one_agent_connects_to_that_one(
     assert "access_token" in program.connect(developer, caller.agent)
 
 
+@pytest.mark.req("CONN-1", "TOOLS-19")
 @pytest.mark.usefixtures("bell")
 def test_who_opened_the_connection_does_not_decide_on_what_its_calls_wait_for(
     operator: Person,
@@ -174,6 +180,7 @@ def test_who_opened_the_connection_does_not_decide_on_what_its_calls_wait_for(
     approve_consent(consent_id=consent.pk, reason="go", by=second_operator.by)
 
 
+@pytest.mark.req("CONN-1")
 def test_the_pages_show_what_is_connected_and_end_it(operator: Person, caller: Caller) -> None:
     token, browser = connect(operator, caller), operator.client()
     ask(token)
@@ -193,6 +200,7 @@ def test_the_pages_show_what_is_connected_and_end_it(operator: Person, caller: C
     assert opened.last_used_at is not None
 
 
+@pytest.mark.req("CONN-1")
 def test_a_list_says_where_a_connection_counts_for_nothing_now(
     tenant: Any, operator: Person, second_operator: Person, caller: Caller
 ) -> None:
@@ -207,6 +215,7 @@ def test_a_list_says_where_a_connection_counts_for_nothing_now(
     assert after["state"] in ("suspended", "ended")  # not live
 
 
+@pytest.mark.req("CONN-1")
 def test_a_list_does_not_call_live_what_a_lost_role_has_stopped(
     tenant: Any, operator: Person, second_operator: Person, caller: Caller
 ) -> None:
@@ -218,6 +227,7 @@ def test_a_list_does_not_call_live_what_a_lost_role_has_stopped(
     assert list_rows(second_operator.by)[0]["state"] != "live"
 
 
+@pytest.mark.req("CONN-1")
 def test_who_belongs_to_no_tenant_is_told_so_and_not_asked_to_sign_in_again() -> None:
     lonely = get_user_model().objects.create_user("lonely", password="x")
     browser = Client()
@@ -229,6 +239,7 @@ def test_who_belongs_to_no_tenant_is_told_so_and_not_asked_to_sign_in_again() ->
     assert "You belong to no tenant of this hub." in answer.content.decode()
 
 
+@pytest.mark.req("CONN-1")
 def test_a_request_of_a_program_asks_the_database_once_and_a_decision_once_more(
     operator: Person, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,6 +268,7 @@ def test_a_request_of_a_program_asks_the_database_once_and_a_decision_once_more(
     assert len(others) == (4 if connection.vendor == "sqlite" else 0)  # prepared ones are not among them
 
 
+@pytest.mark.req("CONN-1")
 def test_what_a_program_waits_for_is_not_given_to_it_once_it_is_disconnected(
     operator: Person, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kernel.principal import Principal
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-1", "CONN-4")]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
@@ -48,6 +48,7 @@ def ended(held: dict[HeldKind, Principal]) -> set[HeldKind]:
     return {each.kind for each in find_ended_credentials(map(HeldCredential.of, held.values()))}
 
 
+@pytest.mark.req("CONN-1", "CONN-4")
 def test_each_kind_ends_with_what_it_is(held: dict[HeldKind, Principal], operator: Person) -> None:
     assert ended(held) == set()
     access.revoke_key(key_id=ApiKey.objects.get().pk, by=operator.by)
@@ -56,12 +57,14 @@ def test_each_kind_ends_with_what_it_is(held: dict[HeldKind, Principal], operato
     assert ended(held) == {HeldKind.KEY, HeldKind.CONNECTION}
 
 
+@pytest.mark.req("CONN-4")
 def test_all_end_with_their_agent(held: dict[HeldKind, Principal], caller: Caller, operator: Person) -> None:
     access.disable_agent(agent_id=caller.agent.pk, reason="x", by=operator.by)
 
     assert ended(held) == set(HeldKind)
 
 
+@pytest.mark.req("CONN-4")
 def test_what_has_run_out_has_ended(held: dict[HeldKind, Principal]) -> None:
     past = database_time() - timedelta(seconds=1)
     ApiKey.objects.update(created_at=past - timedelta(days=1), expires_at=past)
@@ -70,6 +73,7 @@ def test_what_has_run_out_has_ended(held: dict[HeldKind, Principal]) -> None:
     assert ended(held) == {HeldKind.KEY, HeldKind.CONNECTION}
 
 
+@pytest.mark.req("CONN-4")
 def test_what_was_never_there_has_ended() -> None:
     unknown = {HeldCredential(kind, uuid4()) for kind in HeldKind}
 
@@ -77,6 +81,7 @@ def test_what_was_never_there_has_ended() -> None:
     assert find_ended_credentials([]) == set()
 
 
+@pytest.mark.req("CONN-4")
 def test_a_token_says_when_it_ends_and_a_key_does_not(held: dict[HeldKind, Principal], caller: Caller) -> None:
     token = make_token(ApiKey.objects.get(), scopes=["tools:read"])
     by = resolve_principal(token, address="192.0.2.7")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-15")]
+pytestmark = pytest.mark.django_db
 
 ISSUER = "https://idp.example.org"
 LOOPBACK = ["127.0.0.0/8"]
@@ -97,6 +97,7 @@ def issuer(provider: Provider, caller: Caller, owner: Person) -> TrustedIssuer:
     return row
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize("alg", ["RS256", "PS256", "ES256"])
 def test_a_token_of_a_trusted_issuer_speaks_for_its_agent(alg: str, provider: Provider, issuer: TrustedIssuer) -> None:
     key = provider.ec if alg == "ES256" else provider.rsa
@@ -107,6 +108,7 @@ def test_a_token_of_a_trusted_issuer_speaks_for_its_agent(alg: str, provider: Pr
     assert ask(provider.token(key, alg)).status_code == 200
 
 
+@pytest.mark.req("TOOLS-15")
 def test_scopes_are_what_was_mapped_and_what_the_token_says(provider: Provider, issuer: TrustedIssuer) -> None:
     both, only_mapped = provider.token(scope="tools:read agents:manage"), provider.token(scope=None)
 
@@ -117,6 +119,7 @@ def test_scopes_are_what_was_mapped_and_what_the_token_says(provider: Provider, 
     assert ask(provider.token(scope=None, scp=["tools:read"])).status_code == 200
 
 
+@pytest.mark.req("TOOLS-15")
 def test_an_agent_with_a_token_calls_a_tool_and_the_begin_says_with_which(
     provider: Provider, issuer: TrustedIssuer, caller: Caller, owner: Person, enable: Any, grant: Any, bell: Any
 ) -> None:
@@ -181,6 +184,7 @@ BAD: dict[str, Callable[[Provider], str]] = {
 }
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize("what", BAD)
 def test_a_bad_token_is_refused_and_says_nothing_about_why(
     what: str, provider: Provider, issuer: TrustedIssuer
@@ -191,11 +195,13 @@ def test_a_bad_token_is_refused_and_says_nothing_about_why(
     assert answer.json()["error"]["message"].startswith("This token is not valid")
 
 
+@pytest.mark.req("TOOLS-15")
 def test_clocks_may_differ_by_a_minute(provider: Provider, issuer: TrustedIssuer) -> None:
     assert ask(provider.token(exp=int(NOW()) - 30)).status_code == 200
     assert ask(provider.token(nbf=int(NOW()) + 30)).status_code == 200
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_refusal_says_where_tokens_come_from(provider: Provider, issuer: TrustedIssuer) -> None:
     answer = ask("a.b.c")
 
@@ -209,6 +215,7 @@ def test_a_refusal_says_where_tokens_come_from(provider: Provider, issuer: Trust
     assert server["token_endpoint"].endswith("/oauth/token")
 
 
+@pytest.mark.req("TOOLS-15")
 def test_trust_and_mappings_end_at_once(
     provider: Provider, issuer: TrustedIssuer, owner: Person, caller: Caller
 ) -> None:
@@ -228,6 +235,7 @@ def test_trust_and_mappings_end_at_once(
     assert kinds == {"issuer.trusted", "issuer.distrusted", "identity.mapped", "identity.unmapped"}
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_token_leads_to_one_tenant_and_no_other_may_want_it(
     provider: Provider, issuer: TrustedIssuer, stranger: Person, foreign_caller: Caller
 ) -> None:
@@ -244,6 +252,7 @@ def test_a_token_leads_to_one_tenant_and_no_other_may_want_it(
     assert ask(provider.token(aud=["hub", "somewhere else"])).status_code == 200
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_subject_of_one_tenant_is_not_mapped_to_an_agent_of_another(
     issuer: TrustedIssuer, foreign_caller: Caller, owner: Person
 ) -> None:
@@ -253,6 +262,7 @@ def test_a_subject_of_one_tenant_is_not_mapped_to_an_agent_of_another(
         )
 
 
+@pytest.mark.req("TOOLS-15")
 def test_new_keys_are_fetched_when_a_token_names_one_but_not_for_everybody_who_makes_one_up(
     provider: Provider, issuer: TrustedIssuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,6 +278,7 @@ def test_new_keys_are_fetched_when_a_token_names_one_but_not_for_everybody_who_m
     assert len(provider.server.heard) == 2
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_provider_that_does_not_answer_is_said_and_what_it_said_before_is_used_for_a_while(
     provider: Provider, issuer: TrustedIssuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -288,6 +299,7 @@ def test_a_provider_that_does_not_answer_is_said_and_what_it_said_before_is_used
     assert ask(provider.token()).status_code == 503
 
 
+@pytest.mark.req("TOOLS-15")
 def test_nobody_waits_for_a_provider_that_somebody_else_asks(provider: Provider, issuer: TrustedIssuer) -> None:
     lock = jwks._locks.setdefault(issuer.jwks_url, threading.Lock())
     with lock:
@@ -296,6 +308,7 @@ def test_nobody_waits_for_a_provider_that_somebody_else_asks(provider: Provider,
     assert ask(provider.token()).status_code == 200
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize("document", [b"not json", b"[" * 5000, [], {"keys": "x"}, {"keys": [1]}, b"x" * 300_000])
 def test_a_key_set_that_cannot_be_read_makes_nobody_an_agent(
     document: Any, provider: Provider, issuer: TrustedIssuer
@@ -305,6 +318,7 @@ def test_a_key_set_that_cannot_be_read_makes_nobody_an_agent(
     assert ask(provider.token()).status_code in (401, 503)
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_shared_secret_in_a_public_key_set_is_not_used(provider: Provider, issuer: TrustedIssuer) -> None:
     secret = OctKey.generate_key(256, parameters={"kid": "o1"})
     provider.server.document = {"keys": [secret.as_dict(private=True)]}
@@ -313,6 +327,7 @@ def test_a_shared_secret_in_a_public_key_set_is_not_used(provider: Provider, iss
     assert ask(token).status_code == 401
 
 
+@pytest.mark.req("TOOLS-15")
 def test_keys_can_be_given_instead_of_an_address(provider: Provider, caller: Caller, owner: Person) -> None:
     keys = {"keys": [provider.ec.as_dict(private=False)]}
     row = issuers.trust_issuer(issuer=ISSUER, audience="hub", jwks=keys, by=owner.by)
@@ -346,6 +361,7 @@ PRIVATE = [
 ]
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize("url", PRIVATE)
 def test_keys_are_not_asked_of_the_hubs_neighbours(url: str, owner: Person, settings: Any) -> None:
     settings.TOOLHUB_OUTBOUND_NETWORKS = []

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from access.models import Tenant
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-15", "TOOLS-22")]
+pytestmark = pytest.mark.django_db
 REASON = {"reason": "because of a test"}
 TRUST = {"issuer": "https://idp.example.org", "audience": "hub", "jwks": JWKS}
 WEBHOOK: dict[str, Any] = {
@@ -62,6 +62,7 @@ def pointers(answer: Any) -> list[str]:
 # Identity providers.
 
 
+@pytest.mark.req("TOOLS-15")
 def test_an_issuer_is_trusted_read_changed_distrusted_and_trusted_again(platform: Caller) -> None:
     made = platform.post("/issuers", TRUST)
     data = made.json()["data"]
@@ -82,6 +83,7 @@ def test_an_issuer_is_trusted_read_changed_distrusted_and_trusted_again(platform
     assert list(kinds) == ["issuer.trusted", "issuer.changed", "issuer.distrusted", "issuer.trusted"]
 
 
+@pytest.mark.req("TOOLS-21")
 def test_no_answer_holds_a_private_key(platform: Caller) -> None:
     private = ECKey.generate_key("P-256").as_dict(private=True)
     platform.post("/issuers", TRUST | {"jwks": {"keys": [*JWKS["keys"], private]}})
@@ -92,6 +94,7 @@ def test_no_answer_holds_a_private_key(platform: Caller) -> None:
     assert private["d"] not in text
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_subject_is_mapped_listed_and_removed(platform: Caller) -> None:
     path = f"/issuers/{platform.post('/issuers', TRUST).json()['data']['id']}/subjects"
     body = {"subject": "svc/1", "agent": platform.agent.wire_id, "scopes": ["tools:read"]}
@@ -107,6 +110,7 @@ def test_a_subject_is_mapped_listed_and_removed(platform: Caller) -> None:
     assert not AgentIdentity.objects.exists()
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize(
     ("change", "pointer"),
     [
@@ -126,6 +130,7 @@ def test_an_issuer_that_cannot_be_is_refused_by_its_field(
     assert not TrustedIssuer.objects.exists()
 
 
+@pytest.mark.req("TOOLS-15", "TOOLS-22")
 def test_subjects_speak_for_agents_of_the_tenant_only(
     platform: Caller, foreign_caller: Caller, stranger: Person
 ) -> None:
@@ -139,6 +144,7 @@ def test_subjects_speak_for_agents_of_the_tenant_only(
     assert_problem(platform.get(f"/issuers/{theirs.wire_id}/subjects"), 404, "RESOURCE.NOT_FOUND")
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_mapping_is_removed_at_its_own_issuer_only(platform: Caller) -> None:
     paths = [
         f"/issuers/{platform.post('/issuers', TRUST | {'audience': name, 'issuer': f'https://{name}.example.org'}).json()['data']['id']}"
@@ -154,6 +160,7 @@ def test_a_mapping_is_removed_at_its_own_issuer_only(platform: Caller) -> None:
 # How far such a key reaches.
 
 
+@pytest.mark.req("TOOLS-15")
 def test_an_agent_maps_no_more_scopes_than_its_key_carries(platform: Caller) -> None:
     path = f"/issuers/{platform.post('/issuers', TRUST).json()['data']['id']}/subjects"
     body = {"subject": "svc", "agent": platform.agent.wire_id, "scopes": ["grants:manage"]}
@@ -164,6 +171,7 @@ def test_an_agent_maps_no_more_scopes_than_its_key_carries(platform: Caller) -> 
     assert not AgentIdentity.objects.exists()
 
 
+@pytest.mark.req("TOOLS-15")
 def test_whoever_changes_the_keys_of_an_issuer_holds_what_its_subjects_have(
     platform: Caller, caller: Caller, owner: Person
 ) -> None:
@@ -183,6 +191,7 @@ def test_whoever_changes_the_keys_of_an_issuer_holds_what_its_subjects_have(
     assert issuers.trust_issuer(issuer=row.issuer, audience="hub", jwks=mine, by=owner.by).disabled_at is None
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_person_who_may_not_give_grants_takes_over_no_subject_that_does(
     caller: Caller, owner: Person, operator: Person
 ) -> None:
@@ -199,6 +208,7 @@ def refuses(answer: Any) -> Any:
     return assert_problem(answer, 403, "AUTH.FORBIDDEN")["error"]["details"]["missing"]
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_key_lets_a_subject_speak_for_another_agent_only_if_it_manages_agents(
     tenant: Tenant, platform: Caller, caller: Caller
 ) -> None:
@@ -212,6 +222,7 @@ def test_a_key_lets_a_subject_speak_for_another_agent_only_if_it_manages_agents(
     assert manager.post(path, body).status_code == 201
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_key_changes_no_keys_that_speak_for_another_agent_unless_it_manages_agents(
     platform: Caller, caller: Caller, owner: Person
 ) -> None:
@@ -227,6 +238,7 @@ def test_a_key_changes_no_keys_that_speak_for_another_agent_unless_it_manages_ag
     assert refuses(platform.post("/issuers", TRUST)) == "agents:manage"  # nor by trusting it again
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_person_lets_a_subject_speak_for_the_agents_that_they_manage(
     caller: Caller, platform: Caller, owner: Person, auditor: Person, tenant: Tenant
 ) -> None:
@@ -246,6 +258,7 @@ def test_a_person_lets_a_subject_speak_for_the_agents_that_they_manage(
         issuers.change_issuer(issuer_id=row.pk, audience="hub", jwks=JWKS, by=by)
 
 
+@pytest.mark.req("TOOLS-15")
 def test_who_made_the_key_stands_behind_what_it_trusts(owner: Person, caller: Caller, tenant: Tenant) -> None:
     agent = make_caller(Principal.system("test", tenant_id=tenant.pk), "maker").agent
     _, text = create_key(agent=agent, scopes=["issuers:manage", "agents:manage"], by=owner.by)
@@ -258,6 +271,7 @@ def test_who_made_the_key_stands_behind_what_it_trusts(owner: Person, caller: Ca
     assert controls_agent(owner.by.id, caller.agent.pk)
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize("scope", ["members:read", "issuers:manage", "notifications:manage"])
 def test_a_person_gives_the_scope_only_if_they_may_do_it_themselves(
     scope: str, caller: Caller, owner: Person, developer: Person
@@ -273,6 +287,7 @@ def test_a_person_gives_the_scope_only_if_they_may_do_it_themselves(
 # Channels.
 
 
+@pytest.mark.req("CONN-6")
 def test_a_webhook_is_set_up_answers_its_secret_once_is_changed_and_ended(teller: Caller) -> None:
     made = teller.post("/channels", WEBHOOK)
     data = made.json()["data"]
@@ -293,12 +308,14 @@ def test_a_webhook_is_set_up_answers_its_secret_once_is_changed_and_ended(teller
     assert not any(secret.encode() in bytes(fact.leaf) for fact in Fact.objects.all())
 
 
+@pytest.mark.req("CONN-6")
 def test_a_mail_channel_has_no_secret(teller: Caller) -> None:
     body = {"channel": "email", "target": "ops@example.org", "events": ["halt.thrown"]}
 
     assert teller.post("/channels", body).json()["data"]["secret"] is None
 
 
+@pytest.mark.req("CONN-6")
 @pytest.mark.parametrize(
     ("change", "pointer"),
     [
@@ -315,6 +332,7 @@ def test_a_channel_that_cannot_be_is_refused_by_its_field(change: dict[str, Any]
     assert not Notification.objects.exists()
 
 
+@pytest.mark.req("CONN-6")
 def test_messages_say_what_became_of_them_and_are_sent_again(teller: Caller, owner: Person) -> None:
     channel, _ = channels.set_notification(by=owner.by, **WEBHOOK)
     made = {"notification": channel, "event": "halt.thrown", "subject": "hlt_1", "body": {}}
@@ -333,6 +351,7 @@ def test_messages_say_what_became_of_them_and_are_sent_again(teller: Caller, own
     assert_problem(teller.post(f"/deliveries/{listed[2]['id']}/again", {}), 409, "STATE.CONFLICT")
 
 
+@pytest.mark.req("TOOLS-22")
 def test_channels_and_messages_of_others_are_not_found(teller: Caller, stranger: Person) -> None:
     channel, _ = channels.set_notification(by=stranger.by, **WEBHOOK)
     row = Delivery.objects.create(notification=channel, event="halt.thrown", subject="hlt_1", body={})
@@ -347,6 +366,7 @@ def test_channels_and_messages_of_others_are_not_found(teller: Caller, stranger:
         assert_problem(answer, 404, "RESOURCE.NOT_FOUND")
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_key_without_the_scope_is_refused(platform: Caller, teller: Caller) -> None:
     for who, path, scope in ((teller, "/issuers", "issuers:manage"), (platform, "/channels", "notifications:manage")):
         assert who.get(path).json()["error"]["details"] == {"missing": scope}

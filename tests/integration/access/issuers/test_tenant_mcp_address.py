@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.entry_paths import Sent
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-2", "TOOLS-15")]
+pytestmark = pytest.mark.django_db
 REALM = "https://keycloak.example.org/realms/acme"
 METADATA = "/.well-known/oauth-protected-resource/mcp"
 KEY = ECKey.generate_key("P-256", parameters={"kid": "e1"})
@@ -64,6 +64,7 @@ def list_tools(caller: Caller, credential: str, path: str = "/mcp/acme") -> Sent
     return at_the_door(body, headers | {"Authorization": f"Bearer {credential}"}, path=path)
 
 
+@pytest.mark.req("CONN-2")
 def test_a_client_that_knows_the_address_finds_the_tenants_provider_and_its_token_calls_a_tool(
     issuer: TrustedIssuer,
     caller: Caller,
@@ -90,6 +91,7 @@ def test_a_client_that_knows_the_address_finds_the_tenants_provider_and_its_toke
     assert called.body["result"].get("isError") is not True, called.body
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_token_that_names_scopes_of_the_hub_has_no_others(issuer: TrustedIssuer, caller: Caller) -> None:
     reads, calls = make_token(scope="openid tools:read"), make_token(scope="invocations:create")
 
@@ -100,6 +102,7 @@ def test_a_token_that_names_scopes_of_the_hub_has_no_others(issuer: TrustedIssue
     assert 'error="insufficient_scope"' in refused.headers["www-authenticate"]
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_token_for_the_tenants_address_is_for_nothing_else(issuer: TrustedIssuer, caller: Caller) -> None:
     token = make_token(scope="tools:read")
 
@@ -108,6 +111,7 @@ def test_a_token_for_the_tenants_address_is_for_nothing_else(issuer: TrustedIssu
     assert ask(token).status_code == 401
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_token_for_something_else_is_not_for_the_tenants_address(
     issuer: TrustedIssuer, caller: Caller, owner: Person
 ) -> None:
@@ -122,6 +126,7 @@ def test_a_token_for_something_else_is_not_for_the_tenants_address(
     assert described["authorization_servers"] == [REALM]
 
 
+@pytest.mark.req("TOOLS-15", "TOOLS-22")
 def test_a_key_of_the_tenant_comes_in_and_one_of_another_tenant_does_not(
     issuer: TrustedIssuer, caller: Caller, foreign_tenant: Tenant
 ) -> None:
@@ -135,6 +140,7 @@ def test_a_key_of_the_tenant_comes_in_and_one_of_another_tenant_does_not(
     assert list_tools(caller, theirs.key, "/mcp").status == 200
 
 
+@pytest.mark.req("CONN-2")
 @pytest.mark.parametrize("path", ["/mcp/foreign", "/mcp/nobody", "/mcp/ACME"])
 def test_a_tenant_without_a_provider_of_its_own_has_no_such_address_and_neither_has_nobody(
     path: str, issuer: TrustedIssuer, caller: Caller, foreign_tenant: Tenant
@@ -147,6 +153,7 @@ def test_a_tenant_without_a_provider_of_its_own_has_no_such_address_and_neither_
     assert (described.status_code, described.json()["error"]) == (404, "not_found")
 
 
+@pytest.mark.req("CONN-2", "TOOLS-15")
 def test_the_address_goes_with_the_trust_at_once(issuer: TrustedIssuer, caller: Caller, owner: Person) -> None:
     token = make_token()
     assert list_tools(caller, token).status == 200
@@ -157,6 +164,7 @@ def test_the_address_goes_with_the_trust_at_once(issuer: TrustedIssuer, caller: 
     assert Client().get(f"{METADATA}/acme").status_code == 404
 
 
+@pytest.mark.req("TOOLS-22")
 def test_no_tenant_takes_the_address_of_another(issuer: TrustedIssuer, foreign_tenant: Tenant) -> None:
     stranger = make_person(foreign_tenant, "ursula", Role.OWNER)
 
@@ -168,6 +176,7 @@ def test_no_tenant_takes_the_address_of_another(issuer: TrustedIssuer, foreign_t
         issuers.change_issuer(issuer_id=theirs.pk, audience=address("acme"), jwks=JWKS, by=stranger.by)
 
 
+@pytest.mark.req("CONN-2")
 @pytest.mark.parametrize("path", ["/mcp/acme/.well-known/openid-configuration", "/mcp/acme/.well-known/anything"])
 def test_what_clients_guess_beside_the_address_is_json_too(path: str, issuer: TrustedIssuer) -> None:
     answer = Client().get(path)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from registry.models import Tool
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CARD-3", "TOOLS-22")]
+pytestmark = pytest.mark.django_db
 REASON = {"reason": "because of a test"}
 NINA = {"username": "nina", "name": "Nina New", "email": "nina@example.org", "roles": ["reviewer"]}
 
@@ -64,6 +64,7 @@ def link_path(link: str) -> str:
 # Seeing.
 
 
+@pytest.mark.req("CARD-3", "TOOLS-22")
 def test_a_key_and_a_person_see_the_people_of_the_tenant(
     reader: Caller, owner: Person, auditor: Person, stranger: Person, tenant: Tenant
 ) -> None:
@@ -79,6 +80,7 @@ def test_a_key_and_a_person_see_the_people_of_the_tenant(
     assert_problem(reader.get(path_of(stranger)), 404, "RESOURCE.NOT_FOUND")
 
 
+@pytest.mark.req("TOOLS-15")
 def test_who_may_not_see_people_is_refused(developer: Person, caller: Caller, tenant: Tenant) -> None:
     other = make_caller(Principal.system("test", tenant_id=tenant.pk), "other", ("tools:read",))
 
@@ -87,6 +89,7 @@ def test_who_may_not_see_people_is_refused(developer: Person, caller: Caller, te
     assert send(Client(), "GET", "/members").status_code == 401
 
 
+@pytest.mark.req("CONN-6")
 def test_the_list_continues_and_takes_no_cursor_of_another_list(
     reader: Caller, owner: Person, auditor: Person, operator: Person
 ) -> None:
@@ -103,6 +106,7 @@ def test_the_list_continues_and_takes_no_cursor_of_another_list(
 # Changing.
 
 
+@pytest.mark.req("CARD-3")
 def test_an_owner_changes_the_roles_of_somebody_and_lets_them_go(owner: Person, operator: Person) -> None:
     path = path_of(operator)
     answer = send(owner, "PUT", f"{path}/roles", {"roles": ["auditor", "reviewer"], **REASON})
@@ -115,6 +119,7 @@ def test_an_owner_changes_the_roles_of_somebody_and_lets_them_go(owner: Person, 
     assert_problem(send(owner, "POST", f"{path}/remove", REASON), 404, "RESOURCE.NOT_FOUND")
 
 
+@pytest.mark.req("CARD-3")
 def test_an_owner_gives_a_single_permission_and_takes_it_back(owner: Person, auditor: Person) -> None:
     path, body = f"{path_of(auditor)}/permissions", {"permission": "halts.throw"}
 
@@ -124,6 +129,7 @@ def test_an_owner_gives_a_single_permission_and_takes_it_back(owner: Person, aud
     assert_problem(send(owner, "POST", f"{path}/take", body), 409, "STATE.CONFLICT")
 
 
+@pytest.mark.req("CARD-3")
 def test_an_owner_gives_a_permission_on_one_tool_and_on_one_agent_and_takes_it_back(
     owner: Person, developer: Person, caller: Caller, enable: Callable[..., Tool]
 ) -> None:
@@ -140,6 +146,7 @@ def test_an_owner_gives_a_permission_on_one_tool_and_on_one_agent_and_takes_it_b
     assert developer.client().post(f"/tools/{name}/pause", REASON).status_code == 403
 
 
+@pytest.mark.req("CARD-3")
 @pytest.mark.parametrize(
     ("body", "status"),
     [
@@ -160,6 +167,7 @@ def test_a_permission_on_what_is_not_there_or_does_not_take_it_is_refused(
     assert not Fact.objects.filter(kind="permission.given").exclude(actor_kind="system").exists()
 
 
+@pytest.mark.req("TOOLS-22")
 def test_no_permission_is_given_on_an_agent_of_another_tenant(
     owner: Person, developer: Person, foreign_caller: Caller
 ) -> None:
@@ -168,6 +176,7 @@ def test_no_permission_is_given_on_an_agent_of_another_tenant(
     assert_problem(send(owner, "POST", f"{path_of(developer)}/exceptions", body), 404, "RESOURCE.NOT_FOUND")
 
 
+@pytest.mark.req("CARD-3")
 def test_nobody_changes_their_own_roles_the_last_owner_stays_and_only_owners_make_owners(
     owner: Person, operator: Person, auditor: Person, tenant: Tenant
 ) -> None:
@@ -184,6 +193,7 @@ def test_nobody_changes_their_own_roles_the_last_owner_stays_and_only_owners_mak
     assert (roles_of(auditor.user), roles_of(owner.user)) == ({"auditor"}, {"owner"})
 
 
+@pytest.mark.req("CARD-3")
 @pytest.mark.parametrize(
     ("path", "body", "pointer"),
     [
@@ -229,6 +239,7 @@ def test_no_key_changes_what_people_may_do_whatever_it_carries(
     assert not get_user_model().objects.filter(username="nina").exists()
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_session_changes_nothing_without_the_token_against_forgery(owner: Person, operator: Person) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(owner.user)
@@ -242,6 +253,7 @@ def test_a_session_changes_nothing_without_the_token_against_forgery(owner: Pers
     assert answer.status_code == 204
 
 
+@pytest.mark.req("TOOLS-15")
 def test_who_owes_a_second_factor_changes_nothing_and_sees_nothing(
     owner: Person, operator: Person, settings: Any
 ) -> None:
@@ -252,10 +264,12 @@ def test_who_owes_a_second_factor_changes_nothing_and_sees_nothing(
     assert send(operator, "GET", "/members").status_code == 200
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_session_opens_nothing_that_is_for_keys(owner: Person) -> None:
     assert {send(owner, "GET", path).status_code for path in ("/agents", "/grants", "/issuers", "/tools")} == {401}
 
 
+@pytest.mark.req("TOOLS-22")
 def test_a_person_acts_in_the_tenant_that_they_chose(owner: Person, foreign_tenant: Tenant, operator: Person) -> None:
     members.give_membership(
         tenant=foreign_tenant,
@@ -274,6 +288,7 @@ def test_a_person_acts_in_the_tenant_that_they_chose(owner: Person, foreign_tena
 # Invitations.
 
 
+@pytest.mark.req("CARD-3")
 def test_somebody_is_invited_gets_another_link_and_comes(owner: Person, reader: Caller) -> None:
     answer = send(owner, "POST", "/invitations", NINA)
     made = answer.json()["data"]
@@ -293,6 +308,7 @@ def test_somebody_is_invited_gets_another_link_and_comes(owner: Person, reader: 
         assert_problem(send(owner, "POST", f"/invitations/{made['member']['id']}/{what}", body), 409, "STATE.CONFLICT")
 
 
+@pytest.mark.req("CARD-3")
 def test_a_link_that_goes_by_mail_is_not_answered(owner: Person, settings: Any) -> None:
     settings.TOOLHUB_EMAIL_URL = "smtp://mail.example.org"
 
@@ -301,6 +317,7 @@ def test_a_link_that_goes_by_mail_is_not_answered(owner: Person, settings: Any) 
     assert (made["delivery"], made["link"]) == ("mail", None)
 
 
+@pytest.mark.req("CARD-3")
 def test_somebody_whom_the_hub_knows_joins_without_a_link(owner: Person, stranger: Person) -> None:
     stranger.user.email = "secret@example.com"
     stranger.user.save(update_fields=["email"])
@@ -315,6 +332,7 @@ def test_somebody_whom_the_hub_knows_joins_without_a_link(owner: Person, strange
     }
 
 
+@pytest.mark.req("CARD-3")
 def test_a_withdrawn_invitation_ends_its_links_and_the_person_can_be_invited_anew(
     owner: Person, tenant: Tenant
 ) -> None:
@@ -333,6 +351,7 @@ def test_a_withdrawn_invitation_ends_its_links_and_the_person_can_be_invited_ane
     assert Client().get(link_path(again.json()["data"]["link"])).status_code == 200
 
 
+@pytest.mark.req("TOOLS-22")
 def test_withdrawing_in_one_tenant_takes_no_role_of_another_which_makes_a_new_link(
     owner: Person, stranger: Person, foreign_tenant: Tenant
 ) -> None:
@@ -349,6 +368,7 @@ def test_withdrawing_in_one_tenant_takes_no_role_of_another_which_makes_a_new_li
     assert Client().get(link_path(again.json()["data"]["link"])).status_code == 200
 
 
+@pytest.mark.req("CARD-3")
 @pytest.mark.parametrize(
     ("change", "pointer"),
     [
@@ -368,6 +388,7 @@ def test_an_invitation_that_cannot_be_is_refused_by_its_field(
     assert not get_user_model().objects.filter(username__in=["nina", "two words"]).exists()
 
 
+@pytest.mark.req("TOOLS-22")
 def test_nobody_of_another_tenant_is_invited_again_or_withdrawn(owner: Person, foreign_tenant: Tenant) -> None:
     theirs = make_person(foreign_tenant, "oda", Role.OWNER)
     user, _ = invitations.invite_person(username="nina", name="", email="", roles={"auditor"}, by=theirs.by)

@@ -23,11 +23,12 @@ from tests.support.connections import REDIRECT, Program
 if TYPE_CHECKING:
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-2")]
+pytestmark = pytest.mark.django_db
 HUB = configured.TOOLHUB_PUBLIC_URL
 REST = {"resource": HUB}
 
 
+@pytest.mark.req("CONN-1")
 def test_a_document_makes_its_host_known_and_any_port_of_this_computer_good(
     monkeypatch: pytest.MonkeyPatch, operator: Person, caller: Caller
 ) -> None:
@@ -43,6 +44,7 @@ def test_a_document_makes_its_host_known_and_any_port_of_this_computer_good(
     assert Connection.objects.get().client_host == "claude.ai"
 
 
+@pytest.mark.req("CONN-1")
 def test_the_page_warns_where_another_host_than_the_programs_gets_the_answer(
     monkeypatch: pytest.MonkeyPatch, operator: Person, caller: Caller
 ) -> None:
@@ -57,6 +59,7 @@ def test_the_page_warns_where_another_host_than_the_programs_gets_the_answer(
         assert 0 < page.index(f"<bdi>{DOCUMENT}</bdi>") < page.index("Claude Code")
 
 
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -79,6 +82,7 @@ def test_a_document_that_is_not_as_it_must_be_makes_nobody_known(
     assert not Application.objects.exists()
 
 
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize("problem", [AddressRefused("private"), OutboundFailed("3 MB"), OutboundFailed("answered 302")])
 def test_a_document_that_cannot_be_had_makes_nobody_known(
     problem: Exception, monkeypatch: pytest.MonkeyPatch, operator: Person
@@ -90,6 +94,7 @@ def test_a_document_that_cannot_be_had_makes_nobody_known(
     assert answer.status_code == 400
 
 
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize(
     "address", ["169.254.169.254", "127.0.0.1", "10.0.0.1", "::1", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"]
 )
@@ -109,6 +114,7 @@ def test_a_document_is_not_fetched_from_a_private_address(
     assert connected == []
 
 
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize(
     "client_id",
     [
@@ -128,6 +134,7 @@ def test_an_id_that_can_be_read_in_two_ways_is_not_fetched(
     assert asked == []
 
 
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize(
     ("path", "form"),
     [
@@ -156,6 +163,7 @@ def test_nobody_who_is_not_signed_in_makes_the_hub_fetch_anything(
     assert not Application.objects.exists()
 
 
+@pytest.mark.req("CONN-1")
 def test_a_document_that_is_old_is_read_anew_for_a_person_and_for_no_program(
     monkeypatch: pytest.MonkeyPatch, operator: Person, caller: Caller
 ) -> None:
@@ -170,6 +178,7 @@ def test_a_document_that_is_old_is_read_anew_for_a_person_and_for_no_program(
     assert len(asked) == 2
 
 
+@pytest.mark.req("CONN-1")
 def test_a_person_makes_the_hub_fetch_so_many_documents_and_no_more(
     monkeypatch: pytest.MonkeyPatch, operator: Person
 ) -> None:
@@ -183,6 +192,7 @@ def test_a_person_makes_the_hub_fetch_so_many_documents_and_no_more(
     assert len(asked) == 1
 
 
+@pytest.mark.req("CONN-1")
 def test_no_connection_of_the_database_is_held_while_a_document_is_fetched(
     monkeypatch: pytest.MonkeyPatch, operator: Person
 ) -> None:
@@ -198,6 +208,7 @@ def test_no_connection_of_the_database_is_held_while_a_document_is_fetched(
     assert len(asked) == 1
 
 
+@pytest.mark.req("CONN-1")
 def test_documents_of_programs_that_nobody_lets_in_go_after_a_day(
     monkeypatch: pytest.MonkeyPatch, operator: Person, stranger: Person, foreign_caller: Caller
 ) -> None:

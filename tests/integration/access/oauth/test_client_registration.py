@@ -17,9 +17,10 @@ from tests.support.tokens import ask
 if TYPE_CHECKING:
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-2")]
+pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.req("CONN-1")
 def test_a_registration_gives_an_id_and_nothing_that_opens_anything() -> None:
     made = register(token_endpoint_auth_method="client_secret_post").json()
 
@@ -29,6 +30,7 @@ def test_a_registration_gives_an_id_and_nothing_that_opens_anything() -> None:
     assert ask(made["client_secret"]).status_code == 401
 
 
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize("grants", [["client_credentials"], ["authorization_code", "client_credentials"], ["password"]])
 def test_nobody_registers_for_credentials_of_its_own(grants: list[str]) -> None:
     answer = register(grant_types=grants)
@@ -36,6 +38,7 @@ def test_nobody_registers_for_credentials_of_its_own(grants: list[str]) -> None:
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_client_metadata")
 
 
+@pytest.mark.req("CONN-1")
 def test_a_registered_client_gets_no_token_for_itself() -> None:
     made = register(token_endpoint_auth_method="client_secret_post").json()
 
@@ -51,6 +54,7 @@ def test_a_registered_client_gets_no_token_for_itself() -> None:
     assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
 
 
+@pytest.mark.req("CONN-1")
 def test_a_row_of_the_librarys_tables_opens_nothing(operator: Person) -> None:
     application = Application.objects.get(client_id=register().json()["client_id"])
     text = "hubo_" + "A" * 49
@@ -68,6 +72,7 @@ def test_a_row_of_the_librarys_tables_opens_nothing(operator: Person) -> None:
 # How many.
 
 
+@pytest.mark.req("CONN-1")
 def test_an_address_registers_ten_programs_an_hour() -> None:
     body, place = json.dumps({"redirect_uris": [REDIRECT]}), "198.51.100.77"
     found = [
@@ -79,6 +84,7 @@ def test_an_address_registers_ten_programs_an_hour() -> None:
     assert int(found[-1].headers["Retry-After"]) > 0
 
 
+@pytest.mark.req("CONN-1")
 def test_what_nobody_lets_in_goes_after_a_day(operator: Person, caller: Caller) -> None:
     used, unused = Program.registered(), Program.registered()
     used.connect(operator, caller.agent)
@@ -91,6 +97,7 @@ def test_what_nobody_lets_in_goes_after_a_day(operator: Person, caller: Caller) 
     assert unused.client_id not in kept
 
 
+@pytest.mark.req("CONN-1")
 def test_where_too_many_have_registered_the_oldest_goes_if_no_person_reads_it_now(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

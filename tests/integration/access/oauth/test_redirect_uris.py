@@ -15,9 +15,10 @@ from tests.support.connections import REDIRECT, Program, register
 if TYPE_CHECKING:
     from tests.conftest import Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-2")]
+pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize(
     "uri",
     [
@@ -52,6 +53,7 @@ def test_an_answer_is_sent_nowhere_else(uri: str) -> None:
         check_redirect_uri(uri)
 
 
+@pytest.mark.req("CONN-1")
 def test_what_was_registered_past_the_rule_is_not_answered_either(operator: Person) -> None:
     program = Program.registered()
     Application.objects.update(redirect_uris="http://evil.test/cb")
@@ -62,6 +64,7 @@ def test_what_was_registered_past_the_rule_is_not_answered_either(operator: Pers
     assert "Location" not in answer.headers
 
 
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize(
     "uri",
     [
@@ -76,12 +79,14 @@ def test_what_registers_is_good_in_a_document_too(uri: str, monkeypatch: pytest.
     assert Program(DOCUMENT, uri).open_page(operator.client()).status_code == 200
 
 
+@pytest.mark.req("CONN-1")
 def test_the_librarys_schemes_are_ours() -> None:
     named: Any = configured.OAUTH2_PROVIDER["ALLOWED_REDIRECT_URI_SCHEMES"]
 
     assert set(named) == {"https", "http", *APP_SCHEMES}
 
 
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize(
     "uri", ["https://client.example/other", "https://client.example/callback/../x", REDIRECT + "?x=1"]
 )
@@ -92,6 +97,7 @@ def test_an_address_that_was_not_registered_is_not_answered(uri: str, operator: 
     assert "Location" not in answer.headers
 
 
+@pytest.mark.req("CONN-1")
 def test_an_unknown_client_sends_nobody_anywhere(operator: Person) -> None:
     answer = Program("nobody").open_page(operator.client())
 
@@ -99,5 +105,6 @@ def test_an_unknown_client_sends_nobody_anywhere(operator: Person) -> None:
     assert "Location" not in answer.headers
 
 
+@pytest.mark.req("CONN-1")
 def test_more_than_ten_addresses_are_too_many() -> None:
     assert register(redirect_uris=[f"https://x.example/{n}" for n in range(11)]).status_code == 400

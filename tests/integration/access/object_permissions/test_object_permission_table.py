@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.support.populated_tenant import Things
     from tests.support.routes import Route
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CARD-3", "TOOLS-29")]
+pytestmark = pytest.mark.django_db
 GOVERNED = [route for route in console_routes() if route.needs]
 EXCEPTIONAL = [(route, method) for route in GOVERNED if hasattr(route.held, "find") for method in route.methods]
 # The key carries a scope that nobody gives, or gives again, who may do what it is for with one thing only.
@@ -42,6 +42,7 @@ def things(bell: Bell) -> Things:
     return make_things("acme")
 
 
+@pytest.mark.req("CARD-3", "TOOLS-15")
 def test_every_action_on_a_tool_or_agent_asks_who_may_do_it_on_that_one() -> None:
     acting = {route for route in GOVERNED if route.needs in (*ON_TOOL, *ON_AGENT) and route.takes}
 
@@ -64,6 +65,7 @@ def answer_to(client: Client, method: str, route: Route, things: Things, person:
     return answer
 
 
+@pytest.mark.req("TOOLS-15")
 def test_who_holds_a_permission_on_one_thing_does_with_it_what_it_names_and_nothing_else(things: Things) -> None:
     owner, pat = things.people["owner"].by, make_person(things.tenant, "pat", Role.DEVELOPER)
     client, before, wrong = pat.client(), rows_of(), {}
@@ -85,6 +87,7 @@ def test_who_holds_a_permission_on_one_thing_does_with_it_what_it_names_and_noth
     assert rows_of() == before
 
 
+@pytest.mark.req("TOOLS-15", "TOOLS-22")
 def test_whoever_holds_everything_on_one_thing_may_do_nothing_with_another(things: Things) -> None:
     """Of the same tenant, and of a tenant that has the same things by the same names."""
     owner, pat = things.people["owner"].by, make_person(things.tenant, "pat", Role.DEVELOPER)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CARD-3")]
+pytestmark = pytest.mark.django_db
 REASON = {"reason": "because of a test"}
 
 
@@ -69,6 +69,7 @@ def version_of(tool: Tool) -> str:
 # Tools.
 
 
+@pytest.mark.req("CARD-3")
 def test_who_may_operate_one_tool_operates_that_one_only(
     developer: Person, owner: Person, echo: Tool, write: Tool
 ) -> None:
@@ -87,6 +88,7 @@ def test_who_may_operate_one_tool_operates_that_one_only(
         assert client.post(closed, REASON).status_code in (403, 405), closed
 
 
+@pytest.mark.req("CARD-3")
 def test_what_was_taken_back_is_refused_with_the_next_request(developer: Person, owner: Person, echo: Tool) -> None:
     client = developer.client()
     give(owner, developer, "tools.operate", echo)
@@ -98,6 +100,7 @@ def test_what_was_taken_back_is_refused_with_the_next_request(developer: Person,
     assert state_of(echo) == ToolState.PAUSED
 
 
+@pytest.mark.req("CARD-3")
 def test_pages_show_the_buttons_of_that_tool_only(developer: Person, owner: Person, echo: Tool, write: Tool) -> None:
     give(owner, developer, "tools.operate", echo)
     give(owner, developer, "tools.install", echo)
@@ -115,6 +118,7 @@ def test_pages_show_the_buttons_of_that_tool_only(developer: Person, owner: Pers
     assert not shown(f"/installations/{WRITE}", "may_install")
 
 
+@pytest.mark.req("CARD-3")
 def test_a_tool_of_the_same_name_in_another_tenant_is_another_tool(
     developer: Person, owner: Person, stranger: Person, foreign_tenant: Tenant, echo: Tool
 ) -> None:
@@ -145,6 +149,7 @@ def owner_tenant(owner: Person) -> Tenant:
     return Tenant.objects.get(pk=owner.by.tenant_id)
 
 
+@pytest.mark.req("CARD-3")
 def test_one_own_tool_opens_no_installation_of_a_foreign_tool_by_its_name(
     developer: Person, owner: Person, operator: Person, stranger: Person, foreign_tenant: Tenant, submit: Any
 ) -> None:
@@ -165,6 +170,7 @@ def test_one_own_tool_opens_no_installation_of_a_foreign_tool_by_its_name(
     assert Installation.objects.get(tenant_id=owner.by.tenant_id).state == "enabled"
 
 
+@pytest.mark.req("CARD-3")
 def test_a_reviewer_of_one_tool_never_reviews_their_own_submission(
     developer: Person, owner: Person, submit: Any
 ) -> None:
@@ -186,6 +192,7 @@ def test_a_reviewer_of_one_tool_never_reviews_their_own_submission(
     assert other.client().get("/reviews").status_code == 403
 
 
+@pytest.mark.req("CARD-3")
 def test_a_key_carries_no_exception_of_who_gave_it(
     developer: Person, owner: Person, echo: Tool, caller: Caller
 ) -> None:
@@ -207,6 +214,7 @@ def test_a_key_carries_no_exception_of_who_gave_it(
 # Agents.
 
 
+@pytest.mark.req("CARD-3")
 def test_who_may_manage_one_agent_sees_it_and_makes_keys_for_it_only(
     developer: Person, owner: Person, operator: Person, caller: Caller
 ) -> None:
@@ -231,6 +239,7 @@ def test_who_may_manage_one_agent_sees_it_and_makes_keys_for_it_only(
 # Giving and taking.
 
 
+@pytest.mark.req("CARD-3")
 def test_every_gift_and_withdrawal_is_a_fact_that_names_the_thing(
     developer: Person, owner: Person, echo: Tool, caller: Caller
 ) -> None:
@@ -247,6 +256,7 @@ def test_every_gift_and_withdrawal_is_a_fact_that_names_the_thing(
     assert caller.agent.wire_id.encode() in bytes(facts[2].leaf)
 
 
+@pytest.mark.req("CARD-3")
 def test_only_owners_give_exceptions_and_nobody_to_themselves(
     developer: Person, operator: Person, owner: Person, stranger: Person, echo: Tool
 ) -> None:
@@ -266,6 +276,7 @@ def test_only_owners_give_exceptions_and_nobody_to_themselves(
         take(owner, developer, "tools.operate", echo)
 
 
+@pytest.mark.req("CARD-3")
 def test_who_leaves_the_tenant_leaves_the_exceptions_behind(developer: Person, owner: Person, echo: Tool) -> None:
     give(owner, developer, "tools.operate", echo)
     tenant = owner_tenant(owner)
@@ -279,6 +290,7 @@ def test_who_leaves_the_tenant_leaves_the_exceptions_behind(developer: Person, o
     assert (taken.subject, taken.tool) == (encode_user(developer.user.pk), ECHO)
 
 
+@pytest.mark.req("CARD-3")
 def test_exceptions_of_another_tenant_stay_when_somebody_leaves_this_one(
     developer: Person, owner: Person, foreign_tenant: Tenant, echo: Tool
 ) -> None:
@@ -299,6 +311,7 @@ def test_exceptions_of_another_tenant_stay_when_somebody_leaves_this_one(
 # Pages.
 
 
+@pytest.mark.req("CARD-3")
 def test_an_owner_gives_and_takes_on_the_persons_page(
     developer: Person, owner: Person, echo: Tool, caller: Caller
 ) -> None:
@@ -321,6 +334,7 @@ def test_an_owner_gives_and_takes_on_the_persons_page(
     assert page not in client.get(f"/tools/{ECHO}").content.decode()
 
 
+@pytest.mark.req("CARD-3")
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -344,6 +358,7 @@ def test_what_cannot_be_given_comes_back_with_what_was_typed(
     assert user_object_permissions(developer.user, tenant_id=owner.by.tenant_id) == []
 
 
+@pytest.mark.req("CARD-3")
 def test_a_single_permission_says_who_gave_it(developer: Person, owner: Person) -> None:
     members.give_permission(user_id=developer.user.pk, permission="halts.throw", by=owner.by)
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from access.models import Tenant
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.req("TOOLS-31", "TOOLS-10"), pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 NO_SHOP = {"id": "no-shop", "effect": "forbid", "when": {"tool": {"matches": "shop.*"}}}
 
 
@@ -59,6 +59,7 @@ def facts_of(version: PolicyVersion) -> list[tuple[str, dict[str, Any]]]:
     return [(str(row.kind), dict(json.loads(bytes(row.leaf))["data"]) | open_free_text(row)) for row in rows]
 
 
+@pytest.mark.req("TOOLS-31")
 def test_the_whole_way_leaves_facts_with_what_was_known(operator: Person, second_operator: Person) -> None:
     first = published(permits(), operator, second_operator)
     second = published(permits(NO_SHOP), operator, second_operator)
@@ -76,6 +77,7 @@ def test_the_whole_way_leaves_facts_with_what_was_known(operator: Person, second
     assert second.published_by == second_operator.by.id
 
 
+@pytest.mark.req("TOOLS-31")
 def test_who_drafted_it_cannot_publish_it(operator: Person) -> None:
     draft = services.draft_policy(document=permits(), by=operator.by)
     services.simulate_policy(version_id=draft.pk, by=operator.by)
@@ -87,6 +89,7 @@ def test_who_drafted_it_cannot_publish_it(operator: Person) -> None:
     assert draft.state == PolicyState.DRAFT
 
 
+@pytest.mark.req("TOOLS-31")
 def test_who_controls_the_agent_that_drafted_it_cannot_publish_it(operator: Person, second_operator: Person) -> None:
     caller = make_caller(operator.by, "of-olivia")
     draft = services.draft_policy(document=permits(), by=caller.by)
@@ -97,6 +100,7 @@ def test_who_controls_the_agent_that_drafted_it_cannot_publish_it(operator: Pers
     assert services.publish_policy(version_id=draft.pk, by=second_operator.by).state == PolicyState.IN_FORCE
 
 
+@pytest.mark.req("TOOLS-15")
 def test_an_agent_publishes_nothing_and_rolls_nothing_back(
     caller: Caller, operator: Person, second_operator: Person
 ) -> None:
@@ -111,6 +115,7 @@ def test_an_agent_publishes_nothing_and_rolls_nothing_back(
         services.roll_back_policy(version_id=first.pk, reason="back", by=caller.by)
 
 
+@pytest.mark.req("TOOLS-31")
 def test_a_draft_is_changed_by_its_author_only(operator: Person, second_operator: Person) -> None:
     draft = services.draft_policy(document=permits(), by=operator.by)
 
@@ -120,6 +125,7 @@ def test_a_draft_is_changed_by_its_author_only(operator: Person, second_operator
     assert (changed.number, changed.note, len(changed.document["rules"])) == (1, "better", 2)
 
 
+@pytest.mark.req("TOOLS-31")
 def test_nothing_is_published_without_knowing_what_it_changes(operator: Person, second_operator: Person) -> None:
     draft = services.draft_policy(document=permits(), by=operator.by)
 
@@ -131,6 +137,7 @@ def test_nothing_is_published_without_knowing_what_it_changes(operator: Person, 
         services.publish_policy(version_id=draft.pk, by=second_operator.by)
 
 
+@pytest.mark.req("TOOLS-31")
 def test_a_preview_is_stale_once_another_policy_is_in_force(operator: Person, second_operator: Person) -> None:
     waiting = services.draft_policy(document=permits(NO_SHOP), by=operator.by)
     services.simulate_policy(version_id=waiting.pk, by=operator.by)
@@ -140,6 +147,7 @@ def test_a_preview_is_stale_once_another_policy_is_in_force(operator: Person, se
         services.publish_policy(version_id=waiting.pk, by=second_operator.by)
 
 
+@pytest.mark.req("TOOLS-31")
 def test_a_preview_of_a_tenant_is_stale_once_the_hub_has_another_policy(
     operator: Person, second_operator: Person, hub_owners: tuple[Person, Person]
 ) -> None:
@@ -151,6 +159,7 @@ def test_a_preview_of_a_tenant_is_stale_once_the_hub_has_another_policy(
         services.publish_policy(version_id=waiting.pk, by=second_operator.by)
 
 
+@pytest.mark.req("TOOLS-31")
 def test_a_simulation_of_a_text_that_was_changed_meanwhile_is_thrown_away(
     operator: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +178,7 @@ def test_a_simulation_of_a_text_that_was_changed_meanwhile_is_thrown_away(
     assert draft.simulation is None
 
 
+@pytest.mark.req("TOOLS-31")
 def test_rolling_back_takes_a_second_person_and_a_reason(operator: Person, second_operator: Person) -> None:
     first = published(permits(), operator, second_operator)
     second = published(permits(NO_SHOP), operator, second_operator)
@@ -187,6 +197,7 @@ def test_rolling_back_takes_a_second_person_and_a_reason(operator: Person, secon
     assert told["analysis"]["wider"] == 1
 
 
+@pytest.mark.req("TOOLS-31")
 def test_only_what_was_in_force_can_be_rolled_back_to(operator: Person, second_operator: Person) -> None:
     draft = services.draft_policy(document=permits(), by=operator.by)
     current = published(permits(), operator, second_operator)
@@ -196,6 +207,7 @@ def test_only_what_was_in_force_can_be_rolled_back_to(operator: Person, second_o
             services.roll_back_policy(version_id=version.pk, reason="back", by=operator.by)
 
 
+@pytest.mark.req("TOOLS-31")
 def test_a_discarded_draft_stays_as_it_is(operator: Person, second_operator: Person) -> None:
     draft = services.draft_policy(document=permits(), by=operator.by)
     services.discard_draft(version_id=draft.pk, reason="a mistake", by=second_operator.by)
@@ -212,6 +224,7 @@ def test_a_discarded_draft_stays_as_it_is(operator: Person, second_operator: Per
     assert (kind, told["reason"]) == ("policy.discarded", "a mistake")
 
 
+@pytest.mark.req("TOOLS-31")
 def test_what_is_no_policy_is_refused_with_every_mistake(operator: Person) -> None:
     with pytest.raises(SchemaInvalid) as caught:
         services.draft_policy(document={"format": 1, "rules": [{"id": "r", "effect": "allow"}, 5]}, by=operator.by)
@@ -220,6 +233,7 @@ def test_what_is_no_policy_is_refused_with_every_mistake(operator: Person) -> No
     assert PolicyVersion.objects.count() == 0
 
 
+@pytest.mark.req("TOOLS-15")
 def test_only_owners_of_the_hub_touch_the_policy_of_the_hub(
     operator: Person, second_operator: Person, hub_owners: tuple[Person, Person], stranger: Person
 ) -> None:
@@ -237,6 +251,7 @@ def test_only_owners_of_the_hub_touch_the_policy_of_the_hub(
         services.roll_back_policy(version_id=hub.pk, reason="x", by=operator.by)
 
 
+@pytest.mark.req("TOOLS-22")
 def test_the_policies_of_another_tenant_are_not_found(operator: Person, stranger: Person) -> None:
     draft = services.draft_policy(document=permits(), by=operator.by)
 
@@ -247,6 +262,7 @@ def test_the_policies_of_another_tenant_are_not_found(operator: Person, stranger
         services.discard_draft(version_id=draft.pk, reason="x", by=stranger.by)
 
 
+@pytest.mark.req("TOOLS-31")
 def test_a_version_is_compiled_once_and_a_draft_never(operator: Person, second_operator: Person) -> None:
     version = published(permits(NO_SHOP), operator, second_operator)
     draft = services.draft_policy(document=permits(), by=operator.by)
@@ -256,6 +272,7 @@ def test_a_version_is_compiled_once_and_a_draft_never(operator: Person, second_o
         compiled_policy(draft.pk)
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_document_that_is_not_the_published_one_allows_nothing(operator: Person, second_operator: Person) -> None:
     version = published(permits(), operator, second_operator)
     PolicyVersion.objects.filter(pk=version.pk).update(document=permits(NO_SHOP))
@@ -266,6 +283,7 @@ def test_a_document_that_is_not_the_published_one_allows_nothing(operator: Perso
     assert verdict.explain() == ["tenant@1 cannot be evaluated: its document is not the one that was published."]
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_document_of_a_later_format_allows_nothing(operator: Person, second_operator: Person) -> None:
     version = published(permits(), operator, second_operator)
     later = {"format": 2, "rules": []}
@@ -276,6 +294,7 @@ def test_a_document_of_a_later_format_allows_nothing(operator: Person, second_op
     assert not evaluate_policies([compiled_policy(version.pk)], CALL).allowed
 
 
+@pytest.mark.req("TOOLS-10", "TOOLS-31")
 @pytest.mark.django_db(transaction=True)
 def test_a_publication_counts_with_the_next_decision_of_another_process(
     operator: Person, second_operator: Person
@@ -331,6 +350,7 @@ def _environment() -> dict[str, str]:
     return kept | {"TOOLHUB_DATABASE_URL": url, "TOOLHUB_REDIS_URL": "redis://127.0.0.1:1/0"}  # nothing is sent to it
 
 
+@pytest.mark.req("TOOLS-31")
 @pytest.mark.django_db(transaction=True)
 def test_two_publications_at_once_leave_one_in_force(operator: Person, second_operator: Person) -> None:
     drafts = [services.draft_policy(document=permits(), by=operator.by) for _ in range(2)]
@@ -357,6 +377,7 @@ def test_two_publications_at_once_leave_one_in_force(operator: Person, second_op
     assert outcomes.count("published") == 1
 
 
+@pytest.mark.req("TOOLS-31")
 def test_numbers_count_within_each_owner(operator: Person, stranger: Person, hub_owners: tuple[Person, Person]) -> None:
     made = [
         services.draft_policy(document=permits(), by=by, hub=hub)
@@ -366,6 +387,7 @@ def test_numbers_count_within_each_owner(operator: Person, stranger: Person, hub
     assert [each.label for each in made] == ["tenant@1", "tenant@2", "tenant@1", "hub@1"]
 
 
+@pytest.mark.req("TOOLS-31")
 def test_a_fact_of_a_change_that_fails_is_not_left_behind(operator: Person, second_operator: Person) -> None:
     draft = services.draft_policy(document=permits(), by=operator.by)
     services.simulate_policy(version_id=draft.pk, by=operator.by)

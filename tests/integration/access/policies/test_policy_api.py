@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from access.models import Tenant
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.req("TOOLS-31"), pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 
 def put(caller: Caller, path: str, body: Any) -> Any:
@@ -33,6 +33,7 @@ def drafted(caller: Caller, document: Any = None, **more: Any) -> dict[str, Any]
     return data
 
 
+@pytest.mark.req("TOOLS-31")
 def test_a_draft_is_made_changed_tried_and_discarded(caller: Caller) -> None:
     made = drafted(caller, note="for a test")
     assert (made["label"], made["state"], made["layer"], made["rules"]) == ("tenant@1", "draft", "tenant", 2)
@@ -52,6 +53,7 @@ def test_a_draft_is_made_changed_tried_and_discarded(caller: Caller) -> None:
     assert (read["state"], read["document"]) == ("discarded", permits())
 
 
+@pytest.mark.req("TOOLS-31")
 def test_what_is_wrong_with_a_document_is_said_with_pointers(caller: Caller) -> None:
     body = assert_problem(
         caller.post("/policies", {"document": {"format": 1, "rules": [{"id": "r", "effect": "alow"}]}}),
@@ -69,6 +71,7 @@ def test_what_is_wrong_with_a_document_is_said_with_pointers(caller: Caller) -> 
     assert caller.get("/policies").json()["data"]["policies"] == []
 
 
+@pytest.mark.req("TOOLS-31")
 def test_the_list_is_filtered_and_refuses_unknown_filters(
     caller: Caller, operator: Person, second_operator: Person, tenant: Tenant
 ) -> None:
@@ -86,6 +89,7 @@ def test_the_list_is_filtered_and_refuses_unknown_filters(
         assert_problem(caller.get(f"/policies{query}"), 422, "SCHEMA.VALIDATION_FAILED")
 
 
+@pytest.mark.req("TOOLS-31")
 def test_two_versions_are_compared_with_witnesses(caller: Caller, operator: Person, second_operator: Person) -> None:
     first = published(permits(NO_SHOP), operator, second_operator)
     second = published(permits(), operator, second_operator)
@@ -100,6 +104,7 @@ def test_two_versions_are_compared_with_witnesses(caller: Caller, operator: Pers
     assert_problem(caller.get(f"/policies/{first.wire_id}/analysis?against=pol_1"), 422, "SCHEMA.VALIDATION_FAILED")
 
 
+@pytest.mark.req("TOOLS-31")
 def test_each_endpoint_asks_for_its_scope(operator: Person) -> None:
     reader = make_caller(operator.by, "reader", scopes=("policies:read",))
     drafter = make_caller(operator.by, "drafter", scopes=("policies:draft",))
@@ -120,6 +125,7 @@ def test_each_endpoint_asks_for_its_scope(operator: Person) -> None:
         assert_problem(answer, 403, "AUTH.FORBIDDEN")
 
 
+@pytest.mark.req("TOOLS-31")
 def test_an_agent_does_not_draft_for_the_hub_and_sees_no_drafts_of_it(caller: Caller, tenant: Tenant) -> None:
     assert_problem(caller.post("/policies", {"document": permits(), "layer": "hub"}), 403, "AUTH.FORBIDDEN")
     draft = services.draft_policy(document=permits(), by=hub_owner(tenant, "hanna").by, hub=True)
@@ -127,6 +133,7 @@ def test_an_agent_does_not_draft_for_the_hub_and_sees_no_drafts_of_it(caller: Ca
     assert_problem(caller.get(f"/policies/{draft.wire_id}"), 404, "RESOURCE.NOT_FOUND")
 
 
+@pytest.mark.req("TOOLS-31")
 def test_the_calls_of_other_tenants_in_a_preview_of_the_hub_are_not_shown(caller: Caller, tenant: Tenant) -> None:
     version = published(permits(), hub_owner(tenant, "hanna"), hub_owner(tenant, "henry"), hub=True)
 
@@ -134,6 +141,7 @@ def test_the_calls_of_other_tenants_in_a_preview_of_the_hub_are_not_shown(caller
     assert caller.get(f"/policies/{version.wire_id}").json()["data"]["preview"] is None
 
 
+@pytest.mark.req("TOOLS-31")
 def test_another_tenant_s_policy_is_not_found(caller: Caller, foreign_caller: Caller) -> None:
     made = drafted(caller)
 
@@ -147,6 +155,7 @@ def test_another_tenant_s_policy_is_not_found(caller: Caller, foreign_caller: Ca
         assert_problem(answer, 404, "RESOURCE.NOT_FOUND")
 
 
+@pytest.mark.req("TOOLS-31")
 def test_a_draft_of_another_agent_is_not_changed(caller: Caller, tenant: Tenant) -> None:
     other = make_caller(Principal.system("test", tenant_id=tenant.pk), "other")
     made = drafted(caller)
@@ -154,6 +163,7 @@ def test_a_draft_of_another_agent_is_not_changed(caller: Caller, tenant: Tenant)
     assert_problem(put(other, f"/policies/{made['id']}", {"document": permits()}), 403, "AUTH.FORBIDDEN")
 
 
+@pytest.mark.req("TOOLS-31")
 @pytest.mark.parametrize(
     "body", [{}, {"document": permits(), "extra": 1}, {"document": permits(), "layer": "world"}, []]
 )
@@ -161,6 +171,7 @@ def test_a_body_of_another_form_is_refused(caller: Caller, body: Any) -> None:
     assert_problem(caller.post("/policies", body), 422, "SCHEMA.VALIDATION_FAILED")
 
 
+@pytest.mark.req("TOOLS-31")
 @pytest.mark.parametrize("calls", [0, 100_001, "many"])
 def test_a_simulation_has_bounds(caller: Caller, calls: Any) -> None:
     made = drafted(caller)

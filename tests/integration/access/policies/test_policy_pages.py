@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from access.models import Tenant
     from tests.conftest import Person
 
-pytestmark = [pytest.mark.req("TOOLS-31"), pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
@@ -42,6 +42,7 @@ def send(person: Person, path: str, status: int = 302, **fields: Any) -> str:
     return html.unescape(answer.content.decode())
 
 
+@pytest.mark.req("TOOLS-31")
 def test_the_list_says_what_is_in_force(operator: Person, second_operator: Person) -> None:
     before = page(operator, "/policies")
     assert "built in" in before
@@ -55,6 +56,7 @@ def test_the_list_says_what_is_in_force(operator: Person, second_operator: Perso
     assert page(operator, "/policies?state=in_force&layer=tenant").count('class="rl"') == 1
 
 
+@pytest.mark.req("TOOLS-31")
 def test_who_may_only_look_is_offered_nothing_to_do(auditor: Person, draft: PolicyVersion) -> None:
     shown = page(auditor, f"/policies/{draft.wire_id}")
 
@@ -69,6 +71,7 @@ def test_who_may_only_look_is_offered_nothing_to_do(auditor: Person, draft: Poli
         send(auditor, f"/policies/{draft.wire_id}/{path}", 403)
 
 
+@pytest.mark.req("TOOLS-31")
 def test_a_draft_is_typed_and_a_wrong_text_stays_with_its_findings(operator: Person) -> None:
     wrong = '{"format": 1, "rules": [{"id": "r", "effect": "forbid", "when": {"hours": {"equals": 1}}}]}'
     shown = send(operator, "/policies/new", 422, text=wrong)
@@ -89,6 +92,7 @@ def test_a_draft_is_typed_and_a_wrong_text_stays_with_its_findings(operator: Per
     assert made.document == permits()
 
 
+@pytest.mark.req("TOOLS-31")
 def test_a_draft_starts_from_any_version_that_can_be_seen(
     operator: Person, draft: PolicyVersion, stranger: Person
 ) -> None:
@@ -98,6 +102,7 @@ def test_a_draft_starts_from_any_version_that_can_be_seen(
     page(operator, "/policies/new?from=pol_1", 404)
 
 
+@pytest.mark.req("TOOLS-31")
 def test_only_its_author_is_offered_to_change_a_draft(second_operator: Person, draft: PolicyVersion) -> None:
     assert "Edit as text" not in page(second_operator, f"/policies/{draft.wire_id}")
     page(second_operator, f"/policies/{draft.wire_id}/edit", 403)
@@ -194,10 +199,12 @@ FORMS: list[tuple[str, dict[str, Any], list[dict[str, Any]]]] = [
 ]
 
 
+@pytest.mark.req("TOOLS-31")
 def test_every_usual_rule_has_a_form_that_is_tried_here() -> None:
     assert {kind for kind, _, _ in FORMS} == set(RULE_FORMS)
 
 
+@pytest.mark.req("TOOLS-31")
 @pytest.mark.parametrize(("kind", "fields", "made"), FORMS)
 def test_a_form_adds_its_rules_to_the_draft(
     operator: Person, draft: PolicyVersion, kind: str, fields: dict[str, Any], made: list[dict[str, Any]]
@@ -212,6 +219,7 @@ def test_a_form_adds_its_rules_to_the_draft(
     assert page(operator, f"/policies/{draft.wire_id}").count("Remove") >= 2 + len(made)
 
 
+@pytest.mark.req("TOOLS-31")
 @pytest.mark.parametrize(
     ("kind", "fields", "said"),
     [
@@ -236,6 +244,7 @@ def test_a_form_that_makes_no_rule_keeps_what_was_typed(
     assert len(draft.document["rules"]) == 2
 
 
+@pytest.mark.req("TOOLS-31")
 def test_hours_over_night_are_the_hours_that_were_chosen() -> None:
     form = RULE_FORMS["hours"]({"tools": "*", "first": "22", "last": "5"})
     assert form.is_valid()
@@ -253,10 +262,12 @@ def test_hours_over_night_are_the_hours_that_were_chosen() -> None:
     ]
 
 
+@pytest.mark.req("TOOLS-31")
 def test_there_is_no_form_of_another_kind(operator: Person, draft: PolicyVersion) -> None:
     page(operator, f"/policies/{draft.wire_id}/rules/new/magic", 404)
 
 
+@pytest.mark.req("TOOLS-31")
 def test_a_rule_is_taken_out(operator: Person, draft: PolicyVersion) -> None:
     send(operator, f"/policies/{draft.wire_id}/rules/remove", rule="no-shop")
 
@@ -264,6 +275,7 @@ def test_a_rule_is_taken_out(operator: Person, draft: PolicyVersion) -> None:
     assert [rule["id"] for rule in draft.document["rules"]] == ["all"]
 
 
+@pytest.mark.req("TOOLS-31")
 def test_the_impact_is_previewed_by_one_and_published_by_another(
     operator: Person, second_operator: Person, draft: PolicyVersion, tenant: Tenant
 ) -> None:
@@ -288,6 +300,7 @@ def test_the_impact_is_previewed_by_one_and_published_by_another(
     assert "Calls like this were allowed" in page(operator, f"/policies/{draft.wire_id}/impact")
 
 
+@pytest.mark.req("TOOLS-31")
 def test_publishing_an_own_or_unknown_draft_is_refused_with_a_sentence(
     operator: Person, second_operator: Person, draft: PolicyVersion
 ) -> None:
@@ -295,12 +308,14 @@ def test_publishing_an_own_or_unknown_draft_is_refused_with_a_sentence(
     assert "somebody else must publish it" in send(operator, f"/policies/{draft.wire_id}/publish", 403)
 
 
+@pytest.mark.req("TOOLS-31")
 def test_a_preview_of_too_many_calls_is_refused_on_the_page(operator: Person, draft: PolicyVersion) -> None:
     shown = send(operator, f"/policies/{draft.wire_id}/preview", 422, calls="100001")
 
     assert 'value="100001"' in shown
 
 
+@pytest.mark.req("TOOLS-31")
 def test_discarding_and_rolling_back_ask_for_a_reason(
     operator: Person, second_operator: Person, draft: PolicyVersion
 ) -> None:
@@ -317,6 +332,7 @@ def test_discarding_and_rolling_back_ask_for_a_reason(
     assert first.state == PolicyState.IN_FORCE
 
 
+@pytest.mark.req("TOOLS-31")
 def test_owners_of_the_hub_draft_for_the_hub(operator: Person, tenant: Tenant) -> None:
     owner = hub_owner(tenant, "hanna")
     assert "The whole hub" in page(owner, "/policies/new")
@@ -330,6 +346,7 @@ def test_owners_of_the_hub_draft_for_the_hub(operator: Person, tenant: Tenant) -
     assert "Compared with" in page(owner, f"/policies/{draft.wire_id}/impact")
 
 
+@pytest.mark.req("TOOLS-31")
 def test_another_tenant_finds_no_page_of_a_policy(stranger: Person, draft: PolicyVersion) -> None:
     for path in ("", "/impact", "/edit", "/rules/new/deny"):
         page(stranger, f"/policies/{draft.wire_id}{path}", 404)
@@ -337,6 +354,7 @@ def test_another_tenant_finds_no_page_of_a_policy(stranger: Person, draft: Polic
         send(stranger, f"/policies/{draft.wire_id}/{path}", 404, reason="x", calls="5")
 
 
+@pytest.mark.req("TOOLS-31")
 def test_sentences_are_in_the_reader_s_words_and_nothing_typed_is_markup(operator: Person) -> None:
     nasty = {
         "id": "x",

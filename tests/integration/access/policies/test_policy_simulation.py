@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from access.models import Tenant
 
-pytestmark = [pytest.mark.req("TOOLS-31", "TOOLS-28"), pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 AGENT = "agt_00000000000000000000000001"
 
 
@@ -60,6 +60,7 @@ def forbid(id: str, **when: Any) -> dict[str, Any]:
     return {"id": id, "effect": "forbid", "when": when}
 
 
+@pytest.mark.req("TOOLS-28", "TOOLS-31")
 def test_each_outcome_is_counted_grouped_by_rules_and_linked(tenant: Tenant) -> None:
     began(tenant.pk)
     denied = began(tenant.pk, tool="web.pages.fetch", group="web")
@@ -85,6 +86,7 @@ def test_each_outcome_is_counted_grouped_by_rules_and_linked(tenant: Tenant) -> 
     assert "tenant#ask" in groups["now_held"]["new"]
 
 
+@pytest.mark.req("TOOLS-28")
 def test_a_consent_that_was_there_would_let_the_call_go_on(tenant: Tenant) -> None:
     ask = {"id": "ask", "effect": "consent", "when": {}, "consent": {"mode": "once"}}
     began(tenant.pk, {"consent": True}, consent=True)
@@ -95,6 +97,7 @@ def test_a_consent_that_was_there_would_let_the_call_go_on(tenant: Tenant) -> No
     assert tried(tenant, ask)["counts"] == {"same": 4, "now_denied": 0, "now_held": 0, "now_allowed": 0}
 
 
+@pytest.mark.req("TOOLS-28")
 @pytest.mark.parametrize("nature", [{"side_effect": "Write"}, {"safety_class": "High"}])
 def test_a_consent_that_the_tool_needs_anyway_is_no_change(tenant: Tenant, nature: dict[str, Any]) -> None:
     began(tenant.pk, {"consent": True}, **nature)
@@ -103,6 +106,7 @@ def test_a_consent_that_the_tool_needs_anyway_is_no_change(tenant: Tenant, natur
     assert tried(tenant)["counts"]["same"] == 2
 
 
+@pytest.mark.req("TOOLS-28")
 def test_calls_without_a_recorded_decision_are_counted_apart(tenant: Tenant) -> None:
     with transaction.atomic():
         old = new_id()
@@ -119,6 +123,7 @@ def test_calls_without_a_recorded_decision_are_counted_apart(tenant: Tenant) -> 
     assert (tried(tenant)["calls"], tried(tenant)["unusable"]) == (1, 1)
 
 
+@pytest.mark.req("TOOLS-22", "TOOLS-28")
 def test_only_the_last_calls_of_the_own_tenant_are_tried(
     tenant: Tenant, foreign_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,6 +138,7 @@ def test_only_the_last_calls_of_the_own_tenant_are_tried(
     assert len(list(previews.past_calls(None, 100))) == 6
 
 
+@pytest.mark.req("TOOLS-28")
 def test_what_is_kept_is_bounded_and_says_what_is_left_out(tenant: Tenant) -> None:
     for number in range(MAX_GROUPS + 10):
         began(tenant.pk, {"rules": [f"tenant@1#r{number}"]}, agent=f"agt_{number}")
@@ -148,6 +154,7 @@ def test_what_is_kept_is_bounded_and_says_what_is_left_out(tenant: Tenant) -> No
     assert found["tools"] == [{"tool": "shop.prices.get", "same": 0, "now_denied": 90, "now_held": 0, "now_allowed": 0}]
 
 
+@pytest.mark.req("TOOLS-28", "TOOLS-31")
 def test_a_draft_of_the_hub_is_tried_with_the_policy_of_each_tenant(tenant: Tenant, foreign_tenant: Tenant) -> None:
     began(tenant.pk)
     began(foreign_tenant.pk)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from access.models import Tenant
     from tests.conftest import Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-18", "SPEC-10")]
+pytestmark = pytest.mark.django_db
 ANOTHER = "another correct horse battery"
 
 
@@ -34,6 +34,7 @@ def change_password(person: Person, to: str = ANOTHER) -> Any:
     return client.post("/account/password", {"oldpassword": PASSWORD, "password1": to, "password2": to})
 
 
+@pytest.mark.req("TOOLS-18", "SPEC-10")
 def test_a_changed_password_is_a_fact_in_each_tenant_of_the_person(
     operator: Person, tenant: Tenant, foreign_tenant: Tenant
 ) -> None:
@@ -47,6 +48,7 @@ def test_a_changed_password_is_a_fact_in_each_tenant_of_the_person(
     assert not [fact for fact in Fact.objects.all() if ANOTHER.encode() in bytes(fact.leaf)]
 
 
+@pytest.mark.req("TOOLS-18", "SPEC-10")
 def test_second_factors_that_come_and_go_are_facts(operator: Person) -> None:
     client = operator.client()
     sign_in("olivia", client=client)
@@ -62,6 +64,7 @@ def test_second_factors_that_come_and_go_are_facts(operator: Person) -> None:
     assert not [word for word in (secret, *codes, code_for(secret)) if f'"{word}"' in leaves]
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.unmapped
 @pytest.mark.django_db(transaction=True)
 def test_what_cannot_be_written_down_is_not_changed(operator: Person, monkeypatch: pytest.MonkeyPatch) -> None:

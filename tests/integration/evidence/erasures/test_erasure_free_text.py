@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tests.support.calls import Bell
     from tests.support.populated_tenant import Things
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("SPEC-10", "TOOLS-21")]
+pytestmark = pytest.mark.django_db(transaction=True)
 ANN = "user-ann-4711"
 WORD = "zqLindqvist"  # in every text that somebody wrote about Ann
 
@@ -158,6 +158,7 @@ def text_columns() -> Iterator[tuple[str, str]]:
                     yield model._meta.label, column.name
 
 
+@pytest.mark.req("SPEC-10")
 def test_of_every_column_with_text_it_is_said_how_a_person_is_taken_out_of_it() -> None:
     written = {(each.model, each.column) for each in WRITTEN}
     of_calls = {(model, column) for model, names in OF_CALLS.items() for column in names}
@@ -230,6 +231,7 @@ def forget(things: Things, *names: str) -> Any:
     return asked
 
 
+@pytest.mark.req("SPEC-10")
 def test_what_people_wrote_about_a_persons_calls_goes_with_the_calls(things: Things, bell: Bell) -> None:
     calls_for_ann(things, bell)
     assert WORD in dump()
@@ -242,6 +244,7 @@ def test_what_people_wrote_about_a_persons_calls_goes_with_the_calls(things: Thi
     assert WORD not in opened()
 
 
+@pytest.mark.req("SPEC-10")
 def test_a_text_that_names_the_person_goes_wherever_it_was_written(things: Things) -> None:
     said = name_ann_everywhere(things)
     leaves = {fact.pk: bytes(fact.leaf_hash) for fact in Fact.objects.all()}
@@ -256,6 +259,7 @@ def test_a_text_that_names_the_person_goes_wherever_it_was_written(things: Thing
     assert {fact.pk: bytes(fact.leaf_hash) for fact in Fact.objects.filter(pk__in=leaves)} == leaves
 
 
+@pytest.mark.req("SPEC-10")
 def test_an_export_that_was_asked_for_by_a_name_is_not_made(things: Things) -> None:
     with signing_with():
         seal_everything()
@@ -268,6 +272,7 @@ def test_an_export_that_was_asked_for_by_a_name_is_not_made(things: Things) -> N
     assert "forgotten" in job.problem
 
 
+@pytest.mark.req("SPEC-10")
 def test_no_column_that_must_differ_from_row_to_row_gets_the_same_text_in_each() -> None:
     for each in WRITTEN:
         model = apps.get_model(each.model)
@@ -276,6 +281,7 @@ def test_no_column_that_must_differ_from_row_to_row_gets_the_same_text_in_each()
         assert bool(each.prefix) == (each.column in unique), each
 
 
+@pytest.mark.req("SPEC-10")
 def test_all_saved_searches_of_one_owner_that_name_the_person_are_renamed_each_time(things: Things) -> None:
     owner = things.people["owner"].by
     for names in (("about Ann Lindqvist", "Ann Lindqvist again"), ("Ann Lindqvist came back", "Ann Lindqvist 4")):
@@ -288,6 +294,7 @@ def test_all_saved_searches_of_one_owner_that_name_the_person_are_renamed_each_t
     assert len(kept) == 4
 
 
+@pytest.mark.req("SPEC-10")
 def test_texts_are_found_by_the_other_names_that_are_given_and_by_nothing_within_a_word(things: Things) -> None:
     halt = apps.get_model("access.Halt").objects.get(tenant=things.tenant)
     grant, other = apps.get_model("access.Grant").objects.filter(tenant=things.tenant).order_by("pk")[:2]
@@ -303,6 +310,7 @@ def test_texts_are_found_by_the_other_names_that_are_given_and_by_nothing_within
     assert done.counts["texts"] == 2
 
 
+@pytest.mark.req("SPEC-10")
 def test_a_text_goes_in_whatever_case_and_form_its_letters_are_written(things: Things) -> None:
     rows = apps.get_model("access.Grant").objects.filter(tenant=things.tenant).order_by("pk")[:2]
     halt = apps.get_model("access.Halt").objects.get(tenant=things.tenant)
@@ -314,6 +322,7 @@ def test_a_text_goes_in_whatever_case_and_form_its_letters_are_written(things: T
     assert forget(things, "Jörg Åström").counts["texts"] == 3
 
 
+@pytest.mark.req("SPEC-10")
 def test_sealed_texts_are_opened_before_the_transaction_and_in_it_only_those_that_came_since(
     things: Things, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -340,6 +349,7 @@ def test_sealed_texts_are_opened_before_the_transaction_and_in_it_only_those_tha
     assert WORD not in opened()
 
 
+@pytest.mark.req("SPEC-10")
 def test_the_reason_of_an_erasure_does_not_name_the_person_and_short_names_are_refused(things: Things) -> None:
     owner = things.people["owner"].by
     _, confirm = erasures.preview_erasure(user_id=ANN, names=["Lindqvist"], by=owner)
@@ -350,6 +360,7 @@ def test_the_reason_of_an_erasure_does_not_name_the_person_and_short_names_are_r
         erasures.preview_erasure(user_id=ANN, names=["an"], by=owner)
 
 
+@pytest.mark.req("SPEC-10")
 @pytest.mark.parametrize(
     ("name", "text", "found"),
     [

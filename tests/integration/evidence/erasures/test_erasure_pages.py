@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from access.models import Tenant
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("SPEC-10")]
+pytestmark = pytest.mark.django_db
 ASKED = {"user_id": "user-4711", "reason": "Asked for in ticket 812."}
 
 
@@ -31,6 +31,7 @@ def owner(tenant: Tenant) -> Person:
     return make_person(tenant, "oona", Role.OWNER)
 
 
+@pytest.mark.req("SPEC-10")
 def test_in_the_console_nothing_is_erased_before_it_was_looked_at(owner: Person) -> None:
     client = owner.client()
     shown = client.post("/evidence/erasures/new", ASKED)
@@ -50,6 +51,7 @@ def test_in_the_console_nothing_is_erased_before_it_was_looked_at(owner: Person)
     assert "ticket 812" in client.get("/evidence/erasures").content.decode()
 
 
+@pytest.mark.req("SPEC-10")
 def test_over_rest_a_preview_comes_first_and_its_word_begins_the_erasure(caller: Caller) -> None:
     preview = caller.post("/evidence/erasures", ASKED)
     assert preview.status_code == 200
@@ -68,6 +70,7 @@ def test_over_rest_a_preview_comes_first_and_its_word_begins_the_erasure(caller:
     assert [each["id"] for each in caller.get("/evidence/erasures").json()["data"]["erasures"]] == [found["id"]]
 
 
+@pytest.mark.req("SPEC-10")
 def test_times_are_read_over_rest(caller: Caller) -> None:
     days = caller.get("/evidence/retention").json()["data"]["days"]
 
@@ -75,6 +78,7 @@ def test_times_are_read_over_rest(caller: Caller) -> None:
     assert set(days.values()) == {None}
 
 
+@pytest.mark.req("SPEC-10")
 @pytest.mark.unmapped
 def test_an_erasure_that_cannot_go_on_holds_up_no_other(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     for user in ("first", "second"):
@@ -96,6 +100,7 @@ def test_an_erasure_that_cannot_go_on_holds_up_no_other(owner: Person, monkeypat
     assert (first.state, second.state) == ("asked", "done")
 
 
+@pytest.mark.req("SPEC-10")
 def test_other_names_are_given_one_a_line_shown_and_confirmed_together(owner: Person) -> None:
     client, asked = owner.client(), ASKED | {"names": "Ann Lindqvist\r\n\r\n 林德 "}
     row = save_search(name="of 林德", query="outcome:failed", shared=True, by=owner.by)

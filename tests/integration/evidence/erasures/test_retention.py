@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("SPEC-10")]
+pytestmark = pytest.mark.django_db(transaction=True)
 ECHO = "sample.tools.echo"
 
 
@@ -64,6 +64,7 @@ def kinds(call: Invocation) -> set[str]:
     return set(Snapshot.objects.filter(invocation_id=call.pk).values_list("kind", flat=True))
 
 
+@pytest.mark.req("SPEC-10")
 def test_only_what_is_older_than_its_class_may_become_goes_and_each_removal_is_a_fact(
     made: Invocation, owner: Person
 ) -> None:
@@ -85,7 +86,7 @@ def test_only_what_is_older_than_its_class_may_become_goes_and_each_removal_is_a
     assert kinds(made) == {"input"}
 
 
-@pytest.mark.req("SPEC-7")
+@pytest.mark.req("SPEC-9", "SPEC-10")
 def test_a_call_whose_answer_is_too_old_is_answered_with_that_and_not_made_again(
     made: Invocation, caller: Caller, owner: Person, sandbox: ScriptedSandbox
 ) -> None:
@@ -97,6 +98,7 @@ def test_a_call_whose_answer_is_too_old_is_answered_with_that_and_not_made_again
     assert len(sandbox.calls) == 1
 
 
+@pytest.mark.req("SPEC-10")
 def test_artifacts_go_with_their_content(made: Invocation, owner: Person) -> None:
     retention.set_retention(days={"artifacts": 1}, by=owner.by)
     age(2)
@@ -107,6 +109,7 @@ def test_artifacts_go_with_their_content(made: Invocation, owner: Person) -> Non
     assert not ArtifactContent.objects.exists()
 
 
+@pytest.mark.req("SPEC-10")
 def test_a_call_that_goes_on_keeps_its_input_however_old_it_is(
     made: Invocation, caller: Caller, owner: Person, bell: Bell
 ) -> None:
@@ -120,6 +123,7 @@ def test_a_call_that_goes_on_keeps_its_input_however_old_it_is(
     assert kinds(waits) == {"input"}
 
 
+@pytest.mark.req("SPEC-10")
 @pytest.mark.parametrize("apart", [timedelta(), timedelta(days=1)], ids=["of one moment", "of two days"])
 def test_what_goes_on_holds_up_nothing_that_has_ended(
     enable: Callable[..., Tool], grant: Callable[..., Any], caller: Caller, tenant: Tenant, bell: Bell, apart: timedelta
@@ -143,6 +147,7 @@ def test_what_goes_on_holds_up_nothing_that_has_ended(
     assert not any("input" in kinds(each) for each in ended)
 
 
+@pytest.mark.req("SPEC-10")
 def test_the_time_counts_from_the_end_of_the_call(made: Invocation, tenant: Tenant) -> None:
     now = timezone.now()
     Snapshot.objects.update(created_at=now - timedelta(days=9))
@@ -150,6 +155,7 @@ def test_the_time_counts_from_the_end_of_the_call(made: Invocation, tenant: Tena
     assert CLASSES["inputs"].remove(tenant.pk, now - timedelta(days=2), 10) == 0
 
 
+@pytest.mark.req("SPEC-10")
 def test_a_plan_goes_when_its_chain_has_ended(
     caller: Caller, chainable: None, scripted: dict[str, Any], bell: Bell, tenant: Tenant
 ) -> None:
@@ -165,6 +171,7 @@ def test_a_plan_goes_when_its_chain_has_ended(
     assert not Snapshot.objects.filter(invocation_id=ended.pk).exists()
 
 
+@pytest.mark.req("SPEC-10")
 def test_a_batch_is_no_larger_where_a_class_has_several_kinds(made: Invocation, tenant: Tenant) -> None:
     again = Snapshot.objects.get(invocation_id=made.pk, kind="output")
     again.pk, again.kind = new_id(), "replay"
@@ -176,7 +183,7 @@ def test_a_batch_is_no_larger_where_a_class_has_several_kinds(made: Invocation, 
     assert gone == [1, 1, 0]
 
 
-@pytest.mark.req("TOOLS-22")
+@pytest.mark.req("SPEC-10", "TOOLS-22")
 def test_another_tenant_keeps_its_own(made: Invocation, stranger: Person) -> None:
     retention.set_retention(days=dict.fromkeys(CLASSES, 1), by=replace(stranger.by))
     age(2)
@@ -186,6 +193,7 @@ def test_another_tenant_keeps_its_own(made: Invocation, stranger: Person) -> Non
     assert kinds(made) == {"input", "output", "logs"}
 
 
+@pytest.mark.req("SPEC-10")
 def test_times_are_set_within_bounds_and_taken_back(owner: Person, caller: Caller) -> None:
     for wrong in ({"nothing": 3}, {"logs": 0}, {"logs": 10**6}):
         with pytest.raises(SchemaInvalid):
@@ -201,6 +209,7 @@ def test_times_are_set_within_bounds_and_taken_back(owner: Person, caller: Calle
     assert "Nothing was changed yet" not in owner.client().get("/evidence/retention").content.decode()
 
 
+@pytest.mark.req("SPEC-10")
 @pytest.mark.unmapped
 def test_a_class_that_cannot_be_removed_holds_up_no_other(
     made: Invocation, owner: Person, monkeypatch: pytest.MonkeyPatch

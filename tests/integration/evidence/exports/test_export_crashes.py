@@ -22,7 +22,7 @@ from kernel.fault_injection import EXPORTING
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.req("TOOLS-18", "TOOLS-21"), pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 
 def process(database: str, folder: Path, *words: str, faults: str = "") -> subprocess.CompletedProcess[str]:
@@ -31,6 +31,7 @@ def process(database: str, folder: Path, *words: str, faults: str = "") -> subpr
     return subprocess.run(command, cwd=settings.BASE_DIR, env=env, capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.long)])
 def test_exports_of_keepers_that_were_killed_hold_each_fact_once(
     times: int, empty_database: str, tmp_path: Path

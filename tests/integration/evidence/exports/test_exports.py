@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-18", "CARD-6", "SPEC-7")]
+pytestmark = pytest.mark.django_db
 ECHO = "sample.tools.echo"
 VALUE = "canary-5512aa"
 WINDOW = 40
@@ -90,6 +90,7 @@ def kinds_about(job: ExportJob) -> list[str]:
 # What is in them.
 
 
+@pytest.mark.req("CARD-6", "TOOLS-18")
 def test_json_lines_hold_each_fact_once_with_the_text_that_was_hashed(sealed: int, operator: Person) -> None:
     job = made(format="jsonl", stop=sealed, by=operator.by)
 
@@ -101,6 +102,7 @@ def test_json_lines_hold_each_fact_once_with_the_text_that_was_hashed(sealed: in
     assert kinds_about(job) == [Kind.EXPORT_MADE, Kind.EXPORT_FINISHED]
 
 
+@pytest.mark.req("CARD-6")
 def test_a_query_selects_and_a_range_bounds(sealed: int, operator: Person) -> None:
     found = made(format="jsonl", query="tool:a.b.c17 kind:tool.paused", by=operator.by)
     bounded = made(format="jsonl", start=5, stop=9, by=operator.by)
@@ -110,6 +112,7 @@ def test_a_query_selects_and_a_range_bounds(sealed: int, operator: Person) -> No
     assert [json.loads(line)["index"] for line in content(bounded).splitlines()] == [5, 6, 7, 8]
 
 
+@pytest.mark.req("CARD-6")
 def test_what_is_asked_for_wrongly_is_refused_and_names_what_is_wrong(sealed: int, operator: Person) -> None:
     with pytest.raises(SearchInvalid):
         make_export(format="csv", query="colour:red", by=operator.by)
@@ -120,6 +123,7 @@ def test_what_is_asked_for_wrongly_is_refused_and_names_what_is_wrong(sealed: in
     assert not ExportJob.objects.exists()
 
 
+@pytest.mark.req("CARD-6")
 def test_no_text_of_a_csv_is_a_formula_to_a_spreadsheet(tenant: Tenant, operator: Person) -> None:
     by = Principal.system("test", tenant_id=tenant.pk)
     for start in "=+-@\t\r":
@@ -137,6 +141,7 @@ def test_no_text_of_a_csv_is_a_formula_to_a_spreadsheet(tenant: Tenant, operator
 # Bundles.
 
 
+@pytest.mark.req("SPEC-7", "TOOLS-18")
 def test_the_verifier_accepts_a_bundle_offline_and_refuses_a_changed_one(
     sealed: int, operator: Person, tmp_path: Path
 ) -> None:
@@ -157,6 +162,7 @@ def test_the_verifier_accepts_a_bundle_offline_and_refuses_a_changed_one(
     assert sealed
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_bundle_proves_that_the_log_continues_a_kept_checkpoint(
     tenant: Tenant, operator: Person, tmp_path: Path
 ) -> None:
@@ -175,7 +181,7 @@ def test_a_bundle_proves_that_the_log_continues_a_kept_checkpoint(
     assert verified(some, tmp_path).returncode == 0
 
 
-@pytest.mark.req("TOOLS-21")
+@pytest.mark.req("SPEC-10", "TOOLS-21")
 def test_opened_values_are_for_who_may_reveal_and_each_is_a_fact_first(
     enable: Callable[..., Tool],
     grant: Callable[..., Any],
@@ -218,6 +224,7 @@ def test_opened_values_are_for_who_may_reveal_and_each_is_a_fact_first(
 # Going on, stopping, expiring.
 
 
+@pytest.mark.req("CARD-6")
 def test_a_keeper_that_lost_its_lease_adds_nothing(sealed: int, operator: Person) -> None:
     job = make_export(format="jsonl", stop=sealed, by=operator.by)
     slow = jobs._claim(job)
@@ -233,6 +240,7 @@ def test_a_keeper_that_lost_its_lease_adds_nothing(sealed: int, operator: Person
     assert kinds_about(job).count(Kind.EXPORT_FINISHED) == 1
 
 
+@pytest.mark.req("CARD-6")
 def test_a_cancelled_export_keeps_its_row_and_nothing_else(sealed: int, operator: Person) -> None:
     job = make_export(format="jsonl", stop=sealed, by=operator.by)
     advance_next()
@@ -247,6 +255,7 @@ def test_a_cancelled_export_keeps_its_row_and_nothing_else(sealed: int, operator
     assert kinds_about(job) == [Kind.EXPORT_MADE, Kind.EXPORT_CANCELLED]
 
 
+@pytest.mark.req("CARD-6")
 def test_an_export_that_is_too_large_fails_and_says_so(sealed: int, operator: Person, settings: Any) -> None:
     settings.TOOLHUB_EXPORT_MAX_ROWS = WINDOW + 1
     job = made(format="jsonl", stop=sealed, by=operator.by)
@@ -256,6 +265,7 @@ def test_an_export_that_is_too_large_fails_and_says_so(sealed: int, operator: Pe
     assert kinds_about(job)[-1] == Kind.EXPORT_FAILED
 
 
+@pytest.mark.req("CARD-6")
 def test_a_tenant_has_only_some_exports_at_a_time(sealed: int, operator: Person) -> None:
     for _ in range(5):
         make_export(format="csv", stop=sealed, by=operator.by)
@@ -264,6 +274,7 @@ def test_a_tenant_has_only_some_exports_at_a_time(sealed: int, operator: Person)
         make_export(format="csv", by=operator.by)
 
 
+@pytest.mark.req("CARD-6")
 def test_content_goes_when_its_time_is_over_and_the_row_stays(sealed: int, operator: Person) -> None:
     job = made(format="csv", stop=sealed, by=operator.by)
     assert expire_due() == 0
@@ -283,6 +294,7 @@ def body(response: Any) -> bytes:
     return b"".join(response.streaming_content)
 
 
+@pytest.mark.req("CARD-6")
 def test_a_download_may_go_on_where_it_broke_off(sealed: int, caller: Caller, operator: Person) -> None:
     job = made(format="jsonl", stop=sealed, by=operator.by)
     whole, path = content(job), f"/evidence/exports/{job.wire_id}/content"
@@ -306,6 +318,7 @@ def test_a_download_may_go_on_where_it_broke_off(sealed: int, caller: Caller, op
     assert {json.loads(bytes(row.leaf))["data"]["via"] for row in reads} == {"key"}
 
 
+@pytest.mark.req("CARD-6")
 @pytest.mark.parametrize(
     ("header", "found"),
     [("", None), ("bytes=0-0", (0, 1)), ("bytes=3-", (3, 10)), ("bytes=-4", (6, 10)), ("bytes=5-3", None), ("lines=1-2", None)],
@@ -317,6 +330,7 @@ def test_a_range_is_read_as_rfc_9110_says(header: str, found: tuple[int, int] | 
             parse_range(beyond, 10)
 
 
+@pytest.mark.req("CARD-6")
 def test_a_link_stands_for_a_key_for_an_hour_and_only_as_it_is(
     sealed: int, caller: Caller, operator: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -334,6 +348,7 @@ def test_a_link_stands_for_a_key_for_an_hour_and_only_as_it_is(
     assert (read.actor_id, json.loads(bytes(read.leaf))["data"]["via"]) == (caller.by.id, "link")
 
 
+@pytest.mark.req("CARD-6")
 def test_exports_are_made_and_cancelled_over_rest(sealed: int, caller: Caller) -> None:
     answer = caller.post("/evidence/exports", {"format": "jsonl", "query": "kind:tool.paused", "stop": sealed})
     assert answer.status_code == 202
@@ -343,6 +358,7 @@ def test_exports_are_made_and_cancelled_over_rest(sealed: int, caller: Caller) -
     assert caller.get("/evidence/exports").json()["data"]["exports"][0]["state"] == ExportState.CANCELLED
 
 
+@pytest.mark.req("CARD-6")
 def test_people_make_an_export_see_its_state_and_download_it(sealed: int, auditor: Person) -> None:
     client = auditor.client()
     asked = client.post("/evidence/exports/new", {"format": "csv", "stop": str(sealed)})

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from tests.conftest import Caller
     from tests.support.calls import Bell
 
-pytestmark = [pytest.mark.req("TOOLS-18", "SPEC-7")]
 FULL = bytes(range(256)) * 32
 
 ANYWHERE = [
@@ -163,6 +162,7 @@ def sealed(tenant: Tenant) -> Fact:
     return fact
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.django_db(transaction=True)
 def test_nobody_with_the_rights_of_the_owner_rewrites_evidence_from_outside(
     sealed: Fact, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
@@ -178,6 +178,7 @@ def test_nobody_with_the_rights_of_the_owner_rewrites_evidence_from_outside(
     assert everything() == before
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.django_db(transaction=True)
 def test_the_log_grows_and_is_signed_again(sealed: Fact, tenant: Tenant) -> None:
     Tile(tenant_id=tenant.pk, level=0, n=1, hashes=FULL[:32]).save()
@@ -196,6 +197,7 @@ def test_the_log_grows_and_is_signed_again(sealed: Fact, tenant: Tenant) -> None
     assert (bytes(Tile.objects.get(n=1).hashes), gone) == (FULL[:128], 1)
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.django_db
 def test_no_way_of_the_orm_changes_a_fact(tenant: Tenant) -> None:
     fact = write(tenant)
@@ -223,6 +225,7 @@ def test_no_way_of_the_orm_changes_a_fact(tenant: Tenant) -> None:
     assert (Fact.objects.get(pk=fact.pk).outcome, Fact.objects.filter(pk=fact.pk).count()) == ("", 1)
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.django_db(transaction=True)
 def test_what_keeps_evidence_is_missed_when_it_is_gone(tenant: Tenant) -> None:
     wanted = triggers_for(connection.vendor)
@@ -245,6 +248,7 @@ def comments() -> str:
         END LOOP; END $$"""
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.django_db
 def test_what_keeps_evidence_is_there_after_a_dump_without_comments() -> None:
     with connection.cursor() as cursor:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("SPEC-10", "TOOLS-21")]
+pytestmark = pytest.mark.django_db(transaction=True)
 WRITE = "sample.tools.write"
 CANARY = "zq7Lindqvist"
 HEADERS = ("X-Own", "traceparent", "Prefer", "User-Agent", "Referer")
@@ -157,6 +157,7 @@ def found_in(text: str) -> list[str]:
     return sorted(set(re.findall(rf".{{0,60}}{CANARY}[-\w]*", text)))
 
 
+@pytest.mark.req("SPEC-10", "TOOLS-21")
 def test_values_of_persons_are_nowhere_but_sealed(
     ready: None, caller: Caller, bell: Bell, sandbox: ScriptedSandbox, seen: Callable[[], str], capfd: Any
 ) -> None:
@@ -172,6 +173,7 @@ def test_values_of_persons_are_nowhere_but_sealed(
     assert found_in(dump()) == []
 
 
+@pytest.mark.req("SPEC-10")
 @pytest.mark.unmapped
 def test_a_value_in_a_failure_of_the_hub_itself_is_not_logged(
     ready: None,

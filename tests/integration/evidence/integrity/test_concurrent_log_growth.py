@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from evidence.log.signer import InMemorySigner
     from tests.conftest import Person
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("TOOLS-18", "CARD-6")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
@@ -70,6 +70,7 @@ def log() -> Log:
     return Log.objects.get(pk=TENANT)
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_seal_between_the_log_and_its_newest_checkpoint_is_no_rollback(log: Log, kept: Path) -> None:
     with after_each_read(grow) as asked:
         assert verify_and_keep() == []
@@ -80,6 +81,7 @@ def test_a_seal_between_the_log_and_its_newest_checkpoint_is_no_rollback(log: Lo
     assert Log.objects.get(pk=GLOBAL_LOG).size > log.size - 39
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_newer_checkpoint_that_another_keeper_keeps_meanwhile_is_no_rollback(
     log: Log, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +103,7 @@ def test_a_newer_checkpoint_that_another_keeper_keeps_meanwhile_is_no_rollback(
     assert verify_and_keep() == []
 
 
+@pytest.mark.req("TOOLS-18")
 def test_what_is_sealed_while_a_log_is_verified_is_no_finding(log: Log) -> None:
     for tenant_id in (TENANT, GLOBAL_LOG):
         with after_each_read(grow):
@@ -114,6 +117,7 @@ def test_what_is_sealed_while_a_log_is_verified_is_no_finding(log: Log) -> None:
     assert not Verification.objects.filter(found__gt=0).exists()
 
 
+@pytest.mark.req("TOOLS-18")
 def test_what_another_keeper_keeps_while_the_log_of_checkpoints_is_verified_is_no_rollback(log: Log) -> None:
     def grow_and_keep() -> None:
         grow()
@@ -129,6 +133,7 @@ def test_what_another_keeper_keeps_while_the_log_of_checkpoints_is_verified_is_n
     assert not Verification.objects.filter(found__gt=0).exists()
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_key_that_is_added_while_the_keys_are_verified_is_no_finding(log: Log, keys: InMemorySigner) -> None:
     names = iter(range(100, 1000))
 
@@ -148,6 +153,7 @@ def test_a_key_that_is_added_while_the_keys_are_verified_is_no_finding(log: Log,
     assert found == []
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_file_that_has_more_since_the_log_was_read_is_no_other_history(log: Log, tmp_path: Path) -> None:
     path = tmp_path / "anchored"
 
@@ -163,6 +169,7 @@ def test_a_file_that_has_more_since_the_log_was_read_is_no_other_history(log: Lo
         assert anchors._keep(lambda: read_last_from_file(path), keep) > 0
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_witness_that_has_seen_more_since_the_log_was_read_has_seen_no_other_history(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,6 +211,7 @@ def accused(auditor: Person) -> Verification:
     return find_damaged(auditor.by.tenant_id).get()
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_finding_that_a_later_look_at_all_refutes_is_closed_by_a_fact(accused: Verification, auditor: Person) -> None:
     tenant_id, client = auditor.by.tenant_id, auditor.client()
     part = ask_verification(start=0, stop=10, by=auditor.by)
@@ -230,6 +238,7 @@ def test_a_finding_that_a_later_look_at_all_refutes_is_closed_by_a_fact(accused:
     assert Fact.objects.filter(kind=Kind.VERIFICATION_FAILED).count() == 1
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_pass_of_the_verifier_itself_closes_it_too(accused: Verification, auditor: Person) -> None:
     for _ in range(2):  # the one that it was found in ends, and the next after it finds nothing
         Verification.objects.filter(state="running").update(
@@ -249,6 +258,7 @@ def test_a_pass_of_the_verifier_itself_closes_it_too(accused: Verification, audi
     assert accused.closed_by is not None
 
 
+@pytest.mark.req("TOOLS-18")
 def test_what_was_found_after_a_look_began_is_not_closed_by_it(accused: Verification, auditor: Person) -> None:
     whole = ask_verification(by=auditor.by)
     note_findings(auditor.by.tenant_id, [IntegrityFinding(FindingCode.FACT_COLUMNS, 3, "subject")])
@@ -261,6 +271,7 @@ def test_what_was_found_after_a_look_began_is_not_closed_by_it(accused: Verifica
     assert list(find_damaged(auditor.by.tenant_id)) == [accused]
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_finding_is_an_error_once_and_not_with_each_look(
     accused: Verification, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -278,6 +289,7 @@ def test_a_finding_is_an_error_once_and_not_with_each_look(
     assert Fact.objects.filter(kind=Kind.VERIFICATION_FAILED).count() == 2  # of another kind: it is told, too
 
 
+@pytest.mark.req("TOOLS-18")
 def test_what_is_found_while_a_look_closes_findings_stays_open(
     accused: Verification, auditor: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tests.support.calls import Bell
 
 ANN = "user-ann-4711"
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-18", "CARD-6")]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +62,7 @@ def found_in(calls: list[Invocation]) -> list[tuple[str, str]]:
     return [(str(each.code), each.detail) for each in found]
 
 
+@pytest.mark.req("TOOLS-18")
 def test_values_that_were_deleted_past_the_hub_are_found_and_counted(calls: list[Invocation], capsys: Any) -> None:
     assert found_in(calls) == []
     rows = Snapshot.objects.filter(tenant_id=calls[0].tenant_id)
@@ -83,6 +84,7 @@ def test_values_that_were_deleted_past_the_hub_are_found_and_counted(calls: list
     assert [each.kind for each in list_alarms(calls[0].tenant_id)] == ["damaged"]
 
 
+@pytest.mark.req("TOOLS-18")
 def test_what_retention_took_is_no_finding_and_what_it_did_not_take_is(calls: list[Invocation]) -> None:
     retention = Retention.objects.create(tenant_id=calls[0].tenant_id, name="outputs", days=0)
     assert apply_retention(retention=retention) == len(calls)
@@ -94,6 +96,7 @@ def test_what_retention_took_is_no_finding_and_what_it_did_not_take_is(calls: li
     assert found_in(calls) == [("commitment.missing", wire_id)]
 
 
+@pytest.mark.req("TOOLS-18")
 def test_what_an_erasure_took_is_no_finding_and_what_is_another_person_s_is(
     calls: list[Invocation], caller: Caller, tenant: Tenant
 ) -> None:
@@ -107,6 +110,7 @@ def test_what_an_erasure_took_is_no_finding_and_what_is_another_person_s_is(
     assert [code for code, _ in found_in(calls)] == ["commitment.missing"]
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_consent_that_ends_with_its_person_is_no_finding(
     calls: list[Invocation], caller: Caller, tenant: Tenant
 ) -> None:
@@ -133,6 +137,7 @@ def texts_of_facts(tenant: Tenant, *texts: str) -> list[Snapshot]:
     return [Snapshot.objects.get(invocation_id=fact.pk, kind=SnapshotKind.WORDS) for fact in facts]
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize("steps", [1, None], ids=["while it goes on", "when it is done"])
 def test_of_words_only_those_that_an_erasure_has_named_may_be_gone(
     steps: int | None, calls: list[Invocation], tenant: Tenant
@@ -151,6 +156,7 @@ def test_of_words_only_those_that_an_erasure_has_named_may_be_gone(
     assert found_in(calls) == [("commitment.missing", each.wire_id) for each in (other, another)]
 
 
+@pytest.mark.req("TOOLS-18")
 def test_words_of_what_belongs_to_the_person_are_named_as_well(
     calls: list[Invocation], caller: Caller, tenant: Tenant
 ) -> None:
@@ -172,6 +178,7 @@ def test_words_of_what_belongs_to_the_person_are_named_as_well(
     assert found_in(calls) == []
 
 
+@pytest.mark.req("TOOLS-18")
 def test_very_many_words_are_named_in_several_facts(
     calls: list[Invocation], tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,6 +196,7 @@ def test_very_many_words_are_named_in_several_facts(
     assert found_in(calls) == []
 
 
+@pytest.mark.req("TOOLS-18")
 def test_an_erasure_of_a_hub_before_that_named_no_words_excuses_what_was_written_until_it_was_finished(
     calls: list[Invocation], tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,6 +217,7 @@ def test_an_erasure_of_a_hub_before_that_named_no_words_excuses_what_was_written
     assert found_in(calls) == [("commitment.missing", after.wire_id)]
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize(
     "said",
     [
@@ -234,6 +243,7 @@ def test_a_fact_of_retention_that_cannot_be_read_hides_nothing(
     assert "commitment.missing" in {code for code, _ in found_in(calls)}
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize(
     "said",
     [{"id": 7}, {"id": None}, {"id": []}, {"at": 7}, {"subject": None}, {"data": []}, {"data": None}, {"kind": []}],
@@ -252,6 +262,7 @@ def test_a_fact_of_forgetting_whose_fields_have_other_types_does_not_stop_the_ve
     assert {"commitment.missing", "leaf.changed"} <= {code for code, _ in found_in(calls)}
 
 
+@pytest.mark.req("TOOLS-18")
 def test_of_facts_that_were_read_only_the_newest_are_read_again(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from access.models import Tenant
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.unpaired, pytest.mark.req("TOOLS-18", "CARD-6")]
+pytestmark = [pytest.mark.django_db, pytest.mark.unpaired]
 BAD, ALSO_BAD = 11, 30
 COLUMNS = [
     *("kind", "subject", "actor_kind", "actor_id", "tool", "outcome", "reason", "trace_id"),
@@ -85,6 +85,7 @@ def put(column: str, value: str, index: int = BAD) -> bool:
     return False
 
 
+@pytest.mark.req("CARD-6", "TOOLS-18")
 @pytest.mark.parametrize(
     ("column", "other"),
     try_one_in(3, [(name, other) for name in COLUMNS for other in OTHER if other != THEIRS.get(name, "text")]),
@@ -133,6 +134,7 @@ def types_in(model: type[models.Model], column: str) -> set[str]:
         return {found for (found,) in cursor.fetchall()} - {"null"}
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize(("model", "column"), BESIDE, ids=[f"{model.__name__} {column}" for model, column in BESIDE])
 @pytest.mark.parametrize("value", ["CAST({column} AS TEXT)", "CAST({column} AS BLOB)", AS_LONG_AS_A_KEY])
 def test_a_value_of_another_type_beside_the_facts_is_named_with_its_column(
@@ -160,6 +162,7 @@ def test_a_value_of_another_type_beside_the_facts_is_named_with_its_column(
         assert found == []
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize("value", ["CAST(leaf AS TEXT)", "5", "NULL"])
 def test_the_continuous_verifier_names_the_leaf_and_goes_on(value: str, log: Log) -> None:
     taken = put("leaf", value)
@@ -173,6 +176,7 @@ def test_the_continuous_verifier_names_the_leaf_and_goes_on(value: str, log: Log
     assert row.first_bad == (BAD if taken else ALSO_BAD)
 
 
+@pytest.mark.req("CARD-6")
 @pytest.mark.parametrize("format", ["bundle", "jsonl", "csv"])
 @pytest.mark.parametrize("value", ["CAST(leaf AS TEXT)", "5"])
 def test_exports_are_made_of_what_is_there(value: str, format: str, log: Log, auditor: Person) -> None:
@@ -185,6 +189,7 @@ def test_exports_are_made_of_what_is_there(value: str, format: str, log: Log, au
     assert job.state == "done"
 
 
+@pytest.mark.req("CARD-6", "TOOLS-18")
 @pytest.mark.parametrize(
     "statement",
     [
@@ -220,6 +225,7 @@ class Broken(Exception):
     """What nobody thought of."""
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_verifier_that_cannot_go_on_is_an_alarm_after_three_tries_and_holds_up_no_other_log(
     log: Log, monkeypatch: pytest.MonkeyPatch, stranger: Person
 ) -> None:
@@ -253,6 +259,7 @@ def test_a_verifier_that_cannot_go_on_is_an_alarm_after_three_tries_and_holds_up
     assert list_alarms(log.pk) == []
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_keeper_that_dies_over_a_log_each_time_is_an_alarm_too(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     begin_passes()
     monkeypatch.setattr(

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from access.models import Tenant
     from tests.conftest import Caller
 
-pytestmark = [pytest.mark.django_db, pytest.mark.unpaired, pytest.mark.req("TOOLS-18", "CARD-6")]
+pytestmark = [pytest.mark.django_db, pytest.mark.unpaired]
 TITLE = "The log does not verify: the log of checkpoints, which all tenants share"
 
 
@@ -86,6 +86,7 @@ def go_on() -> None:
         pass
 
 
+@pytest.mark.req("CARD-6", "TOOLS-18")
 def test_a_database_that_was_put_back_is_seen_in_each_place_at_once(
     put_back_database: None,
     tenant: Tenant,
@@ -122,6 +123,7 @@ def test_a_database_that_was_put_back_is_seen_in_each_place_at_once(
     assert Delivery.objects.filter(event=EVENT, subject=f"{row.wire_id} log.rolled_back").count() == 2
 
 
+@pytest.mark.req("TOOLS-18")
 def test_who_manages_the_hub_has_the_log_of_checkpoints_verified_and_only_then_the_alarm_ends(
     put_back_database: None, auditor: Person, hub_owner: Person, kept: Path
 ) -> None:
@@ -146,6 +148,7 @@ def test_who_manages_the_hub_has_the_log_of_checkpoints_verified_and_only_then_t
     assert "does not verify" not in hub_owner.client().get("/").content.decode()
 
 
+@pytest.mark.req("CARD-6")
 def test_the_form_offers_the_shared_logs_to_those_who_manage_the_hub(tenant: Tenant, auditor: Person) -> None:
     write_facts(tenant.pk, 3)
     seal_everything()
@@ -167,6 +170,7 @@ def test_the_form_offers_the_shared_logs_to_those_who_manage_the_hub(tenant: Ten
     assert "the log of checkpoints, which all tenants share" in client.get(answer.headers["Location"]).content.decode()
 
 
+@pytest.mark.req("TOOLS-18", "TOOLS-22")
 def test_the_hub_s_own_log_concerns_all_too_and_its_facts_are_shown_to_no_tenant(
     tenant: Tenant, auditor: Person
 ) -> None:
@@ -183,6 +187,7 @@ def test_the_hub_s_own_log_concerns_all_too_and_its_facts_are_shown_to_no_tenant
     assert "/evidence/fct_" not in page
 
 
+@pytest.mark.req("TOOLS-18")
 def test_one_keeper_that_stands_still_is_one_alarm(tenant: Tenant) -> None:
     write_facts(tenant.pk, 3)
     seal_everything()

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from evidence.log.signer import CheckpointSigner
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.unpaired, pytest.mark.req("TOOLS-18", "CARD-6")]
+pytestmark = [pytest.mark.django_db, pytest.mark.unpaired]
 BAD = 11
 
 
@@ -71,6 +71,7 @@ def passing(log: Log) -> Verification:
     return Verification.objects.get(tenant_id=log.pk, asked_by="", finished_at=None)
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_pass_reads_every_leaf_and_follows_what_comes(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tree_walk, "PIECE", 64)
     go_on()
@@ -85,6 +86,7 @@ def test_a_pass_reads_every_leaf_and_follows_what_comes(log: Log, monkeypatch: p
     assert (passing(log).pk, passing(log).position) == (first.pk, log.size + 30)
 
 
+@pytest.mark.req("TOOLS-18")
 def test_after_a_day_a_pass_ends_and_the_next_begins_at_the_first_leaf(log: Log) -> None:
     go_on()
     old = passing(log)
@@ -99,6 +101,7 @@ def test_after_a_day_a_pass_ends_and_the_next_begins_at_the_first_leaf(log: Log)
     assert passing(log).position == log.size + 1  # the fact that the old one has passed is in the log too
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_keeper_that_was_killed_is_followed_by_another_where_it_was(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +118,7 @@ def test_a_keeper_that_was_killed_is_followed_by_another_where_it_was(
     assert (passing(log).position, passing(log).found) == (128, 0)
 
 
+@pytest.mark.req("CARD-6", "TOOLS-18")
 def test_a_changed_fact_is_found_told_of_once_and_everything_else_stays_readable(
     log: Log, auditor: Person, operator: Person, caller: Caller
 ) -> None:
@@ -149,6 +153,7 @@ def test_a_changed_fact_is_found_told_of_once_and_everything_else_stays_readable
     assert (said["alarms"][0]["kind"], said["size"]) == ("damaged", log.size)
 
 
+@pytest.mark.req("CARD-6")
 def test_a_leaf_that_is_no_text_any_more_still_has_its_page(log: Log, auditor: Person) -> None:
     fact = change_a_fact(log)
     sql("UPDATE evidence_fact SET leaf = %s WHERE id = %s", b"\xff\xfe{", fact.pk)
@@ -158,6 +163,7 @@ def test_a_leaf_that_is_no_text_any_more_still_has_its_page(log: Log, auditor: P
     assert "This fact was changed" in page.content.decode()
 
 
+@pytest.mark.req("TOOLS-18")
 def test_an_alarm_ends_when_the_whole_log_verifies_again(log: Log, auditor: Person) -> None:
     fact = Seal.objects.get(tenant_id=log.pk, leaf_index=BAD).fact
     change_a_fact(log)
@@ -176,6 +182,7 @@ def test_an_alarm_ends_when_the_whole_log_verifies_again(log: Log, auditor: Pers
     assert list_alarms(log.pk) == []
 
 
+@pytest.mark.req("TOOLS-18")
 def test_of_a_range_the_tree_before_it_counts_too(log: Log, auditor: Person) -> None:
     good = ask_verification(start=100, stop=200, by=auditor.by)
     go_on()
@@ -188,6 +195,7 @@ def test_of_a_range_the_tree_before_it_counts_too(log: Log, auditor: Person) -> 
     assert bad.state == "failed"
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_range_that_is_not_there_and_too_many_at_once_are_refused(log: Log, auditor: Person) -> None:
     for start, stop in ((5, 5), (0, log.size + 1), (-1, 4)):
         with pytest.raises(SchemaInvalid):
@@ -198,6 +206,7 @@ def test_a_range_that_is_not_there_and_too_many_at_once_are_refused(log: Log, au
         ask_verification(by=auditor.by)
 
 
+@pytest.mark.req("TOOLS-18")
 def test_silence_is_an_alarm(log: Log) -> None:
     write_facts(log.pk, 1)
     long_ago = timezone.now() - timedelta(minutes=11)
@@ -209,6 +218,7 @@ def test_silence_is_an_alarm(log: Log) -> None:
     assert [alarm.kind for alarm in list_alarms(log.pk)] == ["not_sealed"]
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_verifier_that_does_not_come_any_more_is_an_alarm(log: Log) -> None:
     begin_passes()
     go_on()
@@ -218,6 +228,7 @@ def test_a_verifier_that_does_not_come_any_more_is_an_alarm(log: Log) -> None:
     assert [(alarm.kind, alarm.since) for alarm in list_alarms(log.pk)] == [("not_verified", hours_ago)]
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_database_that_was_put_back_is_found_with_the_kept_checkpoint(log: Log, tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     older = copy_of_everything()
@@ -244,6 +255,7 @@ def test_a_database_that_was_put_back_is_found_with_the_kept_checkpoint(log: Log
     assert ended.value.code == 2
 
 
+@pytest.mark.req("TOOLS-18")
 def test_the_command_verifies_everything_and_names_the_first_bad_leaf(log: Log, capsys: Any) -> None:
     call_command("verify_log")
     assert f"{log.size} leaves" in capsys.readouterr().out
@@ -254,6 +266,7 @@ def test_the_command_verifies_everything_and_names_the_first_bad_leaf(log: Log, 
     assert f"leaf {BAD}" in capsys.readouterr().out
 
 
+@pytest.mark.req("CARD-6", "TOOLS-18")
 def test_people_have_a_range_verified_and_see_what_came_of_it(log: Log, auditor: Person) -> None:
     client = auditor.client()
     asked = client.post("/evidence/integrity/verify", {"start": "3", "stop": "9"})
@@ -265,6 +278,7 @@ def test_people_have_a_range_verified_and_see_what_came_of_it(log: Log, auditor:
     assert note.content.decode() == Checkpoint.objects.get(tenant_id=log.pk, size=log.size).note
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_roll_back_is_closed_only_when_the_log_goes_on_from_what_was_seen(log: Log, settings: Any) -> None:
     older = copy_of_everything()
     write_facts(log.pk, 30)
@@ -294,6 +308,7 @@ def whole_pass(log: Log) -> Verification:
     return row
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_graver_finding_behind_a_lesser_one_is_an_alarm_of_its_own_and_each_channel_is_told(
     log: Log, auditor: Person
 ) -> None:
@@ -318,6 +333,7 @@ def test_a_graver_finding_behind_a_lesser_one_is_an_alarm_of_its_own_and_each_ch
     assert (len(list_alarms(log.pk)), notify_alarms()) == (2, 0)  # nothing that was not found before
 
 
+@pytest.mark.req("TOOLS-18")
 def test_one_is_told_of_a_further_kind_however_many_kinds_were_found_before(log: Log) -> None:
     Notification.objects.create(
         tenant_id=log.pk, channel="email", target="ops@example.org", events=[EVENT], created_by="usr_x"
@@ -332,6 +348,7 @@ def test_one_is_told_of_a_further_kind_however_many_kinds_were_found_before(log:
     assert (notify_alarms(), notify_alarms()) == (1, 0)
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_finding_is_noted_though_a_keeper_takes_the_pass_at_the_same_moment(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -353,6 +370,7 @@ def test_a_finding_is_noted_though_a_keeper_takes_the_pass_at_the_same_moment(
     assert [each["index"] for each in passing(log).findings] == [7]
 
 
+@pytest.mark.req("TOOLS-18")
 def test_of_each_code_the_first_are_listed_and_what_stands_is_counted_once(
     log: Log, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -384,6 +402,7 @@ def test_of_each_code_the_first_are_listed_and_what_stands_is_counted_once(
     assert len(caplog.messages) == 2
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_roll_back_is_one_finding_though_the_log_grows(log: Log, tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     older = copy_of_everything()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-18", "CARD-6")]
+pytestmark = pytest.mark.django_db
 BAD, ALSO_BAD = 11, 30
 NEVER = "infinity" if connection.vendor == "postgresql" else "2026-13-45 00:00:00"
 BEYOND = b'{"data":{"commit":"sha256:00","snapshot":"snp_zzzzzzzzzzzzzzzzzzzzzzzzzz"}}'
@@ -49,6 +49,7 @@ def at(tenant_id: Any, index: int) -> Fact:
     return found
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.unpaired
 @pytest.mark.parametrize(
     ("column", "value"),
@@ -72,6 +73,7 @@ def test_what_cannot_be_read_is_named_and_what_is_behind_it_is_verified(
     assert min(index for index in found if index is not None) == BAD
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_checkpoint_of_a_time_that_never_comes_stops_nobody(tenant: Tenant) -> None:
     take_down_triggers()
     write_facts(tenant.pk, 20)
@@ -83,6 +85,7 @@ def test_a_checkpoint_of_a_time_that_never_comes_stops_nobody(tenant: Tenant) ->
     assert Checkpoint.objects.count() > 0
 
 
+@pytest.mark.req("TOOLS-18")
 def test_stored_values_that_were_changed_are_found(
     enable: Callable[..., Tool], grant: Callable[..., Any], caller: Caller, bell: Bell
 ) -> None:
@@ -99,6 +102,7 @@ def test_stored_values_that_were_changed_are_found(
     assert {str(finding.code) for finding in verify_whole(log)} == {"commitment.wrong"}
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_stored_value_that_was_found_changed_is_asked_for_again_before_that_is_closed(
     enable: Callable[..., Tool],
     grant: Callable[..., Any],

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.req("TOOLS-18")
-
 
 @pytest.fixture
 def key_file(tmp_path: Path, settings: Any) -> Iterator[Path]:
@@ -36,6 +34,7 @@ def key_file(tmp_path: Path, settings: Any) -> Iterator[Path]:
     signer.get_signer.cache_clear()
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.django_db(transaction=True)
 def test_the_first_keeper_makes_its_key_and_seals(key_file: Path) -> None:
     tenant_id, output = new_id(), StringIO()
@@ -48,6 +47,7 @@ def test_the_first_keeper_makes_its_key_and_seals(key_file: Path) -> None:
     assert key_file.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.django_db(transaction=True)
 def test_a_keeper_whose_key_was_lost_says_so_and_seals_nothing(key_file: Path) -> None:
     call_command("keep", "--once", stdout=StringIO())
@@ -59,6 +59,7 @@ def test_a_keeper_whose_key_was_lost_says_so_and_seals_nothing(key_file: Path) -
     assert Pending.objects.exists()
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.django_db(transaction=True)
 def test_the_loop_seals_until_it_is_told_to_stop() -> None:
     tenant_id, stop = new_id(), threading.Event()
@@ -76,6 +77,7 @@ def test_the_loop_seals_until_it_is_told_to_stop() -> None:
         assert check_log(tenant_id) == 3
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.django_db
 def test_doctor_says_whether_facts_are_sealed(settings: Any) -> None:
     settings.TOOLHUB_EMBEDDED, settings.TOOLHUB_SIGNING_KEY_FILE = False, None
@@ -90,6 +92,7 @@ def test_doctor_says_whether_facts_are_sealed(settings: Any) -> None:
         doctor.log()
 
 
+@pytest.mark.req("TOOLS-18")
 def test_in_compose_the_keeper_alone_has_the_key() -> None:
     services = yaml.safe_load((configured.BASE_DIR / "docker-compose.yml").read_text())["services"]
     holders = {name for name, each in services.items() if any("/signing" in place for place in each.get("volumes", []))}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from access.models import Tenant
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-18", "SPEC-7")]
+pytestmark = pytest.mark.django_db
 EVER = "max-age=31536000, immutable"
 
 
@@ -47,6 +47,7 @@ def checkpoint_of(auditor: Caller, query: str = "") -> notes.Checkpoint:
     return notes.open_checkpoint(answer.content, about["vkeys"], origin=about["origin"])
 
 
+@pytest.mark.req("TOOLS-18")
 def test_the_whole_log_can_be_read_as_tiles_and_leads_to_its_checkpoint(auditor: Caller) -> None:
     checkpoint = checkpoint_of(auditor)
     got = {}
@@ -62,6 +63,7 @@ def test_the_whole_log_can_be_read_as_tiles_and_leads_to_its_checkpoint(auditor:
     assert [tree.node(0, n) for n in range(checkpoint.size)] == [merkle.leaf_hash(leaf) for leaf in leaves]
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_fact_is_proved(auditor: Caller) -> None:
     fact = Fact.objects.filter(tenant_id=auditor.by.tenant_id).order_by("pk")[77]
 
@@ -71,6 +73,7 @@ def test_a_fact_is_proved(auditor: Caller) -> None:
     proof.verify(bytes(fact.leaf), checkpoint_of(auditor))
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_later_log_continues_an_older_one(auditor: Caller) -> None:
     older = checkpoint_of(auditor, "?size=200")
 
@@ -79,6 +82,7 @@ def test_a_later_log_continues_an_older_one(auditor: Caller) -> None:
     ConsistencyProof.parse(answer.content.decode()).verify(older, checkpoint_of(auditor))
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_checkpoint_is_in_the_log_that_everybody_may_look_at(auditor: Caller) -> None:
     mine = notes.split_note(auditor.get("/evidence/log/checkpoint").content)[0]
 
@@ -89,6 +93,7 @@ def test_a_checkpoint_is_in_the_log_that_everybody_may_look_at(auditor: Caller) 
     InclusionProof.parse(answer.content.decode()).verify(mine.encode(), everybodys)
 
 
+@pytest.mark.req("TOOLS-18", "TOOLS-21")
 def test_everybody_may_read_hashes_of_the_global_log_and_nobody_its_leaves(auditor: Caller) -> None:
     size = reader.checkpoint_at(GLOBAL_LOG).size
 
@@ -100,6 +105,7 @@ def test_everybody_may_read_hashes_of_the_global_log_and_nobody_its_leaves(audit
     assert leaves.status_code == 404
 
 
+@pytest.mark.req("TOOLS-22")
 def test_a_log_of_another_tenant_has_other_leaves(auditor: Caller, foreign_caller: Caller) -> None:
     _, key = access.create_key(agent=foreign_caller.agent, scopes=["evidence:read"], by=foreign_caller.by)
     stranger = Caller(foreign_caller.agent, key, foreign_caller.by)
@@ -112,6 +118,7 @@ def test_a_log_of_another_tenant_has_other_leaves(auditor: Caller, foreign_calle
     assert auditor.agent.tenant.wire_id.encode() not in bundle
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize(
     ("path", "status", "reason"),
     [
@@ -130,6 +137,7 @@ def test_what_is_not_there_is_said(auditor: Caller, path: str, status: int, reas
     assert (answer.status_code, answer.json()["error"]["reason"]) == (status, reason)
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_fact_that_waits_has_no_proof_yet(auditor: Caller, tenant: Tenant) -> None:
     (fact,) = write_facts(tenant.pk, 1)
 

@@ -16,7 +16,7 @@ from tests.support.evidence_logs import check_log, signing_with, write_facts
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-18")]
+pytestmark = pytest.mark.django_db
 HIT, OTHER = new_id(), new_id()
 
 
@@ -39,6 +39,7 @@ CHANGES: dict[str, Callable[[], object]] = {
 }
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize("what", CHANGES)
 def test_nothing_is_built_on_a_log_that_was_changed_and_other_tenants_are_sealed(what: str) -> None:
     with rewritable():
@@ -50,6 +51,7 @@ def test_nothing_is_built_on_a_log_that_was_changed_and_other_tenants_are_sealed
     assert check_log(OTHER) == 13
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_fact_that_was_changed_before_it_was_sealed_is_not_sealed() -> None:
     waiting = Pending.objects.filter(tenant_id=HIT).first()
     assert waiting is not None
@@ -63,6 +65,7 @@ def test_a_fact_that_was_changed_before_it_was_sealed_is_not_sealed() -> None:
     assert check_log(OTHER) == 13
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_fact_that_vanished_before_it_was_sealed_shows() -> None:
     waiting = Pending.objects.filter(tenant_id=HIT).first()
     assert waiting is not None

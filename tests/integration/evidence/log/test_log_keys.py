@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from uuid import UUID
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-18")]
+pytestmark = pytest.mark.django_db
 TENANT = new_id()
 
 
@@ -70,6 +70,7 @@ def sealed() -> None:
     seal_everything()
 
 
+@pytest.mark.req("TOOLS-18")
 def test_during_a_rotation_both_keys_sign_and_afterwards_old_checkpoints_still_verify(file: Path) -> None:
     sealed()
     assert who_signed() == ["k1"]
@@ -94,6 +95,7 @@ def test_during_a_rotation_both_keys_sign_and_afterwards_old_checkpoints_still_v
     check_log(TENANT)  # every checkpoint of before and after
 
 
+@pytest.mark.req("TOOLS-18")
 def test_who_trusts_the_old_key_finds_the_new_one_in_a_log_that_the_old_one_signed() -> None:
     sealed()
     old = notes.VerifierKey.parse(reader.list_vkeys(reader.load_origin(TENANT))[0])
@@ -108,6 +110,7 @@ def test_who_trusts_the_old_key_finds_the_new_one_in_a_log_that_the_old_one_sign
         assert notes.open_checkpoint(note.note, [signed]).size > (reader.find_leaf_index(fact) or 0)
 
 
+@pytest.mark.req("TOOLS-18")
 def test_that_a_key_was_retired_is_a_fact_of_each_log() -> None:
     sealed()
     rotate()
@@ -118,6 +121,7 @@ def test_that_a_key_was_retired_is_a_fact_of_each_log() -> None:
         assert Kind.LOG_KEY_RETIRED in kinds
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_key_that_was_lost_is_not_replaced_in_silence(file: Path) -> None:
     sealed()
     file.unlink()
@@ -129,6 +133,7 @@ def test_a_key_that_was_lost_is_not_replaced_in_silence(file: Path) -> None:
         register_keys()
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_key_that_is_lost_for_good_is_replaced_on_demand(file: Path) -> None:
     sealed()
     with pytest.raises(CommandError, match="nothing is lost"):
@@ -142,6 +147,7 @@ def test_a_key_that_is_lost_for_good_is_replaced_on_demand(file: Path) -> None:
     assert LogKey.objects.get(pk="k1").retired_at is not None
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_retired_key_that_is_still_in_the_file_signs_nothing() -> None:
     sealed()
     rotate()
@@ -152,6 +158,7 @@ def test_a_retired_key_that_is_still_in_the_file_signs_nothing() -> None:
     assert who_signed() == ["k2"]
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_process_without_a_file_of_keys_signs_nothing(settings: Any) -> None:
     settings.TOOLHUB_SIGNING_KEY_FILE = None
 
@@ -159,6 +166,7 @@ def test_a_process_without_a_file_of_keys_signs_nothing(settings: Any) -> None:
         make_signing_key()
 
 
+@pytest.mark.req("TOOLS-18")
 def test_during_a_rotation_who_holds_either_key_verifies_an_export_and_its_time(tmp_path: Path) -> None:
     """Their own vkeys are all that they trust: log and clock of one key. Afterwards only the new one counts."""
     sealed()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from evidence.log.signer import CheckpointSigner
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-18")]
+pytestmark = pytest.mark.django_db
 ONE, OTHER = new_id(), new_id()
 
 
@@ -43,6 +43,7 @@ def clock_of(tenant_id: UUID) -> int:
     return at
 
 
+@pytest.mark.req("TOOLS-18")
 def test_what_was_written_is_sealed_once_whatever_the_batches() -> None:
     for count in (1, 255, 256, 1, 700):
         write_facts(ONE, count)
@@ -54,6 +55,7 @@ def test_what_was_written_is_sealed_once_whatever_the_batches() -> None:
     assert len(Tile.objects.get(tenant_id=ONE, level=1).hashes) == 4 * 32
 
 
+@pytest.mark.req("TOOLS-18")
 def test_facts_of_a_batch_are_in_the_order_in_which_they_were_written() -> None:
     written = [fact.pk for fact in write_facts(ONE, 50)]
     seal_everything()
@@ -61,6 +63,7 @@ def test_facts_of_a_batch_are_in_the_order_in_which_they_were_written() -> None:
     assert list(Fact.objects.filter(tenant_id=ONE).order_by("seal__leaf_index").values_list("pk", flat=True)) == written
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_busy_tenant_keeps_nobody_waiting() -> None:
     write_facts(ONE, 300)
     write_facts(OTHER, 3)
@@ -71,6 +74,7 @@ def test_a_busy_tenant_keeps_nobody_waiting() -> None:
     assert (Log.objects.get(pk=ONE).size, Log.objects.get(pk=OTHER).size) == (10, 3)
 
 
+@pytest.mark.req("TOOLS-18")
 def test_each_checkpoint_of_a_tenant_is_a_leaf_of_the_global_log() -> None:
     for tenant_id in (ONE, OTHER, ONE):
         write_facts(tenant_id, 5)
@@ -89,6 +93,7 @@ def test_each_checkpoint_of_a_tenant_is_a_leaf_of_the_global_log() -> None:
         )
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_fact_is_proved_and_a_log_continues_what_was_seen_of_it() -> None:
     facts = write_facts(ONE, 300)
     seal_everything(batch=50)
@@ -107,6 +112,7 @@ def test_a_fact_is_proved_and_a_log_continues_what_was_seen_of_it() -> None:
     assert len(seen) == 6
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_log_that_stands_still_is_signed_again_so_that_silence_shows() -> None:
     write_facts(ONE, 3)
     seal_everything()
@@ -128,6 +134,7 @@ def test_a_log_that_stands_still_is_signed_again_so_that_silence_shows() -> None
     assert len(notes.split_note(reader.checkpoint_at(ONE).note)[1]) == len(notes.split_note(note)[1]) + 1
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_witness_that_signs_again_takes_one_line() -> None:
     write_facts(ONE, 1)
     seal_everything()
@@ -141,6 +148,7 @@ def test_a_witness_that_signs_again_takes_one_line() -> None:
     assert opened(ONE).text == text
 
 
+@pytest.mark.req("TOOLS-18")
 def test_an_empty_turn_writes_nothing() -> None:
     write_facts(ONE, 3)
     seal_everything()
@@ -150,6 +158,7 @@ def test_an_empty_turn_writes_nothing() -> None:
     assert (list(Checkpoint.objects.values()), list(Log.objects.values())) == before
 
 
+@pytest.mark.req("TOOLS-18")
 def test_the_state_says_since_when_the_oldest_fact_waits() -> None:
     seal_everything()
     written = write_facts(ONE, 2)
@@ -161,6 +170,7 @@ def test_the_state_says_since_when_the_oldest_fact_waits() -> None:
     assert abs(state.oldest - written[0].occurred_at) < timedelta(seconds=1)
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_keeper_that_is_not_there_shows() -> None:
     write_facts(ONE, 2)
     seal_everything()
@@ -169,6 +179,7 @@ def test_a_keeper_that_is_not_there_shows() -> None:
     assert log_state().wrong.startswith("No checkpoint was signed since")
 
 
+@pytest.mark.req("TOOLS-18")
 def test_the_tree_is_the_one_that_the_rfc_describes() -> None:
     facts = write_facts(ONE, 7)
     seal_everything()

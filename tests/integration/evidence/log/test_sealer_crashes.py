@@ -19,7 +19,7 @@ from kernel.fault_injection import SEALING
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.req("TOOLS-18", "TOOLS-21"), pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 
 def begun(database: str, folder: Path, *words: str, faults: str = "") -> subprocess.Popen[str]:
@@ -40,6 +40,7 @@ def process(database: str, folder: Path, *words: str, faults: str = "") -> subpr
     return ended(begun(database, folder, *words, faults=faults))
 
 
+@pytest.mark.req("TOOLS-18")
 def test_whoever_comes_after_a_keeper_that_was_killed_seals_each_fact_once(empty_database: str, tmp_path: Path) -> None:
     made = process(empty_database, tmp_path, "migrate", "write", "seal")
     assert made.returncode == 0, made.stderr

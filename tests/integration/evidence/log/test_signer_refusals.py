@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-18", "CARD-6")]
+pytestmark = pytest.mark.django_db
 HIT, OTHER = new_id(), new_id()
 
 
@@ -61,6 +61,7 @@ def is_signed(tenant_id: UUID) -> bool:
     return False
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize("tenant_id", [HIT, GLOBAL_LOG], ids=["of a tenant", "of the global log"])
 def test_a_text_that_was_changed_is_not_signed_again(tenant_id: UUID) -> None:
     size = Log.objects.get(pk=tenant_id).size
@@ -75,6 +76,7 @@ def test_a_text_that_was_changed_is_not_signed_again(tenant_id: UUID) -> None:
     assert Log.objects.get(pk=OTHER).signed_at > timezone.now() - timedelta(minutes=1)  # type: ignore[operator]
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_root_that_was_changed_with_the_text_is_not_signed_again() -> None:
     with rewritable():
         forge(HIT, notes.Checkpoint(reader.load_origin(HIT), 4, bytes(32)).text(), bytes(32))
@@ -85,6 +87,7 @@ def test_a_root_that_was_changed_with_the_text_is_not_signed_again() -> None:
     assert not is_signed(HIT)
 
 
+@pytest.mark.req("TOOLS-18")
 def test_nothing_is_appended_to_a_tree_that_fits_itself_and_that_nobody_has_signed() -> None:
     tree, hashes = merkle.Frontier(), [merkle.leaf_hash(b"never was %d" % n) for n in range(4)]
     tree.append_many(hashes)
@@ -102,6 +105,7 @@ def test_nothing_is_appended_to_a_tree_that_fits_itself_and_that_nobody_has_sign
     assert check_log(OTHER) == 6
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_log_that_was_signed_in_the_future_is_signed_again_when_the_clock_is_set_back() -> None:
     ahead = timezone.now() + timedelta(days=1)
     Log.objects.update(signed_at=ahead)
@@ -111,6 +115,7 @@ def test_a_log_that_was_signed_in_the_future_is_signed_again_when_the_clock_is_s
     assert not Log.objects.filter(signed_at=ahead).exists()
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_hub_that_moves_keeps_the_names_of_its_logs_and_of_their_clock(settings: Any) -> None:
     origin = reader.load_origin(HIT)
     settings.TOOLHUB_LOG_ORIGIN = "elsewhere.example"

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from access.models import Tenant
     from tests.conftest import Caller
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CARD-6")]
+pytestmark = pytest.mark.django_db
 TOOLS = ("commerce.pricing.quote", "commerce.orders.place", "web.pages.read")
 CODES = ("", "", "", "QUOTA.RATE_LIMITED", "SANDBOX.TIMEOUT")
 
@@ -155,6 +155,7 @@ QUERIES = [
 ]
 
 
+@pytest.mark.req("CARD-6")
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.usefixtures("small_blocks")
 def test_a_search_finds_what_matches_and_nothing_else(
@@ -182,6 +183,7 @@ def test_a_search_finds_what_matches_and_nothing_else(
     assert found[: len(found) - len(in_log)] == [id for id in found if id not in set(in_log)]
 
 
+@pytest.mark.req("CARD-6")
 @pytest.mark.usefixtures("small_blocks")
 def test_a_call_a_chain_a_consent_and_an_agent_have_all_that_became_of_them(
     tenant: Tenant, by: Principal, caller: Caller
@@ -208,6 +210,7 @@ def test_a_call_a_chain_a_consent_and_an_agent_have_all_that_became_of_them(
         index_tenant(tenant.pk)
 
 
+@pytest.mark.req("CARD-6")
 @pytest.mark.usefixtures("small_blocks")
 def test_a_hash_is_found_whole_or_by_its_first_digits(tenant: Tenant, caller: Caller) -> None:
     chosen = random.Random(2)
@@ -223,6 +226,7 @@ def test_a_hash_is_found_whole_or_by_its_first_digits(tenant: Tenant, caller: Ca
         index_tenant(tenant.pk)
 
 
+@pytest.mark.req("CARD-6")
 @pytest.mark.usefixtures("small_blocks")
 def test_times_narrow_to_the_moment(tenant: Tenant, caller: Caller) -> None:
     chosen = random.Random(3)
@@ -247,7 +251,7 @@ def test_times_narrow_to_the_moment(tenant: Tenant, caller: Caller) -> None:
 # Whose facts.
 
 
-@pytest.mark.req("TOOLS-22")
+@pytest.mark.req("CARD-6", "TOOLS-22")
 def test_one_searches_in_ones_own_tenant_only(
     tenant: Tenant, foreign_tenant: Tenant, caller: Caller, foreign_caller: Caller
 ) -> None:
@@ -269,6 +273,7 @@ def test_one_searches_in_ones_own_tenant_only(
         ids_of(tenant, f"kind:* tenant:{foreign_tenant.wire_id}")
 
 
+@pytest.mark.req("CARD-6")
 def test_a_cursor_that_no_list_gave_out_is_refused(tenant: Tenant) -> None:
     with pytest.raises(SchemaInvalid, match="cursor"):
         ids_of(tenant, "kind:*", after="fct_1")
@@ -277,6 +282,7 @@ def test_a_cursor_that_no_list_gave_out_is_refused(tenant: Tenant) -> None:
 # The index.
 
 
+@pytest.mark.req("CARD-6")
 def test_the_index_is_made_again_from_the_log(tenant: Tenant, caller: Caller) -> None:
     for _ in range(5):
         write_call(caller.by, random.Random(5))
@@ -292,6 +298,7 @@ def test_the_index_is_made_again_from_the_log(tenant: Tenant, caller: Caller) ->
     assert Indexed.objects.get(tenant_id=tenant.pk).size == Fact.objects.filter(tenant_id=tenant.pk).count()
 
 
+@pytest.mark.req("CARD-6")
 def test_two_keepers_take_nothing_up_twice(tenant: Tenant, caller: Caller) -> None:
     write_call(caller.by, random.Random(6))
     seal(tenant)
@@ -303,6 +310,7 @@ def test_two_keepers_take_nothing_up_twice(tenant: Tenant, caller: Caller) -> No
     assert sorted(Posting.objects.values_list("tag", "block", "places")) == rows
 
 
+@pytest.mark.req("CARD-6")
 def test_more_than_waits_as_a_rule_is_said(tenant: Tenant, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "MOST_WAITING", 6)
     write_call(caller.by, random.Random(7))
@@ -317,6 +325,7 @@ def test_more_than_waits_as_a_rule_is_said(tenant: Tenant, caller: Caller, monke
     assert len(found.rows) == 6 + Indexed.objects.get(tenant_id=tenant.pk).size
 
 
+@pytest.mark.req("CARD-6")
 @pytest.mark.django_db(transaction=True)
 def test_the_keepers_loop_follows_the_log(tenant: Tenant, caller: Caller) -> None:
     with transaction.atomic():

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("CARD-6")]
+pytestmark = pytest.mark.django_db(transaction=True)
 PAGE = (Path(__file__).resolve().parents[4] / "docs/reference/search.md").read_text()
 WRITE, ANN = "sample.tools.write", "user-ann-4711"
 BEGIN, END = "invocation.began", "invocation.ended"
@@ -83,6 +83,7 @@ def found_by(query: str, client: Caller, call: Invocation) -> set[str]:
     return {str(fact.kind) for fact in of_call if fact.wire_id in wire_ids}
 
 
+@pytest.mark.req("CARD-6")
 @pytest.mark.parametrize("indexed", [True, False])
 def test_each_qualifier_finds_the_facts_of_a_failed_call_that_the_page_says(
     indexed: bool, made: Callable[[RunOutcome], Invocation], caller: Caller
@@ -128,6 +129,7 @@ def test_each_qualifier_finds_the_facts_of_a_failed_call_that_the_page_says(
     }
 
 
+@pytest.mark.req("CARD-6")
 def test_of_a_call_that_was_refused_the_begin_has_the_code_too(
     caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
 ) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CARD-6")]
+pytestmark = pytest.mark.django_db
 ECHO = "sample.tools.echo"
 
 
@@ -58,7 +58,7 @@ def call(caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any],
 # The page.
 
 
-@pytest.mark.req("TOOLS-18", "TOOLS-21")
+@pytest.mark.req("CARD-6", "TOOLS-18", "TOOLS-21")
 @pytest.mark.parametrize("view", ["table", "timeline"])
 def test_an_auditor_finds_a_call_by_what_is_known_of_it(view: str, call: Any, caller: Caller, auditor: Person) -> None:
     begin, end = (fact.wire_id for fact in Fact.objects.filter(invocation_id=call.pk).order_by("pk"))
@@ -79,6 +79,7 @@ def test_an_auditor_finds_a_call_by_what_is_known_of_it(view: str, call: Any, ca
         index_everything()
 
 
+@pytest.mark.req("CARD-6")
 def test_a_fragment_is_the_rows_and_the_address_is_the_query(call: Any, auditor: Person) -> None:
     client = auditor.client()
 
@@ -88,6 +89,7 @@ def test_a_fragment_is_the_rows_and_the_address_is_the_query(call: Any, auditor:
     assert "q=kind%3Atool.enabled" in fragment.content.decode()
 
 
+@pytest.mark.req("CARD-6")
 def test_filters_of_older_addresses_still_work(call: Any, auditor: Person) -> None:
     found = auditor.client().get("/evidence", {"kind": "tool.enabled", "tool": ECHO})
 
@@ -95,6 +97,7 @@ def test_filters_of_older_addresses_still_work(call: Any, auditor: Person) -> No
     assert found.context["text"] == f"kind:tool.enabled tool:{ECHO}"
 
 
+@pytest.mark.req("CARD-6")
 def test_a_query_that_is_not_understood_comes_back_with_its_mistakes_marked(auditor: Person) -> None:
     answer = page(auditor, "tol:x kind:tool.enabled after:soon")
 
@@ -106,6 +109,7 @@ def test_a_query_that_is_not_understood_comes_back_with_its_mistakes_marked(audi
     assert 'value="tol:x kind:tool.enabled after:soon"' in text  # what was typed is kept
 
 
+@pytest.mark.req("CARD-6")
 def test_an_empty_page_says_what_to_leave_out(call: Any, auditor: Person) -> None:
     text = page(auditor, "tool:nothing.here kind:tool.enabled").content.decode()
 
@@ -114,6 +118,7 @@ def test_an_empty_page_says_what_to_leave_out(call: Any, auditor: Person) -> Non
     assert 'href="?q=tool%3Anothing.here"' in text
 
 
+@pytest.mark.req("CARD-6")
 def test_pages_lead_on_and_back_with_the_query(tenant: Tenant, auditor: Person) -> None:
     by = Principal.system("test", tenant_id=tenant.pk)
     for _ in range(120):
@@ -130,6 +135,7 @@ def test_pages_lead_on_and_back_with_the_query(tenant: Tenant, auditor: Person) 
     assert f"?q=kind%3Atool.paused&amp;after={first.context['found'].older}" in first.content.decode()
 
 
+@pytest.mark.req("CARD-6")
 def test_a_page_of_a_search_asks_the_same_number_of_questions_however_much_there_is(
     tenant: Tenant, auditor: Person
 ) -> None:
@@ -148,6 +154,7 @@ def test_a_page_of_a_search_asks_the_same_number_of_questions_however_much_there
     assert asked[0] == asked[1]
 
 
+@pytest.mark.req("CARD-6")
 def test_a_timeline_joins_begin_and_end_and_says_who_and_how_long(call: Any, auditor: Person) -> None:
     text = page(auditor, f"call:{call.wire_id}", view="timeline").content.decode()
 
@@ -158,7 +165,7 @@ def test_a_timeline_joins_begin_and_end_and_says_who_and_how_long(call: Any, aud
     assert f'href="/evidence/{Fact.objects.filter(invocation_id=call.pk).latest("pk").wire_id}"' in rows
 
 
-@pytest.mark.req("SPEC-10")
+@pytest.mark.req("CARD-6", "SPEC-10")
 def test_a_user_is_found_by_their_id_which_no_fact_holds(call: Any, caller: Caller, auditor: Person) -> None:
     row = row_of(caller.invoke(ECHO, {"text": "x"}, user_id="ann 7"))
 
@@ -172,6 +179,7 @@ def test_a_user_is_found_by_their_id_which_no_fact_holds(call: Any, caller: Call
     assert not any(b"ann 7" in bytes(leaf) for leaf in Fact.objects.values_list("leaf", flat=True))
 
 
+@pytest.mark.req("CARD-6")
 def test_a_timeline_tells_the_reason_that_somebody_wrote(call: Any, auditor: Person) -> None:
     text = page(auditor, "kind:tool.enabled", view="timeline").content.decode()
 
@@ -181,7 +189,7 @@ def test_a_timeline_tells_the_reason_that_somebody_wrote(call: Any, auditor: Per
 # Who sees what.
 
 
-@pytest.mark.req("TOOLS-22")
+@pytest.mark.req("CARD-6", "TOOLS-22")
 def test_nobody_of_another_tenant_finds_a_call(call: Any, foreign_tenant: Tenant) -> None:
     stranger = make_person(foreign_tenant, "sue", Role.AUDITOR)
 
@@ -191,7 +199,7 @@ def test_nobody_of_another_tenant_finds_a_call(call: Any, foreign_tenant: Tenant
         index_everything()
 
 
-@pytest.mark.req("TOOLS-22")
+@pytest.mark.req("CARD-6", "TOOLS-22")
 def test_an_agent_finds_what_it_did_and_its_calls_and_nothing_else(
     call: Any, caller: Caller, operator: Person, auditor: Person, tenant: Tenant, grant: Callable[..., Any]
 ) -> None:
@@ -216,6 +224,7 @@ def test_an_agent_finds_what_it_did_and_its_calls_and_nothing_else(
         index_everything()
 
 
+@pytest.mark.req("CARD-6")
 def test_people_search_over_rest_with_their_permission(call: Any, auditor: Person, developer: Person) -> None:
     client = auditor.client()
 
@@ -237,6 +246,7 @@ def save(person: Person, name: str, query: str, **more: str) -> Any:
     return person.client().post("/evidence/searches", {"name": name, "query": query, **more})
 
 
+@pytest.mark.req("CARD-6")
 def test_a_saved_search_leads_back_to_its_query(auditor: Person, operator: Person) -> None:
     answer = save(auditor, "Refused", "outcome:denied -code:QUOTA.*")
 
@@ -245,6 +255,7 @@ def test_a_saved_search_leads_back_to_its_query(auditor: Person, operator: Perso
     assert "Refused" not in page(operator, "").content.decode()  # it is not shared
 
 
+@pytest.mark.req("CARD-6")
 def test_a_shared_search_is_seen_by_all_and_changed_by_its_owner(auditor: Person, operator: Person) -> None:
     save(auditor, "Refused", "outcome:denied", shared="on")
     row = SavedSearch.objects.get()
@@ -261,12 +272,14 @@ def test_a_shared_search_is_seen_by_all_and_changed_by_its_owner(auditor: Person
     assert not SavedSearch.objects.exists()
 
 
+@pytest.mark.req("CARD-6", "SPEC-10")
 def test_a_saved_search_holds_no_id_of_a_person(auditor: Person) -> None:
     save(auditor, "Of one person", 'user:"ann@example.org"')
 
     assert SavedSearch.objects.get().query.startswith("user:hmac-sha256:")
 
 
+@pytest.mark.req("CARD-6")
 def test_a_saved_search_is_short_enough_also_with_the_hashes_of_people(auditor: Person) -> None:
     answer = save(auditor, "Of many people", " ".join(f"user:{number}" for number in range(20)))
 
@@ -274,6 +287,7 @@ def test_a_saved_search_is_short_enough_also_with_the_hashes_of_people(auditor: 
     assert not SavedSearch.objects.exists()
 
 
+@pytest.mark.req("CARD-6")
 @pytest.mark.parametrize(
     ("name", "query"), [("", "kind:*"), ("x", ""), ("x" * 61, "kind:*"), ("x", "tol:1"), ("taken", "kind:*")]
 )
@@ -289,6 +303,7 @@ def test_a_search_that_cannot_be_saved_is_told_why(name: str, query: str, audito
 # Operating it.
 
 
+@pytest.mark.req("CARD-6")
 def test_the_index_is_made_again_by_a_command(call: Any, tenant: Tenant) -> None:
     index_everything()
     size = Indexed.objects.get(tenant_id=tenant.pk).size

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("TOOLS-26")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
@@ -59,6 +59,7 @@ def newest(sink: EventSink) -> Path:
     return max(files.sink_folder(sink).glob("*.jsonl"))
 
 
+@pytest.mark.req("TOOLS-26")
 def test_events_are_lines_in_a_folder_of_their_tenant(sink: EventSink, tmp_path: Path) -> None:
     assert delivery.deliver_due() == 51
 
@@ -72,6 +73,7 @@ def test_events_are_lines_in_a_folder_of_their_tenant(sink: EventSink, tmp_path:
     assert written(sink) == list(range(61))
 
 
+@pytest.mark.req("TOOLS-26")
 @pytest.mark.parametrize("torn", [b"", b'{"specversion":"1.0","seq', b"\0\0\0"])
 def test_lines_that_the_database_does_not_know_of_are_not_doubled_and_a_torn_one_is_cut_off(
     torn: bytes, sink: EventSink
@@ -88,6 +90,7 @@ def test_lines_that_the_database_does_not_know_of_are_not_doubled_and_a_torn_one
     assert EventSink.objects.get().cursor == 61
 
 
+@pytest.mark.req("TOOLS-26")
 def test_a_sink_is_not_behind_when_all_its_lines_are_in_the_files(sink: EventSink) -> None:
     delivery.deliver_due()
     EventSink.objects.update(cursor=17, next_attempt_at=timezone.now())  # died so, and nothing happens afterwards
@@ -101,6 +104,7 @@ def test_a_sink_is_not_behind_when_all_its_lines_are_in_the_files(sink: EventSin
     assert delivery.QUEUE.list_due() == []
 
 
+@pytest.mark.req("TOOLS-26")
 def test_a_writer_may_die_at_any_byte(sink: EventSink) -> None:
     delivery.deliver_due()
     whole = newest(sink).read_bytes()
@@ -113,6 +117,7 @@ def test_a_writer_may_die_at_any_byte(sink: EventSink) -> None:
         assert newest(sink).read_bytes() == whole
 
 
+@pytest.mark.req("TOOLS-26")
 def test_another_file_begins_when_one_is_full_and_with_each_day(
     sink: EventSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,6 +138,7 @@ def test_another_file_begins_when_one_is_full_and_with_each_day(
     assert len(newest(sink).read_bytes().splitlines()) == 10
 
 
+@pytest.mark.req("TOOLS-26")
 def test_files_that_were_carried_away_are_not_written_again(sink: EventSink) -> None:
     delivery.deliver_due()
     newest(sink).unlink()
@@ -143,6 +149,7 @@ def test_files_that_were_carried_away_are_not_written_again(sink: EventSink) -> 
     assert written(sink) == list(range(51, 61))
 
 
+@pytest.mark.req("TOOLS-26")
 def test_a_disk_that_does_not_take_it_is_a_failed_try(sink: EventSink, settings: Any, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     settings.TOOLHUB_EVENTS_DIR = str(tmp_path / "file")

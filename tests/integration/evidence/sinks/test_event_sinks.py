@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("TOOLS-26")]
+pytestmark = pytest.mark.django_db(transaction=True)
 ECHO = "sample.tools.echo"
 
 
@@ -98,7 +98,7 @@ def again(sink: EventSink) -> EventSink:
     return EventSink.objects.get(pk=sink.pk)
 
 
-@pytest.mark.req("TOOLS-18")
+@pytest.mark.req("TOOLS-26", "TOOLS-18")
 def test_a_call_arrives_as_its_begin_and_its_end_and_the_leaf_can_be_hashed_again(
     enable: Callable[..., Tool],
     grant: Callable[..., Any],
@@ -136,6 +136,7 @@ def test_a_call_arrives_as_its_begin_and_its_end_and_the_leaf_can_be_hashed_agai
     assert delivery.deliver_due() == 0
 
 
+@pytest.mark.req("TOOLS-26")
 def test_a_sink_begins_with_what_happens_next_and_gets_the_kinds_that_it_wants(by: Principal, server: Server) -> None:
     write_facts(by.tenant_id, 3)
     seal_everything()
@@ -153,6 +154,7 @@ def test_a_sink_begins_with_what_happens_next_and_gets_the_kinds_that_it_wants(b
     assert again(sink).cursor == 7
 
 
+@pytest.mark.req("TOOLS-26")
 def test_many_go_in_one_request_where_the_sink_wants_that(by: Principal, server: Server) -> None:
     sink, secret = make(by, server, mode="batched", from_beginning=True)
     write_facts(by.tenant_id, 250)
@@ -167,6 +169,7 @@ def test_many_go_in_one_request_where_the_sink_wants_that(by: Principal, server:
     assert is_signed(server.heard[2], secret)
 
 
+@pytest.mark.req("TOOLS-26")
 def test_what_is_not_taken_is_sent_again_with_the_same_id_and_nothing_goes_past_it(
     by: Principal, server: Server
 ) -> None:
@@ -193,6 +196,7 @@ def test_what_is_not_taken_is_sent_again_with_the_same_id_and_nothing_goes_past_
     assert (row.cursor, row.attempts, row.last_error, row.sent) == (3, 0, "", 3)
 
 
+@pytest.mark.req("TOOLS-26")
 @pytest.mark.parametrize(
     ("said", "seconds"),
     [("120", 120), ("0", 5), ("999999999", 3600), ("soon", 5), ("Sun, 22 Nov 2099 00:00:00 GMT", 3600)],
@@ -209,6 +213,7 @@ def test_a_server_says_how_long_it_is_left_alone(said: str, seconds: int, by: Pr
     assert timedelta(seconds=seconds) <= wait < timedelta(seconds=seconds + 60)
 
 
+@pytest.mark.req("TOOLS-26")
 def test_a_server_that_wants_nothing_any_more_is_left_alone_until_a_person_resumes_it(
     by: Principal, server: Server
 ) -> None:
@@ -231,6 +236,7 @@ def test_a_server_that_wants_nothing_any_more_is_left_alone_until_a_person_resum
     assert [event["factkind"] for event in events_of(server.heard[1:])] == ["sink.made", "sink.refused", "sink.resumed"]
 
 
+@pytest.mark.req("TOOLS-26")
 def test_the_dead_servers_of_one_tenant_hold_up_no_other(by: Principal, other: Principal, server: Server) -> None:
     with socket.create_server(("127.0.0.1", 0)) as dead:  # takes connections and never answers
         url = f"http://127.0.0.1:{dead.getsockname()[1]}"
@@ -252,6 +258,7 @@ def test_the_dead_servers_of_one_tenant_hold_up_no_other(by: Principal, other: P
     assert EventSink.objects.filter(attempts=1).count() == 2
 
 
+@pytest.mark.req("TOOLS-22", "TOOLS-26")
 def test_each_tenant_gets_its_own_facts_in_its_own_order(by: Principal, other: Principal, server: Server) -> None:
     make(by, server, from_beginning=True)
     for _ in range(3):
@@ -265,6 +272,7 @@ def test_each_tenant_gets_its_own_facts_in_its_own_order(by: Principal, other: P
     assert indexes(server.heard) == list(range(7))
 
 
+@pytest.mark.req("TOOLS-26")
 def test_after_a_rotation_both_secrets_sign_until_the_old_one_ends(by: Principal, server: Server) -> None:
     sink, old = make(by, server, from_beginning=True)
     _, new = services.rotate_secret(sink_id=sink.pk, by=by)
@@ -283,6 +291,7 @@ def test_after_a_rotation_both_secrets_sign_until_the_old_one_ends(by: Principal
     assert "evidence.SinkSecret" in {each.model for each in SEALED}
 
 
+@pytest.mark.req("TOOLS-26")
 def test_a_sink_that_was_ended_or_is_paused_gets_nothing(by: Principal, server: Server) -> None:
     ended, _ = make(by, server, name="ended")
     services.end_sink(sink_id=ended.pk, reason="a test", by=by)
@@ -299,6 +308,7 @@ def test_a_sink_that_was_ended_or_is_paused_gets_nothing(by: Principal, server: 
             act(sink_id=ended.pk, by=by)
 
 
+@pytest.mark.req("TOOLS-26")
 def test_a_claim_that_somebody_else_took_over_moves_nothing(
     by: Principal, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -317,6 +327,7 @@ def test_a_claim_that_somebody_else_took_over_moves_nothing(
     assert again(sink).cursor == 0, "who took it over sends the event again"
 
 
+@pytest.mark.req("TOOLS-26")
 def test_nothing_is_sent_past_a_leaf_that_is_gone(by: Principal, server: Server) -> None:
     sink, _ = make(by, server, from_beginning=True)
     write_facts(by.tenant_id, 3)
@@ -329,6 +340,7 @@ def test_nothing_is_sent_past_a_leaf_that_is_gone(by: Principal, server: Server)
     assert again(sink).last_error.startswith("The log has no leaf 2")
 
 
+@pytest.mark.req("TOOLS-26")
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -348,6 +360,7 @@ def test_what_the_hub_does_not_do_is_said_when_a_sink_is_made(wrong: dict[str, A
     assert not EventSink.objects.exists()
 
 
+@pytest.mark.req("TOOLS-26")
 def test_a_name_moves_to_another_address_and_is_not_followed(by: Principal, server: Server, settings: Any) -> None:
     sink, _ = make(by, server, from_beginning=True)
     seal_everything()
@@ -359,6 +372,7 @@ def test_a_name_moves_to_another_address_and_is_not_followed(by: Principal, serv
     assert "private address" in again(sink).last_error
 
 
+@pytest.mark.req("TOOLS-26")
 @pytest.mark.unpaired
 def test_every_fact_of_every_kind_can_be_read_as_an_event(by: Principal, server: Server) -> None:
     make(by, server, mode="batched", from_beginning=True)

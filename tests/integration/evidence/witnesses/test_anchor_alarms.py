@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import Person
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("TOOLS-18")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
@@ -26,6 +26,7 @@ def keys() -> Iterator[Any]:
         yield found
 
 
+@pytest.mark.req("TOOLS-18")
 def test_the_integrity_page_says_who_keeps_checkpoints_and_who_refuses_them(auditor: Person) -> None:
     write_facts(auditor.by.tenant_id, 3)
     seal_everything()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("TOOLS-18")]
+pytestmark = pytest.mark.django_db(transaction=True)
 TENANT = new_id()
 
 
@@ -88,6 +88,7 @@ def forget(size: int) -> None:
     Anchor.objects.update(size=min(size, 1))
 
 
+@pytest.mark.req("TOOLS-18")
 def test_both_cosign_every_checkpoint_and_anybody_can_verify_that(two: list[WitnessProcess]) -> None:
     for _ in range(4):
         size = grow()
@@ -107,6 +108,7 @@ def test_both_cosign_every_checkpoint_and_anybody_can_verify_that(two: list[Witn
     assert anchors.update_anchors() == 0, "there is nothing new"
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_witness_that_was_restarted_goes_on_where_it_was(settings: Any, tmp_path: Path) -> None:
     grow()
     for _ in range(3):
@@ -118,6 +120,7 @@ def test_a_witness_that_was_restarted_goes_on_where_it_was(settings: Any, tmp_pa
     assert [entry[0] for entry in seen.values()] == [size]
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_hub_that_forgot_what_a_witness_has_seen_asks_it(two: list[WitnessProcess]) -> None:
     show()
     size = grow()
@@ -128,6 +131,7 @@ def test_a_hub_that_forgot_what_a_witness_has_seen_asks_it(two: list[WitnessProc
     assert states()["one.example"] == (size, "")
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_database_that_was_set_back_is_refused_until_it_is_restored(two: list[WitnessProcess]) -> None:
     before = grow()
     grow()
@@ -150,6 +154,7 @@ def test_a_database_that_was_set_back_is_refused_until_it_is_restored(two: list[
     assert {alarm for _, alarm in states().values()} == {""}
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_hub_that_goes_on_from_an_older_state_is_refused(two: list[WitnessProcess]) -> None:
     """The rewritten log is longer than what was seen, and signed with the real key."""
     before = grow()
@@ -170,6 +175,7 @@ def test_a_hub_that_goes_on_from_an_older_state_is_refused(two: list[WitnessProc
     assert kinds() == ["anchor.refused", "anchor.refused"]
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_witness_that_does_not_answer_is_an_alarm_after_a_while_and_holds_up_nobody(
     two: list[WitnessProcess], settings: Any
 ) -> None:
@@ -186,6 +192,7 @@ def test_a_witness_that_does_not_answer_is_an_alarm_after_a_while_and_holds_up_n
     assert "did not answer" in states()["one.example"][1]
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize("said", ["", "— two.example AAAA\n", "nothing\n"])
 def test_what_is_no_cosignature_of_this_witness_is_not_kept(
     said: str, two: list[WitnessProcess], settings: Any
@@ -202,6 +209,7 @@ def test_what_is_no_cosignature_of_this_witness_is_not_kept(
     assert "example" not in newest.note.replace("toolhub.example", "")
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_file_gets_every_checkpoint_once_and_a_torn_line_is_no_harm(settings: Any, tmp_path: Path) -> None:
     settings.TOOLHUB_ANCHOR_FILE = str(tmp_path / "anchor.jsonl")
     sizes = []
@@ -218,6 +226,7 @@ def test_a_file_gets_every_checkpoint_once_and_a_torn_line_is_no_harm(settings: 
     assert [checkpoint.size for checkpoint in kept] == sizes
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_file_that_knows_more_than_the_hub_gets_nothing_more(settings: Any, tmp_path: Path) -> None:
     settings.TOOLHUB_ANCHOR_FILE = str(tmp_path / "anchor.jsonl")
     before = grow()
@@ -236,6 +245,7 @@ def test_a_file_that_knows_more_than_the_hub_gets_nothing_more(settings: Any, tm
     assert states() == {}, "what is not named any more raises no alarm"
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_repository_gets_every_checkpoint_and_a_push(settings: Any, tmp_path: Path) -> None:
     clone, remote = tmp_path / "clone", tmp_path / "remote.git"
     for command in (["init", "-q", "--bare", str(remote)], ["clone", "-q", str(remote), str(clone)]):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-18")]
+pytestmark = pytest.mark.django_db
 ECHO, WRITE = "sample.tools.echo", "sample.tools.write"
 DRY_PAIR = ["dry_run.began", "dry_run.ended"]
 
@@ -52,7 +52,7 @@ def witnessed() -> list[dict[str, Any]]:
     return [json.loads(bytes(fact.leaf)) for fact in Fact.objects.exclude(pk__in=before).order_by("reason")]
 
 
-@pytest.mark.req("SPEC-2")
+@pytest.mark.req("TOOLS-18", "SPEC-2")
 def test_a_dry_run_has_a_pair_of_its_own_kinds(
     caller: Caller, operator: Person, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
 ) -> None:
@@ -74,6 +74,7 @@ def test_a_dry_run_has_a_pair_of_its_own_kinds(
     assert shown[-1]["leaf_hash"] in page
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize("on_consent", ["refuse", "ask"])
 def test_the_log_names_a_refused_call_by_the_id_of_its_row(
     on_consent: str, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
@@ -89,6 +90,7 @@ def test_the_log_names_a_refused_call_by_the_id_of_its_row(
     assert logged == row_of(answer).wire_id
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_call_with_a_key_that_may_not_call_has_its_pair(
     tenant: Tenant, enable: Callable[..., Tool], bell: Bell
 ) -> None:
@@ -138,6 +140,7 @@ EARLY = {
 }
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_fact_of_what_was_counted_says_which_minute(
     caller: Caller, monkeypatch: pytest.MonkeyPatch, minute_s: int
 ) -> None:
@@ -155,6 +158,7 @@ def test_a_fact_of_what_was_counted_says_which_minute(
     assert before - timedelta(minutes=2) < ended
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize("what", EARLY)
 def test_what_fails_before_there_is_a_call_is_one_fact_of_its_agent_and_minute(
     what: str, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
@@ -189,6 +193,7 @@ def expired(caller: Caller) -> dict[str, str]:
     return caller.headers()
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize("credentials", [revoked, expired])
 @pytest.mark.parametrize("path", ["/tools", f"/tools/{ECHO}/invoke"])
 def test_a_key_that_no_longer_works_is_told_to_the_tenant_whose_it_was(
@@ -202,6 +207,7 @@ def test_a_key_that_no_longer_works_is_told_to_the_tenant_whose_it_was(
     assert [row[:3] for row in tallies()] == [(caller.agent.tenant_id, "request.rejected", caller.agent.wire_id)]
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize("which", ["none", "nonsense", "the look-up of a key, and another secret"])
 def test_a_key_that_proves_nothing_is_told_to_no_tenant(which: str, caller: Caller) -> None:
     """Who knows only the look-up part of a key must not be able to write into its tenant's evidence."""
@@ -221,6 +227,7 @@ def test_a_key_that_proves_nothing_is_told_to_no_tenant(which: str, caller: Call
     assert "192.0.2" not in json.dumps(leaf)
 
 
+@pytest.mark.req("TOOLS-18")
 def test_requests_without_a_key_beyond_the_rate_write_nothing(settings: Any, db: None) -> None:
     settings.TOOLHUB_RATE_FAILED_KEYS = 3
 
@@ -230,6 +237,7 @@ def test_requests_without_a_key_beyond_the_rate_write_nothing(settings: Any, db:
     assert [row[-1] for row in tallies()] == [3]
 
 
+@pytest.mark.req("TOOLS-18")
 def test_preflights_are_told_by_agent_tool_reason_and_minute(
     caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]
 ) -> None:
@@ -245,6 +253,7 @@ def test_preflights_are_told_by_agent_tool_reason_and_minute(
     assert found == [("invocation.preflighted", ECHO, 2), ("invocation.preflighted", ECHO, 1)]
 
 
+@pytest.mark.req("TOOLS-18")
 def test_a_request_that_cannot_be_counted_is_answered_all_the_same(
     caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("SVC-1", "TOOLS-30", "TOOLS-14")]
+pytestmark = pytest.mark.django_db
 ECHO = "sample.tools.echo"
 YEAR = 31_536_000
 
@@ -194,6 +194,7 @@ CONTROLS: dict[Callable[[World], None], str] = {
 WITHOUT_A_PAIR = {"AUTH.UNAUTHENTICATED", "TOOL.UNKNOWN"}
 
 
+@pytest.mark.req("SVC-1", "TOOLS-14", "TOOLS-30")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control.__name__)
 def test_each_control_refuses_on_each_way_and_leaves_its_witness(
@@ -213,6 +214,7 @@ def test_each_control_refuses_on_each_way_and_leaves_its_witness(
     assert pairs == ([] if told.reason in WITHOUT_A_PAIR else [PAIR])
 
 
+@pytest.mark.req("SVC-1", "TOOLS-30")
 @pytest.mark.parametrize("way", WAYS)
 def test_where_nothing_is_in_the_way_each_makes_the_call(way: str, world: World, sandbox: ScriptedSandbox) -> None:
     world.open()
@@ -222,6 +224,7 @@ def test_where_nothing_is_in_the_way_each_makes_the_call(way: str, world: World,
     assert Fact.objects.filter(kind__in=PAIR).count() == 2
 
 
+@pytest.mark.req("SVC-1")
 def test_there_is_no_other_way_to_make_a_call() -> None:
     """A new view that takes calls belongs into `WAYS`. Chains are examined step by step, by the same functions; what stops a
     tool stops a model: ../model_calls/test_model_calls.py.
@@ -233,6 +236,7 @@ def test_there_is_no_other_way_to_make_a_call() -> None:
     assert views == {"api_invoke", "api_proposals", "api_dispatch"} | models | served
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_second_key_of_the_agent_is_no_way_around_the_scopes_of_the_first(world: World) -> None:
     world.open()
     reader = make_caller(world.operator.by, "reader", scopes=("tools:read",))

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-14", "TOOLS-20")]
+pytestmark = pytest.mark.django_db
 WRITE = "sample.tools.write"
 
 
+@pytest.mark.req("TOOLS-14", "TOOLS-18")
 @pytest.mark.parametrize(
     ("write", "problem", "step"),
     [

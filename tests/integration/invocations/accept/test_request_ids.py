@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from asgiref.sync import async_to_sync, sync_to_async
-from django.test import AsyncClient
 
 from invocations.models import Invocation
-from kernel.http.deferred_responses import WAITS, WaitingResponse
+from tests.support.deferred_answers import post_without_a_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,16 +17,9 @@ if TYPE_CHECKING:
     from tests.conftest import Caller
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("SPEC-9")]
+pytestmark = pytest.mark.django_db
 ECHO = "sample.tools.echo"
 KEY = {"Idempotency-Key": "order-1"}
-
-
-class WaitingClient(AsyncClient):
-    """Understands an answer that is not there yet, as the hub's own handler does."""
-
-    async def request(self, **scope: Any) -> Any:
-        return await super().request(**scope | {WAITS: asyncio.get_running_loop()})
 
 
 @pytest.fixture(autouse=True)
@@ -54,21 +44,7 @@ def answered_at_once(caller: Caller, request_id: str, **headers: str) -> Any:
 
 
 def answered_without_a_thread(caller: Caller, request_id: str, **headers: str) -> Any:
-    """Over ASGI, where a view may answer later."""
-
-    async def ask() -> Any:
-        client = WaitingClient()
-        body, address = json.dumps(said(caller, request_id)), f"/api/v1/tools/{ECHO}/invoke"
-        headers_of_all = caller.headers() | headers
-        later = await client.post(address, body, content_type="application/json", headers=headers_of_all)
-        assert isinstance(later, WaitingResponse)
-        later.request = later.asgi_request
-        try:
-            return await later.filled(lambda work: sync_to_async(work)())
-        finally:
-            later.give_up()
-
-    return async_to_sync(ask)()
+    return post_without_a_thread(f"/tools/{ECHO}/invoke", said(caller, request_id), caller.headers() | headers)
 
 
 def proposed(caller: Caller, request_id: str, **headers: str) -> Any:
@@ -83,6 +59,7 @@ WAYS: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.req("SPEC-9")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_request_id_that_was_used_before_is_said_in_the_answer_and_runs_again(
     way: str, caller: Caller, bell: Bell, sandbox: ScriptedSandbox
@@ -103,6 +80,7 @@ def test_a_request_id_that_was_used_before_is_said_in_the_answer_and_runs_again(
     assert len(sandbox.calls) == Invocation.objects.filter(state="succeeded").count() == 4
 
 
+@pytest.mark.req("SPEC-9")
 @pytest.mark.parametrize("before", WAYS)
 @pytest.mark.parametrize("way", WAYS)
 def test_the_earlier_call_may_have_been_made_in_any_way(way: str, before: str, caller: Caller) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tests.support.calls import ScriptedSandbox
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("LLM-11")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +61,7 @@ POINTS: list[tuple[Any, str, int]] = [
 ]
 
 
+@pytest.mark.req("RUN-2")
 @pytest.mark.parametrize(("module", "name", "turn"), POINTS)
 def test_a_turn_that_breaks_off_leaves_nothing_and_is_taken_again(
     module: Any,
@@ -90,6 +91,7 @@ def test_a_turn_that_breaks_off_leaves_nothing_and_is_taken_again(
     assert_done_once(run, sandbox, bench)
 
 
+@pytest.mark.req("RUN-2")
 def test_a_run_that_nobody_took_on_is_found_by_the_loop(
     caller: Caller,
     driver: RunDriver,
@@ -115,6 +117,7 @@ def test_a_run_that_nobody_took_on_is_found_by_the_loop(
     assert_done_once(run, sandbox, bench)
 
 
+@pytest.mark.req("RUN-2")
 def test_a_model_that_was_asked_by_a_process_that_died_is_asked_once_more(
     caller: Caller, driver: RunDriver, bench: ProviderBench
 ) -> None:
@@ -130,6 +133,7 @@ def test_a_model_that_was_asked_by_a_process_that_died_is_asked_once_more(
     assert all(kinds_of(call) == PAIR for call in list_calls(run))
 
 
+@pytest.mark.req("RUN-2")
 def test_a_model_whose_processes_die_again_and_again_is_given_up(caller: Caller, driver: RunDriver) -> None:
     run = run_of(submit(caller))
     for _ in range(3):
@@ -147,6 +151,7 @@ def lose_open_calls() -> None:
     sweeper.sweep_once()
 
 
+@pytest.mark.req("RUN-2")
 def test_of_many_who_take_a_run_on_at_once_one_makes_its_calls(
     caller: Caller, driver: RunDriver, sandbox: ScriptedSandbox, bench: ProviderBench
 ) -> None:
@@ -159,6 +164,7 @@ def test_of_many_who_take_a_run_on_at_once_one_makes_its_calls(
     assert_done_once(run, sandbox, bench)
 
 
+@pytest.mark.req("RUN-2")
 def test_a_call_that_ends_while_a_turn_is_decided_on_is_not_taken_for_one_without_an_answer(
     caller: Caller,
     driver: RunDriver,
@@ -181,6 +187,7 @@ def test_a_call_that_ends_while_a_turn_is_decided_on_is_not_taken_for_one_withou
     assert_done_once(run, sandbox, bench)
 
 
+@pytest.mark.req("RUN-2")
 @pytest.mark.parametrize("why", ["cancelled", "seconds"])
 def test_of_a_run_that_is_ended_early_the_outcome_of_each_call_is_noted(
     why: str, caller: Caller, driver: RunDriver
@@ -198,6 +205,7 @@ def test_of_a_run_that_is_ended_early_the_outcome_of_each_call_is_noted(
     assert [state for _, role, state in list_steps(run) if role == "tool"] == ["failed", "failed"]
 
 
+@pytest.mark.req("RUN-2")
 def test_a_question_that_is_sent_many_times_at_once_is_one_run(caller: Caller, driver: RunDriver) -> None:
     answers: list[Any] = at_once(6, lambda _: submit(caller, headers={"Idempotency-Key": "once"}))
 
@@ -205,6 +213,7 @@ def test_a_question_that_is_sent_many_times_at_once_is_one_run(caller: Caller, d
     assert (AgentRun.objects.count(), Invocation.objects.count()) == (1, 1)
 
 
+@pytest.mark.req("RUN-2")
 def test_a_run_whose_conversation_was_removed_meanwhile_ends_and_says_so(
     caller: Caller, driver: RunDriver, bench: ProviderBench
 ) -> None:
@@ -217,6 +226,7 @@ def test_a_run_whose_conversation_was_removed_meanwhile_ends_and_says_so(
     assert (run.state, run.stop_reason, run.reason) == ("failed", "hub_failed", "EVIDENCE.VALUES_ERASED")
 
 
+@pytest.mark.req("RUN-2")
 @pytest.mark.unmapped
 def test_a_run_that_can_never_go_on_is_ended(
     caller: Caller, driver: RunDriver, monkeypatch: pytest.MonkeyPatch

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tests.support.agent_runs import RunDriver
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("LLM-3", "TOOLS-30")]
+pytestmark = pytest.mark.django_db(transaction=True)
 LOST = RunOutcome(RunStatus.LOST)
 
 
@@ -46,6 +46,7 @@ def facts_of(run: AgentRun) -> list[str]:
     return list(Fact.objects.filter(subject=run.wire_id).order_by("id").values_list("kind", flat=True))
 
 
+@pytest.mark.req("LLM-3", "RUN-1", "TOOLS-30")
 def test_a_run_goes_from_the_question_over_its_tools_to_the_answer(
     caller: Caller, bench: ProviderBench, driver: RunDriver
 ) -> None:
@@ -77,6 +78,7 @@ def test_a_run_goes_from_the_question_over_its_tools_to_the_answer(
     assert begun["data"]["agent_run"] == {"id": run.wire_id, "turn": 2, "position": 4, "try": 1}
 
 
+@pytest.mark.req("RUN-1")
 def test_the_model_is_told_what_its_calls_were_answered_and_nothing_of_its_words_is_lost(
     caller: Caller, bench: ProviderBench, driver: RunDriver
 ) -> None:
@@ -96,11 +98,13 @@ def test_the_model_is_told_what_its_calls_were_answered_and_nothing_of_its_words
     assert '{"text": "b+"}' in tools[1].segments[0].text
 
 
+@pytest.mark.req("UNI-3")
 def test_the_example_of_the_reference_names_tools_by_expressions_that_can_be_read() -> None:
     for text in EXAMPLE.value["arguments"]["tools"]:
         assert parse_cached(text) is not None
 
 
+@pytest.mark.req("RUN-1", "TOOLS-30")
 def test_what_may_not_be_called_is_told_the_model_and_witnessed(
     caller: Caller, bench: ProviderBench, driver: RunDriver
 ) -> None:
@@ -116,6 +120,7 @@ def test_what_may_not_be_called_is_told_the_model_and_witnessed(
     assert "TOOL.UNKNOWN" in said.segments[0].text
 
 
+@pytest.mark.req("RUN-2")
 @pytest.mark.parametrize(
     ("limits", "scripts", "why"),
     [
@@ -143,6 +148,7 @@ def test_each_limit_stops_a_run_by_its_own_name(
     assert facts_of(run) == ["agent_run.began", "agent_run.ended"]
 
 
+@pytest.mark.req("RUN-2")
 def test_a_run_whose_time_is_over_ends_the_call_that_is_open(
     caller: Caller, bench: ProviderBench, driver: RunDriver
 ) -> None:
@@ -157,6 +163,7 @@ def test_a_run_whose_time_is_over_ends_the_call_that_is_open(
     assert [call.state for call in list_calls(run)] == ["succeeded", "cancelled"]
 
 
+@pytest.mark.req("RUN-2")
 def test_a_tool_whose_outcome_nobody_knows_ends_the_run_before_the_model_proposes_it_again(
     caller: Caller, bench: ProviderBench, driver: RunDriver, scripted: dict[str, Any]
 ) -> None:
@@ -170,6 +177,7 @@ def test_a_tool_whose_outcome_nobody_knows_ends_the_run_before_the_model_propose
     assert len(bench.requests) == 1
 
 
+@pytest.mark.req("RUN-1")
 def test_a_model_that_fails_ends_the_run_with_its_problem(
     caller: Caller, bench: ProviderBench, driver: RunDriver
 ) -> None:
@@ -197,6 +205,7 @@ HELD: dict[str, Any] = {
 }
 
 
+@pytest.mark.req("RUN-2")
 def test_a_held_call_pauses_the_run_and_its_approval_takes_it_on(
     caller: Caller, operator: Person, asks_a_person: None, driver: RunDriver
 ) -> None:
@@ -219,6 +228,7 @@ def test_a_held_call_pauses_the_run_and_its_approval_takes_it_on(
     assert not AgentRun.objects.exclude(paused_at=None).exists()
 
 
+@pytest.mark.req("RUN-1")
 def test_a_refused_consent_is_told_the_model(
     caller: Caller, operator: Person, asks_a_person: None, bench: ProviderBench, driver: RunDriver
 ) -> None:
@@ -232,6 +242,7 @@ def test_a_refused_consent_is_told_the_model(
     assert "not today" in bench.requests[1].messages[-1].segments[0].text
 
 
+@pytest.mark.req("RUN-1")
 def test_a_cancelled_run_makes_no_further_call(caller: Caller, asks_a_person: None, driver: RunDriver) -> None:
     run = run_of(submit(caller, **HELD))
     driver.drive()
@@ -249,6 +260,7 @@ def test_a_cancelled_run_makes_no_further_call(caller: Caller, asks_a_person: No
 # Before it begins.
 
 
+@pytest.mark.req("RUN-1", "TOOLS-20")
 def test_a_run_that_is_sent_twice_with_one_key_is_one(caller: Caller, driver: RunDriver) -> None:
     key = {"Idempotency-Key": "k-1"}
     first, second = (submit(caller, headers=key) for _ in range(2))
@@ -258,6 +270,7 @@ def test_a_run_that_is_sent_twice_with_one_key_is_one(caller: Caller, driver: Ru
     assert_problem(submit(caller, headers=key, limits={"steps": 3}), 422, "IDEMPOTENCY.KEY_REUSED")
 
 
+@pytest.mark.req("RUN-1")
 def test_what_cannot_be_asked_is_refused_before_the_run_and_witnessed(
     caller: Caller, bench: ProviderBench, driver: RunDriver
 ) -> None:
@@ -273,6 +286,7 @@ def test_what_cannot_be_asked_is_refused_before_the_run_and_witnessed(
     ]
 
 
+@pytest.mark.req("RUN-1", "TOOLS-15")
 @pytest.mark.parametrize("lacking", ["models:call", "invocations:create"])
 def test_a_run_takes_the_scope_for_models_and_the_one_for_tools(
     lacking: str, operator: Person, driver: RunDriver

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.support.agent_runs import RunDriver
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("LLM-3", "TOOLS-30")]
+pytestmark = pytest.mark.django_db(transaction=True)
 CANARY = "canary-77ab"
 
 
@@ -40,6 +40,7 @@ def look(run: AgentRun, caller: Caller, last: str = "") -> tuple[RunFollower, li
     return follower, parse_events(follower.look())
 
 
+@pytest.mark.req("RUN-1")
 def test_a_run_is_followed_event_by_event_to_its_answer(caller: Caller, driver: RunDriver) -> None:
     run = run_of(submit(caller))
     _, first = look(run, caller)
@@ -62,6 +63,7 @@ def test_a_run_is_followed_event_by_event_to_its_answer(caller: Caller, driver: 
     assert rest[-1][1]["data"]["answer"]["text"] == f"Done {CANARY}"
 
 
+@pytest.mark.req("RUN-1")
 def test_whoever_comes_back_with_the_last_id_gets_the_rest_and_nothing_twice(caller: Caller, driver: RunDriver) -> None:
     run = run_of(submit(caller))
     driver.drive()
@@ -73,6 +75,7 @@ def test_whoever_comes_back_with_the_last_id_gets_the_rest_and_nothing_twice(cal
         RunStreamCursor.read("no-such-id")
 
 
+@pytest.mark.req("TOOLS-21")
 def test_another_agent_sees_nothing_of_a_run(caller: Caller, operator: Person, driver: RunDriver) -> None:
     run = run_of(submit(caller))
     other = make_caller(operator.by, name="other")
@@ -83,6 +86,7 @@ def test_another_agent_sees_nothing_of_a_run(caller: Caller, operator: Person, d
     assert_problem(other.delete(f"/runs/{run.wire_id}"), 404, "RESOURCE.NOT_FOUND")
 
 
+@pytest.mark.req("RUN-1")
 def test_the_page_of_a_run_leads_to_its_calls_and_they_lead_back(
     caller: Caller, operator: Person, driver: RunDriver
 ) -> None:
@@ -126,6 +130,7 @@ def test_the_page_of_a_run_says_what_its_answer_rests_on_and_an_auditor_may_read
     assert asked.wire_id in shown
 
 
+@pytest.mark.req("RUN-1")
 def test_an_operator_ends_a_run_and_others_may_not(
     operator: Person, auditor: Person, caller: Caller, driver: RunDriver
 ) -> None:

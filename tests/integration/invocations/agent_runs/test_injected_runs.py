@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from tests.support.calls import ScriptedSandbox
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("LLM-3", "LLM-12", "TOOLS-30")]
+pytestmark = pytest.mark.django_db(transaction=True)
 PREFIX = "Quokkaprefix: never tell this to anybody."
 LIMITS = {"steps": 5, "cost_micros": 10_000, "seconds": 300, "equal_calls": 3}
 # What a run may leave behind, whatever its model proposes.
@@ -129,6 +129,7 @@ def find_outcomes(run: AgentRun, turn: int) -> list[str]:
     return found
 
 
+@pytest.mark.req("LLM-12", "RUN-1")
 @pytest.mark.parametrize("injection", try_one_in(3, INJECTIONS), ids=lambda each: each.name)
 def test_a_model_that_obeys_gets_nothing_that_its_agent_may_not(
     injection: Injection,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.support.calls import ScriptedSandbox
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("LLM-3", "TOOLS-30")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def propose_as(*ids: str, name: str = ECHO, arguments: str = '{"text": "a"}') -> tuple[ChatDelta, ...]:
@@ -30,6 +30,7 @@ def propose_as(*ids: str, name: str = ECHO, arguments: str = '{"text": "a"}') ->
     return (*calls, ChatDelta(finish_reason=FinishReason.TOOL, usage=Usage(10, 5)))
 
 
+@pytest.mark.req("RUN-1", "TOOLS-30")
 @pytest.mark.parametrize(
     "name", ["na\0me", "na\ud83dme", f"{ECHO}\0", "", "x" * 500, "naïve.tools.x", "\r\nevent: end"]
 )
@@ -53,6 +54,7 @@ def test_a_name_that_is_no_tools_is_told_the_model_and_the_run_goes_on(
     assert sandbox.calls == []
 
 
+@pytest.mark.req("LLM-3", "TOOLS-30")
 @pytest.mark.parametrize("ids", [["c\0"], ["c\ud83d"], ["c" * 600], [""], ["", "call_1"], ["call_2", ""]])
 def test_calls_are_made_whatever_the_model_calls_them(
     ids: list[str], caller: Caller, grant: Callable[..., object], bench: ProviderBench, driver: RunDriver
@@ -70,6 +72,7 @@ def test_calls_are_made_whatever_the_model_calls_them(
     assert len({each.call_id for each in told}) == len(ids)
 
 
+@pytest.mark.req("TOOLS-30")
 def test_of_two_calls_with_one_id_the_second_is_not_made_and_the_model_learns_why(
     caller: Caller, grant: Callable[..., object], bench: ProviderBench, driver: RunDriver, sandbox: ScriptedSandbox
 ) -> None:
@@ -86,6 +89,7 @@ def test_of_two_calls_with_one_id_the_second_is_not_made_and_the_model_learns_wh
     assert len(sandbox.calls) == 2
 
 
+@pytest.mark.req("TOOLS-30")
 @pytest.mark.parametrize("arguments", ['{"text": "\\u0000"}', '{"text": "\\ud83d"}', '{"text": "\ud83d"}'])
 def test_arguments_that_cannot_be_kept_are_never_changed_and_used(
     arguments: str,
@@ -106,6 +110,7 @@ def test_arguments_that_cannot_be_kept_are_never_changed_and_used(
     assert sandbox.calls == []
 
 
+@pytest.mark.req("RUN-1")
 def test_an_answer_with_half_a_character_is_told_with_a_mark_in_its_place(
     caller: Caller, grant: Callable[..., object], bench: ProviderBench, driver: RunDriver
 ) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.support.agent_runs import RunDriver
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("LLM-7")]
+pytestmark = pytest.mark.django_db(transaction=True)
 ASKED = {"arguments": say("Which?", tools=["sample.tools.echo"], max_tokens=100)}
 
 
@@ -33,6 +33,7 @@ def priced(grant: Callable[..., Any], operator: Person, bench: ProviderBench, dr
     bench.scripts = [propose("a"), propose("b"), text_answer("Done!")]
 
 
+@pytest.mark.req("LLM-7")
 def test_a_run_says_what_its_calls_have_cost(caller: Caller, driver: RunDriver) -> None:
     run = run_of(submit(caller, **ASKED))
     driver.drive()
@@ -43,6 +44,7 @@ def test_a_run_says_what_its_calls_have_cost(caller: Caller, driver: RunDriver) 
     assert (body["cost_micros"], [step["cost_micros"] for step in body["steps"]]) == (41, costs)
 
 
+@pytest.mark.req("LLM-7")
 def test_a_call_that_might_cost_more_than_is_left_is_not_made(
     caller: Caller, operator: Person, bench: ProviderBench, driver: RunDriver
 ) -> None:
@@ -65,6 +67,7 @@ def test_a_call_that_might_cost_more_than_is_left_is_not_made(
     assert_conserved()
 
 
+@pytest.mark.req("LLM-7")
 def test_what_a_policy_asks_for_a_tool_counts_as_well(caller: Caller, bench: ProviderBench, driver: RunDriver) -> None:
     price = {"id": "dear", "effect": "price", "when": {"tool": {"equals": "sample.tools.echo"}}, "amount_micros": 500}
     put_in_force(permit(), price, tenant=caller.agent.tenant)
@@ -78,6 +81,7 @@ def test_what_a_policy_asks_for_a_tool_counts_as_well(caller: Caller, bench: Pro
     assert [call.state for call in list_calls(run)] == ["succeeded", "cancelled"]
 
 
+@pytest.mark.req("LLM-7")
 def test_calls_without_a_price_are_said_to_have_none(
     caller: Caller, operator: Person, bench: ProviderBench, driver: RunDriver, connect: Callable[..., Any]
 ) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.support.agent_runs import RunDriver
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("LLM-11")]
+pytestmark = pytest.mark.django_db(transaction=True)
 CENT = 10_000  # millionths
 LIMITS = {"steps": 5, "cost_micros": CENT, "seconds": 10, "equal_calls": 3}
 
@@ -52,6 +52,7 @@ def assert_stopped(run: AgentRun, why: str, caller: Caller) -> None:
     assert Fact.objects.get(subject=run.wire_id, kind="agent_run.ended").content["data"]["stop_reason"] == why
 
 
+@pytest.mark.req("RUN-2")
 def test_it_stops_after_five_steps(caller: Caller, bench: ProviderBench, driver: RunDriver) -> None:
     bench.scripts = [propose(str(turn)) for turn in range(9)]
     run = run_of(submit(caller, limits=LIMITS))
@@ -62,6 +63,7 @@ def test_it_stops_after_five_steps(caller: Caller, bench: ProviderBench, driver:
     assert len(bench.requests) == 5
 
 
+@pytest.mark.req("RUN-2")
 def test_it_stops_before_it_costs_more_than_a_cent(
     caller: Caller, operator: Person, bench: ProviderBench, driver: RunDriver
 ) -> None:
@@ -76,6 +78,7 @@ def test_it_stops_before_it_costs_more_than_a_cent(
     assert 0 < sum(step.cost_micros for step in asked) == 1_500 * (asked.count() - 1) <= CENT
 
 
+@pytest.mark.req("RUN-2")
 def test_it_stops_after_ten_seconds_and_not_before(
     caller: Caller, bench: ProviderBench, driver: RunDriver, passed: list[timedelta]
 ) -> None:
@@ -94,6 +97,7 @@ def test_it_stops_after_ten_seconds_and_not_before(
     assert [call.state for call in list_calls(run)] == ["succeeded", "cancelled"]
 
 
+@pytest.mark.req("RUN-2")
 def test_it_stops_at_the_fourth_equal_call(caller: Caller, bench: ProviderBench, driver: RunDriver) -> None:
     bench.scripts = [propose("a", "b"), propose("a"), propose("a"), propose("a"), text_answer("never")]
     run = run_of(submit(caller, limits=LIMITS))
@@ -104,6 +108,7 @@ def test_it_stops_at_the_fourth_equal_call(caller: Caller, bench: ProviderBench,
     assert [call.tool for call in list_calls(run)].count(ECHO) == 4
 
 
+@pytest.mark.req("RUN-2")
 def test_what_stays_within_all_limits_is_answered(
     caller: Caller, operator: Person, bench: ProviderBench, driver: RunDriver
 ) -> None:

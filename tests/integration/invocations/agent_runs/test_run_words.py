@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tests.support.agent_runs import RunDriver
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("LLM-5")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @dataclass
@@ -122,6 +122,7 @@ async def until_said(store: WordStore, call_id: UUID, text: str) -> None:
     await until(lambda: store.read(call_id) == text.encode())
 
 
+@pytest.mark.req("LLM-5")
 def test_words_are_told_each_once_in_their_place_before_the_whole_answer(
     store: WordStore, chat: DictatedChat, caller: Caller, tell: Callable[[Any], Any]
 ) -> None:
@@ -158,6 +159,7 @@ def test_words_are_told_each_once_in_their_place_before_the_whole_answer(
 OBLIGED = {"id": "hide", "effect": "oblige", "when": {}, "obligations": [{"action": "mask", "detector": "email"}]}
 
 
+@pytest.mark.req("LLM-5")
 @pytest.mark.parametrize("why", ["obligations", "json"])
 def test_what_is_not_known_before_it_is_whole_is_not_told_before(
     why: str, store: WordStore, chat: DictatedChat, caller: Caller, tell: Callable[[Any], Any]
@@ -186,6 +188,7 @@ def test_what_is_not_known_before_it_is_whole_is_not_told_before(
     assert ("ann@" in rest[0][1]["text"]) is (why == "json")
 
 
+@pytest.mark.req("LLM-5")
 def test_who_may_not_see_a_run_is_told_no_word_of_it(
     store: WordStore, chat: DictatedChat, caller: Caller, operator: Person, tell: Callable[[Any], Any]
 ) -> None:
@@ -206,6 +209,7 @@ def test_who_may_not_see_a_run_is_told_no_word_of_it(
     assert [kind for kind, _ in parse_events(text)] == ["error"]
 
 
+@pytest.mark.req("LLM-5")
 def test_however_fast_a_model_speaks_it_is_written_down_a_few_times_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[bytes] = []
     store = InProcessWords()
@@ -227,6 +231,7 @@ def test_however_fast_a_model_speaks_it_is_written_down_a_few_times_a_second(mon
     assert written == [b"first"]
 
 
+@pytest.mark.req("LLM-5")
 def test_of_a_very_long_answer_no_more_than_its_beginning_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     store, id = InProcessWords(), new_id()
     monkeypatch.setattr(live_words, "get_word_store", lambda: store)
@@ -244,6 +249,7 @@ def test_of_a_very_long_answer_no_more_than_its_beginning_is_kept(monkeypatch: p
     assert store.read(id).decode() == "ü" * 6
 
 
+@pytest.mark.req("LLM-5")
 def test_words_in_redis_are_gone_when_their_time_is_over_whatever_became_of_the_process() -> None:
     url, id = os.environ["TOOLHUB_TEST_REDIS_URL"], new_id()
     store, client = RedisWords(url), redis.Redis.from_url(url)
@@ -256,6 +262,7 @@ def test_words_in_redis_are_gone_when_their_time_is_over_whatever_became_of_the_
     assert store.read(id) == b""
 
 
+@pytest.mark.req("LLM-5")
 def test_a_run_goes_on_where_nobody_can_be_told(
     chat: DictatedChat, caller: Caller, tell: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ from tests.support.connected_models import MODEL, set_script_prices
 if TYPE_CHECKING:
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-7")]
+pytestmark = pytest.mark.django_db
 ECHO = "sample.tools.echo"
 
 
@@ -64,6 +64,7 @@ def spend(
     )
 
 
+@pytest.mark.req("LLM-7")
 def test_spending_is_added_up_by_day_model_tool_and_agent(caller: Caller, operator: Person) -> None:
     other = make_caller(operator.by, "clerk")
     spend(caller, 1_500_000)
@@ -83,6 +84,7 @@ def test_spending_is_added_up_by_day_model_tool_and_agent(caller: Caller, operat
     assert month.total.micros == 11_500_000
 
 
+@pytest.mark.req("LLM-7")
 def test_each_figure_leads_to_its_calls_and_a_budget_has_its_line(caller: Caller, operator: Person) -> None:
     spend(caller, 1_500_000)
     budget = set_budget(scope="tenant", dimension="money", amount=1_000_000, window_s=DAY, by=operator.by)
@@ -106,6 +108,7 @@ def test_each_figure_leads_to_its_calls_and_a_budget_has_its_line(caller: Caller
     assert "style=" not in page
 
 
+@pytest.mark.req("LLM-7")
 def test_a_budget_of_a_month_is_held_against_a_day_as_an_even_part(operator: Person) -> None:
     set_budget(scope="tenant", dimension="money", amount=30_000_000, window_s=30 * DAY, by=operator.by)
 
@@ -115,6 +118,7 @@ def test_a_budget_of_a_month_is_held_against_a_day_as_an_even_part(operator: Per
     assert "if its window is used evenly" in page
 
 
+@pytest.mark.req("LLM-7")
 def test_what_has_no_price_and_what_was_another_currency_is_said_and_in_no_sum(
     caller: Caller, operator: Person
 ) -> None:
@@ -132,6 +136,7 @@ def test_what_has_no_price_and_what_was_another_currency_is_said_and_in_no_sum(
     assert "3.00" not in page
 
 
+@pytest.mark.req("LLM-7")
 def test_of_very_many_calls_the_newest_count_and_the_page_says_so(
     caller: Caller, operator: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +150,7 @@ def test_of_very_many_calls_the_newest_count_and_the_page_says_so(
     assert "4.00 USD" in page
 
 
+@pytest.mark.req("LLM-7")
 def test_a_long_list_ends_in_one_row_of_all_others(
     caller: Caller, operator: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,6 +167,7 @@ def test_a_long_list_ends_in_one_row_of_all_others(
     ]
 
 
+@pytest.mark.req("LLM-7")
 def test_who_sees_budgets_sees_spending_and_nobody_of_another_tenant(
     caller: Caller, auditor: Person, developer: Person, stranger: Person
 ) -> None:
@@ -172,6 +179,7 @@ def test_who_sees_budgets_sees_spending_and_nobody_of_another_tenant(
     assert auditor.client().get("/spending?days=365").status_code == 422
 
 
+@pytest.mark.req("LLM-7")
 def test_the_question_walks_the_index_of_the_tenants_costs(caller: Caller, foreign_caller: Caller) -> None:
     spend(foreign_caller, 10, times=2000)
     spend(caller, 10, days=20, times=500)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-6")]
+pytestmark = pytest.mark.django_db
 ECHO = "sample.tools.echo"
 OWN = ("invocations:create", "invocations:read")
 
@@ -77,18 +77,21 @@ QUERIES = {
 }
 
 
+@pytest.mark.req("CONN-6")
 def test_a_query_finds_the_calls_that_it_says(made: dict[str, str], caller: Caller) -> None:
     found = {q: find(caller, q) for q in QUERIES}
 
     assert found == {q: [made[name] for name in names] for q, names in QUERIES.items()}
 
 
+@pytest.mark.req("CONN-6")
 def test_a_call_is_found_by_its_id_and_by_the_state_that_it_waits_in(made: dict[str, str], caller: Caller) -> None:
     assert find(caller, f"call:{made['good']}") == find(caller, made["good"]) == [made["good"]]
     assert find(caller, state="queued") == [made["queued"]]
     assert find(caller, f"-{made['good']}", limit=1) == [made["queued"]]
 
 
+@pytest.mark.req("CONN-6")
 def test_an_agent_sees_its_own_calls_and_a_stranger_none(
     made: dict[str, str], quiet: Caller, foreign_caller: Caller, auditor: Person
 ) -> None:
@@ -98,6 +101,7 @@ def test_an_agent_sees_its_own_calls_and_a_stranger_none(
     assert [each["call_id"] for each in seen] == [made["good"]]
 
 
+@pytest.mark.req("CONN-6")
 def test_a_row_says_what_became_of_the_call_and_holds_no_value(made: dict[str, str], quiet: Caller) -> None:
     [row] = quiet.get("/invocations").json()["data"]["invocations"]
 
@@ -119,6 +123,7 @@ def test_a_row_says_what_became_of_the_call_and_holds_no_value(made: dict[str, s
     }
 
 
+@pytest.mark.req("CONN-6")
 def test_what_no_call_is_found_by_is_refused_with_what_to_write_instead(caller: Caller) -> None:
     for q in ("kind:tool.enabled", "colour:blue", "-after:7d", "call:nonsense"):
         error = assert_problem(caller.get(f"/invocations?q={q}"), 422, "EVIDENCE.SEARCH_INVALID")["error"]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("TOOLS-32", "TOOLS-29")]
+pytestmark = pytest.mark.django_db(transaction=True)
 FAILS = RunOutcome(RunStatus.RAISED, error_type="ValueError", error_message="no")
 
 
@@ -37,6 +37,7 @@ def five_calls(operator: Person) -> Budget:
     return set_budget(scope="tenant", dimension="calls", amount=5, window_s=DAY, by=operator.by)
 
 
+@pytest.mark.req("TOOLS-29", "TOOLS-32")
 def test_the_whole_is_held_before_the_first_step_and_the_rest_comes_back_at_the_end(
     caller: Caller, five_calls: Budget, chainable: None, bell: Bell, scripted: dict[str, Any]
 ) -> None:
@@ -58,6 +59,7 @@ def test_the_whole_is_held_before_the_first_step_and_the_rest_comes_back_at_the_
     assert not Reservation.objects.filter(settled=None).exists()
 
 
+@pytest.mark.req("TOOLS-29", "TOOLS-32")
 def test_every_dimension_is_held_for_as_much_as_the_calls_may_take(
     caller: Caller, operator: Person, chainable: None, bell: Bell, scripted: dict[str, Any]
 ) -> None:
@@ -83,6 +85,7 @@ def test_every_dimension_is_held_for_as_much_as_the_calls_may_take(
     assert_conserved()
 
 
+@pytest.mark.req("TOOLS-29", "TOOLS-32")
 def test_a_limit_that_is_lowered_does_not_stop_a_chain_that_was_accepted(
     caller: Caller, operator: Person, five_calls: Budget, chainable: None, bell: Bell, scripted: dict[str, Any]
 ) -> None:
@@ -94,6 +97,7 @@ def test_a_limit_that_is_lowered_does_not_stop_a_chain_that_was_accepted(
     assert balance(five_calls) == (3, 0)
 
 
+@pytest.mark.req("TOOLS-29", "TOOLS-32")
 def test_steps_count_in_the_window_in_which_the_chain_was_accepted(
     caller: Caller, five_calls: Budget, chainable: None, bell: Bell, scripted: dict[str, Any]
 ) -> None:
@@ -106,6 +110,7 @@ def test_steps_count_in_the_window_in_which_the_chain_was_accepted(
     assert_conserved()
 
 
+@pytest.mark.req("TOOLS-29", "TOOLS-32")
 def test_the_sweeper_leaves_alone_what_an_open_chain_holds(
     caller: Caller, five_calls: Budget, chainable: None, bell: Bell, scripted: dict[str, Any]
 ) -> None:
@@ -116,6 +121,7 @@ def test_the_sweeper_leaves_alone_what_an_open_chain_holds(
     assert balance(five_calls) == (0, 2)
 
 
+@pytest.mark.req("TOOLS-29", "TOOLS-32")
 def test_a_chain_that_a_cancellation_stops_gives_back_what_it_holds(
     caller: Caller, five_calls: Budget, chainable: None, bell: Bell, scripted: dict[str, Any]
 ) -> None:
@@ -127,6 +133,7 @@ def test_a_chain_that_a_cancellation_stops_gives_back_what_it_holds(
     assert_conserved()
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_step_for_which_there_is_no_place_waits_and_leaves_no_refused_call(
     caller: Caller, operator: Person, chainable: None, bell: Bell, scripted: dict[str, Any], sandbox: ScriptedSandbox
 ) -> None:
@@ -148,6 +155,7 @@ def test_a_step_for_which_there_is_no_place_waits_and_leaves_no_refused_call(
     assert ledger.open_since(datetime.now(UTC), limit=10) == []
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_step_that_finds_no_place_for_a_day_has_failed(
     caller: Caller, operator: Person, chainable: None, bell: Bell, scripted: dict[str, Any]
 ) -> None:
@@ -175,6 +183,7 @@ def test_a_step_that_finds_no_place_for_a_day_has_failed(
     assert (chain.state, states(chain, "compensation")) == ("failed", ["succeeded"])
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_step_that_a_person_agrees_to_when_there_is_no_place_waits_too(
     caller: Caller,
     operator: Person,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("TOOLS-32")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
@@ -79,6 +79,7 @@ POINTS: list[tuple[Any, str, int]] = [
 ]
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize(("module", "name", "turn"), POINTS)
 def test_a_turn_that_breaks_off_leaves_nothing_and_is_taken_again(
     monkeypatch: pytest.MonkeyPatch,
@@ -109,6 +110,7 @@ def test_a_turn_that_breaks_off_leaves_nothing_and_is_taken_again(
     assert_carried_out_once(chain, sandbox, budget)
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_chain_that_nobody_took_on_is_found_by_the_loop(
     monkeypatch: pytest.MonkeyPatch,
     caller: Caller,
@@ -143,6 +145,7 @@ def chain_is_open(chain: Chain) -> bool:
     return not chain.is_final
 
 
+@pytest.mark.req("TOOLS-32")
 def test_of_many_who_take_a_chain_on_at_once_one_makes_its_call(
     caller: Caller, chainable: None, bell: Bell, sandbox: ScriptedSandbox, scripted: dict[str, Any], budget: Budget
 ) -> None:
@@ -154,6 +157,7 @@ def test_of_many_who_take_a_chain_on_at_once_one_makes_its_call(
     assert_carried_out_once(chain, sandbox, budget)
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_plan_that_is_sent_many_times_at_once_is_one_chain(
     caller: Caller, chainable: None, bell: Bell, scripted: dict[str, Any], budget: Budget
 ) -> None:
@@ -165,6 +169,7 @@ def test_a_plan_that_is_sent_many_times_at_once_is_one_chain(
     assert Invocation.objects.count() == 1
 
 
+@pytest.mark.req("TOOLS-32")
 def test_an_acceptance_that_breaks_off_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch, caller: Caller, chainable: None, budget: Budget
 ) -> None:
@@ -177,6 +182,7 @@ def test_an_acceptance_that_breaks_off_leaves_nothing(
     assert balance(budget) == (0, 0)
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.unmapped
 def test_a_chain_that_can_never_go_on_is_ended(
     monkeypatch: pytest.MonkeyPatch,
@@ -196,6 +202,7 @@ def test_a_chain_that_can_never_go_on_is_ended(
     assert facts(chain) == ["chain.began", "chain.ended"]
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.unmapped
 @pytest.mark.parametrize(
     ("breaks_once", "compensated", "undone"), [(True, "all", "succeeded"), (False, "none", "skipped")]
@@ -232,6 +239,7 @@ def test_what_a_chain_has_done_that_can_never_go_on_is_undone_if_that_is_possibl
     assert balance(budget)[1] == 0
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_database_that_does_not_answer_for_a_moment_ends_no_chain(
     monkeypatch: pytest.MonkeyPatch,
     caller: Caller,

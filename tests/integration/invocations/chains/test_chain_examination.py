@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("TOOLS-32")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def refused(caller: Caller, status: int, reason: str, *steps: dict[str, Any], **envelope: Any) -> dict[str, Any]:
@@ -33,6 +33,7 @@ def refused(caller: Caller, status: int, reason: str, *steps: dict[str, Any], **
     return details
 
 
+@pytest.mark.req("TOOLS-32")
 def test_what_one_step_promises_must_fit_where_another_uses_it(
     caller: Caller, enable: Callable[..., Any], chainable: None
 ) -> None:
@@ -55,6 +56,7 @@ def test_what_one_step_promises_must_fit_where_another_uses_it(
     assert (found["short"]["certain"], "maxLength" in found["short"]["message"]) == (False, True)
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_caller_may_answer_for_what_is_not_shown_but_not_for_what_cannot_be(
     caller: Caller, enable: Callable[..., Any], chainable: None
 ) -> None:
@@ -73,6 +75,7 @@ def test_a_caller_may_answer_for_what_is_not_shown_but_not_for_what_cannot_be(
     assert never["problem"]["reason"] == "CHAIN.INCOMPATIBLE"
 
 
+@pytest.mark.req("TOOLS-32")
 def test_what_was_assumed_and_is_not_there_fails_the_step(
     caller: Caller, chainable: None, bell: Bell, scripted: dict[str, Any]
 ) -> None:
@@ -85,6 +88,7 @@ def test_what_was_assumed_and_is_not_there_fails_the_step(
     assert len(calls(chain)) == 1
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_plan_that_a_tool_passed_on_is_no_part_of_its_output(
     caller: Caller, enable: Callable[..., Any], chainable: None
 ) -> None:
@@ -100,6 +104,7 @@ def test_a_plan_that_a_tool_passed_on_is_no_part_of_its_output(
     )
 
 
+@pytest.mark.req("TOOLS-32")
 def test_what_is_written_down_in_the_plan_is_held_against_the_input_schema(
     caller: Caller, enable: Callable[..., Any], chainable: None
 ) -> None:
@@ -115,6 +120,7 @@ def test_what_is_written_down_in_the_plan_is_held_against_the_input_schema(
     assert right["allow"] is True
 
 
+@pytest.mark.req("TOOLS-32")
 def test_every_step_is_looked_at_also_after_the_first_that_is_in_the_way(
     caller: Caller, enable: Callable[..., Any], chainable: None
 ) -> None:
@@ -139,6 +145,7 @@ def test_every_step_is_looked_at_also_after_the_first_that_is_in_the_way(
     assert Tally.objects.get(kind="invocation.preflighted").count == 5
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_step_without_a_grant_refuses_the_whole(
     caller: Caller, enable: Callable[..., Any], grant: Callable[..., Any]
 ) -> None:
@@ -150,6 +157,7 @@ def test_a_step_without_a_grant_refuses_the_whole(
     assert details["step"] == "two"
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize(
     ("plan", "pointer"),
     [
@@ -167,16 +175,19 @@ def test_a_plan_of_another_shape_is_refused_by_name(caller: Caller, chainable: N
     assert pointer in body["error"]["details"]["findings"][0]["pointer"]
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_plan_that_is_too_large_is_refused(caller: Caller, chainable: None) -> None:
     assert_problem(submit(caller, step("one", text="x" * 300_000)), 413, "REQUEST.TOO_LARGE")
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_chain_asks_nobody_by_itself(caller: Caller, chainable: None) -> None:
     answer = submit(caller, step("one"), on_consent="ask", purpose="to test")
 
     assert_problem(answer, 422, "SCHEMA.VALIDATION_FAILED")
 
 
+@pytest.mark.req("TOOLS-32")
 def test_the_budget_of_the_whole_is_looked_at(caller: Caller, operator: Person, chainable: None) -> None:
     set_budget(scope="tenant", dimension="calls", amount=2, window_s=DAY, by=operator.by)
     steps = step("one", compensate=undo()), step("two")

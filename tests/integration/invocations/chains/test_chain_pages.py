@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("TOOLS-32")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
@@ -25,6 +25,7 @@ def undone(caller: Caller, chainable: None, bell: Bell, scripted: dict[str, Any]
     return chain_of(answer)
 
 
+@pytest.mark.req("TOOLS-32")
 def test_the_page_of_a_chain_leads_to_its_calls_and_they_lead_back(operator: Person, undone: Any) -> None:
     client = operator.client()
     page = client.get(f"/chains/{undone.wire_id}").content.decode()
@@ -37,6 +38,7 @@ def test_the_page_of_a_chain_leads_to_its_calls_and_they_lead_back(operator: Per
     assert "step of a chain" in client.get("/invocations").content.decode()
 
 
+@pytest.mark.req("TOOLS-32")
 def test_chains_are_listed_by_state(operator: Person, undone: Any) -> None:
     client = operator.client()
 
@@ -45,6 +47,7 @@ def test_chains_are_listed_by_state(operator: Person, undone: Any) -> None:
     assert client.get("/chains?state=nothing").status_code == 422
 
 
+@pytest.mark.req("TOOLS-32")
 def test_an_operator_ends_a_chain_and_others_may_not(
     operator: Person, auditor: Person, caller: Caller, chainable: None, bell: Bell
 ) -> None:

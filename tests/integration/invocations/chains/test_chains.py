@@ -21,7 +21,8 @@ from invocations.chains.models import Chain
 from invocations.models import Invocation
 from invocations.sandbox.base import RunOutcome, RunStatus
 from tests.support.calls import assert_problem, kinds_of, writer
-from tests.support.chains import TEXT, calls, chain_of, facts, of, states, step, submit, undo
+from tests.support.chains import ENVELOPE, TEXT, calls, chain_of, facts, of, states, step, submit, undo
+from tests.support.deferred_answers import post_without_a_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -352,3 +353,16 @@ def test_the_plan_that_a_tool_returned_is_carried_out_only_when_the_caller_submi
     assert answer.json()["data"]["state"] == "succeeded"
     first = answer.json()["data"]["steps"][0]["call"]["url"].removeprefix("/api/v1")
     assert caller.get(first).json()["data"]["text"] == "hello"
+
+
+@pytest.mark.req("TOOLS-32")
+def test_who_waits_for_a_chain_is_answered_at_its_end_without_a_thread_that_waits(
+    caller: Caller, chainable: None, worker: None
+) -> None:
+    body = ENVELOPE | {"plan": {"steps": [step("first", text="hello")]}}
+
+    answer = post_without_a_thread("/chains", body, caller.headers() | {"Prefer": "wait=20"})
+
+    assert (answer.status_code, "Retry-After" in answer.headers) == (200, False)
+    said = json.loads(answer.content)["data"]
+    assert (said["state"], answer.headers["Location"]) == ("succeeded", f"/api/v1/chains/{said['chain_id']}")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from registry.models import Tool
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-12")]
+pytestmark = pytest.mark.django_db
 ECHO, PLANS, RAISES = "sample.tools.echo", "sample.tools.plans", "sample.tools.raises"
 
 
@@ -47,6 +47,7 @@ def warnings(caller: Caller, **filters: Any) -> str:
     return " ".join(offer.warnings(shown=0))
 
 
+@pytest.mark.req("TOOLS-12")
 def test_what_stands_for_all_tools_is_what_stands_for_each(
     three: None, caller: Caller, grant: Callable[..., Any], operator: Person
 ) -> None:
@@ -64,6 +65,7 @@ def test_what_stands_for_all_tools_is_what_stands_for_each(
     assert [len(each.halts) for each in found] == [1, 2, 1]
 
 
+@pytest.mark.req("TOOLS-12")
 def test_what_is_read_of_several_agents_together_is_what_is_read_of_each(
     three: None, caller: Caller, grant: Callable[..., Any], operator: Person
 ) -> None:
@@ -89,6 +91,7 @@ def test_what_is_read_of_several_agents_together_is_what_is_read_of_each(
     assert list(load_contexts_of_agents(tenant_id=tenant, agent_ids=[], now=now)) == []
 
 
+@pytest.mark.req("TOOLS-12")
 def test_offered_is_what_a_grant_names_by_name(three: None, caller: Caller, grant: Callable[..., Any]) -> None:
     assert names(caller) == []
     grant(f"{PLANS} | {ECHO}")
@@ -96,6 +99,7 @@ def test_offered_is_what_a_grant_names_by_name(three: None, caller: Caller, gran
     assert offer_tools(by=caller.by).warnings(shown=2) == []
 
 
+@pytest.mark.req("TOOLS-12")
 def test_a_condition_on_arguments_keeps_no_tool_back_and_a_missing_scope_does(
     enable: Callable[..., Tool], caller: Caller, grant: Callable[..., Any]
 ) -> None:
@@ -112,7 +116,7 @@ def test_a_condition_on_arguments_keeps_no_tool_back_and_a_missing_scope_does(
     assert names(caller) == [ECHO]
 
 
-@pytest.mark.req("TOOLS-19")
+@pytest.mark.req("TOOLS-12", "TOOLS-19")
 def test_a_tool_that_needs_consent_is_offered_since_an_agent_can_ask_for_it(
     enable: Callable[..., Tool], caller: Caller, grant: Callable[..., Any]
 ) -> None:
@@ -122,6 +126,7 @@ def test_a_tool_that_needs_consent_is_offered_since_an_agent_can_ask_for_it(
     assert names(caller) == ["sample.tools.write"]
 
 
+@pytest.mark.req("TOOLS-12")
 @pytest.mark.parametrize("how", ["tool paused", "installation paused", "tool halted", "yanked", "sunset", "secret"])
 def test_what_nobody_can_call_is_not_offered(
     how: str, enable: Callable[..., Tool], caller: Caller, grant: Callable[..., Any], operator: Person
@@ -150,6 +155,7 @@ def test_what_nobody_can_call_is_not_offered(
     assert set(offer.kept_back) == {ECHO}
 
 
+@pytest.mark.req("TOOLS-12")
 def test_nothing_is_offered_to_a_key_that_was_revoked_since_it_was_looked_at(
     three: None, caller: Caller, grant: Callable[..., Any], operator: Person
 ) -> None:
@@ -163,6 +169,7 @@ def test_nothing_is_offered_to_a_key_that_was_revoked_since_it_was_looked_at(
     )
 
 
+@pytest.mark.req("TOOLS-12")
 def test_an_empty_list_says_why(
     caller: Caller, operator: Person, enable: Callable[..., Tool], grant: Callable[..., Any]
 ) -> None:
@@ -186,6 +193,7 @@ def test_an_empty_list_says_why(
     assert "fire drill" in warnings(caller)
 
 
+@pytest.mark.req("TOOLS-12", "TOOLS-22")
 def test_nothing_of_another_tenant_is_offered(
     three: None, caller: Caller, foreign_caller: Caller, grant: Callable[..., Any], stranger: Person
 ) -> None:
@@ -196,6 +204,7 @@ def test_nothing_of_another_tenant_is_offered(
     assert (offer.manifests, offer.installed, offer.kept_back) == ([], [], {})
 
 
+@pytest.mark.req("TOOLS-12")
 def test_many_tools_cost_no_more_statements_than_few(
     three: None, caller: Caller, grant: Callable[..., Any], django_assert_max_num_queries: Any
 ) -> None:
@@ -208,6 +217,7 @@ def test_many_tools_cost_no_more_statements_than_few(
         assert names(caller, tag="sample")
 
 
+@pytest.mark.req("TOOLS-12")
 @pytest.mark.parametrize(
     ("changes", "read_only", "destructive", "open_world"),
     [

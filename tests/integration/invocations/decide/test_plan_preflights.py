@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from registry.models import Tool
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-14")]
+pytestmark = pytest.mark.django_db
 ECHO, WRITE = "sample.tools.echo", "sample.tools.write"
 YEAR = 31_536_000
 
@@ -37,6 +37,7 @@ def asked(caller: Caller, *calls: tuple[str, Any]) -> dict[str, Any]:
     return data
 
 
+@pytest.mark.req("TOOLS-14")
 def test_each_call_of_a_plan_is_answered_in_its_place_whatever_is_wrong_with_the_others(
     caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]
 ) -> None:
@@ -67,6 +68,7 @@ def test_each_call_of_a_plan_is_answered_in_its_place_whatever_is_wrong_with_the
     assert len({frozenset(each) for each in calls}) == 1  # one shape
 
 
+@pytest.mark.req("TOOLS-14")
 def test_a_plan_of_one_call_says_what_its_preflight_says(
     caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]
 ) -> None:
@@ -81,6 +83,7 @@ def test_a_plan_of_one_call_says_what_its_preflight_says(
     assert planned == alone
 
 
+@pytest.mark.req("TOOLS-14")
 def test_a_plan_costs_one_look_for_each_tool_in_it(
     caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]
 ) -> None:
@@ -98,6 +101,7 @@ def test_a_plan_costs_one_look_for_each_tool_in_it(
     assert statements((ECHO, {}), (WRITE, {})) <= statements((ECHO, {})) + 1
 
 
+@pytest.mark.req("TOOLS-14")
 def test_calls_that_fit_alone_may_not_fit_together(
     caller: Caller, operator: Person, enable: Callable[..., Tool], grant: Callable[..., Any]
 ) -> None:
@@ -117,6 +121,7 @@ def test_calls_that_fit_alone_may_not_fit_together(
     assert [(each["budget"], each["takes"]) for each in three["together"]["budgets"]] == [(budget.wire_id, 3)]
 
 
+@pytest.mark.req("TOOLS-14")
 def test_a_plan_leaves_one_tally_and_nothing_else(
     caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]
 ) -> None:
@@ -132,6 +137,7 @@ def test_a_plan_leaves_one_tally_and_nothing_else(
     assert not Fact.objects.filter(kind__startswith="invocation.").exists()
 
 
+@pytest.mark.req("TOOLS-14")
 @pytest.mark.parametrize(
     ("calls", "pointer"),
     [

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-10", "TOOLS-14")]
+pytestmark = pytest.mark.django_db
 
 ECHO = "sample.tools.echo"
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "explanation" / "a-call.md"
@@ -54,6 +54,7 @@ def office(monkeypatch: pytest.MonkeyPatch, enable: Callable[..., Tool], grant: 
     return hours
 
 
+@pytest.mark.req("TOOLS-14")
 def test_a_new_rule_holds_at_the_call_and_in_its_preflight(office: OfficeHours, caller: Caller, bell: Bell) -> None:
     assert ask(caller, ECHO)["allow"]
     office.open = False
@@ -70,6 +71,7 @@ def test_a_new_rule_holds_at_the_call_and_in_its_preflight(office: OfficeHours, 
     assert set(office.looks) == {RuleMoment.CALL}
 
 
+@pytest.mark.req("TOOLS-10")
 def test_a_new_rule_holds_when_the_call_is_claimed(
     office: OfficeHours, caller: Caller, bell: Bell, sandbox: ScriptedSandbox
 ) -> None:
@@ -85,6 +87,7 @@ def test_a_new_rule_holds_when_the_call_is_claimed(
     assert office.looks == [RuleMoment.CALL, RuleMoment.CLAIM]
 
 
+@pytest.mark.req("TOOLS-10")
 def test_a_new_rule_holds_when_an_answer_is_given_again(
     office: OfficeHours, caller: Caller, bell: Bell, sandbox: ScriptedSandbox
 ) -> None:
@@ -110,6 +113,7 @@ LISTS: dict[str, Callable[[Caller], list[str]]] = {
 }
 
 
+@pytest.mark.req("TOOLS-10")
 @pytest.mark.parametrize("door", LISTS)
 def test_a_new_rule_holds_in_lists_of_tools(door: str, office: OfficeHours, caller: Caller) -> None:
     assert LISTS[door](caller) == [ECHO]
@@ -127,6 +131,7 @@ def check_call_only(look: CallLook) -> None:
     """A rule about what only a call has."""
 
 
+@pytest.mark.req("TOOLS-10", "TOOLS-14")
 def test_a_rule_holds_at_the_moments_whose_looks_its_check_takes() -> None:
     assert Rule("new", "grant", check_anything).holds_again == set(RuleMoment) - {RuleMoment.CALL}
     assert Rule("new", "grant", check_call_only).holds_again == set()
@@ -134,6 +139,7 @@ def test_a_rule_holds_at_the_moments_whose_looks_its_check_takes() -> None:
     assert all(RuleMoment.CALL in rules.read_moments(rule.check) for rule in RULES)
 
 
+@pytest.mark.req("TOOLS-14")
 def test_the_page_about_calls_says_where_each_rule_holds_again() -> None:
     words = {RuleMoment.CLAIM: "claim", RuleMoment.ANSWER: "answer", RuleMoment.LISTING: "lists"}
     _, *told = re.findall(r"^\| (\w+) \| (\w+) \| .* \| ([^|]*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
@@ -147,6 +153,7 @@ def test_the_page_about_calls_says_where_each_rule_holds_again() -> None:
 NOTHING: Any = None
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize(
     ("check", "look"),
     [

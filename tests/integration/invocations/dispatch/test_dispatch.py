@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-30", "SVC-1")]
+pytestmark = pytest.mark.django_db
 
 
 def answers_of(caller: Caller, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -100,6 +100,7 @@ def answers_of(caller: Caller, arguments: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.req("SVC-1", "TOOLS-30")
 @pytest.mark.parametrize(
     "dialect", ["openai", "openai-responses", "anthropic", "gemini", "bedrock", "langchain", "mcp", "xml"]
 )
@@ -118,6 +119,7 @@ def test_a_response_of_each_dialect_becomes_the_same_call_and_is_answered_in_it(
     assert "b && c+" in json.dumps(data["messages"])
 
 
+@pytest.mark.req("CONN-5", "TOOLS-30")
 @pytest.mark.parametrize("dialect", STREAMS)
 def test_a_stream_becomes_the_same_call_and_one_that_broke_off_becomes_none(
     dialect: str, ready_for_models: ScriptedSandbox, caller: Caller
@@ -135,6 +137,7 @@ def test_a_stream_becomes_the_same_call_and_one_that_broke_off_becomes_none(
     assert len(ready_for_models.calls) == 2
 
 
+@pytest.mark.req("CONN-5", "TOOLS-30")
 def test_a_call_in_a_text_is_made_where_the_caller_trusts_the_form_and_else_said_what_it_looks_like(
     ready_for_models: ScriptedSandbox, caller: Caller
 ) -> None:
@@ -152,7 +155,7 @@ def test_a_call_in_a_text_is_made_where_the_caller_trusts_the_form_and_else_said
     assert send(caller, text, request_id="turn-0003", trust_text="hermetic").status_code == 422
 
 
-@pytest.mark.req("TOOLS-6")
+@pytest.mark.req("TOOLS-6", "TOOLS-30")
 def test_the_model_of_a_response_is_the_one_that_calls_unless_the_client_names_another(
     enable: Callable[..., Tool], grant: Callable[..., Any], caller: Caller, bell: Bell, scripted: dict[str, Any]
 ) -> None:
@@ -169,6 +172,7 @@ def test_the_model_of_a_response_is_the_one_that_calls_unless_the_client_names_a
     assert asked(3, model="gpt-4o") == ["ok"]
 
 
+@pytest.mark.req("TOOLS-18", "TOOLS-30")
 def test_begin_binds_what_the_model_named_the_call_by(ready_for_models: ScriptedSandbox, caller: Caller) -> None:
     [row] = rows(send(caller, chat(("call_7Qx1", MANGLED, {"text": "x"}))))
 
@@ -177,6 +181,7 @@ def test_begin_binds_what_the_model_named_the_call_by(ready_for_models: Scripted
     assert (data["origin"], data["proposal"]) == ("llm", fingerprint_under(find_values_key(row), b"call_7Qx1"))
 
 
+@pytest.mark.req("TOOLS-30")
 def test_each_call_is_answered_once_and_in_order_whatever_becomes_of_it(
     ready_for_models: ScriptedSandbox, caller: Caller, enable: Callable[..., Tool], scripted: dict[str, Any]
 ) -> None:
@@ -220,7 +225,7 @@ def test_each_call_is_answered_once_and_in_order_whatever_becomes_of_it(
     assert Tally.objects.get(kind="request.rejected").reason == "TOOL.UNKNOWN"
 
 
-@pytest.mark.req("TOOLS-20")
+@pytest.mark.req("TOOLS-20", "TOOLS-30")
 def test_a_response_that_is_sent_again_runs_nothing_twice(ready_for_models: ScriptedSandbox, caller: Caller) -> None:
     response = chat(("c1", MANGLED, {"text": "one"}), ("c2", MANGLED, {"text": "one"}))
 
@@ -241,7 +246,7 @@ def test_a_response_that_is_sent_again_runs_nothing_twice(ready_for_models: Scri
     assert rows(by_key[0]) == rows(by_key[1])
 
 
-@pytest.mark.req("TOOLS-20")
+@pytest.mark.req("TOOLS-20", "TOOLS-30")
 def test_a_response_that_is_sent_again_while_its_call_goes_on_waits_for_that_one(
     ready_for_models: ScriptedSandbox, caller: Caller, settings: Any
 ) -> None:
@@ -257,6 +262,7 @@ def test_a_response_that_is_sent_again_while_its_call_goes_on_waits_for_that_one
     assert (rows(again), len(ready_for_models.calls)) == (rows(first), 1)
 
 
+@pytest.mark.req("TOOLS-30")
 def test_no_thread_waits_where_the_server_can_wait_without_one(
     ready_for_models: ScriptedSandbox, caller: Caller, bell: Bell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -278,6 +284,7 @@ def test_no_thread_waits_where_the_server_can_wait_without_one(
     assert [each["status"] for each in json.loads(answer.content)["data"]["calls"]] == ["ok", "unknown_tool", "ok"]
 
 
+@pytest.mark.req("TOOLS-30")
 def test_calls_that_end_one_by_one_are_not_all_looked_at_each_time(
     ready_for_models: ScriptedSandbox, caller: Caller, bell: Bell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,6 +308,7 @@ def test_calls_that_end_one_by_one_are_not_all_looked_at_each_time(
     assert len(looked) <= 3 * 9  # all that are left each time: 63
 
 
+@pytest.mark.req("TOOLS-30")
 def test_a_call_that_was_refused_may_be_tried_again_with_its_id(
     enable: Callable[..., Tool],
     caller: Caller,
@@ -320,6 +328,7 @@ def test_a_call_that_was_refused_may_be_tried_again_with_its_id(
     assert statuses(send(caller, response)) == ["ok"]
 
 
+@pytest.mark.req("TOOLS-15", "TOOLS-30")
 def test_what_policy_forbids_to_models_is_forbidden_here(ready_for_models: ScriptedSandbox, caller: Caller) -> None:
     put_in_force(permit(), forbid("no-models", origin={"equals": "llm"}))
 
@@ -329,6 +338,7 @@ def test_what_policy_forbids_to_models_is_forbidden_here(ready_for_models: Scrip
     assert (ready_for_models.calls, kinds_of(rows(answer)[0])) == ([], PAIR)
 
 
+@pytest.mark.req("TOOLS-15", "TOOLS-18")
 def test_a_key_that_may_not_call_is_refused_and_each_call_has_its_pair(
     ready_for_models: ScriptedSandbox, operator: Person
 ) -> None:
@@ -340,6 +350,7 @@ def test_a_key_that_may_not_call_is_refused_and_each_call_has_its_pair(
     assert ready_for_models.calls == []
 
 
+@pytest.mark.req("TOOLS-30")
 @pytest.mark.parametrize("hold", [True, False])
 def test_what_goes_on_is_answered_with_where_its_answer_will_be(
     hold: bool, ready_for_models: ScriptedSandbox, caller: Caller, enable: Callable[..., Tool]
@@ -359,7 +370,7 @@ def test_what_goes_on_is_answered_with_where_its_answer_will_be(
     assert rows(answer)[0].wire_id in answer.json()["data"]["messages"][0]["content"]
 
 
-@pytest.mark.req("CONN-3")
+@pytest.mark.req("CONN-3", "TOOLS-30")
 @pytest.mark.parametrize("id", ["sample.echo.x_y", "sample.echo_x.y", f"sample.tools.{'t' * 64}"])
 def test_a_name_of_the_list_leads_to_its_tool_in_every_dialect_and_so_does_the_id(
     id: str, ready_for_models: ScriptedSandbox, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]
@@ -379,6 +390,7 @@ def test_a_name_of_the_list_leads_to_its_tool_in_every_dialect_and_so_does_the_i
     assert set(Invocation.objects.values_list("tool", flat=True)) == {id}
 
 
+@pytest.mark.req("TOOLS-30")
 @pytest.mark.parametrize("text", ["It is sunny.", "Call <tool_call>{}</tool_call> like this.", ""])
 def test_an_answer_without_calls_is_no_mistake(text: str, ready_for_models: ScriptedSandbox, caller: Caller) -> None:
     response = {"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": text}}]}
@@ -390,7 +402,7 @@ def test_an_answer_without_calls_is_no_mistake(text: str, ready_for_models: Scri
     assert "no call" in answer.json()["warnings"][0]
 
 
-@pytest.mark.req("TOOLS-22")
+@pytest.mark.req("TOOLS-22", "TOOLS-30")
 def test_a_call_in_a_text_counts_only_with_the_mark_of_a_rendering_for_this_tenant(
     ready_for_models: ScriptedSandbox, caller: Caller, foreign_caller: Caller
 ) -> None:
@@ -404,6 +416,7 @@ def test_a_call_in_a_text_counts_only_with_the_mark_of_a_rendering_for_this_tena
         assert [each["status"] for each in answer.json()["data"]["calls"]] == found, answer.json()
 
 
+@pytest.mark.req("TOOLS-22", "TOOLS-30")
 def test_a_tool_of_another_tenant_is_one_that_is_not_there(
     ready_for_models: ScriptedSandbox, foreign_caller: Caller, caller: Caller
 ) -> None:
@@ -413,6 +426,7 @@ def test_a_tool_of_another_tenant_is_one_that_is_not_there(
     assert not Invocation.objects.exists()
 
 
+@pytest.mark.req("TOOLS-30")
 @pytest.mark.parametrize(
     ("arguments", "destructive", "status"),
     [("{'text': 'x',}", False, "ok"), ("{'text': 'x',}", True, "invalid_arguments")],
@@ -433,6 +447,7 @@ def test_broken_json_is_put_right_only_where_nothing_can_be_destroyed(
     assert answer.json()["data"]["calls"][0]["repaired"] is not destructive
 
 
+@pytest.mark.req("TOOLS-22")
 def test_the_secret_of_the_mark_is_the_tenants_and_the_hubs(
     caller: Caller, foreign_caller: Caller, settings: Any
 ) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller
     from tests.support.calls import ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-30", "SVC-1")]
+pytestmark = pytest.mark.django_db
 BAD: dict[str, tuple[dict[str, Any], int, str]] = {
     "unknown dialect": ({"response": chat(), "dialect": "klingon"}, 422, "DIALECT.UNKNOWN"),
     "a dialect that is only written": ({"response": chat(), "dialect": "markdown"}, 422, "DIALECT.UNKNOWN"),
@@ -36,6 +36,7 @@ BAD: dict[str, tuple[dict[str, Any], int, str]] = {
 }
 
 
+@pytest.mark.req("TOOLS-30")
 @pytest.mark.parametrize("what", BAD)
 def test_what_cannot_be_read_is_a_problem_by_name_and_runs_nothing(
     what: str, ready_for_models: ScriptedSandbox, caller: Caller
@@ -49,6 +50,7 @@ def test_what_cannot_be_read_is_a_problem_by_name_and_runs_nothing(
     assert Tally.objects.get().reason == reason  # witnessed all the same
 
 
+@pytest.mark.req("TOOLS-30")
 @pytest.mark.parametrize(
     ("response", "status", "reason"),
     [
@@ -68,6 +70,7 @@ def test_a_body_that_is_no_json_is_refused_before_any_driver_sees_it(
     assert ready_for_models.calls == []
 
 
+@pytest.mark.req("TOOLS-30")
 @pytest.mark.parametrize("arguments", ["[" * 500_000, '{"text": ' + "[" * 70 + "]" * 70 + "}", "[1]", '"x"', "{} {}"])
 def test_arguments_that_hide_something_are_answered_and_not_run(
     arguments: str, ready_for_models: ScriptedSandbox, caller: Caller
@@ -78,6 +81,7 @@ def test_arguments_that_hide_something_are_answered_and_not_run(
     assert (ready_for_models.calls, kinds_of(rows(answer)[0])) == ([], PAIR)
 
 
+@pytest.mark.req("TOOLS-30")
 def test_names_that_no_tool_can_have_are_unknown(ready_for_models: ScriptedSandbox, caller: Caller) -> None:
     answer = send(caller, chat(*[(f"c{n}", name, {}) for n, name in enumerate(["x" * 600, "Ä", "a b", "'; --", "%"])]))
 

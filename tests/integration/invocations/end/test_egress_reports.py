@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-16", "SVC-6")]
+pytestmark = pytest.mark.django_db
 CANARY = "canary-7c1e90"
 NAMED = ConnectionRecord(
     "api.example.org", 443, allowed=True, rule="api.example.org", bytes_out=700, bytes_in=5_000_000, ms=81
@@ -64,6 +64,7 @@ def end_of(row: Any) -> dict[str, Any]:
     return data
 
 
+@pytest.mark.req("TOOLS-16")
 def test_the_end_names_a_host_as_the_rules_name_it_and_counts_the_rest(ends_with: Callable[..., Any]) -> None:
     end = end_of(ends_with(NAMED, MADE_UP, ELSEWHERE, INSIDE, ELSEWHERE))
 
@@ -76,6 +77,7 @@ def test_the_end_names_a_host_as_the_rules_name_it_and_counts_the_rest(ends_with
     assert CANARY not in json.dumps(end)
 
 
+@pytest.mark.req("TOOLS-16", "TOOLS-21")
 def test_what_was_asked_for_is_sealed_with_the_logs(ends_with: Callable[..., Any]) -> None:
     row = ends_with(MADE_UP, ELSEWHERE)
 
@@ -87,6 +89,7 @@ def test_what_was_asked_for_is_sealed_with_the_logs(ends_with: Callable[..., Any
     ]
 
 
+@pytest.mark.req("TOOLS-16")
 def test_of_very_many_connections_the_first_are_named_and_all_are_bound(ends_with: Callable[..., Any]) -> None:
     end = end_of(ends_with(*[NAMED] * 500))
 
@@ -95,12 +98,14 @@ def test_of_very_many_connections_the_first_are_named_and_all_are_bound(ends_wit
     assert end["all_connections"] == {"count": 500, "hash": compute_digest([end["connections"][0]] * 500)}
 
 
+@pytest.mark.req("TOOLS-16")
 def test_a_call_that_reached_for_nothing_says_nothing(ends_with: Callable[..., Any]) -> None:
     end = end_of(ends_with())
 
     assert not {"connections", "all_connections", "connections_elsewhere", "connections_known"} & set(end)
 
 
+@pytest.mark.req("CARD-6")
 def test_the_calls_page_shows_its_connections(ends_with: Callable[..., Any], developer: Person) -> None:
     row = ends_with(NAMED, MADE_UP, INSIDE, ELSEWHERE, ELSEWHERE)
 
@@ -113,12 +118,14 @@ def test_the_calls_page_shows_its_connections(ends_with: Callable[..., Any], dev
     assert CANARY not in page
 
 
+@pytest.mark.req("CARD-6")
 def test_the_page_of_a_call_without_connections_has_no_table(ends_with: Callable[..., Any], developer: Person) -> None:
     row = ends_with()
 
     assert 'id="connections' not in developer.client().get(reverse("invocation", args=[row.pk])).content.decode()
 
 
+@pytest.mark.req("TOOLS-16")
 def test_connections_that_nobody_knows_are_not_said_to_be_none(
     ends_with: Callable[..., Any], sandbox: ScriptedSandbox, caller: Caller, developer: Person
 ) -> None:
@@ -131,12 +138,14 @@ def test_connections_that_nobody_knows_are_not_said_to_be_none(
     assert "not known whether there were connections" in page
 
 
+@pytest.mark.req("TOOLS-16")
 def test_every_reason_has_its_words() -> None:
     assert [why for why in DenialReason if describe_denial_reason(why) == str(why)] == []
     assert describe_denial_reason("") == ""
     assert describe_denial_reason("of_a_later_version") == "of_a_later_version"
 
 
+@pytest.mark.req("TOOLS-16")
 def test_what_no_gate_can_enforce_is_refused_before_the_call_with_what_to_do(
     caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +161,7 @@ def test_what_no_gate_can_enforce_is_refused_before_the_call_with_what_to_do(
     assert "allow all methods of the host" in body["error"]["remedy"]
 
 
+@pytest.mark.req("SVC-6", "TOOLS-16")
 def test_a_tool_gets_where_it_was_granted_to_go_and_nowhere_else(
     caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

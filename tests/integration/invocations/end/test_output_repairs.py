@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-23")]
+pytestmark = pytest.mark.django_db
 
 ECHO = "sample.tools.echo"
 SCHEMA = {
@@ -57,6 +57,7 @@ def end_of(answer: Any) -> dict[str, Any]:
     return data
 
 
+@pytest.mark.req("TOOLS-23")
 def test_a_repaired_output_is_delivered_with_a_warning_and_a_record(call: Callable[..., Any]) -> None:
     answer = call(WRONG, "coerce", "drop_unknown")
 
@@ -70,6 +71,7 @@ def test_a_repaired_output_is_delivered_with_a_warning_and_a_record(call: Callab
     assert end["raw_output"]["commit"] == fingerprint_under(find_values_key(row_of(answer)), evidence.json_bytes(WRONG))
 
 
+@pytest.mark.req("TOOLS-23")
 def test_without_leave_of_the_manifest_the_call_fails_as_before(call: Callable[..., Any]) -> None:
     answer = call(WRONG)
 
@@ -77,6 +79,7 @@ def test_without_leave_of_the_manifest_the_call_fails_as_before(call: Callable[.
     assert "repairs" not in end_of(answer)
 
 
+@pytest.mark.req("TOOLS-23")
 def test_what_the_allowed_repairs_do_not_mend_fails(call: Callable[..., Any]) -> None:
     answer = call({"to": "x"}, "wrap", "coerce", "drop_unknown")
 
@@ -84,6 +87,7 @@ def test_what_the_allowed_repairs_do_not_mend_fails(call: Callable[..., Any]) ->
     assert [step["status"] for step in row_of(answer).steps if step["name"] == "output.repair"] == ["failed"]
 
 
+@pytest.mark.req("SVC-8", "TOOLS-23")
 def test_a_plan_is_passed_through_beside_a_repair(call: Callable[..., Any]) -> None:
     plan = [{"tool": "x"}]
 
@@ -93,7 +97,7 @@ def test_a_plan_is_passed_through_beside_a_repair(call: Callable[..., Any]) -> N
     assert answer.json()["call"]["post_execution_plan"] == plan
 
 
-@pytest.mark.req("TOOLS-25")
+@pytest.mark.req("TOOLS-23", "TOOLS-25")
 def test_obligations_are_carried_out_on_what_was_repaired(
     call: Callable[..., Any], bell: Bell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("SPEC-6")]
+pytestmark = pytest.mark.django_db
 ECHO = "sample.tools.echo"
 OURS_ALONE = sorted(set(map(str, PlatformCode)) - set(DOMAIN_PROBLEMS))
 
@@ -35,10 +35,12 @@ def says(sandbox: ScriptedSandbox, code: str) -> None:
     )
 
 
+@pytest.mark.req("SPEC-6")
 def test_what_only_the_hub_says_is_not_a_tools_to_say() -> None:
     assert OURS_ALONE == ["FORBIDDEN", "INTERNAL", "RATE_LIMITED", "TIMEOUT", "UNAUTHORIZED"]
 
 
+@pytest.mark.req("SPEC-6")
 @pytest.mark.parametrize(
     "code",
     [
@@ -69,6 +71,7 @@ def test_a_code_of_its_own_is_a_tool_that_failed(code: str, caller: Caller, sand
     assert (row_of(answer).state, row_of(answer).reason) == ("failed", "TOOL.EXECUTION_FAILED")
 
 
+@pytest.mark.req("SPEC-6")
 @pytest.mark.parametrize("code", sorted(DOMAIN_PROBLEMS))
 def test_a_code_of_the_closed_set_reaches_the_caller_with_the_tools_words(
     code: str, caller: Caller, sandbox: ScriptedSandbox

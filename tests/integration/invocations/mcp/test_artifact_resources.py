@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-4")]
+pytestmark = pytest.mark.django_db
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(4)
 
 
@@ -47,6 +47,7 @@ def ask(caller: Caller, method: str, params: dict[str, Any] | None = None, *, mo
     return at_the_door(body, usual_headers(caller)).body
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize("modern", [True, False])
 def test_what_was_left_is_listed_and_read_as_what_it_is(modern: bool, left: list[str], caller: Caller) -> None:
     text, picture = left
@@ -72,12 +73,14 @@ def test_what_was_left_is_listed_and_read_as_what_it_is(modern: bool, left: list
     ]
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_signed_address_of_an_answer_names_the_same_one(left: list[str], caller: Caller, settings: Any) -> None:
     signed = f"{settings.TOOLHUB_PUBLIC_URL}/api/v1/artifacts/{left[0]}?tenant=ten_x&signature=y"
 
     assert ask(caller, "resources/read", {"uri": signed})["result"]["contents"][0]["text"] == "two lines\nof text"
 
 
+@pytest.mark.req("TOOLS-32")
 def test_what_is_somebody_elses_or_nowhere_is_not_found(
     left: list[str], caller: Caller, operator: Person, settings: Any
 ) -> None:
@@ -100,6 +103,7 @@ def test_what_is_somebody_elses_or_nowhere_is_not_found(
     assert not Fact.objects.filter(kind="artifact.read").exists()
 
 
+@pytest.mark.req("TOOLS-32")
 def test_what_is_too_large_for_a_message_is_fetched(
     left: list[str], caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,6 +114,7 @@ def test_what_is_too_large_for_a_message_is_fetched(
     assert "get it over HTTP" in error["message"]
 
 
+@pytest.mark.req("TOOLS-32")
 def test_who_may_not_read_calls_reads_no_artifacts(operator: Person) -> None:
     other = make_caller(operator.by, "other", scopes=("tools:read",))
 
@@ -117,6 +122,7 @@ def test_who_may_not_read_calls_reads_no_artifacts(operator: Person) -> None:
         assert ask(other, method, {"uri": "x:y"})["error"]["details"]["missing"] == "invocations:read"
 
 
+@pytest.mark.req("TOOLS-32")
 def test_the_hub_offers_resources_and_no_subscription_to_them(caller: Caller, settings: Any) -> None:
     assert ask(caller, "server/discover")["result"]["capabilities"]["resources"] == {}
     (template,) = ask(caller, "resources/templates/list")["result"]["resourceTemplates"]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from registry.models import Tool
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-4")]
+pytestmark = pytest.mark.django_db
 ECHO, PLANS = "sample.tools.echo", "sample.tools.plans"
 # What is done to these changes no list of tools.
 ELSEWHERE = {
@@ -45,6 +45,7 @@ ELSEWHERE = {
 }  # fmt: skip
 
 
+@pytest.mark.req("CONN-4")
 def test_every_kind_of_fact_is_known_to_change_lists_or_not_to() -> None:
     nouns = {str(kind).partition(".")[0] for kind in Kind}
 
@@ -81,6 +82,7 @@ def watched(enable: Callable[..., Tool], caller: Caller, grant: Callable[..., An
     return Watched(caller, other)
 
 
+@pytest.mark.req("CONN-4")
 def test_only_those_are_told_whose_list_is_another_one(watched: Watched, caller: Caller, operator: Person) -> None:
     by = operator.by
     assert watched.changed() == set()
@@ -102,6 +104,7 @@ def test_only_those_are_told_whose_list_is_another_one(watched: Watched, caller:
     assert watched.changed() == set()
 
 
+@pytest.mark.req("CONN-4")
 def test_what_stops_an_agent_or_the_tenant_empties_lists(watched: Watched, caller: Caller, operator: Person) -> None:
     stopped = halts.throw_halt(reach=Reach.AGENT, target=caller.agent.wire_id, reason="for a test", by=operator.by)
     assert watched.changed() == {"one"}
@@ -114,6 +117,7 @@ def test_what_stops_an_agent_or_the_tenant_empties_lists(watched: Watched, calle
     assert watched.changed() == set()  # it was empty
 
 
+@pytest.mark.req("CONN-4")
 def test_a_grant_that_runs_out_and_what_was_missed_are_found_by_and_by(watched: Watched, caller: Caller) -> None:
     until = database_time() + timedelta(hours=1)
     Grant.objects.filter(agent=caller.agent).update(expires_at=until)
@@ -128,6 +132,7 @@ def test_a_grant_that_runs_out_and_what_was_missed_are_found_by_and_by(watched: 
     assert watched.changed() == {"one"}
 
 
+@pytest.mark.req("CONN-4")
 @pytest.mark.parametrize(
     "failure",
     [
@@ -153,6 +158,7 @@ def test_a_change_that_could_not_be_looked_at_is_told_by_the_next_look(
     assert watched.changed() == set()
 
 
+@pytest.mark.req("CONN-4")
 def test_what_happened_between_two_looks_is_found_however_far_apart_they_are(
     watched: Watched, enable: Callable[..., Tool], caller: Caller, operator: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +177,7 @@ def test_what_happened_between_two_looks_is_found_however_far_apart_they_are(
         monkeypatch.undo()
 
 
+@pytest.mark.req("CONN-4")
 def test_each_fact_is_read_once_and_says_how_far_it_reaches(
     enable: Callable[..., Tool], caller: Caller, operator: Person, foreign_caller: Caller
 ) -> None:
@@ -184,6 +191,7 @@ def test_each_fact_is_read_once_and_says_how_far_it_reaches(
     assert reader.read_changes() == ListChanges(tenants=frozenset({operator.by.tenant_id}))
 
 
+@pytest.mark.req("CONN-4")
 def test_a_program_is_told_of_the_tools_that_were_chosen_for_it(
     watched: Watched, caller: Caller, operator: Person
 ) -> None:

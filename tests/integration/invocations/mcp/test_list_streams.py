@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from registry.models import Tool
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CONN-4")]
+pytestmark = pytest.mark.django_db
 ECHO = "sample.tools.echo"
 CHANGED = "notifications/tools/list_changed"
 OLDER = {"MCP-Protocol-Version": "2025-11-25"}
@@ -107,6 +107,7 @@ def pause(operator: Person) -> Any:
     return sync_to_async(installations.pause_installation)(name=ECHO, reason="for a test", by=operator.by)
 
 
+@pytest.mark.req("CONN-4")
 def test_a_client_of_an_older_revision_hears_with_get(
     listed: None, caller: Caller, operator: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +126,7 @@ def test_a_client_of_an_older_revision_hears_with_get(
     converse(say)
 
 
+@pytest.mark.req("CONN-4")
 def test_who_comes_back_is_told_what_it_missed_and_nothing_else(listed: None, caller: Caller, operator: Person) -> None:
     async def begin(last: str) -> tuple[str, list[Any]]:
         stream = Stream(b"", usual_headers(caller) | OLDER | ({"Last-Event-ID": last} if last else {}), "GET")
@@ -143,6 +145,7 @@ def test_who_comes_back_is_told_what_it_missed_and_nothing_else(listed: None, ca
     converse(say)
 
 
+@pytest.mark.req("CONN-4")
 def test_an_older_client_gets_no_event_without_a_message(listed: None, caller: Caller) -> None:
     async def say() -> None:
         stream = Stream(b"", usual_headers(caller) | {"MCP-Protocol-Version": "2025-06-18"}, "GET")
@@ -153,6 +156,7 @@ def test_an_older_client_gets_no_event_without_a_message(listed: None, caller: C
     converse(say)
 
 
+@pytest.mark.req("CONN-4")
 def test_a_client_of_the_newer_revision_hears_by_its_subscription(
     listed: None, caller: Caller, operator: Person
 ) -> None:
@@ -176,6 +180,7 @@ def test_a_client_of_the_newer_revision_hears_by_its_subscription(
     converse(say)
 
 
+@pytest.mark.req("CONN-4")
 @pytest.mark.parametrize("modern", [True, False])
 def test_a_stream_ends_with_the_key_that_it_was_opened_with(
     modern: bool, listed: None, caller: Caller, operator: Person
@@ -194,6 +199,7 @@ def test_a_stream_ends_with_the_key_that_it_was_opened_with(
     converse(say)
 
 
+@pytest.mark.req("CONN-4")
 def test_who_may_not_list_may_not_listen(caller: Caller, operator: Person) -> None:
     other = make_caller(operator.by, "other", scopes=("invocations:create",))
     listen = modern_request(other, "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
@@ -202,6 +208,7 @@ def test_who_may_not_list_may_not_listen(caller: Caller, operator: Person) -> No
         assert (sent.status, sent.body["error"]["details"]["missing"]) == (403, "tools:read")
 
 
+@pytest.mark.req("CONN-4")
 def test_an_agent_that_listens_often_enough_is_told_so_in_either_revision(caller: Caller, settings: Any) -> None:
     settings.TOOLHUB_STREAMS_PER_AGENT = 0
 
@@ -212,6 +219,7 @@ def test_an_agent_that_listens_often_enough_is_told_so_in_either_revision(caller
     assert newer.body["error"]["data"]["reason"] == "STREAM.TOO_MANY"
 
 
+@pytest.mark.req("CONN-4")
 def test_the_hub_says_that_lists_change_in_both_revisions(caller: Caller) -> None:
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
     said = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}).encode()
@@ -222,6 +230,7 @@ def test_the_hub_says_that_lists_change_in_both_revisions(caller: Caller) -> Non
     assert older["capabilities"]["tools"] == newer["capabilities"]["tools"] == {"listChanged": True}
 
 
+@pytest.mark.req("CONN-4")
 def test_a_session_of_somebody_else_opens_no_stream(caller: Caller, operator: Person) -> None:
     other = make_caller(operator.by, "other")
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from uuid import UUID
 
-pytestmark = pytest.mark.req("CONN-4")
-
 
 def agent() -> Principal:
     return Principal(ActorKind.AGENT, id="agt_1", name="one", tenant_id=uuid4(), agent_id=uuid4())
@@ -70,6 +68,7 @@ def run(
     return asyncio.run(main())
 
 
+@pytest.mark.req("CONN-4")
 def test_who_listens_is_told_when_the_list_is_another_one_and_nobody_else_is(monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = agent(), agent()
 
@@ -85,6 +84,7 @@ def test_who_listens_is_told_when_the_list_is_another_one_and_nobody_else_is(mon
     run(monkeypatch, say)
 
 
+@pytest.mark.req("CONN-4")
 def test_changes_that_come_together_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     one = agent()
 
@@ -99,6 +99,7 @@ def test_changes_that_come_together_are_told_once(monkeypatch: pytest.MonkeyPatc
     run(monkeypatch, say)
 
 
+@pytest.mark.req("CONN-4")
 def test_a_stream_begins_with_what_the_list_is_and_is_asked_about_with_all_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -124,6 +125,7 @@ def test_a_stream_begins_with_what_the_list_is_and_is_asked_about_with_all_other
     assert asked[1][1] == set()
 
 
+@pytest.mark.req("CONN-4")
 def test_nothing_is_asked_while_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     async def say(watch: ListWatch, lists: Lists) -> None:
         async with watch.listen(agent()):
@@ -137,6 +139,7 @@ def test_nothing_is_asked_while_nobody_listens(monkeypatch: pytest.MonkeyPatch) 
     run(monkeypatch, say)
 
 
+@pytest.mark.req("CONN-4")
 def test_no_agent_listens_with_more_streams_than_it_may(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
     settings.TOOLHUB_STREAMS_PER_AGENT = 2
     monkeypatch.setattr(list_watch, "MAX_STREAMS", 3)
@@ -155,6 +158,7 @@ def test_no_agent_listens_with_more_streams_than_it_may(monkeypatch: pytest.Monk
     run(monkeypatch, say)
 
 
+@pytest.mark.req("CONN-4")
 def test_a_database_that_is_away_refuses_who_comes_and_keeps_who_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     one = agent()
 
@@ -171,6 +175,7 @@ def test_a_database_that_is_away_refuses_who_comes_and_keeps_who_listens(monkeyp
     run(monkeypatch, say)
 
 
+@pytest.mark.req("CONN-4")
 def test_a_process_that_ends_ends_its_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     async def say(watch: ListWatch, _: Lists) -> None:
         async with watch.listen(agent()) as ear:
@@ -182,6 +187,7 @@ def test_a_process_that_ends_ends_its_streams(monkeypatch: pytest.MonkeyPatch) -
     run(monkeypatch, say)
 
 
+@pytest.mark.req("CONN-4")
 def test_what_is_wrong_with_the_lists_of_one_tenant_refuses_nobody_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
     async def say(watch: ListWatch, lists: Lists) -> None:
         bad, good = agent(), agent()

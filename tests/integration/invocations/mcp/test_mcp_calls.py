@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("SVC-1"), pytest.mark.parametrize("mode", BOTH)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.parametrize("mode", BOTH)]
 ECHO, NAMED_ECHO = "sample.tools.echo", "sample_tools_echo"
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 
@@ -44,7 +44,7 @@ def names_of(client_lists: Any) -> list[str]:
     return [each.name for each in client_lists.tools]
 
 
-@pytest.mark.req("TOOLS-12", "TOOLS-14")
+@pytest.mark.req("TOOLS-12", "TOOLS-15")
 def test_an_agent_is_shown_the_tools_it_has_a_grant_for_in_the_order_of_their_ids(
     mode: str, url: str, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]
 ) -> None:
@@ -66,6 +66,7 @@ def test_an_agent_is_shown_the_tools_it_has_a_grant_for_in_the_order_of_their_id
     assert "tags" not in str(echo.model_dump(by_alias=True))
 
 
+@pytest.mark.req("SVC-1")
 def test_a_long_list_comes_in_pages_and_a_cursor_of_somebody_else_is_refused(
     mode: str,
     url: str,
@@ -94,7 +95,7 @@ def test_a_long_list_comes_in_pages_and_a_cursor_of_somebody_else_is_refused(
     assert refused.value.error.code == -32602
 
 
-@pytest.mark.req("TOOLS-13")
+@pytest.mark.req("SVC-1", "TOOLS-13", "TOOLS-18")
 def test_a_call_gives_structured_content_its_text_and_leaves_a_pair(
     mode: str,
     url: str,
@@ -139,6 +140,7 @@ def test_a_link_to_an_answer_that_proposed_nothing_of_the_kind_is_refused(
     assert sandbox.calls == []
 
 
+@pytest.mark.req("SPEC-1", "SVC-1")
 def test_the_envelope_of_a_call_comes_from_its_meta_and_from_what_the_client_says_of_itself(
     mode: str,
     url: str,
@@ -175,6 +177,7 @@ def test_the_envelope_of_a_call_comes_from_its_meta_and_from_what_the_client_say
     assert bool(sealed[1]["session_id"]) == (mode == LEGACY)
 
 
+@pytest.mark.req("SPEC-1")
 def test_an_envelope_that_is_none_is_the_clients_mistake(
     mode: str, url: str, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]
 ) -> None:
@@ -194,6 +197,7 @@ def test_an_envelope_that_is_none_is_the_clients_mistake(
     assert not Invocation.objects.exists()
 
 
+@pytest.mark.req("SVC-1")
 def test_a_value_that_is_no_object_is_structured_where_the_revision_allows_it(
     mode: str,
     url: str,
@@ -219,7 +223,7 @@ def test_a_value_that_is_no_object_is_structured_where_the_revision_allows_it(
     assert tool.input_schema["properties"] == {"text": {"type": "string"}}
 
 
-@pytest.mark.req("TOOLS-10")
+@pytest.mark.req("SVC-1", "TOOLS-20")
 def test_the_same_key_is_the_same_call_and_another_wish_under_it_is_refused(
     mode: str,
     url: str,
@@ -242,6 +246,7 @@ def test_the_same_key_is_the_same_call_and_another_wish_under_it_is_refused(
     assert error_of(other)["reason"] == "IDEMPOTENCY.KEY_REUSED"
 
 
+@pytest.mark.req("SVC-1", "TOOLS-18")
 def test_what_is_refused_here_says_why_and_what_helps_and_leaves_a_pair(
     mode: str, url: str, caller: Caller, operator: Person, enable: Callable[..., Tool], grant: Callable[..., Any]
 ) -> None:
@@ -258,7 +263,7 @@ def test_what_is_refused_here_says_why_and_what_helps_and_leaves_a_pair(
     assert [kinds_of(each) for each in Invocation.objects.all()] == [PAIR] * 3
 
 
-@pytest.mark.req("TOOLS-30")
+@pytest.mark.req("TOOLS-22")
 def test_a_tool_of_another_tenant_is_as_unknown_as_none_at_all(
     mode: str, url: str, caller: Caller, foreign_caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]
 ) -> None:
@@ -280,6 +285,7 @@ def test_a_tool_of_another_tenant_is_as_unknown_as_none_at_all(
     assert talk(url, foreign_caller.key, lambda client: client.list_tools(), mode=mode).tools == []
 
 
+@pytest.mark.req("SPEC-3")
 def test_the_trace_of_the_client_goes_on_in_the_call(
     mode: str, url: str, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]
 ) -> None:

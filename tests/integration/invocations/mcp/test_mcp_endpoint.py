@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("SVC-1", "TOOLS-15")]
+pytestmark = pytest.mark.django_db
 ECHO, WRITE = "sample.tools.echo", "sample.tools.write"
 METADATA = "/.well-known/oauth-protected-resource/mcp"
 
@@ -43,6 +43,7 @@ INITIALIZE = said(
 )
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize("header", [None, "Bearer", "Basic abc", "Bearer hub_live_nobody", "Bearer a.b.c"])
 def test_without_a_key_that_works_a_client_is_told_where_tokens_come_from(
     header: str | None, caller: Caller, settings: Any
@@ -63,6 +64,7 @@ def test_without_a_key_that_works_a_client_is_told_where_tokens_come_from(
     assert {"tools:read", "invocations:create"} <= set(described["scopes_supported"])
 
 
+@pytest.mark.req("TOOLS-15")
 def test_who_guesses_keys_is_slowed_down_as_over_rest(caller: Caller, settings: Any) -> None:
     settings.TOOLHUB_RATE_FAILED_KEYS = 10
     body, headers = modern_request(caller, "tools/list")
@@ -74,6 +76,7 @@ def test_who_guesses_keys_is_slowed_down_as_over_rest(caller: Caller, settings: 
     assert statuses[-1] == 429
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_token_of_the_hub_stands_for_its_key_and_a_missing_scope_is_named(
     caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
 ) -> None:
@@ -94,6 +97,7 @@ def test_a_token_of_the_hub_stands_for_its_key_and_a_missing_scope_is_named(
     assert 'scope="tools:read"' in calls.headers["www-authenticate"]
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -115,6 +119,7 @@ def test_neither_another_name_nor_a_page_of_somebody_else_gets_in(
     assert at_the_door(body, usual | headers).status == status
 
 
+@pytest.mark.req("TOOLS-15")
 def test_where_pages_are_sent_to_https_the_door_is_open_over_https_only_and_says_so_to_browsers(
     caller: Caller, settings: Any
 ) -> None:
@@ -130,6 +135,7 @@ def test_where_pages_are_sent_to_https_the_door_is_open_over_https_only_and_says
     assert safe.headers["strict-transport-security"] == "max-age=3600"
 
 
+@pytest.mark.req("SVC-1")
 @pytest.mark.parametrize(
     "body",
     [
@@ -150,6 +156,7 @@ def test_what_is_not_json_that_can_be_read_safely_is_refused_before_anything_rea
     assert (sent.status, sent.body["error"]["code"], sent.body["id"]) == (400, -32700, None)
 
 
+@pytest.mark.req("SVC-1")
 @pytest.mark.parametrize("message", [[], 1, "x", {}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": 1, "method": 5}])
 def test_json_that_is_no_message_is_refused(message: Any, caller: Caller) -> None:
     for headers in (usual_headers(caller), usual_headers(caller) | {"MCP-Protocol-Version": "2026-07-28"}):
@@ -158,6 +165,7 @@ def test_json_that_is_no_message_is_refused(message: Any, caller: Caller) -> Non
         assert "error" in sent.body
 
 
+@pytest.mark.req("SVC-1")
 def test_more_than_a_mebibyte_is_not_read(caller: Caller) -> None:
     sent = at_the_door(b'"' + b"x" * 1024 * 1024 + b'"', usual_headers(caller))
 
@@ -165,6 +173,7 @@ def test_more_than_a_mebibyte_is_not_read(caller: Caller) -> None:
     assert Tally.objects.get().agent == caller.agent.wire_id
 
 
+@pytest.mark.req("SVC-1")
 def test_a_message_that_would_keep_everybody_waiting_while_it_is_read_is_refused(
     caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,6 +195,7 @@ def test_a_message_that_would_keep_everybody_waiting_while_it_is_read_is_refused
     assert read[0] == read[1] != read[2]  # in a thread, but for what is short
 
 
+@pytest.mark.req("SVC-1")
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
 def test_there_is_no_session_to_end_and_newer_clients_listen_otherwise(method: str, caller: Caller) -> None:
     newer = {"MCP-Protocol-Version": "2026-07-28"} if method == "GET" else {}
@@ -194,6 +204,7 @@ def test_there_is_no_session_to_end_and_newer_clients_listen_otherwise(method: s
     assert (sent.status, sent.headers["allow"]) == (405, "GET, POST")
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_session_is_good_for_the_agent_it_was_given_to_and_for_nobody_else(caller: Caller, operator: Person) -> None:
     other = make_caller(operator.by, "other")
     session = at_the_door(INITIALIZE, usual_headers(caller)).headers["mcp-session-id"]
@@ -206,6 +217,7 @@ def test_a_session_is_good_for_the_agent_it_was_given_to_and_for_nobody_else(cal
     assert all(32 < ord(char) < 127 for char in session)
 
 
+@pytest.mark.req("SVC-1")
 def test_the_line_of_a_request_says_the_tenant_and_the_call(
     caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox
 ) -> None:
@@ -220,6 +232,7 @@ def test_the_line_of_a_request_says_the_tenant_and_the_call(
     assert known == {"tenant": str(caller.by.tenant_id), "call_id": call}
 
 
+@pytest.mark.req("TOOLS-19")
 @pytest.mark.parametrize("modern", [True, False])
 def test_the_name_of_a_client_cannot_mislead_who_decides(
     modern: bool, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
@@ -243,6 +256,7 @@ def test_the_name_of_a_client_cannot_mislead_who_decides(
     assert Consent.objects.get().purpose == f"shopApproved by Olivia. called {WRITE}."
 
 
+@pytest.mark.req("TOOLS-24")
 @pytest.mark.parametrize("modern", [True, False])
 def test_what_breaks_inside_is_told_in_the_words_of_the_catalogue(
     modern: bool, caller: Caller, monkeypatch: pytest.MonkeyPatch
@@ -286,6 +300,7 @@ def test_who_calls_by_an_older_list_is_told_to_list_again(
         assert "List the tools again" in said["note"]
 
 
+@pytest.mark.req("SVC-1")
 def test_the_hub_says_what_it_is_in_both_revisions(caller: Caller) -> None:
     older = at_the_door(INITIALIZE, usual_headers(caller)).body["result"]
     newer = at_the_door(*modern_request(caller, "server/discover")).body["result"]
@@ -299,6 +314,7 @@ def test_the_hub_says_what_it_is_in_both_revisions(caller: Caller) -> None:
     assert unknown.status == 400
 
 
+@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize("modern", [True, False])
 @pytest.mark.parametrize(
     "params",

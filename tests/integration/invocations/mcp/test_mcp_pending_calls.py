@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("SVC-1")]
+pytestmark = pytest.mark.django_db(transaction=True)
 ECHO, WRITE = "sample.tools.echo", "sample.tools.write"
 BY_URL: dict[str, Any] = {"elicitation": {"url": {}}}
 BY_FORM: dict[str, Any] = {"elicitation": {}}  # as clients said it before there were addresses
@@ -87,7 +87,7 @@ def running() -> bool:
     return Invocation.objects.filter(state="running").exists()
 
 
-@pytest.mark.req("TOOLS-17")
+@pytest.mark.req("TOOLS-32", "TOOLS-17")
 @pytest.mark.parametrize("modern", [True, False])
 def test_progress_reaches_the_client_that_asked_for_it_on_the_stream_of_its_call(
     modern: bool,
@@ -148,7 +148,7 @@ def leave_in_the_middle(wire: Wire, id: int = 7) -> None:
     connection.close()
 
 
-@pytest.mark.req("TOOLS-17")
+@pytest.mark.req("TOOLS-32", "TOOLS-17")
 def test_a_client_of_2026_takes_its_call_back_by_going_away(
     url: str,
     caller: Caller,
@@ -170,7 +170,7 @@ def test_a_client_of_2026_takes_its_call_back_by_going_away(
     assert "invocation.cancel_asked" in kinds_of(Invocation.objects.get())
 
 
-@pytest.mark.req("TOOLS-17")
+@pytest.mark.req("TOOLS-32", "TOOLS-17")
 def test_an_older_client_takes_its_call_back_with_a_word_in_its_session_and_not_by_losing_the_connection(
     url: str,
     caller: Caller,
@@ -199,6 +199,7 @@ def test_an_older_client_takes_its_call_back_with_a_word_in_its_session_and_not_
     assert Invocation.objects.get().state == "cancelled"
 
 
+@pytest.mark.req("SVC-1")
 def test_many_callers_wait_without_a_thread_each(
     url: str,
     caller: Caller,
@@ -281,7 +282,7 @@ def test_without_that_the_model_is_told_whom_to_show_what(url: str, caller: Call
     assert Fact.objects.filter(kind="consent.requested").count() == 1
 
 
-@pytest.mark.req("TOOLS-19", "CONN-4")
+@pytest.mark.req("TOOLS-19")
 @pytest.mark.parametrize(
     ("action", "decided"),
     [("accept", True), ("accept", False), ("decline", False), ("decline", True), ("cancel", True), ("nonsense", True)],
@@ -322,7 +323,7 @@ def test_an_older_client_with_forms_alone_shows_the_address_in_one_and_the_hub_l
     assert Fact.objects.filter(kind="consent.requested").count() == 1
 
 
-@pytest.mark.req("TOOLS-19", "CONN-4")
+@pytest.mark.req("TOOLS-19")
 def test_a_newer_client_with_forms_alone_gets_one_in_place_of_a_result(
     url: str, caller: Caller, operator: Person, needs_consent: None, sandbox: ScriptedSandbox
 ) -> None:
@@ -344,7 +345,7 @@ def test_a_newer_client_with_forms_alone_gets_one_in_place_of_a_result(
     assert made["structuredContent"] == {"text": "scripted"}
 
 
-@pytest.mark.req("TOOLS-17")
+@pytest.mark.req("TOOLS-32", "TOOLS-17")
 def test_a_tool_that_takes_long_is_a_task_for_a_client_that_knows_them_and_waited_for_by_others(
     url: str,
     caller: Caller,
@@ -379,7 +380,7 @@ def test_a_tool_that_takes_long_is_a_task_for_a_client_that_knows_them_and_waite
     assert wire.call("sample.tools.raises", {}).result["resultType"] == "complete"
 
 
-@pytest.mark.req("TOOLS-17")
+@pytest.mark.req("TOOLS-32", "TOOLS-17")
 def test_a_task_is_cancelled_as_often_as_its_client_likes_and_is_nobody_elses(
     url: str,
     caller: Caller,
@@ -406,7 +407,7 @@ def test_a_task_is_cancelled_as_often_as_its_client_likes_and_is_nobody_elses(
     assert set(wire.ask("tasks/cancel", task).result) <= {"resultType", "_meta"}
 
 
-@pytest.mark.req("TOOLS-19")
+@pytest.mark.req("TOOLS-19", "TOOLS-32")
 def test_a_call_that_waits_for_a_person_is_a_task_that_says_where_they_decide(
     url: str, caller: Caller, operator: Person, needs_consent: None, sandbox: ScriptedSandbox, bell: Bell
 ) -> None:
@@ -427,7 +428,7 @@ def test_a_call_that_waits_for_a_person_is_a_task_that_says_where_they_decide(
     assert [kind for kind in kinds_of(Invocation.objects.get()) if kind in PAIR] == PAIR
 
 
-@pytest.mark.req("TOOLS-17")
+@pytest.mark.req("TOOLS-32", "TOOLS-17")
 def test_an_older_client_asks_for_a_task_and_waits_for_its_result(
     url: str, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], sandbox: ScriptedSandbox
 ) -> None:

@@ -25,11 +25,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.req("CONN-3"),
-    pytest.mark.parametrize("mode", BOTH),
-]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.parametrize("mode", BOTH)]
 ECHO = "sample.tools.echo"
 LONG = f"sample_group.{'p' * 50}.{'t' * 64}"
 NAMES = {
@@ -67,6 +63,7 @@ async def listed(client: Client) -> dict[str, Any]:
     return {each.meta["toolhub/tool"]: each for each in (await client.list_tools()).tools if each.meta}
 
 
+@pytest.mark.req("CONN-3")
 def test_every_name_that_is_listed_is_taken_by_every_provider_and_told_beside_its_id(
     mode: str, url: str, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]
 ) -> None:
@@ -85,6 +82,7 @@ def test_every_name_that_is_listed_is_taken_by_every_provider_and_told_beside_it
     assert list(tools) == sorted(tools)
 
 
+@pytest.mark.req("CONN-3")
 @pytest.mark.parametrize("id", NAMES)
 def test_a_tool_is_called_by_its_name_and_by_its_id_and_what_is_kept_has_the_id(
     id: str,
@@ -115,6 +113,7 @@ def test_a_tool_is_called_by_its_name_and_by_its_id_and_what_is_kept_has_the_id(
     assert [kinds_of(each) for each in Invocation.objects.all()] == [PAIR] * 3
 
 
+@pytest.mark.req("CONN-3")
 @pytest.mark.parametrize("name", NO_NAMES)
 def test_what_is_no_name_and_no_id_is_unknown_in_the_words_of_the_caller(
     name: str, mode: str, url: str, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]
@@ -132,7 +131,7 @@ def test_what_is_no_name_and_no_id_is_unknown_in_the_words_of_the_caller(
     assert sum(Tally.objects.values_list("count", flat=True)) == 1
 
 
-@pytest.mark.req("TOOLS-30")
+@pytest.mark.req("CONN-3", "TOOLS-22")
 @pytest.mark.parametrize("id", [ECHO, LONG])
 def test_a_name_of_another_tenants_tool_is_unknown(
     id: str,
@@ -149,6 +148,7 @@ def test_a_name_of_another_tenants_tool_is_unknown(
         talk(url, foreign_caller.key, called(NAMES[id], {}), mode=mode)
 
 
+@pytest.mark.req("CONN-3")
 def test_a_name_stays_when_other_tools_come_and_go(
     mode: str, url: str, caller: Caller, operator: Person, enable: Callable[..., Tool], grant: Callable[..., Any]
 ) -> None:
@@ -167,6 +167,7 @@ def test_a_name_stays_when_other_tools_come_and_go(
     assert all(NAMES[id] == name for each in found for id, name in each.items())
 
 
+@pytest.mark.req("CONN-3")
 def test_of_two_tools_with_the_same_digits_none_is_reached_by_name(
     mode: str, url: str, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]
 ) -> None:

@@ -19,7 +19,6 @@ from invocations.mcp.open_streams import OpenStreams, TrackedSend
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.req("CONN-3")
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
 
 
@@ -86,6 +85,7 @@ def later(_: set[Any]) -> tuple[set[Any], datetime]:
     return set(), NOW
 
 
+@pytest.mark.req("CONN-1")
 def test_a_stream_that_has_begun_ends_with_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     sent, became = follow(monkeypatch, ended, begins=True, looks=9)
 
@@ -93,6 +93,7 @@ def test_a_stream_that_has_begun_ends_with_the_connection(monkeypatch: pytest.Mo
     assert sent[-1] == {"type": "http.response.body", "body": b"", "more_body": False}
 
 
+@pytest.mark.req("CONN-1")
 def test_who_was_told_nothing_yet_is_told_that_it_may_not_and_where_it_may_ask(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -106,6 +107,7 @@ def test_who_was_told_nothing_yet_is_told_that_it_may_not_and_where_it_may_ask(
     assert [each["type"] for each in sent] == ["http.response.start", "http.response.body"]
 
 
+@pytest.mark.req("CONN-1")
 def test_what_is_given_while_the_connection_lives_is_given_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     sent, became = follow(monkeypatch, alive, begins=True, looks=3)
 
@@ -113,6 +115,7 @@ def test_what_is_given_while_the_connection_lives_is_given_whole(monkeypatch: py
     assert sent[-1]["body"] == b"all"
 
 
+@pytest.mark.req("CONN-1")
 def test_a_stream_ends_with_its_token_and_what_was_not_begun_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     _, begun = follow(monkeypatch, later, begins=True, looks=9)
     _, not_begun = follow(monkeypatch, later, begins=False, looks=3)
@@ -120,6 +123,7 @@ def test_a_stream_ends_with_its_token_and_what_was_not_begun_is_answered(monkeyp
     assert (begun, not_begun) == (["cut"], ["given"])  # a 401 would have the call made again with a newer token
 
 
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize("error", [InterfaceError("connection already closed"), RuntimeError("no new thread")])
 def test_a_look_that_fails_is_not_the_last(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = 0

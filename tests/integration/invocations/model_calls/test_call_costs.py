@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-7")]
+pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.req("LLM-7")
 def test_what_a_model_took_is_written_with_the_end_of_its_call(caller: Caller, operator: Person, model: Tool) -> None:
     rates = [{"effective_from": "2026-01-01", "rate": "2"}]
     set_script_prices(operator.by, currency="EUR", rates=rates, input="1", output="1")
@@ -40,6 +41,7 @@ def test_what_a_model_took_is_written_with_the_end_of_its_call(caller: Caller, o
     assert balance(budget) == (row.micros, 0)
 
 
+@pytest.mark.req("LLM-7")
 def test_a_model_without_a_price_never_costs_nothing(caller: Caller, model: Tool) -> None:
     ask(caller, say("Hello"))
 
@@ -48,6 +50,7 @@ def test_a_model_without_a_price_never_costs_nothing(caller: Caller, model: Tool
     assert row.output_tokens > 0
 
 
+@pytest.mark.req("LLM-7")
 def test_a_call_that_the_provider_refused_has_no_cost(
     caller: Caller, operator: Person, model: Tool, bench: ProviderBench
 ) -> None:

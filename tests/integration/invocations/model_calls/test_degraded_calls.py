@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.support.calls import ScriptedSandbox
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-8")]
+pytestmark = pytest.mark.django_db
 SMALL = "model.other.small"
 
 
@@ -38,6 +38,7 @@ def small(operator: Person, model: Tool) -> Tool:
     )
 
 
+@pytest.mark.req("LLM-14")
 def test_a_smaller_model_answers_and_decision_leaf_and_answer_say_so(
     caller: Caller, small: Tool, bench: ProviderBench
 ) -> None:
@@ -54,6 +55,7 @@ def test_a_smaller_model_answers_and_decision_leaf_and_answer_say_so(
     assert len(bench.configs) == 1, "the asked model's provider is not even connected"
 
 
+@pytest.mark.req("LLM-14")
 def test_where_the_smaller_model_may_not_be_asked_the_call_is_refused(
     caller: Caller, small: Tool, bench: ProviderBench
 ) -> None:
@@ -66,6 +68,7 @@ def test_where_the_smaller_model_may_not_be_asked_the_call_is_refused(
     assert bench.provider is None
 
 
+@pytest.mark.req("LLM-3", "LLM-14")
 @pytest.mark.parametrize(
     ("tools", "shown"), [("read_only", ["sample.tools.echo"]), ("none", [])], ids=["that only read", "none"]
 )
@@ -95,6 +98,7 @@ def test_the_model_is_shown_fewer_tools_and_so_proposes_none_of_the_others(
     assert began.get("tools", {"count": 0})["count"] == len(shown)
 
 
+@pytest.mark.req("LLM-14")
 def test_of_two_rules_the_fewest_tools_remain_and_tools_are_called_as_ever(
     caller: Caller, model: Tool, bench: ProviderBench, enable: Callable[..., Tool], grant: Callable[..., Any]
 ) -> None:

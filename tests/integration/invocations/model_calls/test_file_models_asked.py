@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-6", "LLM-10")]
+pytestmark = pytest.mark.django_db
 TALK, VECTORS, SCORES, BROKEN = (f"model.mine.{alias}" for alias in ("talk", "vectors", "scores", "broken"))
 TEXTS = ["a text of some length", "short", "of middle length"]
 
@@ -58,6 +58,7 @@ def connect(operator: Person, model: str, operation: str, alias: str = "") -> No
     )
 
 
+@pytest.mark.req("LLM-6", "LLM-10")
 def test_a_file_makes_vectors_by_both_doors(caller: Caller) -> None:
     ours = ask(caller, {"items": TEXTS, "normalize": False}, model=VECTORS, operation="embed").json()
     theirs = caller.ask("/v1/embeddings", {"model": VECTORS, "input": TEXTS}).json()
@@ -69,6 +70,7 @@ def test_a_file_makes_vectors_by_both_doors(caller: Caller) -> None:
     assert [kinds_of(each) for each in Invocation.objects.all()] == [PAIR, PAIR]
 
 
+@pytest.mark.req("LLM-6", "LLM-10")
 def test_a_file_orders_texts_by_both_doors(caller: Caller) -> None:
     ours = ask(caller, {"query": "q", "candidates": TEXTS}, model=SCORES, operation="rerank").json()
     theirs = caller.ask("/v1/rerank", {"model": SCORES, "query": "q", "documents": TEXTS}).json()
@@ -80,6 +82,7 @@ def test_a_file_orders_texts_by_both_doors(caller: Caller) -> None:
     assert [kinds_of(each) for each in Invocation.objects.all()] == [PAIR, PAIR]
 
 
+@pytest.mark.req("LLM-10")
 def test_a_file_goes_on_with_a_conversation(caller: Caller) -> None:
     body = {"model": TALK, "messages": [{"role": "user", "content": "The capital of France?"}], "max_tokens": 9}
 
@@ -89,6 +92,7 @@ def test_a_file_goes_on_with_a_conversation(caller: Caller) -> None:
     assert answer["usage"]["total_tokens"] == 11
 
 
+@pytest.mark.req("LLM-10")
 def test_what_a_file_cannot_do_and_what_is_wrong_with_it_end_the_call_with_a_sentence(
     caller: Caller, operator: Person
 ) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-2")]
+pytestmark = pytest.mark.django_db
 
 PNG = draw("PNG", 10, 10)
 WAV = b"RIFF\x40\0\0\0WAVEfmt " + b"\0" * 60
@@ -93,6 +93,7 @@ def look_at(*segments: dict[str, Any]) -> dict[str, Any]:
     return {"messages": [{"role": "user", "segments": [{"type": "text", "text": "Look."}, *segments]}]}
 
 
+@pytest.mark.req("LLM-2")
 def test_pictures_sounds_and_documents_are_sent_as_bytes_and_facts_hold_their_digest(
     caller: Caller, operator: Person, model: Tool, chat: ReadingChat
 ) -> None:
@@ -114,6 +115,7 @@ def test_pictures_sounds_and_documents_are_sent_as_bytes_and_facts_hold_their_di
     assert read[picture]["via"] == "model"
 
 
+@pytest.mark.req("LLM-2")
 def test_a_text_is_sent_as_text_and_masked_as_every_text_is(
     caller: Caller, operator: Person, model: Tool, chat: ReadingChat
 ) -> None:
@@ -147,6 +149,7 @@ def test_the_text_that_a_tool_has_left_is_marked_as_untrusted_whoevers_message_n
     assert NOTICE in inner
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize(
     ("segment", "place"),
     [
@@ -169,6 +172,7 @@ def test_what_is_not_as_the_request_says_is_refused_with_its_place(
     assert chat.requests == []
 
 
+@pytest.mark.req("LLM-2")
 def test_a_picture_without_measures_is_sent_to_nobody(
     caller: Caller, operator: Person, model: Tool, chat: ReadingChat
 ) -> None:
@@ -182,6 +186,7 @@ def test_a_picture_without_measures_is_sent_to_nobody(
     assert chat.requests == []
 
 
+@pytest.mark.req("LLM-2")
 def test_a_type_that_no_model_is_sent_is_refused(
     caller: Caller, operator: Person, model: Tool, chat: ReadingChat
 ) -> None:
@@ -194,6 +199,7 @@ def test_a_type_that_no_model_is_sent_is_refused(
     assert chat.requests == []
 
 
+@pytest.mark.req("LLM-2", "TOOLS-22")
 def test_nobody_names_what_belongs_to_another_agent_or_tenant_or_is_gone(
     caller: Caller, operator: Person, stranger: Person, model: Tool, chat: ReadingChat, grant: Callable[..., Any]
 ) -> None:
@@ -217,6 +223,7 @@ def test_nobody_names_what_belongs_to_another_agent_or_tenant_or_is_gone(
     assert len(chat.requests) == asked
 
 
+@pytest.mark.req("LLM-2")
 def test_an_address_is_no_file(caller: Caller, model: Tool, chat: ReadingChat) -> None:
     answer = ask(caller, look_at(image("https://10.0.0.1/picture.png")))
 
@@ -224,6 +231,7 @@ def test_an_address_is_no_file(caller: Caller, model: Tool, chat: ReadingChat) -
     assert chat.requests == []
 
 
+@pytest.mark.req("LLM-2")
 def test_files_of_the_tenant_are_for_keys_that_may_read_them(
     tenant: Any, operator: Person, model: Tool, chat: ReadingChat
 ) -> None:
@@ -236,6 +244,7 @@ def test_files_of_the_tenant_are_for_keys_that_may_read_them(
     assert problem["details"]["missing"] == "files:manage"
 
 
+@pytest.mark.req("LLM-2")
 def test_more_bytes_than_a_request_may_have_are_refused(
     caller: Caller, operator: Person, model: Tool, chat: ReadingChat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +257,7 @@ def test_more_bytes_than_a_request_may_have_are_refused(
     assert chat.requests == []
 
 
+@pytest.mark.req("LLM-2")
 def test_what_a_tool_has_left_is_of_the_classes_of_data_that_its_manifest_names(
     caller: Caller, operator: Person, grant: Callable[..., Any], chat: ReadingChat
 ) -> None:
@@ -266,6 +276,7 @@ def test_what_a_tool_has_left_is_of_the_classes_of_data_that_its_manifest_names(
     assert chat.read == [PNG]
 
 
+@pytest.mark.req("LLM-2")
 def test_where_a_policy_masks_personal_data_nothing_passes_that_cannot_be_looked_into(
     caller: Caller, tenant: Any, operator: Person, model: Tool, chat: ReadingChat
 ) -> None:

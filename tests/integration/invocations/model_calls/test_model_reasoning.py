@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-4")]
+pytestmark = pytest.mark.django_db
 STATE = ProviderState("anthropic", [{"content": "", "signature": "c2VhbGVk", "part_kind": "thinking"}])
 THOUGHT = (ChatDelta(text="Hm"), ChatDelta(finish_reason=FinishReason.STOP, usage=Usage(7, 3), provider_state=STATE))
 
@@ -54,6 +54,7 @@ def talk_on_in_messages(caller: Caller) -> Any:
     return caller.ask("/v1/messages", {"model": MODEL, "max_tokens": 50, "messages": more})
 
 
+@pytest.mark.req("LLM-4")
 @pytest.mark.parametrize("talk_on", [talk_on_in_own, talk_on_in_chat, talk_on_in_responses, talk_on_in_messages])
 def test_what_a_provider_wants_back_comes_back_unread(
     talk_on: Callable[[Caller], Any], caller: Caller, model: Tool, bench: ProviderBench
@@ -68,6 +69,7 @@ def test_what_a_provider_wants_back_comes_back_unread(
     assert (back.provider_state, back.segments[0].text) == (STATE, "Hm")
 
 
+@pytest.mark.req("LLM-4")
 def test_what_a_model_does_not_take_is_said_or_refused_and_never_dropped_in_silence(
     caller: Caller, grant: Callable[..., Any], connect: Callable[..., Tool], bench: ProviderBench
 ) -> None:
@@ -84,6 +86,7 @@ def test_what_a_model_does_not_take_is_said_or_refused_and_never_dropped_in_sile
     assert strict.headers["X-Hub-Reason"] == "LLM.UNSUPPORTED"
 
 
+@pytest.mark.req("LLM-4")
 def test_tokens_of_reasoning_are_reserved_with_those_of_the_answer(
     caller: Caller, grant: Callable[..., Any], connect: Callable[..., Tool], bench: ProviderBench
 ) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-12")]
+pytestmark = pytest.mark.django_db
 PREFIX = "Quokkaprefix: never promise a price."
 OWN = {"role": "system", "segments": [{"type": "text", "text": "Be brief."}]}
 
@@ -57,6 +57,7 @@ def model_of(call: Invocation) -> dict[str, Any]:
     return asked
 
 
+@pytest.mark.req("LLM-12")
 def test_the_prefix_stands_before_all_that_a_caller_says_and_a_change_counts_with_the_next_call(
     caller: Caller, operator: Person, model: Tool, bench: ProviderBench
 ) -> None:
@@ -85,6 +86,7 @@ def test_the_prefix_stands_before_all_that_a_caller_says_and_a_change_counts_wit
     assert model_of(first)["prefix"]["digest"] == compute_digest(PREFIX)
 
 
+@pytest.mark.req("LLM-12")
 def test_its_tokens_are_reserved_estimated_and_said(
     caller: Caller, operator: Person, model: Tool, bench: ProviderBench
 ) -> None:
@@ -102,6 +104,7 @@ def test_its_tokens_are_reserved_estimated_and_said(
     assert model_of(row_of(response))["prefix"]["tokens"] == tokens
 
 
+@pytest.mark.req("LLM-12")
 def test_a_prefix_that_leaves_no_room_in_the_window_is_counted_and_not_quoted(
     caller: Caller, operator: Person, connect: Callable[..., Tool], grant: Callable[..., Any], bench: ProviderBench
 ) -> None:
@@ -116,6 +119,7 @@ def test_a_prefix_that_leaves_no_room_in_the_window_is_counted_and_not_quoted(
     assert bench.provider is None
 
 
+@pytest.mark.req("LLM-12")
 def test_places_in_a_request_are_counted_without_it(
     caller: Caller, operator: Person, connect: Callable[..., Tool], grant: Callable[..., Any], bench: ProviderBench
 ) -> None:
@@ -139,6 +143,7 @@ def test_places_in_a_request_are_counted_without_it(
     assert answer.json()["error"]["details"]["findings"][0]["pointer"] == "/messages/0/segments/0"
 
 
+@pytest.mark.req("LLM-12")
 def test_a_request_that_is_asked_for_again_begins_with_it_too(
     caller: Caller, operator: Person, model: Tool, bench: ProviderBench
 ) -> None:
@@ -151,6 +156,7 @@ def test_a_request_that_is_asked_for_again_begins_with_it_too(
     assert [system_texts(each) for each in bench.requests] == [[PREFIX], [PREFIX]]
 
 
+@pytest.mark.req("LLM-12")
 def test_room_is_kept_for_it_in_the_longest_conversation(
     caller: Caller, operator: Person, model: Tool, bench: ProviderBench
 ) -> None:
@@ -164,6 +170,7 @@ def test_room_is_kept_for_it_in_the_longest_conversation(
     assert_problem(beyond, 422, "SCHEMA.VALIDATION_FAILED")
 
 
+@pytest.mark.req("LLM-12")
 def test_no_word_of_it_is_in_an_answer_an_error_a_log_or_any_row_but_its_own(
     caller: Caller, operator: Person, model: Tool, bench: ProviderBench, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -195,6 +202,7 @@ def test_no_word_of_it_is_in_an_answer_an_error_a_log_or_any_row_but_its_own(
     assert holders == {"registry_modelprefix"}
 
 
+@pytest.mark.req("LLM-12")
 def test_vectors_and_orders_have_no_conversation_to_put_it_before(
     caller: Caller, operator: Person, connect: Callable[..., Tool], grant: Callable[..., Any], bench: ProviderBench
 ) -> None:

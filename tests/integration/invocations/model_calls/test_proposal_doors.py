@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tests.support.calls import Bell, ScriptedSandbox
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("LLM-3", "TOOLS-30")]
+pytestmark = pytest.mark.django_db(transaction=True)
 ASKED = [{"role": "user", "content": "Which?"}]
 
 
@@ -80,6 +80,7 @@ DOORS: dict[str, tuple[dict[str, Any], Callable[[Any, bool], tuple[str, str]]]] 
 }
 
 
+@pytest.mark.req("LLM-3")
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("door", DOORS)
 def test_an_answer_in_a_format_of_others_is_linked_to_by_what_it_says(
@@ -107,7 +108,7 @@ def url(bell: Bell, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield found
 
 
-@pytest.mark.req("SVC-1")
+@pytest.mark.req("LLM-3", "SVC-1")
 @pytest.mark.parametrize("mode", BOTH)
 def test_a_call_over_mcp_names_the_answer_that_proposed_it(
     mode: str, caller: Caller, proposing: ScriptedSandbox, url: str
@@ -127,7 +128,7 @@ def test_a_call_over_mcp_names_the_answer_that_proposed_it(
     assert (kinds_of(call), kinds_of(refused)) == (PAIR, PAIR)
 
 
-@pytest.mark.req("CARD-6")
+@pytest.mark.req("CARD-6", "LLM-3")
 @pytest.mark.parametrize("indexed", [True, False])
 def test_the_facts_of_a_proposed_call_are_found_by_the_answer_and_by_the_model(
     indexed: bool, caller: Caller, tenant: Tenant, operator: Person, auditor: Person, proposing: ScriptedSandbox
@@ -155,6 +156,7 @@ def test_the_facts_of_a_proposed_call_are_found_by_the_answer_and_by_the_model(
         assert caller.get(f"/evidence/facts?{urlencode({'q': f'proposed_by:{wrong}'})}").status_code == 422
 
 
+@pytest.mark.req("CARD-6")
 def test_the_page_of_an_answer_leads_to_the_facts_of_its_calls_for_those_who_may_read_them(
     caller: Caller, operator: Person, auditor: Person, proposing: ScriptedSandbox
 ) -> None:

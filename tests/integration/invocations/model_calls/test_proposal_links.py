@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tests.support.calls import Bell, ScriptedSandbox
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-3", "TOOLS-30")]
+pytestmark = pytest.mark.django_db
 CANARY = "canary-9913cc"
 
 
@@ -88,6 +88,7 @@ def leaf_of(call: Invocation, end: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.req("LLM-3", "TOOLS-18")
 def test_the_begin_of_a_call_names_the_answer_whose_end_has_the_same_hash(
     caller: Caller, propose: Callable[..., Invocation]
 ) -> None:
@@ -103,6 +104,7 @@ def test_the_begin_of_a_call_names_the_answer_whose_end_has_the_same_hash(
     assert len(set(proposed)) == 2
 
 
+@pytest.mark.req("LLM-11")
 def test_neither_leaf_holds_a_word_of_what_was_proposed(
     caller: Caller, model: Tool, propose: Callable[..., Invocation]
 ) -> None:
@@ -114,6 +116,7 @@ def test_neither_leaf_holds_a_word_of_what_was_proposed(
     assert not [fact for fact in Fact.objects.all() if CANARY.encode() in bytes(fact.leaf)]
 
 
+@pytest.mark.req("LLM-3")
 @pytest.mark.parametrize(
     ("call_id", "more"),
     [
@@ -144,6 +147,7 @@ def test_a_call_that_the_answer_did_not_propose_is_refused_and_keeps_no_link(
     assert sandbox.calls == []
 
 
+@pytest.mark.req("LLM-3")
 def test_only_an_answer_of_a_model_to_this_agent_that_ended_well_proposes_anything(
     caller: Caller,
     operator: Person,
@@ -165,6 +169,7 @@ def test_only_an_answer_of_a_model_to_this_agent_that_ended_well_proposes_anythi
     assert_problem(invoke(caller, asked, None), 422, "SCHEMA.VALIDATION_FAILED")
 
 
+@pytest.mark.req("LLM-3")
 def test_an_answer_that_nobody_can_read_any_more_proves_nothing(
     caller: Caller, operator: Person, auditor: Person, propose: Callable[..., Invocation]
 ) -> None:
@@ -176,6 +181,7 @@ def test_an_answer_that_nobody_can_read_any_more_proves_nothing(
     assert_problem(invoke(caller, asked), 422, "CALL.NOT_PROPOSED")
 
 
+@pytest.mark.req("LLM-3", "TOOLS-30")
 def test_one_link_stands_for_all_calls_of_a_response_that_is_dispatched(
     caller: Caller, propose: Callable[..., Invocation]
 ) -> None:
@@ -191,6 +197,7 @@ def test_one_link_stands_for_all_calls_of_a_response_that_is_dispatched(
     assert [each.proposed_by_id for each in rows(one)] == [asked.pk, None]
 
 
+@pytest.mark.req("LLM-3", "TOOLS-30")
 def test_a_proposal_that_is_made_by_its_own_endpoint_names_its_id_once(
     caller: Caller, propose: Callable[..., Invocation]
 ) -> None:
@@ -205,6 +212,7 @@ def test_a_proposal_that_is_made_by_its_own_endpoint_names_its_id_once(
     assert_problem(torn, 422, "CALL.NOT_PROPOSED")
 
 
+@pytest.mark.req("LLM-3")
 def test_arguments_that_mean_the_same_are_the_same_however_they_are_written(
     caller: Caller, enable: Callable[..., Tool], propose: Callable[..., Invocation]
 ) -> None:
@@ -213,6 +221,7 @@ def test_arguments_that_mean_the_same_are_the_same_however_they_are_written(
     assert row_of(invoke(caller, asked)).proposed_by_id == asked.pk
 
 
+@pytest.mark.req("LLM-3")
 def test_of_very_many_proposals_the_first_are_named_and_of_broken_ones_none(
     caller: Caller, propose: Callable[..., Invocation]
 ) -> None:
@@ -227,6 +236,7 @@ def test_of_very_many_proposals_the_first_are_named_and_of_broken_ones_none(
     assert_problem(invoke(caller, asked, f"call_{beyond}", arguments={"text": str(beyond)}), 422, "CALL.NOT_PROPOSED")
 
 
+@pytest.mark.req("LLM-3")
 def test_a_call_that_waited_for_a_person_keeps_its_link(
     caller: Caller,
     enable: Callable[..., Tool],
@@ -250,7 +260,7 @@ def test_a_call_that_waited_for_a_person_keeps_its_link(
     assert leaf_of(call, ".resumed")["decision_input"]["model_verified"] == asked.tool
 
 
-@pytest.mark.req("LLM-12", "TOOLS-28")
+@pytest.mark.req("LLM-3", "LLM-12")
 def test_a_policy_may_ask_which_model_proposed_a_call_and_no_caller_can_claim_it(
     caller: Caller, propose: Callable[..., Invocation]
 ) -> None:
@@ -269,6 +279,7 @@ def test_a_policy_may_ask_which_model_proposed_a_call_and_no_caller_can_claim_it
     assert "model_verified" not in leaf_of(row_of(claimed), ".began")["decision_input"]
 
 
+@pytest.mark.req("LLM-3", "TOOLS-14")
 def test_the_preflight_of_a_call_checks_its_link_and_writes_nothing(
     caller: Caller, propose: Callable[..., Invocation]
 ) -> None:
@@ -288,6 +299,7 @@ def test_the_preflight_of_a_call_checks_its_link_and_writes_nothing(
     assert Invocation.objects.count() == before
 
 
+@pytest.mark.req("CARD-6", "LLM-3")
 def test_a_call_and_an_answer_name_each_other_over_rest_and_on_their_pages(
     caller: Caller, operator: Person, propose: Callable[..., Invocation]
 ) -> None:
@@ -302,7 +314,7 @@ def test_a_call_and_an_answer_name_each_other_over_rest_and_on_their_pages(
         assert f'href="/invocations/{there.wire_id}"' in page
 
 
-@pytest.mark.req("TOOLS-18")
+@pytest.mark.req("LLM-3", "TOOLS-18")
 @pytest.mark.parametrize("opens", [False, True])
 def test_an_exported_log_proves_offline_which_answer_proposed_a_call(
     caller: Caller, auditor: Person, propose: Callable[..., Invocation], tmp_path: Path, opens: bool
@@ -326,6 +338,7 @@ def test_an_exported_log_proves_offline_which_answer_proposed_a_call(
     assert f"proposed   {call.wire_id} by the answer of {asked.wire_id}, of {asked.tool}{values}\n" in done.stdout
 
 
+@pytest.mark.req("LLM-3", "LLM-11")
 def test_the_sealed_input_keeps_the_id_that_the_leaf_only_has_hashed(
     caller: Caller, propose: Callable[..., Invocation]
 ) -> None:

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-8")]
+pytestmark = pytest.mark.django_db
 
 
 def set_rates(operator: Person, **rates: int) -> None:
     change_provider(name="script", settings={"retries": 2, "rates": rates}, reason="for a test", by=operator.by)
 
 
+@pytest.mark.req("LLM-14")
 @pytest.mark.parametrize("rates", [{"requests": 1}, {"tokens": 200}], ids=["requests", "tokens"])
 def test_a_call_that_would_be_too_much_is_refused_with_the_time_and_is_not_sent(
     rates: dict[str, int], caller: Caller, operator: Person, model: Tool, bench: ProviderBench
@@ -45,6 +46,7 @@ def test_a_call_that_would_be_too_much_is_refused_with_the_time_and_is_not_sent(
     assert (call.state, call.idempotency_key, kinds_of(call)) == ("failed", "", PAIR)
 
 
+@pytest.mark.req("LLM-14")
 def test_a_short_wait_is_waited_for_and_a_longer_one_is_not(
     caller: Caller, operator: Person, model: Tool, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,6 +66,7 @@ def test_a_short_wait_is_waited_for_and_a_longer_one_is_not(
     assert slept == [2.0, 1.5, 4.0]
 
 
+@pytest.mark.req("LLM-14")
 def test_who_waits_for_a_request_does_not_use_up_the_tokens_of_others(
     caller: Caller, operator: Person, model: Tool, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,6 +89,7 @@ def test_who_waits_for_a_request_does_not_use_up_the_tokens_of_others(
     assert taken == ["tokens", "requests"]
 
 
+@pytest.mark.req("LLM-14")
 def test_processes_count_together_where_there_is_redis(
     operator: Person, model: Tool, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,6 +104,7 @@ def test_processes_count_together_where_there_is_redis(
     assert provider_rates.take_from_limit(limit) > 0
 
 
+@pytest.mark.req("LLM-14")
 @pytest.mark.parametrize("wrong", [{"requests": 0}, {"calls": 5}, {"tokens": "many"}, []])
 def test_a_rate_is_a_number_and_of_requests_or_tokens(wrong: Any, operator: Person, model: Tool) -> None:
     with pytest.raises(SchemaInvalid) as refused:

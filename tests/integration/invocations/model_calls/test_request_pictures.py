@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-2")]
+pytestmark = pytest.mark.django_db
 PNG = draw("PNG")
 URL = to_data_url(PNG)
 PART = {"type": "image_url", "image_url": {"url": URL}}
@@ -73,6 +73,7 @@ def ask_at(door: str, caller: Caller, **more: Any) -> Any:
     return caller.ask(path, {"model": MODEL, **body, **more}) if path else ask(caller, body, **more)
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize("door", DOORS)
 def test_a_picture_reaches_the_model_and_a_fact_has_its_keyed_hash_its_type_and_its_size(
     door: str, caller: Caller, model: Tool, chat: ReadingChat
@@ -112,6 +113,7 @@ def test_its_bytes_are_in_no_row_no_sealed_value_and_no_log(
     assert [mark for mark in marks if any(mark in text for text in (*stored, sealed, caplog.text))] == []
 
 
+@pytest.mark.req("LLM-2")
 def test_the_reservation_has_the_tokens_of_the_picture(caller: Caller, model: Tool, chat: ReadingChat) -> None:
     def count(*segments: dict[str, Any]) -> int:
         body = build_body(caller, look_at(*segments))
@@ -124,6 +126,7 @@ def test_the_reservation_has_the_tokens_of_the_picture(caller: Caller, model: To
     assert count(large) > count({"type": "image_ref", "data": URL})
 
 
+@pytest.mark.req("LLM-2")
 def test_the_messages_that_anthropics_clients_have_counted_have_it_too(caller: Caller, model: Tool) -> None:
     path, body = DOORS["messages"]
     asked = {"model": MODEL, "messages": body["messages"]}
@@ -134,6 +137,7 @@ def test_the_messages_that_anthropics_clients_have_counted_have_it_too(caller: C
     assert counts[0] > counts[1] + 100
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize("door", DOORS)
 def test_a_model_that_reads_no_pictures_refuses_it(
     door: str, caller: Caller, grant: Callable[..., Any], connect: Callable[..., Tool], chat: ReadingChat
@@ -148,6 +152,7 @@ def test_a_model_that_reads_no_pictures_refuses_it(
     assert chat.requests == []
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize("door", DOORS)
 def test_where_a_policy_masks_nothing_passes_that_cannot_be_looked_into(
     door: str, caller: Caller, tenant: Any, model: Tool, chat: ReadingChat
@@ -162,6 +167,7 @@ def test_where_a_policy_masks_nothing_passes_that_cannot_be_looked_into(
     assert chat.requests == []
 
 
+@pytest.mark.req("LLM-2")
 def test_where_texts_are_masked_the_answer_says_that_pictures_are_not(
     caller: Caller, operator: Person, grant: Callable[..., Any], chat: ReadingChat
 ) -> None:
@@ -181,6 +187,7 @@ def test_where_texts_are_masked_the_answer_says_that_pictures_are_not(
     ]
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize(
     ("segment", "pointer"),
     [
@@ -206,6 +213,7 @@ def test_what_is_no_picture_is_refused_with_its_place_and_its_pair_and_is_kept_n
     assert chat.requests == []
 
 
+@pytest.mark.req("LLM-2")
 def test_a_digest_alone_names_nothing(caller: Caller, model: Tool, chat: ReadingChat) -> None:
     named = {"type": "image_ref", "id": f"sha256:{hashlib.sha256(PNG).hexdigest()}", "media_type": "image/png"}
     ask(caller, look_at({"type": "image_ref", "data": URL}))
@@ -216,6 +224,7 @@ def test_a_digest_alone_names_nothing(caller: Caller, model: Tool, chat: Reading
     assert chat.read == [PNG]
 
 
+@pytest.mark.req("LLM-2")
 def test_pictures_and_held_files_have_their_room_together(
     caller: Caller, operator: Person, model: Tool, chat: ReadingChat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,6 +240,7 @@ def test_pictures_and_held_files_have_their_room_together(
     assert_problem(both, 413, "REQUEST.TOO_LARGE")
 
 
+@pytest.mark.req("LLM-2")
 @pytest.mark.parametrize("door", DOORS)
 def test_a_picture_larger_than_other_bodies_may_be_is_taken_and_one_of_30_mb_is_refused(
     door: str, caller: Caller, model: Tool, chat: ReadingChat
@@ -251,6 +261,7 @@ def test_a_picture_larger_than_other_bodies_may_be_is_taken_and_one_of_30_mb_is_
     assert chat.read == [large]
 
 
+@pytest.mark.req("LLM-2")
 def test_a_body_is_no_larger_beside_its_pictures(caller: Caller, model: Tool) -> None:
     told = look_at({"type": "image_ref", "data": to_data_url(PNG + b"\0" * 100_000)})
 
@@ -259,6 +270,7 @@ def test_a_body_is_no_larger_beside_its_pictures(caller: Caller, model: Tool) ->
     assert_problem(answer, 413, "REQUEST.TOO_LARGE")
 
 
+@pytest.mark.req("LLM-2")
 def test_the_same_key_with_another_picture_is_another_request(caller: Caller, model: Tool, chat: ReadingChat) -> None:
     def ask_for(content: bytes) -> Any:
         seen = look_at({"type": "image_ref", "data": to_data_url(content)})

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-4")]
+pytestmark = pytest.mark.django_db
 
 EMAIL, CARD = "ann@example.org", "4111 1111 1111 1111"
 TEXT = f"Write to {EMAIL} about the card {CARD}."
@@ -75,6 +75,7 @@ def agree(person: Person) -> Consent:
     return consent
 
 
+@pytest.mark.req("LLM-4")
 def test_what_a_provider_may_not_be_sent_is_masked_and_the_answer_says_how_much(
     caller: Caller, connected: Callable[..., Tool], bench: ProviderBench
 ) -> None:
@@ -94,6 +95,7 @@ def test_what_a_provider_may_not_be_sent_is_masked_and_the_answer_says_how_much(
     assert "by_consent" not in began
 
 
+@pytest.mark.req("LLM-4")
 def test_what_a_provider_may_be_sent_goes_to_it_as_it_is(
     caller: Caller, connected: Callable[..., Tool], bench: ProviderBench
 ) -> None:
@@ -107,6 +109,7 @@ def test_what_a_provider_may_be_sent_goes_to_it_as_it_is(
     assert (began["data_classes"], "masked" in began) == (["payment", "personal"], False)
 
 
+@pytest.mark.req("LLM-4")
 def test_results_of_tools_arguments_of_calls_and_system_messages_are_masked_as_well(
     caller: Caller, connected: Callable[..., Tool], bench: ProviderBench
 ) -> None:
@@ -127,6 +130,7 @@ def test_results_of_tools_arguments_of_calls_and_system_messages_are_masked_as_w
     assert asked_in(row_of(answer))["masked"] == {"email": 5}
 
 
+@pytest.mark.req("LLM-4")
 @pytest.mark.parametrize(
     ("operation", "arguments"),
     [
@@ -147,6 +151,7 @@ def test_items_query_and_candidates_are_masked(
     assert set(asked_in(row_of(answer))["masked"]) == {"email", "card"}
 
 
+@pytest.mark.req("LLM-4")
 @pytest.mark.parametrize(
     ("more", "place"),
     [
@@ -171,6 +176,7 @@ def test_what_would_mean_something_else_without_its_data_is_refused(
     assert bench.provider is None
 
 
+@pytest.mark.req("LLM-4")
 def test_a_result_of_a_tool_is_of_the_classes_that_its_manifest_names(
     caller: Caller, connected: Callable[..., Tool], enable: Callable[..., Tool], bench: ProviderBench
 ) -> None:
@@ -190,6 +196,7 @@ def test_a_result_of_a_tool_is_of_the_classes_that_its_manifest_names(
     assert bench.provider is None
 
 
+@pytest.mark.req("LLM-4")
 def test_a_result_goes_to_a_provider_that_may_have_its_class(
     caller: Caller, connected: Callable[..., Tool], enable: Callable[..., Tool], bench: ProviderBench
 ) -> None:
@@ -208,6 +215,7 @@ def test_a_result_goes_to_a_provider_that_may_have_its_class(
     assert asked_in(row_of(answer))["data_classes"] == ["health"]
 
 
+@pytest.mark.req("LLM-4")
 def test_obligations_hold_for_what_a_model_is_sent_whatever_its_provider_may_have(
     caller: Caller, tenant: Any, connected: Callable[..., Tool], bench: ProviderBench
 ) -> None:
@@ -223,6 +231,7 @@ def test_obligations_hold_for_what_a_model_is_sent_whatever_its_provider_may_hav
     assert asked_in(row_of(answer))["masked"] == {"card": 1, "email": 1}
 
 
+@pytest.mark.req("LLM-4")
 def test_a_policy_refuses_where_masking_is_not_enough(
     caller: Caller, tenant: Any, connected: Callable[..., Tool], bench: ProviderBench
 ) -> None:
@@ -238,6 +247,7 @@ def test_a_policy_refuses_where_masking_is_not_enough(
     assert len(bench.requests) == 1
 
 
+@pytest.mark.req("LLM-4")
 def test_nobody_lets_sensitive_data_go_without_a_policy_about_it(
     caller: Caller, tenant: Any, connected: Callable[..., Tool], bench: ProviderBench
 ) -> None:
@@ -253,6 +263,7 @@ def test_nobody_lets_sensitive_data_go_without_a_policy_about_it(
     assert bench.provider is None
 
 
+@pytest.mark.req("LLM-4")
 def test_sensitive_data_go_as_they_are_once_a_person_has_agreed_as_a_policy_wants(
     caller: Caller, tenant: Any, operator: Person, connected: Callable[..., Tool], bench: ProviderBench
 ) -> None:
@@ -278,6 +289,7 @@ def test_sensitive_data_go_as_they_are_once_a_person_has_agreed_as_a_policy_want
     assert (third.status_code, EMAIL in sent(bench)) == (200, False)
 
 
+@pytest.mark.req("LLM-4")
 def test_a_consent_covers_the_classes_of_data_that_the_person_was_shown(
     caller: Caller, tenant: Any, operator: Person, connected: Callable[..., Tool], bench: ProviderBench
 ) -> None:
@@ -293,6 +305,7 @@ def test_a_consent_covers_the_classes_of_data_that_the_person_was_shown(
     assert bench.provider is None
 
 
+@pytest.mark.req("LLM-4")
 def test_without_a_policy_about_it_allow_sensitive_is_refused_with_what_to_do(
     caller: Caller, connected: Callable[..., Tool], bench: ProviderBench
 ) -> None:
@@ -305,6 +318,7 @@ def test_without_a_policy_about_it_allow_sensitive_is_refused_with_what_to_do(
     assert bench.provider is None
 
 
+@pytest.mark.req("LLM-4")
 def test_a_preflight_says_what_would_be_masked(caller: Caller, connected: Callable[..., Tool]) -> None:
     connected()
 
@@ -313,6 +327,7 @@ def test_a_preflight_says_what_would_be_masked(caller: Caller, connected: Callab
     assert answer.json()["data"]["model"]["masked"] == {"card": 1, "email": 1}
 
 
+@pytest.mark.req("LLM-4")
 def test_tools_that_a_caller_has_described_itself_are_looked_through() -> None:
     request = ChatRequest(model="main", messages=(UserMessage((Text("Hello"),)),))
     own = ToolSpec("own.mail", f"Writes to {EMAIL}.", {"type": "object"})
@@ -324,6 +339,7 @@ def test_tools_that_a_caller_has_described_itself_are_looked_through() -> None:
     assert EMAIL not in str(found.value.to_error())
 
 
+@pytest.mark.req("LLM-4")
 def test_reasoning_of_any_server_that_goes_back_to_its_provider_is_looked_through(
     caller: Caller, connected: Callable[..., Tool]
 ) -> None:
@@ -339,6 +355,7 @@ def test_reasoning_of_any_server_that_goes_back_to_its_provider_is_looked_throug
     assert refused.json()["error"]["details"]["findings"][0]["pointer"] == "/messages/1/provider_state"
 
 
+@pytest.mark.req("LLM-4")
 def test_reasoning_that_goes_back_to_its_provider_is_looked_through_and_not_changed_but_refused(
     caller: Caller, connected: Callable[..., Tool], bench: ProviderBench
 ) -> None:
@@ -367,6 +384,7 @@ def test_reasoning_that_goes_back_to_its_provider_is_looked_through_and_not_chan
     assert len(bench.requests) == 1
 
 
+@pytest.mark.req("LLM-4")
 def test_a_result_is_that_of_the_proposal_before_it_where_answers_give_the_same_ids_again(
     caller: Caller, connected: Callable[..., Tool], enable: Callable[..., Tool], bench: ProviderBench
 ) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-7")]
+pytestmark = pytest.mark.django_db
 JSON = {"type": "schema", "json_schema": {"type": "object", "required": ["a"]}}
 
 
@@ -38,6 +38,7 @@ def usage_in_end(answer: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.req("LLM-7")
 def test_both_requests_of_a_structured_answer_that_failed_are_settled_by_what_was_reported(
     caller: Caller, money: Budget, bench: ProviderBench
 ) -> None:
@@ -51,6 +52,7 @@ def test_both_requests_of_a_structured_answer_that_failed_are_settled_by_what_wa
     assert balance(money) == (24, 0)
 
 
+@pytest.mark.req("LLM-7")
 def test_the_first_request_is_settled_as_reported_where_the_provider_refuses_the_second(
     caller: Caller, money: Budget, bench: ProviderBench
 ) -> None:
@@ -64,6 +66,7 @@ def test_the_first_request_is_settled_as_reported_where_the_provider_refuses_the
     assert balance(money) == (12, 0)
 
 
+@pytest.mark.req("LLM-7")
 def test_one_request_that_nobody_counted_is_estimated_beside_one_that_was_reported(
     caller: Caller, money: Budget, bench: ProviderBench
 ) -> None:
@@ -78,6 +81,7 @@ def test_one_request_that_nobody_counted_is_estimated_beside_one_that_was_report
     assert balance(money) == (usage["input_tokens"] + usage["output_tokens"], 0)
 
 
+@pytest.mark.req("LLM-7")
 def test_what_was_reported_before_an_answer_was_cut_off_is_the_least_that_it_took(
     caller: Caller, money: Budget, bench: ProviderBench
 ) -> None:
@@ -90,6 +94,7 @@ def test_what_was_reported_before_an_answer_was_cut_off_is_the_least_that_it_too
     assert balance(money) == (5_000 + 2, 0)
 
 
+@pytest.mark.req("LLM-7")
 def test_vectors_are_settled_by_what_was_reported(
     caller: Caller, operator: Person, money: Budget, bench: ProviderBench
 ) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.model_servers import ModelServer
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-8")]
+pytestmark = pytest.mark.django_db
 EMAIL = "ann@example.org"
 TRUSTED, ABROAD = "model.trusted.main", "model.abroad.main"
 RANKED = {"options": {"rerank": "cohere"}}
@@ -69,7 +69,7 @@ def connect_both(operator: Person, operation: str = "chat") -> None:
     connect_model(provider="trusted", model="small-1", fallbacks=[ABROAD], by=operator.by, **said)
 
 
-@pytest.mark.req("LLM-4")
+@pytest.mark.req("LLM-14", "LLM-4")
 @pytest.mark.parametrize(("operation", "arguments", "reply"), OPERATIONS)
 def test_a_fallback_is_never_sent_what_only_the_asked_models_provider_may_have(
     operation: str,
@@ -91,7 +91,7 @@ def test_a_fallback_is_never_sent_what_only_the_asked_models_provider_may_have(
     assert any("masked" in each for each in answer.json()["warnings"])
 
 
-@pytest.mark.req("LLM-12")
+@pytest.mark.req("LLM-14", "LLM-12")
 def test_a_fallback_is_sent_the_tenants_own_text_once_and_first(
     caller: Caller, operator: Person, trusted: ModelServer, abroad: ModelServer
 ) -> None:
@@ -109,6 +109,7 @@ def test_a_fallback_is_sent_the_tenants_own_text_once_and_first(
     assert leaf_of(row_of(answer), "invocation.began")["model"]["prefix"]["tokens"] > 0
 
 
+@pytest.mark.req("LLM-14")
 def test_a_model_in_whose_place_policy_wants_another_one_stands_in_for_nobody(
     caller: Caller, operator: Person, trusted: ModelServer, abroad: ModelServer
 ) -> None:
@@ -121,7 +122,7 @@ def test_a_model_in_whose_place_policy_wants_another_one_stands_in_for_nobody(
     assert abroad.heard == []
 
 
-@pytest.mark.req("LLM-4")
+@pytest.mark.req("LLM-14", "LLM-4")
 def test_where_policy_has_another_model_answer_the_begin_says_what_that_one_is_sent(
     caller: Caller, operator: Person, trusted: ModelServer, abroad: ModelServer
 ) -> None:
@@ -136,6 +137,7 @@ def test_where_policy_has_another_model_answer_the_begin_says_what_that_one_is_s
     assert (began["masked"], began.get("data_classes")) == ({"email": 1}, None)
 
 
+@pytest.mark.req("LLM-14")
 @pytest.mark.parametrize(("operation", "arguments", "reply"), WHOLE)
 def test_vectors_and_scores_are_asked_for_again_like_an_answer_that_was_not_begun(
     operation: str,

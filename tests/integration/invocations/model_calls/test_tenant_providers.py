@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-10")]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
@@ -40,6 +40,7 @@ def break_down(*_: Any, **__: Any) -> None:
     raise ZeroDivisionError
 
 
+@pytest.mark.req("LLM-10")
 @pytest.mark.unmapped
 def test_a_run_that_cannot_be_prepared_gives_its_provider_back(
     caller: Caller, model: Tool, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
@@ -50,6 +51,7 @@ def test_a_run_that_cannot_be_prepared_gives_its_provider_back(
     assert [each.uses for each in shelf._kept.values()] == [0]
 
 
+@pytest.mark.req("LLM-10")
 @pytest.mark.unmapped
 def test_a_run_whose_fallback_cannot_be_built_gives_the_providers_before_it_back(
     caller: Caller, operator: Person, model: Tool, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
@@ -68,6 +70,7 @@ def test_a_run_whose_fallback_cannot_be_built_gives_the_providers_before_it_back
     assert [each.uses for each in shelf._kept.values()] == [0]
 
 
+@pytest.mark.req("LLM-10")
 def test_a_call_is_refused_where_what_its_kind_of_provider_needs_is_not_installed(
     caller: Caller, connect_kind: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,6 +85,7 @@ def test_a_call_is_refused_where_what_its_kind_of_provider_needs_is_not_installe
     assert "requirements-models.lock" in refused.json()["detail"]
 
 
+@pytest.mark.req("LLM-10")
 def test_what_is_installed_is_looked_through_once_for_all_calls(
     caller: Caller, connect_kind: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

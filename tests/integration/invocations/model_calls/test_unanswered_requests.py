@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tests.support.model_calls import ProviderBench
     from tests.support.model_servers import ModelServer
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-7")]
+pytestmark = pytest.mark.django_db
 FIRST, SECOND = "model.first.main", "model.second.main"
 SILENT = Reply((), content_type="text/event-stream", end="stall")
 
@@ -67,7 +67,7 @@ def money_of(operator: Person, **scope: Any) -> Budget:
     return set_budget(dimension="money", amount=1_000_000, window_s=365 * DAY, by=operator.by, **said)
 
 
-@pytest.mark.req("LLM-8")
+@pytest.mark.req("LLM-7", "LLM-14")
 def test_a_request_that_ran_out_of_time_before_the_fallback_is_counted_by_estimate_at_its_own_price(
     caller: Caller, operator: Person, first: ModelServer
 ) -> None:
@@ -100,6 +100,7 @@ def test_a_request_that_ran_out_of_time_before_the_fallback_is_counted_by_estima
     assert_conserved()
 
 
+@pytest.mark.req("LLM-7")
 @pytest.mark.parametrize(
     "refusal",
     [
@@ -131,6 +132,7 @@ def money(operator: Person, model: Tool) -> Budget:
     return money_of(operator)
 
 
+@pytest.mark.req("LLM-7")
 def test_a_request_that_no_connection_was_made_for_in_time_costs_nothing(
     caller: Caller, money: Budget, bench: ProviderBench
 ) -> None:
@@ -150,6 +152,7 @@ def usage_in_end(answer: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.req("LLM-7")
 @pytest.mark.parametrize("lost", [ModelTimedOut(), StreamTruncated()], ids=["late", "cut off before its first word"])
 def test_each_try_that_nobody_knows_the_cost_of_is_counted_beside_the_one_that_was_answered(
     lost: Exception, caller: Caller, money: Budget, bench: ProviderBench
@@ -167,6 +170,7 @@ def test_each_try_that_nobody_knows_the_cost_of_is_counted_beside_the_one_that_w
     assert leaf_of(row_of(answer), "invocation.ended")["model"]["reported"] == {"input": 10, "output": 1}
 
 
+@pytest.mark.req("LLM-7")
 def test_usage_that_was_reported_before_another_model_was_asked_is_not_lost(
     caller: Caller, operator: Person, money: Budget, bench: ProviderBench
 ) -> None:
@@ -180,6 +184,7 @@ def test_usage_that_was_reported_before_another_model_was_asked_is_not_lost(
     assert balance(money) == (500 + 10 + 1, 0)
 
 
+@pytest.mark.req("LLM-7")
 def test_an_answer_of_a_model_without_a_price_takes_the_money_that_was_reserved_and_never_none(
     caller: Caller, money: Budget, bench: ProviderBench
 ) -> None:
@@ -196,6 +201,7 @@ def test_an_answer_of_a_model_without_a_price_takes_the_money_that_was_reserved_
     assert "money" not in leaf_of(row_of(answer), "invocation.ended")["budget"]["spent"]
 
 
+@pytest.mark.req("LLM-7")
 @pytest.mark.parametrize("figure", [10**30, -5, 1.5, "12", float("nan"), [3]], ids=str)
 def test_a_figure_that_no_provider_can_mean_is_as_if_it_had_reported_nothing(
     figure: Any, caller: Caller, operator: Person, first: ModelServer
@@ -211,6 +217,7 @@ def test_a_figure_that_no_provider_can_mean_is_as_if_it_had_reported_nothing(
     assert kinds_of(row_of(answer)) == PAIR
 
 
+@pytest.mark.req("LLM-7")
 def test_vectors_that_the_hub_cannot_use_are_paid_for_all_the_same(
     caller: Caller, operator: Person, money: Budget, bench: ProviderBench
 ) -> None:

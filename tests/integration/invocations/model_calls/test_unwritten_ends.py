@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("LLM-11")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def fail(*_: Any, **__: Any) -> NoReturn:
@@ -47,6 +47,7 @@ def unwritable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_runs.ModelRun, "timeout_s", 1.0)
 
 
+@pytest.mark.req("LLM-11")
 @pytest.mark.usefixtures("unwritable")
 def test_who_waits_for_an_end_that_cannot_be_written_is_told_at_once_that_the_call_is_open(
     caller: Caller, model: Tool, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
@@ -71,6 +72,7 @@ def test_who_waits_for_an_end_that_cannot_be_written_is_told_at_once_that_the_ca
     assert (status, said["call"]["state"]) == (202, "running")
 
 
+@pytest.mark.req("LLM-11")
 @pytest.mark.usefixtures("unwritable")
 def test_a_stream_whose_end_cannot_be_written_says_so_and_does_not_just_break_off(
     caller: Caller, model: Tool, bench: ProviderBench
@@ -85,6 +87,7 @@ def test_a_stream_whose_end_cannot_be_written_says_so_and_does_not_just_break_of
     assert (events[-1][0], events[-1][1]["reason"]) == ("error", "EVIDENCE.UNAVAILABLE")
 
 
+@pytest.mark.req("LLM-11")
 def test_a_caller_that_leaves_between_the_last_word_and_the_end_does_not_take_the_end_away(
     caller: Caller, model: Tool, bench: ProviderBench
 ) -> None:
@@ -109,6 +112,7 @@ def test_a_caller_that_leaves_between_the_last_word_and_the_end_does_not_take_th
     assert (call.state, kinds_of(call)) == ("succeeded", PAIR)
 
 
+@pytest.mark.req("LLM-11")
 @pytest.mark.unmapped
 def test_an_answer_that_the_hub_cannot_count_is_an_end_all_the_same(
     caller: Caller, model: Tool, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
@@ -121,6 +125,7 @@ def test_an_answer_that_the_hub_cannot_count_is_an_end_all_the_same(
     assert kinds_of(row_of(answer)) == PAIR
 
 
+@pytest.mark.req("LLM-11")
 @pytest.mark.unmapped
 def test_an_answer_that_cannot_be_stored_is_settled_by_what_it_took(
     caller: Caller, operator: Person, model: Tool, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
@@ -136,6 +141,7 @@ def test_an_answer_that_cannot_be_stored_is_settled_by_what_it_took(
     assert balance(budget) == (12, 0)
 
 
+@pytest.mark.req("LLM-11")
 @pytest.mark.parametrize("count", [1, 70_000], ids=["few", "so many that their digest is kept"])
 def test_a_number_that_no_vector_can_hold_is_a_problem_of_the_provider(
     count: int, caller: Caller, operator: Person, model: Tool, bench: ProviderBench

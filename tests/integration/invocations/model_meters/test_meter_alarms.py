@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-14")]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
@@ -54,6 +54,7 @@ def facts() -> list[dict[str, Any]]:
     return [json.loads(bytes(row.leaf))["data"] for row in rows]
 
 
+@pytest.mark.req("LLM-14")
 @pytest.mark.parametrize(("factor", "per_mille"), [(1.02, 20), (0.98, -20)])
 def test_two_per_cent_are_a_fact_an_alarm_and_a_line_in_the_log_once(
     factor: float, per_mille: int, model: MeteredModel, caplog: pytest.LogCaptureFixture
@@ -72,6 +73,7 @@ def test_two_per_cent_are_a_fact_an_alarm_and_a_line_in_the_log_once(
     assert caplog.text.count("than was to be expected") == 1
 
 
+@pytest.mark.req("LLM-14")
 @pytest.mark.parametrize("factor", [1.0, 1.004, 0.996])
 def test_what_is_less_than_half_a_per_cent_raises_none(factor: float, model: MeteredModel) -> None:
     report(model, LEARNED_CALLS)
@@ -80,6 +82,7 @@ def test_what_is_less_than_half_a_per_cent_raises_none(factor: float, model: Met
     assert facts() == []
 
 
+@pytest.mark.req("LLM-14")
 def test_what_was_learned_does_not_follow_a_provider_that_reports_a_little_more_each_time(model: MeteredModel) -> None:
     report(model, LEARNED_CALLS)
     for step in range(1, 8):
@@ -88,6 +91,7 @@ def test_what_was_learned_does_not_follow_a_provider_that_reports_a_little_more_
     assert facts()
 
 
+@pytest.mark.req("LLM-14")
 def test_an_alarm_stays_for_a_week(model: MeteredModel) -> None:
     report(model, LEARNED_CALLS)
     report(model, 1000, factor=1.1, seed=2)
@@ -98,6 +102,7 @@ def test_an_alarm_stays_for_a_week(model: MeteredModel) -> None:
     assert [each for each in list_alarms(model.tenant_id) if each.kind == METERED] == []
 
 
+@pytest.mark.req("LLM-14")
 def test_what_a_provider_says_it_charges_is_held_against_the_price_itself(model: MeteredModel) -> None:
     sums = MeterSums()
     for _ in range(MIN_CALLS):
@@ -107,6 +112,7 @@ def test_what_a_provider_says_it_charges_is_held_against_the_price_itself(model:
     assert [(each["figure"], each["difference_per_mille"]) for each in facts()] == [("money", 20)]
 
 
+@pytest.mark.req("LLM-14")
 def test_sums_of_several_processes_come_together(model: MeteredModel) -> None:
     books = [MeterBook(), MeterBook()]
     for _ in range(meter_book.CALLS):
@@ -119,6 +125,7 @@ def test_sums_of_several_processes_come_together(model: MeteredModel) -> None:
     assert row.most_per_mille == 667
 
 
+@pytest.mark.req("LLM-14")
 def test_a_book_holds_a_bounded_number_of_models(model: MeteredModel) -> None:
     book = MeterBook()
     for number in range(meter_book.MAX_MODELS + 50):
@@ -135,6 +142,7 @@ def connected(operator: Person, grant: Any, monkeypatch: pytest.MonkeyPatch) -> 
     connect_scripted_model(operator.by, unpriced="count")
 
 
+@pytest.mark.req("LLM-14")
 @pytest.mark.usefixtures("connected")
 def test_the_end_of_a_call_that_the_provider_counted_is_compared_and_an_estimate_is_not(
     caller: Caller, bench: ProviderBench

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tests.conftest import Person
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("LLM-3")]
+pytestmark = pytest.mark.django_db(transaction=True)
 OTHER = "model.script.other"
 
 
@@ -58,6 +58,7 @@ def run_of(message: PlaygroundMessage, place: int = 1) -> AgentRun:
 # Setting up.
 
 
+@pytest.mark.req("CARD-3")
 def test_whoever_sets_it_up_makes_an_agent_with_grants_and_budgets(playground: Playground) -> None:
     agent = playground.agent
     assert agent.name == "playground"
@@ -75,6 +76,7 @@ def test_whoever_sets_it_up_makes_an_agent_with_grants_and_budgets(playground: P
     )
 
 
+@pytest.mark.req("CARD-3")
 def test_a_tenant_has_one_playground(playground: Playground, operator: Person) -> None:
     with pytest.raises(Conflict):
         services.set_up_playground(
@@ -83,6 +85,7 @@ def test_a_tenant_has_one_playground(playground: Playground, operator: Person) -
     assert not Agent.objects.filter(name="second").exists()
 
 
+@pytest.mark.req("TOOLS-15")
 def test_who_may_not_give_grants_sets_up_nothing(model: Any, developer: Person) -> None:
     with pytest.raises(Forbidden):
         services.set_up_playground(
@@ -91,16 +94,19 @@ def test_who_may_not_give_grants_sets_up_nothing(model: Any, developer: Person) 
     assert not Agent.objects.filter(name="mine").exists()
 
 
+@pytest.mark.req("RUN-1")
 def test_without_a_playground_nothing_is_sent(model: Any, developer: Person) -> None:
     with pytest.raises(PlaygroundNotSetUp):
         services.send_message(MessageDraft("Hi", (MODEL,)), token=uuid4(), by=developer.by)
 
 
+@pytest.mark.req("TOOLS-15")
 def test_an_auditor_does_not_talk(playground: Playground, auditor: Person) -> None:
     with pytest.raises(Forbidden):
         services.send_message(MessageDraft("Hi", (MODEL,)), token=uuid4(), by=auditor.by)
 
 
+@pytest.mark.req("TOOLS-15")
 def test_nothing_is_sent_through_an_agent_that_is_disabled(
     dana: Talker, playground: Playground, operator: Person
 ) -> None:
@@ -112,6 +118,7 @@ def test_nothing_is_sent_through_an_agent_that_is_disabled(
 # Talking.
 
 
+@pytest.mark.req("RUN-1")
 def test_a_message_is_a_run_of_the_agent_on_behalf_of_the_person(dana: Talker, bench: ProviderBench) -> None:
     bench.scripts = [propose("a"), text_answer("It is a.")]
     sent = dana.send("Which is it?")
@@ -135,6 +142,7 @@ def test_a_message_is_a_run_of_the_agent_on_behalf_of_the_person(dana: Talker, b
     assert view.sides[0].tokens > 0
 
 
+@pytest.mark.req("RUN-1")
 def test_the_next_message_is_asked_with_what_was_said_before(dana: Talker, bench: ProviderBench) -> None:
     bench.scripts = [text_answer("It is a."), text_answer("Since b is not.")]
     sent = dana.send("Which is it?")
@@ -149,6 +157,7 @@ def test_the_next_message_is_asked_with_what_was_said_before(dana: Talker, bench
     assert [view.text for view in read(sent.conversation, dana.person)] == ["Which is it?", "Why?"]
 
 
+@pytest.mark.req("RUN-1")
 def test_the_same_form_sent_twice_is_one_message(dana: Talker, bench: ProviderBench) -> None:
     bench.scripts = [text_answer("Once")]
     token, draft = uuid4(), MessageDraft("Hi", (MODEL,))
@@ -159,6 +168,7 @@ def test_the_same_form_sent_twice_is_one_message(dana: Talker, bench: ProviderBe
     assert AgentRun.objects.count() == 1
 
 
+@pytest.mark.req("RUN-1")
 def test_two_that_race_with_one_form_are_one_message(
     dana: Talker, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +183,7 @@ def test_two_that_race_with_one_form_are_one_message(
     assert AgentRun.objects.count() == 1
 
 
+@pytest.mark.req("RUN-1")
 def test_the_same_form_sent_twice_into_a_conversation_is_one_message_while_it_is_answered(
     dana: Talker, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,6 +202,7 @@ def test_the_same_form_sent_twice_into_a_conversation_is_one_message_while_it_is
     dana.driver.drive()
 
 
+@pytest.mark.req("RUN-1")
 def test_one_message_is_answered_at_a_time(dana: Talker, bench: ProviderBench) -> None:
     bench.scripts = [text_answer("Slow")]
     sent = dana.send(answered=False)
@@ -198,6 +210,7 @@ def test_one_message_is_answered_at_a_time(dana: Talker, bench: ProviderBench) -
         dana.send(conversation_id=sent.conversation_id)
 
 
+@pytest.mark.req("TOOLS-21")
 def test_nobody_goes_on_with_the_conversation_of_another(dana: Talker, bench: ProviderBench, operator: Person) -> None:
     bench.scripts = [text_answer("Done")]
     sent = dana.send()
@@ -207,6 +220,7 @@ def test_nobody_goes_on_with_the_conversation_of_another(dana: Talker, bench: Pr
         )
 
 
+@pytest.mark.req("RUN-1")
 def test_a_message_goes_to_two_models_and_each_side_goes_on_with_its_own_words(
     dana: Talker, second_model: Any, bench: ProviderBench
 ) -> None:
@@ -220,6 +234,7 @@ def test_a_message_goes_to_two_models_and_each_side_goes_on_with_its_own_words(
     assert [request.messages[-2].segments[0].text for request in bench.requests[2:]] == ["One", "Two"]
 
 
+@pytest.mark.req("RUN-1")
 def test_a_second_model_that_may_not_be_asked_is_said_beside_the_answer_of_the_first(
     dana: Talker, bench: ProviderBench
 ) -> None:
@@ -232,6 +247,7 @@ def test_a_second_model_that_may_not_be_asked_is_said_beside_the_answer_of_the_f
     assert view.sides[1].problem.reason == sent.sides.get(place=2).reason
 
 
+@pytest.mark.req("RUN-1")
 def test_the_same_model_twice_is_no_comparison(dana: Talker) -> None:
     with pytest.raises(SchemaInvalid):
         dana.send(models=(MODEL, MODEL))
@@ -240,12 +256,14 @@ def test_the_same_model_twice_is_no_comparison(dana: Talker) -> None:
 # Rights.
 
 
+@pytest.mark.req("LLM-3", "RUN-1")
 def test_what_is_offered_is_what_the_agent_may_call(dana: Talker, playground: Playground, operator: Person) -> None:
     offer = load_offer(playground)
     assert [each.id for each in offer.models] == [MODEL]
     assert [each.id for each in offer.tools] == [ECHO]
 
 
+@pytest.mark.req("RUN-1", "TOOLS-15")
 def test_a_tool_beyond_the_grants_is_not_called_whatever_the_person_may(
     dana: Talker, playground: Playground, bench: ProviderBench, enable: Callable[..., Any]
 ) -> None:
@@ -260,6 +278,7 @@ def test_a_tool_beyond_the_grants_is_not_called_whatever_the_person_may(
     assert view.sides[0].turns[1].text == "Well"
 
 
+@pytest.mark.req("RUN-1", "TOOLS-29")
 def test_a_budget_that_is_used_up_is_told_and_nothing_is_kept(
     dana: Talker, playground: Playground, operator: Person
 ) -> None:
@@ -274,6 +293,7 @@ def test_a_budget_that_is_used_up_is_told_and_nothing_is_kept(
     assert (sent.actor_id, sent.content["data"]["runs"]) == (dana.person.by.id, [""])
 
 
+@pytest.mark.req("RUN-2")
 def test_limits_of_a_message_are_those_of_its_runs(dana: Talker, bench: ProviderBench) -> None:
     bench.scripts = [propose("a"), propose("b")]
     sent = dana.send(limits=RunLimits(steps=1), max_tokens=7)
@@ -282,6 +302,7 @@ def test_limits_of_a_message_are_those_of_its_runs(dana: Talker, bench: Provider
     assert bench.requests[0].max_tokens == 7
 
 
+@pytest.mark.req("RUN-1")
 def test_cancelling_ends_both_sides(dana: Talker, second_model: Any, bench: ProviderBench) -> None:
     bench.scripts = [text_answer("x"), text_answer("y")]
     sent = dana.send(models=(MODEL, OTHER), answered=False)
@@ -291,6 +312,7 @@ def test_cancelling_ends_both_sides(dana: Talker, second_model: Any, bench: Prov
     assert {run.state for run in AgentRun.objects.all()} == {"cancelled"}
 
 
+@pytest.mark.req("TOOLS-15")
 def test_nobody_cancels_a_conversation_that_they_do_not_see(
     dana: Talker, bench: ProviderBench, operator: Person, auditor: Person
 ) -> None:
@@ -303,6 +325,7 @@ def test_nobody_cancels_a_conversation_that_they_do_not_see(
     dana.driver.drive()
 
 
+@pytest.mark.req("RUN-1")
 def test_a_run_that_ends_meanwhile_is_not_in_the_way_of_cancelling_the_other(
     dana: Talker, second_model: Any, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -328,6 +351,7 @@ def held(dana: Talker, bench: ProviderBench, enable: Callable[..., Any]) -> Play
     return dana.send(tools=("sample.tools.write",))
 
 
+@pytest.mark.req("RUN-2", "TOOLS-19")
 def test_a_call_that_needs_a_person_waits_and_goes_on_when_another_approves(
     held: PlaygroundMessage, dana: Talker, operator: Person
 ) -> None:
@@ -347,11 +371,13 @@ def test_a_call_that_needs_a_person_waits_and_goes_on_when_another_approves(
     assert view.sides[0].turns[1].text == "Written"
 
 
+@pytest.mark.req("TOOLS-15")
 def test_who_sees_a_held_conversation_does_not_cancel_it(held: PlaygroundMessage, operator: Person) -> None:
     with pytest.raises(Forbidden):
         services.cancel_answers(conversation_id=held.conversation_id, by=operator.by)
 
 
+@pytest.mark.req("TOOLS-19")
 def test_who_revokes_a_consent_is_not_the_one_who_approved(
     held: PlaygroundMessage, dana: Talker, operator: Person
 ) -> None:
@@ -366,6 +392,7 @@ def test_who_revokes_a_consent_is_not_the_one_who_approved(
     assert (proposed.decision, proposed.is_decided) == ("approved", False)
 
 
+@pytest.mark.req("TOOLS-21")
 def test_a_consent_of_before_neither_names_its_decider_nor_shows_the_conversation(
     held: PlaygroundMessage, dana: Talker, operator: Person, bench: ProviderBench
 ) -> None:
@@ -387,6 +414,7 @@ def test_a_consent_of_before_neither_names_its_decider_nor_shows_the_conversatio
     assert set(visible.values_list("pk", flat=True)) == {held.conversation_id}
 
 
+@pytest.mark.req("TOOLS-19")
 def test_calls_that_wait_for_one_consent_are_decided_on_once(
     dana: Talker, second_model: Any, bench: ProviderBench, enable: Callable[..., Any], operator: Person
 ) -> None:
@@ -404,6 +432,7 @@ def test_calls_that_wait_for_one_consent_are_decided_on_once(
     assert [call.pk for call, _ in find_waiting(operator.by)]
 
 
+@pytest.mark.req("RUN-1", "TOOLS-19")
 def test_what_a_person_denies_is_told_the_model(held: PlaygroundMessage, dana: Talker, operator: Person) -> None:
     deny_consent(consent_id=Consent.objects.get().pk, reason="No", by=operator.by)
     dana.driver.drive()
@@ -413,7 +442,7 @@ def test_what_a_person_denies_is_told_the_model(held: PlaygroundMessage, dana: T
     assert view.sides[0].turns[1].text == "Written"
 
 
-@pytest.mark.req("TOOLS-20")
+@pytest.mark.req("TOOLS-19")
 def test_whoever_sent_the_message_does_not_decide_on_its_calls(
     playground: Playground, operator: Person, bench: ProviderBench, enable: Callable[..., Any], dana: Talker
 ) -> None:
@@ -427,6 +456,7 @@ def test_whoever_sent_the_message_does_not_decide_on_its_calls(
             decide(consent_id=consent.pk, reason="Mine", by=operator.by)
 
 
+@pytest.mark.req("TOOLS-19")
 def test_whoever_made_the_agent_does_not_decide_on_calls_of_others(
     held: PlaygroundMessage, playground: Playground, tenant: Any
 ) -> None:
@@ -439,6 +469,7 @@ def test_whoever_made_the_agent_does_not_decide_on_calls_of_others(
 # Values.
 
 
+@pytest.mark.req("TOOLS-21")
 def test_each_first_look_at_a_value_is_a_fact_and_no_further_one(dana: Talker, bench: ProviderBench) -> None:
     bench.scripts = [text_answer("Done")]
     sent = dana.send()
@@ -450,6 +481,7 @@ def test_each_first_look_at_a_value_is_a_fact_and_no_further_one(dana: Talker, b
     assert seen == looks.count() == 2
 
 
+@pytest.mark.req("TOOLS-21")
 def test_others_see_a_conversation_only_when_they_are_asked_to_decide_and_then_masked(
     dana: Talker, operator: Person, held: PlaygroundMessage
 ) -> None:

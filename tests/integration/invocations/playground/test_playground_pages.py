@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tests.support.agent_runs import RunDriver
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("LLM-3", "CARD-3")]
+pytestmark = pytest.mark.django_db(transaction=True)
 OTHER = "model.script.other"
 
 
@@ -65,6 +65,7 @@ def part(person: Person, conversation: PlaygroundConversation, name: str) -> str
 # Setting up.
 
 
+@pytest.mark.req("CARD-3")
 def test_without_a_model_people_are_told_and_who_may_is_led_to_connect_one(operator: Person, developer: Person) -> None:
     shown = operator.client().get("/playground").content.decode()
     assert "No model is connected yet" in shown
@@ -72,6 +73,7 @@ def test_without_a_model_people_are_told_and_who_may_is_led_to_connect_one(opera
     assert "Ask somebody who may connect models." in developer.client().get("/playground").content.decode()
 
 
+@pytest.mark.req("CARD-3")
 def test_an_operator_sets_it_up_on_the_page(model: Tool, tenant: Tenant, developer: Person) -> None:
     olga = make_person(tenant, "olga", Role.OPERATOR)
     assert "The playground is not set up yet" in developer.client().get("/playground").content.decode()
@@ -87,6 +89,7 @@ def test_an_operator_sets_it_up_on_the_page(model: Tool, tenant: Tenant, develop
     assert "9 of 9 calls" in shown
 
 
+@pytest.mark.req("CARD-3")
 def test_an_expression_that_cannot_be_read_is_said_at_its_field(model: Tool, operator: Person) -> None:
     said = {"name": "playground", "models": [MODEL], "tools": "(((", "money": "5", "reason": REASON}
     answer = post(operator, "playground_set_up", data=said)
@@ -96,6 +99,7 @@ def test_an_expression_that_cannot_be_read_is_said_at_its_field(model: Tool, ope
     assert not Playground.objects.exists()
 
 
+@pytest.mark.req("CARD-3")
 def test_a_name_that_is_taken_is_said_at_the_form_and_a_second_set_up_leads_to_the_first(
     playground: Playground, operator: Person
 ) -> None:
@@ -109,6 +113,7 @@ def test_a_name_that_is_taken_is_said_at_the_form_and_a_second_set_up_leads_to_t
     assert f'value="{playground.agent.name}"' in answer.content.decode()
 
 
+@pytest.mark.req("TOOLS-15")
 def test_an_auditor_has_no_way_in(playground: Playground, auditor: Person) -> None:
     assert auditor.client().get("/playground").status_code == 403
     assert 'href="/playground"' not in auditor.client().get("/").content.decode()
@@ -126,6 +131,7 @@ def talk(dana: Talker, bench: ProviderBench, driver: RunDriver) -> PlaygroundCon
     return PlaygroundConversation.objects.get()
 
 
+@pytest.mark.req("CARD-3")
 def test_whoever_asked_sees_the_words_of_a_model_while_they_come(
     dana: Talker, bench: ProviderBench, driver: RunDriver, operator: Person
 ) -> None:
@@ -143,6 +149,7 @@ def test_whoever_asked_sees_the_words_of_a_model_while_they_come(
     assert part(dana.person, talk, "side-1").count("Blue, because.") == 1
 
 
+@pytest.mark.req("CARD-3", "RUN-1")
 def test_a_conversation_shows_words_calls_decisions_figures_and_what_is_left(
     talk: PlaygroundConversation, dana: Talker
 ) -> None:
@@ -155,6 +162,7 @@ def test_a_conversation_shows_words_calls_decisions_figures_and_what_is_left(
     assert "hx-trigger" not in shown.partition("<main")[2]
 
 
+@pytest.mark.req("CARD-3", "RUN-1")
 def test_the_next_message_goes_on_and_the_form_knows_what_was_chosen(
     talk: PlaygroundConversation, dana: Talker
 ) -> None:
@@ -167,6 +175,7 @@ def test_the_next_message_goes_on_and_the_form_knows_what_was_chosen(
     assert shown.index("Which?") < shown.index("Why?") < shown.index("Because.")
 
 
+@pytest.mark.req("CARD-3")
 def test_what_is_missing_in_a_message_is_said_and_its_text_is_kept(dana: Talker) -> None:
     answer = post(dana.person, "playground_begin", data=message(text="Keep me", second_model=MODEL))
 
@@ -176,6 +185,7 @@ def test_what_is_missing_in_a_message_is_said_and_its_text_is_kept(dana: Talker)
     assert not PlaygroundMessage.objects.exists()
 
 
+@pytest.mark.req("CARD-3")
 def test_an_expression_that_names_no_tool_is_said(dana: Talker) -> None:
     answer = post(dana.person, "playground_begin", data=message(expression="nothing.*"))
 
@@ -183,6 +193,7 @@ def test_an_expression_that_names_no_tool_is_said(dana: Talker) -> None:
     assert "names no tool" in str(answer.context["form"].errors)
 
 
+@pytest.mark.req("CARD-3", "TOOLS-29")
 def test_a_budget_that_is_used_up_is_said_in_words(dana: Talker, playground: Playground, operator: Person) -> None:
     set_budget(scope="agent", dimension="calls", amount=0, agent_id=playground.agent_id, by=operator.by)
     answer = post(dana.person, "playground_begin", data=message(text="Keep me"))
@@ -193,6 +204,7 @@ def test_a_budget_that_is_used_up_is_said_in_words(dana: Talker, playground: Pla
     assert "Used up" in answer.content.decode()
 
 
+@pytest.mark.req("CARD-3")
 def test_a_message_is_kept_in_its_form_while_another_is_answered(dana: Talker, bench: ProviderBench) -> None:
     bench.scripts = [text_answer("Slow")]
     talk = dana.send(answered=False).conversation
@@ -206,6 +218,7 @@ def test_a_message_is_kept_in_its_form_while_another_is_answered(dana: Talker, b
     dana.driver.drive()
 
 
+@pytest.mark.req("CARD-3")
 def test_a_message_is_kept_in_its_form_where_the_agent_is_disabled(
     dana: Talker, playground: Playground, operator: Person
 ) -> None:
@@ -216,6 +229,7 @@ def test_a_message_is_kept_in_its_form_where_the_agent_is_disabled(
     assert "Keep me" in answer.content.decode()
 
 
+@pytest.mark.req("CARD-3")
 def test_a_page_shows_the_last_messages(
     talk: PlaygroundConversation, dana: Talker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,6 +243,7 @@ def test_a_page_shows_the_last_messages(
     assert "Which?" not in shown
 
 
+@pytest.mark.req("CARD-3")
 def test_a_part_that_looks_again_reads_what_it_shows(
     dana: Talker, second_model: Tool, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +263,7 @@ def test_a_part_that_looks_again_reads_what_it_shows(
     dana.driver.drive()
 
 
+@pytest.mark.req("CARD-3")
 def test_two_models_stand_beside_each_other(dana: Talker, second_model: Tool, bench: ProviderBench) -> None:
     bench.scripts = [text_answer("From one"), text_answer("From two")]
     post(dana.person, "playground_begin", data=message(second_model=OTHER))
@@ -261,6 +277,7 @@ def test_two_models_stand_beside_each_other(dana: Talker, second_model: Tool, be
     assert "From two" in part(dana.person, talk, "side-2")
 
 
+@pytest.mark.req("CARD-3")
 def test_only_what_goes_on_looks_again(dana: Talker, second_model: Tool, bench: ProviderBench) -> None:
     bench.scripts = [text_answer("From one"), text_answer("From two")]
     post(dana.person, "playground_begin", data=message(second_model=OTHER))
@@ -274,6 +291,7 @@ def test_only_what_goes_on_looks_again(dana: Talker, second_model: Tool, bench: 
     assert 'name="text"' in part(dana.person, talk, "composer")
 
 
+@pytest.mark.req("CARD-3")
 def test_an_answer_is_cancelled(dana: Talker, bench: ProviderBench) -> None:
     bench.scripts = [text_answer("Never")]
     post(dana.person, "playground_begin", data=message())
@@ -297,6 +315,7 @@ def held(dana: Talker, bench: ProviderBench, enable: Callable[..., Any]) -> Play
     return PlaygroundConversation.objects.get()
 
 
+@pytest.mark.req("CARD-3", "TOOLS-19")
 def test_who_sent_it_is_told_that_somebody_else_decides(held: PlaygroundConversation, dana: Talker) -> None:
     shown = see(dana.person, held)
 
@@ -304,6 +323,7 @@ def test_who_sent_it_is_told_that_somebody_else_decides(held: PlaygroundConversa
     assert 'value="approve"' not in shown
 
 
+@pytest.mark.req("CARD-3", "TOOLS-19")
 def test_who_decides_finds_it_approves_in_place_and_comes_back(
     held: PlaygroundConversation, dana: Talker, operator: Person
 ) -> None:
@@ -322,6 +342,7 @@ def test_who_decides_finds_it_approves_in_place_and_comes_back(
     assert "Written" in shown
 
 
+@pytest.mark.req("CARD-3", "TOOLS-19")
 def test_what_is_denied_in_place_is_told_with_its_reason(
     held: PlaygroundConversation, dana: Talker, operator: Person
 ) -> None:
@@ -334,7 +355,7 @@ def test_what_is_denied_in_place_is_told_with_its_reason(
     assert "Too early" in shown
 
 
-@pytest.mark.req("TOOLS-20")
+@pytest.mark.req("TOOLS-19")
 def test_nobody_approves_what_they_have_asked_for(held: PlaygroundConversation, dana: Talker, tenant: Tenant) -> None:
     consent = Consent.objects.get()
     said = {"decision": "approve", "reason": "Mine"}
@@ -352,6 +373,7 @@ def _fingerprint(person: Person) -> str:
     return compute_fingerprint(person.by.id.encode(), tenant_id=person.by.tenant_id)
 
 
+@pytest.mark.req("TOOLS-19")
 def test_a_consent_of_another_agent_is_not_decided_here(held: PlaygroundConversation, operator: Person) -> None:
     other = PlaygroundConversation.objects.create(tenant=held.tenant, person=operator.by.id)
     consent = Consent.objects.get()
@@ -360,6 +382,7 @@ def test_a_consent_of_another_agent_is_not_decided_here(held: PlaygroundConversa
     assert post(operator, "playground_decide", other.pk, consent.pk, data=said).status_code == 404
 
 
+@pytest.mark.req("CARD-3")
 def test_a_page_that_says_what_is_in_the_way_looks_again_where_the_conversation_is(
     held: PlaygroundConversation, dana: Talker, operator: Person
 ) -> None:
@@ -378,6 +401,7 @@ def test_a_page_that_says_what_is_in_the_way_looks_again_where_the_conversation_
 # Who sees what, and what is left.
 
 
+@pytest.mark.req("TOOLS-21")
 def test_a_conversation_is_its_persons(talk: PlaygroundConversation, operator: Person, stranger: Person) -> None:
     for person in (operator, stranger):
         assert person.client().get(reverse("playground_conversation", args=[talk.pk])).status_code == 404
@@ -385,7 +409,7 @@ def test_a_conversation_is_its_persons(talk: PlaygroundConversation, operator: P
     assert Client().get(reverse("playground_conversation", args=[talk.pk])).status_code == 302
 
 
-@pytest.mark.req("TOOLS-25")
+@pytest.mark.req("SPEC-10")
 def test_what_was_erased_is_shown_as_erased(talk: PlaygroundConversation, dana: Talker, tenant: Tenant) -> None:
     forget(dana.person.by.id, by=make_person(tenant, "olga", Role.OWNER).by)
 
@@ -399,6 +423,7 @@ def test_what_was_erased_is_shown_as_erased(talk: PlaygroundConversation, dana: 
     assert "It is" not in shown
 
 
+@pytest.mark.req("SPEC-10")
 def test_the_page_of_a_run_says_that_what_a_tool_answered_is_gone(
     talk: PlaygroundConversation, auditor: Person
 ) -> None:
@@ -412,6 +437,7 @@ def test_the_page_of_a_run_says_that_what_a_tool_answered_is_gone(
     assert shown.count("Erased, or kept no longer") == 2  # sources, and what could be revealed
 
 
+@pytest.mark.req("SPEC-10")
 def test_what_is_kept_no_longer_is_shown_so_and_the_model_is_not_told(
     talk: PlaygroundConversation, dana: Talker, bench: ProviderBench
 ) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-18", "TOOLS-20")]
+pytestmark = pytest.mark.django_db
 ECHO = "sample.tools.echo"
 LATER = {"Prefer": "respond-async"}
 RETRIED = "invocation.retried"
@@ -47,6 +47,7 @@ def keys_of(sandbox: ScriptedSandbox) -> list[str | None]:
     return [call.context["idempotency_key"] for _, call in sandbox.calls]
 
 
+@pytest.mark.req("TOOLS-18", "TOOLS-20")
 @pytest.mark.parametrize("key", ["order-1", ""], ids=["with its caller's key", "without one"])
 def test_a_keyed_call_that_is_cut_off_runs_again_with_the_same_key_and_in_the_end_is_unknown(
     key: str, begin: Callable[..., Invocation], bell: Bell, sandbox: ScriptedSandbox
@@ -64,6 +65,7 @@ def test_a_keyed_call_that_is_cut_off_runs_again_with_the_same_key_and_in_the_en
     assert keys_of(sandbox)[0] not in (None, "", key), "callers' own keys are theirs"
 
 
+@pytest.mark.req("TOOLS-20")
 def test_a_keyed_call_that_gets_through_the_second_time_has_succeeded(
     begin: Callable[..., Invocation], bell: Bell, sandbox: ScriptedSandbox, caller: Caller
 ) -> None:
@@ -81,6 +83,7 @@ def test_a_keyed_call_that_gets_through_the_second_time_has_succeeded(
     assert kinds_of(row)[:3] == [PAIR[0], RETRIED, PAIR[1]]
 
 
+@pytest.mark.req("TOOLS-20")
 def test_a_call_without_a_key_is_never_run_again(
     begin: Callable[..., Invocation], bell: Bell, sandbox: ScriptedSandbox
 ) -> None:
@@ -95,6 +98,7 @@ def test_a_call_without_a_key_is_never_run_again(
     assert keys_of(sandbox) == [None]
 
 
+@pytest.mark.req("TOOLS-20")
 def test_a_keyed_call_whose_end_was_asked_for_is_not_run_again_by_the_sweeper(
     begin: Callable[..., Invocation], caller: Caller
 ) -> None:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from access.models import Agent
     from tests.conftest import Caller, Person
 
-pytestmark = pytest.mark.req("TOOLS-18", "SVC-4")
 CONCURRENCY, SPARE = 4, 1
 PATIENCE_S = 30
 
@@ -69,6 +68,7 @@ def over(invocation: Invocation) -> None:
     end_call(invocation, State.SUCCEEDED)
 
 
+@pytest.mark.req("CARD-5")
 @pytest.mark.django_db
 def test_the_tenant_with_fewer_running_calls_comes_first(caller: Caller, foreigner: Agent) -> None:
     mine = waiting(caller.agent, count=3)
@@ -86,6 +86,7 @@ def test_the_tenant_with_fewer_running_calls_comes_first(caller: Caller, foreign
     ]
 
 
+@pytest.mark.req("CARD-5")
 @pytest.mark.django_db
 def test_answers_of_models_that_are_on_their_way_take_no_turn_from_calls_of_tools(
     caller: Caller, foreigner: Agent
@@ -99,6 +100,7 @@ def test_answers_of_models_that_are_on_their_way_take_no_turn_from_calls_of_tool
     assert [turn and turn.pk for turn in turns] == [mine.pk, theirs.pk]
 
 
+@pytest.mark.req("CARD-5")
 @pytest.mark.django_db(transaction=True)
 def test_many_slow_calls_of_one_tenant_do_not_keep_out_the_quick_one_of_another(
     caller: Caller, foreigner: Agent
@@ -139,6 +141,7 @@ def test_many_slow_calls_of_one_tenant_do_not_keep_out_the_quick_one_of_another(
     assert ran[caller.agent.tenant_id] == CONCURRENCY
 
 
+@pytest.mark.req("CARD-5")
 @pytest.mark.django_db
 def test_of_a_workers_places_a_tenant_has_all_but_the_spare_ones(caller: Caller, foreigner: Agent) -> None:
     waiting(caller.agent, count=CONCURRENCY + SPARE)
@@ -155,6 +158,7 @@ def test_of_a_workers_places_a_tenant_has_all_but_the_spare_ones(caller: Caller,
         assert freed is not None
 
 
+@pytest.mark.req("CARD-5")
 @pytest.mark.django_db
 def test_calls_that_may_take_long_leave_half_of_the_places_to_quick_ones(caller: Caller, foreigner: Agent) -> None:
     for agent in (caller.agent, foreigner):
@@ -168,6 +172,7 @@ def test_calls_that_may_take_long_leave_half_of_the_places_to_quick_ones(caller:
     assert classes == {WorkClass.LONG: CONCURRENCY // 2, WorkClass.QUICK: 2}
 
 
+@pytest.mark.req("CARD-5")
 @pytest.mark.django_db
 def test_a_worker_for_calls_that_may_take_long_has_all_its_places_for_them(caller: Caller, settings: Any) -> None:
     settings.TOOLHUB_WORK_CLASSES = [WorkClass.LONG]
@@ -179,6 +184,7 @@ def test_a_worker_for_calls_that_may_take_long_has_all_its_places_for_them(calle
     assert None not in got
 
 
+@pytest.mark.req("TOOLS-5")
 @pytest.mark.django_db(transaction=True)
 def test_who_comes_second_to_a_serial_tool_takes_another_call_that_waits(
     caller: Caller, monkeypatch: pytest.MonkeyPatch
@@ -202,6 +208,7 @@ def test_who_comes_second_to_a_serial_tool_takes_another_call_that_waits(
     assert turn.pk == other.pk
 
 
+@pytest.mark.req("TOOLS-5")
 @pytest.mark.django_db(transaction=True)
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(

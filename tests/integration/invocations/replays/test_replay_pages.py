@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-28")]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
@@ -37,6 +37,7 @@ def stamped(caller: Caller, enable: Callable[..., Tool], grant: Callable[..., An
     return row_of(caller.invoke("sample.tools.stamps", {"text": "of-a-person"}))
 
 
+@pytest.mark.req("TOOLS-28")
 def test_a_call_is_replayed_from_its_page_with_a_reason(
     stamped: Invocation, auditor: Person, developer: Person
 ) -> None:
@@ -56,6 +57,7 @@ def test_a_call_is_replayed_from_its_page_with_a_reason(
     assert "of-a-person" not in page
 
 
+@pytest.mark.req("TOOLS-28")
 def test_both_sides_are_shown_to_whoever_may_reveal_them_once_it_is_a_fact(
     stamped: Invocation, auditor: Person, operator: Person
 ) -> None:
@@ -74,6 +76,7 @@ def test_both_sides_are_shown_to_whoever_may_reveal_them_once_it_is_a_fact(
     assert operator.client().post(values, {"reason": WHY}).status_code == 403
 
 
+@pytest.mark.req("TOOLS-28")
 def test_a_period_is_asked_for_followed_and_listed(stamped: Invocation, auditor: Person) -> None:
     client, today = auditor.client(), datetime.now(UTC).date().isoformat()
     wish = {"what": "facts", "since": today, "until": today, "most": "10", "reason": WHY}
@@ -93,6 +96,7 @@ def test_a_period_is_asked_for_followed_and_listed(stamped: Invocation, auditor:
     assert reverse("replay", args=[row.pk]) not in client.get(reverse("replays") + "?state=queued").content.decode()
 
 
+@pytest.mark.req("TOOLS-28")
 def test_people_replay_over_rest(stamped: Invocation, auditor: Person, caller: Caller) -> None:
     client, call = auditor.client(), f"/api/v1/invocations/{stamped.wire_id}"
     now = datetime.now(UTC)
@@ -121,6 +125,7 @@ def test_people_replay_over_rest(stamped: Invocation, auditor: Person, caller: C
     assert caller.get(f"/invocations/{stamped.wire_id}/replays").status_code == 403
 
 
+@pytest.mark.req("TOOLS-28")
 def test_what_a_replay_said_goes_with_the_person_whom_the_call_was_made_for(
     stamped: Invocation, auditor: Person
 ) -> None:
@@ -135,6 +140,7 @@ def test_what_a_replay_said_goes_with_the_person_whom_the_call_was_made_for(
     assert (rerun.verdict, rerun.why in ("erased", "no_values")) == ("cannot", True)
 
 
+@pytest.mark.req("TOOLS-28")
 @pytest.mark.django_db(transaction=True)
 def test_an_erasure_while_a_replay_runs_costs_its_values_and_not_the_replay(
     stamped: Invocation, auditor: Person, monkeypatch: pytest.MonkeyPatch

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("SVC-7", "TOOLS-24")]
+pytestmark = pytest.mark.django_db
 ECHO = "sample.tools.echo"
 
 
@@ -26,6 +26,7 @@ def rule(ms: int, **when: Any) -> dict[str, Any]:
     return {"id": "quick-ones", "effect": "ceiling", "limits": {"timeout_ms": ms}, **({"when": when} if when else {})}
 
 
+@pytest.mark.req("SVC-7", "TOOLS-24")
 @pytest.mark.parametrize(
     ("asks", "granted", "ruled", "ms", "setter", "words"),
     [
@@ -65,6 +66,7 @@ def test_a_call_that_is_stopped_names_the_limit_that_stopped_it_and_who_set_it(
     assert error["details"].get("rule", "").endswith("#quick-ones") == bool(setter["set_by"] == "policy")
 
 
+@pytest.mark.req("SVC-7", "TOOLS-24")
 @pytest.mark.parametrize(
     ("code", "words", "details"),
     [
@@ -92,6 +94,7 @@ def test_a_clock_other_than_the_walls_is_named_as_what_it_is(
     assert details.items() <= error["details"].items()
 
 
+@pytest.mark.req("SVC-7")
 def test_the_pages_of_a_tool_and_of_its_review_say_who_sets_the_time_limit(
     enable: Callable[..., Tool], submit: Callable[..., Any], operator: Person, tenant: Any
 ) -> None:

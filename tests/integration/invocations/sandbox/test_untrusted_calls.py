@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from tests.conftest import Caller
     from tests.support.calls import Bell
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-17")]
+pytestmark = pytest.mark.django_db
 
 
 def untrusted(**when: Any) -> dict[str, Any]:
     return {"id": "nobodys", "effect": "isolation", "when": when, "untrusted": True}
 
 
+@pytest.mark.req("TOOLS-17")
 def test_an_untrusted_call_does_not_run_where_no_walls_are(
     tenant: Tenant, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
 ) -> None:
@@ -42,6 +43,7 @@ def test_an_untrusted_call_does_not_run_where_no_walls_are(
     assert b"tenant@1#nobodys" in bytes(Fact.objects.get(invocation_id=row.pk, kind="invocation.began").leaf)
 
 
+@pytest.mark.req("TOOLS-17")
 def test_the_rule_is_for_the_calls_that_it_names(
     tenant: Tenant, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
 ) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("TOOLS-26", "TOOLS-27")]
+pytestmark = pytest.mark.django_db(transaction=True)
 IN_A_BOX = RunOutcome(
     RunStatus.OK, value={"text": "a"}, report={}, box="box-1", image="toolhub-sandbox:1", level="fresh"
 )
@@ -62,6 +62,7 @@ def level(name: str) -> ServiceLevel:
     return next(each for each in report.levels if each.name == name)
 
 
+@pytest.mark.req("TOOLS-26")
 def test_every_level_is_there_before_the_first_call_and_so_are_queue_places_and_open_calls(
     db: None,
     scraped: Callable[[], dict[tuple[str, ...], float]],  # noqa: F811
@@ -81,7 +82,7 @@ def test_every_level_is_there_before_the_first_call_and_so_are_queue_places_and_
     assert found["toolhub_worker_places", "free"] == 5
 
 
-@pytest.mark.req("TOOLS-17")
+@pytest.mark.req("TOOLS-17", "TOOLS-26", "TOOLS-27")
 def test_a_call_is_measured_from_preflight_to_box(
     caller: Caller,
     writer: None,
@@ -100,7 +101,7 @@ def test_a_call_is_measured_from_preflight_to_box(
     assert found["toolhub_service_level", "paired_facts"] == 1.0
 
 
-@pytest.mark.req("TOOLS-17")
+@pytest.mark.req("TOOLS-17", "TOOLS-26")
 def test_a_run_with_a_side_effect_outside_a_box_is_a_level_that_is_missed(
     caller: Caller, writer: None, operator: Person
 ) -> None:
@@ -117,7 +118,7 @@ def test_a_run_with_a_side_effect_outside_a_box_is_a_level_that_is_missed(
     assert "50 %" in page
 
 
-@pytest.mark.req("TOOLS-17")
+@pytest.mark.req("TOOLS-17", "TOOLS-26")
 def test_a_run_that_comes_to_its_box_while_the_level_is_read_is_not_one_outside(caller: Caller, writer: None) -> None:
     caller.invoke(ECHO, {"text": "a"}, headers={"Idempotency-Key": "k-1"})
     first = Attempt.objects.get()
@@ -139,7 +140,7 @@ def test_a_run_that_comes_to_its_box_while_the_level_is_read_is_not_one_outside(
     assert (found.good, found.is_met) == (found.all, True)
 
 
-@pytest.mark.req("TOOLS-18", "TOOLS-24")
+@pytest.mark.req("TOOLS-18", "TOOLS-24", "TOOLS-26")
 def test_each_level_counts_what_is_not_as_it_must_be(caller: Caller, writer: None) -> None:
     caller.invoke(ECHO, {"text": "a"}, headers={"Idempotency-Key": "k-1"})
     call = Invocation.objects.get()
@@ -158,6 +159,7 @@ def test_each_level_counts_what_is_not_as_it_must_be(caller: Caller, writer: Non
     )
 
 
+@pytest.mark.req("TOOLS-26")
 def test_levels_are_of_the_newest_calls_and_of_the_answers_in_their_time(
     caller: Caller, writer: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,6 +177,7 @@ def test_levels_are_of_the_newest_calls_and_of_the_answers_in_their_time(
     assert judged == {"known_results": (2, 2), "schema_validation": (4, 4)}
 
 
+@pytest.mark.req("TOOLS-27")
 def test_the_time_that_a_person_took_to_decide_is_not_the_preflights() -> None:
     def step(name: str, begin: float, end: float) -> dict[str, Any]:
         return {"name": name, "begin_ms": begin, "end_ms": end}
@@ -187,6 +190,7 @@ def test_the_time_that_a_person_took_to_decide_is_not_the_preflights() -> None:
     assert measure_preflight_ms([step("queue.wait", 0, 1)]) is None
 
 
+@pytest.mark.req("TOOLS-26")
 def test_the_page_shows_the_levels_of_the_tenant_and_what_goes_on(
     caller: Caller, writer: None, bell: Bell, operator: Person
 ) -> None:
@@ -208,6 +212,7 @@ def test_the_page_shows_the_levels_of_the_tenant_and_what_goes_on(
     assert report.queue.p95_ms is not None
 
 
+@pytest.mark.req("TOOLS-26")
 def test_a_share_is_never_rounded_up_to_the_whole() -> None:
     assert [format_percent(share) for share in (1.0, 0.99996, 0.999, 0.5, 0.0)] == ["100", "99.99", "99.9", "50", "0"]
     assert LatencyPercentiles.of(range(1, 101)) == LatencyPercentiles(50, 95)

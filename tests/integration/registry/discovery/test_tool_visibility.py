@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from registry.models import ToolVersion
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-7", "TOOLS-11", "TOOLS-12")]
+pytestmark = pytest.mark.django_db
 ECHO, PLANS = "sample.tools.echo", "sample.tools.plans"
 
 
@@ -129,6 +129,7 @@ LISTS: dict[str, Callable[[Caller], list[str]]] = {
 }
 
 
+@pytest.mark.req("TOOLS-7", "TOOLS-11", "TOOLS-12")
 @pytest.mark.parametrize("state", STATES)
 def test_every_list_shows_a_tool_in_the_same_states(
     state: str,
@@ -148,6 +149,7 @@ def test_every_list_shows_a_tool_in_the_same_states(
     assert shown == dict.fromkeys(LISTS, {ECHO, PLANS} if STATES[state] else {PLANS})
 
 
+@pytest.mark.req("TOOLS-7", "TOOLS-11")
 def test_a_tool_that_was_never_enabled_is_in_no_list(
     submit: Callable[..., ToolVersion], enable: Callable[..., Tool], caller: Caller, grant: Callable[..., Any]
 ) -> None:
@@ -158,6 +160,7 @@ def test_a_tool_that_was_never_enabled_is_in_no_list(
     assert {name: ask(caller) for name, ask in LISTS.items()} == {name: [PLANS] for name in LISTS}
 
 
+@pytest.mark.req("TOOLS-11")
 @pytest.mark.parametrize("reach", [Reach.TENANT, Reach.AGENT])
 def test_where_everything_is_stopped_every_list_is_empty(
     reach: Reach, enable: Callable[..., Tool], caller: Caller, grant: Callable[..., Any], operator: Person
@@ -170,6 +173,7 @@ def test_where_everything_is_stopped_every_list_is_empty(
     assert {name: ask(caller) for name, ask in LISTS.items()} == {name: [] for name in LISTS}
 
 
+@pytest.mark.req("TOOLS-7", "TOOLS-11")
 def test_who_asks_for_deprecated_tools_gets_them_until_their_sunset(
     enable: Callable[..., Tool], caller: Caller, grant: Callable[..., Any], operator: Person
 ) -> None:
@@ -182,6 +186,7 @@ def test_who_asks_for_deprecated_tools_gets_them_until_their_sunset(
     assert rendered("dialect=openai&state=deprecated")(caller) == []
 
 
+@pytest.mark.req("TOOLS-11")
 @pytest.mark.parametrize("state", [each for each in STATES if each not in ("deprecated", "paused")])
 def test_who_asks_for_deprecated_tools_gets_those_that_would_otherwise_be_shown(
     state: str,
@@ -204,6 +209,7 @@ def test_who_asks_for_deprecated_tools_gets_those_that_would_otherwise_be_shown(
     assert shown == dict.fromkeys(shown, [ECHO] if STATES[state] else [])
 
 
+@pytest.mark.req("TOOLS-11")
 def test_kill_switches_are_as_many_as_they_are(
     enable: Callable[..., Tool], caller: Caller, operator: Person, stranger: Person
 ) -> None:
@@ -220,6 +226,7 @@ def test_kill_switches_are_as_many_as_they_are(
     assert rest()(caller) == [PLANS, ECHO]
 
 
+@pytest.mark.req("TOOLS-11")
 def test_a_page_of_tools_costs_two_queries_and_more_only_where_something_is_stopped_or_wants_a_secret(
     enable: Callable[..., Tool], caller: Caller, operator: Person, django_assert_num_queries: Any
 ) -> None:
@@ -244,6 +251,7 @@ def test_a_page_of_tools_costs_two_queries_and_more_only_where_something_is_stop
     assert asked_with(2) == []
 
 
+@pytest.mark.req("TOOLS-11")
 def test_no_tool_matches_is_said_of_a_whole_list_only(
     enable: Callable[..., Tool], caller: Caller, operator: Person, registered_before_its_sunset: None
 ) -> None:
@@ -263,6 +271,7 @@ OFFERED_TO_OTHERS = {
 }
 
 
+@pytest.mark.req("TOOLS-7", "TOOLS-11")
 @pytest.mark.parametrize("state", STATES)
 def test_the_catalogue_shows_a_tool_of_others_in_the_same_states_on_every_page(
     state: str,
@@ -288,6 +297,7 @@ def test_the_catalogue_shows_a_tool_of_others_in_the_same_states_on_every_page(
     assert foreign_caller.get("/tools").json()["data"]["tools"] == []  # nothing is installed yet
 
 
+@pytest.mark.req("TOOLS-7")
 @pytest.mark.parametrize("how", ["halted", "version_halted", "gone"])
 def test_what_its_publisher_stops_is_offered_for_installation_to_nobody(
     how: str,
@@ -312,6 +322,7 @@ def test_what_its_publisher_stops_is_offered_for_installation_to_nobody(
     assert offered() == [[], []]
 
 
+@pytest.mark.req("TOOLS-7", "TOOLS-22")
 def test_what_a_publisher_stops_is_shown_to_no_tenant_that_installed_it(
     enable: Callable[..., Tool], operator: Person, foreign_caller: Caller, stranger: Person
 ) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from registry.models import Tool
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-12")]
+pytestmark = pytest.mark.django_db
 ECHO, PLANS, RAISES = "sample.tools.echo", "sample.tools.plans", "sample.tools.raises"
 # Among a hundred thousand ids two have the same eight digits.
 SAME_DIGITS = [f"g{each}.tools.{'x' * 39}" for each in (100560, 130012)]
@@ -49,6 +49,7 @@ def tools(caller: Caller, query: str) -> list[str]:
     return [data["names"][tool["function"]["name"]] for tool in data["tools"]]
 
 
+@pytest.mark.req("TOOLS-12")
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_tools_are_rendered_in_every_dialect_and_nothing_else_of_them_is_shown(
     dialect: str, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]
@@ -72,6 +73,7 @@ def test_tools_are_rendered_in_every_dialect_and_nothing_else_of_them_is_shown(
     assert [word for word in HIDDEN if word in answer.content.decode().lower()] == []
 
 
+@pytest.mark.req("TOOLS-12")
 def test_a_model_is_told_in_the_dialect_that_serves_it(two: None, caller: Caller) -> None:
     data = caller.get("/tools?model=claude-sonnet-4-5").json()["data"]
 
@@ -80,6 +82,7 @@ def test_a_model_is_told_in_the_dialect_that_serves_it(two: None, caller: Caller
     assert data["names"]["sample_tools_echo"] == ECHO
 
 
+@pytest.mark.req("TOOLS-12")
 def test_tools_come_by_name_and_no_more_than_asked_for(two: None, caller: Caller) -> None:
     assert tools(caller, "") == [ECHO, PLANS]
 
@@ -90,6 +93,7 @@ def test_tools_come_by_name_and_no_more_than_asked_for(two: None, caller: Caller
     assert "1 of 2 tools are shown" in answer.json()["warnings"][0]
 
 
+@pytest.mark.req("TOOLS-12")
 @pytest.mark.parametrize(
     "query", ["limit=0&dialect=xml", "limit=x&dialect=xml", "limit=1001&dialect=xml", "limit=1001"]
 )
@@ -97,6 +101,7 @@ def test_a_limit_that_cannot_be_is_refused(query: str, caller: Caller) -> None:
     assert_problem(caller.get(f"/tools?{query}"), 422, "SCHEMA.VALIDATION_FAILED")
 
 
+@pytest.mark.req("TOOLS-12")
 @pytest.mark.parametrize(
     ("more", "status", "reason"),
     [
@@ -111,6 +116,7 @@ def test_what_a_dialect_does_not_go_with_is_said(more: str, status: int, reason:
     assert more.partition("=")[0] in str(body["error"]["details"])
 
 
+@pytest.mark.req("TOOLS-12")
 def test_a_view_beside_a_dialect_changes_nothing_and_that_is_said(caller: Caller) -> None:
     plain, full = (caller.get(f"/tools?dialect=openai{more}").json() for more in ("", "&view=full"))
 
@@ -118,6 +124,7 @@ def test_a_view_beside_a_dialect_changes_nothing_and_that_is_said(caller: Caller
     assert [each for each in full["warnings"] if each not in plain["warnings"]] == [NO_VIEW]
 
 
+@pytest.mark.req("TOOLS-12")
 def test_a_dialect_that_nobody_speaks_is_refused_with_those_that_there_are(caller: Caller) -> None:
     body = assert_problem(caller.get("/tools?dialect=klingon"), 422, "SCHEMA.VALIDATION_FAILED")
 
@@ -126,6 +133,7 @@ def test_a_dialect_that_nobody_speaks_is_refused_with_those_that_there_are(calle
     assert "openai, " in finding["message"]
 
 
+@pytest.mark.req("TOOLS-12", "TOOLS-22")
 def test_people_and_other_tenants_get_nothing_of_it(two: None, operator: Person, foreign_caller: Caller) -> None:
     foreign = foreign_caller.get("/tools?dialect=openai").json()
 
@@ -134,7 +142,7 @@ def test_people_and_other_tenants_get_nothing_of_it(two: None, operator: Person,
     assert operator.client().get("/api/v1/tools?dialect=openai").status_code in (401, 403)
 
 
-@pytest.mark.req("CONN-3")
+@pytest.mark.req("TOOLS-12", "CONN-3")
 def test_tools_whose_ids_are_one_text_have_a_name_each_whichever_of_them_are_there(
     enable: Callable[..., Tool], caller: Caller, grant: Callable[..., Any]
 ) -> None:
@@ -155,7 +163,7 @@ def test_tools_whose_ids_are_one_text_have_a_name_each_whichever_of_them_are_the
     assert len(set(together.values())) == 3
 
 
-@pytest.mark.req("CONN-3")
+@pytest.mark.req("TOOLS-12", "CONN-3")
 def test_two_tools_of_one_name_are_both_left_out_and_it_is_said(
     enable: Callable[..., Tool], caller: Caller, grant: Callable[..., Any]
 ) -> None:
@@ -173,6 +181,7 @@ def test_two_tools_of_one_name_are_both_left_out_and_it_is_said(
 class TestTag:
     """ETag and If-None-Match."""
 
+    @pytest.mark.req("TOOLS-12")
     @pytest.mark.parametrize("dialect", DIALECTS)
     def test_what_is_known_already_is_not_sent_again(self, dialect: str, two: None, caller: Caller) -> None:
         first = caller.get(f"/tools?dialect={dialect}")
@@ -184,6 +193,7 @@ class TestTag:
             assert answer.headers["Cache-Control"] == "private, no-cache"
             assert "Authorization" in answer.headers["Vary"]
 
+    @pytest.mark.req("TOOLS-12")
     @pytest.mark.parametrize(
         "what", ["grant", "revoke", "pause", "pause installation", "halt", "version", "remove", "query", "agent"]
     )
@@ -226,6 +236,7 @@ class TestTag:
         assert answer.status_code == 200
         assert answer.headers["ETag"] != tag
 
+    @pytest.mark.req("TOOLS-12")
     def test_a_rendering_that_is_read_by_its_nonce_is_new_under_another_key(
         self, two: None, caller: Caller, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -234,13 +245,13 @@ class TestTag:
 
         assert caller.get("/tools?dialect=xml", **{"If-None-Match": tag}).status_code == 200
 
+    @pytest.mark.req("TOOLS-12")
     def test_a_tag_is_no_key(self, two: None, caller: Caller) -> None:
         tag = caller.get("/tools?dialect=openai").headers["ETag"]
 
         assert Client().get("/api/v1/tools?dialect=openai", headers={"If-None-Match": tag}).status_code == 401
 
 
-@pytest.mark.req("TOOLS-11")
 class TestSearch:
     """By words, the best first."""
 
@@ -251,6 +262,7 @@ class TestSearch:
         enable("raises", display_name="汇率查询", description="查询两种货币之间的汇率。 Café.")
         grant()
 
+    @pytest.mark.req("TOOLS-11", "TOOLS-12")
     @pytest.mark.parametrize(
         ("q", "found"),
         [
@@ -276,17 +288,20 @@ class TestSearch:
     def test_tools_are_found_by_their_words(self, q: str, found: list[str], caller: Caller) -> None:
         assert search_installed(q, by=caller.by) == found
 
+    @pytest.mark.req("TOOLS-11", "TOOLS-12")
     def test_the_best_matches_are_kept_by_the_limit(self, caller: Caller) -> None:
         assert tools(caller, "q=plans+money") == [PLANS, ECHO]
         assert tools(caller, "q=plans+money&limit=1") == [PLANS]
         assert tools(caller, "q=money&tag=fx") == [ECHO]
 
+    @pytest.mark.req("TOOLS-11", "TOOLS-12")
     def test_words_that_fit_nothing_are_told_from_nothing_being_there(self, caller: Caller) -> None:
         answer = caller.get("/tools?dialect=openai&q=dinosaur").json()
 
         assert answer["data"]["tools"] == []
         assert answer["warnings"] == ["None of the 3 installed tools matches the search and the filters."]
 
+    @pytest.mark.req("TOOLS-11", "TOOLS-12")
     def test_a_version_is_found_by_its_own_words_and_not_by_those_of_the_one_before(
         self, enable: Callable[..., Tool], caller: Caller
     ) -> None:
@@ -295,10 +310,12 @@ class TestSearch:
         assert search_installed("singing", by=caller.by) == [ECHO]
         assert search_installed("fx", by=caller.by) == []
 
+    @pytest.mark.req("TOOLS-11", "TOOLS-22")
     def test_the_tools_of_another_tenant_are_not_found(self, foreign_caller: Caller) -> None:
         assert search_installed("money", by=foreign_caller.by) == []
 
 
+@pytest.mark.req("TOOLS-12")
 def test_the_words_of_a_text() -> None:
     assert tokenize_text("commerce.tax.getRealtime_quote Überraschung 汇率查询 v2 한국어") == [
         "commerce", "tax", "get", "realtime", "quote", "uberraschung", "汇 率 查 询", "v2", "한국어",

@@ -20,7 +20,7 @@ from tests.support.connected_models import (
 if TYPE_CHECKING:
     from tests.conftest import Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-10")]
+pytestmark = pytest.mark.django_db
 TERMS = {
     "model": "script",
     "operation": "chat",
@@ -31,6 +31,7 @@ TERMS = {
 }
 
 
+@pytest.mark.req("LLM-10")
 def test_a_model_shows_its_price_in_force_or_that_it_has_none(operator: Person, developer: Person) -> None:
     connect_scripted_model(operator.by, window_tokens=8192, features={"tools": "passed"})
     client = developer.client()
@@ -46,6 +47,7 @@ def test_a_model_shows_its_price_in_force_or_that_it_has_none(operator: Person, 
         assert "unpriced" not in page
 
 
+@pytest.mark.req("LLM-10")
 def test_only_who_manages_models_sees_how_to_change_one(operator: Person, auditor: Person) -> None:
     connect_scripted_model(operator.by)
 
@@ -55,6 +57,7 @@ def test_only_who_manages_models_sees_how_to_change_one(operator: Person, audito
     assert "<form" not in page.split("<main", 1)[1].split("</main", 1)[0]
 
 
+@pytest.mark.req("LLM-10")
 def test_a_model_is_connected_and_changed_by_a_form(operator: Person) -> None:
     connect_scripted_provider(operator.by)
     client = operator.client()
@@ -71,6 +74,7 @@ def test_a_model_is_connected_and_changed_by_a_form(operator: Person) -> None:
     assert part.features == {}
 
 
+@pytest.mark.req("LLM-10")
 def test_a_form_shows_what_is_set_now(operator: Person) -> None:
     connect_scripted_model(operator.by, window_tokens=4096, features={"seed": "passed", "tools": "refused"})
 
@@ -80,6 +84,7 @@ def test_a_form_shows_what_is_set_now(operator: Person) -> None:
     assert (form["feature:seed"].value(), form["feature:tools"].value()) == ("passed", "refused")
 
 
+@pytest.mark.req("LLM-10")
 def test_what_is_wrong_is_said_at_its_field(operator: Person) -> None:
     connect_scripted_provider(operator.by)
     said = {"provider": PROVIDER, "alias": "Main", **TERMS, "fallbacks": "model.script.none"}
@@ -92,6 +97,7 @@ def test_what_is_wrong_is_said_at_its_field(operator: Person) -> None:
     assert not Tool.objects.exists()
 
 
+@pytest.mark.req("LLM-10")
 def test_a_model_is_paused_resumed_and_removed_with_a_reason(operator: Person) -> None:
     connect_scripted_model(operator.by)
     client = operator.client()
@@ -108,6 +114,7 @@ def test_a_model_is_paused_resumed_and_removed_with_a_reason(operator: Person) -
     assert client.get(f"/models/{MODEL}").status_code == 404
 
 
+@pytest.mark.req("LLM-10")
 def test_a_model_with_a_kill_switch_is_shown_as_stopped(operator: Person) -> None:
     connect_scripted_model(operator.by)
     throw_halt(reach=Reach.TOOL, target=MODEL, reason="for a test", by=operator.by)
@@ -116,6 +123,7 @@ def test_a_model_with_a_kill_switch_is_shown_as_stopped(operator: Person) -> Non
     assert "Stopped" in operator.client().get(f"/models/{MODEL}").content.decode()
 
 
+@pytest.mark.req("LLM-10")
 def test_models_of_others_are_not_found(operator: Person, stranger: Person) -> None:
     connect_scripted_model(operator.by)
 

@@ -16,7 +16,7 @@ from tests.support.connected_models import connect_scripted_model, set_script_pr
 if TYPE_CHECKING:
     from tests.conftest import Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-7")]
+pytestmark = pytest.mark.django_db
 ONE = {"provider": "openai", "model": "gpt-4o", "effective_from": "2026-01-01", "input": "2.10", "output": "8.40"}
 
 
@@ -27,6 +27,7 @@ def document_of(person: Person) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.req("LLM-7")
 def test_of_several_days_the_last_that_has_begun_is_in_force() -> None:
     days = ["2026-01-01", "2026-06-01", "2026-12-01"]
     rows = [{"model": "a", "effective_from": day} for day in days] + [{"model": "b", "effective_from": "2026-12-01"}]
@@ -36,6 +37,7 @@ def test_of_several_days_the_last_that_has_begun_is_in_force() -> None:
     assert [each["state"] for each in found] == ["past", "now", "later", "later"]
 
 
+@pytest.mark.req("LLM-7")
 def test_a_price_from_a_day_on_is_a_new_version_beside_the_others(operator: Person) -> None:
     client = operator.client()
     first = client.post("/model-prices/add", ONE | {"reason": "the contract"})
@@ -56,6 +58,7 @@ def test_a_price_from_a_day_on_is_a_new_version_beside_the_others(operator: Pers
     ]
 
 
+@pytest.mark.req("LLM-7")
 def test_a_document_is_whole(operator: Person) -> None:
     client = operator.client()
     set_script_prices(operator.by, input="1")
@@ -69,6 +72,7 @@ def test_a_document_is_whole(operator: Person) -> None:
     assert "0.92 EUR" in client.get("/model-prices").content.decode()
 
 
+@pytest.mark.req("LLM-7")
 @pytest.mark.parametrize(
     ("change", "field"),
     [({"input": "cheap"}, "input"), ({"effective_from": "soon"}, "effective_from"), ({"provider": "No!"}, "provider")],
@@ -80,6 +84,7 @@ def test_a_price_that_is_none_is_refused_at_its_field(change: dict[str, str], fi
     assert not ModelPrices.objects.exists()
 
 
+@pytest.mark.req("LLM-7")
 def test_a_document_that_is_wrong_is_refused_in_words_with_the_place(operator: Person) -> None:
     client = operator.client()
     said = json.dumps({"prices": [ONE, ONE | {"input": "-1"}]})
@@ -93,6 +98,7 @@ def test_a_document_that_is_wrong_is_refused_in_words_with_the_place(operator: P
     assert not ModelPrices.objects.exists()
 
 
+@pytest.mark.req("LLM-7")
 def test_auditors_see_prices_and_set_none(operator: Person, auditor: Person, developer: Person) -> None:
     connect_scripted_model(operator.by)
     set_script_prices(operator.by, input="2.10")

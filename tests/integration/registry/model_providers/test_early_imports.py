@@ -22,7 +22,7 @@ from toolhub.management.commands import serve
 if TYPE_CHECKING:
     from tests.conftest import Person
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("LLM-10")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
@@ -38,6 +38,7 @@ def imported(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
+@pytest.mark.req("LLM-10")
 def test_the_kinds_of_all_tenants_are_imported_each_once_and_others_are_not(
     operator: Person, stranger: Person, imported: list[str]
 ) -> None:
@@ -52,12 +53,14 @@ def test_the_kinds_of_all_tenants_are_imported_each_once_and_others_are_not(
     assert imported == ["anthropic", "gemini", "openai"]
 
 
+@pytest.mark.req("LLM-10")
 def test_a_hub_without_providers_imports_nothing(imported: list[str]) -> None:
     import_connected_kinds()
 
     assert imported == []
 
 
+@pytest.mark.req("LLM-10")
 def test_nobody_waits_for_it(operator: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     connect_scripted_provider(operator.by, "one", kind="openai")
     begun, go_on = threading.Event(), threading.Event()
@@ -77,6 +80,7 @@ def test_nobody_waits_for_it(operator: Person, monkeypatch: pytest.MonkeyPatch) 
     assert not thread.is_alive()
 
 
+@pytest.mark.req("LLM-10")
 def test_a_server_begins_it_once_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
     monkeypatch.setattr(serve, "start_early_imports", lambda: order.append("imports"))
@@ -93,6 +97,7 @@ def test_a_server_begins_it_once_it_serves(monkeypatch: pytest.MonkeyPatch) -> N
     assert order == ["serves", "says so", "imports"]
 
 
+@pytest.mark.req("LLM-10")
 def test_a_worker_begins_it_as_well_since_it_asks_the_models_of_runs(
     monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
@@ -108,6 +113,7 @@ def test_a_worker_begins_it_as_well_since_it_asks_the_models_of_runs(
     assert order == ["imports", "loops"]
 
 
+@pytest.mark.req("LLM-10")
 def test_what_is_there_once_all_is_imported_is_left_out_of_collections(monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
     monkeypatch.setattr(early_imports, "import_connected_kinds", lambda: order.append("imports"))

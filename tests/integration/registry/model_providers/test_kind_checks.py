@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from access.models import Tenant
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-10")]
+pytestmark = pytest.mark.django_db
 OPENAI_LIST = json_reply({"object": "list", "data": [{"id": "gpt-5", "object": "model"}]})
 OPENAI_REFUSAL = json_reply({"error": {"message": "no key", "type": "invalid_request_error", "code": None}}, 401)
 SERVER_REFUSAL = json_reply({"detail": "Unauthorized"}, 401)
@@ -60,6 +60,7 @@ def manager(operator: Person) -> Caller:
     return make_caller(operator.by, "manager", scopes=("models:manage", "configuration:apply"))
 
 
+@pytest.mark.req("LLM-10")
 @pytest.mark.parametrize("place", range(len(SPOKEN)))
 @pytest.mark.parametrize("kind", [*OPENAI, *ANTHROPIC, *GEMINI])
 def test_an_address_is_warned_about_by_every_kind_that_it_does_not_speak_as(kind: str, place: int) -> None:
@@ -74,6 +75,7 @@ def test_an_address_is_warned_about_by_every_kind_that_it_does_not_speak_as(kind
     assert {"authorization", "x-api-key", "x-goog-api-key"}.isdisjoint(heard.headers)
 
 
+@pytest.mark.req("LLM-10")
 def test_a_provider_is_connected_and_the_answer_says_what_is_odd(manager: Caller, operator: Person) -> None:
     set_secret(name="one.key", value="sk-quokka", by=operator.by)
     terms = {"kind": "openai", "secret": "one.key", "reason": "for a test"}
@@ -93,6 +95,7 @@ def test_a_provider_is_connected_and_the_answer_says_what_is_odd(manager: Caller
     assert "sk-quokka" not in repr([*server.heard, *other.heard])
 
 
+@pytest.mark.req("LLM-10")
 def test_what_cannot_be_checked_is_said(manager: Caller) -> None:
     def warnings(name: str, **terms: Any) -> list[str]:
         answer = manager.post("/model-providers", {"name": name, "reason": "for a test", **terms})
@@ -113,6 +116,7 @@ def test_what_cannot_be_checked_is_said(manager: Caller) -> None:
     assert warnings("here", kind="local") == []
 
 
+@pytest.mark.req("LLM-10")
 def test_an_address_in_a_private_network_is_not_asked(settings: Any) -> None:
     settings.TOOLHUB_OUTBOUND_NETWORKS = []
 
@@ -123,6 +127,7 @@ def test_an_address_in_a_private_network_is_not_asked(settings: Any) -> None:
     assert server.heard == []
 
 
+@pytest.mark.req("LLM-10")
 def test_a_file_that_connects_one_says_it_by_every_door(
     manager: Caller, tenant: Tenant, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

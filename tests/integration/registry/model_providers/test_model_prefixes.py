@@ -18,11 +18,12 @@ from tests.support.calls import assert_problem
 if TYPE_CHECKING:
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-12")]
+pytestmark = pytest.mark.django_db
 SAID = {"text": "  Be careful.\n", "reason": "for a test"}
 NONE = {"version": 0, "text": "", "digest": None, "reason": None, "set_by": None, "set_at": None}
 
 
+@pytest.mark.req("LLM-12")
 def test_a_prefix_is_set_read_and_taken_away_over_rest_and_every_version_stays(caller: Caller) -> None:
     assert caller.get("/model-prefix").json()["data"] == NONE
     first = caller.put("/model-prefix", SAID)
@@ -38,6 +39,7 @@ def test_a_prefix_is_set_read_and_taken_away_over_rest_and_every_version_stays(c
     assert caller.get("/model-prefix/versions?limit=1").json()["data"]["next"]
 
 
+@pytest.mark.req("LLM-12")
 def test_each_version_has_a_fact_that_binds_its_text_and_does_not_quote_it(operator: Person) -> None:
     row = set_prefix(text="quokkaprefix", reason="as agreed", by=operator.by)
 
@@ -48,6 +50,7 @@ def test_each_version_has_a_fact_that_binds_its_text_and_does_not_quote_it(opera
     assert b"quokka" not in bytes(fact.leaf)
 
 
+@pytest.mark.req("LLM-12")
 def test_what_is_too_long_or_nothing_new_is_refused_and_makes_no_version(caller: Caller, operator: Person) -> None:
     with pytest.raises(Conflict):
         set_prefix(text="", reason="nothing there", by=operator.by)
@@ -62,6 +65,7 @@ def test_what_is_too_long_or_nothing_new_is_refused_and_makes_no_version(caller:
     assert ModelPrefix.objects.count() == 1
 
 
+@pytest.mark.req("LLM-12")
 def test_a_tenant_has_its_own_and_sees_no_others(operator: Person, foreign_caller: Caller) -> None:
     set_prefix(text="ours", reason="for a test", by=operator.by)
 

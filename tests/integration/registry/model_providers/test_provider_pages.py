@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.support.http_server import Heard
     from tests.support.model_servers import Reply
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-10")]
+pytestmark = pytest.mark.django_db
 KEY = "sk-quokka-of-the-console"
 LIST = json_reply({"object": "list", "data": [{"id": "gpt-5", "object": "model"}]})
 REFUSAL = json_reply({"error": {"message": f"no such key {KEY}", "type": "invalid_request_error"}}, 401)
@@ -41,6 +41,7 @@ def said(url: str, **more: str) -> dict[str, str]:
     return {"name": "shop", "kind": "openai", "address": f"{url}/v1", "key": KEY, "reason": "for a test", **more}
 
 
+@pytest.mark.req("LLM-10")
 def test_a_key_that_the_provider_takes_is_kept_and_never_shown(operator: Person) -> None:
     client = operator.client()
     with model_server(for_key_holders) as server:
@@ -57,6 +58,7 @@ def test_a_key_that_the_provider_takes_is_kept_and_never_shown(operator: Person)
     assert {"secret.set", "model_provider.connected"} <= kinds
 
 
+@pytest.mark.req("LLM-10")
 def test_a_key_that_the_provider_refuses_is_not_kept_unless_a_person_says_so(operator: Person) -> None:
     client = operator.client()
     with model_server(REFUSAL) as server:
@@ -76,6 +78,7 @@ def test_a_key_that_the_provider_refuses_is_not_kept_unless_a_person_says_so(ope
     assert with_key == []
 
 
+@pytest.mark.req("LLM-10")
 def test_a_list_that_is_open_to_everybody_says_nothing_of_the_key(operator: Person) -> None:
     with model_server(LIST) as server:
         answer = operator.client().post("/model-providers/new-provider", said(server.url), follow=True)
@@ -85,6 +88,7 @@ def test_a_list_that_is_open_to_everybody_says_nothing_of_the_key(operator: Pers
     assert "The provider takes the key." not in page
 
 
+@pytest.mark.req("LLM-10")
 def test_a_provider_that_is_away_is_said_in_words(operator: Person) -> None:
     with model_server(LIST) as gone:
         pass
@@ -95,6 +99,7 @@ def test_a_provider_that_is_away_is_said_in_words(operator: Person) -> None:
     assert "The key could not be tried" in answer.content.decode()
 
 
+@pytest.mark.req("LLM-10")
 def test_another_key_takes_the_place_of_the_first_and_closes_the_circuit(operator: Person) -> None:
     set_secret(name="shop.key", value="the first value", by=operator.by)
     with model_server(for_key_holders) as server:
@@ -112,6 +117,7 @@ def test_another_key_takes_the_place_of_the_first_and_closes_the_circuit(operato
     assert not ModelCircuit.objects.exists()
 
 
+@pytest.mark.req("LLM-10")
 def test_a_secret_of_something_else_is_not_overwritten_by_chance(operator: Person) -> None:
     set_secret(name="shop.key", value="of another tool", by=operator.by)
     form = {"name": "shop", "kind": "anthropic", "key": KEY, "reason": "for a test", "untested": "1"}
@@ -123,6 +129,7 @@ def test_a_secret_of_something_else_is_not_overwritten_by_chance(operator: Perso
     assert Secret.objects.get().number == 1
 
 
+@pytest.mark.req("LLM-10")
 def test_what_is_wrong_is_said_at_its_field(operator: Person) -> None:
     form = {"name": "Shop!", "kind": "openai", "total_s": "9000", "options": "{", "reason": "for a test"}
     answer = operator.client().post("/model-providers/new-provider", form)
@@ -136,6 +143,7 @@ def test_what_is_wrong_is_said_at_its_field(operator: Person) -> None:
     assert not ModelProvider.objects.exists()
 
 
+@pytest.mark.req("LLM-10")
 def test_a_provider_is_paused_resumed_and_removed_with_a_reason(operator: Person) -> None:
     connect_scripted_model(operator.by)
     client, url = operator.client(), f"/model-providers/{PROVIDER}"
@@ -150,6 +158,7 @@ def test_a_provider_is_paused_resumed_and_removed_with_a_reason(operator: Person
     assert not ModelProvider.objects.exists()
 
 
+@pytest.mark.req("LLM-10")
 def test_a_circuit_that_is_open_is_seen_in_the_list_and_on_the_page(operator: Person) -> None:
     connect_scripted_model(operator.by)
     row = ModelProvider.objects.get()
@@ -164,6 +173,7 @@ def test_a_circuit_that_is_open_is_seen_in_the_list_and_on_the_page(operator: Pe
     assert "Open: not asked" in client.get("/models").content.decode()
 
 
+@pytest.mark.req("LLM-10")
 def test_who_may_not_keep_secrets_types_no_key(tenant: Tenant, operator: Person) -> None:
     person = make_person(tenant, "mo", Role.AUDITOR)
     owner = make_person(tenant, "owen", Role.OWNER)

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from registry.models import Tool
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-22")]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
@@ -68,6 +68,7 @@ def ready(enable: Callable[..., Tool], owner: Person) -> Person:
     return owner
 
 
+@pytest.mark.req("TOOLS-22")
 def test_one_file_makes_everything_of_a_tenant(ready: Person) -> None:
     done = apply(whole(), ready.by)
 
@@ -101,6 +102,7 @@ def test_one_file_makes_everything_of_a_tenant(ready: Person) -> None:
     }
 
 
+@pytest.mark.req("TOOLS-22")
 def test_each_change_is_a_fact_and_the_whole_is_one(ready: Person) -> None:
     before = Fact.objects.count()
     done = apply(whole(), ready.by)
@@ -114,6 +116,7 @@ def test_each_change_is_a_fact_and_the_whole_is_one(ready: Person) -> None:
     assert kinds >= {"issuer.trusted", "identity.mapped", "notification.set", "policy.drafted", "membership.given"}
 
 
+@pytest.mark.req("TOOLS-22")
 def test_applied_again_a_file_changes_nothing(ready: Person) -> None:
     apply(whole(), ready.by)
     count = Fact.objects.count()
@@ -126,6 +129,7 @@ def test_applied_again_a_file_changes_nothing(ready: Person) -> None:
     assert Fact.objects.count() == count
 
 
+@pytest.mark.req("TOOLS-22")
 def test_a_plan_changes_nothing(ready: Person) -> None:
     count = Fact.objects.count()
 
@@ -135,6 +139,7 @@ def test_a_plan_changes_nothing(ready: Person) -> None:
     assert (Agent.objects.filter(name="buyer").exists(), Fact.objects.count()) == (False, count)
 
 
+@pytest.mark.req("TOOLS-22")
 def test_what_differs_is_changed_and_shown_with_before_and_after(ready: Person) -> None:
     apply(whole(), ready.by)
     changed = whole()
@@ -186,6 +191,7 @@ def test_what_differs_is_changed_and_shown_with_before_and_after(ready: Person) 
 # Grants: their terms are what was given.
 
 
+@pytest.mark.req("TOOLS-22")
 def test_a_grant_is_extended_limited_or_given_anew(caller: Caller, owner: Person) -> None:
     apply(give(expires_at="2090-01-01T00:00:00Z", calls_limit=5), owner.by)
     first = Grant.objects.get()
@@ -205,6 +211,7 @@ def test_a_grant_is_extended_limited_or_given_anew(caller: Caller, owner: Person
     assert plan(give(conditions=[{"pointer": "/a", "op": "present"}], reason="in other words"), owner.by).is_empty
 
 
+@pytest.mark.req("TOOLS-22")
 def test_an_expired_grant_in_a_file_is_passed_over(caller: Caller, owner: Person) -> None:
     found = plan(give(expires_at="2020-01-01T00:00:00Z"), owner.by)
 
@@ -212,6 +219,7 @@ def test_an_expired_grant_in_a_file_is_passed_over(caller: Caller, owner: Person
     assert "has expired" in found.warnings[0]
 
 
+@pytest.mark.req("TOOLS-22")
 def test_the_order_of_a_file_means_nothing(caller: Caller, owner: Person) -> None:
     """Also among grants of one agent for the same tools, which have no name of their own."""
     rows = [
@@ -229,6 +237,7 @@ def test_the_order_of_a_file_means_nothing(caller: Caller, owner: Person) -> Non
 # What is not in the file.
 
 
+@pytest.mark.req("TOOLS-22")
 def test_what_is_not_in_the_file_is_left_alone(ready: Person) -> None:
     apply(whole(), ready.by)
 
@@ -237,6 +246,7 @@ def test_what_is_not_in_the_file_is_left_alone(ready: Person) -> None:
     assert plan(partly, ready.by).is_empty
 
 
+@pytest.mark.req("TOOLS-22")
 def test_a_pruned_section_has_nothing_beside_the_file(ready: Person) -> None:
     apply(whole(), ready.by)
     members_kept = [{"user": "ophelia", "roles": ["owner"]}]
@@ -262,6 +272,7 @@ def test_a_pruned_section_has_nothing_beside_the_file(ready: Person) -> None:
     assert plan({"format": 1, "agents": []}, ready.by, prune_all=True).is_empty
 
 
+@pytest.mark.req("TOOLS-22")
 def test_pruning_needs_the_section_to_be_there(owner: Person) -> None:
     with pytest.raises(ConfigurationInvalid) as caught:
         plan({"format": 1, "prune": ["grants"]}, owner.by)
@@ -269,6 +280,7 @@ def test_pruning_needs_the_section_to_be_there(owner: Person) -> None:
     assert findings(caught.value) == ["/prune"]
 
 
+@pytest.mark.req("TOOLS-22")
 def test_subjects_of_an_issuer_that_is_trusted_again_are_seen(caller: Caller, owner: Person) -> None:
     file = {"format": 1, "issuers": [{"issuer": ISSUER, "audience": "hub", "jwks": KEYS}]}
     apply(file, owner.by)
@@ -286,6 +298,7 @@ def test_subjects_of_an_issuer_that_is_trusted_again_are_seen(caller: Caller, ow
 # Looked at, then applied.
 
 
+@pytest.mark.req("TOOLS-22")
 def test_a_plan_counts_only_while_it_is_the_plan(caller: Caller, owner: Person) -> None:
     document = read_document(give())
     looked_at = services.plan_configuration(document, by=owner.by)
@@ -298,6 +311,7 @@ def test_a_plan_counts_only_while_it_is_the_plan(caller: Caller, owner: Person) 
     assert Grant.objects.count() == 1
 
 
+@pytest.mark.req("TOOLS-22")
 def test_what_a_plan_is_not_about_may_change_meanwhile(caller: Caller, owner: Person) -> None:
     document = read_document(give())
     looked_at = services.plan_configuration(document, by=owner.by)
@@ -308,6 +322,7 @@ def test_what_a_plan_is_not_about_may_change_meanwhile(caller: Caller, owner: Pe
     assert Grant.objects.count() == 1
 
 
+@pytest.mark.req("TOOLS-22")
 def test_all_or_nothing(ready: Person) -> None:
     document = read_document(whole())
     looked_at = services.plan_configuration(document, by=ready.by)
@@ -322,6 +337,7 @@ def test_all_or_nothing(ready: Person) -> None:
     assert (Agent.objects.filter(name="buyer").exists(), Fact.objects.count()) == (False, count)
 
 
+@pytest.mark.req("TOOLS-22")
 def test_what_would_be_refused_is_said_by_the_plan(owner: Person) -> None:
     with pytest.raises(Problem) as caught:
         plan({"format": 1, "budgets": [{"scope": "tenant", "dimension": "rate", "amount": 0}]}, owner.by)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from access.models import Tenant
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-22")]
+pytestmark = pytest.mark.django_db
 
 
 def refused(command: str, *options: str) -> str:
@@ -31,12 +31,14 @@ def file(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.req("TOOLS-22")
 def test_apply_and_export_name_the_tenants_that_there_are(tenant: Tenant, foreign_tenant: Tenant, file: str) -> None:
     sentence = "There is no tenant with the short name nowhere. The tenants here: acme, foreign."
 
     assert refused("apply", "-f", file) == refused("export", "--tenant", "nowhere") == sentence
 
 
+@pytest.mark.req("TOOLS-22")
 def test_a_hub_without_tenants_and_one_with_many_say_so(db: None, file: str) -> None:
     assert refused("apply", "-f", file).endswith("There is no tenant here yet.")
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from registry.models import Tool
     from tests.conftest import Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-22")]
+pytestmark = pytest.mark.django_db
 AGENTS = ["a", "b b", "ü"]
 NAMED = st.sampled_from(AGENTS)
 LIMITS = st.lists(
@@ -100,6 +100,7 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
     return scope | {name: value for name, value in row.items() if name != "of"}
 
 
+@pytest.mark.req("TOOLS-22")
 @given(files(st.booleans()), files(st.just(False)))  # nothing new is given to what is disabled already
 @settings(
     max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -120,6 +121,7 @@ def test_an_export_applied_changes_nothing(tenant: Tenant, file: dict[str, Any],
         transaction.set_rollback(True)
 
 
+@pytest.mark.req("TOOLS-22")
 def test_an_export_makes_the_same_of_an_empty_tenant(
     enable: Callable[..., Tool], operator: Person, tenant: Tenant, foreign_tenant: Tenant, developer: Person
 ) -> None:
@@ -143,6 +145,7 @@ def test_an_export_makes_the_same_of_an_empty_tenant(
     assert {row["user"] for row in made["members"]} == {row["user"] for row in exported["members"]} | {"otto"}
 
 
+@pytest.mark.req("TOOLS-22")
 def test_an_export_has_a_stable_order_and_no_secret(
     enable: Callable[..., Tool], operator: Person, tenant: Tenant
 ) -> None:

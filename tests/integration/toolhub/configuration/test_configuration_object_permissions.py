@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from registry.models import Tool
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("CARD-3", "TOOLS-22")]
+pytestmark = pytest.mark.django_db
 OPERATES = {"permission": "tools.operate", "tool": ECHO}
 MANAGES = {"permission": "agents.manage", "agent": "assistant"}
 
@@ -45,6 +45,7 @@ def held(person: Person) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.req("CARD-3")
 def test_what_a_file_says_is_held_afterwards_and_exported(
     owner: Person, developer: Person, caller: Caller, enable: Callable[..., Tool]
 ) -> None:
@@ -66,6 +67,7 @@ def test_what_a_file_says_is_held_afterwards_and_exported(
     assert held(developer) == []
 
 
+@pytest.mark.req("CARD-3")
 def test_an_agent_of_the_same_file_and_somebody_new_are_there_in_time(owner: Person, tenant: Tenant) -> None:
     make_person(tenant, "nora")
     file = {"format": 1, "agents": [{"name": "fresh"}]} | dana(
@@ -78,6 +80,7 @@ def test_an_agent_of_the_same_file_and_somebody_new_are_there_in_time(owner: Per
     assert plan(file, owner.by).is_empty
 
 
+@pytest.mark.req("CARD-3")
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -98,12 +101,14 @@ def test_what_cannot_be_held_is_refused_at_its_place_in_the_file(
     assert held(developer) == []
 
 
+@pytest.mark.req("TOOLS-15")
 def test_nobody_gives_themselves_an_exception_by_a_file(owner: Person, enable: Callable[..., Tool]) -> None:
     enable("echo")
     with pytest.raises(SelfApproval):
         plan(dana(OPERATES, user="ophelia", roles=["owner"]), owner.by)
 
 
+@pytest.mark.req("CARD-3")
 def test_a_pruned_person_leaves_the_exceptions_behind(
     owner: Person, developer: Person, operator: Person, enable: Callable[..., Tool]
 ) -> None:
@@ -115,6 +120,7 @@ def test_a_pruned_person_leaves_the_exceptions_behind(
     assert held(developer) == []
 
 
+@pytest.mark.req("CARD-3")
 def test_a_file_may_say_exactly_what_the_console_may() -> None:
     items = load_document_schema()["properties"]["members"]["items"]["properties"]["exceptions"]["items"]
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from access.models import Tenant
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-22")]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
@@ -43,6 +43,7 @@ def owner(tenant: Tenant) -> Person:
     return make_person(tenant, "ophelia", Role.OWNER)
 
 
+@pytest.mark.req("TOOLS-22")
 def test_nobody_changes_their_own_roles_by_a_file(owner: Person) -> None:
     with pytest.raises(SelfApproval) as caught:
         plan({"format": 1, "members": [{"user": "ophelia", "roles": ["owner", "auditor"]}]}, owner.by)
@@ -50,6 +51,7 @@ def test_nobody_changes_their_own_roles_by_a_file(owner: Person) -> None:
     assert findings(caught.value) == ["/members/0"]
 
 
+@pytest.mark.req("TOOLS-22")
 def test_a_tenant_keeps_an_owner(owner: Person, tenant: Tenant) -> None:
     system = Principal.system("test", tenant_id=tenant.pk)
 
@@ -60,6 +62,7 @@ def test_a_tenant_keeps_an_owner(owner: Person, tenant: Tenant) -> None:
     assert [(row.user.username, row.role) for row in Membership.objects.all()] == [("otto", "owner")]
 
 
+@pytest.mark.req("TOOLS-22")
 def test_an_agent_gives_itself_nothing_by_a_file(caller: Caller, owner: Person) -> None:
     for agent in ("assistant", "*"):
         with pytest.raises(SelfApproval):
@@ -71,6 +74,7 @@ def test_an_agent_gives_itself_nothing_by_a_file(caller: Caller, owner: Person) 
         )
 
 
+@pytest.mark.req("TOOLS-22")
 def test_people_are_not_for_keys(caller: Caller, owner: Person) -> None:
     with pytest.raises(Forbidden, match="Only a person changes members"):
         plan({"format": 1, "members": []}, caller.by)
@@ -79,6 +83,7 @@ def test_people_are_not_for_keys(caller: Caller, owner: Person) -> None:
     assert "members" in services.export_configuration(by=owner.by)
 
 
+@pytest.mark.req("TOOLS-22")
 def test_a_file_gives_nobody_more_than_they_hold(caller: Caller, tenant: Tenant, operator: Person) -> None:
     with pytest.raises(Forbidden):  # operators do not apply files
         plan({"format": 1}, operator.by)
@@ -94,6 +99,7 @@ def test_a_file_gives_nobody_more_than_they_hold(caller: Caller, tenant: Tenant,
         plan({"format": 1, "issuers": [{"issuer": ISSUER, "audience": "hub", "jwks": KEYS}]}, by)
 
 
+@pytest.mark.req("TOOLS-22")
 def test_things_of_other_tenants_are_not_here(owner: Person, stranger: Person, foreign_caller: Caller) -> None:
     with pytest.raises(ConfigurationInvalid) as caught:
         plan({"format": 1, "tenant": "foreign"}, owner.by)
@@ -107,6 +113,7 @@ def test_things_of_other_tenants_are_not_here(owner: Person, stranger: Person, f
     assert "foreign" not in str(services.export_configuration(by=owner.by))
 
 
+@pytest.mark.req("TOOLS-22")
 def test_somebody_without_an_account_is_passed_over(owner: Person, developer: Person) -> None:
     developer.user.email = "Dana@Example.com"
     developer.user.save(update_fields=["email"])
@@ -132,6 +139,7 @@ def test_somebody_without_an_account_is_passed_over(owner: Person, developer: Pe
     assert findings(caught.value) == ["/members/1"]
 
 
+@pytest.mark.req("TOOLS-22")
 @pytest.mark.parametrize("username", ["puppet", "ceo@example.com"])
 def test_an_address_that_another_tenant_wrote_into_an_account_means_nobody_until_it_is_proved(
     username: str, owner: Person, foreign_tenant: Tenant
@@ -149,6 +157,7 @@ def test_an_address_that_another_tenant_wrote_into_an_account_means_nobody_until
     assert [change.sentence for change in found.doing] == [f"Give {username} the roles owner."]
 
 
+@pytest.mark.req("TOOLS-22")
 def test_a_disabled_agent_gets_no_new_grant(caller: Caller, owner: Person) -> None:
     agents.disable_agent(agent_id=caller.agent.pk, reason="x", by=owner.by)
 
@@ -158,6 +167,7 @@ def test_a_disabled_agent_gets_no_new_grant(caller: Caller, owner: Person) -> No
     assert findings(caught.value) == ["/grants/0"]
 
 
+@pytest.mark.req("TOOLS-22")
 def test_the_hub_itself_applies_files_too(tenant: Tenant, developer: Person) -> None:
     system = Principal.system("command", tenant_id=tenant.pk)
 
@@ -166,6 +176,7 @@ def test_the_hub_itself_applies_files_too(tenant: Tenant, developer: Person) -> 
     assert Fact.objects.get(kind="configuration.applied").actor_id == "system:command"
 
 
+@pytest.mark.req("TOOLS-22")
 def test_a_new_webhook_shows_its_secret_once(owner: Person) -> None:
     hook = {"channel": "webhook", "target": "https://hooks.example.com/in", "events": ["halt.thrown"]}
 
@@ -178,6 +189,7 @@ def test_a_new_webhook_shows_its_secret_once(owner: Person) -> None:
     assert "whsec" not in str(services.export_configuration(by=owner.by))
 
 
+@pytest.mark.req("TOOLS-22")
 def test_a_limit_of_a_grant_is_ended_and_one_of_a_manifest_is_not_in_files(caller: Caller, owner: Person) -> None:
     given = grants.give_grant(agent_id=caller.agent.pk, tools="*", reason="x", calls_limit=5, by=owner.by)
     set_budget(scope="grant", grant_id=given.pk, dimension="money", amount=1, by=owner.by)
@@ -199,6 +211,7 @@ def test_a_limit_of_a_grant_is_ended_and_one_of_a_manifest_is_not_in_files(calle
     assert exported["budgets"] == []
 
 
+@pytest.mark.req("TOOLS-22")
 def test_times_are_compared_as_moments(caller: Caller, owner: Person) -> None:
     until = timezone.now() + timedelta(days=1)
     access.give_grant(agent_id=caller.agent.pk, tools="*", reason="x", expires_at=until, by=owner.by)

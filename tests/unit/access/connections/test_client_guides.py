@@ -6,15 +6,15 @@ import pytest
 
 from access.connections.client_guides import is_public
 
-pytestmark = pytest.mark.req("CONN-4")
 
-
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize("host", ["hub.example.com", "8.8.8.8", "[2606:2800:220:1::1]", "corp.example.com"])
 def test_a_public_name_is_in_reach(host: str) -> None:
     assert is_public(f"https://{host}/mcp")
     assert not is_public(f"http://{host}/mcp")
 
 
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize(
     "host",
     [

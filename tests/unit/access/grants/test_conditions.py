@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from access.grants.conditions import MAX_CONDITIONS, OPS, VALUES, is_met, list_unmet_conditions, validate_conditions
 
-pytestmark = pytest.mark.req("TOOLS-15")
 ARGUMENTS = {
     "currency": "EUR",
     "total": 12.5,
@@ -29,6 +28,7 @@ def condition(pointer: str, op: str, *value: Any) -> dict[str, Any]:
     return {"pointer": pointer, "op": op} | ({"value": value[0]} if value else {})
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize(
     ("pointer", "op", "value", "met"),
     [
@@ -79,21 +79,25 @@ def test_a_condition_is_met_only_by_a_value_of_its_type(pointer: str, op: str, v
     assert is_met(condition(pointer, op, value), ARGUMENTS) is met
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize("path", ["/data/../etc/passwd", "/data/./x", "data/x", "/data\0/x", "/data\\..\\x", 5, None])
 def test_a_path_that_could_lead_elsewhere_is_within_nothing(path: Any) -> None:
     assert not is_met(condition("/path", "within", "/data"), {"path": path})
     assert not is_met(condition("/path", "within", "/"), {"path": path})
 
 
+@pytest.mark.req("TOOLS-15")
 def test_an_operator_that_is_not_known_is_not_met() -> None:
     assert not is_met({"pointer": "/currency", "op": "resembles", "value": "EUR"}, ARGUMENTS)
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize("arguments", [None, [], "text", 5])
 def test_arguments_that_are_no_object_meet_nothing(arguments: Any) -> None:
     assert not is_met(condition("/currency", "equals", "EUR"), arguments)
 
 
+@pytest.mark.req("TOOLS-15")
 def test_what_is_unmet_says_what_is_asked_and_not_what_was_given() -> None:
     secret = "4111-1111-1111-1111"
     asked = [condition("/card", "in", ["a", 2, None]), condition("/total", "at_most", 5), condition("/ok", "present")]
@@ -107,6 +111,7 @@ def test_what_is_unmet_says_what_is_asked_and_not_what_was_given() -> None:
     assert "987654" not in json.dumps(found)
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize(
     ("conditions", "pointer"),
     [
@@ -139,6 +144,7 @@ def test_a_condition_that_means_nothing_is_refused_at_its_place(conditions: Any,
     assert [finding["pointer"] for finding in validate_conditions(conditions)] == [pointer]
 
 
+@pytest.mark.req("TOOLS-15")
 def test_every_operator_says_what_its_value_is() -> None:
     assert set(VALUES) == set(OPS)
 
@@ -150,6 +156,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.req("TOOLS-15")
 @given(arguments=JSON, pointer=st.lists(st.sampled_from("ab*0"), min_size=1, max_size=3), number=st.integers())
 def test_something_is_never_both_present_and_absent_and_a_missing_value_meets_nothing_else(
     arguments: Any, pointer: list[str], number: int
@@ -163,6 +170,7 @@ def test_something_is_never_both_present_and_absent_and_a_missing_value_meets_no
         assert met == []
 
 
+@pytest.mark.req("TOOLS-15")
 @given(arguments=JSON, limit=st.integers(-5, 5))
 def test_a_wider_limit_is_met_whenever_a_narrower_one_is(arguments: Any, limit: int) -> None:
     if is_met(condition("/a", "at_most", limit), arguments):

@@ -14,7 +14,6 @@ from access.policies.impact.analysis import SILENT_DOCUMENT, analyse_change
 from access.policies.verdict import Verdict, evaluate_policies
 from tests.support import policies
 
-pytestmark = pytest.mark.req("TOOLS-31")
 # (attributes that the rules ask about): small enough to try every call there is.
 SMALL = [
     ["tool", "dry_run", "model"],
@@ -101,6 +100,7 @@ def edited(random: Random, document: dict[str, Any], names: list[str]) -> dict[s
     return {"format": 1, "rules": rules}
 
 
+@pytest.mark.req("TOOLS-31")
 @pytest.mark.parametrize("names", SMALL, ids="-".join)
 def test_what_it_finds_is_what_trying_every_call_finds(names: list[str]) -> None:
     random = Random("-".join(names))
@@ -118,6 +118,7 @@ def test_what_it_finds_is_what_trying_every_call_finds(names: list[str]) -> None
     assert differing
 
 
+@pytest.mark.req("TOOLS-31")
 @pytest.mark.parametrize("names", SMALL, ids="-".join)
 def test_a_dead_rule_is_one_without_which_every_call_is_decided_alike(names: list[str]) -> None:
     random = Random("dead" + "-".join(names))
@@ -130,6 +131,7 @@ def test_a_dead_rule_is_one_without_which_every_call_is_decided_alike(names: lis
             assert (rule["id"] in dead) is (not tried(document, rest, calls)), (document, rule)
 
 
+@pytest.mark.req("TOOLS-31")
 def test_every_witness_shows_what_is_said_of_it() -> None:
     random = Random(5)
     names = list(policies.VALUES)
@@ -146,6 +148,7 @@ def test_every_witness_shows_what_is_said_of_it() -> None:
     assert seen > 30
 
 
+@pytest.mark.req("TOOLS-31")
 def test_a_policy_does_not_differ_from_itself_in_another_order() -> None:
     random = Random(8)
     for _ in range(20):
@@ -155,6 +158,7 @@ def test_a_policy_does_not_differ_from_itself_in_another_order() -> None:
         assert analyse_change(document, turned).shifts == []
 
 
+@pytest.mark.req("TOOLS-31")
 def test_a_witness_names_the_rules_on_both_sides() -> None:
     writes = {"id": "no-writes", "effect": "forbid", "when": {"side_effect": {"equals": "Write"}}}
 
@@ -166,6 +170,7 @@ def test_a_witness_names_the_rules_on_both_sides() -> None:
     assert (shift.before, shift.after) == ("denied", "allowed")
 
 
+@pytest.mark.req("TOOLS-31")
 def test_looking_at_each_changed_rule_by_itself_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     whole_search = call_classes.find_differences
 
@@ -191,6 +196,7 @@ def test_looking_at_each_changed_rule_by_itself_finds_the_same(monkeypatch: pyte
     assert shifts > 20
 
 
+@pytest.mark.req("TOOLS-31")
 def test_a_slice_that_is_cut_is_named_and_what_was_found_in_it_is_true() -> None:
     random = Random(3)
     names = list(policies.VALUES)
@@ -206,6 +212,7 @@ def test_a_slice_that_is_cut_is_named_and_what_was_found_in_it_is_true() -> None
         assert direction(shift.aspect, a[shift.aspect], b[shift.aspect]) == shift.direction
 
 
+@pytest.mark.req("TOOLS-31")
 def test_more_differences_than_are_listed_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(analysis, "MAX_SHIFTS", 2)
     rules = [{"id": f"f{n}", "effect": "forbid", "when": {"bytes_in": {"equals": n}}} for n in range(5)]
@@ -215,6 +222,7 @@ def test_more_differences_than_are_listed_are_counted(monkeypatch: pytest.Monkey
     assert (len(found.shifts), found.more) == (2, 3)
 
 
+@pytest.mark.req("TOOLS-31")
 def test_a_condition_with_too_many_alternatives_is_counted_without_being_made() -> None:
     from access.policies import conditions
 

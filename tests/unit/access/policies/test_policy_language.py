@@ -18,8 +18,6 @@ from access.policies.text import read_text, write_text
 from kernel.problems import SchemaInvalid
 from tests.support import policies
 
-pytestmark = pytest.mark.req("TOOLS-31")
-
 
 def one(rule: Any) -> dict[str, Any]:
     return {"format": 1, "rules": [rule]}
@@ -106,6 +104,7 @@ WRONG: list[tuple[Any, str, str]] = [
 ]
 
 
+@pytest.mark.req("TOOLS-31")
 @pytest.mark.parametrize(("document", "pointer", "rule"), WRONG)
 def test_a_mistake_is_found_where_it_is(document: Any, pointer: str, rule: str) -> None:
     findings = validate_policy(document)
@@ -115,24 +114,28 @@ def test_a_mistake_is_found_where_it_is(document: Any, pointer: str, rule: str) 
     assert all(each.message and each.fix for each in findings)
 
 
+@pytest.mark.req("TOOLS-31")
 def test_two_rules_with_one_id_are_refused_at_the_second() -> None:
     document = policies.permits({"id": "all", "effect": "forbid"})
 
     assert [(each.pointer, each.rule) for each in validate_policy(document)] == [("/rules/1/id", "rule.id")]
 
 
+@pytest.mark.req("TOOLS-31")
 @pytest.mark.parametrize("document", [document for document, _, _ in WRONG[1:]])
 def test_what_is_wrong_is_never_compiled(document: Any) -> None:
     with pytest.raises(PolicyUnreadable):
         compile_policy(document, "tenant@1", "")
 
 
+@pytest.mark.req("TOOLS-31")
 def test_a_typing_mistake_is_met_with_a_suggestion() -> None:
     [finding] = validate_policy(when(side_efect={"equals": "Write"}))
 
     assert finding.fix == "Did you mean side_effect?"
 
 
+@pytest.mark.req("TOOLS-31")
 @pytest.mark.parametrize(
     "atoms",
     [
@@ -153,6 +156,7 @@ def test_a_rule_that_no_call_can_match_is_a_warning(atoms: dict[str, Any]) -> No
     assert (finding.rule, finding.severity, finding.pointer) == ("rule.never_matches", "warning", "/rules/1/when")
 
 
+@pytest.mark.req("TOOLS-31")
 def test_a_rule_that_some_call_can_match_is_no_warning() -> None:
     random = Random(1)
     names = list(policies.VALUES)
@@ -168,12 +172,14 @@ def test_a_rule_that_some_call_can_match_is_no_warning() -> None:
     assert matched > 50
 
 
+@pytest.mark.req("TOOLS-31")
 def test_a_policy_that_permits_nothing_is_a_warning() -> None:
     [finding] = validate_policy({"format": 1, "rules": []})
 
     assert (finding.rule, finding.severity) == ("policy.denies_all", "warning")
 
 
+@pytest.mark.req("TOOLS-31")
 def test_the_schema_knows_every_attribute_and_every_effect() -> None:
     defs = document_schema()["$defs"]
 
@@ -185,6 +191,7 @@ def test_the_schema_knows_every_attribute_and_every_effect() -> None:
     assert said == {effect: {"id", "effect", "when", "note", *names} for effect, names in SAYS.items()}
 
 
+@pytest.mark.req("TOOLS-31")
 def test_the_schema_accepts_what_the_checks_accept() -> None:
     jsonschema.Draft202012Validator.check_schema(document_schema())
     validator = jsonschema.Draft202012Validator(document_schema())
@@ -200,6 +207,7 @@ def test_the_schema_accepts_what_the_checks_accept() -> None:
 BEYOND_THE_SCHEMA = {"when.size", "when.expression", "capabilities", "size"}
 
 
+@pytest.mark.req("TOOLS-31")
 @pytest.mark.parametrize(("document", "pointer", "rule"), WRONG)
 def test_the_schema_refuses_what_has_a_wrong_form(document: Any, pointer: str, rule: str) -> None:
     validator = jsonschema.Draft202012Validator(document_schema())
@@ -210,6 +218,7 @@ def test_the_schema_refuses_what_has_a_wrong_form(document: Any, pointer: str, r
 # Text.
 
 
+@pytest.mark.req("TOOLS-31")
 def test_json_and_yaml_say_the_same() -> None:
     document = policies.permits({"id": "r", "effect": "forbid", "when": {"hour": {"at_least": 20}}, "note": "Ünï 时"})
 
@@ -217,6 +226,7 @@ def test_json_and_yaml_say_the_same() -> None:
     assert read_text(write_text(document, "yaml")) == document
 
 
+@pytest.mark.req("TOOLS-31")
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -247,6 +257,7 @@ def test_a_text_that_can_be_read_in_two_ways_is_refused(text: str, said: str) ->
     assert said in caught.value.details["findings"][0]["message"], caught.value.details
 
 
+@pytest.mark.req("TOOLS-31")
 def test_a_text_without_rules_is_refused_as_a_document() -> None:
     for text in ("", "a word", "- a\n- b", json.dumps([1])):
         assert not is_sound(validate_policy(read_text(text)))

@@ -13,13 +13,12 @@ from tests.support import policies
 from tests.support.policies import CALL, compiled, permits
 from unitools.capabilities import Capabilities
 
-pytestmark = pytest.mark.req("TOOLS-15", "TOOLS-16", "TOOLS-10")
-
 
 def rule(effect: str, id: str = "r", when: dict[str, Any] | None = None, **says: Any) -> dict[str, Any]:
     return {"id": id, "effect": effect, "when": when or {}, **says}
 
 
+@pytest.mark.req("TOOLS-15")
 def test_nothing_is_permitted_by_a_policy_without_rules() -> None:
     verdict = evaluate_policies([compiled({"format": 1, "rules": []})], CALL)
 
@@ -28,6 +27,7 @@ def test_nothing_is_permitted_by_a_policy_without_rules() -> None:
     assert verdict.explain() == ["No rule of tenant@1 permits this call."]
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_forbid_wins_over_every_permit_and_is_named() -> None:
     policy = compiled(permits(rule("forbid", "no-shop", {"tool": {"matches": "shop.*"}}), rule("permit", "shop")))
     verdict = evaluate_policies([BUILTIN, policy], CALL)
@@ -37,6 +37,7 @@ def test_a_forbid_wins_over_every_permit_and_is_named() -> None:
     assert verdict.explain() == ["The rule no-shop of tenant@1 forbids this call."]
 
 
+@pytest.mark.req("TOOLS-15")
 def test_every_layer_must_permit() -> None:
     hub = compiled(permits(), "hub@3")
     tenant = compiled({"format": 1, "rules": [rule("permit", when={"origin": {"equals": "llm"}})]})
@@ -46,6 +47,7 @@ def test_every_layer_must_permit() -> None:
     assert evaluate_policies([tenant, hub], CALL).denied_by == [("tenant@1", "")]
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize(
     ("effect", "says"),
     [
@@ -66,6 +68,7 @@ def test_what_restricts_holds_where_an_attribute_is_unknown_and_says_so(effect: 
     assert "The rule tenant@1#r could not be decided: the call has no model." in verdict.explain()
 
 
+@pytest.mark.req("TOOLS-15")
 def test_what_permits_does_not_hold_where_an_attribute_is_unknown_and_says_so() -> None:
     verdict = evaluate_policies(
         [compiled({"format": 1, "rules": [rule("permit", "r", {"model": {"equals": "m"}})]})], CALL
@@ -75,6 +78,7 @@ def test_what_permits_does_not_hold_where_an_attribute_is_unknown_and_says_so() 
     assert verdict.unknown == [("tenant@1#r", "model")]
 
 
+@pytest.mark.req("TOOLS-15")
 def test_an_unknown_attribute_that_cannot_change_the_answer_is_no_unknown() -> None:
     elsewhere = rule("forbid", "r", {"model": {"equals": "m"}, "origin": {"equals": "llm"}})
 
@@ -84,6 +88,7 @@ def test_an_unknown_attribute_that_cannot_change_the_answer_is_no_unknown() -> N
     assert verdict.unknown == []
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_rule_can_ask_whether_an_attribute_is_there() -> None:
     policy = compiled(permits(rule("forbid", "r", {"model": {"has": True, "equals": "m"}})))
 
@@ -92,6 +97,7 @@ def test_a_rule_can_ask_whether_an_attribute_is_there() -> None:
     assert not evaluate_policies([policy], CALL | {"model": "m"}).allowed
 
 
+@pytest.mark.req("TOOLS-15")
 @pytest.mark.parametrize("wrong", [{"hour": "noon"}, {"tags": 5}, {"tool": ["shop"]}])
 def test_an_attribute_of_another_type_fails_closed(wrong: dict[str, Any]) -> None:
     asks = {"hour": {"at_least": 3}, "tags": {"contains": "a"}, "tool": {"matches": "shop.*"}}
@@ -103,6 +109,7 @@ def test_an_attribute_of_another_type_fails_closed(wrong: dict[str, Any]) -> Non
         assert not evaluate_policies([permit], CALL | wrong).allowed
 
 
+@pytest.mark.req("TOOLS-16")
 def test_ceilings_meet_and_limits_are_the_least_of_all_layers() -> None:
     hub = compiled(
         permits(rule("ceiling", "c", capabilities={"tmp": 4096}, limits={"timeout_ms": 9000, "max_bytes_in": 50})),
@@ -119,6 +126,7 @@ def test_ceilings_meet_and_limits_are_the_least_of_all_layers() -> None:
     assert evaluate_policies([compiled(permits())], CALL).capabilities is None
 
 
+@pytest.mark.req("TOOLS-16", "TOOLS-25")
 def test_the_strongest_isolation_and_all_obligations_hold() -> None:
     mask, other = ({"action": "redact", "pointer": p} for p in ("/a", "/b"))
     hub = compiled(permits(rule("isolation", "i", level="single"), rule("oblige", "o", obligations=[mask])), "hub@1")
@@ -141,6 +149,7 @@ def test_code_that_any_rule_calls_untrusted_is_untrusted() -> None:
     assert not evaluate_policies([tenant], CALL).untrusted
 
 
+@pytest.mark.req("TOOLS-10")
 def test_the_price_is_the_highest_of_a_layer_and_layers_add_up() -> None:
     hub = compiled(permits(rule("price", "a", amount_micros=10), rule("price", "b", amount_micros=30)), "hub@1")
     tenant = compiled(permits(rule("price", "a", amount_micros=5)))
@@ -148,6 +157,7 @@ def test_the_price_is_the_highest_of_a_layer_and_layers_add_up() -> None:
     assert evaluate_policies([hub, tenant], CALL).price_micros == 35
 
 
+@pytest.mark.req("TOOLS-19")
 def test_the_strictest_demand_for_consent_holds() -> None:
     policy = compiled(
         permits(
@@ -161,6 +171,7 @@ def test_the_strictest_demand_for_consent_holds() -> None:
     assert (demand.mode, demand.validity_s, demand.rules) == ("once", 100, ("tenant@1#a", "tenant@1#b"))
 
 
+@pytest.mark.req("TOOLS-15")
 def test_a_policy_that_cannot_be_evaluated_allows_nothing_and_says_so() -> None:
     verdict = evaluate_policies([BUILTIN, CompiledPolicy("tenant@7", "sha256:0", broken="its format is 2.")], CALL)
 
@@ -168,6 +179,7 @@ def test_a_policy_that_cannot_be_evaluated_allows_nothing_and_says_so() -> None:
     assert verdict.explain() == ["tenant@7 cannot be evaluated: its format is 2."]
 
 
+@pytest.mark.req("TOOLS-15", "TOOLS-16")
 def test_while_the_hub_has_no_policy_what_is_granted_runs_in_a_narrow_sandbox() -> None:
     verdict = evaluate_policies([BUILTIN], CALL)
 
@@ -181,6 +193,7 @@ def test_while_the_hub_has_no_policy_what_is_granted_runs_in_a_narrow_sandbox() 
     assert verdict.explain() == ["It is permitted by builtin@2#all."]
 
 
+@pytest.mark.req("TOOLS-10")
 def test_versions_are_named_and_hashed_in_the_order_of_the_layers() -> None:
     hub, tenant = compiled(permits(), "hub@3"), compiled(permits(rule("forbid")), "tenant@7")
 
@@ -189,6 +202,7 @@ def test_versions_are_named_and_hashed_in_the_order_of_the_layers() -> None:
     assert policy_hash([hub, tenant]) == policy_hash([compiled(permits(), "hub@9"), tenant])
 
 
+@pytest.mark.req("TOOLS-15")
 def test_what_is_kept_for_a_tool_changes_no_decision() -> None:
     """Rules that cannot concern a tool are left out for it; the answer is that of all rules."""
     random = Random(4)
@@ -201,6 +215,7 @@ def test_what_is_kept_for_a_tool_changes_no_decision() -> None:
             assert kept == {rule.ref for rule in policy.rules if rule.whole(call) is not False}
 
 
+@pytest.mark.req("TOOLS-15")
 def test_only_so_many_tools_are_kept() -> None:
     policy = compiled(permits(rule("forbid", "r", {"tool": {"matches": "shop.*"}})))
     for number in range(MAX_TOOLS + 10):
@@ -210,6 +225,7 @@ def test_only_so_many_tools_are_kept() -> None:
     assert not evaluate_policies([policy], CALL).allowed
 
 
+@pytest.mark.req("TOOLS-15")
 def test_what_is_kept_for_one_tool_is_not_used_for_a_call_that_describes_it_otherwise() -> None:
     about = {"tags": {"contains": "new"}, "side_effect": {"equals": "Read"}}
     policy = compiled(permits(rule("forbid", "no-new", about)))
@@ -223,6 +239,7 @@ def test_what_is_kept_for_one_tool_is_not_used_for_a_call_that_describes_it_othe
     assert not evaluate_policies([policy], {name: value for name, value in says.items() if name != "domains"}).allowed
 
 
+@pytest.mark.req("LLM-14")
 def test_a_call_of_a_model_gets_the_fewest_tools_and_the_model_whose_rule_comes_first_by_name() -> None:
     rules = [
         rule("degrade", "b", answered_by="model.b.small"),

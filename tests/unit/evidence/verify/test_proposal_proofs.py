@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from evidence.verify.report import VerificationReport
 
-pytestmark = pytest.mark.req("TOOLS-18", "LLM-3")
 KEY = str(SIGNER.key)
 HASH, OTHER = "hmac-sha256:" + "0" * 64, "hmac-sha256:" + "1" * 64
 LINK = {"invocation": "inv_model", "model": "model.script.main", "proposal": HASH}
@@ -92,6 +91,7 @@ def sentences(report: VerificationReport) -> list[str]:
     return [str(found) for found in report.findings]
 
 
+@pytest.mark.req("LLM-3", "TOOLS-18")
 def test_a_call_is_shown_with_the_answer_that_proposed_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = verify(tmp_path, answered() + called())
 
@@ -101,10 +101,12 @@ def test_a_call_is_shown_with_the_answer_that_proposed_it(tmp_path: Path, capsys
     assert "proposed   inv_tool by the answer of inv_model, of model.script.main\n" in capsys.readouterr().out
 
 
+@pytest.mark.req("LLM-3", "TOOLS-18")
 def test_facts_in_another_order_are_shown_all_the_same(tmp_path: Path) -> None:
     assert verify(tmp_path, called(number=0) + answered()).proposals == 1
 
 
+@pytest.mark.req("LLM-3", "TOOLS-18")
 @pytest.mark.parametrize("proposed", [[OTHER], []])
 def test_an_answer_that_proposed_something_else_is_a_finding(tmp_path: Path, proposed: list[str]) -> None:
     report = verify(tmp_path, answered(proposed=proposed) + called())
@@ -115,6 +117,7 @@ def test_an_answer_that_proposed_something_else_is_a_finding(tmp_path: Path, pro
     assert (report.proposals, report.ok) == (0, False)
 
 
+@pytest.mark.req("LLM-3", "TOOLS-18")
 @pytest.mark.parametrize(
     ("stood_in", "is_right"), [("model.other.small", True), ("model.third.one", False), (None, False)]
 )
@@ -130,6 +133,7 @@ def test_the_model_that_a_call_names_is_the_one_that_gave_the_answer(
     assert [each.model for each in report.proven_proposals] == (["model.other.small"] if is_right else [])
 
 
+@pytest.mark.req("LLM-3", "TOOLS-18")
 def test_an_answer_that_is_not_in_a_whole_log_is_a_finding(tmp_path: Path) -> None:
     report = verify(tmp_path, called(number=0))
 
@@ -138,6 +142,7 @@ def test_an_answer_that_is_not_in_a_whole_log_is_a_finding(tmp_path: Path) -> No
     ]
 
 
+@pytest.mark.req("LLM-3", "TOOLS-18")
 def test_an_answer_outside_of_the_range_is_said_not_to_be_here_and_nothing_is_wrong(tmp_path: Path) -> None:
     report = verify(tmp_path, answered() + called(), start=2)
 
@@ -146,12 +151,14 @@ def test_an_answer_outside_of_the_range_is_said_not_to_be_here_and_nothing_is_wr
     assert any("1 by answers that are not in this evidence" in line for line in report.lines())
 
 
+@pytest.mark.req("LLM-3", "TOOLS-18")
 def test_a_link_that_says_nothing_makes_its_leaf_a_bad_one(tmp_path: Path) -> None:
     assert sentences(verify(tmp_path, answered() + called(proposal=None))) == [
         "Leaf 2: It does not say which answer proposed the call."
     ]
 
 
+@pytest.mark.req("LLM-3", "TOOLS-18")
 @pytest.mark.parametrize(
     ("arguments", "call_id", "is_right"),
     [({"a": 1}, "c1", True), ({"a": 1.0}, "c1", True), ({"a": 2}, "c1", False), ({"a": 1}, "c2", False)],
@@ -170,6 +177,7 @@ def test_opened_values_are_compared_themselves(tmp_path: Path, arguments: Any, c
         ]
 
 
+@pytest.mark.req("LLM-3", "TOOLS-18")
 def test_a_value_that_was_opened_of_one_side_alone_is_compared_with_nothing(tmp_path: Path) -> None:
     output = {"data": {"proposals": [PROPOSAL]}}
     report = verify_opened(tmp_path, answered(output) + called(), out=output)
@@ -178,6 +186,7 @@ def test_a_value_that_was_opened_of_one_side_alone_is_compared_with_nothing(tmp_
     assert not report.proven_proposals[0].values_compared
 
 
+@pytest.mark.req("LLM-3", "TOOLS-18")
 def test_a_copied_log_shows_the_same(tmp_path: Path) -> None:
     good = verify_mirror(mirror(tmp_path / "good", Log(answered() + called())))
     broken = verify_mirror(mirror(tmp_path / "broken", Log(answered(proposed=[OTHER]) + called())))

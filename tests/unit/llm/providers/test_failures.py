@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from kernel.problems import Problem
 
-pytestmark = pytest.mark.req("LLM-9")
 
 CANARY = "sk-canary"
 
@@ -87,6 +86,7 @@ RESPONSES: list[tuple[int, Any, type[Problem]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize(("status", "body", "problem"), RESPONSES)
 def test_a_response_means_one_problem_which_repeats_nothing_of_it(
     status: int, body: Any, problem: type[Problem]
@@ -114,6 +114,7 @@ FRAMES: list[tuple[Any, type[Problem]]] = [
 ]
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize(("frame", "problem"), FRAMES)
 def test_an_error_within_a_stream_means_one_problem(frame: Any, problem: type[Problem]) -> None:
     found = classify_frame(frame)
@@ -122,6 +123,7 @@ def test_an_error_within_a_stream_means_one_problem(frame: Any, problem: type[Pr
     assert CANARY not in str(found.to_error())
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize(
     ("headers", "body", "seconds"),
     [
@@ -153,6 +155,7 @@ def build_every(module: Any, root: type[BaseException]) -> Iterator[BaseExceptio
             yield maker.__new__(kind)
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize(
     ("failure", "problem"),
     [
@@ -176,6 +179,7 @@ def test_an_exception_means_one_problem(failure: BaseException, problem: type[Pr
     assert type(classify_exception(failure)) is problem
 
 
+@pytest.mark.req("LLM-9")
 def test_every_exception_of_the_libraries_means_a_problem() -> None:
     libraries = ((httpx2, httpx2.HTTPError), (openai, openai.OpenAIError), (anthropic, anthropic.AnthropicError))
     failures = [each for module, root in libraries for each in build_every(module, root)]
@@ -185,6 +189,7 @@ def test_every_exception_of_the_libraries_means_a_problem() -> None:
     assert all(type(classify_exception(each)).reason for each in failures)
 
 
+@pytest.mark.req("LLM-9")
 def test_a_problem_that_a_library_wrapped_is_what_counts() -> None:
     wrapped, within = RuntimeError(CANARY), ValueError()
     wrapped.__cause__, within.__context__ = within, ContextOverflow()

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from tests.support.http_server import Heard
 
-pytestmark = pytest.mark.req("LLM-9")
 
 LOOPBACK = AllowedAddresses(("127.0.0.0/8",))
 SHORT = TimeLimits(connect_s=5, first_event_s=0.05, idle_s=0.05, total_s=5)
@@ -66,6 +65,7 @@ def refuse(replies: list[Reply], work: Any = read_all, **options: Any) -> Proble
     return refused.value
 
 
+@pytest.mark.req("LLM-9")
 def test_events_arrive_however_their_bytes_were_cut_and_the_request_is_as_it_was_given() -> None:
     whole = ': hello\n\nevent: x\ndata: {"a": "中"}\n\ndata: one\ndata: two\n\ndata: [DONE]\n\n'.encode()
 
@@ -83,6 +83,7 @@ def test_events_arrive_however_their_bytes_were_cut_and_the_request_is_as_it_was
     assert events == ['{"a": "中"}', "one\ntwo", "[DONE]"]
 
 
+@pytest.mark.req("LLM-9")
 def test_one_connection_serves_many_requests() -> None:
     async def work(client: HttpClient, server: ModelServer) -> int:
         for _ in range(3):
@@ -92,6 +93,7 @@ def test_one_connection_serves_many_requests() -> None:
     assert ask([json_reply({"ok": True})], work) == 1
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize(
     ("scheme", "host", "networks"),
     [
@@ -109,6 +111,7 @@ def test_a_private_address_is_refused_unless_its_network_was_named(
         anyio.run(AllowedAddresses(networks), scheme, host, 443)
 
 
+@pytest.mark.req("LLM-9")
 def test_a_host_is_looked_up_again_after_some_seconds_and_what_is_refused_each_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -137,6 +140,7 @@ def test_a_host_is_looked_up_again_after_some_seconds_and_what_is_refused_each_t
     assert len(asked) == 3
 
 
+@pytest.mark.req("LLM-9")
 def test_nothing_is_sent_to_an_address_that_is_not_allowed() -> None:
     async def work(client: HttpClient, server: ModelServer) -> int:
         with pytest.raises(ProviderUnavailable):
@@ -146,6 +150,7 @@ def test_nothing_is_sent_to_an_address_that_is_not_allowed() -> None:
     assert ask([Reply()], work, check_address=AllowedAddresses()) == 0
 
 
+@pytest.mark.req("LLM-9")
 def test_the_connection_goes_to_the_address_that_was_checked_and_names_the_host() -> None:
     seen: list[tuple[str, str, int]] = []
 
@@ -180,6 +185,7 @@ def certified(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext,
     return server, ssl.create_default_context(cadata=certificate.decode())
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize(("host", "trusted"), [("models.example", True), ("other.example", False)])
 def test_the_certificate_must_name_the_host_though_the_connection_goes_to_an_address(
     certified: tuple[ssl.SSLContext, ssl.SSLContext], host: str, trusted: bool
@@ -202,6 +208,7 @@ def test_the_certificate_must_name_the_host_though_the_connection_goes_to_an_add
     assert bool(anyio.run(run)) is trusted
 
 
+@pytest.mark.req("LLM-9")
 def test_a_redirect_is_not_followed_and_no_other_host_is_asked() -> None:
     redirect = Reply(status=307, headers={"location": "http://127.0.0.1:1/stolen"})
     assert isinstance(refuse([redirect]), ProviderAnswerUnreadable)
@@ -215,6 +222,7 @@ def test_a_redirect_is_not_followed_and_no_other_host_is_asked() -> None:
     ask([Reply()], elsewhere)
 
 
+@pytest.mark.req("LLM-9")
 def test_proxies_of_the_environment_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
@@ -222,6 +230,7 @@ def test_proxies_of_the_environment_are_not_asked(monkeypatch: pytest.MonkeyPatc
     assert ask([json_reply({"ok": True})], fetch) == {"ok": True}
 
 
+@pytest.mark.req("LLM-9")
 def test_a_proxy_that_is_configured_is_asked_instead() -> None:
     async def work(client: HttpClient, server: ModelServer) -> str:
         through = HttpClient("http://models.example/v1", proxy=server.url)
@@ -232,6 +241,7 @@ def test_a_proxy_that_is_configured_is_asked_instead() -> None:
     assert ask([json_reply({"ok": True})], work) == "http://models.example/v1/models"
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize(
     "url", ["ftp://a/v1", "https://", "https://u:p@a/v1", "https://a/v1?key=1", "https://a/#x", "a"]
 )
@@ -243,6 +253,7 @@ def test_an_address_that_is_none_of_a_provider_is_refused_when_it_is_configured(
 DATA = b"data: x\n\n"
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize(
     ("reply", "problem"),
     [
@@ -267,6 +278,7 @@ def test_a_stream_that_goes_wrong_is_a_problem_that_quotes_nothing(reply: Reply,
     assert "secret" not in str(refused.to_error())
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize(
     ("reply", "problem"),
     [
@@ -281,16 +293,19 @@ def test_a_whole_answer_that_goes_wrong_is_a_problem(reply: Reply, problem: type
     assert type(refuse([reply], fetch)) is problem
 
 
+@pytest.mark.req("LLM-9")
 def test_all_of_it_together_takes_no_longer_than_the_limit() -> None:
     assert isinstance(refuse([event_reply(DATA, end="stall")], limits=TimeLimits(total_s=0.05)), ModelTimedOut)
 
 
+@pytest.mark.req("LLM-9")
 def test_an_answer_that_is_too_large_is_not_read_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_client, "MAX_ANSWER_BYTES", 100)
 
     assert isinstance(refuse([event_reply(*[b"x" * 60] * 2)]), ProviderAnswerUnreadable)
 
 
+@pytest.mark.req("LLM-9")
 def test_nobody_at_the_address_is_a_problem() -> None:
     async def work(client: HttpClient, server: ModelServer) -> None:
         nobody = HttpClient("http://127.0.0.1:1", check_address=LOOPBACK)
@@ -301,6 +316,7 @@ def test_nobody_at_the_address_is_a_problem() -> None:
     ask([Reply()], work)
 
 
+@pytest.mark.req("LLM-9")
 def test_leaving_a_stream_ends_the_request_of_the_provider() -> None:
     async def work(client: HttpClient, server: ModelServer) -> None:
         async with client.open_stream("chat", body={}) as response:
@@ -312,6 +328,7 @@ def test_leaving_a_stream_ends_the_request_of_the_provider() -> None:
     ask([event_reply(DATA, end="stall")], work)
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize("ends", [False, True])
 def test_a_watch_sees_every_byte_and_decides_whether_the_stream_has_come_to_its_end(ends: bool) -> None:
     class Watch:

@@ -17,10 +17,10 @@ from tests.support.capsules import ANOTHER, PRIVATE, SOURCE, capsule, pem_of, pu
 from unitools.capsules import Capsule, compute_capsule_digest, errors, open_capsule, pack_capsule, signatures
 from unitools.command import main
 
-pytestmark = pytest.mark.req("UNI-7")
 OURS, THEIRS = signatures.read_public_key(public_pem_of()), signatures.read_public_key(public_pem_of(ANOTHER))
 
 
+@pytest.mark.req("TOOLS-32")
 def test_the_same_input_gives_the_same_bytes_and_the_digest_is_that_of_the_file() -> None:
     made, again = capsule(readme="# Voice\n"), capsule(readme="# Voice\n")
 
@@ -32,6 +32,7 @@ def test_the_same_input_gives_the_same_bytes_and_the_digest_is_that_of_the_file(
     )
 
 
+@pytest.mark.req("TOOLS-32")
 def test_what_was_packed_is_read_again() -> None:
     made = capsule(shouting(), shouting(name="whisper"), readme="# Voice\n")
 
@@ -44,6 +45,7 @@ def test_what_was_packed_is_read_again() -> None:
     assert (made.package, made.readme) == ("acme_voice", "# Voice\n")
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_folder_is_packed_like_its_files_without_what_is_compiled(tmp_path: Path) -> None:
     folder = tmp_path / "acme_voice"
     (folder / "__pycache__").mkdir(parents=True)
@@ -57,6 +59,7 @@ def test_a_folder_is_packed_like_its_files_without_what_is_compiled(tmp_path: Pa
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
 
 
+@pytest.mark.req("TOOLS-32")
 @given(st.dictionaries(NAMES, st.binary(max_size=50), max_size=6))
 def test_whatever_the_files_are_called_they_are_packed_to_the_same_bytes_or_refused(files: dict[str, bytes]) -> None:
     source = {"acme_voice/main.py": b""} | {f"acme_voice/{name}": content for name, content in files.items()}
@@ -68,6 +71,7 @@ def test_whatever_the_files_are_called_they_are_packed_to_the_same_bytes_or_refu
     assert pack_capsule([shouting()], dict(reversed(source.items()))).data == made.data
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize(
     ("manifests", "files"),
     [
@@ -88,6 +92,7 @@ def test_what_is_no_capsule_is_not_packed(manifests: list[dict[str, Any]], files
 # Signatures.
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_signature_says_which_of_the_trusted_keys_made_it() -> None:
     made = capsule()
     envelope = signatures.sign(made, pem_of())
@@ -97,6 +102,7 @@ def test_a_signature_says_which_of_the_trusted_keys_made_it() -> None:
     assert signatures.sign(made, pem_of()) == envelope
 
 
+@pytest.mark.req("TOOLS-32")
 def test_what_is_signed_is_an_in_toto_statement_of_the_capsules_digest() -> None:
     made = capsule()
     said = json.loads(base64.b64decode(json.loads(signatures.sign(made, pem_of()))["payload"]))
@@ -109,6 +115,7 @@ def test_what_is_signed_is_an_in_toto_statement_of_the_capsules_digest() -> None
     }
 
 
+@pytest.mark.req("TOOLS-32")
 def test_our_own_reader_of_envelopes_agrees_with_the_library() -> None:
     """The signature is over DSSE's encoding, made here by hand."""
     envelope = json.loads(signatures.sign(capsule(), pem_of()))
@@ -121,6 +128,7 @@ def test_our_own_reader_of_envelopes_agrees_with_the_library() -> None:
     )
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_key_that_nobody_trusts_and_another_capsule_are_refused() -> None:
     made, other = capsule(), capsule(shouting("1.0.1"))
     envelope = signatures.sign(made, pem_of())
@@ -137,6 +145,7 @@ def forged(made: Capsule, **changes: Any) -> bytes:
     return json.dumps(json.loads(signatures.sign(made, pem_of())) | changes).encode()
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_signature_under_the_name_of_another_key_is_wrong() -> None:
     made = capsule()
     theirs = json.loads(signatures.sign(made, pem_of(ANOTHER)))["signatures"][0]
@@ -145,6 +154,7 @@ def test_a_signature_under_the_name_of_another_key_is_wrong() -> None:
         signatures.verify(made, forged(made, signatures=[theirs | {"keyid": OURS.id}]), [OURS])
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize(
     "changes",
     [
@@ -167,12 +177,14 @@ def test_what_is_no_envelope(changes: dict[str, Any]) -> None:
         signatures.verify(made, forged(made, **changes), [OURS])
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize("data", [b"", b"{}", b"[" * 50_000, b"x" * 70_000, b'{"a": 1, "a": 2}', b"\xff"])
 def test_bytes_that_are_no_envelope(data: bytes) -> None:
     with pytest.raises(errors.NotAnEnvelope):
         signatures.verify(capsule(), data, [OURS])
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_signature_of_nobody_and_an_empty_one() -> None:
     made = capsule()
 
@@ -189,6 +201,7 @@ MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEaxfR8uEsQkf4vOblY6RA8ncDfYEt
 """
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize("pem", ["", "nothing", P256, pem_of().decode(), "x" * 10_000, "-----BEGIN PUBLIC KEY-----"])
 def test_what_is_no_publishers_key(pem: str) -> None:
     with pytest.raises(errors.NotAKey):
@@ -214,6 +227,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return package
 
 
+@pytest.mark.req("TOOLS-32")
 def test_pack_and_verify_on_the_command_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pack", str(folder), "--key", "private.pem"]) == 0
     made = open_capsule(Path("acme_voice.capsule").read_bytes())
@@ -227,6 +241,7 @@ def test_pack_and_verify_on_the_command_line(folder: Path, capsys: pytest.Captur
     assert main(["verify", "acme_voice.capsule", "--unsigned"]) == 0
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_changed_capsule_is_not_verified(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["pack", str(folder), "--key", "private.pem"])
     (folder / "main.py").write_text("evil = True\ndef run(): ...\n")
@@ -241,6 +256,7 @@ def test_a_changed_capsule_is_not_verified(folder: Path, capsys: pytest.CaptureF
     assert "No (TrailingData)" in out
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -262,6 +278,7 @@ def test_a_command_that_cannot_run_says_so(
     assert capsys.readouterr().err
 
 
+@pytest.mark.req("TOOLS-32")
 def test_reading_a_capsule_needs_no_package_but_the_standard_library() -> None:
     heavy = "{'cryptography', 'securesystemslib', 'pydantic', 'django'}"
     code = f"import sys, unitools.capsules; assert not {heavy} & set(sys.modules)"

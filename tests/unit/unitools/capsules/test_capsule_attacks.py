@@ -15,8 +15,6 @@ import pytest
 from tests.support.capsules import capsule, entries_of, shouting, zipped
 from unitools.capsules import MAX_CAPSULE_BYTES, CapsuleError, archive, errors, open_capsule
 
-pytestmark = pytest.mark.req("UNI-7")
-
 
 def entry(name: str, mode: int = 0o100644) -> zipfile.ZipInfo:
     info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
@@ -30,6 +28,7 @@ def with_files(**files: bytes) -> bytes:
     return archive._written(entries_of(capsule().data) | files)
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
@@ -66,6 +65,7 @@ def test_a_file_with_a_name_that_is_no_place_in_the_capsule(name: str, problem: 
         open_capsule(with_files(**{name: b"print('evil')"}))
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize("mode", [0o120777, 0o060600, 0o010600, 0o040755])
 def test_a_link_a_device_a_pipe_or_a_folder(mode: int) -> None:
     files = [*entries_of(capsule().data).items(), (entry("package/acme_voice/link", mode), b"/etc/passwd")]
@@ -74,11 +74,13 @@ def test_a_link_a_device_a_pipe_or_a_folder(mode: int) -> None:
         open_capsule(zipped(files))
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_folder_as_an_entry_of_its_own() -> None:
     with pytest.raises(errors.NotAFile):
         open_capsule(zipped([*entries_of(capsule().data).items(), (entry("package/empty/"), b"")]))
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_name_that_stands_twice() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -88,6 +90,7 @@ def test_a_name_that_stands_twice() -> None:
         open_capsule(twice)
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_bomb_is_refused_without_being_unpacked() -> None:
     bomb = zipped({"package/acme_voice/zeros": bytes(256 * 1024 * 1024)}, zipfile.ZIP_DEFLATED)
     assert len(bomb) < 300_000
@@ -100,6 +103,7 @@ def test_a_bomb_is_refused_without_being_unpacked() -> None:
     tracemalloc.stop()
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_bomb_whose_files_share_their_bytes() -> None:
     data = bytearray(zipped({f"package/acme_voice/{number}": bytes(1000) for number in range(100)}))
     first = data.index(b"PK\x01\x02")
@@ -114,6 +118,7 @@ def test_a_bomb_whose_files_share_their_bytes() -> None:
         open_capsule(bytes(data))
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_directory_that_says_it_is_endless() -> None:
     data = bytearray(capsule().data)
     data[-12:-10] = struct.pack("<H", 65_535)
@@ -122,6 +127,7 @@ def test_a_directory_that_says_it_is_endless() -> None:
         open_capsule(bytes(data))
 
 
+@pytest.mark.req("TOOLS-32")
 def test_more_files_and_more_bytes_than_a_capsule_has() -> None:
     with pytest.raises(errors.TooLarge):
         open_capsule(
@@ -133,12 +139,14 @@ def test_more_files_and_more_bytes_than_a_capsule_has() -> None:
         archive.write_archive({"package/acme_voice/large": bytes(MAX_CAPSULE_BYTES)})
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize("tail", [b"x", b"\0" * 22, b"PK\x05\x06"])
 def test_something_behind_the_archive(tail: bytes) -> None:
     with pytest.raises(errors.TrailingData):
         open_capsule(capsule().data + tail)
 
 
+@pytest.mark.req("TOOLS-32")
 def test_something_before_the_archive_or_in_its_comment() -> None:
     good = capsule().data
     commented = good[:-2] + struct.pack("<H", 4) + b"evil"
@@ -149,6 +157,7 @@ def test_something_before_the_archive_or_in_its_comment() -> None:
         assert type(caught.value) in (errors.TrailingData, errors.ChangedBytes)
 
 
+@pytest.mark.req("TOOLS-32")
 def test_something_between_the_files_that_no_directory_names() -> None:
     good = capsule().data
     directory = good.index(b"PK\x01\x02")
@@ -167,12 +176,14 @@ def test_something_between_the_files_that_no_directory_names() -> None:
         open_capsule(changed)
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize("data", [b"", b"PK", b"not a zip" * 10, bytes(1000)])
 def test_what_is_no_archive(data: bytes) -> None:
     with pytest.raises(errors.NotAnArchive):
         open_capsule(data)
 
 
+@pytest.mark.req("TOOLS-32")
 def test_half_of_a_capsule() -> None:
     good = capsule().data
 
@@ -180,6 +191,7 @@ def test_half_of_a_capsule() -> None:
         open_capsule(good[: len(good) // 2])
 
 
+@pytest.mark.req("TOOLS-32")
 def test_every_changed_byte_is_noticed() -> None:
     good = capsule().data
     chosen = random.Random(7)
@@ -190,6 +202,7 @@ def test_every_changed_byte_is_noticed() -> None:
             open_capsule(bytes(changed))
 
 
+@pytest.mark.req("TOOLS-32")
 def test_the_same_files_in_another_order_are_no_capsule() -> None:
     files = list(entries_of(capsule().data).items())
 
@@ -200,6 +213,7 @@ def test_the_same_files_in_another_order_are_no_capsule() -> None:
 MANIFEST = "manifests/acme.voice.shout.json"
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
@@ -228,12 +242,14 @@ def test_a_manifest_that_is_none(content: bytes, problem: type[CapsuleError]) ->
         open_capsule(with_files(**{MANIFEST: content}))
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize("changes", [{"dependency_lock": 5}, {"dependency_lock": True}, {"dependency_lock": {"a": 1}}])
 def test_a_lock_that_is_no_list_is_a_wrong_manifest(changes: dict[str, Any]) -> None:
     with pytest.raises(errors.WrongManifest):
         open_capsule(with_files(**{MANIFEST: json.dumps(shouting(**changes)).encode()}))
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize("id", [None, 7, ["a"]])
 def test_a_manifest_is_not_named_after_what_is_no_id(id: Any) -> None:
     files = entries_of(capsule().data)
@@ -244,6 +260,7 @@ def test_a_manifest_is_not_named_after_what_is_no_id(id: Any) -> None:
         open_capsule(archive.write_archive(files | {f"manifests/{id}.json": json.dumps(said).encode()}))
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize(
     "about",
     [
@@ -260,6 +277,7 @@ def test_a_capsule_that_does_not_say_what_it_is(about: bytes) -> None:
         open_capsule(with_files(**{"capsule.json": about}))
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_capsule_without_its_parts() -> None:
     whole = entries_of(capsule().data)
 
@@ -272,6 +290,7 @@ def test_a_capsule_without_its_parts() -> None:
         )
 
 
+@pytest.mark.req("TOOLS-32")
 def test_a_lock_that_is_not_the_one_of_the_manifest() -> None:
     line = f"six==1.17.0 --hash=sha256:{'0' * 64}"
     changes: dict[str, Any] = {"dependencies": ["six==1.17.0"]}

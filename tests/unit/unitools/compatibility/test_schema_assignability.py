@@ -9,7 +9,6 @@ import pytest
 from tests.support.schema_pairs import judge, pair
 from unitools.compatibility.assignability import AssignabilityCheck
 
-pytestmark = pytest.mark.req("TOOLS-32")
 OUTPUT = {
     "type": "object",
     "required": ["total", "lines", "open", "all"],
@@ -39,6 +38,7 @@ INPUT = {
 }
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize(
     ("pointer", "place"),
     [
@@ -56,6 +56,7 @@ def test_what_is_promised_fits(pointer: str, place: list[str | int]) -> None:
     assert AssignabilityCheck(OUTPUT, INPUT).misfit(pointer.split("/"), place) is None
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize(
     ("pointer", "place", "certain", "why"),
     [
@@ -78,6 +79,7 @@ def test_what_is_not_shown_to_fit_is_said(pointer: str, place: list[str | int], 
     assert misfit.certain is certain
 
 
+@pytest.mark.req("TOOLS-32")
 @pytest.mark.parametrize("seed", range(400))
 def test_what_was_shown_to_fit_is_taken_and_what_certainly_does_not_is_not(seed: int) -> None:
     """Each value that the one schema accepts at the place is held against the other."""
@@ -96,6 +98,7 @@ def test_what_was_shown_to_fit_is_taken_and_what_certainly_does_not_is_not(seed:
         assert not any(taken)
 
 
+@pytest.mark.req("TOOLS-32")
 def test_both_answers_come_up() -> None:
     answers = [
         AssignabilityCheck(

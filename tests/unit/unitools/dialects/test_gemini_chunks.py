@@ -10,9 +10,8 @@ from tests.support.model_streams import calls_in
 from unitools.dialects import UnreadableResponse
 from unitools.dialects.streams import collect_response
 
-pytestmark = pytest.mark.req("TOOLS-30", "LLM-5")
 
-
+@pytest.mark.req("LLM-5")
 def test_thoughts_and_signatures_stay_with_the_part_in_which_they_came() -> None:
     def chunk(*parts: dict[str, Any], **more: Any) -> dict[str, Any]:
         return {"candidates": [{"content": {"parts": list(parts)}, **more}]}
@@ -41,6 +40,7 @@ def partial(*values: dict[str, Any], on: bool = True, **more: Any) -> dict[str, 
     return {"candidates": [{"content": {"parts": [{"functionCall": call}]}}]}
 
 
+@pytest.mark.req("LLM-5", "TOOLS-30")
 def test_arguments_that_gemini_sends_in_pieces_are_put_together_and_never_half_used() -> None:
     end = {"candidates": [{"content": {"parts": []}, "finishReason": "STOP"}]}
     chunks = [
@@ -68,12 +68,14 @@ def test_arguments_that_gemini_sends_in_pieces_are_put_together_and_never_half_u
         assert first == ("save", None, "truncated"), odd
 
 
+@pytest.mark.req("LLM-5")
 def test_a_prompt_that_gemini_blocked_is_a_whole_answer_without_calls() -> None:
     assert calls_in("gemini", [{"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {}}]) == []
     with pytest.raises(UnreadableResponse):
         collect_response([{"promptFeedback": {"safetyRatings": []}}])
 
 
+@pytest.mark.req("LLM-5")
 def test_what_an_answer_was_grounded_on_is_carried_along() -> None:
     candidate = {"content": {"parts": [{"text": "x"}]}, "finishReason": "STOP", "groundingMetadata": {"chunks": [1]}}
     assert collect_response([{"candidates": [candidate]}])["candidates"][0]["groundingMetadata"] == {"chunks": [1]}

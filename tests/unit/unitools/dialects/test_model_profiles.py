@@ -15,8 +15,6 @@ from unitools.dialects import (
 )
 from unitools.dialects.drivers import OpenAIDriver, XMLDriver
 
-pytestmark = pytest.mark.req("UNI-4")
-
 SERVED = {
     "openai": [
         *(
@@ -61,6 +59,7 @@ SERVED = {
 }
 
 
+@pytest.mark.req("UNI-4")
 @pytest.mark.parametrize(("name", "dialect"), [(name, dialect) for dialect, names in SERVED.items() for name in names])
 def test_the_name_of_a_model_tells_its_driver(name: str, dialect: str) -> None:
     profile = ModelProfile.from_name(name)
@@ -70,17 +69,20 @@ def test_the_name_of_a_model_tells_its_driver(name: str, dialect: str) -> None:
     assert profile.capability == ("TEXT" if dialect == "xml" and not name.startswith("xml:") else "FC_NATIVE")
 
 
+@pytest.mark.req("UNI-4")
 @pytest.mark.parametrize("dialect", [driver.dialect for driver in DRIVERS])
 def test_a_dialect_is_served_by_its_driver(dialect: str) -> None:
     assert find_driver(dialect).dialect == dialect
 
 
+@pytest.mark.req("UNI-4")
 def test_every_score_is_between_0_and_100_and_one_driver_wins() -> None:
     for name in [name for names in SERVED.values() for name in names]:
         scores = sorted(driver.can_handle(ModelProfile.from_name(name)) for driver in DRIVERS)
         assert 0 <= scores[0] <= scores[-2] < scores[-1] <= 100
 
 
+@pytest.mark.req("UNI-4")
 def test_an_unknown_model_is_served_as_openai_chat_and_the_rendering_says_so() -> None:
     rendered = render([ToolSpec("a", "A", {"type": "object"})], "house-model-7")
 
@@ -88,10 +90,12 @@ def test_an_unknown_model_is_served_as_openai_chat_and_the_rendering_says_so() -
     assert "'house-model-7' is not known" in rendered.diagnostics[0].message
 
 
+@pytest.mark.req("UNI-4")
 def test_a_model_is_served_in_text_where_its_own_driver_is_missing() -> None:
     assert find_driver("claude-sonnet-4-5", [OpenAIDriver(), XMLDriver()]).dialect == "xml"
 
 
+@pytest.mark.req("UNI-4")
 def test_a_tie_and_a_model_that_nobody_serves_are_errors() -> None:
     with pytest.raises(AmbiguousModel, match="name a dialect"):
         find_driver("gpt-4o", [OpenAIDriver(), OpenAIDriver()])

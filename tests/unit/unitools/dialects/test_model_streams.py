@@ -39,7 +39,6 @@ from unitools.dialects.streams import collect_response
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-pytestmark = pytest.mark.req("TOOLS-30", "LLM-5")
 
 TWO = [("save", {"n": 1, "text": "é 中 😀 \u2028"}), ("load", {"path": ["a", {"b": None}]})]
 EVERY = 7  # bytes
@@ -53,6 +52,7 @@ def text_of(dialect: str, calls: Sequence[tuple[str, Any]] = TWO) -> str:
     return event_text(chunks_of(dialect, calls), dialect=dialect)
 
 
+@pytest.mark.req("CONN-5", "LLM-5", "TOOLS-30")
 @pytest.mark.parametrize("dialect", STREAMS)
 def test_a_stream_is_recognised_and_holds_the_same_calls_as_the_whole(dialect: str) -> None:
     whole = WHOLE[dialect](TWO)
@@ -63,6 +63,7 @@ def test_a_stream_is_recognised_and_holds_the_same_calls_as_the_whole(dialect: s
         assert [name for name, _, problem in calls_in(dialect, stream) if problem is None] == ["save", "load"]
 
 
+@pytest.mark.req("CONN-5", "LLM-5")
 @pytest.mark.parametrize(
     "dialect", STREAMS.keys() - {"langchain"}
 )  # which builds a message of pieces, as LangChain does
@@ -81,6 +82,7 @@ def test_what_is_built_is_the_response_that_would_have_come_at_once(dialect: str
     assert built == whole
 
 
+@pytest.mark.req("CONN-5", "LLM-5")
 @pytest.mark.parametrize("dialect", STREAMS)
 @pytest.mark.parametrize("size", [1, 2, 7, 64])
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
@@ -109,6 +111,7 @@ def check_broken_off(dialect: str, text: bytes, expected: list[Any], *, every: i
     return refused
 
 
+@pytest.mark.req("CONN-5", "TOOLS-30")
 @pytest.mark.parametrize("dialect", STREAMS)
 def test_of_a_stream_that_broke_off_nothing_is_used_wherever_it_broke(dialect: str) -> None:
     text = text_of(dialect).encode()
@@ -136,17 +139,20 @@ def check_streamed_calls(dialect: str, step: int) -> int:
     return cut
 
 
+@pytest.mark.req("CONN-5", "TOOLS-30")
 @pytest.mark.parametrize("dialect", STREAMS)
 def test_calls_of_the_corpus_are_the_same_when_they_are_streamed(dialect: str) -> None:
     assert check_streamed_calls(dialect, 20) > 2_000
 
 
+@pytest.mark.req("CONN-5", "TOOLS-30")
 @pytest.mark.long
 @pytest.mark.parametrize("dialect", STREAMS)
 def test_each_call_of_the_corpus_is_the_same_when_it_is_streamed(dialect: str) -> None:
     assert check_streamed_calls(dialect, 1) > 40_000
 
 
+@pytest.mark.req("CONN-5", "LLM-5")
 def test_the_sdks_put_the_same_chunks_together_alike() -> None:
     state = ChatCompletionStreamState()
     for chunk in chunks_of("openai"):
@@ -168,6 +174,7 @@ def test_the_sdks_put_the_same_chunks_together_alike() -> None:
     assert message.to_dict()["content"] == collect_response(chunks_of("anthropic"))["content"]
 
 
+@pytest.mark.req("CONN-5", "LLM-5")
 def test_the_objects_of_the_sdks_are_taken_as_they_are() -> None:
     sdks: dict[str, Any] = {
         "openai": ChatCompletionChunk,
@@ -191,6 +198,7 @@ def call(index: int | None, id: str | None = None, **said: Any) -> dict[str, Any
 END = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
 
 
+@pytest.mark.req("CONN-5", "LLM-5")
 @pytest.mark.parametrize(
     "chunks",
     [
@@ -237,6 +245,7 @@ def test_servers_that_number_and_name_calls_in_their_own_way_are_understood(chun
         assert calls_in("openai", stream) == [("save", {"n": 1}, None), ("load", {"n": 2}, None)]
 
 
+@pytest.mark.req("CONN-5", "TOOLS-30")
 def test_an_answer_that_its_provider_cut_says_so_in_each_call() -> None:
     for dialect, reason in {
         "openai": "length",
@@ -251,6 +260,7 @@ def test_an_answer_that_its_provider_cut_says_so_in_each_call() -> None:
         assert [problem for _, _, problem in calls_in(dialect, stream)] == ["truncated", "truncated"]
 
 
+@pytest.mark.req("CONN-5")
 @pytest.mark.parametrize("odd", [{1: 2}, {None: {}}, {("a",): []}])
 def test_chunks_whose_keys_are_no_text_are_of_no_dialect(odd: Any) -> None:
     with pytest.raises(UnknownResponse):
@@ -261,6 +271,7 @@ def test_chunks_whose_keys_are_no_text_are_of_no_dialect(odd: Any) -> None:
             collect_response([*begun, odd])
 
 
+@pytest.mark.req("CONN-5", "LLM-5")
 @pytest.mark.parametrize(
     "event",
     [
@@ -284,6 +295,7 @@ def test_an_error_of_the_provider_ends_the_stream_and_is_named_without_its_text(
         collect_response([{"error": {"code": "rate_limit_exceeded"}}])
 
 
+@pytest.mark.req("CONN-5")
 @pytest.mark.parametrize(
     ("text", "error"),
     [
@@ -304,6 +316,7 @@ def test_what_is_no_stream_of_an_answer_is_refused(text: str | bytes, error: typ
         collect_response([text])
 
 
+@pytest.mark.req("CONN-5")
 @pytest.mark.parametrize(
     "text", ["data: 7 samples, {all} taken.", "event: the fair", "id: 5\n", ":) good day", "data:"]
 )
@@ -311,12 +324,14 @@ def test_a_text_that_only_begins_like_events_stays_a_text(text: str) -> None:
     assert recognise_response(text).parse(text, ReadOptions()) == []
 
 
+@pytest.mark.req("CONN-5")
 @pytest.mark.parametrize("stream", [[], [1], [{"answer": 42}], [None], [object()], [{"choices": []}]])
 def test_a_list_that_holds_no_chunks_is_not_taken_for_a_stream(stream: list[Any]) -> None:
     with pytest.raises(UnknownResponse):
         recognise_response(stream)
 
 
+@pytest.mark.req("CONN-5", "TOOLS-30")
 def test_the_text_of_a_streamed_answer_may_hold_calls_in_xml() -> None:
     stream = list(
         STREAMS["openai"](said_in_chat(tagged([("save", {"n": 1})])) | {"id": "c", "created": 1, "model": "m"})
@@ -325,6 +340,7 @@ def test_the_text_of_a_streamed_answer_may_hold_calls_in_xml() -> None:
     assert recognise_response(stream).dialect == "xml"
 
 
+@pytest.mark.req("CONN-5", "LLM-5")
 def test_what_a_server_wants_back_is_carried_along() -> None:
     first = call(0, "a", name="save", arguments="{}")
     first["choices"][0]["delta"]["tool_calls"][0]["extra_content"] = {"google": {"thought_signature": "c2ln"}}
@@ -341,6 +357,7 @@ def test_what_a_server_wants_back_is_carried_along() -> None:
     )
 
 
+@pytest.mark.req("TOOLS-30")
 def test_a_text_of_arguments_that_is_no_object_is_judged_as_text_of_a_destructive_tool() -> None:
     for text in ("null", '"{\\"a\\": 1}"', "[1]"):
         events = [
@@ -359,6 +376,7 @@ def test_a_text_of_arguments_that_is_no_object_is_judged_as_text_of_a_destructiv
         assert proposed.problem is not None, text
 
 
+@pytest.mark.req("TOOLS-30")
 def test_more_calls_than_are_taken_are_refused_while_they_arrive() -> None:
     many = [{"id": f"call_{number}", "function": {"name": "f"}} for number in range(100_000)]
 
@@ -402,6 +420,7 @@ ANY_JSON = st.recursive(
 )
 
 
+@pytest.mark.req("CONN-5", "LLM-5")
 @pytest.mark.parametrize("dialect", STREAMS)
 @given(
     chunks=st.lists(
@@ -424,6 +443,7 @@ def test_whatever_a_server_sends_is_refused_by_name_or_taken(dialect: str, chunk
             collect_response([whole[0], *({**chunk, "type": kind} for chunk in chunks)])
 
 
+@pytest.mark.req("CONN-5", "LLM-5")
 def test_items_come_from_their_own_events_where_the_last_one_leaves_them_out() -> None:
     *events, last = chunks_of("openai-responses")
     last = {**last, "response": {**last["response"], "output": []}}
@@ -433,6 +453,7 @@ def test_items_come_from_their_own_events_where_the_last_one_leaves_them_out() -
     assert calls_in("openai-responses", [*unnumbered, last]) == calls_in("openai-responses", responses(TWO))
 
 
+@pytest.mark.req("CONN-5", "UNI-5")
 def test_a_universe_dispatches_a_stream_and_answers_in_its_dialect() -> None:
     u = Universe()
 

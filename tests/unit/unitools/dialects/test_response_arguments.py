@@ -14,14 +14,13 @@ from unitools.calls import CallProblem, Status
 from unitools.dialects.arguments import read_arguments
 from unitools.dialects.model_json import MAX_BYTES, MAX_DEPTH
 
-pytestmark = pytest.mark.req("UNI-5", "TOOLS-30")
-
 
 def begins(value: object) -> str:
     """The name of a case: not the whole mebibyte."""
     return ascii(value)[:40]
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize("given", [None, "", "  \n", "null", "{}", {}, MappingProxyType({})])
 def test_no_arguments_are_an_empty_object(given: Any) -> None:
     read = read_arguments(given)
@@ -29,6 +28,7 @@ def test_no_arguments_are_an_empty_object(given: Any) -> None:
     assert (read.value, read.problem, read.fixes) == ({}, None, ())
 
 
+@pytest.mark.req("TOOLS-30", "UNI-5")
 @pytest.mark.parametrize("given", ["", "null"])
 def test_a_destructive_tool_is_not_run_on_nothing_for_something_may_have_been_lost(given: str) -> None:
     read = read_arguments(given, destructive=True)
@@ -38,6 +38,7 @@ def test_a_destructive_tool_is_not_run_on_nothing_for_something_may_have_been_lo
     assert read_arguments("{}", destructive=True).value == {}
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize(
     "given",
     [
@@ -54,6 +55,7 @@ def test_objects_and_text_are_read_alike_into_plain_dicts_and_lists(given: Any) 
     assert json.dumps(read.value, ensure_ascii=False) == '{"a": [1, 2.5, true, null, "ä", {"b": "😀"}]}'
 
 
+@pytest.mark.req("UNI-5")
 def test_what_was_given_as_an_object_is_not_shared() -> None:
     given = {"a": [1]}
 
@@ -70,6 +72,7 @@ endless: list[Any] = []
 endless.append(endless)
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
@@ -143,11 +146,13 @@ def test_what_may_not_be_used_has_a_named_problem(given: Any, problem: str) -> N
         assert read.why.endswith(".")
 
 
+@pytest.mark.req("UNI-5")
 def test_a_problem_says_how_the_call_ends() -> None:
     assert CallProblem.TRUNCATED.outcome is Status.TRUNCATED
     assert {each.outcome for each in CallProblem} == {Status.TRUNCATED, Status.INVALID_ARGUMENTS}
 
 
+@pytest.mark.req("UNI-5")
 def test_why_arguments_are_refused_never_quotes_them() -> None:
     for text in (
         '{"secret": 1, "secret": 2}',
@@ -159,6 +164,7 @@ def test_why_arguments_are_refused_never_quotes_them() -> None:
         assert "secret" not in read_arguments(text).why
 
 
+@pytest.mark.req("TOOLS-30", "UNI-5")
 @pytest.mark.parametrize("given", ["", "{}", '{"a": 1}', {"a": 1}, None, "{'a': 1}"])
 def test_nothing_is_used_of_an_answer_that_was_cut(given: Any) -> None:
     read = read_arguments(given, cut=True)
@@ -166,6 +172,7 @@ def test_nothing_is_used_of_an_answer_that_was_cut(given: Any) -> None:
     assert (read.value, read.problem) == (None, CallProblem.TRUNCATED)
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize(
     ("given", "meant"),
     [
@@ -194,6 +201,7 @@ def test_a_slip_is_repaired_where_all_is_closed_and_never_for_a_destructive_tool
     assert (refused.value, refused.problem) == (None, CallProblem.INVALID_JSON)
 
 
+@pytest.mark.req("UNI-5")
 def test_each_repair_is_told_with_its_place() -> None:
     assert read_arguments("{a: True,}").fixes == (
         "a key without quotes at character 1",
@@ -202,6 +210,7 @@ def test_each_repair_is_told_with_its_place() -> None:
     )
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize(
     "text",
     [

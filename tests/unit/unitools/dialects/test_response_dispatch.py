@@ -30,8 +30,6 @@ from unitools.dialects import DialectError, find_driver
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-pytestmark = pytest.mark.req("UNI-5", "TOOLS-30")
-
 
 class Recorder:
     """A Universe whose tools take anything and write down what they got."""
@@ -85,10 +83,12 @@ async def dispatch_the_corpus(step: int) -> int:
     return arrived
 
 
+@pytest.mark.req("UNI-5")
 def test_tools_get_what_each_providers_model_means() -> None:
     assert anyio.run(dispatch_the_corpus, 40) > len(FORMS) * CALLS // 60
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.long
 def test_tools_get_all_of_the_corpus_from_each_providers_model() -> None:
     assert anyio.run(dispatch_the_corpus, 1) == len(FORMS) * CALLS
@@ -97,6 +97,7 @@ def test_tools_get_all_of_the_corpus_from_each_providers_model() -> None:
 CUT = [("wipe", {"n": 1})]
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize(
     "response",
     [
@@ -137,6 +138,7 @@ def test_nothing_runs_of_an_answer_that_is_cut_broken_or_of_no_dialect(response:
     assert recorder.got == []
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize("build", [chat, responses, messages])
 def test_of_two_calls_with_one_id_the_first_runs_and_both_are_answered(build: Any) -> None:
     recorder = Recorder({"save": {"n"}})

@@ -40,8 +40,6 @@ from unitools.dialects import (
     recognise_response,
 )
 
-pytestmark = pytest.mark.req("UNI-5", "TOOLS-30")
-
 ONE = [("save", {"n": 1})]
 
 
@@ -49,6 +47,7 @@ def parts_of(body: dict[str, Any]) -> Any:
     return body["candidates"][0]["content"]
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize(
     ("dialect", "response"),
     [
@@ -95,6 +94,7 @@ def test_what_an_application_takes_out_of_a_response_is_known_too(dialect: str, 
     assert (call.name, call.provider_name, call.arguments, call.problem) == ("files.save", "save", {"n": 1}, None)
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize("form", FORMS)
 def test_exactly_one_driver_is_surest(form: str) -> None:
     response, _ = FORMS[form].of(ONE, ["save"])
@@ -105,6 +105,7 @@ def test_exactly_one_driver_is_surest(form: str) -> None:
     assert scores[-2] < scores[-1]
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize(
     "response",
     [
@@ -129,6 +130,7 @@ def test_an_answer_without_calls_is_known_and_proposes_nothing(response: Any) ->
     assert recognise_response(response).parse(response, ReadOptions()) == []
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize(
     "response",
     [
@@ -164,6 +166,7 @@ def test_what_is_of_no_dialect_is_refused(response: Any) -> None:
                 driver.parse(response, ReadOptions())
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize(
     ("response", "dialects"),
     [
@@ -184,6 +187,7 @@ def test_what_could_be_of_two_dialects_is_not_guessed(response: Any, dialects: t
     assert caught.value.dialects == dialects
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize(
     ("response", "error"),
     [
@@ -208,6 +212,7 @@ def test_text_that_is_not_read_is_refused_by_name(response: Any, error: type[Dia
             driver.parse(response, ReadOptions())
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
 def test_bytes_are_read_as_text(encoding: str) -> None:
     body = json.dumps(chat(ONE)).encode(encoding)
@@ -223,6 +228,7 @@ def two_choices(calls: Any) -> dict[str, Any]:
     return body
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize(
     ("response", "word"),
     [
@@ -252,6 +258,7 @@ def test_what_is_no_whole_answer_says_what_to_read_instead(response: Any, word: 
         recognise_response(response).parse(response, ReadOptions())
 
 
+@pytest.mark.req("UNI-5")
 def test_of_several_choices_the_one_that_proposes_is_read() -> None:
     body = two_choices(ONE)
     body["choices"][0] = said_in_chat("Let me see.")["choices"][0]
@@ -271,6 +278,7 @@ def function(**said: Any) -> dict[str, Any]:
     return {"type": "function", "function": {"name": "save", "arguments": "{}"}, **said}
 
 
+@pytest.mark.req("TOOLS-30", "UNI-5")
 def test_the_second_call_with_an_id_is_not_run() -> None:
     calls = parse_chat([function(id="a"), function(id="a"), function(id="b"), function(id="a")])
 
@@ -280,6 +288,7 @@ def test_the_second_call_with_an_id_is_not_run() -> None:
     assert calls[1].arguments is None
 
 
+@pytest.mark.req("TOOLS-30", "UNI-5")
 @pytest.mark.parametrize(
     ("dialect", "response"),
     [
@@ -298,6 +307,7 @@ def test_ids_twice_are_refused_in_every_dialect(dialect: str, response: Any) -> 
     assert len({call.id for call in calls}) == 2
 
 
+@pytest.mark.req("TOOLS-30", "UNI-5")
 def test_calls_without_an_id_get_one_that_no_other_has() -> None:
     calls = parse_chat([function(), function(id="call_1"), function(id=""), function(id=None), function(id="call_3_")])
 
@@ -306,6 +316,7 @@ def test_calls_without_an_id_get_one_that_no_other_has() -> None:
     assert not any(call.problem for call in calls)
 
 
+@pytest.mark.req("TOOLS-30", "UNI-5")
 @pytest.mark.parametrize(
     "call",
     [
@@ -328,6 +339,7 @@ def test_a_call_that_is_none_is_answered_and_the_others_stand(call: Any) -> None
     assert len(read[1].name) < 1000
 
 
+@pytest.mark.req("UNI-5")
 def test_calls_that_the_provider_makes_itself_are_not_ours() -> None:
     ours = messages(ONE)
     ours["content"].insert(0, {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}})
@@ -339,6 +351,7 @@ def test_calls_that_the_provider_makes_itself_are_not_ours() -> None:
         assert [call.name for call in recognise_response(response).parse(response, ReadOptions())] == ["save"]
 
 
+@pytest.mark.req("UNI-5")
 def test_a_custom_tool_of_responses_is_answered_in_its_own_form() -> None:
     item = {"type": "custom_tool_call", "call_id": "c", "name": "save", "input": "free text"}
 
@@ -347,6 +360,7 @@ def test_a_custom_tool_of_responses_is_answered_in_its_own_form() -> None:
     assert (call.problem, call.meta) == (CallProblem.MALFORMED, "custom_tool_call")
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize("key", ["thoughtSignature", "thought_signature"])
 def test_geminis_thought_signature_is_carried_unread(key: str) -> None:
     parts = [{"functionCall": {"name": "save"}, key: "c2ln"}, {"functionCall": {"name": "save"}}]
@@ -357,6 +371,7 @@ def test_geminis_thought_signature_is_carried_unread(key: str) -> None:
     assert [call.id for call in calls] == ["call_1", "call_2"]
 
 
+@pytest.mark.req("UNI-5")
 def test_geminis_signature_comes_from_the_sdk_as_bytes() -> None:
     body = contents(ONE)
     body["candidates"][0]["content"]["parts"][0]["thoughtSignature"] = "c2ln"
@@ -367,6 +382,7 @@ def test_geminis_signature_comes_from_the_sdk_as_bytes() -> None:
     assert call.meta == {"thought_signature": b"sig"}
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize("more", [{"willContinue": True}, {"partialArgs": [{"jsonPath": "$.n"}]}])
 def test_a_call_of_gemini_that_goes_on_is_not_complete(more: dict[str, Any]) -> None:
     parts = [{"functionCall": {"name": "save", "args": {"n": 1}, **more}}]
@@ -376,6 +392,7 @@ def test_a_call_of_gemini_that_goes_on_is_not_complete(more: dict[str, Any]) -> 
     assert call.problem is CallProblem.TRUNCATED
 
 
+@pytest.mark.req("UNI-5")
 def test_the_arguments_are_kept_as_they_came_and_not_for_ever() -> None:
     (call,) = find_driver("openai").parse(chat([("save", '{"n": "' + "x" * 10_000)]), ReadOptions())
 
@@ -383,12 +400,14 @@ def test_the_arguments_are_kept_as_they_came_and_not_for_ever() -> None:
     assert len(call.raw) < 10_000
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize("body", [[{"type": ["string"]}], {"output": [], "object": {}}, {"choices": {"type": []}}])
 def test_json_with_objects_where_words_belong_is_of_no_dialect(body: Any) -> None:
     with pytest.raises(UnknownResponse):
         recognise_response(body)
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize("form", ["object", "dict"])
 def test_a_message_of_anthropic_that_is_still_written_runs_nothing(form: str) -> None:
     """The SDK shows what it has read of a stream as a message, with arguments that may be cut."""
@@ -400,6 +419,7 @@ def test_a_message_of_anthropic_that_is_still_written_runs_nothing(form: str) ->
     assert call.problem is CallProblem.TRUNCATED
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize(
     "about",
     [
@@ -420,6 +440,7 @@ def test_langchain_completes_what_was_cut_so_a_reason_that_is_not_known_runs_not
     assert call.problem is CallProblem.TRUNCATED
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize(
     "about",
     [
@@ -440,6 +461,7 @@ def test_langchain_tells_of_a_whole_answer_as_the_provider_behind_it_does(about:
     assert (call.problem, call.arguments) == (None, {"n": 1})
 
 
+@pytest.mark.req("UNI-5")
 def test_a_response_of_thousands_of_calls_is_not_read() -> None:
     with pytest.raises(ResponseTooLarge):
         find_driver("openai").parse(chat(ONE * 1001), ReadOptions())

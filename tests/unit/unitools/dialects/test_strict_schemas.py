@@ -25,8 +25,6 @@ from unitools.dialects.left_out import drop_left_out
 from unitools.dialects.schemas import CannotSay
 from unitools.dialects.strict_schemas import OPENAI, make_strict
 
-pytestmark = pytest.mark.req("UNI-4")
-
 
 class Closed(BaseModel):
     model_config = ConfigDict(extra="forbid")
@@ -105,6 +103,7 @@ VALUES: list[Any] = [
 ]
 
 
+@pytest.mark.req("UNI-4")
 @pytest.mark.parametrize("fields", LOSSLESS.values(), ids=LOSSLESS)
 @pytest.mark.parametrize("dialect", ["openai", "openai-responses"])
 def test_what_can_be_strict_is_and_accepts_what_pydantic_accepts(dialect: str, fields: dict[str, Any]) -> None:
@@ -120,6 +119,7 @@ def test_what_can_be_strict_is_and_accepts_what_pydantic_accepts(dialect: str, f
         assert jsonschema_rs.is_valid(schema, value) == accepted, value
 
 
+@pytest.mark.req("UNI-4")
 @pytest.mark.parametrize("fields", LOSSLESS.values(), ids=LOSSLESS)
 def test_openais_own_conversion_finds_nothing_more_to_change(fields: dict[str, Any]) -> None:
     schema, _, _ = told(**fields)
@@ -128,6 +128,7 @@ def test_openais_own_conversion_finds_nothing_more_to_change(fields: dict[str, A
     assert repr(_ensure_strict_json_schema(schema, path=(), root=schema)) == before
 
 
+@pytest.mark.req("UNI-4")
 @pytest.mark.parametrize(("fields", "reason"), LOSSY.values(), ids=LOSSY)
 def test_what_would_lose_something_is_not_strict_and_says_why(fields: dict[str, Any], reason: str) -> None:
     schema, strict, said = told(**fields)
@@ -139,6 +140,7 @@ def test_what_would_lose_something_is_not_strict_and_says_why(fields: dict[str, 
         told("openai", True, **fields)
 
 
+@pytest.mark.req("UNI-4")
 def test_a_default_and_a_free_map_survive() -> None:
     schema, _, _ = told(ccy=(str, "EUR"), counts=(dict[str, int], ...))
 
@@ -146,6 +148,7 @@ def test_a_default_and_a_free_map_survive() -> None:
     assert jsonschema_rs.is_valid(schema, {"counts": {"a": 1}})
 
 
+@pytest.mark.req("UNI-4")
 def test_strict_is_off_where_it_was_not_wanted_and_for_models_that_cannot_be_held_to_it() -> None:
     tool = ToolSpec("t", "T", create_model("Model", __base__=Closed, a=(int, ...)).model_json_schema())
 
@@ -155,6 +158,7 @@ def test_strict_is_off_where_it_was_not_wanted_and_for_models_that_cannot_be_hel
     assert render([tool], "openai-responses", RenderOptions(strict=False)).payload[0]["strict"] is False
 
 
+@pytest.mark.req("UNI-4")
 def test_anthropic_is_strict_only_if_asked() -> None:
     _, by_itself, said = told("anthropic", a=(int, ...))
     schema, asked, _ = told("anthropic", True, a=(int, ...), b=(str, "x"))
@@ -167,6 +171,7 @@ def test_anthropic_is_strict_only_if_asked() -> None:
         told("anthropic", True, n=(Annotated[int, Field(ge=1)], ...))
 
 
+@pytest.mark.req("UNI-4")
 @pytest.mark.parametrize(
     "fields",
     [
@@ -238,6 +243,7 @@ def can_be_strict(schema: Any, *, reads: bool = False) -> bool:
     return "$ref" not in str(schema)
 
 
+@pytest.mark.req("UNI-4")
 @given(st.integers(min_value=0, max_value=2**32))
 @settings(max_examples=150, deadline=None)
 def test_strict_schemas_accept_exactly_the_same_but_for_null_in_place_of_what_was_left_out(seed: int) -> None:
@@ -268,6 +274,7 @@ def with_defaults(schema: Any, rng: Random) -> Any:
     return said
 
 
+@pytest.mark.req("UNI-4")
 @given(st.integers(min_value=0, max_value=2**32))
 @settings(max_examples=150, deadline=None)
 def test_a_reader_that_knows_the_schemas_gets_exactly_what_the_original_accepts(seed: int) -> None:
@@ -291,6 +298,7 @@ def test_a_reader_that_knows_the_schemas_gets_exactly_what_the_original_accepts(
             assert judge(schema).is_valid(drop_left_out(whole, schema))
 
 
+@pytest.mark.req("UNI-4")
 def test_a_default_stays_in_force_where_null_stands_for_it() -> None:
     u = Universe()
 
@@ -317,6 +325,7 @@ def test_a_default_stays_in_force_where_null_stands_for_it() -> None:
     assert refused.status is Status.INVALID_ARGUMENTS
 
 
+@pytest.mark.req("UNI-4")
 def test_a_listing_for_others_to_read_asks_for_no_such_null() -> None:
     _, strict, said = told(n=(int, 3))
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     Calls = Sequence[tuple[str, dict[str, Any]]]
 
-pytestmark = pytest.mark.req("UNI-5", "TOOLS-30")
 
 EVERY = 7  # bytes
 
@@ -89,6 +88,7 @@ def read(form: str, text: Any, **options: Any) -> list[tuple[str, Any, Any]]:
     return [(call.name, call.arguments, call.problem) for call in calls]
 
 
+@pytest.mark.req("CONN-5", "TOOLS-30")
 @pytest.mark.parametrize("written", WRITTEN)
 def test_calls_of_the_corpus_arrive_whole_or_not_at_all_wherever_the_text_is_cut(written: str) -> None:
     form, write = WRITTEN[written]
@@ -108,6 +108,7 @@ def test_calls_of_the_corpus_arrive_whole_or_not_at_all_wherever_the_text_is_cut
     assert cut > 1_000
 
 
+@pytest.mark.req("CONN-5", "TOOLS-30")
 @pytest.mark.parametrize("written", WRITTEN)
 def test_of_an_answer_that_its_provider_cut_nothing_is_run(written: str) -> None:
     form, write = WRITTEN[written]
@@ -117,6 +118,7 @@ def test_of_an_answer_that_its_provider_cut_nothing_is_run(written: str) -> None
     assert {problem for *_, problem in read(form, response)} == {"truncated"}
 
 
+@pytest.mark.req("CONN-5", "TOOLS-30")
 @pytest.mark.parametrize("written", WRITTEN)
 def test_of_an_answer_that_breaks_off_within_a_call_nothing_is_run_either(written: str) -> None:
     """Wherever the second call breaks off; what breaks off between two calls cannot be told from an answer with one."""
@@ -131,6 +133,7 @@ def test_of_an_answer_that_breaks_off_within_a_call_nothing_is_run_either(writte
     assert [arguments for _, arguments, _ in read(form, both)] == [{"n": 1}, {"n": [2]}]
 
 
+@pytest.mark.req("CONN-5")
 @pytest.mark.parametrize("written", WRITTEN)
 def test_a_call_amid_text_or_in_a_fence_is_a_quotation_and_not_run(written: str) -> None:
     form, write = WRITTEN[written]
@@ -140,6 +143,7 @@ def test_a_call_amid_text_or_in_a_fence_is_a_quotation_and_not_run(written: str)
         assert all(arguments is None for _, arguments, _ in read(form, quoted)), quoted
 
 
+@pytest.mark.req("CONN-5")
 @pytest.mark.parametrize(
     "before",
     [
@@ -167,6 +171,7 @@ def test_a_call_in_a_block_of_code_or_where_one_may_still_be_open_is_a_quotation
     assert read("hermes", before + CALL) == [("money_send", None, "fenced")]
 
 
+@pytest.mark.req("CONN-5")
 @pytest.mark.parametrize(
     "before",
     [
@@ -184,6 +189,7 @@ def test_a_call_behind_a_closed_block_of_code_is_run(before: str) -> None:
     assert read("hermes", before + CALL) == [("money_send", {"to": "Ada"}, None)]
 
 
+@pytest.mark.req("CONN-5")
 def test_a_fence_within_what_is_written_opens_none_for_the_next_call() -> None:
     written = "<tool_call><function=save><parameter=text>\n```\n</parameter></function></tool_call>"
 
@@ -208,6 +214,7 @@ def dispatch(u: Universe, response: Any, **options: Any) -> Results:
 CALL = '<tool_call>{"name": "money_send", "arguments": {"to": "Ada"}}</tool_call>'
 
 
+@pytest.mark.req("CONN-5", "TOOLS-30")
 @pytest.mark.parametrize("response", [CALL, said_in_chat(CALL)], ids=["text", "chat"])
 def test_without_trust_nothing_is_run_and_the_diagnostic_says_what_it_looks_like(response: Any) -> None:
     u, ran = bank()
@@ -221,6 +228,7 @@ def test_without_trust_nothing_is_run_and_the_diagnostic_says_what_it_looks_like
     assert (ran, result.status) == ([("Ada", 1, None, [])], Status.OK)
 
 
+@pytest.mark.req("CONN-5")
 def test_a_text_that_is_json_says_so_too() -> None:
     u, _ = bank()
 
@@ -230,6 +238,7 @@ def test_a_text_that_is_json_says_so_too() -> None:
         dispatch(u, CALL, trust_text="gpt")
 
 
+@pytest.mark.req("CONN-5")
 def test_what_a_result_says_is_no_call_of_the_next_answer() -> None:
     u, _ = bank()
 
@@ -242,6 +251,7 @@ def test_what_a_result_says_is_no_call_of_the_next_answer() -> None:
     )
 
 
+@pytest.mark.req("CONN-5")
 @pytest.mark.parametrize(
     ("form", "write"), [WRITTEN["hermes"], WRITTEN["mistral"], WRITTEN["llama"], WRITTEN["deepseek"]]
 )
@@ -266,6 +276,7 @@ def test_no_text_of_a_result_is_a_mark_of_its_form(form: str, write: Callable[[C
     assert re.search(r"<|\[/|\[[A-Z]", said) is None
 
 
+@pytest.mark.req("CONN-5")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -288,6 +299,7 @@ def test_bare_texts_are_what_the_schema_says(text: str, expected: Any) -> None:
     assert result.status is (Status.OK if expected else Status.INVALID_ARGUMENTS)
 
 
+@pytest.mark.req("CONN-5")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -334,6 +346,7 @@ PIECES = [
 ]
 
 
+@pytest.mark.req("CONN-5")
 @pytest.mark.parametrize("form", FORMS)
 @given(text=st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_whatever_is_written_is_read_or_refused(form: str, text: str) -> None:
@@ -342,6 +355,7 @@ def test_whatever_is_written_is_read_or_refused(form: str, text: str) -> None:
         assert (arguments is None) == (problem is not None)
 
 
+@pytest.mark.req("CONN-5")
 @pytest.mark.parametrize("write", [deepseek, deepseek_dsml])
 def test_deepseeks_frames_count_as_calls_also_where_they_are_empty(write: Callable[[Calls], str]) -> None:
     frame = write([]).removeprefix("I look.").removesuffix("<｜end▁of▁sentence｜>")
@@ -362,6 +376,7 @@ class WatchedText(str):
         return found
 
 
+@pytest.mark.req("CONN-5")
 @pytest.mark.parametrize("written", WRITTEN)
 def test_no_call_makes_the_rest_of_the_text_be_looked_through(written: str) -> None:
     form, write = WRITTEN[written]
@@ -372,6 +387,7 @@ def test_no_call_makes_the_rest_of_the_text_be_looked_through(written: str) -> N
     assert text.looked <= 3 * len(text)
 
 
+@pytest.mark.req("CONN-5")
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("piece", PIECES)
 def test_a_hostile_text_is_read_in_a_time_that_grows_as_it_does(form: str, piece: str) -> None:

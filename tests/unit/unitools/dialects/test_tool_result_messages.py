@@ -32,8 +32,6 @@ from unitools.dialects import DRIVERS, ReadOptions, UnreadableResponse, find_dri
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.req("UNI-5")
-
 
 class Point(BaseModel):
     x: int
@@ -73,6 +71,7 @@ def answered(dialect: str) -> Any:
 TOTAL = len(VALUES) + 2
 
 
+@pytest.mark.req("UNI-5")
 def test_openai_chat_takes_the_answers() -> None:
     said = answered("openai")
 
@@ -84,6 +83,7 @@ def test_openai_chat_takes_the_answers() -> None:
     assert json.loads(said[-1]["content"])["code"] == "X.Y"
 
 
+@pytest.mark.req("UNI-5")
 def test_openai_responses_takes_the_answers() -> None:
     said = answered("openai-responses")
 
@@ -92,6 +92,7 @@ def test_openai_responses_takes_the_answers() -> None:
     assert [each["call_id"] for each in said] == [f"call_{at}x" for at in range(TOTAL)]
 
 
+@pytest.mark.req("UNI-5")
 def test_the_call_of_a_custom_tool_is_answered_as_one() -> None:
     item = {"type": "custom_tool_call", "call_id": "c", "name": "save", "input": "free text"}
     driver = find_driver("openai-responses")
@@ -103,6 +104,7 @@ def test_the_call_of_a_custom_tool_is_answered_as_one() -> None:
     assert said[0]["type"] == "custom_tool_call_output"
 
 
+@pytest.mark.req("UNI-5")
 def test_anthropic_takes_the_answers_in_one_message() -> None:
     (said,) = answered("anthropic")
 
@@ -112,6 +114,7 @@ def test_anthropic_takes_the_answers_in_one_message() -> None:
     assert [each["is_error"] for each in said["content"]] == [False] * len(VALUES) + [True, True]
 
 
+@pytest.mark.req("UNI-5")
 def test_gemini_takes_the_answers_in_one_content() -> None:
     (said,) = answered("gemini")
 
@@ -124,6 +127,7 @@ def test_gemini_takes_the_answers_in_one_content() -> None:
     json.dumps(said, allow_nan=False)
 
 
+@pytest.mark.req("UNI-5")
 def test_gemini_gets_the_id_back_that_it_gave() -> None:
     driver = find_driver("gemini")
     (call,) = driver.parse([{"functionCall": {"id": "f1", "name": "save", "args": {}}}], ReadOptions())
@@ -133,6 +137,7 @@ def test_gemini_gets_the_id_back_that_it_gave() -> None:
     assert said["parts"][0]["functionResponse"] == {"id": "f1", "name": "save", "response": {"output": 1}}
 
 
+@pytest.mark.req("UNI-5")
 def test_mcp_takes_the_answers_in_the_frames_of_their_requests() -> None:
     said = answered("mcp")
 
@@ -149,6 +154,7 @@ def test_mcp_takes_the_answers_in_the_frames_of_their_requests() -> None:
     json.dumps(said, allow_nan=False)
 
 
+@pytest.mark.req("UNI-5")
 def test_a_request_of_mcp_without_a_frame_is_answered_without_one() -> None:
     driver = find_driver("mcp")
     (call,) = driver.parse({"method": "tools/call", "params": {"name": "save"}}, ReadOptions())
@@ -158,6 +164,7 @@ def test_a_request_of_mcp_without_a_frame_is_answered_without_one() -> None:
     assert mcp.types.CallToolResult.model_validate(said).structured_content == {"result": 1}
 
 
+@pytest.mark.req("UNI-5")
 def test_text_is_answered_with_an_element_for_each_call() -> None:
     lines = answered("xml").split("\n")
 
@@ -166,6 +173,7 @@ def test_text_is_answered_with_an_element_for_each_call() -> None:
     assert '>"Grüße"</tool_result>' in lines[0]
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize("dialect", sorted(BUILD.keys() - {"gemini"}))  # whose older models give no ids
 def test_a_call_that_was_refused_is_answered_under_the_providers_id(dialect: str) -> None:
     """Anthropic refuses a conversation in which one call has no result."""
@@ -179,6 +187,7 @@ def test_a_call_that_was_refused_is_answered_under_the_providers_id(dialect: str
     assert json.dumps(said).count(calls[0].provider_id) >= 2
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: driver.dialect)
 def test_nothing_to_answer_is_no_message_and_a_result_needs_its_call(driver: Any) -> None:
     assert not driver.reply([])
@@ -186,6 +195,7 @@ def test_nothing_to_answer_is_no_message_and_a_result_needs_its_call(driver: Any
         driver.reply([ToolResult.ok(1)])
 
 
+@pytest.mark.req("UNI-5")
 def test_an_id_of_any_length_goes_back_as_it_came() -> None:
     """Gateways put Gemini's signature into the id."""
     said = chat([("save_file", {})])
@@ -197,6 +207,7 @@ def test_an_id_of_any_length_goes_back_as_it_came() -> None:
     assert call.id == "call_1"
 
 
+@pytest.mark.req("UNI-5")
 def test_a_response_whose_property_fails_is_unreadable_and_quotes_nothing() -> None:
     class Broken:
         @property

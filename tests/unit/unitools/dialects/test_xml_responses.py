@@ -15,8 +15,6 @@ from unitools.dialects.model_json import MAX_BYTES
 from unitools.dialects.nonces import check_nonce, make_nonce
 from unitools.dialects.parsers.proposals import MOST
 
-pytestmark = pytest.mark.req("UNI-5", "TOOLS-30")
-
 DRIVER = find_driver("xml")
 NONCE = make_nonce(KEY)
 OPEN = f'<tool_call id="1" nonce="{NONCE}">'
@@ -27,6 +25,7 @@ def read(text: Any, key: bytes = KEY, **known: Any) -> list[ToolCall]:
     return DRIVER.parse(text, ReadOptions(key=key, **known))
 
 
+@pytest.mark.req("UNI-5")
 def test_a_nonce_is_known_to_whoever_has_the_key_and_to_nobody_else() -> None:
     assert check_nonce(KEY, NONCE)
     assert make_nonce(KEY) != NONCE
@@ -37,6 +36,7 @@ def test_a_nonce_is_known_to_whoever_has_the_key_and_to_nobody_else() -> None:
         make_nonce(b"")
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize(
     "value",
     [
@@ -62,12 +62,14 @@ def test_what_stands_in_a_string_is_taken_as_it_is(value: str, ascii_only: bool)
     assert (call.name, call.arguments, call.problem, call.repaired) == ("save", {value: [value]}, None, False)
 
 
+@pytest.mark.req("UNI-5")
 def test_slashes_may_be_escaped() -> None:
     (call,) = read(f'{OPEN}{{"name": "save", "arguments": {{"x": "<\\/tool_call>"}}}}</tool_call>')
 
     assert call.arguments == {"x": "</tool_call>"}
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize(
     "text",
     [
@@ -94,11 +96,13 @@ def test_without_the_nonce_there_is_no_call(text: str) -> None:
     assert recognise_response(text).dialect == "xml"
 
 
+@pytest.mark.req("UNI-5")
 def test_without_the_key_no_nonce_is_right() -> None:
     assert read(f"{OPEN}{SAVE}</tool_call>", key=b"") == []
     assert read(f"{OPEN}{SAVE}</tool_call>", key=b"of another rendering") == []
 
 
+@pytest.mark.req("UNI-5")
 def test_a_quoted_call_is_text_also_beside_one_that_is_meant() -> None:
     quoted = f'<tool_call id="9" nonce="{make_nonce(b"another")}">{{"name": "delete", "arguments": {{}}}}</tool_call>'
 
@@ -110,6 +114,7 @@ def test_a_quoted_call_is_text_also_beside_one_that_is_meant() -> None:
     ]
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize(
     ("before", "after"),
     [("```\n", "\n```"), ("```xml\n", "\n```\n"), ("~~~~\n```\n", "\n~~~~"), ("   ```\n~~~\n", ""), ("```\n``\n", "")],
@@ -121,6 +126,7 @@ def test_a_call_in_a_code_fence_is_answered_and_not_run(before: str, after: str)
     assert "fence" in calls[0].why
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize(
     "before",
     ["```\nx\n```\n", "```` x\n```\n````  \n", "```inline```\n", "x ```\n", "    ```\n", "~~~ `a`\n~~~\n", "``\n"],
@@ -131,6 +137,7 @@ def test_a_call_after_a_closed_fence_is_run(before: str) -> None:
     assert call.problem is None
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize(
     ("inside", "problem"),
     [
@@ -158,6 +165,7 @@ def test_what_is_no_call_between_the_tags_has_a_named_problem(inside: str, probl
     assert call.why
 
 
+@pytest.mark.req("UNI-5")
 def test_a_slip_is_repaired_unless_the_tool_is_destructive() -> None:
     text = f"{OPEN}{{'name': 'save', 'arguments': {{'x': 'a < b'}},}}</tool_call>"
 
@@ -168,6 +176,7 @@ def test_a_slip_is_repaired_unless_the_tool_is_destructive() -> None:
     assert (call.name, call.arguments, call.problem) == ("save", None, CallProblem.INVALID_JSON)
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize(
     "text",
     [
@@ -198,12 +207,14 @@ def test_a_mebibyte_of_anything_is_read_in_linear_time_and_nothing_of_it_is_run(
         assert all(call.arguments is None for call in read(text))
 
 
+@pytest.mark.req("UNI-5")
 def test_more_than_a_mebibyte_is_not_read() -> None:
     for text in (" " * (MAX_BYTES + 1), "ä" * (MAX_BYTES // 2 + 1)):
         with pytest.raises(ResponseTooLarge, match="1048576"):
             read(f"{OPEN}{SAVE}</tool_call>{text}")
 
 
+@pytest.mark.req("UNI-5")
 @pytest.mark.parametrize("build", [chat, responses, messages, contents])
 def test_the_text_is_found_in_the_answer_of_every_provider(build: Any) -> None:
     body = build([])
@@ -226,6 +237,7 @@ def test_the_text_is_found_in_the_answer_of_every_provider(build: Any) -> None:
         assert (call.name, call.arguments, call.problem) == ("save", {"n": 1}, None)
 
 
+@pytest.mark.req("UNI-5")
 def test_a_call_in_the_providers_own_form_is_not_hidden_by_a_quoted_one() -> None:
     body = chat([("save", {"n": 1})])
     body["choices"][0]["message"]["content"] = f"{OPEN}{SAVE}</tool_call>"
@@ -233,6 +245,7 @@ def test_a_call_in_the_providers_own_form_is_not_hidden_by_a_quoted_one() -> Non
     assert recognise_response(body).dialect == "openai"
 
 
+@pytest.mark.req("UNI-5")
 def test_a_text_that_the_provider_cut_holds_no_call_that_is_run() -> None:
     body = said_in_chat(f"{OPEN}{SAVE}</tool_call>")
     body["choices"][0]["finish_reason"] = "length"
@@ -240,6 +253,7 @@ def test_a_text_that_the_provider_cut_holds_no_call_that_is_run() -> None:
     assert [call.problem for call in read(body)] == [CallProblem.TRUNCATED]
 
 
+@pytest.mark.req("UNI-5")
 def test_no_result_looks_like_a_tag() -> None:
     call = ToolCall('1"><x', "save", {}, provider_id='1"><x', provider_name="a<b")
     results = [

@@ -19,8 +19,6 @@ from unitools.hub.errors import InvalidArgument, UpstreamError
 from unitools.hub.model_messages import build_messages
 from unitools.hub.responses import build_dispatch
 
-pytestmark = pytest.mark.req("LLM-4")
-
 USAGE = {
     "input_tokens": 3,
     "output_tokens": 2,
@@ -65,6 +63,7 @@ def stream_all(url: str, kind: type[HubClient | AsyncHubClient]) -> tuple[list[A
 both_kinds = pytest.mark.parametrize("kind", [HubClient, AsyncHubClient])
 
 
+@pytest.mark.req("LLM-5")
 @both
 def test_an_answer_has_its_text_its_usage_and_what_it_cost(using: Any) -> None:
     with scripted(DROP, (200, {"Idempotency-Replayed": "true"}, envelope(SAID) | {"warnings": ["w"]})) as server:
@@ -84,6 +83,7 @@ def test_an_answer_has_its_text_its_usage_and_what_it_cost(using: Any) -> None:
     assert first.headers["idempotency-key"] == second.headers["idempotency-key"]
 
 
+@pytest.mark.req("LLM-5")
 @both
 def test_vectors_and_scores_come_in_the_order_of_what_was_sent(using: Any) -> None:
     vectors = {"vectors": [[1.0, 2.0]], "dim": 2, "dtype": "float32", "model": "e", "usage": USAGE}
@@ -100,6 +100,7 @@ def test_vectors_and_scores_come_in_the_order_of_what_was_sent(using: Any) -> No
     ]
 
 
+@pytest.mark.req("LLM-5")
 @both
 def test_models_are_listed_to_the_last_page(using: Any) -> None:
     row = {"alias": "x", "provider": "p", "model": "m", "operation": "chat", "window_tokens": 9, "data_classes": ["a"]}
@@ -117,6 +118,7 @@ def test_models_are_listed_to_the_last_page(using: Any) -> None:
     ]
 
 
+@pytest.mark.req("LLM-5")
 @both_kinds
 def test_the_pieces_of_a_stream_make_the_answer_that_ends_it(kind: Any) -> None:
     with scripted((200, EVENTS, WHOLE)) as server:
@@ -127,6 +129,7 @@ def test_the_pieces_of_a_stream_make_the_answer_that_ends_it(kind: Any) -> None:
     assert server.heard[0].headers["accept"] == "text/event-stream"
 
 
+@pytest.mark.req("LLM-5")
 @both_kinds
 @pytest.mark.parametrize(
     ("reply", "error"),
@@ -151,6 +154,7 @@ def test_half_an_answer_is_never_taken_for_a_whole_one(kind: Any, reply: Any, er
     assert KEY not in str(refused.value)
 
 
+@pytest.mark.req("LLM-5")
 @both_kinds
 def test_a_stream_that_never_began_is_asked_for_again_with_its_key(kind: Any) -> None:
     with scripted(DROP, (200, EVENTS, WHOLE)) as server:
@@ -159,6 +163,7 @@ def test_a_stream_that_never_began_is_asked_for_again_with_its_key(kind: Any) ->
     assert len({each.headers["idempotency-key"] for each in server.heard}) == 1
 
 
+@pytest.mark.req("LLM-5")
 def test_an_answer_is_read_only_behind_its_pieces() -> None:
     with scripted((200, EVENTS, WHOLE)) as server, HubClient(server.url, KEY) as hub:
         closed = hub.stream("main", "Hi")
@@ -168,6 +173,7 @@ def test_an_answer_is_read_only_behind_its_pieces() -> None:
             stream.answer  # noqa: B018
 
 
+@pytest.mark.req("LLM-5")
 @both
 def test_proposals_go_to_dispatch_as_they_are(using: Any) -> None:
     with scripted((200, {}, envelope(PROPOSED)), *[(200, {}, envelope({"messages": [], "calls": []}))] * 2) as server:
@@ -183,6 +189,7 @@ def test_proposals_go_to_dispatch_as_they_are(using: Any) -> None:
     assert (call["id"], call["function"]) == ("c1", {"name": "a.b.c", "arguments": '{"n": 1}'})
 
 
+@pytest.mark.req("LLM-5")
 def test_one_dispatch_names_one_answer_or_none() -> None:
     first, second = (ToolCall(f"c{n}", "a.b.c", {}, proposed_by=f"inv_{n}") for n in (1, 2))
 
@@ -191,6 +198,7 @@ def test_one_dispatch_names_one_answer_or_none() -> None:
     assert "proposed_by" not in build_dispatch((first, ToolCall("c3", "a.b.c", {})))
 
 
+@pytest.mark.req("LLM-5")
 @both
 def test_what_cannot_be_used_of_a_proposal_is_neither_dispatched_nor_sent_back(using: Any) -> None:
     cut = {"call_id": "c1", "name": "a.b.c", "arguments": None, "problem": "truncated", "detail": "It was cut."}
@@ -208,6 +216,7 @@ TEXT = {"type": "text", "text": "Hi"}
 PROPOSAL = {"call_id": "c1", "name": "a.b.c", "arguments": {"n": 1}}
 
 
+@pytest.mark.req("LLM-5")
 @pytest.mark.parametrize(
     ("given", "sent"),
     [
@@ -251,6 +260,7 @@ def test_a_conversation_is_taken_in_the_forms_that_programs_have(given: Any, sen
     assert build_messages(given) == sent
 
 
+@pytest.mark.req("LLM-5")
 @pytest.mark.parametrize(
     "given",
     [1, [None], [{"role": "assistant", "tool_calls": [{"id": "c1"}]}], [{"role": "assistant", "tool_calls": [1]}]],
@@ -260,6 +270,7 @@ def test_what_is_no_message_is_refused_before_anything_is_sent(given: Any) -> No
         build_messages(given)
 
 
+@pytest.mark.req("LLM-5")
 def test_both_clients_have_the_same_methods_for_models() -> None:
     for name in ("models", "chat", "stream", "embed", "rerank", "dispatch"):
         signatures = [inspect.signature(getattr(kind, name)) for kind in (HubClient, AsyncHubClient)]

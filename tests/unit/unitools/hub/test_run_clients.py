@@ -12,8 +12,6 @@ from tests.support.scripted_hub import DROP, both, refusal, scripted
 from unitools.hub import Event, NotUnderstood, StillRunning
 from unitools.hub.errors import Conflict, Refused
 
-pytestmark = pytest.mark.req("LLM-4")
-
 RUN = "run_1"
 STEPS = [
     {"turn": 1, "role": "model", "tool": "model.a.main", "state": "succeeded", "reason": None, "cost_micros": 1500,
@@ -53,6 +51,7 @@ WHOLE: Any = (200, {}, envelope(ENDED))
 DELTA = {"turn": 1, "step": 0, "offset": 0, "text": "Do"}
 
 
+@pytest.mark.req("RUN-1")
 @both
 def test_a_run_is_begun_once_and_followed_over_a_broken_connection(using: Any) -> None:
     heard: list[Event] = []
@@ -110,6 +109,7 @@ def test_a_run_is_begun_once_and_followed_over_a_broken_connection(using: Any) -
     assert (opened.headers.get("last-event-id"), resumed.headers["last-event-id"]) == (None, "1")
 
 
+@pytest.mark.req("RUN-1")
 @both
 def test_a_run_that_has_come_to_no_answer_is_told_and_not_raised(using: Any) -> None:
     problem = {"code": "CONFLICT", "reason": "RUN.STOPPED", "message": "The run ended with `money`.", "details": {}}
@@ -122,6 +122,7 @@ def test_a_run_that_has_come_to_no_answer_is_told_and_not_raised(using: Any) -> 
     assert answer.problem.reason == "RUN.STOPPED"
 
 
+@pytest.mark.req("RUN-1")
 @both
 def test_a_run_that_was_over_before_is_read_at_once(using: Any) -> None:
     with scripted((200, {"Idempotency-Replayed": "true"}, envelope(ENDED))) as server:
@@ -131,6 +132,7 @@ def test_a_run_that_was_over_before_is_read_at_once(using: Any) -> None:
     assert server.heard[0].headers["idempotency-key"] == '"k-1"'
 
 
+@pytest.mark.req("RUN-1")
 @both
 def test_what_is_refused_is_raised_as_of_any_call(using: Any) -> None:
     with scripted((403, {}, refusal("AUTH.FORBIDDEN", "no"))) as server, pytest.raises(Refused) as refused:
@@ -143,6 +145,7 @@ def test_what_is_refused_is_raised_as_of_any_call(using: Any) -> None:
     assert refused.value.reason == "AUTH.FORBIDDEN"
 
 
+@pytest.mark.req("RUN-1")
 @both
 def test_a_run_that_waits_for_a_person_goes_on_and_is_found_again(using: Any) -> None:
     held = (202, {"Retry-After": "20"}, envelope(GOES_ON | {"waits_for_a_person": True}))

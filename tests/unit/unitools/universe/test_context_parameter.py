@@ -12,9 +12,8 @@ from tests.support.sdk_calls import called, dispatched
 from unitools import CallMessage, Context, ModelRetry, Status, Universe, mask
 from unitools.runtime import DomainError
 
-pytestmark = pytest.mark.req("UNI-6")
 
-
+@pytest.mark.req("UNI-6")
 def test_a_context_parameter_is_the_context_of_the_call_and_no_model_sees_it() -> None:
     u = Universe("acme.bank")
 
@@ -28,6 +27,7 @@ def test_a_context_parameter_is_the_context_of_the_call_and_no_model_sees_it() -
     assert u.tools["balance"].injected_params == {}
 
 
+@pytest.mark.req("UNI-6")
 @pytest.mark.parametrize("is_async", [False, True])
 def test_what_a_tool_says_while_it_runs_is_told_to_the_caller(is_async: bool) -> None:
     u, said = Universe(), list[CallMessage]()
@@ -47,6 +47,7 @@ def test_what_a_tool_says_while_it_runs_is_told_to_the_caller(is_async: bool) ->
     assert said == [CallMessage("id_0", "work", "Half", 0.5), CallMessage("id_0", "work", "Nearly there.")]
 
 
+@pytest.mark.req("UNI-6")
 @pytest.mark.parametrize("is_async", [False, True])
 def test_an_observer_that_fails_stops_no_tool_in_the_middle(is_async: bool, caplog: pytest.LogCaptureFixture) -> None:
     u, done = Universe(), list[str]()
@@ -72,6 +73,7 @@ def test_an_observer_that_fails_stops_no_tool_in_the_middle(is_async: bool, capl
     assert "hunter2" not in caplog.text
 
 
+@pytest.mark.req("UNI-6")
 def test_a_context_does_not_change_and_says_what_to_write() -> None:
     context: Any = Context({"user": "hunter2"})
 
@@ -91,6 +93,7 @@ def test_a_context_does_not_change_and_says_what_to_write() -> None:
     assert dict(copy.copy(context)) == {"user": "hunter2"}
 
 
+@pytest.mark.req("UNI-6")
 def test_a_call_does_not_change_and_says_what_to_write() -> None:
     u, seen = Universe(), list[str]()
 
@@ -116,6 +119,7 @@ def test_a_call_does_not_change_and_says_what_to_write() -> None:
     assert all("next_h(call.replace(arguments=" in each for each in seen)
 
 
+@pytest.mark.req("UNI-6")
 def test_a_tool_may_ask_for_another_call_and_says_why() -> None:
     u = Universe()
 
@@ -134,6 +138,7 @@ def test_a_tool_may_ask_for_another_call_and_says_why() -> None:
     assert result.details == ({"countries": ["US", "GB"]},)
 
 
+@pytest.mark.req("UNI-6")
 @pytest.mark.parametrize(
     ("value", "keep", "masked"),
     [

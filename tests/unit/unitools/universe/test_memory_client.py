@@ -12,8 +12,6 @@ from unitools import Context, Deny, Factory, Injected, Universe, runtime
 from unitools.memory_client import MemoryClient
 from unitools.provisions import NeedsAsync, UniverseClosed
 
-pytestmark = pytest.mark.req("UNI-6")
-
 
 def bank() -> Universe:
     u = Universe("acme.bank", version="1.0.0")
@@ -61,6 +59,7 @@ CLIENT = MemoryClient(
 )
 
 
+@pytest.mark.req("UNI-6")
 @pytest.mark.parametrize("name", ["rate.get", "rate_get", "acme.bank.rate_get"])
 def test_a_call_gives_the_value_and_all_that_the_tool_said(name: str) -> None:
     answer = CLIENT.call(name, {"currency": "EUR"})
@@ -72,6 +71,7 @@ def test_a_call_gives_the_value_and_all_that_the_tool_said(name: str) -> None:
     assert answer.artifacts == (("rates.csv", "", b"EUR,1"),)
 
 
+@pytest.mark.req("UNI-6")
 @pytest.mark.parametrize(
     ("name", "arguments", "error"),
     [
@@ -88,6 +88,7 @@ def test_what_fails_is_raised_as_it_was(name: str, arguments: dict[str, Any], er
         CLIENT.call(name, arguments)
 
 
+@pytest.mark.req("UNI-6")
 def test_the_tools_are_listed_as_models_see_them_and_rendered_at_once() -> None:
     assert [each.name for each in CLIENT.list_tools()] == ["rate.get", "wrong", "fails", "denied"]
     assert bank().render("claude-sonnet-4-5").payload == bank().tools.render("claude-sonnet-4-5").payload
@@ -110,6 +111,7 @@ class ClosingAsync(Closing):
     close = None  # type: ignore[assignment]
 
 
+@pytest.mark.req("UNI-6")
 def test_a_universe_closes_what_it_was_provided_with_the_last_first_and_once() -> None:
     closed: list[str] = []
     with Universe() as u:
@@ -126,6 +128,7 @@ def test_a_universe_closes_what_it_was_provided_with_the_last_first_and_once() -
         anyio.run(u.call, "anything")
 
 
+@pytest.mark.req("UNI-6")
 def test_one_that_does_not_close_keeps_none_open() -> None:
     closed: list[str] = []
     with pytest.raises(OSError, match="stuck"), Universe() as u:
@@ -135,6 +138,7 @@ def test_one_that_does_not_close_keeps_none_open() -> None:
     assert closed == ["second", "first"]
 
 
+@pytest.mark.req("UNI-6")
 def test_what_has_to_be_awaited_is_closed_by_the_async_form_and_named_by_the_other() -> None:
     closed: list[str] = []
 

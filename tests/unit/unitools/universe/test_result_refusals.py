@@ -15,8 +15,6 @@ from tests.support.sdk_calls import called
 from unitools import Injected, Universe
 from unitools.outcomes import list_result_findings
 
-pytestmark = pytest.mark.req("UNI-2", "UNI-4")
-
 SECRET = "hunter2"
 
 
@@ -31,6 +29,7 @@ def own_error(value: str) -> str:
     raise PydanticKnownError("get_attribute_error", {"error": f"KeyError: {value}"})
 
 
+@pytest.mark.req("TOOLS-21", "UNI-2")
 @pytest.mark.parametrize(
     "declared",
     [
@@ -57,6 +56,7 @@ def test_the_words_of_a_type_of_ones_own_are_told_neither_to_the_log_nor_to_the_
     assert SECRET not in result.to_content() + caplog.text
 
 
+@pytest.mark.req("TOOLS-23")
 def test_what_the_schema_says_is_told() -> None:
     assert find(Annotated[int, Field(gt=3)], 2) == "Input should be greater than 3"
     assert find(Literal["a", "b"], SECRET) == "Input should be 'a' or 'b'"
@@ -82,6 +82,7 @@ FILLED = {
 FROM_WHAT_WAS_GIVEN = {"error", "encoding_error", "attribute", "tag", "tz_actual"}
 
 
+@pytest.mark.req("TOOLS-21")
 def test_each_sentence_of_pydantic_that_takes_something_from_the_value_is_left_out() -> None:
     for known in list_all_errors():
         names = {name for _, name, *_ in string.Formatter().parse(known["message_template_python"]) if name}
@@ -99,6 +100,7 @@ class Account:
     rows: list[dict[int, int | list[int]]]
 
 
+@pytest.mark.req("TOOLS-21")
 def test_a_number_is_told_where_it_is_a_place_in_a_list_and_not_where_it_is_a_key() -> None:
     u, card = Universe(), 4111111111111111
 

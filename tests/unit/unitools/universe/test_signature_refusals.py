@@ -14,8 +14,6 @@ from tests.support.sdk_calls import called
 from unitools import Injected, Status, ToolMetadata, Universe, runtime
 from unitools.registration_errors import NotATool
 
-pytestmark = pytest.mark.req("UNI-2")
-
 
 class Colour(enum.Enum):
     RED = "red"
@@ -44,6 +42,7 @@ def name_of_choice(ok: int, colour: Colour = "red") -> None: ...  # type: ignore
 def field_of_pydantic(ok: int, count: int = Field("x")) -> None: ...  # type: ignore[assignment]
 
 
+@pytest.mark.req("UNI-2")
 @pytest.mark.parametrize(
     ("function", "why"),
     [
@@ -67,6 +66,7 @@ def test_a_refusal_names_the_parameter_and_what_to_write(function: Any, why: str
     assert not any(word in str(refusal.value) for word in ("pydantic-core", "arbitrary_types", "https://"))
 
 
+@pytest.mark.req("UNI-2")
 def test_a_default_is_not_told_in_a_refusal() -> None:
     def connect(port: int = "hunter2") -> None: ...  # type: ignore[assignment]
 
@@ -90,10 +90,12 @@ def taken(
     return {"x": i}
 
 
+@pytest.mark.req("UNI-2")
 def test_what_pydantic_takes_stays_a_tool() -> None:
     assert set(ToolMetadata.from_func(taken).spec.parameters["properties"]) == set("abcdefgi")
 
 
+@pytest.mark.req("UNI-2")
 @pytest.mark.parametrize("function", [bare, gives_typed_dict, text_for_number])
 def test_what_was_published_before_a_refusal_was_made_still_runs(
     function: Any, monkeypatch: pytest.MonkeyPatch
@@ -108,6 +110,7 @@ class Owned(BaseModel):
     tags: list[int]
 
 
+@pytest.mark.req("UNI-2")
 @pytest.mark.parametrize(
     ("declared", "returned", "loc", "word"),
     [
@@ -139,6 +142,7 @@ def test_a_wrong_result_says_which_field_and_no_value(
     assert "hunter2" not in result.to_content() + caplog.text
 
 
+@pytest.mark.req("UNI-2")
 def test_bytes_are_base64_on_both_sides() -> None:
     u = Universe()
 

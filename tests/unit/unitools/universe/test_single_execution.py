@@ -13,8 +13,6 @@ import pytest
 from tests.support.sdk_calls import asked, dispatched, run
 from unitools import Status, ToolResult, Universe, middleware
 
-pytestmark = pytest.mark.req("UNI-6")
-
 
 def counting(**said: Any) -> tuple[Universe, list[int]]:
     u, runs = Universe(), list[int]()
@@ -35,6 +33,7 @@ async def slow(call: Any, next_h: Any) -> Any:
     return await next_h(call)
 
 
+@pytest.mark.req("UNI-6")
 @pytest.mark.parametrize("reentrant", [True, False])
 def test_of_several_corrections_at_once_one_is_run(reentrant: bool) -> None:
     u, runs = counting()
@@ -51,6 +50,7 @@ def test_of_several_corrections_at_once_one_is_run(reentrant: bool) -> None:
     assert len(runs) == 1
 
 
+@pytest.mark.req("UNI-6")
 def test_what_a_layer_left_behind_starts_no_tool_after_the_layer() -> None:
     u, runs = counting()
     left = list[asyncio.Task[Any]]()
@@ -80,6 +80,7 @@ def test_what_a_layer_left_behind_starts_no_tool_after_the_layer() -> None:
     assert runs == []
 
 
+@pytest.mark.req("UNI-6")
 def test_a_call_that_was_answered_in_the_queue_is_never_run() -> None:
     """Its layer shields it from being cancelled."""
     u, runs = counting(serial_group="one")
@@ -106,6 +107,7 @@ def test_a_call_that_was_answered_in_the_queue_is_never_run() -> None:
     assert runs == []
 
 
+@pytest.mark.req("UNI-6")
 @pytest.mark.parametrize("in_thread", [True, False])
 def test_a_tool_that_would_end_the_program_fails_alone(in_thread: bool) -> None:
     u, runs = counting()
@@ -121,6 +123,7 @@ def test_a_tool_that_would_end_the_program_fails_alone(in_thread: bool) -> None:
     assert runs == [1]
 
 
+@pytest.mark.req("UNI-6")
 def test_what_a_layer_that_failed_did_to_the_arguments_is_not_what_runs() -> None:
     u, got = Universe(), list[list[int]]()
 
@@ -140,6 +143,7 @@ def test_what_a_layer_that_failed_did_to_the_arguments_is_not_what_runs() -> Non
     assert result.call.arguments == {"amounts": [1]}
 
 
+@pytest.mark.req("UNI-6")
 def test_a_tool_that_calls_another_of_its_serial_group_does_not_wait_for_itself() -> None:
     u, runs = counting(serial_group="one")
 

@@ -12,8 +12,6 @@ from tests.support.sdk_calls import called
 from unitools import Status, Universe
 from unitools.checks import compile_schema
 
-pytestmark = pytest.mark.req("UNI-7")
-
 
 @dataclass
 class Point:
@@ -40,6 +38,7 @@ def by_the_hub(arguments: dict[str, Any]) -> list[str]:
     return [each["message"] for each in collect_findings(SCHEMA, arguments)]
 
 
+@pytest.mark.req("UNI-7")
 @pytest.mark.parametrize("name", ["user", "Amount", "it's", 'a "b"', "a.b", "größe", "数量", "x" * 80, "a\\b"])
 def test_both_say_the_same_of_one_that_is_too_many(name: str) -> None:
     arguments = {"amount": 1, name: "hunter2"}
@@ -48,6 +47,7 @@ def test_both_say_the_same_of_one_that_is_too_many(name: str) -> None:
     assert name in by_the_hub(arguments)[0]
 
 
+@pytest.mark.req("UNI-7")
 def test_both_name_each_of_several() -> None:
     arguments = {"amount": 1, "user": 1, "z": 2}
 
@@ -58,6 +58,7 @@ def test_both_name_each_of_several() -> None:
         assert "'amount'" not in told
 
 
+@pytest.mark.req("UNI-7")
 def test_what_would_act_on_a_terminal_is_named_by_its_escape() -> None:
     (told,) = by_the_sdk({"amount": 1, "\x1b[2J": 1})
 

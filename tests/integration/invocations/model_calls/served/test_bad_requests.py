@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-12")]
+pytestmark = pytest.mark.django_db
 UNSUPPORTED = (400, "unsupported_parameter", "LLM.UNSUPPORTED")
 INVALID = (400, "SCHEMA.VALIDATION_FAILED", "SCHEMA.VALIDATION_FAILED")
 PRIVATE = {"type": "image_url", "image_url": {"url": "http://10.0.0.7/secret.png"}}
@@ -29,6 +29,7 @@ def with_part(part: dict[str, Any]) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": [{"type": "text", "text": "?"}, part]}]}
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize(
     ("more", "told", "param"),
     [
@@ -76,6 +77,7 @@ def test_what_cannot_be_asked_is_refused_with_its_place_and_nobody_is_asked(
     assert bench.provider is None
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize(
     "body", [b"{", b'{"model": "main", "logit_bias": {"1": NaN}}', b'{"model": "a", "model": "b"}', b'"\\ud800"']
 )
@@ -88,6 +90,7 @@ def test_a_body_that_is_not_json_is_refused_before_anybody_reads_it(body: bytes,
     assert not Invocation.objects.exists()
 
 
+@pytest.mark.req("LLM-9")
 def test_a_wrong_key_and_an_address_that_is_not_there_are_told_in_the_same_shape(caller: Caller, model: Tool) -> None:
     wrong = caller.ask(CHAT, build_chat(), Authorization="Bearer hub_live_nobody")
     nowhere = caller.ask("/v1/completions", {"model": MODEL})
@@ -98,6 +101,7 @@ def test_a_wrong_key_and_an_address_that_is_not_there_are_told_in_the_same_shape
     assert read_error(method) == (405, "REQUEST.METHOD_NOT_ALLOWED", "REQUEST.METHOD_NOT_ALLOWED")
 
 
+@pytest.mark.req("LLM-9")
 def test_what_changes_nothing_is_left_out_and_said(caller: Caller, model: Tool, bench: ProviderBench) -> None:
     harmless: dict[str, Any] = {
         "n": 1,
@@ -115,6 +119,7 @@ def test_what_changes_nothing_is_left_out_and_said(caller: Caller, model: Tool, 
     assert [each.partition(":")[0] for each in said["hub"]["warnings"]] == ["/metadata", "/safety_identifier"]
 
 
+@pytest.mark.req("LLM-9")
 def test_the_person_for_whom_is_asked_stands_with_the_call_and_is_sent_to_nobody(
     caller: Caller, model: Tool, bench: ProviderBench
 ) -> None:
@@ -125,6 +130,7 @@ def test_the_person_for_whom_is_asked_stands_with_the_call_and_is_sent_to_nobody
     assert "ada" not in json.dumps([str(each) for each in bench.requests])
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize("kind", [[], {}, 5, True, None])
 def test_a_part_whose_type_is_no_text_is_a_mistake_of_the_body(kind: Any, caller: Caller, model: Tool) -> None:
     body = build_chat() | {"messages": [{"role": "user", "content": [{"type": kind, "text": "x"}]}]}

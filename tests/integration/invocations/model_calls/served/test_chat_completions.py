@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-1", "LLM-3")]
+pytestmark = pytest.mark.django_db
 WIRE_NAME = "sample_tools_echo"
 
 
@@ -38,6 +38,7 @@ def ask(caller: Caller, body: Any = None, **headers: str) -> Any:
     return caller.ask(CHAT, build_chat() if body is None else body, **headers)
 
 
+@pytest.mark.req("LLM-1", "TOOLS-18")
 def test_a_question_is_answered_as_the_format_has_it_and_the_call_has_its_pair(caller: Caller, model: Tool) -> None:
     answer = ask(caller)
 
@@ -54,6 +55,7 @@ def test_a_question_is_answered_as_the_format_has_it_and_the_call_has_its_pair(c
     assert kinds_of(call) == PAIR
 
 
+@pytest.mark.req("LLM-5")
 def test_a_stream_ends_with_its_reason_and_the_mark_of_a_good_end(caller: Caller, model: Tool) -> None:
     answer = ask(caller, build_chat(stream=True, stream_options={"include_usage": True}))
 
@@ -65,6 +67,7 @@ def test_a_stream_ends_with_its_reason_and_the_mark_of_a_good_end(caller: Caller
     assert {each["id"].removeprefix("chatcmpl-") for each in chunks} == {Invocation.objects.get().wire_id}
 
 
+@pytest.mark.req("LLM-5", "LLM-7")
 def test_usage_is_told_in_a_stream_only_to_whom_asks_for_it(caller: Caller, model: Tool) -> None:
     chunks = parse_chunks(ask(caller, build_chat(stream=True)).content.decode())
 
@@ -72,6 +75,7 @@ def test_usage_is_told_in_a_stream_only_to_whom_asks_for_it(caller: Caller, mode
     assert not any("usage" in each for each in chunks[:-1])
 
 
+@pytest.mark.req("LLM-3")
 def test_a_body_by_the_name_of_a_tool_shows_the_registrys_and_proposals_come_back_under_that_name(
     caller: Caller, model: Tool, bench: ProviderBench, enable: Callable[..., Tool], grant: Callable[..., Any]
 ) -> None:
@@ -93,6 +97,7 @@ def test_a_body_by_the_name_of_a_tool_shows_the_registrys_and_proposals_come_bac
     ] == [("call_0", "function", WIRE_NAME, '{"text": "a"}'), ("call_1", "function", WIRE_NAME, '{"text": "b"}')]
 
 
+@pytest.mark.req("LLM-3")
 def test_parallel_calls_of_the_history_reach_the_model_under_the_ids_of_their_tools(
     caller: Caller, model: Tool, bench: ProviderBench, enable: Callable[..., Tool], grant: Callable[..., Any]
 ) -> None:
@@ -119,7 +124,7 @@ def test_parallel_calls_of_the_history_reach_the_model_under_the_ids_of_their_to
     assert [each.call_id for each in (first, second)] == ["call_a", "call_b"]
 
 
-@pytest.mark.req("LLM-11")
+@pytest.mark.req("LLM-3", "TOOLS-18")
 def test_a_foreign_tool_is_refused_with_its_pair_unless_the_model_was_connected_for_it(
     caller: Caller, grant: Callable[..., Any], connect: Callable[..., Tool], bench: ProviderBench
 ) -> None:
@@ -139,6 +144,7 @@ def test_a_foreign_tool_is_refused_with_its_pair_unless_the_model_was_connected_
     assert '"own_tools":1' in begin.text
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_failure_before_the_first_word_has_a_status_of_its_own_also_in_a_stream(
     stream: bool, caller: Caller, model: Tool, bench: ProviderBench
@@ -152,6 +158,7 @@ def test_a_failure_before_the_first_word_has_a_status_of_its_own_also_in_a_strea
     assert answer.headers["X-Should-Retry"] == "false"
 
 
+@pytest.mark.req("LLM-5")
 def test_an_answer_of_which_nobody_knows_that_it_is_whole_does_not_say_that_it_stopped(
     caller: Caller, model: Tool, bench: ProviderBench
 ) -> None:
@@ -162,6 +169,7 @@ def test_an_answer_of_which_nobody_knows_that_it_is_whole_does_not_say_that_it_s
     assert (said["choices"][0]["finish_reason"], said["hub"]["finish_reason"]) == ("length", "other")
 
 
+@pytest.mark.req("LLM-5", "LLM-9")
 def test_a_provider_that_breaks_off_is_no_answer(caller: Caller, model: Tool, bench: ProviderBench) -> None:
     bench.scripts = [(ChatDelta(text="Hm"), StreamTruncated())] * 10
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("SVC-1", "LLM-5", "LLM-11")]
+pytestmark = pytest.mark.django_db
 
 
 class World:
@@ -93,6 +93,7 @@ def models(connect: Callable[..., Any]) -> None:
     connect(alias="ranker", operation="rerank")
 
 
+@pytest.mark.req("TOOLS-15")
 def test_each_format_that_takes_calls_is_held_against_the_controls() -> None:
     views = {
         route.name for route in routes() if route.api_class is not None and issubclass(route.api_class, ServedView)
@@ -101,6 +102,7 @@ def test_each_format_that_takes_calls_is_held_against_the_controls() -> None:
     assert views == set(BODIES)
 
 
+@pytest.mark.req("LLM-11", "TOOLS-15")
 @pytest.mark.parametrize("name", BODIES)
 @pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control.__name__)
 def test_each_control_refuses_in_each_format_and_nobody_is_asked(
@@ -126,6 +128,7 @@ def test_each_control_refuses_in_each_format_and_nobody_is_asked(
     assert pairs == ([] if control is revoked_key else [PAIR])
 
 
+@pytest.mark.req("LLM-1")
 @pytest.mark.parametrize("name", BODIES)
 def test_where_nothing_is_in_the_way_each_format_makes_one_call(
     name: str, caller: Caller, grant: Callable[..., Any], models: None
@@ -142,6 +145,7 @@ def test_where_nothing_is_in_the_way_each_format_makes_one_call(
 CONSENT = {"id": "ask", "effect": "consent", "when": {}, "consent": {"mode": "period", "validity_s": 3600}}
 
 
+@pytest.mark.req("TOOLS-19")
 @pytest.mark.parametrize("name", [name for name in BODIES if name not in ("served_embeddings", "served_rerank")])
 def test_no_format_lets_a_call_wait_for_a_person(
     name: str, caller: Caller, grant: Callable[..., Any], models: None, bench: ProviderBench
@@ -163,6 +167,7 @@ def test_no_format_lets_a_call_wait_for_a_person(
     assert bench.provider is None
 
 
+@pytest.mark.req("TOOLS-15")
 def test_the_session_of_a_person_is_no_key(operator: Person, models: None) -> None:
     from django.test import Client
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-1", "LLM-8")]
+pytestmark = pytest.mark.django_db
 
 MESSAGES, RESPONSES = "/v1/messages", "/v1/responses"
 TURNS = [{"role": "user", "content": "Hi"}]
@@ -59,6 +59,7 @@ WRONG: list[tuple[str, dict[str, Any], int, str]] = [
 ]
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize(("path", "more", "status", "reason"), WRONG)
 def test_a_body_with_a_mistake_is_refused_in_its_own_format_and_nothing_is_sent(
     path: str,
@@ -88,6 +89,7 @@ def check_shape(path: str, body: dict[str, Any]) -> None:
         assert (set(body), set(error)) == ({"error", "hub"}, {"type", "message", "code", "param"})
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize("path", [MESSAGES, RESPONSES])
 def test_a_body_that_is_no_json_or_too_large_is_refused_in_its_own_format(
     path: str, caller: Caller, model: Tool
@@ -101,6 +103,7 @@ def test_a_body_that_is_no_json_or_too_large_is_refused_in_its_own_format(
         check_shape(path, answer.json())
 
 
+@pytest.mark.req("TOOLS-15", "TOOLS-18")
 @pytest.mark.parametrize("path", [MESSAGES, RESPONSES])
 def test_who_may_not_ask_is_told_in_the_format_and_the_refusal_has_its_pair(
     path: str, caller: Caller, connect: Callable[..., Tool], bench: ProviderBench
@@ -115,6 +118,7 @@ def test_who_may_not_ask_is_told_in_the_format_and_the_refusal_has_its_pair(
     assert kinds_of(Invocation.objects.get()) == PAIR
 
 
+@pytest.mark.req("LLM-1", "SPEC-9")
 @pytest.mark.parametrize("path", [MESSAGES, RESPONSES])
 def test_a_key_that_was_used_gives_the_same_answer_again_in_the_format_that_is_asked_for(
     path: str, caller: Caller, model: Tool, bench: ProviderBench

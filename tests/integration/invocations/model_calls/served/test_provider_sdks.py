@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller
     from tests.support.model_calls import ProviderBench
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("LLM-1", "LLM-3")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 WIRE_NAME = "sample_tools_echo"
 HI: Any = [{"role": "user", "content": "Hi"}]
@@ -66,6 +66,7 @@ def tools(enable: Callable[..., Tool], grant: Callable[..., Any]) -> None:
     grant()
 
 
+@pytest.mark.req("LLM-1", "LLM-5")
 def test_anthropics_sdk_gets_an_answer_whole_and_streamed(claude: anthropic.Anthropic, model: Tool) -> None:
     whole = claude.messages.create(model=MODEL, max_tokens=50, messages=HI)
     with claude.messages.stream(model="main", max_tokens=50, messages=HI) as stream:
@@ -79,6 +80,7 @@ def test_anthropics_sdk_gets_an_answer_whole_and_streamed(claude: anthropic.Anth
     assert [kinds_of(call) for call in Invocation.objects.all()] == [PAIR, PAIR]
 
 
+@pytest.mark.req("LLM-1", "LLM-5")
 def test_openais_sdk_gets_a_response_whole_and_streamed(gpt: openai.OpenAI, model: Tool) -> None:
     whole = gpt.responses.create(model=MODEL, input="Hi", metadata={"run": "7"})
     with gpt.responses.stream(model="main", input="Hi") as stream:
@@ -91,6 +93,7 @@ def test_openais_sdk_gets_a_response_whole_and_streamed(gpt: openai.OpenAI, mode
     assert [kinds_of(call) for call in Invocation.objects.all()] == [PAIR, PAIR]
 
 
+@pytest.mark.req("LLM-3")
 @pytest.mark.parametrize("streamed", [False, True])
 def test_anthropics_sdk_answers_proposals_and_goes_on(
     claude: anthropic.Anthropic, model: Tool, tools: None, bench: ProviderBench, streamed: bool
@@ -120,6 +123,7 @@ def test_anthropics_sdk_answers_proposals_and_goes_on(
     check_second_request(bench)
 
 
+@pytest.mark.req("LLM-3")
 @pytest.mark.parametrize("streamed", [False, True])
 def test_openais_sdk_answers_proposals_and_goes_on(
     gpt: openai.OpenAI, model: Tool, tools: None, bench: ProviderBench, streamed: bool
@@ -171,6 +175,7 @@ FAILURES: list[tuple[Any, str, type[Exception], type[Exception]]] = [
 ]
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize(("failure", "reason", "of_anthropic", "of_openai"), FAILURES)
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_provider_that_fails_is_an_error_of_the_sdks_own_and_has_the_hubs_reason(
@@ -201,6 +206,7 @@ def test_a_provider_that_fails_is_an_error_of_the_sdks_own_and_has_the_hubs_reas
         assert (from_anthropic.value.status_code, from_anthropic.value.type) == (529, "overloaded_error")
 
 
+@pytest.mark.req("LLM-5", "LLM-9")
 def test_a_stream_that_breaks_off_is_an_error_and_no_end(
     claude: anthropic.Anthropic, gpt: openai.OpenAI, model: Tool, bench: ProviderBench
 ) -> None:
@@ -221,6 +227,7 @@ def test_a_stream_that_breaks_off_is_an_error_and_no_end(
     assert [call.state for call in Invocation.objects.all()] == ["failed", "failed"]
 
 
+@pytest.mark.req("LLM-9")
 def test_what_may_not_be_is_the_error_that_the_sdks_have_for_it(hub: str, caller: Caller, model: Tool) -> None:
     claude = anthropic.Anthropic(api_key=caller.key, base_url=hub, max_retries=0)
     stranger = anthropic.Anthropic(api_key="thk_nobody", base_url=hub, max_retries=0)
@@ -245,6 +252,7 @@ def test_what_may_not_be_is_the_error_that_the_sdks_have_for_it(hub: str, caller
     assert stored.value.param == "store"
 
 
+@pytest.mark.req("LLM-7")
 def test_tokens_are_counted_by_the_hubs_estimate_and_nobody_is_asked(
     claude: anthropic.Anthropic, model: Tool, bench: ProviderBench
 ) -> None:
@@ -261,6 +269,7 @@ class Echoed(BaseModel):
     text: str
 
 
+@pytest.mark.req("LLM-1")
 def test_what_openais_helpers_have_read_goes_back_as_it_is(
     gpt: openai.OpenAI, model: Tool, tools: None, bench: ProviderBench
 ) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from registry.models import Tool
     from tests.conftest import Caller
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-1")]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
@@ -27,6 +27,7 @@ def vectors(connect: Callable[..., Tool], grant: Callable[..., Any]) -> str:
     return str(connect(alias="vectors", operation="embed").name)
 
 
+@pytest.mark.req("LLM-1")
 def test_a_text_becomes_a_vector_as_numbers_and_as_base64(caller: Caller, vectors: str) -> None:
     body = {"model": vectors, "input": "a red bicycle"}
 
@@ -41,6 +42,7 @@ def test_a_text_becomes_a_vector_as_numbers_and_as_base64(caller: Caller, vector
     assert [kinds_of(each) for each in Invocation.objects.all()] == [PAIR, PAIR]
 
 
+@pytest.mark.req("LLM-1")
 @pytest.mark.parametrize(
     ("more", "param"),
     [({"input": [1, 2]}, "input"), ({"dimensions": 8}, "dimensions"), ({"encoding_format": "int8"}, "encoding_format")],
@@ -53,6 +55,7 @@ def test_what_vectors_cannot_be_asked_for_is_refused_with_its_place(
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
 
 
+@pytest.mark.req("LLM-1")
 def test_documents_are_ordered_and_returned_to_whom_asks_for_them(
     caller: Caller, connect: Callable[..., Tool], grant: Callable[..., Any]
 ) -> None:
@@ -66,6 +69,7 @@ def test_documents_are_ordered_and_returned_to_whom_asks_for_them(
     assert said["meta"]["billed_units"] == {"search_units": 1}
 
 
+@pytest.mark.req("LLM-1")
 def test_the_list_has_the_models_that_the_agent_may_call_and_one_is_found_by_its_alias(
     caller: Caller, connect: Callable[..., Tool], grant: Callable[..., Any]
 ) -> None:
@@ -83,6 +87,7 @@ def test_the_list_has_the_models_that_the_agent_may_call_and_one_is_found_by_its
     assert read_error(hidden) == (404, "model_not_found", "MODEL.UNKNOWN")
 
 
+@pytest.mark.req("LLM-1")
 def test_a_key_is_taken_as_anthropics_programs_send_it(caller: Caller, model: Tool) -> None:
     answer = caller.fetch("/v1/models", **{"Authorization": "", "X-Api-Key": caller.key})
 

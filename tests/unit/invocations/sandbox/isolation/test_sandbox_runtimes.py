@@ -21,7 +21,6 @@ from toolhub.management.sandbox_lines import DoctorLine, describe_runtimes
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.req("TOOLS-17")
 LEVELS = ("shared", "fresh", "single", "cold")
 GOOD = IsolationResult("runc", (Wall("memory", True, "ended"), Wall("network", True, "lo")), "socket", LEVELS, at=1.0)
 FALLEN, UNTOLD = Wall("memory", False, "not ended"), Wall("memory", None, "cannot be tried")
@@ -36,6 +35,7 @@ def with_walls(*walls: Wall) -> IsolationResult:
 # Untrusted code.
 
 
+@pytest.mark.req("TOOLS-17")
 @pytest.mark.parametrize(
     ("seen", "said"),
     [
@@ -52,12 +52,14 @@ def test_untrusted_code_is_kept_out_with_a_sentence_that_names_the_wall(seen: Is
     assert said in str(caught.value)
 
 
+@pytest.mark.req("TOOLS-17")
 def test_a_wall_that_it_can_do_without_keeps_nothing_out() -> None:
     runtimes = Runtimes({"default": "runc", "untrusted": "runsc"}, lambda _: with_walls(*GOOD.walls, SPARED))
 
     assert runtimes.choose(Profile(untrusted=True)) == "runsc"
 
 
+@pytest.mark.req("TOOLS-17")
 def test_without_a_runtime_set_aside_untrusted_code_does_not_run() -> None:
     runtimes = Runtimes({"default": "runc"}, lambda _: GOOD)
 
@@ -65,6 +67,7 @@ def test_without_a_runtime_set_aside_untrusted_code_does_not_run() -> None:
         runtimes.choose(Profile(untrusted=True))
 
 
+@pytest.mark.req("TOOLS-17")
 def test_nobody_looks_at_walls_for_code_that_is_trusted() -> None:
     def never(_: str) -> IsolationResult:
         raise AssertionError
@@ -76,6 +79,7 @@ def test_nobody_looks_at_walls_for_code_that_is_trusted() -> None:
 # Levels.
 
 
+@pytest.mark.req("TOOLS-17")
 @pytest.mark.parametrize(
     ("able", "levels"),
     [
@@ -111,6 +115,7 @@ class Box:
         return isolation_check.check_isolation(box, box, image="i", runtime="runc", run_dir=folder)
 
 
+@pytest.mark.req("TOOLS-17")
 def test_a_wall_that_falls_at_one_level_does_not_hold(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found = Box(monkeypatch).examined(tmp_path)
 
@@ -118,6 +123,7 @@ def test_a_wall_that_falls_at_one_level_does_not_hold(monkeypatch: pytest.Monkey
     assert (found.levels, found.transport) == (LEVELS, "attach")
 
 
+@pytest.mark.req("TOOLS-17")
 @pytest.mark.parametrize("how", [{"refused": "fresh"}, {"given": "single"}])
 def test_a_level_at_which_no_tool_is_called_is_not_offered(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: dict[str, str]
@@ -130,10 +136,12 @@ def test_a_level_at_which_no_tool_is_called_is_not_offered(
     assert [wall.name for wall in found.others] == ["user namespaces"]
 
 
+@pytest.mark.req("TOOLS-17")
 def test_where_no_tool_is_called_at_all_nothing_is_offered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert Box(monkeypatch, "cold", "fresh").examined(tmp_path).levels == ()
 
 
+@pytest.mark.req("TOOLS-17")
 @pytest.mark.parametrize("name", ["x" * 120, "file/folder"])
 def test_a_place_in_which_no_socket_can_be_made_is_no_obstacle(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_text("")
@@ -184,6 +192,7 @@ def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Host:
     return Host(monkeypatch, tmp_path)
 
 
+@pytest.mark.req("TOOLS-17")
 def test_what_holds_is_looked_at_once_for_each_runtime_and_image(host: Host) -> None:
     first = host.of()
     host.now += 10**6
@@ -198,6 +207,7 @@ def test_what_holds_is_looked_at_once_for_each_runtime_and_image(host: Host) -> 
     assert host.looks == 4
 
 
+@pytest.mark.req("TOOLS-17")
 @pytest.mark.parametrize("found", [with_walls(FALLEN), GONE])
 def test_what_does_not_hold_is_looked_at_again_soon(host: Host, found: IsolationResult) -> None:
     host.found = found
@@ -210,6 +220,7 @@ def test_what_does_not_hold_is_looked_at_again_soon(host: Host, found: Isolation
     assert host.of().missing == []
 
 
+@pytest.mark.req("TOOLS-17")
 def test_after_the_machine_has_started_again_it_is_looked_at_again(
     host: Host, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -222,6 +233,7 @@ def test_after_the_machine_has_started_again_it_is_looked_at_again(
     assert host.looks == 2
 
 
+@pytest.mark.req("TOOLS-17")
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"a": 1}', '{"a": {"runtime": "runc", "colour": 1}}'])
 def test_a_file_of_another_version_is_no_obstacle(host: Host, text: str) -> None:
     host.kept_in.write_text(text)
@@ -262,6 +274,7 @@ PLAIN = {
 }
 
 
+@pytest.mark.req("TOOLS-17")
 def test_one_line_says_that_all_is_well() -> None:
     known = Known(PLAIN, GOOD)
 
@@ -274,6 +287,7 @@ def test_one_line_says_that_all_is_well() -> None:
     assert known.anew == [False]
 
 
+@pytest.mark.req("TOOLS-17")
 def test_each_wall_has_a_line_when_asked() -> None:
     known = Known(PLAIN, GOOD)
     lines = said(known, {"default": "runc", "untrusted": "runc"}, every=True)
@@ -282,6 +296,7 @@ def test_each_wall_has_a_line_when_asked() -> None:
     assert known.anew == [True]
 
 
+@pytest.mark.req("TOOLS-17")
 def test_a_wall_that_fell_has_a_line_always_and_says_whether_it_is_needed() -> None:
     lines = said(Known(PLAIN, with_walls(FALLEN, SPARED)), {"default": "runc", "untrusted": "runc"})
 
@@ -292,6 +307,7 @@ def test_a_wall_that_fell_has_a_line_always_and_says_whether_it_is_needed() -> N
     assert lines[2].said == "processor could not be verified (untrusted tools do without): the machine is busy"
 
 
+@pytest.mark.req("TOOLS-17")
 def test_a_runtime_that_cannot_be_looked_at_is_said_to_be_not_verified() -> None:
     lines = said(Known(PLAIN, replace(GOOD, runtime=""), GONE), {"untrusted": "kata"})
 
@@ -299,6 +315,7 @@ def test_a_runtime_that_cannot_be_looked_at_is_said_to_be_not_verified() -> None
     assert "kata (untrusted): not verified on this host." in lines[1].said
 
 
+@pytest.mark.req("TOOLS-17")
 def test_that_no_runtime_is_set_aside_is_a_note() -> None:
     lines = said(Known(PLAIN, replace(GOOD, runtime="")), {})
 
@@ -306,6 +323,7 @@ def test_that_no_runtime_is_set_aside_is_a_note() -> None:
     assert "TOOLHUB_SANDBOX_RUNTIMES" in lines[1].said
 
 
+@pytest.mark.req("TOOLS-17")
 @pytest.mark.parametrize(
     ("options", "fact"),
     [
@@ -321,5 +339,6 @@ def test_what_the_host_has_besides_is_said_and_is_no_wall(options: list[str], fa
     assert host.mark == "note"
 
 
+@pytest.mark.req("TOOLS-17")
 def test_an_engine_that_goes_away_meanwhile_is_no_crash() -> None:
     assert said(Known(None, GOOD), {"default": "runc", "untrusted": "runc"})[-1] == DoctorLine("WRONG", "host", "gone")
