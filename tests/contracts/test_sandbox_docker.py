@@ -48,6 +48,7 @@ class TestFresh(DockerContract):
     level = "fresh"
 
 
+@pytest.mark.long  # a box that nobody reuses, as a cold one, but for how it was begun
 class TestSingle(DockerContract):
     level = "single"
 
