@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import zipfile
@@ -21,6 +22,8 @@ from unitools.universe_loader import load_universe
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from unitools.hub.results import Event
 
 FILE = ROOT / "tests" / "universes" / "shapes.py"
 DISTRIBUTIONS = (
@@ -114,7 +117,28 @@ def test_a_pushed_universe_answers_as_it_does_here(pushed: tuple[Embedded, str])
 
     assert (order.total, order.note) == ("3.30", "stamped")
     assert (refused.value.reason, refused.value.details) == ("DOMAIN.OUT_OF_STOCK", {"available": 3})
-    assert said.count("acme.shapes.") == 8
+    assert said.count("acme.shapes.") == 9
+
+
+@pytest.mark.req("UNI-2", "CONN-6")
+def test_a_tool_tells_how_far_it_is_and_asks_the_model_again(pushed: tuple[Embedded, str]) -> None:
+    hub, _ = pushed
+    assert hub.credentials is not None
+    heard: list[Event] = []
+
+    with HubClient(hub.url, hub.credentials.key, timeout_s=4 * PATIENCE_S) as client:
+        with pytest.raises(InvalidArgument) as again:
+            client.invoke("acme.shapes.converts", {"name": "prices"})
+        begun = client.begin("acme.shapes.converts", {"name": "prices.csv"})
+        answer = client.wait(begun.call_id, on_event=heard.append)
+
+    told = {kind: [each.data for each in heard if each.kind == kind] for kind in ("progress", "log")}
+    assert (again.value.reason, again.value.retryable) == ("DOMAIN.MODEL_RETRY", "after_action")
+    assert ".csv or .xlsx" in str(again.value)
+    assert told["progress"], heard
+    assert "Read •••." in str(told["log"])
+    assert "prices" not in str(told["log"])
+    assert base64.b64decode(answer.data) == b"prices.csv"
 
 
 @pytest.mark.req("UNI-4", "UNI-5", "TOOLS-30")

@@ -9,9 +9,10 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 from uuid import UUID  # noqa: TC003  pydantic reads it
 
+import anyio
 from pydantic import BaseModel, Field
 
-from unitools import Factory, Injected, ToolError, Universe, runtime
+from unitools import Context, Factory, Injected, ModelRetry, ToolError, Universe, mask, runtime
 
 u = Universe("acme.shapes", version="1.0.0")
 
@@ -134,3 +135,18 @@ def ends(how: str) -> str:
         case "another type":
             return 7  # type: ignore[return-value]  # on purpose
     return how
+
+
+STEPS = 30
+
+
+@u.tool()
+async def converts(name: str, ctx: Context) -> bytes:
+    """Convert a file, and tell how far it is."""
+    if name.count(".") != 1:
+        raise ModelRetry("There are several files of this name. Add the ending: .csv or .xlsx.")
+    ctx.log(f"Read {mask(name, keep=4)}.")
+    for step in range(STEPS):
+        ctx.progress((step + 1) / STEPS, "Converting")
+        await anyio.sleep(0.1)
+    return name.encode()

@@ -53,14 +53,14 @@ def test_check_lists_the_tools_and_says_what_a_dialect_cannot(capsys: Said) -> N
     assert "Order__make  (acme.shapes.order__make): Make an order." in said
     assert "shown to no model: counter from counter" in said
     assert "gemini" in said
-    assert said.endswith("8 tools, 0 errors.\n")
+    assert said.endswith("9 tools, 0 errors.\n")
 
 
 def test_check_prints_the_manifests_that_a_hub_would_get(capsys: Said) -> None:
     assert main(["check", str(SHAPES), "--manifests", "--as", "other.name", "--version", "3.0.0"]) == 0
 
     manifests = json.loads(capsys.readouterr().out)
-    assert [each["version"] for each in manifests] == ["3.0.0"] * 8
+    assert [each["version"] for each in manifests] == ["3.0.0"] * 9
     assert manifests[1]["id"] == "other.name.adds"
 
 
@@ -172,7 +172,7 @@ def test_push_sends_one_capsule_with_the_key_of_the_environment(capsys: Said, mo
     assert (sent.method, sent.path) == ("POST", "/api/v1/capsules")
     assert (sent.headers["content-type"], sent.headers["authorization"]) == ("application/zip", f"Bearer {KEY}")
     assert capsule.package == "acme_shapes"
-    assert len(capsule.manifests) == 8
+    assert len(capsule.manifests) == 9
     assert "acme_shapes/unitools_entries.py" in capsule.files
     said = capsys.readouterr()
     assert "acme.shapes.adds 1.0.0: submitted" in said.out

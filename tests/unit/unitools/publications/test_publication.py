@@ -39,7 +39,7 @@ def test_every_manifest_is_valid_and_leads_back_to_the_author_s_name() -> None:
     publication = build_publication(load_universe(SHAPES))
 
     assert publication.errors == ()
-    assert [list(JUDGE.iter_errors(each)) for each in publication.manifests] == [[]] * 8
+    assert [list(JUDGE.iter_errors(each)) for each in publication.manifests] == [[]] * 9
     assert publication.names["acme.shapes.order__make"] == "Order__make"
     assert {Manifest(each).version for each in publication.manifests} == {"1.0.0"}
     assert [each["id"] for each in publication.manifests] == list(publication.names)
