@@ -13,7 +13,7 @@ from django.db.models import Count
 
 from access.connections.services import end_connections_with
 from access.models import Connection, EnteredClient
-from access.oauth.clients import ENTERED, MAX_NAME, clean_name, create_client
+from access.oauth.clients import ENTERED, MAX_NAME, clean_name, create_client, mixes_alphabets
 from access.oauth.redirect_uris import RedirectRefused, check_redirect_uris
 from evidence import services as evidence
 from evidence.kinds import Kind
@@ -39,6 +39,8 @@ def _check_name(name: str) -> str:
         raise SchemaInvalid.at("/name", f"Give the program a name of at most {MAX_NAME} characters.")
     if clean_name(wanted) != wanted:
         raise SchemaInvalid.at("/name", "The name holds quotation marks or characters that nobody sees. Remove them.")
+    if mixes_alphabets(wanted):
+        raise SchemaInvalid.at("/name", "A word of the name mixes alphabets that look alike. Write it in one of them.")
     return wanted
 
 

@@ -34,6 +34,7 @@ REGISTERED, ENTERED = "dcr", "manual"  # sources of a row, beside `cimd`, which 
 MAX_NAME = 60
 # Controls, formats and separators; opening and closing quotes, which would end the quotation in which a name is shown.
 UNREADABLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs", "Pi", "Pf"})
+ALIKE = frozenset({"LATIN", "CYRILLIC", "GREEK"})
 QUOTES = frozenset('"`´„‚「」『』〝〞〟＂\u2800')  # and the blank of Braille
 MAX_WITHOUT_CONNECTION = 1000
 UNUSED_FOR = timedelta(hours=24)
@@ -66,6 +67,12 @@ def clean_name(text: object) -> str:
         return ""
     kept = "".join(" " if each.isspace() else each for each in INVISIBLE.sub("", text) if _is_readable(each))
     return " ".join(kept.split())[:MAX_NAME].strip()
+
+
+def mixes_alphabets(name: str) -> bool:
+    """Whether a word of it has letters of alphabets that look alike, so that it may be read as another word."""
+    words = [{unicodedata.name(each, "").partition(" ")[0] for each in word if each.isalpha()} for word in name.split()]
+    return any(len(alphabets & ALIKE) > 1 for alphabets in words)
 
 
 def _is_readable(letter: str) -> bool:

@@ -273,6 +273,7 @@ def test_one_that_nobody_has_let_in_yet_stays(operator: Person) -> None:
         ({"name": "x" * 61}, "/name"),
         ({"name": "“claude.ai”"}, "/name"),
         ({"name": "a\u202eb"}, "/name"),
+        ({"name": "\u0441laude.ai"}, "/name"),  # a Cyrillic letter for the first
         ({"redirect_uris": []}, "/redirect_uris"),
         ({"redirect_uris": ["javascript:alert(1)"]}, "/redirect_uris"),
         ({"redirect_uris": [REDIRECT, "http://client.example/callback"]}, "/redirect_uris"),
