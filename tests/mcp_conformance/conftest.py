@@ -50,8 +50,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Shared: do not break it."""
     tools = os.pathsep.join([str(ROOT / "tools"), str(ROOT / "tests" / "tools")])
     data = tmp_path_factory.mktemp("mcp") / "hub"
-    hub = Embedded.at(data, TOOLHUB_TOOLS_PATH=tools, **SETTINGS)
     with issuing() as issuer:
+        sign_in = {"TOOLHUB_OIDC_ISSUER": issuer, "TOOLHUB_OIDC_CLIENT_ID": "hub", "TOOLHUB_OIDC_CLIENT_SECRET": "s"}
+        hub = Embedded.at(data, TOOLHUB_TOOLS_PATH=tools, **SETTINGS, **sign_in)
         said = run(python("-m", "tests.mcp_conformance.arrange", f"{issuer}/jwks"), hub.env, within_s=300)
         found = json.loads(said.splitlines()[-1])
         with hub.served():
