@@ -110,9 +110,10 @@ def build_provider(
     path: str = "",
     *,
     entered: bool = False,
+    document: str | None = None,
 ) -> OAuthClientProvider:
     """Of a client that was given the address of /mcp with ``path``; and the id and secret of one that was ``entered`` by hand.
-    ``sign_in``: what a person does in the browser.
+    ``sign_in``: what a person does in the browser. ``document``: where the client says what it is.
     """
     went: list[str] = []
 
@@ -140,7 +141,9 @@ def build_provider(
             | {"client_id": served.client_id, "client_secret": served.client_secret}
             | {"token_endpoint_auth_method": "client_secret_basic"}
         )
-    return OAuthClientProvider(served.url + path, metadata, storage, open_browser, await_answer)
+    return OAuthClientProvider(
+        served.url + path, metadata, storage, open_browser, await_answer, client_metadata_url=document
+    )
 
 
 @pytest.mark.parametrize(
@@ -155,6 +158,18 @@ def test_the_official_client_needs_nothing_but_the_address(redirect_uri: str, se
     provider = build_provider(served, redirect_uri)
 
     assert asyncio.run(greeted(served.url, provider)) == {"text": "Hello, you!"}
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_the_official_client_names_itself_by_its_document(host: str, served: Served) -> None:
+    client_id = served.documents.build_id(f"python-{host}")
+    provider = build_provider(served, f"http://{host}:53219/callback", document=client_id)
+
+    assert asyncio.run(greeted(served.url, provider)) == {"text": "Hello, you!"}
+    assert provider.context.client_info is not None
+    assert provider.context.client_info.client_id == client_id  # it has not registered itself
+    assert urlsplit(client_id).path in served.documents.heard
+    assert served.count_connections(client_id, kind="document") == 1
 
 
 def test_the_official_client_comes_with_an_id_and_a_secret_that_were_entered_by_hand(served: Served) -> None:
