@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib.auth import get_user_model
+from django.core.validators import MaxValueValidator
 from django.utils.text import format_lazy
 from django.utils.translation import gettext, gettext_lazy, pgettext_lazy
 
@@ -189,6 +190,45 @@ class SubjectForm(forms.Form):
         super().__init__(*args, **kwargs)
         agents = Agent.objects.filter(tenant_id=by.tenant_id, disabled_at=None).order_by("name")
         self.fields["agent"].queryset = agents  # type: ignore[attr-defined]
+
+
+class AssertionRuleForm(forms.Form):
+    agent = forms.ModelChoiceField(
+        Agent.objects.none(),
+        label=gettext_lazy("Agent"),
+        help_text=gettext_lazy("Programs of all its people act as it."),
+    )
+    scopes = forms.MultipleChoiceField(
+        choices=_choices({name: SCOPES[name] for name in AGENT_SCOPES}),
+        widget=forms.CheckboxSelectMultiple,
+        initial=AGENT_SCOPES,
+        label=gettext_lazy("Scopes"),
+        help_text=gettext_lazy("The maximum. The provider and the program may ask for less."),
+    )
+    tools = forms.CharField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        max_length=20_000,
+        label=gettext_lazy("Tools"),
+        help_text=gettext_lazy("Their ids, one a line. Leave empty for all that the agent is given, now and later."),
+    )
+    token_minutes = forms.IntegerField(
+        min_value=1,
+        label=gettext_lazy("A token lasts, in minutes"),
+        help_text=gettext_lazy("For so long a program goes on when the provider would say no."),
+    )
+
+    def __init__(self, *args: Any, by: Principal, longest: int, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        fields: Any = self.fields
+        fields["agent"].queryset = Agent.objects.filter(tenant_id=by.tenant_id, disabled_at=None).order_by("name")
+        fields["token_minutes"].initial = longest
+        fields["token_minutes"].max_value = longest
+        fields["token_minutes"].validators.append(MaxValueValidator(longest))
+        fields["token_minutes"].widget.attrs["max"] = longest
+
+    def clean_tools(self) -> list[str] | None:
+        return str(self.cleaned_data["tools"]).split() or None
 
 
 class IdentityForm(forms.Form):

@@ -194,6 +194,28 @@ class IssuerUnavailable(Problem):
     cure = "Try again after `retry_after_s` seconds. Operators: check that the hub reaches the provider."
 
 
+class AssertionRefused(Problem):
+    """This identity assertion opens nothing."""
+
+    reason, code, status = "AUTH.ASSERTION_REFUSED", PlatformCode.INVALID_ARGUMENT, 400
+    retryable = Retryable.AFTER_ACTION
+    cause = (
+        "A program showed the token endpoint what an identity provider says of a person (ID-JAG), and it is for somebody else, not "
+        "good any more, used already, not signed by a provider that may vouch here, or of a person who may not connect programs."
+    )
+    cure = "Ask the identity provider for a new one that fits what the answer says."
+    oauth_error = "invalid_grant"
+
+
+class AssertionWithoutScopes(AssertionRefused):
+    """None of the scopes that were asked for may be vouched for."""
+
+    reason, code, status = "AUTH.ASSERTION_WITHOUT_SCOPES", PlatformCode.INVALID_ARGUMENT, 400
+    cause = "What the program asks for, the identity provider says and the tenant allows it to vouch for have nothing in common."
+    cure = "Ask for fewer scopes, or an owner of the tenant to let the identity provider vouch for more."
+    oauth_error = "invalid_scope"
+
+
 class ObligationFailed(Problem):
     """The result could not be released as the policy demands, so it was withheld."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from access.models import Agent, ApiKey
 from evidence.kinds import Kind
 from evidence.leaves.agents import MappedIdentity
+from evidence.leaves.connections import AssertionRuleTerms
 from evidence.models import Fact
 from kernel.ids import decode, encode
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _makers(agent_id: UUID) -> set[str]:
-    """Wire ids of who created this agent, ever made a key of it, or let an issuer's tokens speak for it."""
+    """Wire ids of who created this agent, ever made a key of it, or let an issuer's tokens speak for it or open its connections."""
     wire_id = encode("agt", agent_id)
     tenants = Agent.objects.filter(pk=agent_id).values("tenant_id")
     mapped = [
@@ -28,14 +29,19 @@ def _makers(agent_id: UUID) -> set[str]:
         for fact in Fact.objects.filter(kind=Kind.IDENTITY_MAPPED, tenant_id__in=tenants)
         if fact.read_data(MappedIdentity).agent == wire_id
     ]
+    ruled = [
+        fact
+        for fact in Fact.objects.filter(kind=Kind.ASSERTION_RULE_SET, tenant_id__in=tenants)
+        if fact.read_data(AssertionRuleTerms).agent == wire_id
+    ]
     trusted = Fact.objects.filter(
-        kind__in=[Kind.ISSUER_TRUSTED, Kind.ISSUER_CHANGED], subject__in={fact.subject for fact in mapped}
+        kind__in=[Kind.ISSUER_TRUSTED, Kind.ISSUER_CHANGED], subject__in={fact.subject for fact in [*mapped, *ruled]}
     )
     made = Fact.objects.filter(kind=Kind.AGENT_CREATED, subject=wire_id)
     return {
         *ApiKey.objects.filter(agent_id=agent_id).values_list("created_by", flat=True),
         *made.values_list("actor_id", flat=True),
-        *(fact.actor_id for fact in mapped),
+        *(fact.actor_id for fact in [*mapped, *ruled]),
         *trusted.values_list("actor_id", flat=True),
     }
 

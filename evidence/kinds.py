@@ -137,6 +137,8 @@ class Kind(TextChoices):
     ISSUER_TRUSTED = "issuer.trusted"
     ISSUER_CHANGED = "issuer.changed"
     ISSUER_DISTRUSTED = "issuer.distrusted"
+    ASSERTION_RULE_SET = "assertion_rule.set"
+    ASSERTION_RULE_ENDED = "assertion_rule.ended"
     IDENTITY_MAPPED = "identity.mapped"
     IDENTITY_UNMAPPED = "identity.unmapped"
     NOTIFICATION_SET = "notification.set"

@@ -120,6 +120,7 @@ SPECTACULAR_SETTINGS = {
     # Sets of words that stand in fields of one name: programs made from the document read these names.
     "ENUM_ADD_EXPLICIT_BLANK_NULL_CHOICE": False,
     "ENUM_NAME_OVERRIDES": {
+        "AgentScopeEnum": "access.roles.AGENT_SCOPES",
         "BudgetDimensionEnum": "access.models.Dimension",
         "BudgetScopeEnum": "access.models.BudgetScope",
         "ByMailEnum": "access.notifications.api.BY_MAIL",
@@ -146,6 +147,7 @@ SPECTACULAR_SETTINGS = {
         "OfVersionEnum": "access.halts.api.OF_VERSION",
         "PolicyStateEnum": "access.models.PolicyState",
         "ReachEnum": "access.models.Reach",
+        "ScopesEnum": "access.roles.SCOPES",
         "SinkChannelEnum": "evidence.models.SinkChannel.values",
         "SinkModeEnum": "evidence.models.SinkMode.values",
         "SinkStateEnum": "evidence.models.SinkState.values",

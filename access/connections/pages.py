@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from unitools.manifest import Manifest
 
 READS = ("None", "Read")
-NAMED = ("agent__tenant", "member")
+NAMED = ("agent__tenant", "member", "issuer")
 TIME_TO_REDEEM = timedelta(minutes=1)  # that a program has to fetch its first token
 
 

@@ -38,11 +38,12 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
+    from access.models import TrustedIssuer
     from access.oauth.clients import Client
 
 RETRY_WINDOW = timedelta(seconds=10)  # within it, a program that asks again is one that did not wait
 USED_EVERY = timedelta(minutes=1)
-REVOKED, BY_CLIENT, REUSE, LEFT, REMOVED = "revoked", "client", "reuse", "left", "removed"
+REVOKED, BY_CLIENT, REUSE, LEFT, REMOVED, UNVOUCHED = "revoked", "client", "reuse", "left", "removed", "unvouched"
 DECLINED, ASKED = "declined", "asked"
 REQUESTED = "connection.requested"
 MAX_TOOLS = 500
@@ -82,10 +83,10 @@ def open_connection(
     ``form_digest``: of the form that a person sent. Sent twice, as by a double click, it opens one connection.
     """
     now = database_time()
-    ConnectionToken.objects.filter(connection__tenant_id=by.tenant_id, connection__until__lt=now).delete()
+    forget_old_tokens(tenant_id=by.tenant_id, now=now)
     agent = Agent.objects.select_for_update().get(pk=agent_id, tenant_id=by.tenant_id)
     check_may_connect(agent, by=by)
-    _check_is_known(client, by=by)
+    check_is_known(client, by=by)
     wanted = [scope for scope in AGENT_SCOPES if scope in set(scopes)]
     if not wanted:
         raise SchemaInvalid.at("/scopes", "Let the program do at least one thing.")
@@ -99,7 +100,7 @@ def open_connection(
     opened = Connection.objects.select_for_update().filter(form_digest=form_digest, tenant_id=by.tenant_id).first()
     if opened is not None:
         return _replace_code(opened, code_digest=code_digest, is_same=_is_as_chosen(opened, lasts=lasts, **chosen))
-    _note_client(client, by=by)
+    note_client(client, by=by)
     connection = Connection(
         tenant_id=by.tenant_id,
         member=member,
@@ -139,7 +140,13 @@ def open_connection(
     return connection
 
 
-def _check_is_known(client: Client, *, by: Principal) -> None:
+def forget_old_tokens(*, tenant_id: UUID, now: datetime) -> None:
+    """Those of connections that have run out. An assertion is known for as long as it could be shown again."""
+    old = ConnectionToken.objects.filter(connection__tenant_id=tenant_id, connection__until__lt=now)
+    old.exclude(kind=ConnectionToken.TokenKind.ASSERTION, expires_at__gte=now).delete()
+
+
+def check_is_known(client: Client, *, by: Principal) -> None:
     """One that was entered by hand is the program of its tenant alone, and stays until this is done: who removes it waits."""
     if client.tenant_id is None:
         return
@@ -168,7 +175,7 @@ def _build_sent_already() -> Conflict:
     return Conflict("This form was sent already.", remedy="Connect the program again.")
 
 
-def _note_client(client: Client, *, by: Principal) -> None:
+def note_client(client: Client, *, by: Principal) -> None:
     """A fact for each program that the tenant has not let in as it is now."""
     known = Connection.objects.filter(tenant_id=by.tenant_id, client_id=client.id, client_digest=client.digest)
     if not known.exists():
@@ -252,6 +259,11 @@ def end_connections_of(member: Any, *, tenant_id: UUID, by: Principal) -> None:
     _end_all(LEFT, tenant_id=tenant_id, member=member, by=by)
 
 
+def end_vouched_connections(issuer: TrustedIssuer, *, by: Principal) -> int:
+    """How many there were, of those for which an identity provider has vouched, in the transaction of the caller."""
+    return _end_all(UNVOUCHED, tenant_id=by.tenant_id, issuer=issuer, by=by)
+
+
 def end_connections_with(client_id: str, *, by: Principal) -> int:
     """How many there were, of a program that is removed, in the transaction of the caller."""
     return _end_all(REMOVED, tenant_id=by.tenant_id, client_id=client_id, by=by)
@@ -288,7 +300,7 @@ def _is_client_retry(at: datetime | None, network: str, address: str) -> bool:
 # Tokens.
 
 
-def _add_tokens(connection: Connection, *, access: str, refresh: str | None, expires_in: int) -> int:
+def add_tokens(connection: Connection, *, access: str, refresh: str | None, expires_in: int) -> int:
     now = database_time()
     lasts = min(now + timedelta(seconds=expires_in), connection.until)
     rows = [
@@ -326,7 +338,7 @@ def redeem_code(
     connection.redeemed_at, connection.redeemed_from = database_time(), client_network(address)
     connection.save(update_fields=["redeemed_at", "redeemed_from"])
     kept = refresh if connection.refreshable else None
-    return connection, _add_tokens(connection, access=access, refresh=kept, expires_in=expires_in)
+    return connection, add_tokens(connection, access=access, refresh=kept, expires_in=expires_in)
 
 
 @transaction.atomic
@@ -375,7 +387,7 @@ def rotate_tokens(
     token.used_at, token.used_from = now, client_network(address)
     token.save(update_fields=["used_at", "used_from"])
     connection.tokens.filter(kind=ConnectionToken.TokenKind.ACCESS).delete()
-    return connection, _add_tokens(connection, access=access, refresh=refresh, expires_in=expires_in)
+    return connection, add_tokens(connection, access=access, refresh=refresh, expires_in=expires_in)
 
 
 @transaction.atomic
@@ -396,15 +408,20 @@ def note_connection_use(connection: Connection, *, address: str, now: datetime) 
 
 
 __all__ = [
+    "add_tokens",
+    "check_is_known",
     "end_connection",
     "end_connections_of",
     "end_connections_with",
+    "end_vouched_connections",
     "find_refresh_token",
     "find_resource_of_code",
+    "forget_old_tokens",
     "give_back_token",
     "has_request_channel",
     "manages_agent",
     "may_end",
+    "note_client",
     "note_code_shown_again",
     "note_connection_use",
     "open_connection",

@@ -12,10 +12,12 @@ from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_f
 from rest_framework import serializers
 from rest_framework.response import Response
 
+from access.connections.services import MAX_TOOLS
+from access.issuers import assertion_rules
 from access.issuers import services as issuers
 from access.issuers.jwks import MAX_KEYS, read_keys
-from access.models import AgentIdentity, TrustedIssuer
-from access.roles import SCOPES
+from access.models import AgentIdentity, AssertionRule, TrustedIssuer
+from access.roles import AGENT_SCOPES, SCOPES
 from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
@@ -39,6 +41,15 @@ if TYPE_CHECKING:
 SCOPE = "issuers:manage"
 
 
+class AssertionRuleSerializer(serializers.Serializer[Any]):
+    agent = serializers.CharField(help_text="As which programs of its people act.")
+    scopes = serializers.ListField(child=serializers.CharField(), help_text="At most these.")
+    tools = serializers.ListField(
+        child=serializers.CharField(), allow_null=True, help_text="Only these; null: all that the agent is given."
+    )
+    token_minutes = serializers.IntegerField(help_text="So long a token is good that was given for one assertion.")
+
+
 class TrustedIssuerSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     issuer = serializers.CharField(help_text="The iss claim, compared exactly.")
@@ -46,6 +57,9 @@ class TrustedIssuerSerializer(serializers.Serializer[Any]):
     jwks_url = serializers.CharField(allow_null=True)
     jwks = serializers.JSONField(allow_null=True, help_text="The public keys that count, where they were given.")
     state = serializers.ChoiceField(["trusted", "distrusted"])
+    assertion_rule = AssertionRuleSerializer(
+        allow_null=True, help_text="What it may vouch for without a page (ID-JAG); null: nothing."
+    )
     created_by = serializers.CharField()
     created_at = serializers.DateTimeField()
     disabled_at = serializers.DateTimeField(allow_null=True)
@@ -116,6 +130,28 @@ class NewSubjectSerializer(StrictSerializer):
     )
 
 
+class NewAssertionRuleSerializer(StrictSerializer):
+    agent = serializers.CharField(max_length=40, help_text="agt_…: as which programs of its people act.")
+    scopes = serializers.ListField(
+        child=serializers.ChoiceField(list(AGENT_SCOPES)),
+        min_length=1,
+        max_length=len(AGENT_SCOPES),
+        help_text="At most these.",
+    )
+    tools = serializers.ListField(
+        child=serializers.CharField(max_length=assertion_rules.MAX_TOOL_NAME),
+        min_length=1,
+        max_length=MAX_TOOLS,
+        required=False,
+        default=None,
+        allow_null=True,
+        help_text="Ids of tools, and only these; null: all that the agent is given, now and later.",
+    )
+    token_minutes = serializers.IntegerField(
+        min_value=1, help_text="So long a token is good, and no longer than those of other connections."
+    )
+
+
 ISSUER = build_envelope_serializer("TrustedIssuerEnvelope", TrustedIssuerSerializer())
 ISSUERS = build_page_serializer("TrustedIssuerPage", "issuers", TrustedIssuerSerializer)
 SUBJECT = build_envelope_serializer("IssuerSubjectEnvelope", MappedSubjectSerializer())
@@ -126,6 +162,15 @@ TRUST = OpenApiExample(
         "issuer": "https://idp.example.org/realms/main",
         "audience": "toolhub",
         "jwks_url": "https://idp.example.org/realms/main/protocol/openid-connect/certs",
+    },
+    request_only=True,
+)
+VOUCH = OpenApiExample(
+    "Reading and calling, an hour at most",
+    value={
+        "agent": "agt_01kc8q4m7tfxzv3r5m0b6g8h9j",
+        "scopes": ["tools:read", "invocations:create"],
+        "token_minutes": 60,
     },
     request_only=True,
 )
@@ -140,6 +185,18 @@ MAP = OpenApiExample(
 )
 
 
+def _rule_json(row: TrustedIssuer) -> dict[str, Any] | None:
+    rule: AssertionRule | None = getattr(row, "assertion_rule", None)
+    if rule is None:
+        return None
+    return {
+        "agent": encode("agt", rule.agent_id),
+        "scopes": rule.scopes,
+        "tools": rule.tools,
+        "token_minutes": rule.token_minutes,
+    }
+
+
 def issuer_json(row: TrustedIssuer) -> dict[str, Any]:
     return {
         "id": row.wire_id,
@@ -148,6 +205,7 @@ def issuer_json(row: TrustedIssuer) -> dict[str, Any]:
         "jwks_url": row.jwks_url or None,
         "jwks": {"keys": [key.as_dict(private=False) for key in read_keys(row.jwks)]} if row.jwks else None,
         "state": "distrusted" if row.disabled_at else "trusted",
+        "assertion_rule": _rule_json(row),
         "created_by": row.created_by,
         "created_at": row.created_at.isoformat(),
         "disabled_at": row.disabled_at.isoformat() if row.disabled_at else None,
@@ -172,7 +230,8 @@ def _agent_id(text: str) -> UUID:
 
 
 def _issuer(request: Request, issuer_id: UUID) -> TrustedIssuer:
-    return TrustedIssuer.objects.get(pk=issuer_id, tenant_id=get_caller(request).tenant_id)
+    rows = TrustedIssuer.objects.select_related("assertion_rule")
+    return rows.get(pk=issuer_id, tenant_id=get_caller(request).tenant_id)
 
 
 def _answer(data: Any, *, status: int = 200) -> Response:
@@ -188,7 +247,7 @@ class IssuerListView(Endpoint):
 
     @extend_schema(operation_id="list_issuers", responses={200: ISSUERS})
     def get(self, request: Request) -> Response:
-        rows = TrustedIssuer.objects.filter(tenant_id=get_caller(request).tenant_id)
+        rows = TrustedIssuer.objects.filter(tenant_id=get_caller(request).tenant_id).select_related("assertion_rule")
         page = self.page_of(rows)
         return _answer({"issuers": [issuer_json(row) for row in page.rows], "next": page.next or None})
 
@@ -217,6 +276,33 @@ class IssuerView(Endpoint):
 
 IssuerDistrustView = ActionTable(__name__, SCOPE, ISSUER, issuer_json).build_view(
     "distrust_issuer", issuers.distrust_issuer, "Refuse its tokens from the next request on."
+)
+
+
+class IssuerAssertionRuleView(Endpoint):
+    """What the identity provider may vouch for without a page (ID-JAG); for another agent with ``agents:manage``, too."""
+
+    required_scope = SCOPE
+
+    @extend_schema(
+        operation_id="set_issuer_assertion_rule",
+        request=NewAssertionRuleSerializer,
+        responses={200: ISSUER},
+        examples=[VOUCH],
+    )
+    def post(self, request: Request, issuer_id: UUID) -> Response:
+        found = _issuer(request, issuer_id)
+        data = read_body(request, NewAssertionRuleSerializer)
+        agent_id = _agent_id(data.pop("agent"))
+        assertion_rules.set_assertion_rule(issuer_id=found.pk, agent_id=agent_id, by=get_caller(request), **data)
+        return _answer(issuer_json(_issuer(request, issuer_id)))
+
+
+IssuerAssertionRuleEndView = ActionTable(__name__, SCOPE, ISSUER, issuer_json).build_view(
+    "end_issuer_assertion_rule",
+    assertion_rules.end_assertion_rule,
+    "Let it vouch for nobody any more, and end what it has opened.",
+    body=None,
 )
 
 

@@ -10,11 +10,12 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from access.connections.resources import tenant_mcp_resource
-from access.forms import IdentityForm, IssuerForm, IssuerKeysForm, SubjectForm
-from access.issuers import services
-from access.models import AgentIdentity, TrustedIssuer
+from access.forms import AssertionRuleForm, IdentityForm, IssuerForm, IssuerKeysForm, SubjectForm
+from access.issuers import assertion_rules, services
+from access.models import AgentIdentity, AssertionRule, Connection, TrustedIssuer
 from evidence.search.related_facts import facts_about
 from kernel.components.forms import ReasonForm, add_problem, submit_form
+from kernel.database.connections import database_time
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
 from kernel.problems import Problem
@@ -83,12 +84,26 @@ def issuer_edit(request: ConsoleRequest, issuer_id: UUID) -> HttpResponse:
     return _issuer_form(request, form, found)
 
 
+def _build_rule_form(request: ConsoleRequest, rule: AssertionRule | None, data: Any = None) -> AssertionRuleForm:
+    now: dict[str, Any] = {}
+    if rule is not None:
+        now = {"agent": rule.agent_id, "scopes": rule.scopes, "token_minutes": rule.token_minutes}
+        now["tools"] = "\n".join(rule.tools or [])
+    longest = assertion_rules.longest_minutes()
+    return AssertionRuleForm(data, initial=now, prefix="rule", by=request.principal, longest=longest)
+
+
 def _issuer_page(
     request: ConsoleRequest, found: TrustedIssuer, *, form: forms.Form | None = None, wrong: str = ""
 ) -> HttpResponse:
+    rule = AssertionRule.objects.select_related("agent").filter(issuer=found).first()
     context = {
         "section": "issuers",
         "issuer": found,
+        "rule": rule,
+        "rule_form": form if wrong == "rule" else _build_rule_form(request, rule),
+        "may_vouch": assertion_rules.may_vouch(found),
+        "connections": Connection.objects.live(database_time()).filter(issuer=found).count(),
         "identities": AgentIdentity.objects.filter(issuer=found).select_related("agent").order_by("subject")[:500],
         "subject_form": form if wrong == "subject" else SubjectForm(by=request.principal),
         "form": form if wrong == "distrust" else ReasonForm(),
@@ -102,7 +117,9 @@ def _issuer_page(
 @require_GET
 @needs("issuers.manage")
 def issuer(request: ConsoleRequest, issuer_id: UUID) -> HttpResponse:
-    """Context: issuer, identities, subject_form, form, wrong, is_of_mcp (programs of the tenant are sent to it), facts."""
+    """Context: issuer, identities, subject_form, form, wrong, is_of_mcp (programs of the tenant are sent to it), facts; rule
+    (AssertionRule or None), rule_form, may_vouch (whether people sign in here with it), connections (how many it has opened).
+    """
     return _issuer_page(request, _issuer(request, issuer_id))
 
 
@@ -115,6 +132,40 @@ def issuer_distrust(request: ConsoleRequest, issuer_id: UUID) -> HttpResponse:
         return _issuer_page(request, found, form=form, wrong="distrust")
     services.distrust_issuer(issuer_id=issuer_id, reason=form.cleaned_data["reason"], by=request.principal)
     messages.success(request, gettext("Its tokens are refused from the next request on."))
+    return redirect("issuer", issuer_id)
+
+
+@require_POST
+@needs("issuers.manage")
+def issuer_rule_set(request: ConsoleRequest, issuer_id: UUID) -> HttpResponse:
+    """POST agent, scopes, tools and token_minutes, each as rule-…"""
+    found = _issuer(request, issuer_id)
+    form = _build_rule_form(request, None, request.POST)
+    if form.is_valid():
+        said: dict[str, Any] = form.cleaned_data
+        try:
+            assertion_rules.set_assertion_rule(
+                issuer_id=issuer_id,
+                agent_id=said["agent"].pk,
+                scopes=said["scopes"],
+                tools=said["tools"],
+                token_minutes=said["token_minutes"],
+                by=request.principal,
+            )
+        except Problem as problem:
+            add_problem(form, problem)
+        else:
+            messages.success(request, gettext("The provider may vouch for its people, as far as this."))
+            return redirect("issuer", issuer_id)
+    return _issuer_page(request, found, form=form, wrong="rule")
+
+
+@require_POST
+@needs("issuers.manage")
+def issuer_rule_end(request: ConsoleRequest, issuer_id: UUID) -> HttpResponse:
+    """POST: it vouches for nobody any more."""
+    assertion_rules.end_assertion_rule(issuer_id=issuer_id, by=request.principal)
+    messages.success(request, gettext("The provider vouches for nobody any more. What it has opened is ended."))
     return redirect("issuer", issuer_id)
 
 

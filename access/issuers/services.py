@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from access.agents.services import check_scopes
 from access.connections.resources import is_of_tenant, tenant_mcp_resource
+from access.connections.services import end_vouched_connections
 from access.issuers.jwks import read_keys
-from access.models import Agent, AgentIdentity, Tenant, TrustedIssuer
+from access.models import Agent, AgentIdentity, AssertionRule, Tenant, TrustedIssuer
 from access.object_permissions.rules import allowed_on
 from access.roles import SCOPES
 from evidence import services as evidence
@@ -86,7 +88,7 @@ def _check(*, issuer: str, audience: str, jwks_url: str, jwks: Any, but: UUID | 
             )
 
 
-def _check_speaks_for(agents: Iterable[Agent], *, by: Principal) -> None:
+def check_speaks_for(agents: Iterable[Agent], *, by: Principal) -> None:
     """Whose tokens count as an agent's acts with all that the agent was granted: for that, one manages it or is it."""
     if by.kind is ActorKind.SYSTEM:
         return
@@ -101,10 +103,14 @@ def _check_speaks_for(agents: Iterable[Agent], *, by: Principal) -> None:
 
 
 def _check_mapped(row: TrustedIssuer, *, by: Principal) -> None:
-    """Whoever says which keys count could sign tokens of every subject, so they give what is mapped as if they mapped it."""
-    mapped = AgentIdentity.objects.filter(issuer=row)
-    check_scopes(set().union(*mapped.values_list("scopes", flat=True)) & set(SCOPES), by=by)
-    _check_speaks_for(Agent.objects.filter(pk__in=mapped.values("agent")).order_by("pk"), by=by)
+    """Whoever says which keys count could sign tokens of every subject, so they give what is mapped as if they mapped it, and what it
+    may vouch for as if they said so.
+    """
+    mapped, rules = AgentIdentity.objects.filter(issuer=row), AssertionRule.objects.filter(issuer=row)
+    scopes = [*mapped.values_list("scopes", flat=True), *rules.values_list("scopes", flat=True)]
+    check_scopes(set().union(*scopes) & set(SCOPES), by=by)
+    spoken_for = Q(pk__in=mapped.values("agent")) | Q(pk__in=rules.values("agent"))
+    check_speaks_for(Agent.objects.filter(spoken_for).order_by("pk"), by=by)
 
 
 @transaction.atomic
@@ -150,7 +156,7 @@ def _describe_issuer(row: TrustedIssuer) -> TrustedIssuerTerms:
 def change_issuer(
     *, issuer_id: UUID, audience: str, by: Principal, jwks_url: str = "", jwks: dict[str, Any] | None = None
 ) -> TrustedIssuer:
-    """Another audience, or other keys."""
+    """Another audience, or other keys. For whom it has vouched so far is asked anew."""
     row = TrustedIssuer.objects.select_for_update().get(pk=issuer_id, tenant_id=by.tenant_id)
     if row.disabled_at is not None:
         raise Conflict("Tokens of this issuer are refused.", remedy="Trust it again, with the keys that it has now.")
@@ -159,18 +165,22 @@ def change_issuer(
     _check_mapped(row, by=by)
     row.audience, row.jwks_url, row.jwks = audience, jwks_url, jwks or None
     row.save(update_fields=["audience", "jwks_url", "jwks"])
+    end_vouched_connections(row, by=by)
     evidence.record(kind=Kind.ISSUER_CHANGED, subject=row.wire_id, actor=by, data=_describe_issuer(row))
     return row
 
 
 @transaction.atomic
 def distrust_issuer(*, issuer_id: UUID, reason: str, by: Principal) -> TrustedIssuer:
-    """Refuse its tokens from the next request on. What was mapped stays, for when it is trusted again."""
+    """Refuse its tokens from the next request on, and end the connections for which it has vouched. What was mapped stays, for when it
+    is trusted again.
+    """
     row = TrustedIssuer.objects.select_for_update().get(pk=issuer_id, tenant_id=by.tenant_id)
     if row.disabled_at is not None:
         raise Conflict("Tokens of this issuer are refused already.")
     row.disabled_at = timezone.now()
     row.save(update_fields=["disabled_at"])
+    end_vouched_connections(row, by=by)
     evidence.record(
         kind=Kind.ISSUER_DISTRUSTED, subject=row.wire_id, actor=by, data=StatedReason(reason=reason.strip())
     )
@@ -186,7 +196,7 @@ def map_identity(
     agent = Agent.objects.get(pk=agent_id, tenant_id=by.tenant_id)
     if not subject.strip() or len(subject.strip()) > MAX_NAME:
         raise _finding("/subject", "Give the subject exactly as the tokens name it.")
-    _check_speaks_for([agent], by=by)
+    check_speaks_for([agent], by=by)
     try:
         with transaction.atomic():
             row = AgentIdentity.objects.create(

@@ -24,6 +24,8 @@ PAGES = [
     path("issuers/<iss:issuer_id>", pages.issuer, name="issuer"),
     path("issuers/<iss:issuer_id>/edit", pages.issuer_edit, name="issuer_edit"),
     path("issuers/<iss:issuer_id>/distrust", pages.issuer_distrust, name="issuer_distrust"),
+    path("issuers/<iss:issuer_id>/assertions", pages.issuer_rule_set, name="issuer_rule_set"),
+    path("issuers/<iss:issuer_id>/assertions/end", pages.issuer_rule_end, name="issuer_rule_end"),
     path("issuers/<iss:issuer_id>/subjects", pages.issuer_subject_add, name="issuer_subject_add"),
     path("issuers/<iss:issuer_id>/subjects/remove", pages.issuer_subject_remove, name="issuer_subject_remove"),
 ]
@@ -32,6 +34,10 @@ API = [
     path("issuers", api.IssuerListView.as_view(), name="api_issuers"),
     path("issuers/<iss:issuer_id>", api.IssuerView.as_view(), name="api_issuer"),
     path("issuers/<iss:issuer_id>/distrust", api.IssuerDistrustView.as_view(), name="api_issuer_distrust"),
+    path("issuers/<iss:issuer_id>/assertions", api.IssuerAssertionRuleView.as_view(), name="api_issuer_rule_set"),
+    path(
+        "issuers/<iss:issuer_id>/assertions/end", api.IssuerAssertionRuleEndView.as_view(), name="api_issuer_rule_end"
+    ),
     path("issuers/<iss:issuer_id>/subjects", api.IssuerSubjectListView.as_view(), name="api_issuer_subjects"),
     path(
         "issuers/<iss:issuer_id>/subjects/<idn:identity_id>/remove",

@@ -2,7 +2,8 @@
 
 What a program shows (an access or a refresh token, of which only digests are kept) leads to a :class:`Connection` and means nothing
 without a live one. Which programs there are is kept by django-oauth-toolkit; a connection names its program by text, so that it
-stays what it was when the program's registration is gone.
+stays what it was when the program's registration is gone. Where an :class:`AssertionRule` says so, the identity provider of the person
+speaks for them, and no page is shown.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
-from access.models.people import Agent, Tenant
+from access.models.people import Agent, Tenant, TrustedIssuer
 from kernel.ids import encode, new_id
 
 if TYPE_CHECKING:
@@ -45,14 +46,17 @@ class Connection(models.Model):
     client_kind = models.CharField(max_length=12, choices=ClientKind)
     client_name = models.CharField(max_length=60, blank=True)  # what it calls itself
     client_digest = models.CharField(max_length=71)  # of all that it says of itself
-    redirect_host = models.CharField(max_length=255)  # where the answer went
+    # Who has vouched for the member, who was shown no page; None: they were.
+    issuer = models.ForeignKey(TrustedIssuer, models.PROTECT, null=True, blank=True, related_name="connections")
+    redirect_host = models.CharField(max_length=255, blank=True)  # where the answer went; empty: no browser was sent
     resource = models.CharField(max_length=300)  # the audience of its tokens
     scopes = models.JSONField(default=list)
     tools = models.JSONField(null=True, blank=True)  # names; None: all that the agent is given, now and later
     refreshable = models.BooleanField(default=True)  # False: for this once
     until = models.DateTimeField()  # it ends then in any case
-    code_digest = models.CharField(max_length=64, unique=True)  # of the code that opened it
-    form_digest = models.CharField(max_length=64, unique=True)  # of the form that was sent for it
+    # Of the code that opened it, and of the form that was sent for it; where nobody was asked, of nothing that is known.
+    code_digest = models.CharField(max_length=64, unique=True)
+    form_digest = models.CharField(max_length=64, unique=True)
     redeemed_at = models.DateTimeField(null=True, blank=True)
     redeemed_from = models.CharField(max_length=64, blank=True)  # the network
     last_used_at = models.DateTimeField(null=True, blank=True)  # written at most once a minute
@@ -96,6 +100,27 @@ class Connection(models.Model):
         return self.client_name if self.client_kind == self.ClientKind.ENTERED else self.client_host
 
 
+class AssertionRule(models.Model):
+    """What an identity provider may vouch for: that its people let programs act as this agent, and how far, without being asked."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    issuer = models.OneToOneField(TrustedIssuer, models.CASCADE, related_name="assertion_rule")
+    agent = models.ForeignKey(Agent, models.CASCADE, related_name="assertion_rules")
+    scopes = models.JSONField(default=list)  # at most these
+    tools = models.JSONField(null=True, blank=True)  # names; None: all that the agent is given, now and later
+    token_minutes = models.PositiveIntegerField()  # so long is a token good that was given for one assertion
+    set_by = models.CharField(max_length=64)
+    set_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(token_minutes__gte=1), name="assertion_rule_gives_tokens_that_last")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.issuer} vouches for {self.agent}"
+
+
 class EnteredClient(models.Model):
     """Whose a program is that was entered by hand: the rows of django-oauth-toolkit know no tenant."""
 
@@ -134,11 +159,12 @@ class EnteredClient(models.Model):
 
 
 class ConnectionToken(models.Model):
-    """What the program of a connection shows. The text is kept nowhere; a refresh token that was used stays, to be known again."""
+    """What the program of a connection shows. The text is kept nowhere; what is good for once stays, to be known again."""
 
     class TokenKind(models.TextChoices):
         ACCESS = "access"
         REFRESH = "refresh"
+        ASSERTION = "id-jag"  # by which provider and `jti` one was vouched for that is used
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     connection = models.ForeignKey(Connection, models.CASCADE, related_name="tokens")

@@ -1,8 +1,8 @@
 """OAuth over HTTP: the endpoints at which programs register, get tokens and give them back.
 
 Grants are authorization codes with PKCE and refresh tokens, for which a person has let the program act as an agent
-(:mod:`access.connections`), and client credentials, which are the key of an agent (RFC 6749 §4.4). Answers have the forms of these
-documents, not the envelope's.
+(:mod:`access.connections`), assertions of an identity provider that speaks for the person (RFC 7523, ID-JAG), and client credentials,
+which are the key of an agent (RFC 6749 §4.4). Answers have the forms of these documents, not the envelope's.
 """
 
 from __future__ import annotations
@@ -22,12 +22,16 @@ from oauth2_provider.oauth2_backends import get_oauthlib_core
 
 from access.authentication.bearer import find_valid_key, note_use
 from access.budgets.rate_limits import check_registration
+from access.connections.assertions import connect_by_assertion
 from access.connections.resources import find_resource, hub_resource
+from access.oauth.clients import authenticate_entered_client
 from access.oauth.cross_origin import open_to_pages
+from access.oauth.identity_assertions import read_assertion
+from access.oauth.metadata import JWT_BEARER
 from access.oauth.registration import RegistrationRefused, register_client
 from access.oauth.tokens import HUB_LIFETIME_S, make_token
-from access.problems import RateLimited
-from kernel.database.tenancy import hub_wide
+from access.problems import AssertionRefused, IssuerUnavailable, RateLimited
+from kernel.database.tenancy import act_for, hub_wide
 from kernel.http.console import public
 from kernel.http.parsers import read_json
 from kernel.problems import Malformed, Unauthenticated
@@ -67,7 +71,7 @@ def _is_of(key: ApiKey, client_id: str) -> bool:
 
 @open_to_pages
 @csrf_exempt
-@sensitive_post_parameters("client_secret", "code", "code_verifier", "refresh_token")
+@sensitive_post_parameters("client_secret", "code", "code_verifier", "refresh_token", "assertion")
 @require_POST
 @public
 def issue_token(request: HttpRequest) -> HttpResponse:
@@ -76,15 +80,57 @@ def issue_token(request: HttpRequest) -> HttpResponse:
         return _issue_for_key(request)
     if grant in (CODE, REFRESH):
         return _issue_for_connection(request)
+    if grant == JWT_BEARER:
+        return _issue_for_assertion(request)
     if not grant:
         return _refusal("invalid_request", "Send a form with a grant_type.")
-    return _refusal("unsupported_grant_type", f"The grant types are {CODE}, {REFRESH} and {CREDENTIALS}.")
+    return _refusal("unsupported_grant_type", f"The grant types are {CODE}, {REFRESH}, {CREDENTIALS} and {JWT_BEARER}.")
 
 
 def _issue_for_connection(request: HttpRequest) -> HttpResponse:
     with hub_wide():  # which tenant it is for, is what is asked
         _, headers, body, status = get_oauthlib_core().create_token_response(request)
     return HttpResponse(body, status=status, headers={**headers, "Content-Type": "application/json", **NO_STORE})
+
+
+def _issue_for_assertion(request: HttpRequest) -> HttpResponse:
+    """A token for a person for whom their identity provider speaks. The program is one of their tenant, and keeps a secret."""
+    client_id, secret = _client(request)
+    client = authenticate_entered_client(client_id, secret[:MAX_SECRET])
+    if client is None:
+        return _refusal(
+            "invalid_client",
+            "Assertions are taken from programs that somebody of the tenant has entered by hand and that show their secret.",
+            status=401,
+        )
+    act_for(client.tenant_id)
+    text = request.POST.get("assertion", "")
+    if not text:
+        return _refusal("invalid_request", "Send the assertion of the identity provider as assertion.")
+    try:
+        assertion = read_assertion(text, client=client)
+        named = [each for each in request.POST.getlist("resource") if each]
+        if named and find_resource(named) != assertion.resource:
+            return _refusal("invalid_target", "The resource is not the one that the assertion is for.")
+        connection, token, lasts = connect_by_assertion(
+            assertion,
+            client=client,
+            asked=request.POST.get("scope", "").split(),
+            address=request.META.get("REMOTE_ADDR", ""),
+        )
+    except AssertionRefused as problem:
+        return _refusal(problem.oauth_error, f"{problem.detail} {problem.remedy}")
+    except IssuerUnavailable as problem:
+        response = _refusal("temporarily_unavailable", f"{problem.detail} {problem.remedy}", status=problem.status)
+        response.headers["Retry-After"] = str(problem.retry_after)
+        return response
+    answer: dict[str, Any] = {
+        "access_token": token,
+        "token_type": "Bearer",
+        "expires_in": lasts,
+        "scope": " ".join(connection.scopes),
+    }
+    return JsonResponse(answer, headers=NO_STORE)
 
 
 def _issue_for_key(request: HttpRequest) -> HttpResponse:

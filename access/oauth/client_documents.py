@@ -2,7 +2,8 @@
 
 Only for somebody who is signed in and was sent here by the program, and so many an hour: whoever shows an id at another endpoint has
 no code and no token for it, unless its document is kept already. The name is resolved once and connected to as it was found, private
-addresses are refused (also those that the operator allows for others), redirects are not followed.
+addresses are refused unless the operator names their network for this (TOOLHUB_CLIENT_DOCUMENT_NETWORKS; what is allowed for others
+counts for nothing here), redirects are not followed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from django.conf import settings
 from oauth2_provider.cimd import CIMDError
 
 from access.budgets.rate_limits import check_document_fetch
@@ -66,7 +68,7 @@ class DocumentFetcher:
                 headers={"Accept": "application/json"},
                 statuses=(200,),
                 most_bytes=MAX_DOCUMENT,
-                public_only=True,  # strangers name it
+                networks=list(settings.TOOLHUB_CLIENT_DOCUMENT_NETWORKS),  # strangers name it
             )
         except (AddressRefused, OutboundFailed) as error:
             raise CIMDError(str(error)) from error

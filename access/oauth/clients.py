@@ -6,6 +6,7 @@ one that it has entered by hand, which no other knows. For the rest nobody does,
 
 from __future__ import annotations
 
+import hmac
 import secrets
 import unicodedata
 from dataclasses import dataclass, replace
@@ -99,6 +100,15 @@ def find_entered_client(client_id: str) -> EnteredClient | None:
     """Whose it is, of a program that was entered by hand."""
     with hub_wide():  # which tenant knows a program, is what is asked
         return EnteredClient.objects.filter(application__client_id=client_id).first()
+
+
+def authenticate_entered_client(client_id: str, secret: str) -> EnteredClient | None:
+    """The program of a tenant that keeps a secret and has shown it."""
+    with hub_wide():  # which tenant knows a program, is what is asked
+        rows = EnteredClient.objects.select_related("application")
+        found = rows.filter(application__client_id=client_id, application__client_type="confidential").first()
+    kept = found.application.client_secret if found else ""
+    return found if kept and hmac.compare_digest(hash_client_secret(secret), kept) else None
 
 
 def describe_client(application: Any, entered: EnteredClient | None = None) -> Client:

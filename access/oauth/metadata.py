@@ -22,6 +22,8 @@ from kernel.http.console import public
 if TYPE_CHECKING:
     from django.http import HttpResponse
 
+JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+ID_JAG = "urn:ietf:params:oauth:grant-profile:id-jag"  # the one kind of assertion that is taken
 TOKEN, REGISTER, REVOKE = "/oauth/token", "/oauth/register", "/oauth/revoke"
 CACHED = {"Cache-Control": "public, max-age=300"}
 
@@ -75,7 +77,8 @@ def describe_server() -> dict[str, Any]:
         "revocation_endpoint": hub + REVOKE,
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
-        "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
+        "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials", JWT_BEARER],
+        "authorization_grant_profiles_supported": [ID_JAG],
         "code_challenge_methods_supported": ["S256"],
         "token_endpoint_auth_methods_supported": ["none", "client_secret_basic", "client_secret_post"],
         "revocation_endpoint_auth_methods_supported": ["none", "client_secret_basic", "client_secret_post"],

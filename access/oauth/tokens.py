@@ -32,7 +32,7 @@ from kernel.principal import ActorKind, Principal
 from kernel.problems import Unauthenticated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
 # Signatures that need a private key to make. `none` and shared secrets are not among them.
 ALGORITHMS = ("RS256", "PS256", "ES256", "ES384", "EdDSA", "Ed25519")
@@ -46,7 +46,7 @@ NOT_VALID = "This token is not valid: it may be expired, for somebody else, or o
 REMEDY = "Get a fresh token, or ask an owner of your tenant which issuers and subjects are known."
 
 
-class _Bad(Exception):
+class BadToken(Exception):
     """For the caller every bad token is the same."""
 
 
@@ -61,16 +61,16 @@ def _json(part: str) -> dict[str, Any]:
     return value
 
 
-def _unverified(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def read_unverified(text: str, *, types: Container[str | None] = TYPES) -> tuple[dict[str, Any], dict[str, Any]]:
     """Header and claims as they stand there, to find out who would have to have signed them."""
     if len(text) > MAX_BYTES or not text.isascii():
-        raise _Bad
+        raise BadToken
     try:
         header, claims = (_json(part) for part in text.split(".")[:2])
     except (ValueError, TypeError, RecursionError) as error:
-        raise _Bad from error
-    if "crit" in header or header.get("typ") not in TYPES or not isinstance(header.get("kid", ""), str):
-        raise _Bad
+        raise BadToken from error
+    if "crit" in header or header.get("typ") not in types or not isinstance(header.get("kid", ""), str):
+        raise BadToken
     return header, claims
 
 
@@ -84,7 +84,7 @@ def _check_claims(claims: dict[str, Any], *, issuer: str, audience: str, longest
     )
     registry.validate(claims)
     if not math.isfinite(claims["exp"]) or claims["exp"] > time.time() + longest_s + SKEW_S:
-        raise _Bad  # whoever stole it would have it for long
+        raise BadToken  # whoever stole it would have it for long
 
 
 def _audiences(claims: dict[str, Any]) -> list[str]:
@@ -107,14 +107,14 @@ def _scopes(claims: dict[str, Any], most: Iterable[str], *, foreign_words: bool 
 # Tokens of others.
 
 
-def _key_for(issuer: TrustedIssuer, header: dict[str, Any]) -> Any:
+def find_signing_key(issuer: TrustedIssuer, header: dict[str, Any]) -> Any:
     kid = header.get("kid")
     for unknown_kid in (False, True):
         keys = load_issuer_keys(issuer, unknown_kid=unknown_kid)
         fitting = [key for key in keys if key.kid == kid] if kid else keys
         if len(fitting) == 1:
             return fitting[0]
-    raise _Bad
+    raise BadToken
 
 
 def token_digest(text: str, claims: dict[str, Any]) -> str:
@@ -126,26 +126,26 @@ def token_digest(text: str, claims: dict[str, Any]) -> str:
 
 def _of_issuer(text: str, header: dict[str, Any], claims: dict[str, Any], *, resource: str) -> Principal:
     if header.get("alg") not in ALGORITHMS or not isinstance(claims.get("iss"), str):
-        raise _Bad
+        raise BadToken
     with hub_wide():  # which tenant it is for, is what is asked
         issuers = list(
             TrustedIssuer.objects.filter(issuer=claims["iss"], audience__in=_audiences(claims), disabled_at=None)[:2]
         )
         if len(issuers) != 1:
-            raise _Bad
+            raise BadToken
         issuer = issuers[0]
         # A tenant's own MCP address is asked with tokens that name it, and these are for nothing else.
         of_tenant = is_of_tenant(issuer.audience)
         if (of_tenant or is_of_tenant(resource)) and issuer.audience != resource:
-            raise _Bad
+            raise BadToken
         identity = (
             AgentIdentity.objects.select_related("agent")
             .filter(issuer=issuer, subject=str(claims.get("sub", "")), agent__tenant_id=issuer.tenant_id)
             .first()
         )
     if identity is None or identity.agent.disabled_at:
-        raise _Bad
-    verified = jwt.decode(text, _key_for(issuer, header), algorithms=[str(header["alg"])]).claims
+        raise BadToken
+    verified = jwt.decode(text, find_signing_key(issuer, header), algorithms=[str(header["alg"])]).claims
     _check_claims(verified, issuer=issuer.issuer, audience=issuer.audience, longest_s=settings.TOOLHUB_TOKEN_LIFETIME_S)
     return Principal(
         kind=ActorKind.AGENT,
@@ -182,17 +182,17 @@ def make_token(key: ApiKey, *, scopes: Iterable[str], resource: str = "") -> str
 
 def _of_hub(text: str, header: dict[str, Any], *, resource: str) -> tuple[ApiKey, frozenset[str]]:
     if header.get("alg") != HUB_ALGORITHM or not header.get("kid"):
-        raise _Bad
+        raise BadToken
     _, secret = get_keystore().derive(PURPOSE, header["kid"])
     claims = jwt.decode(text, OctKey.import_key(secret), algorithms=[HUB_ALGORITHM]).claims
     granted = str(claims.get("aud", ""))
     if not covers_resource(granted, resource):
-        raise _Bad
+        raise BadToken
     _check_claims(claims, issuer=hub_resource(), audience=granted, longest_s=HUB_LIFETIME_S)
     with hub_wide():
         key = ApiKey.objects.select_related("agent").get(pk=decode("key", str(claims.get("client_id", ""))))
     if key.agent.wire_id != claims["sub"]:
-        raise _Bad
+        raise BadToken
     return key, _scopes(claims, key.scopes)
 
 
@@ -201,8 +201,8 @@ def read_token_end(text: str) -> float | None:
     if not looks_like_token(text):
         return None
     try:
-        return float(_unverified(text)[1]["exp"])
-    except (_Bad, ValueError, TypeError, KeyError):
+        return float(read_unverified(text)[1]["exp"])
+    except (BadToken, ValueError, TypeError, KeyError):
         return None
 
 
@@ -211,14 +211,14 @@ def read_token(text: str, *, resource: str = "") -> Principal | tuple[ApiKey, fr
     the hub for another ``resource`` is none, and neither is one of a provider whose audience is a tenant's own MCP address.
     """
     try:
-        header, claims = _unverified(text)
+        header, claims = read_unverified(text)
         if claims.get("iss") == settings.TOOLHUB_PUBLIC_URL:
             return _of_hub(text, header, resource=resource or hub_resource())
         return _of_issuer(text, header, claims, resource=resource or hub_resource())
     except IssuerUnavailable:
         raise
     except (
-        _Bad,
+        BadToken,
         JoseError,
         KeyUnavailable,
         ApiKey.DoesNotExist,

@@ -44,12 +44,26 @@ class OpenedConnection(LeafData):
     agent: Annotated[str, "as which it acts", SearchTerm("agent")]
     member: Annotated[str, "who has let it"]
     client: Annotated[str, "id of the program"]
-    redirect_host: Annotated[str, "where the answer went"]
+    redirect_host: Annotated[str, "where the answer went; empty: no browser was sent"]
     resource: Annotated[str, "what its tokens are for"]
     scopes: Annotated[list[str], "what it may do"]
     tools: Annotated[list[str] | None, "with these tools only"] = None
     until: Annotated[str, "when it ends at the latest"]
     once: Annotated[bool, "whether it ends with its first token"]
+    issuer: Annotated[str | None, "id of the identity provider that has vouched for the member, who was not asked"] = (
+        None
+    )
+
+
+@leaf_data(Kind.ASSERTION_RULE_SET, Kind.ASSERTION_RULE_ENDED)
+class AssertionRuleTerms(LeafData):
+    """What an identity provider may vouch for without a page, or no longer may."""
+
+    agent: Annotated[str, "as which programs then act", SearchTerm("agent")]
+    scopes: Annotated[list[str], "at most these"]
+    tools: Annotated[list[str] | None, "with these tools only"] = None
+    token_minutes: Annotated[int, "so long a token is good"]
+    connections: Annotated[int, "how many ended with what was in force before"]
 
 
 @leaf_data(Kind.CONNECTION_REFUSED)
@@ -78,6 +92,7 @@ class EndedConnection(LeafData):
     client: Annotated[str, "id of the program"]
     why: Annotated[
         str,
-        "`revoked` by a person, `client` (it gave its token back), `reuse`, `left` (its member has left the tenant) or `removed` (its "
-        "program was entered by hand, and is known no more)",
+        "`revoked` by a person, `client` (it gave its token back), `reuse`, `left` (its member has left the tenant), `removed` (its "
+        "program was entered by hand, and is known no more) or `unvouched` (its "
+        "identity provider may not vouch any more, or not so far)",
     ]

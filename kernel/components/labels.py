@@ -225,6 +225,8 @@ FACT: dict[str, tuple[str, str, Text]] = {
     "key.rotated": ("info", "key-round", gettext_lazy("Key rotated")),
     "issuer.trusted": ("ok", "fingerprint", gettext_lazy("Identity provider trusted")),
     "issuer.changed": ("info", "fingerprint", gettext_lazy("Identity provider changed")),
+    "assertion_rule.set": ("info", "fingerprint", gettext_lazy("Identity provider may vouch for people")),
+    "assertion_rule.ended": ("bad", "fingerprint", gettext_lazy("Identity provider vouches for nobody any more")),
     "issuer.distrusted": ("bad", "fingerprint", gettext_lazy("Trust in an identity provider ended")),
     "identity.mapped": ("info", "link", gettext_lazy("Subject mapped to an agent")),
     "identity.unmapped": ("bad", "unplug", gettext_lazy("Subject mapping removed")),

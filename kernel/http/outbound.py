@@ -2,7 +2,7 @@
 
 For addresses that people type in (webhooks, keys of identity providers). The name is resolved once, every address of it must
 be a public one unless the operator allows its network (TOOLHUB_OUTBOUND_NETWORKS), and the connection goes to exactly the
-address that was checked. No redirects, no proxies, bounded time and size. What strangers name is asked at public addresses only.
+address that was checked. No redirects, no proxies, bounded time and size. What strangers name has networks of its own.
 """
 
 from __future__ import annotations
@@ -187,15 +187,16 @@ def send_request(
     statuses: Iterable[int] = range(200, 300),
     read: bool = True,
     most_bytes: int = MAX_BYTES,
-    public_only: bool = False,
+    networks: list[str] | None = None,
 ) -> OutboundResponse:
     """Ask ``url`` and return what it answers; :class:`AddressRefused` before anything is sent, :class:`OutboundFailed` afterwards.
 
-    ``read=False``: the status is the answer, however much follows it. ``public_only``: also where the operator allows networks.
+    ``read=False``: the status is the answer, however much follows it. ``networks``: those that may be asked
+    beside public addresses; None: those that the operator named.
     """
     target = read_url(url)
     ends = time.monotonic() + DEADLINE_S
-    networks = [] if public_only else list_allowed_networks()
+    networks = list_allowed_networks() if networks is None else networks
     address = _resolve_in_time(target, networks=networks, seconds=DEADLINE_S)
     connection = _Pinned(target, address, ends=ends)
     deadline = threading.Timer(max(0.0, ends - time.monotonic()), connection.hang_up)

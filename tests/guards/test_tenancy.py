@@ -28,6 +28,7 @@ HUB_WIDE = {
     "access/oauth/api.py:revoke_token": "whose token it is, is what is asked",
     "access/oauth/api.py:register": "programs belong to no tenant",
     "access/oauth/clients.py:find_entered_client": "which tenant knows a program, is what is asked",
+    "access/oauth/clients.py:authenticate_entered_client": "which tenant knows a program, is what is asked",
     "access/oauth/client_documents.py:fetch": "programs belong to no tenant",
     "access/authentication/bearer.py:note_use": "before the request acts for the key's tenant",
     "access/oauth/tokens.py:_of_issuer": "which tenant a token is for, is what is asked",

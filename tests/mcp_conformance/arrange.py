@@ -2,7 +2,8 @@
 
 A tenant of its own, in which everything went through the services: the fixture tools that the suite calls by name are submitted by
 one person, reviewed and enabled by another; an agent is granted them and nothing else. Prints the agent's key, and how tokens of an
-issuer on this machine (``argv[1]``: where its keys are) get through as the same agent, as one JSON object.
+issuer on this machine (``argv[1]``: where its keys are) get through as the same agent, as one JSON object. People sign in at that
+issuer, too, and it may vouch for them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolhub.settings")
 django.setup()  # models can be imported only from here on
 
+from allauth.socialaccount.models import SocialAccount  # noqa: E402
 from django.contrib.auth import get_user_model  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 
@@ -25,6 +27,7 @@ from access import services as access  # noqa: E402
 from access.clients.services import enter_client  # noqa: E402
 from access.connections.resources import tenant_mcp_resource  # noqa: E402
 from access.issuers import services as issuers  # noqa: E402
+from access.issuers.assertion_rules import set_assertion_rule  # noqa: E402
 from access.middleware import principal_of_user  # noqa: E402
 from access.roles import AGENT_SCOPES, Role  # noqa: E402
 from kernel.principal import Principal  # noqa: E402
@@ -144,6 +147,15 @@ def main(jwks_url: str) -> None:
     )
     issuers.map_identity(
         issuer_id=theirs.pk, subject=PERSON, agent_id=agent.pk, scopes=AGENT_SCOPES, by=people[Role.OWNER]
+    )
+    SocialAccount.objects.create(user_id=operator.id.removeprefix("usr_"), provider="oidc", uid=PERSON)
+    set_assertion_rule(
+        issuer_id=issuer.pk,
+        agent_id=agent.pk,
+        scopes=AGENT_SCOPES,
+        tools=None,
+        token_minutes=5,
+        by=people[Role.OWNER],
     )
     entered, secret = enter_client(name="By hand", redirect_uris=[REDIRECT_URI], confidential=True, by=operator)
     found = {"key": key, "operates": operates, "agent": agent.wire_id, "password": password}

@@ -11,10 +11,13 @@ import pytest
 
 from tests.e2e.conftest import UNPAIRED, Embedded
 from tests.e2e.processes import ROOT, python, run
+from tests.mcp_conformance.document_host import document_host
 from tests.mcp_conformance.issuer import issuing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.mcp_conformance.document_host import DocumentHost
 
 
 SETTINGS = {
@@ -29,6 +32,7 @@ class Served:
 
     hub: Embedded
     issuer: str
+    documents: DocumentHost
     agent: str
     key: str
     operates: str  # a key that may pause and resume tools
@@ -44,16 +48,21 @@ class Served:
     def url(self) -> str:
         return f"http://{self.address}/mcp"
 
+    def count_connections(self, client_id: str, *, kind: str) -> int:
+        which = f"client_id = '{client_id}' AND client_kind = '{kind}'"
+        return self.hub.count(f"SELECT count(*) FROM access_connection WHERE {which}")
+
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Shared: do not break it."""
     tools = os.pathsep.join([str(ROOT / "tools"), str(ROOT / "tests" / "tools")])
     data = tmp_path_factory.mktemp("mcp") / "hub"
-    hub = Embedded.at(data, TOOLHUB_TOOLS_PATH=tools, **SETTINGS)
-    with issuing() as issuer:
+    with issuing() as issuer, document_host(tmp_path_factory.mktemp("documents")) as documents:
+        sign_in = {"TOOLHUB_OIDC_ISSUER": issuer, "TOOLHUB_OIDC_CLIENT_ID": "hub", "TOOLHUB_OIDC_CLIENT_SECRET": "s"}
+        hub = Embedded.at(data, TOOLHUB_TOOLS_PATH=tools, **SETTINGS, **sign_in, **documents.settings)
         said = run(python("-m", "tests.mcp_conformance.arrange", f"{issuer}/jwks"), hub.env, within_s=300)
         found = json.loads(said.splitlines()[-1])
         with hub.served():
-            yield Served(hub, issuer, **found)
+            yield Served(hub, issuer, documents, **found)
     assert hub.count(f"{UNPAIRED} AND call.state <> 'held'") == 0  # nobody decides on what waits for a consent here

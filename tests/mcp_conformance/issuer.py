@@ -1,6 +1,8 @@
 """An authorization server on this machine, which the hub trusts and clients get tokens from: does OAuth work with somebody else's?
 
 Client credentials (RFC 6749 §4.4) and metadata (RFC 8414), tokens signed as JWTs (RFC 9068) for the audience that the hub was told.
+It also says of the person of this machine that a program may act for them (ID-JAG, by RFC 8693 token exchange), if that program knows
+the secret; programs have the same id here and at the hub.
 In a realm of its own, people: whoever comes to its page is signed in already, and programs register themselves (RFC 7591). Its tokens
 are for the resource that is asked for, with scopes of its own, as Keycloak's are.
 """
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SECRET = "of-the-conformance-client"
+EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
+ID_JAG = "urn:ietf:params:oauth:token-type:id-jag"
 
 
 @contextmanager
@@ -33,10 +37,10 @@ def issuing() -> Iterator[str]:
     key = ECKey.generate_key("P-256", parameters={"kid": "only"})
     codes: dict[str, dict[str, list[str]]] = {}
 
-    def make_token(**claims: Any) -> dict[str, Any]:
+    def make_token(typ: str = "at+jwt", **claims: Any) -> dict[str, Any]:
         now = int(time.time())
         claims = {"iat": now, "exp": now + 300, "jti": str(new_id())} | claims
-        token = jwt.encode({"alg": "ES256", "kid": key.kid}, claims, key, algorithms=["ES256"])
+        token = jwt.encode({"alg": "ES256", "kid": key.kid, "typ": typ}, claims, key, algorithms=["ES256"])
         return {"access_token": token, "token_type": "Bearer", "expires_in": 300}
 
     class Handler(QuietHandler):
@@ -52,7 +56,7 @@ def issuing() -> Iterator[str]:
                 "/.well-known/oauth-authorization-server": {
                     "issuer": url,
                     "token_endpoint": f"{url}/token",
-                    "grant_types_supported": ["client_credentials"],
+                    "grant_types_supported": ["client_credentials", EXCHANGE],
                     "token_endpoint_auth_methods_supported": ["client_secret_post"],
                 },
                 f"/.well-known/oauth-authorization-server{REALM}": {
@@ -80,6 +84,11 @@ def issuing() -> Iterator[str]:
                 return
             if asked.get("client_secret") != [SECRET]:
                 self._answer(401, {"error": "invalid_client"})
+                return
+            if asked.get("requested_token_type") == [ID_JAG]:
+                named = {name: asked[name][0] for name in ("client_id", "resource")}
+                said = make_token("oauth-id-jag+jwt", iss=url, aud=asked["audience"][0], sub=PERSON, **named)
+                self._answer(200, said | {"issued_token_type": ID_JAG, "token_type": "N_A"})
                 return
             self._answer(200, make_token(iss=url, aud=AUDIENCE, sub=SUBJECT))
 

@@ -14,6 +14,7 @@ import pytest
 from scripts.provision import peers
 from tests.e2e.processes import clean_environment
 from tests.mcp_conformance.arrange import LISTED, NAMED, PREFIX
+from tests.mcp_conformance.issuer import SECRET
 
 if TYPE_CHECKING:
     from tests.mcp_conformance.conftest import Served
@@ -96,6 +97,37 @@ def test_both_typescript_sdks_given_the_url_alone_open_the_browser_and_work(
 
     assert said == {"tools": LISTED, "value": GREETED}
     assert origins(served) == before + 1
+
+
+@pytest.mark.req("CONN-1", "CONN-2")
+@pytest.mark.parametrize("generation", ["1", "2"])
+def test_both_typescript_sdks_name_themselves_by_their_document_and_work(
+    generation: str, served: Served, tmp_path: Path
+) -> None:
+    client_id, modules = served.documents.build_id(f"typescript-{generation}"), peers.ensure_node_modules()
+    words = [str(peers.find_node()), str(CLIENTS / "with_typescript.mjs"), str(modules), generation, served.url]
+
+    said = printed([*words, GREET, json.dumps(NAME), json.dumps(browser(served)), client_id], tmp_path)
+
+    assert said == {"tools": LISTED, "value": GREETED}
+    assert served.count_connections(client_id, kind="document") == 1
+
+
+@pytest.mark.req("CONN-2")
+def test_the_typescript_sdk_comes_by_what_the_identity_provider_says_of_the_person(
+    served: Served, tmp_path: Path
+) -> None:
+    enterprise = {
+        "issuer": served.issuer,
+        "secret": SECRET,
+        "clientId": served.client_id,
+        "clientSecret": served.client_secret,
+    }
+    words = [str(peers.find_node()), str(CLIENTS / "with_typescript_assertion.mjs"), str(peers.ensure_node_modules())]
+
+    said = printed([*words, served.url, GREET, json.dumps(NAME), json.dumps(enterprise)], tmp_path)
+
+    assert said == {"tools": LISTED, "value": GREETED}
 
 
 @pytest.mark.req("CONN-3", "SVC-1")

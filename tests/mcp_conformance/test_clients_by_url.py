@@ -14,11 +14,18 @@ import pytest
 from mcp.client import Client
 from mcp.client.auth import OAuthClientProvider
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
+from mcp.client.auth.extensions.identity_assertion import IdentityAssertionOAuthProvider
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata
+from mcp.shared.auth import (
+    JWT_BEARER_GRANT_TYPE,
+    AuthorizationCodeResult,
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+)
 
 from tests.e2e.wire import request
 from tests.mcp_conformance.arrange import NAMED, REDIRECT_URI
+from tests.mcp_conformance.issuer import EXCHANGE, ID_JAG, SECRET
 from tests.mcp_conformance.scripted_browser import let_in
 from tests.support.connections import VERIFIER, compute_challenge
 
@@ -102,9 +109,10 @@ def build_provider(
     path: str = "",
     *,
     entered: bool = False,
+    document: str | None = None,
 ) -> OAuthClientProvider:
     """Of a client that was given the address of /mcp with ``path``; and the id and secret of one that was ``entered`` by hand.
-    ``sign_in``: what a person does in the browser.
+    ``sign_in``: what a person does in the browser. ``document``: where the client says what it is.
     """
     went: list[str] = []
 
@@ -132,7 +140,9 @@ def build_provider(
             | {"client_id": served.client_id, "client_secret": served.client_secret}
             | {"token_endpoint_auth_method": "client_secret_basic"}
         )
-    return OAuthClientProvider(served.url + path, metadata, storage, open_browser, await_answer)
+    return OAuthClientProvider(
+        served.url + path, metadata, storage, open_browser, await_answer, client_metadata_url=document
+    )
 
 
 @pytest.mark.req("CONN-1")
@@ -148,6 +158,19 @@ def test_the_official_client_needs_nothing_but_the_address(redirect_uri: str, se
     provider = build_provider(served, redirect_uri)
 
     assert asyncio.run(greeted(served.url, provider)) == {"text": "Hello, you!"}
+
+
+@pytest.mark.req("CONN-1")
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_the_official_client_names_itself_by_its_document(host: str, served: Served) -> None:
+    client_id = served.documents.build_id(f"python-{host}")
+    provider = build_provider(served, f"http://{host}:53219/callback", document=client_id)
+
+    assert asyncio.run(greeted(served.url, provider)) == {"text": "Hello, you!"}
+    assert provider.context.client_info is not None
+    assert provider.context.client_info.client_id == client_id  # it has not registered itself
+    assert urlsplit(client_id).path in served.documents.heard
+    assert served.count_connections(client_id, kind="document") == 1
 
 
 @pytest.mark.req("CONN-1")
@@ -197,6 +220,47 @@ def test_the_official_client_uses_the_key_of_an_agent(served: Served) -> None:
     )
 
     assert asyncio.run(greeted(served.url, provider)) == {"text": "Hello, you!"}
+
+
+def ask_for_assertion(served: Served, audience: str, resource: str) -> str:
+    """What the identity provider says of the person, for whom the program holds what they signed in with."""
+    form = {
+        "grant_type": EXCHANGE,
+        "requested_token_type": ID_JAG,
+        "audience": audience,
+        "resource": resource,
+        "client_id": served.client_id,
+        "client_secret": SECRET,
+    }
+    answer = httpx2.post(f"{served.issuer}/token", data=form, trust_env=False, timeout=60)
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["access_token"])
+
+
+@pytest.mark.req("CONN-1")
+def test_the_official_client_comes_by_what_the_identity_provider_says_of_the_person(served: Served) -> None:
+    hub, storage, shown = served.url.removesuffix("/mcp"), Storage(), []
+
+    async def fetch(audience: str, resource: str) -> str:
+        shown.append(await asyncio.to_thread(ask_for_assertion, served, audience, resource))
+        return shown[-1]
+
+    provider = IdentityAssertionOAuthProvider(
+        server_url=served.url,
+        storage=storage,
+        client_id=served.client_id,
+        client_secret=served.client_secret,
+        issuer=hub,
+        assertion_provider=fetch,
+    )
+
+    assert asyncio.run(greeted(served.url, provider)) == {"text": "Hello, you!"}
+    assert storage.tokens is not None
+    assert (storage.tokens.refresh_token, storage.tokens.expires_in, len(shown)) == (None, 300, 1)
+    form = {"grant_type": JWT_BEARER_GRANT_TYPE, "assertion": shown[0]}
+    who = (served.client_id, served.client_secret)
+    again = httpx2.post(f"{hub}/oauth/token", data=form, auth=who, trust_env=False, timeout=60)
+    assert (again.status_code, again.json()["error"]) == (400, "invalid_grant")
 
 
 @pytest.mark.req("CONN-1")

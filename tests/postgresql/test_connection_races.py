@@ -9,16 +9,41 @@ from django.conf import settings
 
 from access.agents.services import create_agent
 from access.clients.services import enter_client, remove_client
+from access.issuers.services import distrust_issuer
 from access.models import Connection, ConnectionToken
+from access.roles import Role
+from tests.conftest import make_person
 from tests.support.concurrency import at_once
 from tests.support.connections import REDIRECT, Program, allow, read_answer, read_shown, signed_request
+from tests.support.identity_assertions import enter_enterprise, know_person, let_vouch, sign_in_with, trust
 from tests.support.tokens import ask
 
 if TYPE_CHECKING:
+    from typing import Any
+
+    from access.models import TrustedIssuer
     from tests.conftest import Caller, Person
+    from tests.support.identity_assertions import Enterprise
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REST = {"resource": settings.TOOLHUB_PUBLIC_URL}
+
+
+@pytest.fixture
+def owner(caller: Caller) -> Person:
+    return make_person(caller.agent.tenant, "otto", Role.OWNER)
+
+
+@pytest.fixture
+def enterprise(operator: Person, settings: Any) -> Enterprise:
+    settings.SOCIALACCOUNT_PROVIDERS = sign_in_with()
+    know_person(operator, "s-1")
+    return enter_enterprise(by=operator.by)[0]
+
+
+@pytest.fixture
+def issuer(enterprise: Enterprise, caller: Caller, owner: Person) -> TrustedIssuer:
+    return let_vouch(trust(enterprise, by=owner.by), caller, by=owner.by)
 
 
 @pytest.mark.req("CONN-1")
@@ -113,4 +138,46 @@ def test_none_that_is_connected_while_it_is_removed_stays_connected(operator: Pe
     answers = at_once(4, act)
 
     assert set(answers) <= {204, 303, 400, 404, 422}
+    assert not Connection.objects.filter(ended_at=None).exists()
+
+
+@pytest.mark.req("CONN-2")
+def test_of_eight_that_show_one_assertion_one_gets_a_token(enterprise: Enterprise, issuer: TrustedIssuer) -> None:
+    assertion = enterprise.sign()
+
+    answers = at_once(8, lambda _: enterprise.show(assertion))
+
+    statuses = sorted(getattr(each, "status_code", repr(each)) for each in answers)
+    assert statuses == [200] + [400] * 7
+    losers = [each.json()["error"] for each in answers if not isinstance(each, Exception) and each.status_code == 400]
+    assert losers == ["invalid_grant"] * 7
+    assert ConnectionToken.objects.filter(kind="access").count() == 1
+
+
+@pytest.mark.req("CONN-2")
+def test_eight_that_show_assertions_of_their_own_at_once_share_one_connection(
+    enterprise: Enterprise, issuer: TrustedIssuer
+) -> None:
+    assertions = [enterprise.sign() for _ in range(8)]
+
+    answers = at_once(8, lambda n: enterprise.show(assertions[n]))
+
+    assert [getattr(each, "status_code", repr(each)) for each in answers] == [200] * 8
+    assert Connection.objects.count() == 1
+    assert ConnectionToken.objects.filter(kind="access").count() == 8
+
+
+@pytest.mark.req("CONN-2")
+def test_nothing_is_opened_behind_the_end_of_the_trust(
+    enterprise: Enterprise, issuer: TrustedIssuer, owner: Person
+) -> None:
+    assertions = [enterprise.sign() for _ in range(4)]
+
+    def act(n: int) -> int:
+        if n == 2:
+            distrust_issuer(issuer_id=issuer.pk, reason="x", by=owner.by)
+            return 204
+        return int(enterprise.show(assertions[n]).status_code)
+
+    assert set(at_once(4, act)) <= {200, 204, 400}
     assert not Connection.objects.filter(ended_at=None).exists()

@@ -14,6 +14,7 @@ from access.models import (
     Agent,
     AgentIdentity,
     ApiKey,
+    AssertionRule,
     Budget,
     Consent,
     Grant,
@@ -226,8 +227,14 @@ def cases(tenant: Tenant, agent: Agent, theirs: Tenant, their_agent: Agent) -> d
     more |= replay_cases(tenant, theirs, own_call, their_call, private_version)
     connected = build_connection(agent=their_agent, member=get_user_model().objects.create(username="paul"), name="p")
     connected.tenant = tenant
+    their_issuer = saved(TrustedIssuer(tenant=theirs, issuer="https://t", audience="t", jwks={}, created_by="usr_1"))
+    vouched = build_connection(agent=agent, member=get_user_model().objects.create(username="vera"), name="v")
+    vouched.issuer = their_issuer
+    rule = {"scopes": ["tools:read"], "token_minutes": 5, "set_by": "usr_1", "set_at": NOW}
     more |= {
+        ("access_assertionrule", "agent_id"): AssertionRule(issuer=issuer, agent=their_agent, **rule),
         ("access_connection", "agent_id"): connected,
+        ("access_connection", "issuer_id"): vouched,
         ("access_grant", "delegated_from_id"): Grant(tenant=tenant, agent=agent, delegated_from=their_grant, **given),
     }
     return (

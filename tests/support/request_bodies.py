@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from access import services as access
 from access.members import services as members
-from access.models import AgentIdentity, PolicyVersion
+from access.models import AgentIdentity, AssertionRule, PolicyVersion
 from evidence.models import SavedSearch
 from invocations.agent_runs.models import AgentRun
 from invocations.playground.models import Playground, PlaygroundConversation
@@ -64,6 +64,10 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         },
         "issuer_edit": {"audience": "changed", "jwks": json.dumps(JWKS)},
         "issuer_distrust": REASON,
+        "issuer_rule_set": {
+            "rule-agent": str(agent.pk), "rule-scopes": ["tools:read"], "rule-tools": "", "rule-token_minutes": "5",
+        },
+        "issuer_rule_end": {},
         "issuer_subject_add": {"subject": "another", "agent": str(agent.pk), "scopes": ["tools:read"]},
         "issuer_subject_remove": {"identity": str(things.also["identity"].pk)},
         "notification_new": {"channel": "email", "target": "new@example.org", "events": ["consent.requested"]},
@@ -331,6 +335,8 @@ def bodies(things: Things) -> dict[str, Any]:
         "POST api_issuer_distrust": REASON,
         "POST api_issuer_subjects": {"subject": "another", "agent": things.robot.agent.wire_id, "scopes": []},
         "POST api_issuer_subject_remove": {},
+        "POST api_issuer_rule_set": {"agent": things.robot.agent.wire_id, "scopes": ["tools:read"], "token_minutes": 5},
+        "POST api_issuer_rule_end": {},
         "POST api_channels": {"channel": "email", "target": "new@example.org", "events": ["consent.requested"]},
         "PATCH api_channel": {"events": ["halt.thrown"]},
         "POST api_channel_end": REASON,
@@ -396,6 +402,12 @@ def _map_no_scopes(things: Things, by: Principal) -> None:
     AgentIdentity.objects.update(scopes=[], agent=things.robot.agent)
 
 
+def _let_vouch(things: Things, by: Principal) -> None:
+    """The agent is who changes it, as for the keys."""
+    terms = {"agent": things.robot.agent, "scopes": ["tools:read"], "token_minutes": 5}
+    AssertionRule.objects.create(issuer_id=things.named["issuer_id"], set_by=by.id, set_at=database_time(), **terms)
+
+
 def _hand_over_search(things: Things, by: Principal) -> None:
     SavedSearch.objects.filter(pk=things.named["search_id"]).update(owner=by.id)
 
@@ -429,6 +441,8 @@ PREPARATIONS: dict[str, Callable[[Things, Principal], None]] = {
     "api_member_permission_take": _give_permission,
     "api_member_exception_take": _give_exception,
     "api_issuer": _map_no_scopes,
+    "issuer_rule_end": _let_vouch,
+    "api_issuer_rule_end": _let_vouch,
     "playground_set_up": _forget_playground,
     "playground_conversation": _hand_over_talk,
     "playground_cancel": _hand_over_talk,

@@ -252,6 +252,13 @@ TOOLHUB_CLIENT_DOCUMENTS = VARIABLES.flag(
     about="Whether the hub reads the documents by which MCP clients name themselves (Claude, ChatGPT, VS Code). Set it to 0 where the "
     "hub has no way out to the internet: the metadata then do not offer it, and such clients register instead.",
 )
+TOOLHUB_CLIENT_DOCUMENT_NETWORKS = VARIABLES.networks(
+    "TOOLHUB_CLIENT_DOCUMENT_NETWORKS",
+    roles=(WEB,),
+    example="10.20.0.0/16",
+    about="Private networks in which the hub looks for such documents, beside public addresses: for programs of your own. Anybody "
+    "who is signed in can make it ask an https address there.",
+)
 TOOLHUB_CONNECTION_TOKEN_S = _number(
     "TOOLHUB_CONNECTION_TOKEN_S",
     3600,

@@ -16,12 +16,14 @@ from django.test import Client
 
 from access import services as access
 from access.members import services as members
+from access.models import TrustedIssuer
 from access.roles import HUB_PERMISSIONS, PERMISSIONS, SCOPES, Role
 from invocations.model_calls import tenant_providers
 from kernel.principal import Principal
 from tests.conftest import make_person
 from tests.support.access_tables import read_access_tables
 from tests.support.connected_models import SCRIPTED
+from tests.support.identity_assertions import sign_in_with
 from tests.support.populated_tenant import make_publisher, make_things, send
 from tests.support.request_bodies import bodies, forms, prepare
 from tests.support.routes import api_routes, console_routes
@@ -49,7 +51,7 @@ SCOPED = [route for route in api_routes() if hasattr(route.api_class, "required_
 # Kept by the agent that made them, or made for it; everything else an agent does for others, and not for itself.
 ITS_OWN = ("tools", "invocations", "chains", "runs", "artifacts", "evidence", "consents", "delegations")
 # What takes two scopes, and which is the other one.
-TAKES_ALSO = {"POST api_runs": "models:call"}
+TAKES_ALSO = {"POST api_runs": "models:call", "POST api_issuer_rule_set": "tools:read"}
 
 A_PART = {"HTTP_HX_REQUEST": "true"}  # of a page: a refusal is then drawn without menu and frame
 
@@ -69,10 +71,12 @@ class WillingProvider(ScriptedProvider):
 
 
 @pytest.fixture
-def things(bell: Bell, monkeypatch: pytest.MonkeyPatch) -> Things:
+def things(bell: Bell, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Things:
     monkeypatch.setitem(tenant_providers.KINDS, SCRIPTED, WillingProvider)
     make_publisher()
-    return make_things("acme")
+    found = make_things("acme")
+    settings.SOCIALACCOUNT_PROVIDERS = sign_in_with(TrustedIssuer.objects.get(tenant=found.tenant).issuer)
+    return found
 
 
 def test_every_action_has_a_line_in_the_table() -> None:

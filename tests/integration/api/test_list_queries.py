@@ -13,6 +13,7 @@ from django.utils import timezone
 from access.clients.services import enter_client
 from access.models import (
     AgentIdentity,
+    AssertionRule,
     Budget,
     BudgetScope,
     Consent,
@@ -117,6 +118,9 @@ def fill(tenant: Tenant, numbers: range) -> None:
             tenant=tenant, issuer=f"https://{n}.example.org", audience="hub", created_by=by.id, jwks={"keys": []}
         )
         AgentIdentity.objects.create(issuer=issuer, subject="x", agent=agent, scopes=["tools:read"])
+        AssertionRule.objects.create(
+            issuer=issuer, agent=agent, scopes=["tools:read"], token_minutes=5, set_by=by.id, set_at=now
+        )
         channel = Notification.objects.create(
             tenant=tenant, channel="email", target=f"{n}@example.org", events=["review.waiting"], created_by=by.id
         )

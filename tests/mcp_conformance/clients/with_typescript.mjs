@@ -1,12 +1,13 @@
-// The official TypeScript SDK, asked by tests/mcp_conformance/test_clients.py: NODE_MODULES GENERATION URL TOOL ARGUMENTS BROWSER.
-// It knows the URL alone; BROWSER, as JSON, is the command that opens an address and prints where it was sent in the end.
+// The official TypeScript SDK, asked by tests/mcp_conformance/test_clients.py: NODE_MODULES GENERATION URL TOOL ARGUMENTS BROWSER
+// [DOCUMENT]. It knows the URL alone; BROWSER, as JSON, is the command that opens an address and prints where it was sent in the end.
+// DOCUMENT: the address of its document, which is then its id (CIMD); without one it registers.
 
 import { execFile } from "node:child_process";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
-const [modules, generation, url, tool, args, browser] = process.argv.slice(2);
+const [modules, generation, url, tool, args, browser, clientMetadataUrl] = process.argv.slice(2);
 const load = createRequire(join(modules, "index.js"));
 const { Client, StreamableHTTPClientTransport, UnauthorizedError } =
   generation === "1"
@@ -21,6 +22,7 @@ const kept = {};
 const redirectUrl = "http://127.0.0.1:53219/callback";
 const authProvider = {
   redirectUrl,
+  clientMetadataUrl,
   clientMetadata: {
     client_name: `TypeScript SDK ${generation}`,
     redirect_uris: [redirectUrl],

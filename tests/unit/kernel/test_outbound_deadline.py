@@ -94,6 +94,6 @@ def test_a_connection_that_is_made_after_the_deadline_is_not_used(monkeypatch: p
 def test_what_strangers_name_is_asked_at_public_addresses_only() -> None:
     with slow_server(HEAD) as port, pytest.raises(outbound.AddressRefused, match="private address"):
         try:
-            outbound.send_request(f"https://127.0.0.1:{port}/", public_only=True)
+            outbound.send_request(f"https://127.0.0.1:{port}/", networks=[])
         finally:
             socket.create_connection(("127.0.0.1", port)).close()  # so that the server ends

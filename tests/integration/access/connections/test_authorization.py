@@ -32,7 +32,12 @@ def test_the_metadata_says_what_there_is_and_no_more() -> None:
 
     assert found["issuer"] == HUB
     assert found["code_challenge_methods_supported"] == ["S256"]
-    assert found["grant_types_supported"] == ["authorization_code", "refresh_token", "client_credentials"]
+    assert found["grant_types_supported"] == [
+        "authorization_code",
+        "refresh_token",
+        "client_credentials",
+        "urn:ietf:params:oauth:grant-type:jwt-bearer",
+    ]
     assert found["authorization_response_iss_parameter_supported"] is True
     assert found["client_id_metadata_document_supported"] is True
     assert "none" in found["token_endpoint_auth_methods_supported"]

@@ -115,6 +115,29 @@ def test_a_document_is_not_fetched_from_a_private_address(
 
 
 @pytest.mark.req("CONN-1")
+@pytest.mark.parametrize(("address", "is_asked"), [("10.20.0.7", True), ("10.21.0.7", False), ("127.0.0.1", False)])
+def test_a_private_network_that_the_operator_names_for_documents_is_asked_and_no_other(
+    address: str, is_asked: bool, monkeypatch: pytest.MonkeyPatch, operator: Person, settings: Any
+) -> None:
+    settings.TOOLHUB_OUTBOUND_NETWORKS = ["10.0.0.0/8", "127.0.0.0/8"]
+    settings.TOOLHUB_CLIENT_DOCUMENT_NETWORKS = ["10.20.0.0/16"]
+    cache.clear()
+    connected: list[Any] = []
+
+    def refuse(*asked: Any, **_: Any) -> None:
+        connected.append(asked[0])
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr("kernel.http.outbound.socket.getaddrinfo", lambda *_, **__: [(2, 1, 6, "", (address, 443))])
+    monkeypatch.setattr("kernel.http.outbound.socket.create_connection", refuse)
+
+    for client_id in (f"https://desk-{address}.example/client", f"http://desk-{address}.example/client"):
+        assert Program(client_id, REDIRECT).open_page(operator.client()).status_code == 400
+
+    assert connected == [(address, 443)] * is_asked  # over https, and never without
+
+
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize(
     "client_id",
     [

@@ -1,0 +1,204 @@
+"""Assertions of identity providers: how one opens a connection, for a person who is shown no page.
+
+What it may open is said by the tenant (:class:`AssertionRule`): as which agent, how far, for how long; without a rule, nothing. The
+person must be one whom the page would let do the same. There is no refresh token: the provider is asked again, and may say no. The
+connection is the same while nothing differs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from access.budgets.rate_limits import client_network
+from access.connections import token_texts
+from access.connections.services import (
+    add_tokens,
+    check_is_known,
+    check_may_connect,
+    forget_old_tokens,
+    note_client,
+)
+from access.middleware import principal_of_user
+from access.models import Agent, AssertionRule, Connection, ConnectionToken, Membership, TrustedIssuer
+from access.oauth.clients import describe_client
+from access.problems import AssertionRefused, AssertionWithoutScopes
+from access.roles import AGENT_SCOPES
+from access.sign_in.identities import find_person
+from evidence import services as evidence
+from evidence.kinds import Kind
+from evidence.leaves.connections import OpenedConnection
+from kernel.database.connections import database_time
+from kernel.problems import Forbidden
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from typing import Any
+
+    from access.models import EnteredClient
+    from access.oauth.identity_assertions import IdentityAssertion
+    from kernel.principal import Principal
+
+DAYS = 30  # after which a new connection, with a fact of its own, is opened
+USED = "This assertion was used already."
+
+
+def connect_by_assertion(
+    assertion: IdentityAssertion, *, client: EnteredClient, asked: Collection[str], address: str
+) -> tuple[Connection, str, int]:
+    """The connection, an access token for it and how many seconds that lasts. ``asked``: scopes; none: all that may be had."""
+    token = token_texts.make_token(token_texts.ACCESS)
+    try:
+        with transaction.atomic():
+            connection, lasts = _connect(assertion, client=client, asked=asked, token=token, address=address)
+    except IntegrityError as error:  # shown twice at the same moment
+        raise AssertionRefused(USED) from error
+    return connection, token, lasts
+
+
+def _connect(
+    assertion: IdentityAssertion, *, client: EnteredClient, asked: Collection[str], token: str, address: str
+) -> tuple[Connection, int]:
+    # Held until this is done: who ends the trust or changes the rule waits, and ends what was opened.
+    issuer = TrustedIssuer.objects.select_for_update().get(pk=assertion.issuer.pk)
+    rule = AssertionRule.objects.filter(issuer=issuer).first()
+    if issuer.disabled_at is not None or rule is None:
+        raise AssertionRefused("This identity provider may not vouch for people any more.")
+    if ConnectionToken.objects.filter(digest=assertion.once).exists():
+        raise AssertionRefused(USED)
+    agent = Agent.objects.select_for_update().select_related("tenant").get(pk=rule.agent_id)
+    member, by = _find_member(assertion, agent=agent)
+    try:
+        check_may_connect(agent, by=by)
+    except Forbidden as problem:
+        raise AssertionRefused(problem.detail, remedy=problem.remedy) from problem
+    scopes = _choose_scopes(rule, said=assertion.scopes, asked=asked)
+    connection = _find_same(rule, member=member, client=client, resource=assertion.resource, scopes=scopes)
+    if connection is None:
+        connection = _open(
+            rule, member=member, client=client, assertion=assertion, scopes=scopes, address=address, by=by
+        )
+    ConnectionToken.objects.create(
+        connection=connection,
+        kind=ConnectionToken.TokenKind.ASSERTION,
+        digest=assertion.once,
+        expires_at=datetime.fromtimestamp(assertion.known_until, UTC),
+        used_at=database_time(),
+        used_from=client_network(address),
+    )
+    seconds = min(rule.token_minutes * 60, settings.TOOLHUB_CONNECTION_TOKEN_S)
+    digest = token_texts.compute_token_digest(token)
+    return connection, add_tokens(connection, access=digest, refresh=None, expires_in=seconds)
+
+
+def _find_member(assertion: IdentityAssertion, *, agent: Agent) -> tuple[Any, Principal]:
+    """The person, and them as who acts here: for evidence it is said which assertion spoke for them."""
+    issuer = assertion.issuer
+    member = find_person(issuer.issuer, assertion.subject)
+    if member is None:
+        raise AssertionRefused(
+            "Nobody of this hub has signed in as this person of the identity provider.",
+            remedy="Sign in to the console with it once, then connect again.",
+        )
+    belongs = Membership.objects.filter(tenant_id=issuer.tenant_id, user=member).exists()
+    if not belongs or not member.is_active:
+        raise AssertionRefused(
+            "This person does not belong to the tenant.", remedy="Ask an owner of the tenant to invite them."
+        )
+    by = principal_of_user(member, agent.tenant)
+    return member, replace(by, issuer_id=issuer.pk, token=assertion.digest)
+
+
+def _choose_scopes(rule: AssertionRule, *, said: frozenset[str] | None, asked: Collection[str]) -> list[str]:
+    """What the rule allows, the provider says and the program asks for. Programs ask for what the last refusal named: it is narrowed
+    to what may be had, and not refused.
+    """
+    held = [scope for scope in AGENT_SCOPES if scope in rule.scopes and (said is None or scope in said)]
+    chosen = [scope for scope in held if scope in asked] if asked else held
+    if not chosen:
+        raise AssertionWithoutScopes
+    return chosen
+
+
+def _find_same(
+    rule: AssertionRule, *, member: Any, client: EnteredClient, resource: str, scopes: list[str]
+) -> Connection | None:
+    """The live one that is as this would be. Its tokens that have run out go."""
+    now = database_time()
+    rows = Connection.objects.select_for_update(of=("self",)).live(now)
+    for each in rows.filter(
+        tenant_id=client.tenant_id,
+        issuer_id=rule.issuer_id,
+        agent_id=rule.agent_id,
+        member=member,
+        client_id=client.client_id,
+        resource=resource,
+    ).order_by("-pk"):
+        if each.scopes == scopes and each.tools == rule.tools:
+            each.tokens.filter(expires_at__lt=now).delete()
+            return each
+    return None
+
+
+def _open(
+    rule: AssertionRule,
+    *,
+    member: Any,
+    client: EnteredClient,
+    assertion: IdentityAssertion,
+    scopes: list[str],
+    address: str,
+    by: Principal,
+) -> Connection:
+    now = database_time()
+    forget_old_tokens(tenant_id=client.tenant_id, now=now)
+    described = describe_client(client.application, client)
+    check_is_known(described, by=by)
+    note_client(described, by=by)
+    connection = Connection.objects.create(
+        tenant_id=client.tenant_id,
+        agent_id=rule.agent_id,
+        member=member,
+        issuer_id=rule.issuer_id,
+        client_id=described.id,
+        client_kind=described.kind,
+        client_name=described.name,
+        client_digest=described.digest,
+        resource=assertion.resource,
+        scopes=scopes,
+        tools=rule.tools,
+        refreshable=False,
+        until=now + timedelta(days=min(DAYS, settings.TOOLHUB_CONNECTION_DAYS)),
+        code_digest=_digest_of_nothing(),
+        form_digest=_digest_of_nothing(),
+        opened_at=now,
+        redeemed_at=now,
+        redeemed_from=client_network(address),
+    )
+    evidence.record(
+        kind=Kind.CONNECTION_OPENED,
+        subject=connection.wire_id,
+        actor=by,
+        data=OpenedConnection(
+            agent=rule.agent.wire_id,
+            member=by.id,
+            client=described.id,
+            redirect_host="",
+            resource=connection.resource,
+            scopes=scopes,
+            tools=rule.tools,
+            until=connection.until.isoformat(),
+            once=False,
+            issuer=assertion.issuer.wire_id,
+        ),
+    )
+    return connection
+
+
+def _digest_of_nothing() -> str:
+    """No code and no form opened it, and nobody can show one that fits."""
+    return token_texts.compute_token_digest(token_texts.make_token(token_texts.REFRESH))
