@@ -33,18 +33,20 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.connections import OpenedConnection
 from kernel.database.connections import database_time
-from kernel.problems import Forbidden
+from kernel.problems import Conflict, Forbidden
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Any
 
     from access.models import EnteredClient
+    from access.oauth.clients import Client
     from access.oauth.identity_assertions import IdentityAssertion
     from kernel.principal import Principal
 
 DAYS = 30  # after which a new connection, with a fact of its own, is opened
 USED = "This assertion was used already."
+ASK_AGAIN = "Let the program ask the identity provider for a new one."
 
 
 def connect_by_assertion(
@@ -52,14 +54,11 @@ def connect_by_assertion(
 ) -> tuple[Connection, str, int]:
     """The connection, an access token for it and how many seconds that lasts. ``asked``: scopes; none: all that may be had."""
     token = token_texts.make_token(token_texts.ACCESS)
-    try:
-        with transaction.atomic():
-            connection, lasts = _connect(assertion, client=client, asked=asked, token=token, address=address)
-    except IntegrityError as error:  # shown twice at the same moment
-        raise AssertionRefused(USED) from error
+    connection, lasts = _connect(assertion, client=client, asked=asked, token=token, address=address)
     return connection, token, lasts
 
 
+@transaction.atomic
 def _connect(
     assertion: IdentityAssertion, *, client: EnteredClient, asked: Collection[str], token: str, address: str
 ) -> tuple[Connection, int]:
@@ -68,6 +67,8 @@ def _connect(
     rule = AssertionRule.objects.filter(issuer=issuer).first()
     if issuer.disabled_at is not None or rule is None:
         raise AssertionRefused("This identity provider may not vouch for people any more.")
+    if _keys_of(issuer) != _keys_of(assertion.issuer):
+        raise AssertionRefused("The keys of this identity provider have changed.", remedy=ASK_AGAIN)
     if ConnectionToken.objects.filter(digest=assertion.once).exists():
         raise AssertionRefused(USED)
     agent = Agent.objects.select_for_update().select_related("tenant").get(pk=rule.agent_id)
@@ -77,22 +78,36 @@ def _connect(
     except Forbidden as problem:
         raise AssertionRefused(problem.detail, remedy=problem.remedy) from problem
     scopes = _choose_scopes(rule, said=assertion.scopes, asked=asked)
+    described = describe_client(client.application, client)
+    try:
+        check_is_known(described, by=by)  # before connections are locked, as where a program is removed
+    except Conflict as problem:
+        raise AssertionRefused(problem.detail, remedy=problem.remedy) from problem
     connection = _find_same(rule, member=member, client=client, resource=assertion.resource, scopes=scopes)
     if connection is None:
         connection = _open(
-            rule, member=member, client=client, assertion=assertion, scopes=scopes, address=address, by=by
+            rule, member=member, client=described, assertion=assertion, scopes=scopes, address=address, by=by
         )
-    ConnectionToken.objects.create(
-        connection=connection,
-        kind=ConnectionToken.TokenKind.ASSERTION,
-        digest=assertion.once,
-        expires_at=datetime.fromtimestamp(assertion.known_until, UTC),
-        used_at=database_time(),
-        used_from=client_network(address),
-    )
+    try:
+        with transaction.atomic():
+            ConnectionToken.objects.create(
+                connection=connection,
+                kind=ConnectionToken.TokenKind.ASSERTION,
+                digest=assertion.once,
+                expires_at=datetime.fromtimestamp(assertion.known_until, UTC),
+                used_at=database_time(),
+                used_from=client_network(address),
+            )
+    except IntegrityError as error:  # shown twice at the same moment
+        raise AssertionRefused(USED) from error
     seconds = min(rule.token_minutes * 60, settings.TOOLHUB_CONNECTION_TOKEN_S)
     digest = token_texts.compute_token_digest(token)
     return connection, add_tokens(connection, access=digest, refresh=None, expires_in=seconds)
+
+
+def _keys_of(issuer: TrustedIssuer) -> tuple[Any, ...]:
+    """What says with which keys it signs: an assertion is judged before the row is locked."""
+    return issuer.issuer, issuer.jwks_url, issuer.jwks
 
 
 def _find_member(assertion: IdentityAssertion, *, agent: Agent) -> tuple[Any, Principal]:
@@ -127,17 +142,21 @@ def _choose_scopes(rule: AssertionRule, *, said: frozenset[str] | None, asked: C
 def _find_same(
     rule: AssertionRule, *, member: Any, client: EnteredClient, resource: str, scopes: list[str]
 ) -> Connection | None:
-    """The live one that is as this would be. Its tokens that have run out go."""
+    """The newest live one that is as this would be, and lasts as long as a token of it. Its tokens that have run out go.
+
+    Rows are locked in the order in which they are where several end.
+    """
     now = database_time()
-    rows = Connection.objects.select_for_update(of=("self",)).live(now)
-    for each in rows.filter(
+    lasting = Connection.objects.select_for_update(of=("self",)).live(now + timedelta(minutes=rule.token_minutes))
+    rows = lasting.filter(
         tenant_id=client.tenant_id,
         issuer_id=rule.issuer_id,
         agent_id=rule.agent_id,
         member=member,
         client_id=client.client_id,
         resource=resource,
-    ).order_by("-pk"):
+    ).order_by("pk")
+    for each in reversed(list(rows)):
         if each.scopes == scopes and each.tools == rule.tools:
             each.tokens.filter(expires_at__lt=now).delete()
             return each
@@ -148,26 +167,24 @@ def _open(
     rule: AssertionRule,
     *,
     member: Any,
-    client: EnteredClient,
+    client: Client,
     assertion: IdentityAssertion,
     scopes: list[str],
     address: str,
     by: Principal,
 ) -> Connection:
-    now = database_time()
-    forget_old_tokens(tenant_id=client.tenant_id, now=now)
-    described = describe_client(client.application, client)
-    check_is_known(described, by=by)
-    note_client(described, by=by)
+    now, tenant_id = database_time(), assertion.issuer.tenant_id
+    forget_old_tokens(tenant_id=tenant_id, now=now)
+    note_client(client, by=by)
     connection = Connection.objects.create(
-        tenant_id=client.tenant_id,
+        tenant_id=tenant_id,
         agent_id=rule.agent_id,
         member=member,
         issuer_id=rule.issuer_id,
-        client_id=described.id,
-        client_kind=described.kind,
-        client_name=described.name,
-        client_digest=described.digest,
+        client_id=client.id,
+        client_kind=client.kind,
+        client_name=client.name,
+        client_digest=client.digest,
         resource=assertion.resource,
         scopes=scopes,
         tools=rule.tools,
@@ -186,7 +203,7 @@ def _open(
         data=OpenedConnection(
             agent=rule.agent.wire_id,
             member=by.id,
-            client=described.id,
+            client=client.id,
             redirect_host="",
             resource=connection.resource,
             scopes=scopes,

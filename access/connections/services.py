@@ -141,9 +141,11 @@ def open_connection(
 
 
 def forget_old_tokens(*, tenant_id: UUID, now: datetime) -> None:
-    """Those of connections that have run out. An assertion is known for as long as it could be shown again."""
-    old = ConnectionToken.objects.filter(connection__tenant_id=tenant_id, connection__until__lt=now)
-    old.exclude(kind=ConnectionToken.TokenKind.ASSERTION, expires_at__gte=now).delete()
+    """Those of connections that have run out, and assertions that cannot be shown again."""
+    of_tenant = ConnectionToken.objects.filter(connection__tenant_id=tenant_id)
+    assertion = ConnectionToken.TokenKind.ASSERTION
+    of_tenant.filter(connection__until__lt=now).exclude(kind=assertion).delete()
+    of_tenant.filter(kind=assertion, expires_at__lt=now).delete()
 
 
 def check_is_known(client: Client, *, by: Principal) -> None:
@@ -216,7 +218,8 @@ def _end(connection: Connection, *, why: str, by: Principal) -> None:
         return
     connection.ended_at, connection.ended_by, connection.end_reason = database_time(), by.id, why
     connection.save(update_fields=["ended_at", "ended_by", "end_reason"])
-    connection.tokens.all().delete()
+    # An assertion that was used stays known: it opened this connection, and is to open no other.
+    connection.tokens.exclude(kind=ConnectionToken.TokenKind.ASSERTION).delete()
     evidence.record(
         kind=Kind.CONNECTION_ENDED,
         subject=connection.wire_id,

@@ -64,6 +64,12 @@ def _client(request: HttpRequest) -> tuple[str, str]:
     return unquote_plus(name), unquote_plus(secret)
 
 
+def _holds_nul(request: HttpRequest) -> bool:
+    """No program, token or code does, and the database refuses to look for one."""
+    said = [*_client(request), *(each for name in request.POST for each in request.POST.getlist(name))]
+    return any("\x00" in each for each in said)
+
+
 def _is_of(key: ApiKey, client_id: str) -> bool:
     """A client calls itself by its agent, or by its key."""
     return client_id in (key.agent.wire_id, key.wire_id, key.lookup)
@@ -75,6 +81,8 @@ def _is_of(key: ApiKey, client_id: str) -> bool:
 @require_POST
 @public
 def issue_token(request: HttpRequest) -> HttpResponse:
+    if _holds_nul(request):
+        return _refusal("invalid_request", "What was sent holds a NUL character.")
     grant = request.POST.get("grant_type", "")
     if grant == CREDENTIALS:
         return _issue_for_key(request)
@@ -168,6 +176,8 @@ def _issue_for_key(request: HttpRequest) -> HttpResponse:
 @public
 def revoke_token(request: HttpRequest) -> HttpResponse:
     """RFC 7009: a program gives its token back, and may act as the agent no more."""
+    if _holds_nul(request):
+        return _refusal("invalid_request", "What was sent holds a NUL character.")
     with hub_wide():  # whose token it is, is what is asked
         _, headers, body, status = get_oauthlib_core().create_revocation_response(request)
     return HttpResponse(body or "", status=status, headers={**headers, "Content-Type": "application/json", **NO_STORE})

@@ -7,7 +7,6 @@ opens a connection (:mod:`access.connections.assertions`). A refusal may say wha
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -16,6 +15,7 @@ from django.conf import settings
 from joserfc import jwt
 from joserfc.errors import JoseError
 
+from access.connections.assertions import ASK_AGAIN
 from access.connections.resources import find_resource, mcp_resource
 from access.connections.token_texts import compute_token_digest
 from access.models import AssertionRule
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TYPES = ("oauth-id-jag+jwt", "application/oauth-id-jag+jwt")
 LONGEST_S = 5 * 60
 MAX_ID = 300
-ASK_AGAIN = "Let the program ask the identity provider for a new one."
+MOST_SECONDS = 10**11
 UNTRUSTED = "No identity provider of this tenant may vouch for its people under this issuer."
 LET_IT_VOUCH = "Ask an owner of the tenant: they say so on the page of the identity provider."
 
@@ -50,11 +50,15 @@ class IdentityAssertion:
     digest: str
 
 
+def _is_text(value: Any, *, most: int) -> TypeGuard[str]:
+    return isinstance(value, str) and 0 < len(value) <= most
+
+
 def _find_issuer(name: Any, *, tenant_id: UUID) -> TrustedIssuer:
     rules = AssertionRule.objects.select_related("issuer").filter(
         issuer__tenant_id=tenant_id, issuer__issuer=name, issuer__disabled_at=None
     )
-    found = rules.first() if isinstance(name, str) else None
+    found = rules.first() if _is_text(name, most=MAX_BYTES) else None
     if found is None:
         raise AssertionRefused(UNTRUSTED, remedy=LET_IT_VOUCH)
     return found.issuer
@@ -74,7 +78,8 @@ def _verify(text: str, header: dict[str, Any], issuer: TrustedIssuer) -> dict[st
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """A time, seconds since 1970; not NaN, and of a size that a float has."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -MOST_SECONDS < value < MOST_SECONDS
 
 
 def _check_times(claims: dict[str, Any]) -> None:
@@ -133,11 +138,11 @@ def read_assertion(text: str, *, client: EnteredClient) -> IdentityAssertion:
     _check_addressee(claims, client.client_id)
     _check_times(claims)
     subject, named = claims.get("sub"), claims.get("jti")
-    if not all(isinstance(each, str) and 0 < len(each) <= MAX_ID for each in (subject, named)):
+    if not (_is_text(subject, most=MAX_ID) and _is_text(named, most=MAX_ID)):
         raise AssertionRefused("The assertion does not name its person (sub) and itself (jti).")
     return IdentityAssertion(
         issuer=issuer,
-        subject=str(subject),
+        subject=subject,
         scopes=_read_scopes(claims),
         resource=mcp_resource(),
         once=compute_token_digest(f"id-jag\0{issuer.pk}\0{named}"),

@@ -61,12 +61,23 @@ def _json(part: str) -> dict[str, Any]:
     return value
 
 
+def _check_storable(*documents: dict[str, Any]) -> None:
+    """Raises :class:`ValueError` for a NUL and for half of a surrogate pair: claims are looked for in the database, which has no such
+    texts, before anybody knows who wrote them.
+    """
+    text = json.dumps(documents, ensure_ascii=False)
+    text.encode()
+    if "\\u0000" in text:
+        raise ValueError("A claim holds a NUL character.")
+
+
 def read_unverified(text: str, *, types: Container[str | None] = TYPES) -> tuple[dict[str, Any], dict[str, Any]]:
     """Header and claims as they stand there, to find out who would have to have signed them."""
     if len(text) > MAX_BYTES or not text.isascii():
         raise BadToken
     try:
         header, claims = (_json(part) for part in text.split(".")[:2])
+        _check_storable(header, claims)
     except (ValueError, TypeError, RecursionError) as error:
         raise BadToken from error
     if "crit" in header or header.get("typ") not in types or not isinstance(header.get("kid", ""), str):
@@ -202,7 +213,7 @@ def read_token_end(text: str) -> float | None:
         return None
     try:
         return float(read_unverified(text)[1]["exp"])
-    except (BadToken, ValueError, TypeError, KeyError):
+    except (BadToken, ValueError, TypeError, KeyError, OverflowError):
         return None
 
 
@@ -226,5 +237,6 @@ def read_token(text: str, *, resource: str = "") -> Principal | tuple[ApiKey, fr
         TypeError,
         KeyError,
         AttributeError,
+        OverflowError,
     ) as error:
         raise Unauthenticated(NOT_VALID, remedy=REMEDY) from error

@@ -18,21 +18,26 @@ from joserfc.jwk import ECKey
 from access.agents import services as agents
 from access.authentication.bearer import resolve_principal
 from access.clients.services import enter_client, remove_client
+from access.connections.assertions import USED
+from access.connections.services import end_connection
 from access.halts.services import throw_halt
 from access.issuers import services as issuers
 from access.issuers.assertion_rules import end_assertion_rule, set_assertion_rule
 from access.members import services as members
 from access.models import AssertionRule, Connection, ConnectionToken, EnteredClient, Membership, Reach
+from access.oauth import api
 from access.roles import AGENT_SCOPES, Role
 from access.separation_of_duties import controls_agent
 from evidence.models import Fact
 from invocations.decide.callable_tools import offer_tools
 from kernel.database.connections import database_time
+from kernel.principal import Principal
 from kernel.problems import Conflict, Forbidden, SchemaInvalid, Unauthenticated
 from tests.conftest import make_caller, make_person
 from tests.support.connections import MCP, REDIRECT, Program
 from tests.support.identity_assertions import (
     ISSUER,
+    JWT_BEARER,
     Enterprise,
     enter_enterprise,
     know_person,
@@ -46,7 +51,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from access.models import Tenant, TrustedIssuer
-    from kernel.principal import Principal
     from tests.conftest import Caller, Person
 
 pytestmark = pytest.mark.django_db
@@ -292,6 +296,13 @@ ATTACKS: dict[str, tuple[Callable[[Enterprise], str], str]] = {
     "without a name of its own": (lambda e: e.sign(jti=None), "name its person"),
     "with an empty name of its own": (lambda e: e.sign(jti=""), "name its person"),
     "with a scope that is no text": (lambda e: e.sign(scope=["tools:read"]), "scope of the assertion"),
+    "with an end beyond all numbers": (lambda e: e.sign(exp=10**400), "when it ends"),
+    "of an issuer with a NUL": (lambda e: e.sign(iss=f"{ISSUER}\0"), "no identity assertion"),
+    "of a person with a NUL": (lambda e: e.sign(sub="s-1\0"), "no identity assertion"),
+    "of half a letter": (
+        lambda e: encoded({"alg": "ES256", "typ": "oauth-id-jag+jwt"}, e.claims(iss="\ud800"), "x"),
+        "no identity assertion",
+    ),
     "junk": (lambda e: "a.b.c", "no identity assertion"),
     "of no parts": (lambda e: "x", "no identity assertion"),
     "huge": (lambda e: e.sign(padding="x" * 9000), "no identity assertion"),
@@ -536,6 +547,110 @@ def test_nothing_of_an_assertion_is_in_the_log(
     for secret in (good, bad, good.split(".")[2], bad.split(".")[2], token, enterprise.secret):
         assert secret not in kept
         assert secret not in written
+
+
+@pytest.mark.req("CONN-2")
+@pytest.mark.parametrize("how", ["revoked", "given back", "rule set again", "left and came back"])
+def test_an_assertion_that_was_used_is_known_after_the_end_of_what_it_opened(
+    how: str,
+    enterprise: Enterprise,
+    issuer: TrustedIssuer,
+    caller: Caller,
+    operator: Person,
+    owner: Person,
+    second_operator: Person,
+) -> None:
+    assertion = enterprise.sign()
+    token = enterprise.show(assertion).json()["access_token"]
+    match how:
+        case "revoked":
+            end_connection(connection_id=Connection.objects.get().pk, by=operator.by)
+        case "given back":
+            said = {"client_id": enterprise.client_id, "client_secret": enterprise.secret}
+            Client().post("/oauth/revoke", {"token": token, **said})
+        case "rule set again":
+            let_vouch(issuer, caller, by=owner.by)
+        case "left and came back":
+            members.end_membership(user_id=operator.user.pk, role=Role.OPERATOR, by=owner.by)
+            members.give_membership(
+                tenant=caller.agent.tenant,
+                user=operator.user,
+                role=Role.OPERATOR,
+                by=Principal.system("test", tenant_id=owner.by.tenant_id),
+            )
+
+    again = enterprise.show(assertion)
+    assert reach(token) is None
+    assert (again.status_code, USED in again.json()["error_description"]) == (400, True)
+    assert not Connection.objects.filter(ended_at=None).exists()
+
+
+@pytest.mark.req("CONN-2")
+def test_an_assertion_judged_with_keys_that_were_changed_meanwhile_opens_nothing(
+    enterprise: Enterprise, issuer: TrustedIssuer, owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = api.read_assertion
+
+    def judge_and_change_keys(text: str, *, client: EnteredClient) -> Any:
+        judged = judge(text, client=client)
+        keys = {"keys": [STRANGER.as_dict(private=False)]}
+        issuers.change_issuer(issuer_id=issuer.pk, audience="hub", jwks=keys, by=owner.by)
+        return judged
+
+    monkeypatch.setattr(api, "read_assertion", judge_and_change_keys)
+
+    assert "have changed" in refused(enterprise.show())
+    assert not Connection.objects.exists()
+
+
+@pytest.mark.req("CONN-2")
+def test_a_program_removed_while_its_assertion_is_judged_opens_nothing(
+    enterprise: Enterprise, issuer: TrustedIssuer, owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = api.read_assertion
+
+    def judge_and_remove(text: str, *, client: EnteredClient) -> Any:
+        judged = judge(text, client=client)
+        remove_client(client_id=client.pk, reason="test", by=owner.by)
+        return judged
+
+    monkeypatch.setattr(api, "read_assertion", judge_and_remove)
+
+    assert "not known here any more" in refused(enterprise.show())
+    assert not Connection.objects.exists()
+
+
+@pytest.mark.req("CONN-2")
+def test_a_connection_that_is_about_to_end_is_followed_by_another(
+    enterprise: Enterprise, issuer: TrustedIssuer
+) -> None:
+    enterprise.show()
+    Connection.objects.update(until=database_time() + timedelta(minutes=1))
+
+    assert enterprise.show().json()["expires_in"] > 3500
+    assert Connection.objects.count() == 2
+
+
+@pytest.mark.req("CONN-1", "CONN-2")
+@pytest.mark.parametrize("grant", [JWT_BEARER, "authorization_code", "refresh_token", "client_credentials"])
+@pytest.mark.parametrize("field", ["client_id", "client_secret", "assertion", "code", "refresh_token"])
+def test_a_nul_in_a_field_is_refused_before_it_is_looked_for(grant: str, field: str, enterprise: Enterprise) -> None:
+    said = {"client_id": enterprise.client_id, "client_secret": enterprise.secret, "grant_type": grant}
+
+    answers = [Client().post(f"/oauth/{path}", said | {field: "a\0"}) for path in ("token", "revoke")]
+
+    assert [(each.status_code, each.json()["error"]) for each in answers] == [(400, "invalid_request")] * 2
+
+
+@pytest.mark.req("CONN-2")
+def test_a_nul_in_the_name_of_the_header_is_refused(enterprise: Enterprise) -> None:
+    text = base64.b64encode(b"a%00:b").decode()
+
+    answer = Client().post(
+        "/oauth/token", {"grant_type": JWT_BEARER, "assertion": "x"}, headers={"Authorization": f"Basic {text}"}
+    )
+
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
 
 
 # What the tenant says.
