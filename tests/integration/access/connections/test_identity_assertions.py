@@ -26,6 +26,7 @@ from access.issuers.assertion_rules import end_assertion_rule, set_assertion_rul
 from access.members import services as members
 from access.models import AssertionRule, Connection, ConnectionToken, EnteredClient, Membership, Reach
 from access.oauth import api
+from access.oauth.identity_assertions import read_assertion
 from access.roles import AGENT_SCOPES, Role
 from access.separation_of_duties import controls_agent
 from evidence.models import Fact
@@ -589,7 +590,7 @@ def test_an_assertion_that_was_used_is_known_after_the_end_of_what_it_opened(
 def test_an_assertion_judged_with_keys_that_were_changed_meanwhile_opens_nothing(
     enterprise: Enterprise, issuer: TrustedIssuer, owner: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judge = api.read_assertion
+    judge = read_assertion
 
     def judge_and_change_keys(text: str, *, client: EnteredClient) -> Any:
         judged = judge(text, client=client)
@@ -607,7 +608,7 @@ def test_an_assertion_judged_with_keys_that_were_changed_meanwhile_opens_nothing
 def test_a_program_removed_while_its_assertion_is_judged_opens_nothing(
     enterprise: Enterprise, issuer: TrustedIssuer, owner: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judge = api.read_assertion
+    judge = read_assertion
 
     def judge_and_remove(text: str, *, client: EnteredClient) -> Any:
         judged = judge(text, client=client)

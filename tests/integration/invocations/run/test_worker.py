@@ -195,7 +195,11 @@ def test_threads_that_outlive_a_call_ask_no_settings(
 
     monkeypatch.setattr(lease_heartbeat, "settings", Answers())
     monkeypatch.setattr(lease_heartbeat, "_keep_lease", keep_and_tell)
-    sandbox.during = lambda: renewed.wait(30)
+
+    def until_renewed() -> None:
+        renewed.wait(30)
+
+    sandbox.during = until_renewed
 
     caller.invoke(ECHO, {"text": "x"})
 
