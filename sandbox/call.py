@@ -13,6 +13,7 @@ import os
 import socket
 import sys
 from contextlib import suppress
+from functools import partial
 
 from sandbox import clock, confinement, protocol
 from sandbox.ipc import receive_work
@@ -78,6 +79,7 @@ def _report_of(rooms: BoxIsolation, head: dict[str, Any], arguments: bytes, sett
         hints,
         loaded=loaded,
         progress=lambda line: write_all(PROGRESS_FD, line),
+        find_entry=None if rooms.server is None else partial(_find_server, rooms.server),
     )
 
 
@@ -110,6 +112,7 @@ def answer_call(
     *,
     loaded: Callable[[], None],
     progress: Callable[[bytes], None],
+    find_entry: Callable[[dict[str, Any]], Callable[..., Any]] | None = None,
 ) -> bytes:
     """Load the tool, call it, and put what came of it into the bytes of a report."""
     streams = (sys.stdout, sys.stderr)
@@ -122,7 +125,7 @@ def answer_call(
             clock.set_recorded_clock(called.now, called.seed)
         clock.seed_chance(called.seed)
         with runtime.running(called, progress=progress) as said:
-            entry = getattr(importlib.import_module(head["module"]), head["entry"])
+            entry = (find_entry or _find_entry)(head)
             clock.seed_chance(called.seed)
             loaded()
             returned = entry(**json.loads(arguments))
@@ -137,6 +140,17 @@ def answer_call(
     for stream in streams:
         _quietly(stream.flush)
     return _report(kind, value, error, said, hints)
+
+
+def _find_entry(head: dict[str, Any]) -> Callable[..., Any]:
+    found: Callable[..., Any] = getattr(importlib.import_module(head["module"]), head["entry"])
+    return found
+
+
+def _find_server(start: dict[str, Any], head: dict[str, Any]) -> Callable[..., Any]:
+    """What asks the server of others that is started for this call."""
+    found: Callable[..., Any] = importlib.import_module("sandbox.mcp_server").McpServer(start).find_entry(head)
+    return found
 
 
 async def _wait_for(returned: Any) -> Any:
