@@ -28,6 +28,7 @@ _MAX_NOTE_CHARS = 200
 _MAX_ID_CHARS = 200
 _MAX_STRAY = 1000  # messages that belong to nothing
 _MAX_PROGRESS = 500
+_MOST = 1e15
 _NO_SUCH_METHOD = -32601
 _COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
@@ -151,22 +152,25 @@ class McpConversation:
         if method == "ping":
             self._send({"jsonrpc": "2.0", "id": id, "result": {}})
             return
-        self._pass_over("a request of the server's own")
+        self._count_stray()
         self._note_once(f"The server asked its client for {_shown(method)}, which no call has.")
         error = {"code": _NO_SUCH_METHOD, "message": "This client has no such method."}
         self._send({"jsonrpc": "2.0", "id": id, "error": error})
 
     def _pass_progress(self, params: dict[str, Any]) -> None:
-        done, total, said = params.get("progress"), params.get("total"), params.get("message")
-        if params.get("progressToken") != PROGRESS_TOKEN or self._told >= _MAX_PROGRESS or not _is_number(done):
+        done, total, said = _number(params.get("progress")), _number(params.get("total")), params.get("message")
+        if params.get("progressToken") != PROGRESS_TOKEN or self._told >= _MAX_PROGRESS or done is None:
             return
         self._told += 1
-        fraction = done / total if _is_number(total) and total > 0 else 0.0
+        fraction = done / total if total is not None and total > 0 else 0.0
         self._progress(min(1.0, max(0.0, fraction)), _shown(said) if isinstance(said, str) else "")
 
     def _pass_over(self, what: str) -> None:
-        self._strays += 1
         self._note_once(f"The server sent {what}.")
+        self._count_stray()
+
+    def _count_stray(self) -> None:
+        self._strays += 1
         if self._strays > _MAX_STRAY:
             raise ServerUnfit(f"The server sent over {_MAX_STRAY} messages that belong to nothing.")
 
@@ -244,8 +248,9 @@ def _refusal(error: Any) -> RequestRefused:
     return RequestRefused(code if type(code) is int else 0, said if isinstance(said, str) else "(without a message)")
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and value == value and abs(value) != float("inf")
+def _number(value: Any) -> float | None:
+    """Of a size that can be reckoned with; None for anything else, NaN too."""
+    return float(value) if type(value) in (int, float) and -_MOST < value < _MOST else None
 
 
 def _shown(text: str) -> str:

@@ -82,7 +82,7 @@ def examine_manifest(document: Any, *, capsule: Archive | None = None) -> tuple[
     if any(finding.severity == "error" for finding in findings):
         return findings, ""
     manifest = Manifest(document)
-    place = "/implementation/program" if manifest.program else "/implementation/module"
+    place = f"/implementation/{'program' if manifest.program else 'module' if manifest.module else 'server/listing'}"
     fix = "Put the package under one of the tools roots (TOOLHUB_TOOLS_PATH), upload it as a capsule, or correct the name."
     try:
         build, why = _digest_of_code(manifest, capsule), ""

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from packaging.markers import InvalidMarker, Marker
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 
 from unitools.checks.findings import declare_rule
@@ -43,6 +44,21 @@ NOT_LOCKED = declare_rule(
 LOCK_ALONE = declare_rule(
     "dependencies.lock_alone", "A lock belongs to dependencies.", "Name the dependencies, or remove the lock."
 )
+CONSTRAINT = declare_rule(
+    "dependencies.constraint",
+    "A constraint names one package and its versions, and nothing else.",
+    "Write for example mcp<2: no extras, no address, no marker.",
+)
+CONSTRAINT_ALONE = declare_rule(
+    "dependencies.constraints_alone",
+    "Constraints belong to dependencies.",
+    "Name the dependencies, or remove the constraints.",
+)
+CONSTRAINT_BROKEN = declare_rule(
+    "dependencies.constraint_broken",
+    "A lock keeps to the constraints.",
+    "Make the lock anew with the constraints, or correct them.",
+)
 
 
 def check_dependencies(manifest: Manifest) -> Iterator[ManifestFinding]:
@@ -65,6 +81,24 @@ def check_dependencies(manifest: Manifest) -> Iterator[ManifestFinding]:
         if pinned and lock and not unreadable and not _is_locked(pinned, lock):
             yield NOT_LOCKED.at(("dependencies", place), f"The lock does not hold {text[:100]}.")
     yield from _check_lock(manifest, lock)
+    yield from _check_constraints(manifest, lock)
+
+
+def _check_constraints(manifest: Manifest, lock: list[LockedPackage]) -> Iterator[ManifestFinding]:
+    if manifest.dependency_constraints and not manifest.dependencies:
+        yield CONSTRAINT_ALONE.at(("dependency_constraints",), "There are constraints, and no dependencies.")
+    for place, text in enumerate(manifest.dependency_constraints):
+        try:
+            said = Requirement(text)
+        except InvalidRequirement:
+            said = None
+        if said is None or said.url or said.extras or said.marker or not said.specifier:
+            yield CONSTRAINT.at(("dependency_constraints", place), f"{text[:100]} is no constraint.")
+            continue
+        for each in lock:
+            if each.name == normalize_name(said.name) and not said.specifier.contains(each.version, prereleases=True):
+                message = f"The lock holds {each.name} {each.version}, and the constraint is {text[:100]}."
+                yield CONSTRAINT_BROKEN.at(("dependency_constraints", place), message)
 
 
 def _check_lock(manifest: Manifest, lock: list[LockedPackage]) -> Iterator[ManifestFinding]:
