@@ -80,8 +80,9 @@ def run(options: argparse.Namespace) -> int:
             )
         existing = [read_json(path) for path in sorted((folder / "manifests").glob("*.json"))]
         start = _choose_start(options, existing)
-        listing, version, start = _look(options, asked[1], asked[2] or "", start)
-        source = Source(asked[1], version, group, start, tuple(options.constraint), tuple(options.host))
+        constraints = options.constraint or next((each.get("dependency_constraints", []) for each in existing), [])
+        listing, version, start = _look(options, asked[1], asked[2] or "", start, constraints)
+        source = Source(asked[1], version, group, start, tuple(constraints), tuple(options.host))
         chosen = options.tool or [str(each["origin"]["tool"]) for each in existing if "origin" in each]
         if not chosen:
             return _offer(listing, options.package)
@@ -122,7 +123,7 @@ def _choose_start(options: argparse.Namespace, existing: list[dict[str, Any]]) -
 
 
 def _look(
-    options: argparse.Namespace, package: str, version: str, start: dict[str, Any]
+    options: argparse.Namespace, package: str, version: str, start: dict[str, Any], constraints: list[str]
 ) -> tuple[Listing, str, dict[str, Any]]:
     """What the server lists, which version it is, and how it is started."""
     is_known = "script" in start or "module" in start
@@ -137,7 +138,7 @@ def _look(
     sys.stderr.write(f"Starting {package} on this machine, outside any sandbox.\n")
     with tempfile.TemporaryDirectory(prefix="unitools-bring-") as place:
         site = Path(place, "site")
-        _install(options.package, options.constraint, site)
+        _install(options.package, constraints, site)
         found = next(each for each in distributions(path=[str(site)]) if _is_named(each, package))
         start = start if is_known else {"script": _only_script(found, package)} | start
         return _list_tools(site, Path(place), start), found.version, start
