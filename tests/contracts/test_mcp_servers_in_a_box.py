@@ -166,6 +166,17 @@ def test_a_server_reaches_nothing_that_its_profile_does_not_hold(sandbox: Docker
     assert (outcome.status, outcome.error_message) == (RunStatus.DOMAIN_ERROR, "PermissionError")
 
 
+def test_a_folder_with_the_name_of_the_server_is_in_nobodys_way(sandbox: DockerSandbox, folder: Path) -> None:
+    call = replace(
+        call_of(zip_files([("a_server/listing.json", b"{}")]), text="well"),
+        dependencies=folder,
+        server=START,
+        asks={"tool": "say", "structured": False},
+    )
+
+    assert sandbox.run(Profile(ROOMY, isolation="single"), call).status is RunStatus.OK
+
+
 def test_a_program_that_no_package_brings_is_told(sandbox: DockerSandbox, folder: Path) -> None:
     outcome = ask(sandbox, folder, "say", start={"script": "other-server"}, text="x")
 

@@ -80,7 +80,9 @@ def run(options: argparse.Namespace) -> int:
             )
         existing = [read_json(path) for path in sorted((folder / "manifests").glob("*.json"))]
         start = _choose_start(options, existing)
-        constraints = options.constraint or next((each.get("dependency_constraints", []) for each in existing), [])
+        constraints: list[str] = options.constraint or next(
+            (each.get("dependency_constraints", []) for each in existing), []
+        )
         listing, version, start = _look(options, asked[1], asked[2] or "", start, constraints)
         source = Source(asked[1], version, group, start, tuple(constraints), tuple(options.host))
         chosen = options.tool or [str(each["origin"]["tool"]) for each in existing if "origin" in each]
