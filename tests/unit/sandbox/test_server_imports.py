@@ -1,0 +1,50 @@
+"""Server imports: is all found that a server of others imports, also inside its functions, without running any of it?"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sandbox.mcp_server import find_script
+from sandbox.server_imports import ServerImports
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.req("BRING-2")
+RUNS = "1 / 0\n"
+FILES = {
+    "lazy_server/__init__.py": f"{RUNS}def main():\n    from .app import serve\n    from . import late\n    serve()\n",
+    "lazy_server/__main__.py": f"{RUNS}from lazy_server import main\nmain()\n",
+    "lazy_server/app.py": f"{RUNS}import wave\nfrom .parts.tools import add\nfrom ... import no\ndef serve():\n    import chunk\n",
+    "lazy_server/late.py": RUNS,
+    "lazy_server/parts/__init__.py": RUNS,
+    "lazy_server/parts/tools.py": f"{RUNS}from ..late import x\nimport colorsys as add\n",
+    "lazy_server/broken.py": "def (",
+    "lazy-1.0.dist-info/entry_points.txt": "[other]\nlazy = no:no\n[console_scripts]\nlazy = lazy_server:main [extra]\n",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return str(tmp_path)
+
+
+def test_what_functions_and_relative_imports_name_is_found_and_nothing_is_run(folder: str) -> None:
+    found = ServerImports("lazy_server", folder)
+
+    own = {"lazy_server", "lazy_server.__main__", "lazy_server.app", "lazy_server.late", "lazy_server.parts.tools"}
+    assert own <= set(found.own)
+    assert {name for name, _ in found.foreign} == {"wave", "chunk", "colorsys"}
+    assert "lazy_server" not in sys.modules
+
+
+def test_a_console_script_names_its_module_and_function(folder: str) -> None:
+    assert find_script("lazy", folder) == ("lazy_server", "main")
+    with pytest.raises(LookupError):
+        find_script("other", folder)
