@@ -20,7 +20,7 @@ from registry.dependencies import failures, wheels_only
 from registry.dependencies.failures import CannotBuild, Failure
 from registry.dependencies.process_runner import TookTooLong, run_program
 from registry.dependencies.target import PYTHON_TEXT, list_platforms
-from unitools.dependency_locks import LockedPackage, normalize_name, read_lock_line
+from unitools.dependency_locks import LockedPackage, format_constraint, normalize_name, read_lock_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -151,7 +151,12 @@ def _constrained(constraints: Sequence[str], work: Path) -> list[str]:
     if not constraints:
         return []
     listed = work / "constraints.txt"
-    listed.write_text("\n".join(constraints) + "\n")
+    try:
+        lines = [format_constraint(each) for each in constraints]  # never their own texts: pip finds options in lines
+    except ValueError as error:
+        remedy = "Correct dependency_constraints, and submit a new version of the tool."
+        raise CannotBuild(Failure("constraint", str(error), remedy)) from error
+    listed.write_text("\n".join(lines) + "\n")
     return ["--constraint", str(listed)]
 
 

@@ -71,6 +71,12 @@ ORIGINS: dict[str, list[Mistake]] = {
             "/dependency_constraints/0",
             served(dependency_constraints=["mcp<2"]),
         ),
+        Mistake(
+            "any text",
+            served(dependency_constraints=["mcp===1"]),
+            "/dependency_constraints/0",
+            served(dependency_constraints=["mcp==1"]),
+        ),
     ],
     "dependencies.constraints_alone": [
         Mistake("without any", {"dependency_constraints": ["mcp<2"]}, "/dependency_constraints")

@@ -6,11 +6,18 @@ import re
 from typing import TYPE_CHECKING
 
 from packaging.markers import InvalidMarker, Marker
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 
 from unitools.checks.findings import declare_rule
-from unitools.dependency_locks import EXTRAS, NAME, VERSION, LockedPackage, normalize_name, read_lock_line
+from unitools.dependency_locks import (
+    EXTRAS,
+    NAME,
+    VERSION,
+    LockedPackage,
+    normalize_name,
+    read_constraint,
+    read_lock_line,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +54,7 @@ LOCK_ALONE = declare_rule(
 CONSTRAINT = declare_rule(
     "dependencies.constraint",
     "A constraint names one package and its versions, and nothing else.",
-    "Write for example mcp<2: no extras, no address, no marker.",
+    "Write for example mcp<2: no extras, no address, no marker, no ===.",
 )
 CONSTRAINT_ALONE = declare_rule(
     "dependencies.constraints_alone",
@@ -89,11 +96,9 @@ def _check_constraints(manifest: Manifest, lock: list[LockedPackage]) -> Iterato
         yield CONSTRAINT_ALONE.at(("dependency_constraints",), "There are constraints, and no dependencies.")
     for place, text in enumerate(manifest.dependency_constraints):
         try:
-            said = Requirement(text)
-        except InvalidRequirement:
-            said = None
-        if said is None or said.url or said.extras or said.marker or not said.specifier:
-            yield CONSTRAINT.at(("dependency_constraints", place), f"{text[:100]} is no constraint.")
+            said = read_constraint(text)
+        except ValueError as error:
+            yield CONSTRAINT.at(("dependency_constraints", place), str(error))
             continue
         for each in lock:
             if each.name == normalize_name(said.name) and not said.specifier.contains(each.version, prereleases=True):

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from unitools.brought_tools import CannotBring, Source, derive_group, draft_tools
 from unitools.command.pack import read_file_bytes, write_file
 from unitools.command.terminal import GOOD, NO, CannotRun, print_lines, read_json
-from unitools.dependency_locks import normalize_name
+from unitools.dependency_locks import format_constraint, normalize_name
 from unitools.mcp_conversation import McpConversation, RequestRefused, ServerEnded, ServerUnfit
 from unitools.mcp_listings import LISTING_FILE, Listing, ListingUnfit
 from unitools.publications import check_group, derive_package_name
@@ -159,7 +159,7 @@ def _read_environment(text: str) -> dict[str, str]:
 
 def _install(requirement: str, constraints: list[str], site: Path) -> None:
     listed = site.with_name("constraints.txt")
-    listed.write_text("".join(f"{each}\n" for each in constraints))
+    listed.write_text("".join(f"{format_constraint(each)}\n" for each in constraints))
     command = [sys.executable, "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
     command += ["--only-binary", ":all:", "--target", str(site), "--constraint", str(listed), "--", requirement]
     try:

@@ -190,3 +190,15 @@ def test_the_command_writes_a_folder_that_can_be_packed_from_a_listing(
     (tmp_path / "taken.json").write_bytes(listing_of(HONEST_TOOLS[1:]).to_bytes())
     assert main(["bring", "mcp", "a-server==1.2", "--group", "mcp.a", "--listing", "taken.json"]) == 2
     assert "no tool Echo-Text any more" in capsys.readouterr().err
+
+
+@pytest.mark.req("BRING-2")
+def test_a_constraint_with_a_line_of_options_reaches_no_pip_of_the_author(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from unitools.command import bring, main
+
+    monkeypatch.setattr(bring.subprocess, "run", lambda *_, **__: pytest.fail("pip was started"))
+
+    assert main(["bring", "mcp", "a-server", "--run-here", "--constraint", "zzz===\n--requirement=x.txt"]) == 1
+    assert "is no constraint" in capsys.readouterr().err
