@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from invocations.sandbox.docker import DockerSandbox
 
 PACKAGE = "mcp-server-time==2026.10.19"
-START = {"script": "mcp-server-time"}
+START = {"script": "mcp-server-time", "package": "mcp-server-time"}
 ASKS = {"tool": "get_current_time", "structured": True}
 ARGUMENTS = json.dumps({"timezone": "Europe/Berlin"}).encode()
 LEVELS = ("fresh", "shared", "single")

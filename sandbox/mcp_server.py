@@ -39,7 +39,8 @@ _ENDINGS = {
 
 
 class McpServer:
-    """``start`` is the manifest's ``implementation.server``: its script or module, arguments, environment by names."""
+    """``start`` is the manifest's ``implementation.server``: its script or module, arguments, environment by names; and the
+    ``package`` that brings it. ``LookupError`` when that one does not: another package may have a program of the same name."""
 
     def __init__(self, start: dict[str, Any]) -> None:
         self._arguments: list[str] = list(start.get("arguments", ()))
@@ -47,7 +48,9 @@ class McpServer:
         self._script: str = start.get("script", "")
         self.module, self._function = start.get("module", ""), ""
         if self._script:
-            self.module, self._function = find_script(self._script)
+            self.module, self._function = find_script(self._script, start["package"])
+        else:
+            check_module(self.module, start["package"])
 
     def import_ahead(self) -> None:
         """In the process that calls are forked from. A server that has an environment of its own may look at it when it is
@@ -170,14 +173,39 @@ class McpServer:
         return returned if isinstance(returned, int) else 0
 
 
-def find_script(name: str, folder: str = DEPENDENCIES) -> tuple[str, str]:
-    """Module and function of a console script that the dependencies bring. ``LookupError`` when none does."""
-    for place in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-        if place.endswith(".dist-info"):
-            with suppress(OSError, ValueError), open(f"{folder}/{place}/entry_points.txt", encoding="utf-8") as file:
-                if found := _console_script(file.read(), name):
-                    return found
-    raise LookupError(f"No package here brings a program {name!r}.")
+def find_script(name: str, package: str, folder: str = DEPENDENCIES) -> tuple[str, str]:
+    """Module and function of a console script of this package. ``LookupError`` when it has none of that name."""
+    if found := _console_script(_read_about(package, "entry_points.txt", folder), name):
+        return found
+    raise LookupError(f"The package {package} brings no program {name!r}.")
+
+
+def check_module(name: str, package: str, folder: str = DEPENDENCIES) -> None:
+    """``LookupError`` when the module is not one of this package's files."""
+    place = name.replace(".", "/")
+    files = {f"{place}.py", f"{place}/__init__.py", f"{place}/{MAIN}.py"}
+    recorded = {line.partition(",")[0] for line in _read_about(package, "RECORD", folder).splitlines()}
+    extensions = {each for each in recorded if each.startswith(f"{place}.") and each.endswith(".so")}
+    if name.partition(".")[0] in sys.stdlib_module_names or not (extensions or files & recorded):
+        raise LookupError(f"The package {package} brings no module {name!r}.")
+
+
+def _read_about(package: str, what: str, folder: str) -> str:
+    """A file of what an installed package says of itself. Where two say that they are this package, neither is believed."""
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    found = [
+        each for each in names if each.endswith(".dist-info") and _plain(each.partition("-")[0]) == _plain(package)
+    ]
+    if len(found) != 1:
+        raise LookupError(f"{len(found)} of the packages here are {package}.")
+    with suppress(OSError, ValueError), open(f"{folder}/{found[0]}/{what}", encoding="utf-8") as file:
+        return file.read()
+    return ""
+
+
+def _plain(name: str) -> str:
+    """As the names of packages are compared, without their runs of dashes and dots."""
+    return "-".join(each for each in name.replace("_", "-").replace(".", "-").lower().split("-") if each)
 
 
 def _console_script(text: str, name: str) -> tuple[str, str] | None:

@@ -226,6 +226,12 @@ class Manifest:
         return None if said is None else dict(said)
 
     @property
+    def server_start(self) -> dict[str, Any] | None:
+        """What a box is told of :attr:`server`: with the ``package`` that alone may bring it. None: no server answers."""
+        server = self.server
+        return None if server is None else server | {"package": self.origin.get("package", "")}
+
+    @property
     def origin(self) -> dict[str, str]:
         """What the tool was brought from; empty: it was written for a hub."""
         return dict(self.document.get("origin", {}))

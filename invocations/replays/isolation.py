@@ -70,7 +70,7 @@ def build_comparison_call(
         dependencies=dependencies,
         config=config,
         program=version.view.program,
-        server=version.view.server,
+        server=version.view.server_start,
         asks=version.view.server_request,
         image=image,
         replay=True,

@@ -96,7 +96,7 @@ def build_box_key(invocation: Invocation, dependencies: str) -> BoxKey:
 
 def _code_of(version: ToolVersion) -> str:
     """A box that imports a server ahead imports it as one start asks for; another tool of the same capsule may ask for another."""
-    server = version.view.server
+    server = version.view.server_start
     return version.build_digest if server is None else f"{version.build_digest}+{compute_json_digest(server)}"
 
 
@@ -145,7 +145,7 @@ def build_sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
         config=config,
         secrets={name: value for name, value in secrets.items() if name in within},
         program=invocation.version.view.program,
-        server=invocation.version.view.server,
+        server=invocation.version.view.server_start,
         asks=invocation.version.view.server_request,
         image=find_run_image(invocation.version),
         trusted=is_vouched_for(invocation.version),

@@ -118,7 +118,7 @@ def _build_probe(manifest: Manifest, package: bytes, folder: Path) -> SandboxCal
             name: said["default"] for name, said in settings.items() if isinstance(said, dict) and "default" in said
         },
         secrets={each["name"]: PLACEHOLDER for each in manifest.secrets},
-        server=manifest.server,
+        server=manifest.server_start,
     )
 
 

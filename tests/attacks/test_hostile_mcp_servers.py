@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from invocations.sandbox.base import BoxKey, Limits, Profile, RunStatus
-from tests.support.mcp_servers import START, lay_out_server, source_of
+from tests.support.mcp_servers import START, STARTED, lay_out_server, source_of
 from tests.support.sandboxes import call_of, docker_sandbox
 from unitools.brought_tools import CannotBring, Source, draft_tools
 from unitools.mcp_listings import Listing, ListingUnfit
@@ -125,7 +125,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ask(sandbox: DockerSandbox, folder: Path, tool: str, level: str, *arguments: str) -> RunOutcome:
-    start: dict[str, Any] = START | {"arguments": list(arguments)}
+    start: dict[str, Any] = STARTED | {"arguments": list(arguments)}
     call = replace(
         call_of(PINNED),
         dependencies=folder,

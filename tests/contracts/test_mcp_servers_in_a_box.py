@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from invocations.sandbox.base import BoxKey, Limits, Profile, RunStatus
-from tests.support.mcp_servers import HONEST_TOOLS, START, lay_out_server
+from tests.support.mcp_servers import HONEST_TOOLS, STARTED, lay_out_server
 from tests.support.sandboxes import call_of, docker_sandbox
 from unitools.packages import zip_files
 
@@ -52,7 +52,7 @@ def ask(
     given: dict[str, Any] | None = None,
     **arguments: Any,
 ) -> RunOutcome:
-    start = start or START
+    start = start or STARTED
     call = replace(
         call_of(PINNED, **arguments),
         dependencies=folder,
@@ -70,6 +70,21 @@ def test_a_call_has_a_server_of_its_own_and_an_empty_folder(sandbox: DockerSandb
         outcome = ask(sandbox, folder, "count", level=level)
         assert (outcome.status, outcome.level, outcome.clean) == (RunStatus.OK, level, True), outcome
         assert outcome.value == {"content": [{"type": "text", "text": "1 False /w"}]}
+
+
+def test_only_the_pinned_package_answers(sandbox: DockerSandbox, folder: Path, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    place = lay_out_server(tmp_path / "deps")
+    (place / "a_helper-1.0.dist-info").mkdir()
+    (place / "a_helper-1.0.dist-info/entry_points.txt").write_text("[console_scripts]\na-server = a_helper:main\n")
+    (place / "a_helper.py").write_text("def main():\n    raise SystemExit('I am another.')\n")
+    other = {"module": "http.server", "package": STARTED["package"]}
+
+    assert ask(sandbox, place, "say", text="well").status is RunStatus.OK
+    for level in ("fresh", "single"):
+        outcome = ask(sandbox, folder, "", level=level, start=other)
+        assert (outcome.status, outcome.error_type) == (RunStatus.RAISED, "LookupError"), outcome
+        assert outcome.error_message == "The package a-server brings no module 'http.server'."
 
 
 def test_its_list_is_read_without_a_tool_being_called(sandbox: DockerSandbox, folder: Path) -> None:
@@ -127,7 +142,7 @@ def test_its_progress_is_that_of_the_call(sandbox: DockerSandbox, folder: Path) 
 
 
 def test_a_server_has_the_environment_that_is_named_and_no_other_secret(sandbox: DockerSandbox, folder: Path) -> None:
-    start = START | {
+    start = STARTED | {
         "arguments": ["--flag"],
         "environment": [{"name": "KEY", "secret": "TOKEN"}, {"name": "ZONE", "config": "zone"}],
     }
@@ -155,7 +170,7 @@ def test_a_call_that_is_cancelled_ends_the_server(sandbox: DockerSandbox, folder
             sandbox.kill(name)
 
     start = call_of(PINNED, name=name)
-    call = replace(start, dependencies=folder, server=START, asks={"tool": "hang", "structured": False})
+    call = replace(start, dependencies=folder, server=STARTED, asks={"tool": "hang", "structured": False})
 
     assert sandbox.run(Profile(ROOMY, isolation="fresh"), call, cancel).status is RunStatus.CANCELLED
 
@@ -170,7 +185,7 @@ def test_a_folder_with_the_name_of_the_server_is_in_nobodys_way(sandbox: DockerS
     call = replace(
         call_of(zip_files([("a_server/listing.json", b"{}")]), text="well"),
         dependencies=folder,
-        server=START,
+        server=STARTED,
         asks={"tool": "say", "structured": False},
     )
 
@@ -178,7 +193,7 @@ def test_a_folder_with_the_name_of_the_server_is_in_nobodys_way(sandbox: DockerS
 
 
 def test_a_program_that_no_package_brings_is_told(sandbox: DockerSandbox, folder: Path) -> None:
-    outcome = ask(sandbox, folder, "say", start={"script": "other-server"}, text="x")
+    outcome = ask(sandbox, folder, "say", start=STARTED | {"script": "other-server"}, text="x")
 
     assert outcome.status is RunStatus.RAISED
-    assert "brings a program 'other-server'" in outcome.error_message
+    assert "brings no program 'other-server'" in outcome.error_message

@@ -85,7 +85,7 @@ def run(
         call_of(zip_files([("pinned/listing.json", b"{}")]), **given),
         dependencies=folder,
         key=BoxKey("tenant", json.dumps(start), dependencies=folder.name),
-        server=start,
+        server=start | {"package": start["script"]},  # these programs are called as their packages
         asks=asks,
     )
     return sandbox.run(Profile(ROOMY, isolation=level), call)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 PROTOCOL = "2025-11-25"
 PACKAGE = "a-server"
 START = {"script": "a-server"}
+STARTED = START | {"package": PACKAGE}  # as a box is told
 
 # `answer(method, params, id)` gives what is sent for a request, or None; `TOOLS` what is listed.
 _LOOP = """
@@ -135,7 +136,9 @@ def lay_out_server(folder: Path, source: str = HONEST) -> Path:
     """The same as the hub's builder would lay it out, for a box."""
     (folder / "a_server-1.0.dist-info").mkdir(parents=True)
     (folder / "a_server.py").write_text(source)
-    (folder / "a_server-1.0.dist-info" / "entry_points.txt").write_text("[console_scripts]\na-server = a_server:main\n")
+    about = folder / "a_server-1.0.dist-info"
+    (about / "entry_points.txt").write_text("[console_scripts]\na-server = a_server:main\n")
+    (about / "RECORD").write_text("a_server.py,,\n")
     return folder
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from sandbox.mcp_server import find_script
+from sandbox.mcp_server import check_module, find_script
 from sandbox.server_imports import ServerImports
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.req("BRING-2")
 RUNS = "1 / 0\n"
@@ -45,6 +42,32 @@ def test_what_functions_and_relative_imports_name_is_found_and_nothing_is_run(fo
 
 
 def test_a_console_script_names_its_module_and_function(folder: str) -> None:
-    assert find_script("lazy", folder) == ("lazy_server", "main")
+    assert find_script("lazy", "Lazy", folder) == ("lazy_server", "main")
+    with pytest.raises(LookupError, match="brings no program 'other'"):
+        find_script("other", "lazy", folder)
+
+
+@pytest.mark.req("BRING-2")
+def test_a_program_of_another_package_is_not_the_server(folder: str) -> None:
+    other = Path(folder, "aaa-1.0.dist-info")
+    other.mkdir()
+    (other / "entry_points.txt").write_text("[console_scripts]\nlazy = aaa:main\nmore = aaa:main\n")
+
+    assert find_script("lazy", "lazy", folder) == ("lazy_server", "main")
     with pytest.raises(LookupError):
-        find_script("other", folder)
+        find_script("more", "lazy", folder)
+    Path(folder, "LAZY-2.0.dist-info").mkdir()
+    with pytest.raises(LookupError, match="2 of the packages here are lazy"):
+        find_script("lazy", "lazy", folder)
+
+
+@pytest.mark.req("BRING-2")
+def test_a_module_of_another_package_is_not_the_server(folder: str) -> None:
+    recorded = "lazy_server/__init__.py,,\nlazy_server/app.py,,\nlazy_server/fast.cpython-311-x86_64-linux-gnu.so,,\njson.py,,\n"
+    Path(folder, "lazy-1.0.dist-info/RECORD").write_text(recorded)
+
+    for mine in ("lazy_server", "lazy_server.app", "lazy_server.fast"):
+        check_module(mine, "lazy", folder)
+    for other in ("http.server", "json", "lazy_server.late", "aaa"):
+        with pytest.raises(LookupError, match="brings no module"):
+            check_module(other, "lazy", folder)
