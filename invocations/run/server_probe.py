@@ -15,13 +15,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from invocations.problems import ImageMissing
 from invocations.run.staged_packages import find_run_image, stage_package
 from invocations.sandbox.base import Limits, Profile, RunStatus, SandboxCall
 from invocations.sandbox.factory import current_sandbox
 from kernel.database.connections import release_connection
 from kernel.problems import Problem
 from registry.dependencies import builder
-from registry.dependencies.failures import CannotBuild, Failure
+from registry.dependencies.failures import CannotBuild, CannotBuildYet, Failure
+from registry.dependencies.states import MAX_ATTEMPTS
 from unitools.mcp_listings import LISTING_FILE, MAX_LISTING_BYTES, Listing, ListingUnfit, describe_drift
 
 if TYPE_CHECKING:
@@ -35,7 +37,13 @@ if TYPE_CHECKING:
 
 WALL_MS = 20_000
 BEAT_S = 0.5
+SLOW_ATTEMPTS = 2  # a host that is loaded is slow, too
 OUTPUT_BYTES = 2048
+_NOT_ITS_DOING = {
+    RunStatus.START_FAILED: "No box could be started to try the server in.",
+    RunStatus.LOST: "The box in which the server was tried was lost.",
+    RunStatus.CANCELLED: "The box in which the server was tried was ended.",
+}
 PLACEHOLDER = "not-a-secret"  # many servers only look whether there is a value
 _CONTEXT = {"started_at": "2026-01-01T00:00:00+00:00", "seed": "0"}
 
@@ -80,9 +88,13 @@ def run_builder(stop: threading.Event) -> None:
 
 
 def probe_server(version: ToolVersion, folder: Path, beat: Callable[[], None]) -> None:
-    """Raises :class:`CannotBuild` with what a person can do. ``beat`` is called about twice a second, and may end it."""
+    """Raises :class:`CannotBuild` with what a person can do; :class:`CannotBuildYet` where the hub's own trouble may be the cause.
+    ``beat`` is called about twice a second, and may end it."""
     try:
         package, image = stage_package(version), find_run_image(version)
+    except ImageMissing as problem:
+        missing = Failure("image_missing", str(problem), problem.remedy)
+        raise CannotBuildYet(missing, attempts=MAX_ATTEMPTS) from problem
     except Problem as problem:
         raise CannotBuild(
             Failure("package_changed", str(problem), problem.remedy or "Submit a new version.")
@@ -92,7 +104,7 @@ def probe_server(version: ToolVersion, folder: Path, beat: Callable[[], None]) -
     pinned = _read_pinned(package, version.view.package)
     outcome = _run(replace(call, image=image), version.view, beat)
     if outcome.status is not RunStatus.OK:
-        raise CannotBuild(describe_failure(outcome))
+        raise _build_error(outcome)
     try:
         found = Listing.from_json(outcome.value)
     except ListingUnfit as error:
@@ -147,12 +159,22 @@ def _run(call: SandboxCall, manifest: Manifest, beat: Callable[[], None]) -> Run
         return running.result()
 
 
+def _build_error(outcome: RunOutcome) -> CannotBuild:
+    """What is no word about the server is believed when it comes again."""
+    failure = describe_failure(outcome)
+    if outcome.status in _NOT_ITS_DOING:
+        return CannotBuildYet(failure, attempts=MAX_ATTEMPTS)
+    if outcome.status in (RunStatus.TIMED_OUT, RunStatus.LOAD_TIMED_OUT):
+        return CannotBuildYet(failure, attempts=SLOW_ATTEMPTS)
+    return CannotBuild(failure)
+
+
 def describe_failure(outcome: RunOutcome) -> Failure:
     """Of a server that did not answer with its list: why, as far as it can be seen, and what is usually done about it."""
     output = _tail(outcome.stderr or outcome.stdout)
-    if outcome.status is RunStatus.START_FAILED:
-        message = f"No box could be started to try the server in: {outcome.error_message}"
-        return Failure("not_probed", message[:400], "See `manage.py doctor` on the workers; then retry.")
+    if outcome.status in _NOT_ITS_DOING:
+        message = f"{_NOT_ITS_DOING[outcome.status]} {outcome.error_message}".rstrip()
+        return Failure("not_probed", _clean(message)[:400], "See `manage.py doctor` on the workers; then retry.")
     match outcome.status:
         case RunStatus.TIMED_OUT | RunStatus.LOAD_TIMED_OUT:
             message = f"The server did not list its tools within {WALL_MS // 1000} seconds."

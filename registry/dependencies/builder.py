@@ -17,7 +17,7 @@ from django.db import DatabaseError
 from kernel.database.connections import release_connection
 from kernel.loops import Rest, repeat_work
 from registry.dependencies import build_steps, states, store
-from registry.dependencies.failures import CannotBuild, not_probed, os_error_failure, unexpected_failure
+from registry.dependencies.failures import CannotBuild, CannotBuildYet, not_probed, os_error_failure, unexpected_failure
 from registry.dependencies.pip import ProgressHooks
 from registry.dependencies.target import folder_name
 from registry.models import Dependencies, DependencyState
@@ -122,6 +122,12 @@ class Builder:
                 states.write_built(claimed, size_bytes=size)
                 log.info("The dependencies of %s are in %s", name, folder)
         except CannotBuild as error:
+            if isinstance(error, CannotBuildYet) and claimed.attempt < error.attempts:
+                log.warning(
+                    "The dependencies of %s are put off (%s): %s", name, error.failure.code, error.failure.message
+                )
+                states.put_off(claimed, _pause_after(claimed.attempt), f"{error.failure.message} It is tried again.")
+                return
             log.warning("The dependencies of %s failed (%s): %s", name, error.failure.code, error.failure.message)
             states.write_failed(claimed, error.failure)
         except BuildInterrupted:
@@ -171,7 +177,7 @@ class Builder:
             build_steps.build_folder(row.lock, (), talk=ProgressHooks(teller.say, teller.beat))
         except CannotBuild as error:
             times = self.pauses.get(lock_digest, (0, 0.0))[0] + 1
-            self.pauses[lock_digest] = (times, time.monotonic() + PAUSES_S[min(times, len(PAUSES_S)) - 1])
+            self.pauses[lock_digest] = (times, time.monotonic() + _pause_after(times).total_seconds())
             log.warning(
                 "This host lacks the dependencies of %s %s, and cannot build them (%s): %s",
                 row.version.tool.name,
@@ -190,6 +196,11 @@ class Builder:
         self.collect_at = time.monotonic() + COLLECT_EVERY_S
         states.release_unused()
         collect_folders()
+
+
+def _pause_after(times: int) -> timedelta:
+    """Before what could not be done so often is tried again."""
+    return timedelta(seconds=PAUSES_S[min(times, len(PAUSES_S)) - 1])
 
 
 def collect_folders(*, older_than: timedelta = REMOVE_AFTER) -> list[str]:

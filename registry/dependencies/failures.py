@@ -42,6 +42,15 @@ class CannotBuild(Exception):
         super().__init__(failure.message)
 
 
+class CannotBuildYet(CannotBuild):
+    """It cannot be done now, and that may be no fault of the version: it is put off, and ``failure`` is believed after so many
+    ``attempts``."""
+
+    def __init__(self, failure: Failure, *, attempts: int) -> None:
+        self.attempts = attempts
+        super().__init__(failure)
+
+
 def without_addresses(text: str) -> str:
     """Neither an index with its credentials nor a path of this host is anybody's business."""
     text = re.sub(r"\b[a-z][a-z0-9+.-]*://\S+", "(address)", text)

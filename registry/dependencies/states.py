@@ -236,6 +236,12 @@ def give_back(claimed: Dependencies) -> None:
     mine.update(lease_until=None, builder="", attempt=F("attempt") - 1, progress=[])
 
 
+def put_off(claimed: Dependencies, pause: timedelta, why: str) -> None:
+    """Not done, and not failed yet: who looks after the pause takes it. The attempt counts."""
+    mine = Dependencies.objects.filter(pk=claimed.pk, builder=claimed.builder)
+    mine.update(lease_until=database_time() + pause, builder="", progress=[why])
+
+
 @transaction.atomic
 def write_lock(claimed: Dependencies, lines: Sequence[str]) -> bool:
     """What was resolved. It is never changed again."""

@@ -11,8 +11,10 @@ from django.test import Client
 
 from invocations import calls, services
 from invocations.decide import rules
+from invocations.problems import ImageMissing
 from invocations.queue import outbox
 from invocations.run import execution, lease_heartbeat, server_probe
+from invocations.sandbox.base import RunOutcome, RunStatus
 from kernel.problems import Conflict
 from registry.dependencies import build_steps
 from registry.dependencies.builder import Builder
@@ -197,6 +199,74 @@ def test_no_version_is_locked_untried_also_where_the_manifest_brings_the_lock(
     while Builder().pass_once():
         pass
     assert failure_of(version)["code"] == "not_probed"
+
+
+class Broken:
+    """A sandbox that has one answer to all, and keeps what it was given."""
+
+    def __init__(self, *outcomes: RunOutcome) -> None:
+        self.left = list(outcomes)
+
+    def run(self, *_: Any) -> RunOutcome:
+        return self.left.pop(0)
+
+
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize(
+    ("status", "attempts", "code"),
+    [
+        (RunStatus.START_FAILED, 3, "not_probed"),
+        (RunStatus.LOST, 3, "not_probed"),
+        (RunStatus.CANCELLED, 3, "not_probed"),
+        (RunStatus.TIMED_OUT, 2, "server_unstartable"),
+        (RunStatus.LOAD_TIMED_OUT, 2, "server_unstartable"),
+    ],
+)
+def test_trouble_of_the_hub_is_waited_for_before_it_is_told_as_the_servers(
+    bring: Callable[..., ToolVersion], monkeypatch: pytest.MonkeyPatch, status: RunStatus, attempts: int, code: str
+) -> None:
+    broken = Broken(*[RunOutcome(status, error_message="The engine is away.")] * attempts)
+    monkeypatch.setattr(server_probe, "current_sandbox", lambda: broken)
+    version = bring()
+
+    for number in range(1, attempts):
+        row = Dependencies.objects.get(version=version)
+        assert (row.state, row.attempt, len(broken.left)) == ("resolving", number, attempts - number)
+        assert row.progress[-1].endswith("It is tried again.")
+        build_all()
+        assert len(broken.left) == attempts - number, "It was not put off."
+        Dependencies.objects.update(lease_until=None)
+        build_all()
+
+    assert failure_of(version)["code"] == code
+    assert (broken.left, facts_of(version)) == ([], ["unresolved"])
+
+
+@pytest.mark.req("BRING-2")
+def test_what_the_hub_could_not_try_once_is_locked_when_it_can(
+    bring: Callable[..., ToolVersion], monkeypatch: pytest.MonkeyPatch, boxes: DockerSandbox
+) -> None:
+    monkeypatch.setattr(server_probe, "current_sandbox", lambda: Broken(RunOutcome(RunStatus.START_FAILED)))
+    version = bring()
+    monkeypatch.setattr(server_probe, "current_sandbox", lambda: boxes)
+    Dependencies.objects.update(lease_until=None)
+    build_all()
+
+    assert Dependencies.objects.get(version=version).state == "locked"
+
+
+@pytest.mark.req("BRING-2")
+def test_an_image_that_the_hub_has_no_more_is_told_as_that(
+    bring: Callable[..., ToolVersion], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def miss(_: ToolVersion) -> str:
+        raise ImageMissing("This hub has no sandbox image 'python' any more.", remedy="Operators: add it.")
+
+    monkeypatch.setattr(server_probe, "find_run_image", miss)
+
+    failure = probe(bring(build=False), tmp_path / "site", HONEST)
+
+    assert (failure["code"], failure["remedy"]) == ("image_missing", "Operators: add it.")
 
 
 def test_a_server_is_tried_without_the_secrets_of_anybody(bring: Callable[..., ToolVersion], tmp_path: Path) -> None:
