@@ -11,8 +11,6 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from packaging.requirements import InvalidRequirement, Requirement
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -25,8 +23,8 @@ _LINE = re.compile(
     r"\s*(?:;\s*(?P<marker>[A-Za-z0-9_ .<>=!~'\"()+*-]{1,500}?))?"
     r"(?P<hashes>(?:\s+--hash=sha256:[0-9a-f]{64})+)\s*"
 )
-# No character that ends a line, begins an option, an address, extras or a marker.
-_CONSTRAINT = re.compile(rf"{NAME} ?[<>=!~][<>=!~A-Za-z0-9.*+_, -]*")
+_CLAUSE = rf" ?(?:[<>]=?|[~=!]=) ?{VERSION}(?:\.\*)? ?"
+_CONSTRAINT = re.compile(rf"(?P<name>{NAME})(?P<versions>{_CLAUSE}(?:,{_CLAUSE})*)")
 
 _SOURCES = (
     "-i",
@@ -71,25 +69,16 @@ def read_lock_line(text: str) -> LockedPackage:
     return LockedPackage(normalize_name(found["name"]), found["version"], tuple(hashes), marker)
 
 
-def read_constraint(text: str) -> Requirement:
-    """A name and versions, and nothing else. ``ValueError`` with a sentence when the text says anything beside them.
-
-    pip reads constraints as lines of a file in which options stand, too, and ``===`` of the standard takes any text, line ends
-    with it.
-    """
-    try:
-        found = Requirement(text) if _CONSTRAINT.fullmatch(text) else None
-    except InvalidRequirement:
-        found = None
-    if found is None or any(each.operator == "===" for each in found.specifier):
-        raise ValueError(f"{text[:100]!r} is no constraint: it names one package and its versions, for example mcp<2.")
-    return found
-
-
 def format_constraint(text: str) -> str:
-    """The line of a constraints file, written from what was read. ``ValueError`` as :func:`read_constraint`."""
-    found = read_constraint(text)
-    return f"{normalize_name(found.name)}{found.specifier}"
+    """The line of a constraints file, written from what was read: a name and versions, and nothing else. ``ValueError`` with a
+    sentence when the text says anything beside them.
+
+    pip finds options in the lines of such a file, and ``===`` of the standard takes any text, line ends with it.
+    """
+    found = _CONSTRAINT.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text[:100]!r} is no constraint: it names one package and its versions, for example mcp<2.")
+    return f"{normalize_name(found['name'])}{found['versions'].replace(' ', '')}"
 
 
 def read_lock_lines(text: str) -> list[str]:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from packaging.markers import InvalidMarker, Marker
+from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
 from unitools.checks.findings import declare_rule
@@ -14,8 +15,8 @@ from unitools.dependency_locks import (
     NAME,
     VERSION,
     LockedPackage,
+    format_constraint,
     normalize_name,
-    read_constraint,
     read_lock_line,
 )
 
@@ -96,7 +97,7 @@ def _check_constraints(manifest: Manifest, lock: list[LockedPackage]) -> Iterato
         yield CONSTRAINT_ALONE.at(("dependency_constraints",), "There are constraints, and no dependencies.")
     for place, text in enumerate(manifest.dependency_constraints):
         try:
-            said = read_constraint(text)
+            said = Requirement(format_constraint(text))
         except ValueError as error:
             yield CONSTRAINT.at(("dependency_constraints", place), str(error))
             continue

@@ -108,8 +108,9 @@ def test_the_command_says_why_it_cannot(tmp_path: Path, capsys: pytest.CaptureFi
 
 @pytest.mark.req("BRING-2")
 def test_a_constraint_is_written_from_what_was_read() -> None:
-    assert format_constraint("My_Lib >=1, <2.0") == "my-lib<2.0,>=1"
+    assert format_constraint("My_Lib >=1, <2.0") == "my-lib>=1,<2.0"
     assert format_constraint("mcp~=1.9") == "mcp~=1.9"
+    assert format_constraint("mcp == 1.*, !=1!1.2+x") == "mcp==1.*,!=1!1.2+x"
 
 
 @pytest.mark.req("BRING-2")
