@@ -165,7 +165,7 @@ def _check_listing(manifest: Manifest, data: bytes | None) -> None:
         "entry_digest": listing.entry_digest(name),
         "listing_digest": listing.digest,
         "protocol": listing.protocol,
-        "result": "structured" if "outputSchema" in listing.tools[name] else "content",
+        "result": "structured" if isinstance(listing.tools[name].get("outputSchema"), dict) else "content",
     }
     if wrong := [each for each, value in found.items() if said.get(each) != value]:
         raise ListingNotFit(f"{LISTING_FILE} is not what origin names: {', '.join(wrong)} differ.")

@@ -202,3 +202,12 @@ def test_a_constraint_with_a_line_of_options_reaches_no_pip_of_the_author(
 
     assert main(["bring", "mcp", "a-server", "--run-here", "--constraint", "zzz===\n--requirement=x.txt"]) == 1
     assert "is no constraint" in capsys.readouterr().err
+
+
+@pytest.mark.req("BRING-2")
+def test_an_output_schema_that_is_null_is_none() -> None:
+    listing = listing_with(outputSchema=None)
+    (draft,), files = draft_of("Echo-Text", listing=listing)
+
+    assert draft["origin"]["result"] == "content"
+    check_code(Manifest(draft), files)
