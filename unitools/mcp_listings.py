@@ -83,6 +83,12 @@ def compute_json_digest(value: Any) -> str:
     return f"sha256:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
+def read_entry_schema(entry: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """``inputSchema`` or ``outputSchema`` of an entry as a manifest has it: without the name of its dialect. None: it has none."""
+    said = entry.get(name)
+    return {word: value for word, value in said.items() if word != "$schema"} if isinstance(said, dict) else None
+
+
 def describe_drift(pinned: Listing, found: Listing, *, tools: Sequence[str]) -> str:
     """What the server lists otherwise than it did, in one sentence without its texts; empty: nothing. ``tools`` stand first."""
     if pinned.digest == found.digest:

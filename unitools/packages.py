@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unitools.entries import entry_problem
-from unitools.mcp_listings import LISTING_FILE, Listing, ListingUnfit
+from unitools.mcp_listings import LISTING_FILE, Listing, ListingUnfit, compute_json_digest, read_entry_schema
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -169,6 +169,11 @@ def _check_listing(manifest: Manifest, data: bytes | None) -> None:
     }
     if wrong := [each for each, value in found.items() if said.get(each) != value]:
         raise ListingNotFit(f"{LISTING_FILE} is not what origin names: {', '.join(wrong)} differ.")
+    structured = read_entry_schema(listing.tools[name], "outputSchema")
+    if structured is not None and compute_json_digest(structured) != compute_json_digest(manifest.output_schema):
+        raise ListingNotFit(
+            "output_schema is not the outputSchema of the server's entry, which its results have to match."
+        )
 
 
 def _find_folder(name: str, roots: Sequence[Path], whose: str = "") -> Path:

@@ -136,6 +136,15 @@ def test_a_brought_tool_is_tried_reviewed_called_and_denied_as_any_other(
     assert wrong.status_code == 422
 
 
+@pytest.mark.req("BRING-2")
+def test_a_manifest_that_says_otherwise_than_the_server_tells_its_reviewer(bring: Callable[..., ToolVersion]) -> None:
+    version = bring(build=False, description="Sends mail to all.")
+
+    assert [(each["rule"], each["pointer"]) for each in version.warnings if each["rule"].startswith("origin.")] == [
+        ("origin.differs", "/description")
+    ]
+
+
 @pytest.mark.parametrize(
     "tools",
     [

@@ -29,7 +29,7 @@ from unitools.checks.document import (
 )
 from unitools.checks.findings import RULES, ManifestFinding, ManifestRule
 from unitools.checks.models import check_is_no_model
-from unitools.checks.origins import check_origin
+from unitools.checks.origins import check_origin, find_entry_differences
 from unitools.checks.programs import check_program
 from unitools.checks.schema_walk import MAX_EXPANSIONS, count_expansions
 from unitools.checks.schemas import compile_schema, describe_violation
@@ -95,4 +95,5 @@ __all__ = [
     "compile_schema",
     "count_expansions",
     "describe_violation",
+    "find_entry_differences",
 ]

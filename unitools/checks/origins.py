@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from unitools.checks.findings import declare_rule
+from unitools.checks.findings import ManifestFinding, declare_rule
 from unitools.dependency_locks import normalize_name
+from unitools.mcp_listings import LISTING_FILE, Listing, compute_json_digest, read_entry_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from unitools.checks.findings import ManifestFinding
     from unitools.manifest import Manifest
 
 MISSING = declare_rule(
@@ -73,6 +73,36 @@ def check_origin(manifest: Manifest) -> Iterator[ManifestFinding]:
     if manifest.image != "python":
         yield IMAGE.at(("implementation", "image"), f"The image would be {manifest.image}.")
     yield from _check_environment(manifest, server.get("environment", []))
+
+
+def find_entry_differences(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[ManifestFinding]:
+    """What a model is shown, or a policy decides by, that the server's own entry does not say: no error, for the author may know
+    better, but the reviewer sees it. ``files`` hold the listing that is shipped, and it has been held against the digests.
+    """
+    if manifest.server is None:
+        return
+    entry = Listing.from_bytes(files[f"{manifest.package}/{LISTING_FILE}"]).tools[manifest.origin["tool"]]
+    pinned = {"description": entry.get("description"), "input_schema": read_entry_schema(entry, "inputSchema")}
+    for name, said in pinned.items():
+        if compute_json_digest(said) != compute_json_digest(manifest.document.get(name)):
+            yield _differs(name, f"{name} differs from the server's entry, which {LISTING_FILE} has.")
+    hints = entry.get("annotations")
+    says_it_reads = isinstance(hints, dict) and hints.get("readOnlyHint") is True
+    if manifest.side_effect in ("None", "Read") and not says_it_reads:
+        yield _differs(
+            "side_effect",
+            f"side_effect is {manifest.side_effect}, and the server's entry does not say that the tool only reads.",
+        )
+
+
+def _differs(name: str, message: str) -> ManifestFinding:
+    return ManifestFinding(
+        f"/{name}",
+        "origin.differs",
+        message,
+        "Hold the two against each other: the pin is the server's entry.",
+        "warning",
+    )
 
 
 def _check_environment(manifest: Manifest, environment: list[dict[str, str]]) -> Iterator[ManifestFinding]:

@@ -11,6 +11,7 @@ import pytest
 from registry.versions.manifest_checks import validate_document
 from tests.support.mcp_servers import ECHO, HONEST_TOOLS, PACKAGE, START, draft_of, listing_of
 from unitools.brought_tools import CannotBring, Source, derive_group, draft_tools, raise_version
+from unitools.checks import find_entry_differences
 from unitools.manifest import Manifest
 from unitools.mcp_listings import Listing, ListingUnfit, describe_drift
 from unitools.packages import ListingNotFit, check_code
@@ -211,3 +212,34 @@ def test_an_output_schema_that_is_null_is_none() -> None:
 
     assert draft["origin"]["result"] == "content"
     check_code(Manifest(draft), files)
+
+
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize(
+    ("tool", "changes", "pointers"),
+    [
+        ("Echo-Text", {}, []),
+        ("Echo-Text", {"description": "Sends mail."}, ["/description"]),
+        ("Echo-Text", {"input_schema": {"type": "object"}}, ["/input_schema"]),
+        ("Echo-Text", {"side_effect": "Write"}, []),
+        ("say", {"side_effect": "Read"}, ["/description", "/side_effect"]),
+    ],
+)
+def test_what_the_server_does_not_say_is_shown_to_the_reviewer(
+    tool: str, changes: dict[str, Any], pointers: list[str]
+) -> None:
+    (draft,), files = draft_of(tool)
+    manifest = Manifest(draft | changes)
+
+    check_code(manifest, files)
+    found = list(find_entry_differences(manifest, files))
+
+    assert [(each.pointer, each.severity) for each in found] == [(pointer, "warning") for pointer in pointers]
+
+
+@pytest.mark.req("BRING-2")
+def test_a_structured_result_is_held_against_the_servers_own_schema() -> None:
+    (draft,), files = draft_of("Echo-Text")
+
+    with pytest.raises(ListingNotFit, match="output_schema is not the outputSchema"):
+        check_code(Manifest(draft | {"output_schema": {"type": "object"}}), files)
