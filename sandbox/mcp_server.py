@@ -100,7 +100,11 @@ class McpServer:
         """``{protocol, tools}``: the revision that the server speaks, and the whole of its list."""
         with self._started() as talk:
             begun = talk.initialize()
-            return {"protocol": begun["protocolVersion"][:40], "tools": talk.list_tools()}
+            try:
+                tools = talk.list_tools()
+            except ServerUnfit as error:  # it has started, and what it lists is no list
+                raise runtime.ResultInvalid(str(error)) from None
+            return {"protocol": begun["protocolVersion"][:40], "tools": tools}
 
     def _values(self) -> dict[str, str]:
         """The environment that the manifest gives to the server. What the tenant has not set is left out."""

@@ -12,18 +12,31 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from unitools.strict_json import STRICT, JsonRefused
+from unitools.mcp_conversation import MAX_TOOLS
+from unitools.strict_json import STRICT, JsonReader, JsonRefused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LISTING_FILE = "listing.json"
 MAX_LISTING_BYTES = 1024 * 1024
+MAX_LISTING_DEPTH = 64
 MAX_NAME_CHARS = 200
+MAX_INT_CHARS = 20
 
 
 class ListingUnfit(Exception):
     """What a server lists cannot be taken as it is. The message says what."""
+
+
+def _read_whole(text: str) -> int:
+    if len(text) > MAX_INT_CHARS:
+        raise JsonRefused("huge_number")
+    return int(text)
+
+
+# What a hub reads of a box, and its database takes.
+_KEPT = JsonReader(read_whole=_read_whole, takes_nul=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +61,16 @@ class Listing:
             if name in tools:
                 raise ListingUnfit(f"The server lists two tools of the name {name!r}.")
             tools[name] = entry
+        if len(tools) > MAX_TOOLS:
+            raise ListingUnfit(f"The server lists more than {MAX_TOOLS:,} tools.")
         listing = cls(said["protocol"], tools)
-        if len(listing.to_bytes()) > MAX_LISTING_BYTES:
+        data = listing.to_bytes()
+        if len(data) > MAX_LISTING_BYTES:
             raise ListingUnfit(f"The server's list has more than {MAX_LISTING_BYTES:,} bytes.")
+        try:
+            _KEPT.read(data, max_depth=MAX_LISTING_DEPTH)
+        except JsonRefused as error:
+            raise ListingUnfit(f"The server's list cannot be kept: {error}") from error
         return listing
 
     @classmethod
@@ -66,7 +86,7 @@ class Listing:
         said = {"protocol": self.protocol, "tools": [self.tools[name] for name in sorted(self.tools)]}
         try:
             return json.dumps(said, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False).encode() + b"\n"
-        except (ValueError, UnicodeEncodeError) as error:
+        except (ValueError, RecursionError) as error:
             raise ListingUnfit("The server's list holds what is no JSON: NaN, or half of a character.") from error
 
     @property

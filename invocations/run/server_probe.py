@@ -24,7 +24,14 @@ from kernel.problems import Problem
 from registry.dependencies import builder
 from registry.dependencies.failures import CannotBuild, CannotBuildYet, Failure
 from registry.dependencies.states import MAX_ATTEMPTS
-from unitools.mcp_listings import LISTING_FILE, MAX_LISTING_BYTES, Listing, ListingUnfit, describe_drift
+from unitools.mcp_listings import (
+    LISTING_FILE,
+    MAX_LISTING_BYTES,
+    MAX_LISTING_DEPTH,
+    Listing,
+    ListingUnfit,
+    describe_drift,
+)
 
 if TYPE_CHECKING:
     import threading
@@ -145,7 +152,7 @@ def _run(call: SandboxCall, manifest: Manifest, beat: Callable[[], None]) -> Run
         cpu_s=WALL_MS // 1000,
         memory_bytes=manifest.limit("memory_bytes"),
         result_bytes=2 * MAX_LISTING_BYTES,
-        result_depth=64,
+        result_depth=MAX_LISTING_DEPTH,
     )
     sandbox = current_sandbox()
     with ThreadPoolExecutor(1, thread_name_prefix="probe") as threads:
@@ -161,6 +168,8 @@ def _run(call: SandboxCall, manifest: Manifest, beat: Callable[[], None]) -> Run
 
 def _build_error(outcome: RunOutcome) -> CannotBuild:
     """What is no word about the server is believed when it comes again."""
+    if outcome.status in (RunStatus.BAD_RESULT, RunStatus.RESULT_TOO_LARGE):
+        return CannotBuild(listing_unfit(outcome.error_message))
     failure = describe_failure(outcome)
     if outcome.status in _NOT_ITS_DOING:
         return CannotBuildYet(failure, attempts=MAX_ATTEMPTS)

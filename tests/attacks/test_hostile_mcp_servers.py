@@ -164,7 +164,7 @@ def test_what_a_server_does_is_contained_and_the_next_call_is_right(
 def test_a_list_without_measure_is_no_list(sandbox: DockerSandbox, folder: Path, how: str) -> None:
     outcome = ask(sandbox, folder, "", "single", how)
 
-    assert outcome.status is RunStatus.RAISED, outcome
+    assert outcome.status is RunStatus.BAD_RESULT, outcome
     check_innocent(sandbox, folder, "fresh", outcome)
 
 

@@ -164,6 +164,26 @@ def test_a_server_that_lists_otherwise_than_its_manifest_pins_is_refused(
     assert (failure["code"], "unitools bring mcp" in failure["remedy"]) == ("listing_differs", True)
 
 
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize(
+    "tools",
+    [
+        "[{'name': f't{n}'} for n in range(1001)]",
+        "[{'name': 'a', 'description': 'a' + chr(0)}]",
+        "[{'name': 'a', 'maximum': 10**21}]",
+        "[{'name': 'a', 'x': json.loads('[' * 70 + ']' * 70)}]",
+        "[{'name': f't{n}', 'description': 'x' * 900_000} for n in range(3)]",
+    ],
+    ids=["many", "NUL", "number", "deep", "large"],
+)
+def test_a_list_that_the_hub_cannot_keep_is_unfit(
+    bring: Callable[..., ToolVersion], tmp_path: Path, tools: str
+) -> None:
+    source = source_of(f"def call(*_): pass\ndef list_tools(params):\n    return {{'tools': {tools}}}")
+
+    assert probe(bring(build=False), tmp_path / "site", source)["code"] == "listing_unfit"
+
+
 def test_what_was_refused_cannot_be_approved(
     bring: Callable[..., ToolVersion], operator: Person, wheelhouse: Path
 ) -> None:

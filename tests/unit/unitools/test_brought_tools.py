@@ -34,6 +34,13 @@ def source(version: str = "1.0", **more: Any) -> Source:
     return Source(PACKAGE, version, "mcp.a", START, **more)
 
 
+def nested(depth: int) -> list[Any]:
+    found: list[Any] = []
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
 def test_a_draft_is_a_manifest_that_a_hub_takes_with_what_it_pins() -> None:
     drafts, files = draft_of("Echo-Text", "say")
 
@@ -121,6 +128,11 @@ def test_a_listing_has_one_digest_whatever_its_order_and_another_for_any_change(
         {"protocol": "x", "tools": [{}]},
         {"protocol": "x", "tools": [{"name": "a", "description": "x" * (1 << 20)}]},
         {"protocol": "x", "tools": [{"name": "a", "description": "\ud83d"}]},
+        {"protocol": "x", "tools": [{"name": "a", "description": "a\0b"}]},
+        {"protocol": "x", "tools": [{"name": "a", "maximum": 10**20}]},
+        {"protocol": "x", "tools": [{"name": "a", "deep": nested(70)}]},
+        {"protocol": "x", "tools": [{"name": "a", "deep": nested(100_000)}]},
+        {"protocol": "x", "tools": [{"name": f"t{number}"} for number in range(1001)]},
     ],
 )
 def test_what_is_no_listing_is_refused(said: Any) -> None:
