@@ -61,7 +61,16 @@ ORIGINS: dict[str, list[Mistake]] = {
             served({"name": "PYTHONPATH", "value": "/w"}),
             "/implementation/server/environment/0/name",
             served(VALUE),
-        )
+        ),
+        *(
+            Mistake(
+                "whom TLS trusts and what it tells",
+                served({"name": name, "value": "/w"}),
+                "/implementation/server/environment/0/name",
+                served(VALUE),
+            )
+            for name in ("CURL_CA_BUNDLE", "SSLKEYLOGFILE", "OPENSSL_CONF")
+        ),
     ],
     "dependencies.constraint": [
         Mistake("no version", served(dependency_constraints=["mcp"]), "/dependency_constraints/0", served()),

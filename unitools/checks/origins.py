@@ -48,7 +48,8 @@ RESERVED = declare_rule(
     "Choose another way to tell the server, for example an argument.",
 )
 _RESERVED = re.compile(
-    r"(PATH|HOME|TMPDIR|LD_.*|PYTHON.*|SSL_CERT_.*|REQUESTS_CA_BUNDLE|.*_PROXY|TOOLHUB_.*)", re.IGNORECASE
+    r"(PATH|HOME|TMPDIR|LD_.*|PYTHON.*|SSL_CERT_.*|SSLKEYLOGFILE|OPENSSL_.*|CURL_CA_BUNDLE|REQUESTS_CA_BUNDLE|.*_PROXY|TOOLHUB_.*)",
+    re.IGNORECASE,
 )
 
 
