@@ -116,6 +116,8 @@ class McpServer:
                 else:
                     value = each["value"] if "value" in each else runtime.config()[each["config"]]
                     found[each["name"]] = value if isinstance(value, str) else str(value)
+        if unfit := [name for name, value in found.items() if "\0" in value]:
+            raise ValueError(f"{', '.join(unfit)}: a value holds a NUL character, which no environment can.")
         return found
 
     @contextmanager

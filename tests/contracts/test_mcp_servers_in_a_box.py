@@ -152,6 +152,15 @@ def test_a_server_has_the_environment_that_is_named_and_no_other_secret(sandbox:
         assert json.loads(outcome.value["content"][0]["text"]) == [value, value, "UTC", ["--flag"]]
 
 
+@pytest.mark.req("BRING-2")
+def test_a_value_that_no_environment_can_hold_is_told_by_its_name_alone(sandbox: DockerSandbox, folder: Path) -> None:
+    start = STARTED | {"environment": [{"name": "KEY", "secret": "TOKEN"}]}
+
+    outcome = ask(sandbox, folder, "environment", start=start, given={"secrets": {"TOKEN": "hid\0den"}})
+
+    assert outcome.error_message == "KEY: a value holds a NUL character, which no environment can."
+
+
 def test_a_server_that_hangs_is_ended_with_its_box_and_the_next_call_is_right(
     sandbox: DockerSandbox, folder: Path
 ) -> None:

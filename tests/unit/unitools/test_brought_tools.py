@@ -218,6 +218,14 @@ def test_a_constraint_with_a_line_of_options_reaches_no_pip_of_the_author(
 
 
 @pytest.mark.req("BRING-2")
+@pytest.mark.parametrize(("value", "taken"), [("a b\n\u00e9", True), ("", True), ("a\0b", False), ("a\n\0", False)])
+def test_a_value_for_the_environment_holds_no_nul(value: str, taken: bool) -> None:
+    (draft,), _ = draft_of("Echo-Text", environment=[{"name": "MODE", "value": value}])
+
+    assert (errors_of(draft) == []) is taken
+
+
+@pytest.mark.req("BRING-2")
 def test_an_output_schema_that_is_null_is_none() -> None:
     listing = listing_with(outputSchema=None)
     (draft,), files = draft_of("Echo-Text", listing=listing)
