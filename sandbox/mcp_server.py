@@ -57,6 +57,8 @@ class McpServer:
         imported, so then only what it imports of others is."""
         sys.argv = [self._script or self.module, *self._arguments]
         imports = ServerImports(self.module)
+        if self._is_run_itself():
+            imports.own.pop(self.module, None)
         imports.import_foreign()
         if not self._environment:
             imports.import_own()
@@ -65,7 +67,8 @@ class McpServer:
         """What answers the call, once all is imported that the server begins with."""
         sys.argv = [self._script or self.module, *self._arguments]
         os.environ.update(self._values())
-        importlib.import_module(self.module)
+        if not self._is_run_itself():
+            importlib.import_module(self.module)
         asks = head["asks"]
         if not asks:
             return self.list_tools
@@ -105,6 +108,10 @@ class McpServer:
             except ServerUnfit as error:  # it has started, and what it lists is no list
                 raise runtime.ResultInvalid(str(error)) from None
             return {"protocol": begun["protocolVersion"][:40], "tools": tools}
+
+    def _is_run_itself(self) -> bool:
+        """As ``python -m`` runs a module, but for a package's ``__main__``. Were it imported before, its code would run twice."""
+        return not self._function and not os.path.isdir(f"{DEPENDENCIES}/{self.module.replace('.', '/')}")
 
     def _values(self) -> dict[str, str]:
         """The environment that the manifest gives to the server. What the tenant has not set is left out."""

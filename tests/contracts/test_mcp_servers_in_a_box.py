@@ -87,6 +87,17 @@ def test_only_the_pinned_package_answers(sandbox: DockerSandbox, folder: Path, t
         assert outcome.error_message == "The package a-server brings no module 'http.server'."
 
 
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize("level", ["shared", "fresh", "single"])
+def test_a_module_is_run_once_as_the_main_program(sandbox: DockerSandbox, folder: Path, level: str) -> None:
+    start = {"module": "a_module", "package": STARTED["package"]}
+
+    outcome = ask(sandbox, folder, "say", level=level, start=start, text="well")
+
+    assert (outcome.status, outcome.stderr) == (RunStatus.OK, "I am __main__.\n"), outcome
+    assert outcome.value == {"content": [{"type": "text", "text": "well"}]}
+
+
 def test_its_list_is_read_without_a_tool_being_called(sandbox: DockerSandbox, folder: Path) -> None:
     outcome = ask(sandbox, folder, "", level="single")
 

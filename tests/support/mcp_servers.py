@@ -136,9 +136,11 @@ def lay_out_server(folder: Path, source: str = HONEST) -> Path:
     """The same as the hub's builder would lay it out, for a box."""
     (folder / "a_server-1.0.dist-info").mkdir(parents=True)
     (folder / "a_server.py").write_text(source)
+    # Says how often it was run, and as what.
+    (folder / "a_module.py").write_text(f"import sys\nsys.stderr.write(f'I am {{__name__}}.\\n')\n{source}\nmain()\n")
     about = folder / "a_server-1.0.dist-info"
     (about / "entry_points.txt").write_text("[console_scripts]\na-server = a_server:main\n")
-    (about / "RECORD").write_text("a_server.py,,\n")
+    (about / "RECORD").write_text("a_server.py,,\na_module.py,,\n")
     return folder
 
 
