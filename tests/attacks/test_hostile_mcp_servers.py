@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from invocations.sandbox.base import RunOutcome
     from invocations.sandbox.docker import DockerSandbox
 
-pytestmark = pytest.mark.req("BRING-2")
 PINNED = zip_files([("mcp_a/listing.json", b"{}")])
 LIMITS = Limits(wall_ms=2_500, log_flood_bytes=1 << 20)
 HOSTILE = source_of("""
@@ -144,6 +143,7 @@ def check_innocent(sandbox: DockerSandbox, folder: Path, level: str, after: RunO
         assert innocent.box != after.box, "A box that was not clean has been used again."
 
 
+@pytest.mark.req("BRING-2")
 @pytest.mark.parametrize("level", ["shared", "fresh"])
 @pytest.mark.parametrize("tool", [*ENDS, *GOES_ON])
 def test_what_a_server_does_is_contained_and_the_next_call_is_right(
@@ -160,6 +160,7 @@ def test_what_a_server_does_is_contained_and_the_next_call_is_right(
     check_innocent(sandbox, folder, level, outcome)
 
 
+@pytest.mark.req("BRING-2")
 @pytest.mark.parametrize("how", ["endless", "round", "many", "large"])
 def test_a_list_without_measure_is_no_list(sandbox: DockerSandbox, folder: Path, how: str) -> None:
     outcome = ask(sandbox, folder, "", "single", how)
@@ -168,6 +169,7 @@ def test_a_list_without_measure_is_no_list(sandbox: DockerSandbox, folder: Path,
     check_innocent(sandbox, folder, "fresh", outcome)
 
 
+@pytest.mark.req("BRING-2")
 def test_a_name_that_steers_a_terminal_is_in_no_listing(sandbox: DockerSandbox, folder: Path) -> None:
     outcome = ask(sandbox, folder, "", "single", "escapes")
 
@@ -175,6 +177,7 @@ def test_a_name_that_steers_a_terminal_is_in_no_listing(sandbox: DockerSandbox, 
         Listing.from_json(outcome.value)
 
 
+@pytest.mark.req("BRING-2")
 def test_a_text_that_nobody_sees_is_in_no_draft(sandbox: DockerSandbox, folder: Path) -> None:
     outcome = ask(sandbox, folder, "", "single", "hidden")
 

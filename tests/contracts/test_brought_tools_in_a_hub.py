@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from invocations.sandbox.docker import DockerSandbox
     from tests.conftest import Caller, Person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("BRING-2")]
+pytestmark = pytest.mark.django_db
 ECHOED = "mcp.a.echo_text"
 
 
@@ -118,6 +118,7 @@ def enable(version: ToolVersion, by: Person) -> None:
     build_all()
 
 
+@pytest.mark.req("BRING-2")
 def test_a_brought_tool_is_tried_reviewed_called_and_denied_as_any_other(
     bring: Callable[..., ToolVersion], caller: Caller, operator: Person, grant: Callable[..., Any]
 ) -> None:
@@ -145,6 +146,7 @@ def test_a_manifest_that_says_otherwise_than_the_server_tells_its_reviewer(bring
     ]
 
 
+@pytest.mark.req("BRING-2")
 @pytest.mark.parametrize(
     "tools",
     [
@@ -184,6 +186,7 @@ def test_a_list_that_the_hub_cannot_keep_is_unfit(
     assert probe(bring(build=False), tmp_path / "site", source)["code"] == "listing_unfit"
 
 
+@pytest.mark.req("BRING-2")
 def test_what_was_refused_cannot_be_approved(
     bring: Callable[..., ToolVersion], operator: Person, wheelhouse: Path
 ) -> None:
@@ -196,6 +199,7 @@ def test_what_was_refused_cannot_be_approved(
         reviews.review_version(version_id=version.pk, decision=Decision.APPROVE, note="", by=operator.by)
 
 
+@pytest.mark.req("BRING-2")
 @pytest.mark.parametrize(
     ("code", "output", "remedy"),
     [
@@ -218,6 +222,7 @@ def test_a_server_that_does_not_start_says_why_and_what_to_do(
     assert len(failure.get("output", "").encode()) <= server_probe.OUTPUT_BYTES
 
 
+@pytest.mark.req("BRING-2")
 def test_no_version_is_locked_untried_also_where_the_manifest_brings_the_lock(
     bring: Callable[..., ToolVersion], wheelhouse: Path
 ) -> None:
@@ -298,6 +303,7 @@ def test_an_image_that_the_hub_has_no_more_is_told_as_that(
     assert (failure["code"], failure["remedy"]) == ("image_missing", "Operators: add it.")
 
 
+@pytest.mark.req("BRING-2")
 def test_a_server_is_tried_without_the_secrets_of_anybody(bring: Callable[..., ToolVersion], tmp_path: Path) -> None:
     needs = "import os\nassert os.environ['KEY'] == 'not-a-secret', os.environ['KEY']\n"
     secrets = [{"name": "TOKEN", "description": "Of the service."}]
@@ -307,6 +313,7 @@ def test_a_server_is_tried_without_the_secrets_of_anybody(bring: Callable[..., T
     assert probe(version, tmp_path / "site", source_of(f"{needs}def call(*_): pass", HONEST_TOOLS)) == {}
 
 
+@pytest.mark.req("BRING-2")
 def test_a_constraint_decides_which_version_comes_along(wheelhouse: Path) -> None:
     for number in ("1.9", "2.0"):
         make_wheel(wheelhouse, "sdk", number)

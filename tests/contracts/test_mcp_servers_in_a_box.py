@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from invocations.sandbox.base import RunEvent, RunOutcome
     from invocations.sandbox.docker import DockerSandbox
 
-pytestmark = pytest.mark.req("BRING-2")
 PINNED = zip_files([("mcp_a/listing.json", b"{}")])
 ROOMY = Limits(wall_ms=10_000, artifacts=3, artifact_bytes=1 << 16)
 
@@ -64,6 +63,7 @@ def ask(
     return sandbox.run(Profile(limits, isolation=level), call, None if events is None else events.append)
 
 
+@pytest.mark.req("BRING-2")
 @pytest.mark.parametrize("level", ["shared", "fresh", "single"])
 def test_a_call_has_a_server_of_its_own_and_an_empty_folder(sandbox: DockerSandbox, folder: Path, level: str) -> None:
     for _ in range(2):
@@ -72,6 +72,7 @@ def test_a_call_has_a_server_of_its_own_and_an_empty_folder(sandbox: DockerSandb
         assert outcome.value == {"content": [{"type": "text", "text": "1 False /w"}]}
 
 
+@pytest.mark.req("BRING-2")
 def test_only_the_pinned_package_answers(sandbox: DockerSandbox, folder: Path, tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     place = lay_out_server(tmp_path / "deps")
@@ -98,6 +99,7 @@ def test_a_module_is_run_once_as_the_main_program(sandbox: DockerSandbox, folder
     assert outcome.value == {"content": [{"type": "text", "text": "well"}]}
 
 
+@pytest.mark.req("BRING-2")
 def test_its_list_is_read_without_a_tool_being_called(sandbox: DockerSandbox, folder: Path) -> None:
     outcome = ask(sandbox, folder, "", level="single")
 
@@ -105,6 +107,7 @@ def test_its_list_is_read_without_a_tool_being_called(sandbox: DockerSandbox, fo
     assert outcome.value == {"protocol": "2025-11-25", "tools": HONEST_TOOLS}
 
 
+@pytest.mark.req("BRING-2")
 def test_what_is_structured_is_the_result_and_what_is_missing_is_told(sandbox: DockerSandbox, folder: Path) -> None:
     assert ask(sandbox, folder, "Echo-Text", structured=True, text="héllo").value == {"text": "héllo"}
 
@@ -114,6 +117,7 @@ def test_what_is_structured_is_the_result_and_what_is_missing_is_told(sandbox: D
     assert "no structuredContent" in forgotten.error_message
 
 
+@pytest.mark.req("BRING-2")
 def test_an_error_of_the_tool_is_a_refusal_with_its_text(sandbox: DockerSandbox, folder: Path) -> None:
     outcome = ask(sandbox, folder, "fail")
 
@@ -121,6 +125,7 @@ def test_an_error_of_the_tool_is_a_refusal_with_its_text(sandbox: DockerSandbox,
     assert outcome.error_message == "There is no such city."
 
 
+@pytest.mark.req("BRING-2")
 def test_bytes_become_artifacts_that_the_result_names(sandbox: DockerSandbox, folder: Path) -> None:
     outcome = ask(sandbox, folder, "draw")
 
@@ -136,6 +141,7 @@ def test_bytes_become_artifacts_that_the_result_names(sandbox: DockerSandbox, fo
     ]
 
 
+@pytest.mark.req("BRING-2")
 def test_what_the_server_asks_its_client_for_is_refused_and_noted(sandbox: DockerSandbox, folder: Path) -> None:
     outcome = ask(sandbox, folder, "ask")
 
@@ -143,6 +149,7 @@ def test_what_the_server_asks_its_client_for_is_refused_and_noted(sandbox: Docke
     assert any("sampling/createMessage" in each for each in outcome.report["warnings"])
 
 
+@pytest.mark.req("BRING-2")
 def test_its_progress_is_that_of_the_call(sandbox: DockerSandbox, folder: Path) -> None:
     events: list[RunEvent] = []
 
@@ -152,6 +159,7 @@ def test_its_progress_is_that_of_the_call(sandbox: DockerSandbox, folder: Path) 
     assert [(each["fraction"], each["message"]) for each in said] == [(0.25, "step 1"), (0.5, "step 2")]
 
 
+@pytest.mark.req("BRING-2")
 def test_a_server_has_the_environment_that_is_named_and_no_other_secret(sandbox: DockerSandbox, folder: Path) -> None:
     start = STARTED | {
         "arguments": ["--flag"],
@@ -172,6 +180,7 @@ def test_a_value_that_no_environment_can_hold_is_told_by_its_name_alone(sandbox:
     assert outcome.error_message == "KEY: a value holds a NUL character, which no environment can."
 
 
+@pytest.mark.req("BRING-2")
 def test_a_server_that_hangs_is_ended_with_its_box_and_the_next_call_is_right(
     sandbox: DockerSandbox, folder: Path
 ) -> None:
@@ -182,6 +191,7 @@ def test_a_server_that_hangs_is_ended_with_its_box_and_the_next_call_is_right(
     assert ask(sandbox, folder, "say", text="well").value == {"content": [{"type": "text", "text": "well"}]}
 
 
+@pytest.mark.req("BRING-2")
 def test_a_call_that_is_cancelled_ends_the_server(sandbox: DockerSandbox, folder: Path) -> None:
     name = "inv-cancelled-server"
 
@@ -195,12 +205,14 @@ def test_a_call_that_is_cancelled_ends_the_server(sandbox: DockerSandbox, folder
     assert sandbox.run(Profile(ROOMY, isolation="fresh"), call, cancel).status is RunStatus.CANCELLED
 
 
+@pytest.mark.req("BRING-2")
 def test_a_server_reaches_nothing_that_its_profile_does_not_hold(sandbox: DockerSandbox, folder: Path) -> None:
     outcome = ask(sandbox, folder, "reach")
 
     assert (outcome.status, outcome.error_message) == (RunStatus.DOMAIN_ERROR, "PermissionError")
 
 
+@pytest.mark.req("BRING-2")
 def test_a_folder_with_the_name_of_the_server_is_in_nobodys_way(sandbox: DockerSandbox, folder: Path) -> None:
     call = replace(
         call_of(zip_files([("a_server/listing.json", b"{}")]), text="well"),
@@ -212,6 +224,7 @@ def test_a_folder_with_the_name_of_the_server_is_in_nobodys_way(sandbox: DockerS
     assert sandbox.run(Profile(ROOMY, isolation="single"), call).status is RunStatus.OK
 
 
+@pytest.mark.req("BRING-2")
 def test_a_program_that_no_package_brings_is_told(sandbox: DockerSandbox, folder: Path) -> None:
     outcome = ask(sandbox, folder, "say", start=STARTED | {"script": "other-server"}, text="x")
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from invocations.sandbox.base import RunOutcome
     from invocations.sandbox.docker import DockerSandbox
 
-pytestmark = [pytest.mark.req("BRING-2"), pytest.mark.long]  # each installs some 30 packages of an index
+pytestmark = pytest.mark.long  # each installs some 30 packages of an index
 ROOMY = Limits(wall_ms=20_000, result_bytes=1 << 20, result_depth=64)
 
 
@@ -91,6 +91,7 @@ def run(
     return sandbox.run(Profile(ROOMY, isolation=level), call)
 
 
+@pytest.mark.req("BRING-2")
 @pytest.mark.parametrize("served", SERVED, ids=lambda served: served.package)
 def test_a_server_is_listed_drafted_and_called_as_its_author_left_it(
     sandbox: DockerSandbox, folders: Path, served: Served
@@ -116,6 +117,7 @@ def test_a_server_is_listed_drafted_and_called_as_its_author_left_it(
         assert served.answer in json.dumps(outcome.value)
 
 
+@pytest.mark.req("BRING-2")
 @pytest.mark.parametrize(
     ("package", "arguments", "remedy"),
     [

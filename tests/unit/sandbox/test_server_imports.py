@@ -10,7 +10,6 @@ import pytest
 from sandbox.mcp_server import check_module, find_script
 from sandbox.server_imports import ServerImports
 
-pytestmark = pytest.mark.req("BRING-2")
 RUNS = "1 / 0\n"
 FILES = {
     "lazy_server/__init__.py": f"{RUNS}def main():\n    from .app import serve\n    from . import late\n    serve()\n",
@@ -32,6 +31,7 @@ def folder(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
+@pytest.mark.req("BRING-2")
 def test_what_functions_and_relative_imports_name_is_found_and_nothing_is_run(folder: str) -> None:
     found = ServerImports("lazy_server", folder)
 
@@ -41,6 +41,7 @@ def test_what_functions_and_relative_imports_name_is_found_and_nothing_is_run(fo
     assert "lazy_server" not in sys.modules
 
 
+@pytest.mark.req("BRING-2")
 def test_a_console_script_names_its_module_and_function(folder: str) -> None:
     assert find_script("lazy", "Lazy", folder) == ("lazy_server", "main")
     with pytest.raises(LookupError, match="brings no program 'other'"):

@@ -19,8 +19,6 @@ from unitools.packages import ListingNotFit, check_code
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.req("BRING-2")
-
 
 def errors_of(document: dict[str, Any]) -> list[str]:
     return [each.message for each in validate_document(document) if each.severity == "error"]
@@ -41,6 +39,7 @@ def nested(depth: int) -> list[Any]:
     return found
 
 
+@pytest.mark.req("BRING-2")
 def test_a_draft_is_a_manifest_that_a_hub_takes_with_what_it_pins() -> None:
     drafts, files = draft_of("Echo-Text", "say")
 
@@ -54,6 +53,7 @@ def test_a_draft_is_a_manifest_that_a_hub_takes_with_what_it_pins() -> None:
     assert say["dependencies"] == ["a-server==1.0"]
 
 
+@pytest.mark.req("BRING-2")
 def test_names_that_lead_to_one_name_are_refused_with_both() -> None:
     listing = listing_of([ECHO, ECHO | {"name": "echo.text"}])
 
@@ -61,6 +61,7 @@ def test_names_that_lead_to_one_name_are_refused_with_both() -> None:
         draft_tools(listing, source(), ["Echo-Text", "echo.text"])
 
 
+@pytest.mark.req("BRING-2")
 def test_nothing_is_brought_that_the_server_does_not_have_or_that_is_too_much() -> None:
     with pytest.raises(CannotBring, match="no tool 'nothing'"):
         draft_tools(listing_of(), source(), ["nothing"])
@@ -69,6 +70,7 @@ def test_nothing_is_brought_that_the_server_does_not_have_or_that_is_too_much() 
         draft_tools(listing_of(many), source(), [each["name"] for each in many])
 
 
+@pytest.mark.req("BRING-2")
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
@@ -88,6 +90,7 @@ def test_texts_and_schemas_of_others_are_taken_as_they_can_be_seen_or_not_at_all
         draft_tools(listing_with(**changes), source(), ["Echo-Text"])
 
 
+@pytest.mark.req("BRING-2")
 def test_a_second_run_keeps_what_a_person_has_changed_and_shows_what_is_new() -> None:
     mine = draft_of("Echo-Text")[0][0] | {"side_effect": "None", "description": "My own words.", "timeout_ms": 5000}
 
@@ -106,6 +109,7 @@ def test_a_second_run_keeps_what_a_person_has_changed_and_shows_what_is_new() ->
     assert (breaks.document["version"], breaks.document["side_effect"]) == ("2.0.0", "None")
 
 
+@pytest.mark.req("BRING-2")
 def test_a_listing_has_one_digest_whatever_its_order_and_another_for_any_change() -> None:
     listing, turned = listing_of(), listing_of(reversed(HONEST_TOOLS))
 
@@ -118,6 +122,7 @@ def test_a_listing_has_one_digest_whatever_its_order_and_another_for_any_change(
     )
 
 
+@pytest.mark.req("BRING-2")
 @pytest.mark.parametrize(
     "said",
     [
@@ -140,6 +145,7 @@ def test_what_is_no_listing_is_refused(said: Any) -> None:
         Listing.from_json(said)
 
 
+@pytest.mark.req("BRING-2")
 def test_a_package_that_does_not_hold_what_origin_names_is_refused() -> None:
     (draft,), files = draft_of("Echo-Text")
     (name,) = files
@@ -154,6 +160,7 @@ def test_a_package_that_does_not_hold_what_origin_names_is_refused() -> None:
             check_code(Manifest(draft), wrong)
 
 
+@pytest.mark.req("BRING-2")
 @pytest.mark.parametrize(
     ("package", "group"),
     [
@@ -167,6 +174,7 @@ def test_a_group_is_proposed(package: str, group: str) -> None:
     assert derive_group(package) == group
 
 
+@pytest.mark.req("BRING-2")
 @pytest.mark.parametrize(
     ("version", "bump", "then"),
     [
@@ -180,6 +188,7 @@ def test_a_version_is_raised_by_what_its_changes_need(version: str, bump: str, t
     assert raise_version(version, bump) == then
 
 
+@pytest.mark.req("BRING-2")
 def test_the_command_writes_a_folder_that_can_be_packed_from_a_listing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,8 +21,6 @@ from unitools.mcp_conversation import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-pytestmark = pytest.mark.req("BRING-2")
-
 
 class Server:
     """Says beforehand what it will say; what it was told is read when all is over."""
@@ -68,6 +66,7 @@ def answer(id: Any = 1, **result: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "result": result}
 
 
+@pytest.mark.req("BRING-2")
 def test_what_is_no_message_is_a_log_and_the_answer_is_found_behind_it(server: Server) -> None:
     server.says(b"Welcome!\n\xff\xfe\n\n[1]\n", {"no": "message"}, answer(x=1))
 
@@ -75,6 +74,7 @@ def test_what_is_no_message_is_a_log_and_the_answer_is_found_behind_it(server: S
     assert server.logs == ["Welcome!", "\\xff\\xfe", "[1]", '{"no": "message"}']
 
 
+@pytest.mark.req("BRING-2")
 def test_answers_to_nothing_that_was_asked_are_passed_over(server: Server) -> None:
     server.says(answer("1"), answer(True), answer(1.0), answer(7), answer(1) | {"error": {}}, answer(right=True))
 
@@ -82,6 +82,7 @@ def test_answers_to_nothing_that_was_asked_are_passed_over(server: Server) -> No
     assert server.notes == ["The server sent an answer to nothing that was asked."]
 
 
+@pytest.mark.req("BRING-2")
 def test_what_it_asks_is_refused_but_for_a_ping(server: Server) -> None:
     asks = {"jsonrpc": "2.0", "id": "r", "method": "roots/list"}
     server.says(asks, {"jsonrpc": "2.0", "id": 9, "method": "ping"}, answer(), answer(2))
@@ -95,6 +96,7 @@ def test_what_it_asks_is_refused_but_for_a_ping(server: Server) -> None:
     assert server.notes[-1] == "The server asked its client for roots/list, which no call has."
 
 
+@pytest.mark.req("BRING-2")
 def test_progress_is_passed_on_in_bounds_and_only_of_this_call(server: Server) -> None:
     def progress(token: Any = 1, **params: Any) -> dict[str, Any]:
         return {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, **params}}
@@ -114,6 +116,7 @@ def test_progress_is_passed_on_in_bounds_and_only_of_this_call(server: Server) -
     assert server.told == [(0.5, "half"), (1.0, ""), (0.0, "")]
 
 
+@pytest.mark.req("BRING-2")
 def test_an_error_of_the_protocol_keeps_its_code(server: Server) -> None:
     server.says({"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "no such tool"}})
 
@@ -123,6 +126,7 @@ def test_an_error_of_the_protocol_keeps_its_code(server: Server) -> None:
     assert (refused.value.code, refused.value.message) == (-32602, "no such tool")
 
 
+@pytest.mark.req("BRING-2")
 def test_a_server_that_ends_has_not_answered(server: Server) -> None:
     server.says(b'{"jsonrpc": "2.0", "id": 1, "result"')
 
@@ -130,6 +134,7 @@ def test_a_server_that_ends_has_not_answered(server: Server) -> None:
         server.talk.request("a", {})
 
 
+@pytest.mark.req("BRING-2")
 @pytest.mark.parametrize(
     ("said", "why"),
     [
@@ -149,6 +154,7 @@ def pages(next_of: Callable[[int], Any]) -> list[dict[str, Any]]:
     return [answer(n, tools=[{"name": f"t{n}"}], nextCursor=next_of(n)) for n in range(1, MAX_PAGES + 2)]
 
 
+@pytest.mark.req("BRING-2")
 def test_all_pages_of_a_list_are_read(server: Server) -> None:
     server.says(*pages(lambda n: f"c{n}")[:2], answer(3, tools=[]))
 
@@ -156,6 +162,7 @@ def test_all_pages_of_a_list_are_read(server: Server) -> None:
     assert [each["params"] for each in server.heard()] == [{}, {"cursor": "c1"}, {"cursor": "c2"}]
 
 
+@pytest.mark.req("BRING-2")
 @pytest.mark.parametrize(
     ("next_of", "why"),
     [(lambda n: f"c{n}", "more than 50 pages"), (lambda n: "same", "come back"), (lambda n: n, "come back")],
@@ -167,6 +174,7 @@ def test_a_list_without_an_end_is_no_list(server: Server, next_of: Callable[[int
         server.talk.list_tools()
 
 
+@pytest.mark.req("BRING-2")
 def test_a_list_of_too_many_tools_is_no_list(server: Server) -> None:
     server.says(answer(tools=[{"name": f"t{n}"} for n in range(1001)]))
 
