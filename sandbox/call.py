@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _closerange = os.closerange  # now: what a dependency puts in its place later leaves nothing open
 _VALUES = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 _REPORTS = json.JSONEncoder(ensure_ascii=False)
-_REPORT_FD, PROGRESS_FD, _OWN_END = 3, 4, 5
+REPORT_FD, PROGRESS_FD, _OWN_END = 3, 4, 5
 _MAX_MESSAGE_CHARS = 2000
 _MAX_NAME_CHARS = 200
 
@@ -50,13 +50,13 @@ def serve_one(rooms: BoxIsolation, descriptor: int) -> NoReturn:
         except BaseException as error:
             end.send(f"{type(error).__name__}: {error}".encode(errors="replace")[:_MAX_MESSAGE_CHARS])
             os._exit(1)
-        for pipe, place in zip(pipes, (_REPORT_FD, 1, 2, PROGRESS_FD), strict=True):
+        for pipe, place in zip(pipes, (REPORT_FD, 1, 2, PROGRESS_FD), strict=True):
             os.dup2(pipe, place)
         head, (arguments, settings) = protocol.unpack(work)
         end.close()
         _closerange(PROGRESS_FD + 1, 1 << 20)
         head["limits"] = rooms.limits
-        write_all(_REPORT_FD, _report_of(rooms, head, arguments, settings))
+        write_all(REPORT_FD, _report_of(rooms, head, arguments, settings))
     finally:
         os._exit(0)
 
@@ -66,7 +66,7 @@ def _report_of(rooms: BoxIsolation, head: dict[str, Any], arguments: bytes, sett
 
     def loaded() -> None:
         rooms.begin_run()
-        write_all(_REPORT_FD, protocol.IMPORTED)
+        write_all(REPORT_FD, protocol.IMPORTED)
 
     if programs.replaces_tool:
         loaded()

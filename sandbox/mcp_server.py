@@ -11,8 +11,10 @@ import importlib
 import os
 import signal
 import sys
+import time
 from contextlib import contextmanager, suppress
 
+from sandbox.call import PROGRESS_FD, REPORT_FD
 from sandbox.package import DEPENDENCIES
 from sandbox.server_imports import MAIN, ServerImports
 from unitools import runtime
@@ -20,11 +22,12 @@ from unitools.mcp_conversation import PROGRESS_TOKEN, McpConversation, RequestRe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, NoReturn
 
 _INVALID_PARAMS = -32602
 _END_MS = 300  # for a server to end by itself when its input is closed
+_LOOK_S = 0.01
 _MAX_MESSAGE_CHARS = 2000
 _DROPPED_KEYS = ("annotations", "_meta")
 _ENDINGS = {
@@ -133,14 +136,14 @@ class McpServer:
         from_it, its_output = os.pipe()
         pid = os.fork()
         if pid == 0:
-            self._serve(its_input, its_output)
+            self._serve(its_input, its_output, (ours, from_it))
         os.close(its_input)
         os.close(its_output)
         talk = McpConversation(from_it, ours, log=_log, note=runtime.warn, progress=runtime.progress)
         try:
             yield talk
         except ServerEnded:
-            code = os.waitstatus_to_exitcode(_end(pid))
+            code = os.waitstatus_to_exitcode(_end(pid, within_ms=_END_MS))
             pid = 0
             raise ServerUnfit(f"The server ended with exit code {code} before it answered.") from None
         finally:
@@ -150,12 +153,14 @@ class McpServer:
                 _end(pid)
             os.close(from_it)
 
-    def _serve(self, its_input: int, its_output: int) -> NoReturn:
+    def _serve(self, its_input: int, its_output: int, ours: Sequence[int]) -> NoReturn:
         code = 1
         try:
             os.dup2(its_input, 0)
             os.dup2(its_output, 1)
-            os.closerange(3, 1 << 20)
+            for each in {REPORT_FD, PROGRESS_FD, *ours, its_input, its_output}:  # what its modules have opened stays
+                with suppress(OSError):
+                    os.close(each)
             sys.stdin = sys.__stdin__ = os.fdopen(0, encoding="utf-8", closefd=False)  # type: ignore[misc]
             sys.stdout = sys.__stdout__ = os.fdopen(1, "w", encoding="utf-8", closefd=False)  # type: ignore[misc]
             code = self._run()
@@ -263,8 +268,15 @@ def _log(line: str) -> None:
     print(line, flush=True)
 
 
-def _end(pid: int) -> int:
-    """Whatever it is doing; returns how it ended."""
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-    return os.waitpid(pid, 0)[1]
+def _end(pid: int, within_ms: int = 0) -> int:
+    """By itself within so long, else whatever it is doing; returns how it ended, 0 where the server has it that nobody is told."""
+    with suppress(ChildProcessError):
+        until = time.monotonic() + within_ms / 1000
+        while time.monotonic() < until:
+            if (ended := os.waitpid(pid, os.WNOHANG))[0]:
+                return ended[1]
+            time.sleep(_LOOK_S)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        return os.waitpid(pid, 0)[1]
+    return 0

@@ -6,6 +6,7 @@ that it can be in memory before the first call.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from contextlib import suppress
@@ -51,10 +52,17 @@ class ServerImports:
                 _import_quietly(late, ())
 
     def import_own(self) -> None:
-        """The server's modules but for those that run when they are imported."""
+        """The server's modules but for those that run when they are imported. Those that open something do it in each call: what is
+        opened here is closed before a call, and would be shared by all of them.
+        """
+        before = _list_open()
         for name in self.own:
             if not is_program(name):
                 _import_quietly(name, ())
+        if _list_open() - before:
+            for name in [each for each in sys.modules if each.partition(".")[0] == self._top]:
+                del sys.modules[name]
+            gc.collect()  # files that nobody holds are closed now, and not when their numbers are those of others
 
     def _note_imports(self, code: CodeType, name: str) -> Iterator[str]:
         package = name if self._path_of(name).endswith("/__init__.py") else name.rpartition(".")[0]
@@ -75,6 +83,15 @@ class ServerImports:
             with suppress(ImportError, SyntaxError, ValueError, RecursionError, OSError):
                 return SourceFileLoader(name, path).get_code(name)
         return None
+
+
+def _list_open() -> set[tuple[str, str]]:
+    """What is open, by number and what it leads to."""
+    found = set()
+    for number in os.listdir("/proc/self/fd"):
+        with suppress(OSError):  # that of the list itself
+            found.add((number, os.readlink(f"/proc/self/fd/{number}")))
+    return found
 
 
 def _import_quietly(name: str, names: tuple[str, ...]) -> None:

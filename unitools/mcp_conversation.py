@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(","
 
 
 class ServerEnded(Exception):
-    """The server has closed its output."""
+    """The server has closed its output, or says nothing any more."""
 
 
 class ServerUnfit(Exception):
@@ -49,10 +50,16 @@ class RequestRefused(Exception):
         self.code, self.message = code, message
 
 
+def _draw_id() -> int:
+    return int.from_bytes(os.urandom(4), "big") >> 1
+
+
 class McpConversation:
     """``incoming`` and ``outgoing``: descriptors of the server's output and input.
 
-    ``log`` takes what is a log, ``note`` what a person should know of it, ``progress`` a fraction and a message.
+    ``log`` takes what is a log, ``note`` what a person should know of it, ``progress`` a fraction and a message. ``deadline``, of
+    :func:`time.monotonic`: after it the server is taken for one that says nothing more. ``new_id``: of a request, which nobody knows
+    who writes to the server's output before it is asked.
     """
 
     def __init__(
@@ -63,11 +70,14 @@ class McpConversation:
         log: Callable[[str], None],
         note: Callable[[str], None],
         progress: Callable[[float, str], None],
+        deadline: float | None = None,
+        new_id: Callable[[], int] = _draw_id,
     ) -> None:
+        self._deadline, self._new_id = deadline, new_id
         self._incoming, self._outgoing = incoming, outgoing
         self._log, self._note, self._progress = log, note, progress
         self._read, self._unsent = bytearray(), bytearray()
-        self._last_id = self._strays = self._told = 0
+        self._strays = self._told = 0
         self._noted: set[str] = set()
         for fd in (incoming, outgoing):
             os.set_blocking(fd, False)
@@ -83,15 +93,15 @@ class McpConversation:
 
     def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Raises :class:`RequestRefused`, :class:`ServerEnded`, :class:`ServerUnfit`."""
-        self._last_id += 1
-        self._send({"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params})
+        asked = self._new_id()
+        self._send({"jsonrpc": "2.0", "id": asked, "method": method, "params": params})
         while True:
             message = self._next_message()
             if "method" in message:
                 self._heed(message)
                 continue
             id = message.get("id")
-            if type(id) is not int or id != self._last_id or ("result" in message) == ("error" in message):
+            if type(id) is not int or id != asked or ("result" in message) == ("error" in message):
                 self._pass_over("an answer to nothing that was asked")
                 continue
             if "error" in message:
@@ -121,13 +131,12 @@ class McpConversation:
             params = {"cursor": cursor}
         raise ServerUnfit(f"The server's list has more than {MAX_PAGES} pages.")
 
-    def drain(self, patience_ms: int) -> None:
-        """Take what the server says until it closes its output, or is silent for so long. Nothing of it is heeded."""
+    def drain(self, within_ms: int) -> None:
+        """Take what the server says until it closes its output, for at most so long. Nothing of it is heeded."""
         poll = select.poll()
         poll.register(self._incoming, select.POLLIN)
-        for _ in range(_MAX_STRAY):
-            if not poll.poll(patience_ms):
-                return
+        until = time.monotonic() + within_ms / 1000
+        while (left_s := until - time.monotonic()) > 0 and poll.poll(left_s * 1000):
             try:
                 if not os.read(self._incoming, _PIECE_BYTES):
                     return
@@ -216,12 +225,15 @@ class McpConversation:
                 self._log(line[:_MAX_LOG_CHARS].decode("utf-8", "backslashreplace"))
 
     def _exchange(self) -> None:
-        """Write what waits, read what is there; blocks until there is something to do."""
+        """Write what waits, read what is there; blocks until there is something to do. One that is late has ended."""
         poll = select.poll()
         poll.register(self._incoming, select.POLLIN)
         if self._unsent:
             poll.register(self._outgoing, select.POLLOUT)
-        ready = dict(poll.poll())
+        left_s = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+        ready = dict(poll.poll(None if left_s is None else left_s * 1000))
+        if left_s == 0.0 or not ready:
+            raise ServerEnded
         if self._outgoing in ready:
             self._write()
         if self._incoming in ready:

@@ -78,7 +78,7 @@ def call(name, arguments, params):
             os.kill(-1, 9)
             time.sleep(3600)
         case "not a number":
-            raw('{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","n":NaN}]}}')
+            return {"content": [{"type": "text", "n": float("nan")}]}
         case "no base64":
             return {"content": [{"type": "image", "data": "!!!", "mimeType": "image/png"}]}
         case "huge progress":

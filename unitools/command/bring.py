@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
-import threading
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -177,7 +178,7 @@ def _only_script(found: Distribution, package: str) -> str:
         return names[0]
     if package in names:
         return package
-    many = f"brings several programs ({', '.join(names)})" if names else "brings no program"
+    many = f"brings several programs ({', '.join(map(_shown, names))})" if names else "brings no program"
     raise CannotRun(f"{package} {many}: say which with --script NAME, or --module NAME.")
 
 
@@ -205,10 +206,9 @@ def _list_tools(site: Path, place: Path, start: dict[str, Any]) -> Listing:
 @contextmanager
 def _server(command: list[str], environment: dict[str, str], home: Path, said: Any) -> Iterator[McpConversation]:
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=said, env=environment, cwd=home) as server:
-        patience = threading.Timer(LIST_WITHIN_S, server.kill)
-        patience.daemon = True
-        patience.start()
+    with subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=said, env=environment, cwd=home, start_new_session=True
+    ) as server:
         assert server.stdin is not None
         assert server.stdout is not None
         try:
@@ -218,10 +218,11 @@ def _server(command: list[str], environment: dict[str, str], home: Path, said: A
                 log=_tell,
                 note=_tell,
                 progress=lambda _fraction, _message: None,
+                deadline=time.monotonic() + LIST_WITHIN_S,
             )
         finally:
-            patience.cancel()
-            server.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(server.pid, signal.SIGKILL)  # what it has started as well
 
 
 def _write(folder: Path, listing: Listing, drafts: list[Draft]) -> None:
@@ -243,7 +244,7 @@ def _report(folder: Path, drafts: list[Draft], gone: list[str]) -> None:
         )
         for change in draft.changes or ():
             print_lines(
-                f"  {change.bump:5}  {change.risk:6}  {change.kind}  {change.pointer}",
+                f"  {change.bump:5}  {change.risk:6}  {change.kind}  {_shown(change.pointer)}",
                 f"      {_shown(change.message)}",
             )
         if draft.changes == []:

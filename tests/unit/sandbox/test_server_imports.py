@@ -42,6 +42,24 @@ def test_what_functions_and_relative_imports_name_is_found_and_nothing_is_run(fo
 
 
 @pytest.mark.req("BRING-2")
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_modules_that_open_something_are_left_to_the_call(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in {
+        "plain_server": "X = 1\n",
+        "open_server": "file = open(__file__)\n",
+    }.items():
+        Path(folder, f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(folder)
+
+    for name in ("plain_server", "open_server"):
+        ServerImports(name, folder).import_own()
+
+    assert "plain_server" in sys.modules
+    assert "open_server" not in sys.modules
+    del sys.modules["plain_server"]
+
+
+@pytest.mark.req("BRING-2")
 def test_a_console_script_names_its_module_and_function(folder: str) -> None:
     assert find_script("lazy", "Lazy", folder) == ("lazy_server", "main")
     with pytest.raises(LookupError, match="brings no program 'other'"):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -37,6 +39,7 @@ class Server:
             log=self.logs.append,
             note=self.notes.append,
             progress=lambda fraction, message: self.told.append((fraction, message)),
+            new_id=count(1).__next__,
         )
         self._threads: list[threading.Thread] = []
 
@@ -80,6 +83,37 @@ def test_answers_to_nothing_that_was_asked_are_passed_over(server: Server) -> No
 
     assert server.talk.request("a", {}) == {"right": True}
     assert server.notes == ["The server sent an answer to nothing that was asked."]
+
+
+@pytest.mark.req("BRING-2")
+def test_nobody_knows_the_id_of_a_request_before_it_is_made(server: Server) -> None:
+    """A server that prints a text of others to its output lets that text speak; it cannot answer what is asked later."""
+    talk = McpConversation(
+        server.output, server.input, log=server.logs.append, note=server.notes.append, progress=lambda *_: None
+    )
+    server.says(*(answer(id, forged=True) for id in range(200)))
+
+    with pytest.raises(ServerEnded):
+        talk.request("a", {})
+
+    (asked,) = server.heard()
+    assert server.notes == ["The server sent an answer to nothing that was asked."]
+    assert 0 <= asked["id"] < 2**31
+
+
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize("says", [b"", b'{"jsonrpc": "2.0", "method": "notifications/message"}\n' * 10])
+def test_a_server_that_is_late_is_taken_for_one_that_has_ended(says: bytes) -> None:
+    output, its_output = os.pipe()
+    its_input, ours = os.pipe()
+    os.write(its_output, says or b"\n")
+    talk = McpConversation(output, ours, log=print, note=print, progress=lambda *_: None, deadline=time.monotonic())
+
+    with pytest.raises(ServerEnded):
+        talk.request("a", {})
+
+    for each in (output, its_output, its_input, ours):
+        os.close(each)
 
 
 @pytest.mark.req("BRING-2")
