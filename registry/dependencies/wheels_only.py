@@ -52,5 +52,5 @@ def _parse_file_without_options(*args: Any, **options: Any) -> Iterator[Any]:
 if __name__ == "__main__":
     Requirement.__init__ = _read_names_only  # type: ignore[method-assign]
     constructors.parse_req_from_line = _parse_line_without_address
-    RequirementsFileParser._parse_file = _parse_file_without_options
+    RequirementsFileParser._parse_file = _parse_file_without_options  # type: ignore[method-assign, assignment]
     sys.exit(main())

@@ -218,9 +218,9 @@ def test_the_command_writes_a_folder_that_can_be_packed_from_a_listing(
 def test_a_constraint_with_a_line_of_options_reaches_no_pip_of_the_author(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from unitools.command import bring, main
+    from unitools.command import main
 
-    monkeypatch.setattr(bring.subprocess, "run", lambda *_, **__: pytest.fail("pip was started"))
+    monkeypatch.setattr("unitools.command.bring.subprocess.run", lambda *_, **__: pytest.fail("pip was started"))
 
     assert main(["bring", "mcp", "a-server", "--run-here", "--constraint", "zzz===\n--requirement=x.txt"]) == 1
     assert "is no constraint" in capsys.readouterr().err
