@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from unitools.changes import compare_manifests, compute_needed_bump
+from unitools.dependency_locks import normalize_name
+from unitools.mcp_listings import read_entry_schema
 from unitools.metadata import derive_hub_segment
 from unitools.publications import derive_package_name, find_id_collisions
 from unitools.semver import Version
@@ -40,12 +42,14 @@ CONTENT_SCHEMA: dict[str, Any] = {
     },
 }
 _PREFIXES, _SUFFIXES = ("mcp-server-", "mcp-"), ("-mcp-server", "-mcp", "-server")
-# What the draft takes from the server anew where its entry is another; all else of a manifest is its author's.
+# What the draft takes from the server anew where the server has it otherwise; all else of a manifest is its author's.
 _OF_ENTRY = ("description", "input_schema", "output_schema")
-_OF_SOURCE = ("origin", "dependencies", "dependency_constraints", "implementation")
+_PACKAGE = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?:\[[^\]]*\])?")
+_HOW_STARTED = ("script", "module")
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
-    "\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\uffff\ue000-\uf8ff\U000e0000-\U000e0fff]"
+    "\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\uffff\ue000-\uf8ff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
 )
 
 
@@ -55,13 +59,16 @@ class CannotBring(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where tools come from and how their server is started. ``group``: what they stand under in a hub, ``group.package``."""
+    """Where tools come from and how their server is started. ``group``: what they stand under in a hub, ``group.package``. ``said``
+    and ``constraints``: what holds for tools that were brought before as well; None: what they have.
+    """
 
     package: str
     version: str
     group: str
     start: dict[str, Any]
-    constraints: tuple[str, ...] = ()
+    said: dict[str, Any] = field(default_factory=dict)
+    constraints: tuple[str, ...] | None = None
     hosts: tuple[str, ...] = ()
 
     @property
@@ -89,9 +96,15 @@ def derive_group(package: str) -> str:
 
 
 def draft_tools(
-    listing: Listing, source: Source, names: Sequence[str], existing: Sequence[dict[str, Any]] = ()
+    listing: Listing,
+    source: Source,
+    names: Sequence[str],
+    existing: Sequence[dict[str, Any]] = (),
+    earlier: Listing | None = None,
 ) -> list[Draft]:
-    """Drafts of the tools that the server calls so. ``existing``: manifests of an earlier run, kept but for what is new."""
+    """Drafts of the tools that the server calls so. ``existing``: manifests of an earlier run, kept but for what the server says
+    otherwise than it did then (``earlier``; None: it is not known what it said).
+    """
     if unknown := [name for name in names if name not in listing.tools]:
         raise CannotBring(f"The server has no tool {', '.join(map(repr, unknown))}; it has {_listed(listing)}.")
     if len(set(names)) > MAX_CHOSEN:
@@ -102,29 +115,77 @@ def draft_tools(
     if collisions := find_id_collisions(ids):
         raise CannotBring(" ".join(each.message for each in collisions))
     before = {each["id"]: each for each in existing}
-    return [_draft(listing, source, id, names[0], before.get(id)) for id, names in sorted(ids.items())]
+    return [_draft(listing, source, id, names[0], before.get(id), earlier) for id, names in sorted(ids.items())]
 
 
 def _listed(listing: Listing) -> str:
     return ", ".join(sorted(listing.tools)) or "none"
 
 
-def _draft(listing: Listing, source: Source, id: str, name: str, before: dict[str, Any] | None) -> Draft:
+def _draft(
+    listing: Listing, source: Source, id: str, name: str, before: dict[str, Any] | None, earlier: Listing | None
+) -> Draft:
     made = _document(listing, source, id, name)
     if before is None:
         return Draft(made)
     if before.get("origin", {}).get("tool") != name:
         raise CannotBring(f"The manifest of {id} was brought from another tool. Remove it, or choose another --group.")
-    document = dict(before)
-    document.update((each, made[each]) for each in _OF_SOURCE if each in made)
-    if before["origin"].get("entry_digest") != made["origin"]["entry_digest"]:
-        document.update((each, made[each]) for each in _OF_ENTRY)
+    document = before | {"origin": made["origin"]} | _take_entry(listing, name, before, made, earlier)
+    document["implementation"] = before["implementation"] | {"server": _start_as_before(before, source)}
+    document["dependencies"] = _raise_requirement(before.get("dependencies", []), made["dependencies"][0])
+    if source.constraints is not None:
+        document["dependency_constraints"] = list(source.constraints)
     if before.get("dependencies") != document["dependencies"]:
         document.pop("dependency_lock", None)  # of other packages; the hub finds out anew
     changes = compare_manifests(before, document)
     if changes:
         document["version"] = raise_version(str(before["version"]), compute_needed_bump(changes))
     return Draft(document, changes)
+
+
+def _take_entry(
+    listing: Listing, name: str, before: dict[str, Any], made: dict[str, Any], earlier: Listing | None
+) -> dict[str, Any]:
+    """What is the server's of a manifest, where it says it otherwise than before: the rest an author may have written."""
+    if before["origin"].get("entry_digest") == made["origin"]["entry_digest"]:
+        return {}
+    if earlier is None or name not in earlier.tools:
+        return {each: made[each] for each in _OF_ENTRY}
+    then, now = _read_entry(earlier.tools[name]), _read_entry(listing.tools[name])
+    taken = {each: made[each] for each in _OF_ENTRY if then.get(each) != now.get(each)}
+    if before["side_effect"] == then["side_effect"] == "Read" and now["side_effect"] == "Write":
+        taken |= {
+            each: made[each] for each in ("side_effect", "safety_class")
+        }  # what it was lowered for is not said any more
+    return taken
+
+
+def _read_entry(entry: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "description": entry.get("description"),
+        "input_schema": read_entry_schema(entry, "inputSchema"),
+        "output_schema": read_entry_schema(entry, "outputSchema"),
+        "side_effect": _proposed_effect(entry),
+    }
+
+
+def _start_as_before(before: dict[str, Any], source: Source) -> dict[str, Any]:
+    kept: dict[str, Any] = before["implementation"]["server"]
+    if any(each in source.said for each in _HOW_STARTED):
+        kept = {each: value for each, value in kept.items() if each not in _HOW_STARTED}
+    return kept | source.said | {"listing": source.folder}
+
+
+def _raise_requirement(requirements: Sequence[str], wanted: str) -> list[str]:
+    """Those that there are, the one that names its package in this version, with the extras that it had."""
+    package, _, version = wanted.partition("==")
+    found = [_PACKAGE.match(each) for each in requirements]
+    is_same = [each is not None and normalize_name(each["name"]) == normalize_name(package) for each in found]
+    kept = [
+        f"{each[0]}=={version}" if each is not None and same else text
+        for text, each, same in zip(requirements, found, is_same, strict=True)
+    ]
+    return kept if any(is_same) else [wanted, *kept]
 
 
 def raise_version(version: str, bump: str) -> str:

@@ -80,17 +80,28 @@ def run(options: argparse.Namespace) -> int:
                 f"The folder of the group {group} is called {derive_package_name(group)}; choose another --output."
             )
         existing = [read_json(path) for path in sorted((folder / "manifests").glob("*.json"))]
-        start = _choose_start(options, existing)
+        brought = [each for each in existing if "origin" in each]
+        said = _read_start(options)
+        start = _start_as(brought, said)
         constraints: list[str] = options.constraint or next(
-            (each.get("dependency_constraints", []) for each in existing), []
+            (each.get("dependency_constraints", []) for each in brought), []
         )
         listing, version, start = _look(options, asked[1], asked[2] or "", start, constraints)
-        source = Source(asked[1], version, group, start, tuple(constraints), tuple(options.host))
-        chosen = options.tool or [str(each["origin"]["tool"]) for each in existing if "origin" in each]
-        if not chosen:
+        source = Source(
+            asked[1],
+            version,
+            group,
+            start,
+            said=said,
+            constraints=tuple(constraints) if options.constraint or not brought else None,
+            hosts=tuple(options.host),
+        )
+        before = [str(each["origin"]["tool"]) for each in brought]
+        if not before and not options.tool:
             return _offer(listing, options.package)
-        gone = [name for name in chosen if name not in listing.tools and not options.tool]
-        drafts = draft_tools(listing, source, [name for name in chosen if name not in gone], existing)
+        gone = [name for name in before if name not in listing.tools and name not in options.tool]
+        chosen = [name for name in dict.fromkeys([*before, *options.tool]) if name not in gone]
+        drafts = draft_tools(listing, source, chosen, brought, _read_earlier(folder))
     except (CannotBring, ListingUnfit) as error:
         sys.stderr.write(f"{error}\n")
         return NO
@@ -109,20 +120,36 @@ def _offer(listing: Listing, package: str) -> int:
     return GOOD
 
 
-def _choose_start(options: argparse.Namespace, existing: list[dict[str, Any]]) -> dict[str, Any]:
-    """How the server is started: as this run says, and as the manifests of an earlier one have it where it says nothing."""
+def _read_start(options: argparse.Namespace) -> dict[str, Any]:
+    """What this run says of how the server is started."""
     if options.script and options.module:
         raise CannotRun("A server is started as --script or as --module, not as both.")
-    kept: dict[str, Any] = next((each["implementation"]["server"] for each in existing if "origin" in each), {})
-    start = {name: value for name, value in kept.items() if name != "listing"}
+    said: dict[str, Any] = {}
     if options.script or options.module:
-        start = {name: value for name, value in start.items() if name not in ("script", "module")}
-        start |= {"script": options.script} if options.script else {"module": options.module}
+        said |= {"script": options.script} if options.script else {"module": options.module}
     if options.argument:
-        start["arguments"] = options.argument
+        said["arguments"] = options.argument
     if options.environment:
-        start["environment"] = [_read_environment(each) for each in options.environment]
-    return start
+        said["environment"] = [_read_environment(each) for each in options.environment]
+    return said
+
+
+def _start_as(brought: list[dict[str, Any]], said: dict[str, Any]) -> dict[str, Any]:
+    """How the server is started here, and for a tool that is new: as one that was brought before has it, and this run says. Values
+    of a secret or of the configuration are of the manifest that names them.
+    """
+    kept: dict[str, Any] = next((each["implementation"]["server"] for each in brought), {})
+    left_out = {"listing"} | ({"script", "module"} if "script" in said or "module" in said else set())
+    start = {name: value for name, value in kept.items() if name not in left_out}
+    if "environment" in start:
+        start["environment"] = [each for each in start["environment"] if "value" in each]
+    return {name: value for name, value in (start | said).items() if value}
+
+
+def _read_earlier(folder: Path) -> Listing | None:
+    """What the server listed when it was brought before."""
+    path = folder / LISTING_FILE
+    return Listing.from_bytes(read_file_bytes(path)) if path.is_file() else None
 
 
 def _look(

@@ -78,6 +78,8 @@ def test_nothing_is_brought_that_the_server_does_not_have_or_that_is_too_much() 
         ({"description": "Echo\x1b[2J."}, r"U\+001B"),
         ({"description": "x" * 4001}, "4,001 characters"),
         ({"title": "E\u202echo"}, r"U\+202E"),
+        ({"title": "E\U0001d173cho"}, r"U\+1D173"),
+        ({"title": "E\U000f0041cho"}, r"U\+F0041"),
         ({"inputSchema": {"type": "object", "properties": {"a\u2060": {}}}}, r"U\+2060"),
         ({"inputSchema": {"type": "string"}}, "is no object"),
         ({"inputSchema": None}, "is no object"),
@@ -107,6 +109,56 @@ def test_a_second_run_keeps_what_a_person_has_changed_and_shows_what_is_new() ->
     assert text.document["description"] == "Other words."
     assert {"description.changed", "origin.entry_changed"} <= {each.kind for each in text.changes or ()}
     assert (breaks.document["version"], breaks.document["side_effect"]) == ("2.0.0", "None")
+
+
+NARROW = {"type": "object", "properties": {"text": {"type": "string", "maxLength": 20}}, "required": ["text"]}
+
+
+@pytest.mark.req("BRING-2")
+def test_a_second_run_takes_only_what_the_server_says_otherwise_than_it_did() -> None:
+    mine = draft_of("Echo-Text")[0][0]
+    mine |= {
+        "input_schema": NARROW,
+        "description": "My own words.",
+        "dependencies": ["A_Server[x]==1.0", "tzdata==2026.1"],
+    }
+    mine["implementation"] = {
+        "kind": "mcp_stdio",
+        "image": "browser",
+        "server": START | {"listing": "mcp_a", "environment": [{"name": "KEY", "secret": "KEY"}]},
+    }
+    mine["dependency_constraints"] = ["mcp<2"]
+    said = listing_with(title="Another title.", annotations={"readOnlyHint": True, "idempotentHint": True})
+
+    found = draft_tools(said, source("1.1"), ["Echo-Text"], [mine], listing_of())[0].document
+
+    assert (found["input_schema"], found["description"]) == (NARROW, "My own words.")
+    assert found["dependencies"] == ["A_Server[x]==1.1", "tzdata==2026.1"]
+    assert found["implementation"] == mine["implementation"]
+    assert found["dependency_constraints"] == ["mcp<2"]
+    assert found["origin"]["version"] == "1.1"
+
+
+@pytest.mark.req("BRING-2")
+def test_what_a_run_says_holds_for_tools_that_were_brought_before() -> None:
+    mine = draft_of("Echo-Text")[0][0] | {"dependency_constraints": ["mcp<2"]}
+    says = source(said={"module": "a_server", "arguments": ["--x"]}, constraints=("mcp<3",))
+
+    found = draft_tools(listing_of(), says, ["Echo-Text"], [mine], listing_of())[0].document
+
+    assert found["implementation"]["server"] == {"module": "a_server", "arguments": ["--x"], "listing": "mcp_a"}
+    assert found["dependency_constraints"] == ["mcp<3"]
+
+
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize(("mine", "then"), [("Read", "Write"), ("None", "None"), ("Write", "Write")])
+def test_a_tool_that_is_no_longer_said_to_read_is_taken_to_write(mine: str, then: str) -> None:
+    before = draft_of("Echo-Text")[0][0] | {"side_effect": mine}
+    said = listing_with(annotations={"readOnlyHint": False})
+
+    found = draft_tools(said, source("1.1"), ["Echo-Text"], [before], listing_of())[0].document
+
+    assert found["side_effect"] == then
 
 
 @pytest.mark.req("BRING-2")
