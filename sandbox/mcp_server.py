@@ -29,6 +29,7 @@ _INVALID_PARAMS = -32602
 _END_MS = 300  # for a server to end by itself when its input is closed
 _LOOK_S = 0.01
 _MAX_MESSAGE_CHARS = 2000
+_LIKE_EVERYWHERE = frozenset({"anyio", "mcp", "pydantic"} | sys.stdlib_module_names)
 _DROPPED_KEYS = ("annotations", "_meta")
 _ENDINGS = {
     "image/png": "png",
@@ -56,14 +57,16 @@ class McpServer:
             check_module(self.module, start["package"])
 
     def import_ahead(self) -> None:
-        """In the process that calls are forked from. A server that has an environment of its own may look at it when it is
-        imported, so then only what it imports of others is."""
+        """In the process that calls are forked from. Modules may look at their environment when they are imported, the server's and
+        those of others: where a call decides what is in it, only those are that begin alike everywhere."""
         sys.argv = [self._script or self.module, *self._arguments]
         imports = ServerImports(self.module)
         if self._is_run_itself():
             imports.own.pop(self.module, None)
-        imports.import_foreign()
-        if not self._environment:
+        os.environ.update((each["name"], each["value"]) for each in self._environment if "value" in each)
+        is_known = all("value" in each for each in self._environment)
+        imports.import_foreign(None if is_known else _LIKE_EVERYWHERE)
+        if is_known:
             imports.import_own()
 
     def find_entry(self, head: dict[str, Any]) -> Callable[..., Any]:

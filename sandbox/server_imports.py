@@ -16,7 +16,7 @@ from sandbox.package import DEPENDENCIES, Import, imports_of, is_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from types import CodeType
 
 MAIN = "__main__"
@@ -42,10 +42,10 @@ class ServerImports:
             self.own[name] = None
             waiting += self._note_imports(code, name)
 
-    def import_foreign(self) -> None:
-        """What the standard library and other packages give to it. What fails is left to the call."""
+    def import_foreign(self, only: Collection[str] | None = None) -> None:
+        """What the standard library and other packages give to it, of ``only`` these. What fails is left to the call."""
         for name, names in list(self.foreign)[:_MAX_IMPORTS]:
-            if not is_program(name):
+            if not is_program(name) and (only is None or name.partition(".")[0] in only):
                 _import_quietly(name, tuple(each for each in names if not is_program(each)))
         for name, late in _BY_NAME.items():
             if name in sys.modules:

@@ -42,6 +42,21 @@ def test_what_functions_and_relative_imports_name_is_found_and_nothing_is_run(fo
 
 
 @pytest.mark.req("BRING-2")
+def test_of_packages_of_others_only_those_that_begin_alike_are_imported_where_a_call_decides(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("plain_library", "known_library"):
+        Path(folder, f"{name}.py").write_text("X = 1\n")
+    Path(folder, "served.py").write_text("import plain_library, known_library\n")
+    monkeypatch.syspath_prepend(folder)
+
+    ServerImports("served", folder).import_foreign({"known_library"})
+
+    assert sys.modules.pop("known_library")
+    assert "plain_library" not in sys.modules
+
+
+@pytest.mark.req("BRING-2")
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_modules_that_open_something_are_left_to_the_call(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, text in {
