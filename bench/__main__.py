@@ -8,6 +8,7 @@ import sys
 
 from bench import (
     alternatives,
+    brought_servers,
     evidence,
     governed_calls,
     hubs,
@@ -39,6 +40,7 @@ CALLS_PER_S, BOX_MIB, AHEAD_MS, KILL_MS = 150, 16, 40, 250
 PAST_CALLS = 100_000
 GOVERNED_P50_MS, GOVERNED_P95_MS, GOVERNED_PER_S = 25, 60, 60
 REDACTION_MS = 20
+SERVER_MS, SERVER_TIMES = 60, 8
 POLICY_MS = {"decide": 0.05, "analyse": 5_000, "try": 5_000}
 
 
@@ -97,6 +99,21 @@ def measure_dependencies(rounds: int) -> list[list[str]]:
     return [
         judge_figure(f"{ahead.name}: p50 ≤ {AHEAD_MS} ms", f"{ahead.p50:.1f} ms", reached=ahead.p50 <= AHEAD_MS),
         judge_figure(f"{ahead.name}: ≥ 10 × faster than inside", f"{times:.0f} ×", reached=times >= 10),
+    ]
+
+
+def measure_brought_servers(rounds: int) -> list[list[str]]:
+    found = brought_servers.measure_servers(rounds)
+    slowest = found[-1].p50
+    rows = [each.row(f"{slowest / each.p50:.1f} ×") for each in found]
+    print_table(f"A call of a server of others, {brought_servers.PACKAGE}", (*HEAD, "faster"), rows)
+    return [
+        judge_figure(
+            f"{each.name}: p50 ≤ {SERVER_MS} ms, ≥ {SERVER_TIMES} × faster than in the call",
+            f"{each.p50:.1f} ms, {slowest / each.p50:.1f} ×",
+            reached=each.p50 <= SERVER_MS and slowest / each.p50 >= SERVER_TIMES,
+        )
+        for each in found[:-1]
     ]
 
 
@@ -254,6 +271,7 @@ def measure_sandbox(asked: argparse.Namespace) -> list[list[str]]:
         *measure_levels(asked.rounds),
         *measure_load(asked.seconds),
         *measure_dependencies(asked.rounds),
+        *measure_brought_servers(asked.rounds),
         *measure_kills(asked.rounds, asked.kills),
     ]
 

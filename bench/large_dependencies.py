@@ -35,7 +35,7 @@ LIMITS = Limits(memory_bytes=512 * 1024 * 1024)
 
 
 @contextmanager
-def install_dependencies() -> Iterator[Path]:
+def install_dependencies(package: str = PACKAGE) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="toolhub-bench-wheels-") as folder:
         place = Path(folder, "bench-wheels")
         words = [
@@ -51,11 +51,11 @@ def install_dependencies() -> Iterator[Path]:
             str(place),
         ]
         try:
-            done = subprocess.run([*words, PACKAGE], capture_output=True, text=True, timeout=_INSTALL_S)
+            done = subprocess.run([*words, package], capture_output=True, text=True, timeout=_INSTALL_S)
         except subprocess.TimeoutExpired as error:
-            raise CannotMeasure(f"{PACKAGE} could not be installed within {_INSTALL_S} s.") from error
+            raise CannotMeasure(f"{package} could not be installed within {_INSTALL_S} s.") from error
         if done.returncode:
-            raise CannotMeasure(f"{PACKAGE} could not be installed:\n{done.stderr.strip()[-1000:]}")
+            raise CannotMeasure(f"{package} could not be installed:\n{done.stderr.strip()[-1000:]}")
         compileall.compile_dir(place, quiet=2, workers=0)
         Path(folder).chmod(0o755)
         yield place

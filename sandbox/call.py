@@ -13,6 +13,7 @@ import os
 import socket
 import sys
 from contextlib import suppress
+from functools import partial
 
 from sandbox import clock, confinement, protocol
 from sandbox.ipc import receive_work
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _closerange = os.closerange  # now: what a dependency puts in its place later leaves nothing open
 _VALUES = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 _REPORTS = json.JSONEncoder(ensure_ascii=False)
-_REPORT_FD, PROGRESS_FD, _OWN_END = 3, 4, 5
+REPORT_FD, PROGRESS_FD, _OWN_END = 3, 4, 5
 _MAX_MESSAGE_CHARS = 2000
 _MAX_NAME_CHARS = 200
 
@@ -49,13 +50,13 @@ def serve_one(rooms: BoxIsolation, descriptor: int) -> NoReturn:
         except BaseException as error:
             end.send(f"{type(error).__name__}: {error}".encode(errors="replace")[:_MAX_MESSAGE_CHARS])
             os._exit(1)
-        for pipe, place in zip(pipes, (_REPORT_FD, 1, 2, PROGRESS_FD), strict=True):
+        for pipe, place in zip(pipes, (REPORT_FD, 1, 2, PROGRESS_FD), strict=True):
             os.dup2(pipe, place)
         head, (arguments, settings) = protocol.unpack(work)
         end.close()
         _closerange(PROGRESS_FD + 1, 1 << 20)
         head["limits"] = rooms.limits
-        write_all(_REPORT_FD, _report_of(rooms, head, arguments, settings))
+        write_all(REPORT_FD, _report_of(rooms, head, arguments, settings))
     finally:
         os._exit(0)
 
@@ -65,7 +66,7 @@ def _report_of(rooms: BoxIsolation, head: dict[str, Any], arguments: bytes, sett
 
     def loaded() -> None:
         rooms.begin_run()
-        write_all(_REPORT_FD, protocol.IMPORTED)
+        write_all(REPORT_FD, protocol.IMPORTED)
 
     if programs.replaces_tool:
         loaded()
@@ -78,6 +79,7 @@ def _report_of(rooms: BoxIsolation, head: dict[str, Any], arguments: bytes, sett
         hints,
         loaded=loaded,
         progress=lambda line: write_all(PROGRESS_FD, line),
+        find_entry=None if rooms.server is None else partial(_find_server, rooms.server),
     )
 
 
@@ -110,6 +112,7 @@ def answer_call(
     *,
     loaded: Callable[[], None],
     progress: Callable[[bytes], None],
+    find_entry: Callable[[dict[str, Any]], Callable[..., Any]] | None = None,
 ) -> bytes:
     """Load the tool, call it, and put what came of it into the bytes of a report."""
     streams = (sys.stdout, sys.stderr)
@@ -122,7 +125,7 @@ def answer_call(
             clock.set_recorded_clock(called.now, called.seed)
         clock.seed_chance(called.seed)
         with runtime.running(called, progress=progress) as said:
-            entry = getattr(importlib.import_module(head["module"]), head["entry"])
+            entry = (find_entry or _find_entry)(head)
             clock.seed_chance(called.seed)
             loaded()
             returned = entry(**json.loads(arguments))
@@ -137,6 +140,17 @@ def answer_call(
     for stream in streams:
         _quietly(stream.flush)
     return _report(kind, value, error, said, hints)
+
+
+def _find_entry(head: dict[str, Any]) -> Callable[..., Any]:
+    found: Callable[..., Any] = getattr(importlib.import_module(head["module"]), head["entry"])
+    return found
+
+
+def _find_server(start: dict[str, Any], head: dict[str, Any]) -> Callable[..., Any]:
+    """What asks the server of others that is started for this call."""
+    found: Callable[..., Any] = importlib.import_module("sandbox.mcp_server").McpServer(start).find_entry(head)
+    return found
 
 
 async def _wait_for(returned: Any) -> Any:

@@ -40,6 +40,9 @@ class BoxIsolation:
             raise ValueError(f"A box with a browser is used once, so it cannot have the level {level}.")
         allowed = [*loaded["proc"], *(browser.RUNNABLE if self.browser else ())]
         self.programs = Programs(allowed, loaded["program"], loaded["files"])
+        self.server = loaded[
+            "server"
+        ]  # how the server of others is started that answers the calls; None: there is none
         self.user = os.getuid(), os.getgid()
         self.others = 0 if self.fresh else len(others)
         self.limits_of_one = self.limits  # of processes; the whole box's are the supervisor's, where it can count

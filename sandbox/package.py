@@ -141,20 +141,20 @@ def preload_imports(codes: list[CodeType], own: set[str]) -> list[str]:
     foreign = _top_levels_in(DEPENDENCIES) | {"unitools"}
     wanted: dict[Import, None] = {}
     for code in codes:
-        wanted.update(dict.fromkeys(_imports_of(code)))
+        wanted.update(dict.fromkeys(imports_of(code)))
     done: dict[str, None] = {}
     for name, names in list(wanted)[:_MAX_PRELOADED]:
         top = name.partition(".")[0]
-        if top in own or top in _NOT_FOR_US or top not in sys.stdlib_module_names | foreign or _is_program(name):
+        if top in own or top in _NOT_FOR_US or top not in sys.stdlib_module_names | foreign or is_program(name):
             continue
-        names = tuple(each for each in names if not _is_program(each))  # each may be a module
+        names = tuple(each for each in names if not is_program(each))  # each may be a module
         with suppress(Exception, SystemExit, KeyboardInterrupt):
             __import__(name, fromlist=names)
             done[name] = None
     return list(done)
 
 
-def _is_program(name: str) -> bool:
+def is_program(name: str) -> bool:
     """A ``__main__``, or a test: to import it is to run it."""
     parts = name.split(".")
     return any(part in _PARTS_NOT_FOR_US or (part.startswith("__") and part != "__future__") for part in parts)
@@ -167,8 +167,8 @@ def _top_levels_in(folder: str) -> set[str]:
     return set()
 
 
-def _imports_of(code: CodeType, depth: int = 0) -> Iterator[Import]:
-    """Absolute imports, also those inside functions."""
+def imports_of(code: CodeType, package: str = "", depth: int = 0) -> Iterator[Import]:
+    """Absolute imports, also those inside functions; of a module of ``package`` the relative ones too, by their full names."""
     if code.co_flags & _COROUTINE:
         yield "asyncio", ()
     extended = 0
@@ -181,9 +181,21 @@ def _imports_of(code: CodeType, depth: int = 0) -> Iterator[Import]:
         extended = argument << 8 if operation == _EXTENDED else 0
         if operation == _LOAD_CONST:
             constants = [constants[1], code.co_consts[argument]]
-        elif operation == _IMPORT_NAME and constants[0] == 0:
+        elif operation == _IMPORT_NAME and isinstance(constants[0], int):
+            name = _full_name(code.co_names[argument], constants[0], package)
             names = constants[1] if isinstance(constants[1], tuple) else ()
-            yield code.co_names[argument], tuple(name for name in names if isinstance(name, str) and name != "*")
+            if name:
+                yield name, tuple(name for name in names if isinstance(name, str) and name != "*")
     for constant in code.co_consts:
         if isinstance(constant, CodeType) and depth < _MAX_DEPTH:
-            yield from _imports_of(constant, depth + 1)
+            yield from imports_of(constant, package, depth + 1)
+
+
+def _full_name(name: str, dots: int, package: str) -> str:
+    """Empty where it is relative to nothing."""
+    if dots == 0:
+        return name
+    words = package.split(".") if package else []
+    if dots > len(words):
+        return ""
+    return ".".join([*words[: len(words) - dots + 1], *([name] if name else [])])

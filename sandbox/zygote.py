@@ -8,6 +8,7 @@ that others wrote, so the first process of the box does not trust it either.
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import signal
 import socket
@@ -33,7 +34,7 @@ from unitools import runtime
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
 _MAX_WHY_CHARS = 2000
 
@@ -86,11 +87,22 @@ def _load(body: bytes, others: list[int]) -> tuple[BoxIsolation, list[str]]:
     codes = compile_package(names, contents, PACKAGE) if rooms.reused and loaded["ahead"] else {}
     del contents
     preloaded = preload_imports(list(codes.values()), own)
-    if not rooms.programs.replaces_tool:
+    if rooms.server is not None and rooms.reused and loaded["ahead"]:
+        preloaded += _import_server(rooms.server)
+    if not rooms.programs.replaces_tool and rooms.server is None:  # nothing of a listing's folder is imported
         sys.path.insert(sys.path.index(DEPENDENCIES), PACKAGE)
         sys.meta_path.insert(0, PackageFinder(PACKAGE, own, codes))
     rooms.make_ready()
     return rooms, preloaded
+
+
+def _import_server(start: dict[str, Any]) -> list[str]:
+    server = importlib.import_module("sandbox.mcp_server")  # in boxes of no other tool
+    try:
+        server.McpServer(start).import_ahead()
+    except LookupError:
+        return []  # the call will say so
+    return [server.__name__]
 
 
 def _settle() -> None:

@@ -23,6 +23,8 @@ _LINE = re.compile(
     r"\s*(?:;\s*(?P<marker>[A-Za-z0-9_ .<>=!~'\"()+*-]{1,500}?))?"
     r"(?P<hashes>(?:\s+--hash=sha256:[0-9a-f]{64})+)\s*"
 )
+_CLAUSE = rf" ?(?:[<>]=?|[~=!]=) ?{VERSION}(?:\.\*)? ?"
+_CONSTRAINT = re.compile(rf"(?P<name>{NAME})(?P<versions>{_CLAUSE}(?:,{_CLAUSE})*)")
 
 _SOURCES = (
     "-i",
@@ -65,6 +67,18 @@ def read_lock_line(text: str) -> LockedPackage:
     hashes = sorted(set(re.findall(r"sha256:([0-9a-f]{64})", found["hashes"])))
     marker = re.sub(r"\s+", " ", found["marker"] or "").strip()
     return LockedPackage(normalize_name(found["name"]), found["version"], tuple(hashes), marker)
+
+
+def format_constraint(text: str) -> str:
+    """The line of a constraints file, written from what was read: a name and versions, and nothing else. ``ValueError`` with a
+    sentence when the text says anything beside them.
+
+    pip finds options in the lines of such a file, and ``===`` of the standard takes any text, line ends with it.
+    """
+    found = _CONSTRAINT.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text[:100]!r} is no constraint: it names one package and its versions, for example mcp<2.")
+    return f"{normalize_name(found['name'])}{found['versions'].replace(' ', '')}"
 
 
 def read_lock_lines(text: str) -> list[str]:

@@ -205,7 +205,7 @@ class Manifest:
 
     @property
     def module(self) -> str:
-        """Empty when the tool is a program, or a model."""
+        """Empty when the tool is a program, a server's, or a model."""
         return str(self._implementation.get("module", ""))
 
     @property
@@ -219,8 +219,34 @@ class Manifest:
         return tuple(self._implementation.get("program", ()))
 
     @property
+    def server(self) -> dict[str, Any] | None:
+        """How the MCP server of a dependency is started that answers: ``script`` or ``module``, ``arguments``, ``environment``,
+        ``listing``. None: no server does."""
+        said = self._implementation.get("server")
+        return None if said is None else dict(said)
+
+    @property
+    def server_start(self) -> dict[str, Any] | None:
+        """What a box is told of :attr:`server`: with the ``package`` that alone may bring it. None: no server answers."""
+        server = self.server
+        return None if server is None else server | {"package": self.origin.get("package", "")}
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """What the tool was brought from; empty: it was written for a hub."""
+        return dict(self.document.get("origin", {}))
+
+    @property
+    def server_request(self) -> dict[str, Any]:
+        """What the server is asked for: its ``tool``, and whether the result is ``structured``; empty: no server answers."""
+        origin = self.origin
+        return {"tool": origin["tool"], "structured": origin["result"] == "structured"} if origin else {}
+
+    @property
     def package(self) -> str:
         """The folder that is shipped to the sandbox."""
+        if self.server is not None:
+            return str(self.server["listing"])
         return str(self._implementation.get("package") or self.module.partition(".")[0])
 
     @property
@@ -247,6 +273,10 @@ class Manifest:
     @property
     def dependencies(self) -> list[str]:
         return list(self._get("dependencies"))
+
+    @property
+    def dependency_constraints(self) -> list[str]:
+        return list(self._get("dependency_constraints"))
 
     @property
     def dependency_lock(self) -> list[str]:

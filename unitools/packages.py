@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unitools.entries import entry_problem
+from unitools.mcp_listings import LISTING_FILE, Listing, ListingUnfit, compute_json_digest, read_entry_schema
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -36,6 +37,7 @@ class PackageError(Exception):
          ├── ModuleNotFound
          ├── EntryUnfit
          ├── ProgramNotFound
+         ├── ListingNotFit
          ├── PackageNameTaken
          ├── PackageTooLarge
          └── PackageNotPlain
@@ -58,6 +60,10 @@ class ProgramNotFound(PackageError):
     """The package does not hold what the program is to run."""
 
 
+class ListingNotFit(PackageError):
+    """The package does not hold what the server of others was pinned by."""
+
+
 class PackageNameTaken(PackageError):
     """The package has the name of something that is in the box already."""
 
@@ -72,6 +78,8 @@ class PackageNotPlain(PackageError):
 
 def find_shipped(manifest: Manifest, roots: Sequence[Path]) -> Path:
     """The folder that goes into the box for a tool, whatever answers its calls."""
+    if manifest.server is not None:
+        return _find_folder(manifest.package, roots)
     if manifest.program:
         return find_program(manifest.package, manifest.program, roots)
     return find_package(manifest.module, roots)
@@ -110,6 +118,10 @@ def check_package_name(name: str) -> None:
 
 def check_holds(manifest: Manifest, names: Collection[str]) -> None:
     """Do files of these names, which begin with the package's own, hold what the manifest names?"""
+    if manifest.server is not None:
+        if f"{manifest.package}/{LISTING_FILE}" not in names:
+            raise ListingNotFit(f"The package {manifest.package!r} has no {LISTING_FILE}.")
+        return
     if manifest.program:
         if not any(f"{manifest.package}/{argument}" in names for argument in manifest.program[1:]):
             raise _program_not_found(manifest.package, manifest.program)
@@ -127,12 +139,41 @@ def check_code(manifest: Manifest, files: Mapping[str, bytes]) -> None:
 
 def check_entry(manifest: Manifest, files: Mapping[str, bytes]) -> None:
     """Is the function there that answers the calls, and does it fit the schema of the arguments?"""
+    if manifest.server is not None:
+        _check_listing(manifest, files.get(f"{manifest.package}/{LISTING_FILE}"))
+        return
     if manifest.program:
         return
     target = manifest.module.replace(".", "/")
     places = (f"{target}/__init__.py", f"{target}.py")  # the first one is what Python imports
     if problem := entry_problem(next(files[place] for place in places if place in files), manifest):
         raise EntryUnfit(problem)
+
+
+def _check_listing(manifest: Manifest, data: bytes | None) -> None:
+    """Is the listing that is shipped the one whose digests the manifest names?"""
+    if data is None:
+        raise ListingNotFit(f"The package {manifest.package!r} has no {LISTING_FILE}.")
+    try:
+        listing = Listing.from_bytes(data)
+    except ListingUnfit as error:
+        raise ListingNotFit(str(error)) from error
+    name, said = manifest.origin.get("tool", ""), manifest.origin
+    if name not in listing.tools:
+        raise ListingNotFit(f"{LISTING_FILE} has no tool {name!r}.")
+    found = {
+        "entry_digest": listing.entry_digest(name),
+        "listing_digest": listing.digest,
+        "protocol": listing.protocol,
+        "result": "structured" if isinstance(listing.tools[name].get("outputSchema"), dict) else "content",
+    }
+    if wrong := [each for each, value in found.items() if said.get(each) != value]:
+        raise ListingNotFit(f"{LISTING_FILE} is not what origin names: {', '.join(wrong)} differ.")
+    structured = read_entry_schema(listing.tools[name], "outputSchema")
+    if structured is not None and compute_json_digest(structured) != compute_json_digest(manifest.output_schema):
+        raise ListingNotFit(
+            "output_schema is not the outputSchema of the server's entry, which its results have to match."
+        )
 
 
 def _find_folder(name: str, roots: Sequence[Path], whose: str = "") -> Path:

@@ -23,7 +23,7 @@ def is_vouched_for(version: ToolVersion) -> bool:
 
 def needs_box(profile: Profile, call: SandboxCall, *, usual: str) -> bool:
     """For whatever a call is given or may reach beside its arguments, and for each isolation above the usual one."""
-    given = call.dependencies or call.files or call.secrets or call.program or call.image
+    given = call.dependencies or call.files or call.secrets or call.program or call.server or call.image
     reaches = profile.outside or profile.limits.files or profile.capabilities.secrets
     stronger = LEVELS.index(profile.isolation) > LEVELS.index(usual)
     return bool(not call.trusted or given or reaches or stronger or profile.untrusted)

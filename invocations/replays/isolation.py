@@ -70,6 +70,8 @@ def build_comparison_call(
         dependencies=dependencies,
         config=config,
         program=version.view.program,
+        server=version.view.server_start,
+        asks=version.view.server_request,
         image=image,
         replay=True,
     )

@@ -53,9 +53,11 @@ from registry.decision_context import load_decision_context
 from registry.dependencies import find_dependency_folder
 from registry.installations.services import settings_for_run
 from registry.versions.compiler import compiled_version
+from unitools.mcp_listings import compute_json_digest
 
 if TYPE_CHECKING:
     from invocations.sandbox.base import Limits, RunOutcome
+    from registry.models import ToolVersion
     from registry.versions.compiler import CompiledVersion
 
 log = logging.getLogger("toolhub.worker")
@@ -86,10 +88,16 @@ def build_box_key(invocation: Invocation, dependencies: str) -> BoxKey:
     assert version is not None
     return BoxKey(
         tenant=str(invocation.tenant_id),
-        code=version.build_digest,
+        code=_code_of(version),
         dependencies=dependencies,
         principal=str(invocation.agent_id) if version.view.isolated_by_agent else "",
     )
+
+
+def _code_of(version: ToolVersion) -> str:
+    """A box that imports a server ahead imports it as one start asks for; another tool of the same capsule may ask for another."""
+    server = version.view.server_start
+    return version.build_digest if server is None else f"{version.build_digest}+{compute_json_digest(server)}"
 
 
 def _input_of(invocation: Invocation) -> Snapshot:
@@ -137,6 +145,8 @@ def build_sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
         config=config,
         secrets={name: value for name, value in secrets.items() if name in within},
         program=invocation.version.view.program,
+        server=invocation.version.view.server_start,
+        asks=invocation.version.view.server_request,
         image=find_run_image(invocation.version),
         trusted=is_vouched_for(invocation.version),
     )

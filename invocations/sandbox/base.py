@@ -180,7 +180,10 @@ class SandboxCall:
     ``name`` identifies the run (invocation id and attempt) and is unique; ``config`` and ``secrets`` are what the tenant
     set for the tool, and are given to the tool's process only. Without a ``key`` no box is used twice. ``dependencies`` is
     the folder of built wheels that belongs to ``key.dependencies``. ``program`` is the command line of a tool that is no
-    Python function, in ``image`` (empty: the usual one). ``trusted``: an operator vouches for this code, which has no effect.
+    Python function, in ``image`` (empty: the usual one). ``server``: how a server of the dependencies is started
+    that answers the call in place of ``module``, with the ``package`` that brings it, and belongs to ``key.code``; ``asks``: the
+    ``tool`` by the server's name and whether its result is ``structured``; empty: for its list. ``trusted``: an operator
+    vouches for this code, which has no effect.
     ``replay``: the tool sees the time and the chance that ``context`` names as its own (sandbox.clock).
     """
 
@@ -197,6 +200,8 @@ class SandboxCall:
     dependencies: Path | None = None
     files: tuple[TenantFile, ...] = ()
     program: tuple[str, ...] = ()
+    server: dict[str, Any] | None = None
+    asks: dict[str, Any] = field(default_factory=dict)
     image: str = ""
     trusted: bool = False
     replay: bool = False

@@ -55,10 +55,13 @@ def check_size(*folders: Path) -> int:
     return size
 
 
-def resolve_requirements(requirements: Sequence[str], *, talk: ProgressHooks) -> list[str]:
+def resolve_requirements(
+    requirements: Sequence[str], *, talk: ProgressHooks, constraints: Sequence[str] = ()
+) -> list[str]:
     """The lines of a lock."""
     with _disk_trouble(), store.make_work_folder() as work:
-        return pip.resolve_lock(requirements, work=work, talk=pip.ProgressHooks(talk.say, _Watched(talk, work).beat))
+        watched = pip.ProgressHooks(talk.say, _Watched(talk, work).beat)
+        return pip.resolve_lock(requirements, work=work, talk=watched, constraints=constraints)
 
 
 def build_folder(lines: Sequence[str], requirements: Sequence[str], *, talk: ProgressHooks) -> tuple[Path, int]:

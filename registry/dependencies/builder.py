@@ -17,7 +17,7 @@ from django.db import DatabaseError
 from kernel.database.connections import release_connection
 from kernel.loops import Rest, repeat_work
 from registry.dependencies import build_steps, states, store
-from registry.dependencies.failures import CannotBuild, os_error_failure, unexpected_failure
+from registry.dependencies.failures import CannotBuild, CannotBuildYet, not_probed, os_error_failure, unexpected_failure
 from registry.dependencies.pip import ProgressHooks
 from registry.dependencies.target import folder_name
 from registry.models import Dependencies, DependencyState
@@ -25,8 +25,12 @@ from registry.models import Dependencies, DependencyState
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
+    from pathlib import Path
+
+    from registry.models import ToolVersion
 
     Tell = Callable[[str], object]
+    Probe = Callable[[ToolVersion, Path, Callable[[], None]], None]
 
 log = logging.getLogger("toolhub.builder")
 EVERY_S = 2.0
@@ -72,10 +76,13 @@ class _Teller:
 
 
 class Builder:
-    """What one process remembers between passes."""
+    """What one process remembers between passes. ``probe`` starts the server of a version in the folder of its dependencies, and
+    raises :class:`CannotBuild` when it is not what the manifest pins; without one no such version is locked."""
 
-    def __init__(self, is_stopped: Callable[[], bool] = lambda: False, tell: Tell = log.debug) -> None:
-        self.is_stopped, self.tell = is_stopped, tell
+    def __init__(
+        self, is_stopped: Callable[[], bool] = lambda: False, tell: Tell = log.debug, *, probe: Probe | None = None
+    ) -> None:
+        self.is_stopped, self.tell, self.probe = is_stopped, tell, probe
         self.look_here_at = self.collect_at = 0.0
         self.pauses: dict[str, tuple[int, float]] = {}  # of what could not be made here: how often, and not before when
 
@@ -109,12 +116,18 @@ class Builder:
         release_connection()
         try:
             if claimed.state == DependencyState.RESOLVING:
-                states.write_lock(claimed, build_steps.resolve_requirements(requirements, talk=talk))
+                states.write_lock(claimed, self._lock_of(claimed, talk))
             else:
                 folder, size = build_steps.build_folder(claimed.lock, requirements, talk=talk)
                 states.write_built(claimed, size_bytes=size)
                 log.info("The dependencies of %s are in %s", name, folder)
         except CannotBuild as error:
+            if isinstance(error, CannotBuildYet) and claimed.attempt < error.attempts:
+                log.warning(
+                    "The dependencies of %s are put off (%s): %s", name, error.failure.code, error.failure.message
+                )
+                states.put_off(claimed, _pause_after(claimed.attempt), f"{error.failure.message} It is tried again.")
+                return
             log.warning("The dependencies of %s failed (%s): %s", name, error.failure.code, error.failure.message)
             states.write_failed(claimed, error.failure)
         except BuildInterrupted:
@@ -124,6 +137,20 @@ class Builder:
         except Exception:
             log.exception("The dependencies of %s failed", name)
             states.write_failed(claimed, unexpected_failure())
+
+    def _lock_of(self, claimed: Dependencies, talk: ProgressHooks) -> list[str]:
+        """What the manifest says or pip finds. A server of others has been started from it, and is what the manifest pins."""
+        manifest = claimed.version.view
+        lines = manifest.dependency_lock or build_steps.resolve_requirements(
+            manifest.dependencies, talk=talk, constraints=manifest.dependency_constraints
+        )
+        if manifest.server is not None:
+            if self.probe is None:
+                raise CannotBuild(not_probed())
+            folder, _ = build_steps.build_folder(lines, manifest.dependencies, talk=talk)
+            talk.say("Starting the server, to see what it lists")
+            self.probe(claimed.version, folder, talk.beat)
+        return lines
 
     def _make_missing(self) -> bool:
         """What is built elsewhere and not here. A failure is this host's own, so the row is not touched."""
@@ -150,7 +177,7 @@ class Builder:
             build_steps.build_folder(row.lock, (), talk=ProgressHooks(teller.say, teller.beat))
         except CannotBuild as error:
             times = self.pauses.get(lock_digest, (0, 0.0))[0] + 1
-            self.pauses[lock_digest] = (times, time.monotonic() + PAUSES_S[min(times, len(PAUSES_S)) - 1])
+            self.pauses[lock_digest] = (times, time.monotonic() + _pause_after(times).total_seconds())
             log.warning(
                 "This host lacks the dependencies of %s %s, and cannot build them (%s): %s",
                 row.version.tool.name,
@@ -171,6 +198,11 @@ class Builder:
         collect_folders()
 
 
+def _pause_after(times: int) -> timedelta:
+    """Before what could not be done so often is tried again."""
+    return timedelta(seconds=PAUSES_S[min(times, len(PAUSES_S)) - 1])
+
+
 def collect_folders(*, older_than: timedelta = REMOVE_AFTER) -> list[str]:
     """Remove the folders of this host that no version needs. The names of those that are gone. Call it alone."""
     needed = {folder_name(each) for each in states.list_kept_locks()}
@@ -180,9 +212,9 @@ def collect_folders(*, older_than: timedelta = REMOVE_AFTER) -> list[str]:
     return gone
 
 
-def run_builder(stop: threading.Event) -> None:
+def run_builder(stop: threading.Event, *, probe: Probe | None = None) -> None:
     """Build until told to stop."""
-    builder = Builder(stop.is_set)
+    builder = Builder(stop.is_set, probe=probe)
     repeat_work(
         lambda: Rest(0) if builder.pass_once() else None,
         stop,

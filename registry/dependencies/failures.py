@@ -22,14 +22,16 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """``code`` is for programs and evidence; the texts are for people."""
+    """``code`` is for programs and evidence; the texts are for people. ``output``: the last that a program of others has said."""
 
     code: str
     message: str
     remedy: str
+    output: str = ""
 
     def to_json(self) -> dict[str, str]:
-        return asdict(self)
+        said = asdict(self)
+        return said if self.output else {name: text for name, text in said.items() if name != "output"}
 
 
 class CannotBuild(Exception):
@@ -38,6 +40,15 @@ class CannotBuild(Exception):
     def __init__(self, failure: Failure) -> None:
         self.failure = failure
         super().__init__(failure.message)
+
+
+class CannotBuildYet(CannotBuild):
+    """It cannot be done now, and that may be no fault of the version: it is put off, and ``failure`` is believed after so many
+    ``attempts``."""
+
+    def __init__(self, failure: Failure, *, attempts: int) -> None:
+        self.attempts = attempts
+        super().__init__(failure)
 
 
 def without_addresses(text: str) -> str:
@@ -160,6 +171,14 @@ def worker_lost(times: int) -> Failure:
         "worker_lost",
         f"The worker was lost {times} times while it was at it.",
         "Look at the workers' logs, memory and disk; then retry.",
+    )
+
+
+def not_probed() -> Failure:
+    return Failure(
+        "not_probed",
+        "A server of others is started before its version is reviewed, and this process has no sandbox to start it in.",
+        "Let a worker do it (`manage.py serve`, or a worker of the production shape); then retry.",
     )
 
 

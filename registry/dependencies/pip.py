@@ -20,7 +20,7 @@ from registry.dependencies import failures, wheels_only
 from registry.dependencies.failures import CannotBuild, Failure
 from registry.dependencies.process_runner import TookTooLong, run_program
 from registry.dependencies.target import PYTHON_TEXT, list_platforms
-from unitools.dependency_locks import LockedPackage, normalize_name, read_lock_line
+from unitools.dependency_locks import LockedPackage, format_constraint, normalize_name, read_lock_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -119,8 +119,13 @@ def _pip(
         raise CannotBuild(failures.too_slow(within_s)) from error
 
 
-def resolve_lock(requirements: Sequence[str], *, work: Path, talk: ProgressHooks) -> list[str]:
-    """The lines of a lock for these requirements: the one wheel of each package that would be installed here."""
+def resolve_lock(
+    requirements: Sequence[str], *, work: Path, talk: ProgressHooks, constraints: Sequence[str] = ()
+) -> list[str]:
+    """The lines of a lock for these requirements: the one wheel of each package that would be installed here.
+
+    ``constraints`` narrow which versions may come along, and bring nothing by themselves.
+    """
     report = work / "report.json"
     asked = [re.sub(r"\s*--hash=\S+", "", each).strip() for each in requirements]
     arguments = [
@@ -130,6 +135,7 @@ def resolve_lock(requirements: Sequence[str], *, work: Path, talk: ProgressHooks
         str(report),
         "--target",
         str(work / "nowhere"),
+        *_constrained(constraints, work),
         "--",
         *asked,
     ]
@@ -139,6 +145,19 @@ def resolve_lock(requirements: Sequence[str], *, work: Path, talk: ProgressHooks
     found = [_locked(each) for each in json.loads(report.read_text())["install"]]
     _check_own_hashes(requirements, found)
     return sorted(each.line for each in found)
+
+
+def _constrained(constraints: Sequence[str], work: Path) -> list[str]:
+    if not constraints:
+        return []
+    listed = work / "constraints.txt"
+    try:
+        lines = [format_constraint(each) for each in constraints]  # never their own texts: pip finds options in lines
+    except ValueError as error:
+        remedy = "Correct dependency_constraints, and submit a new version of the tool."
+        raise CannotBuild(Failure("constraint", str(error), remedy)) from error
+    listed.write_text("\n".join(lines) + "\n")
+    return ["--constraint", str(listed)]
 
 
 def _locked(item: dict[str, Any]) -> LockedPackage:

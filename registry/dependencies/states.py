@@ -99,7 +99,8 @@ def note_dependencies(version: ToolVersion, *, by: Principal) -> None:
     """In the transaction that registers the version: what its dependencies are, if it has any."""
     if not version.view.dependencies:
         return
-    lines = normalize_lock_lines(version.view.dependency_lock)
+    # A server of others is started before its lock is believed, also one that the manifest brings.
+    lines = normalize_lock_lines(version.view.dependency_lock if version.view.server is None else ())
     row = Dependencies.objects.create(
         version=version,
         state=DependencyState.LOCKED if lines else DependencyState.RESOLVING,
@@ -233,6 +234,12 @@ def give_back(claimed: Dependencies) -> None:
     """Not done, and not failed either: the next who looks takes it."""
     mine = Dependencies.objects.filter(pk=claimed.pk, builder=claimed.builder)
     mine.update(lease_until=None, builder="", attempt=F("attempt") - 1, progress=[])
+
+
+def put_off(claimed: Dependencies, pause: timedelta, why: str) -> None:
+    """Not done, and not failed yet: who looks after the pause takes it. The attempt counts."""
+    mine = Dependencies.objects.filter(pk=claimed.pk, builder=claimed.builder)
+    mine.update(lease_until=database_time() + pause, builder="", progress=[why])
 
 
 @transaction.atomic

@@ -77,6 +77,7 @@ class FailureSerializer(serializers.Serializer[Any]):
     code = serializers.CharField()
     message = serializers.CharField()
     remedy = serializers.CharField()
+    output = serializers.CharField(required=False, help_text="The last that a server said which does not start.")
 
 
 class DependenciesSerializer(serializers.Serializer[Any]):

@@ -36,6 +36,7 @@ from registry.tools.lifecycle import (
 )
 from registry.versions.bump import check_bump, check_is_another_version, find_base
 from registry.versions.manifest_checks import ManifestFinding, validate_document
+from unitools.checks import find_entry_differences
 from unitools.manifest import Manifest
 from unitools.packages import (
     EntryUnfit,
@@ -82,10 +83,11 @@ def examine_manifest(document: Any, *, capsule: Archive | None = None) -> tuple[
     if any(finding.severity == "error" for finding in findings):
         return findings, ""
     manifest = Manifest(document)
-    place = "/implementation/program" if manifest.program else "/implementation/module"
+    place = f"/implementation/{'program' if manifest.program else 'module' if manifest.module else 'server/listing'}"
     fix = "Put the package under one of the tools roots (TOOLHUB_TOOLS_PATH), upload it as a capsule, or correct the name."
     try:
-        build, why = _digest_of_code(manifest, capsule), ""
+        build, more = _digest_of_code(manifest, capsule)
+        findings, why = [*findings, *more], ""
     except PackageError as error:
         build, why = "", str(error)
         if isinstance(error, EntryUnfit):
@@ -102,11 +104,12 @@ def examine_manifest(document: Any, *, capsule: Archive | None = None) -> tuple[
     return findings, build
 
 
-def _digest_of_code(manifest: Manifest, capsule: Archive | None) -> str:
-    """Once it is seen that what answers the calls is in it."""
+def _digest_of_code(manifest: Manifest, capsule: Archive | None) -> tuple[str, list[ManifestFinding]]:
+    """Once it is seen that what answers the calls is in it; and where the manifest says otherwise than that does."""
     files = capsule.files if capsule else dict(read_package_files(find_shipped(manifest, settings.TOOLHUB_TOOLS_PATH)))
     check_entry(manifest, files)
-    return capsule.digest if capsule else compute_zip_digest(zip_files(files.items()))
+    digest = capsule.digest if capsule else compute_zip_digest(zip_files(files.items()))
+    return digest, list(find_entry_differences(manifest, files))
 
 
 @dataclass(frozen=True, slots=True)

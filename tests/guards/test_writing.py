@@ -120,6 +120,7 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "invocations/run/live_output.py:_still_runs": "a lease",
     "registry/dependencies/states.py:report_progress": "how far an installation is; its end is a fact",
     "registry/dependencies/states.py:give_back": "a lease",
+    "registry/dependencies/states.py:put_off": "the same; what is given up in the end is a fact",
     "registry/decision_statement.py:_fetch": "it reads",
     "access/members/services.py:_make_groups": "part of making a tenant",
     "access/members/services.py:_end_links": "part of what is given or taken",

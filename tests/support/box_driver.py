@@ -124,6 +124,7 @@ class DrivenBox:
             "proc": [],
             "browser": False,
             "program": None,
+            "server": None,
             "ahead": True,
             "load_ms": 60_000,
             "import_ms": 60_000,

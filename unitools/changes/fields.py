@@ -321,6 +321,31 @@ def _is_lock(value: Any) -> bool:
         return False
 
 
+ORIGIN_KINDS = {
+    "package": "origin.package_changed",
+    "version": "origin.version_changed",
+    "tool": "origin.tool_changed",
+    "result": "origin.result_changed",
+    "entry_digest": "origin.entry_changed",
+    "listing_digest": "origin.listing_changed",
+    "protocol": "origin.protocol_changed",
+}
+
+
+def compare_origin(old: Any, new: Any) -> Changes:
+    """What a tool was brought from. Its schemas and texts are fields of their own; a digest says that what was pinned is another."""
+    if old is None or new is None:
+        yield make_change("origin.added" if old is None else "origin.removed", "/origin", old, new)
+        return
+    for name, kind in ORIGIN_KINDS.items():
+        if old.get(name) != new.get(name):
+            yield make_change(kind, f"/origin/{name}", old.get(name), new.get(name))
+
+
+def _is_origin(value: Any) -> bool:
+    return value is None or (isinstance(value, dict) and value.keys() <= ORIGIN_KINDS.keys())
+
+
 def compare_ttl(old: Any, new: Any) -> Changes:
     if old is None or new is None:
         yield make_change("ttl.added" if old is None else "ttl.removed", "/ttl_seconds", old, new)
@@ -372,6 +397,8 @@ FIELDS: dict[str, Field] = {
     "isolation": Field(compare_isolation, lambda value: value is None or value in ISOLATION_LEVELS),
     "isolate_by": Field(compare_isolate_by, _is_one_of("tenant", "agent")),
     "dependencies": Field(compare_dependencies, _is_words),
+    "dependency_constraints": Field(compare_as_set("constraints", "/dependency_constraints"), _is_words),
+    "origin": Field(compare_origin, _is_origin),
     "dependency_lock": Field(compare_dependency_lock, _is_lock),
     "output_repair": Field(compare_as_set("output_repair", "/output_repair"), _is_words),
     "quotes": Field(compare_as_set("quotes", "/quotes"), _is_words),

@@ -29,6 +29,7 @@ from unitools.checks.document import (
 )
 from unitools.checks.findings import RULES, ManifestFinding, ManifestRule
 from unitools.checks.models import check_is_no_model
+from unitools.checks.origins import check_origin, find_entry_differences
 from unitools.checks.programs import check_program
 from unitools.checks.schema_walk import MAX_EXPANSIONS, count_expansions
 from unitools.checks.schemas import compile_schema, describe_violation
@@ -61,6 +62,7 @@ CHECKS: tuple[Check, ...] = (
     consistency.check_compatibility,
     consistency.check_deprecations,
     check_program,
+    check_origin,
     consistency.check_files,
     outputs.check_freshness,
     outputs.check_data_classes,
@@ -93,4 +95,5 @@ __all__ = [
     "compile_schema",
     "count_expansions",
     "describe_violation",
+    "find_entry_differences",
 ]

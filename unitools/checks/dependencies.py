@@ -6,10 +6,19 @@ import re
 from typing import TYPE_CHECKING
 
 from packaging.markers import InvalidMarker, Marker
+from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
 from unitools.checks.findings import declare_rule
-from unitools.dependency_locks import EXTRAS, NAME, VERSION, LockedPackage, normalize_name, read_lock_line
+from unitools.dependency_locks import (
+    EXTRAS,
+    NAME,
+    VERSION,
+    LockedPackage,
+    format_constraint,
+    normalize_name,
+    read_lock_line,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,6 +52,21 @@ NOT_LOCKED = declare_rule(
 LOCK_ALONE = declare_rule(
     "dependencies.lock_alone", "A lock belongs to dependencies.", "Name the dependencies, or remove the lock."
 )
+CONSTRAINT = declare_rule(
+    "dependencies.constraint",
+    "A constraint names one package and its versions, and nothing else.",
+    "Write for example mcp<2: no extras, no address, no marker, no ===.",
+)
+CONSTRAINT_ALONE = declare_rule(
+    "dependencies.constraints_alone",
+    "Constraints belong to dependencies.",
+    "Name the dependencies, or remove the constraints.",
+)
+CONSTRAINT_BROKEN = declare_rule(
+    "dependencies.constraint_broken",
+    "A lock keeps to the constraints.",
+    "Make the lock anew with the constraints, or correct them.",
+)
 
 
 def check_dependencies(manifest: Manifest) -> Iterator[ManifestFinding]:
@@ -65,6 +89,22 @@ def check_dependencies(manifest: Manifest) -> Iterator[ManifestFinding]:
         if pinned and lock and not unreadable and not _is_locked(pinned, lock):
             yield NOT_LOCKED.at(("dependencies", place), f"The lock does not hold {text[:100]}.")
     yield from _check_lock(manifest, lock)
+    yield from _check_constraints(manifest, lock)
+
+
+def _check_constraints(manifest: Manifest, lock: list[LockedPackage]) -> Iterator[ManifestFinding]:
+    if manifest.dependency_constraints and not manifest.dependencies:
+        yield CONSTRAINT_ALONE.at(("dependency_constraints",), "There are constraints, and no dependencies.")
+    for place, text in enumerate(manifest.dependency_constraints):
+        try:
+            said = Requirement(format_constraint(text))
+        except ValueError as error:
+            yield CONSTRAINT.at(("dependency_constraints", place), str(error))
+            continue
+        for each in lock:
+            if each.name == normalize_name(said.name) and not said.specifier.contains(each.version, prereleases=True):
+                message = f"The lock holds {each.name} {each.version}, and the constraint is {text[:100]}."
+                yield CONSTRAINT_BROKEN.at(("dependency_constraints", place), message)
 
 
 def _check_lock(manifest: Manifest, lock: list[LockedPackage]) -> Iterator[ManifestFinding]:

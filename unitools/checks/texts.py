@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
-    "\uffa0\ufff9-\uffff\U000e0000-\U000e0fff]"
+    "\uffa0\ufff9-\uffff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-CONTROL = re.compile("[\x01-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ue000-\uf8ff]")
+CONTROL = re.compile("[\x01-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ue000-\uf8ff\U000f0000-\U0010ffff]")
 EMOJI_STYLE, JOINER, NON_JOINER = "\ufe0f", "\u200d", "\u200c"
 # Letters that look like Latin ones, and styled copies of the alphabet. A word that mixes them with Latin is a disguise.
 LOOKALIKE = frozenset("АВЕЅІЈКМНОРСТУХЗаеорсухіјѕһԁԛԝɡαοριυνΑΒΕΖΗΙΚΜΝΟΡΤΥΧ")

@@ -46,6 +46,10 @@ def find_hub_findings(made: Publication) -> list[PublicationFinding]:
         )
         try:
             check_code(Manifest(document), made.files)
+            found += (
+                PublicationFinding(tool, each.pointer, f"{each.message} {each.fix}", each.severity)
+                for each in checks.find_entry_differences(Manifest(document), made.files)
+            )
         except EntryUnfit as error:
             found.append(PublicationFinding(tool, "/implementation/entry", str(error)))
         except PackageError as error:

@@ -63,6 +63,7 @@ def pack_load(profile: Profile, call: SandboxCall, *, level: str, load_s: float,
         "browser": bool(capabilities["browser"]),
         "files": [entry.filename for entry in entries],
         "program": {"argv": list(call.program)} if call.program else None,
+        "server": call.server,
     }
     return _checked(protocol.pack(head, *contents), "package")
 
@@ -76,6 +77,7 @@ def pack_call(call: SandboxCall, *, stream: bool) -> bytes:
     head: dict[str, Any] = {
         "module": call.module,
         "entry": call.entry,
+        "asks": call.asks,
         "context": call.context,
         "stream": stream,
         "replay": call.replay,

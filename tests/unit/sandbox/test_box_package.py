@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def imports_of(source: str) -> list[package.Import]:
-    return list(package._imports_of(compile(source, "main.py", "exec")))
+    return list(package.imports_of(compile(source, "main.py", "exec")))
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from unitools.command import main
 from unitools.dependency_locks import (
     LockedPackage,
     compute_lock_digest,
+    format_constraint,
     normalize_lock_lines,
     read_lock_line,
     read_lock_lines,
@@ -103,3 +104,37 @@ def test_the_command_says_why_it_cannot(tmp_path: Path, capsys: pytest.CaptureFi
 
     assert main(["lock", str(file)]) == 1
     assert str(file) in capsys.readouterr().err
+
+
+@pytest.mark.req("BRING-2")
+def test_a_constraint_is_written_from_what_was_read() -> None:
+    assert format_constraint("My_Lib >=1, <2.0") == "my-lib>=1,<2.0"
+    assert format_constraint("mcp~=1.9") == "mcp~=1.9"
+    assert format_constraint("mcp == 1.*, !=1!1.2+x") == "mcp==1.*,!=1!1.2+x"
+
+
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "mcp",
+        "mcp<2\n",
+        "mcp\n<2",
+        "mcp<2\n--requirement=x.txt",
+        "zzz===\n--requirement=http://example.org/r.txt",
+        "zzz===1",
+        "zzz==1,===1",
+        "mcp<2\u2028-r x",
+        "mcp[cli]<2",
+        "mcp<2; os_name == 'posix'",
+        "mcp @ https://example.org/mcp.whl",
+        "./mcp<2",
+        "--index-url=x",
+        "mcp<2 --hash=sha256:00",
+        "mcp<x y",
+    ],
+)
+def test_a_constraint_that_says_more_than_versions_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is no constraint"):
+        format_constraint(text)

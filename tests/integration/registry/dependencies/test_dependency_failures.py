@@ -27,7 +27,9 @@ def test_a_source_package_is_never_built(wheels: Path) -> None:
     assert (code, "nothing is built from source" in message) == ("no_wheel", True)
 
 
-def test_what_is_named_by_an_address_is_neither_fetched_nor_built(wheels: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def ran(tmp_path: Path) -> Path:
+    """What a source package beside it leaves behind where its code is run."""
     ran = tmp_path / "ran"
     with tarfile.open(tmp_path / "evil-1.0.tar.gz", "w:gz") as archive:
         for name, text in {
@@ -37,12 +39,60 @@ def test_what_is_named_by_an_address_is_neither_fetched_nor_built(wheels: Path, 
             member = tarfile.TarInfo(f"evil-1.0/{name}")
             member.size = len(text)
             archive.addfile(member, io.BytesIO(text.encode()))
+    return ran
+
+
+def test_what_is_named_by_an_address_is_neither_fetched_nor_built(wheels: Path, tmp_path: Path, ran: Path) -> None:
     make_wheel(wheels, "first", requires=[f"evil @ file://{tmp_path}/evil-1.0.tar.gz"])
 
     code, _, remedy = failure_of(lambda: build_steps.resolve_requirements(["first==1.0"], talk=SILENT))
 
     assert code == "address"
     assert "index" in remedy
+    assert not ran.exists()
+
+
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize("constraint", ["zzz===\n--requirement={}", "zzz<1\n-r {}", "zzz<1\r--find-links={}", "{}"])
+def test_a_constraint_that_holds_a_line_of_options_runs_nothing(
+    wheels: Path, tmp_path: Path, ran: Path, constraint: str
+) -> None:
+    make_wheel(wheels, "first")
+    (tmp_path / "more.txt").write_text(f"{tmp_path}/evil-1.0.tar.gz\n")
+    constraints = [constraint.format(tmp_path / "more.txt")]
+
+    code, _, _ = failure_of(
+        lambda: build_steps.resolve_requirements(["first==1.0"], talk=SILENT, constraints=constraints)
+    )
+
+    assert (code, ran.exists()) == ("constraint", False)
+
+
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("--requirement={}/more.txt", "no option"),
+        ("-c {}/more.txt", "no option"),
+        ("-e {}/evil", "no option"),
+        ("--find-links={}", "no option"),
+        ("--extra-index-url=http://127.0.0.1:1/", "no option"),
+        ("{}/evil-1.0.tar.gz", "named by an address"),
+        ("file://{}/evil-1.0.tar.gz", "named by an address"),
+    ],
+)
+def test_our_pip_takes_neither_options_nor_files_from_a_list(
+    wheels: Path, tmp_path: Path, ran: Path, monkeypatch: pytest.MonkeyPatch, text: str, why: str
+) -> None:
+    make_wheel(wheels, "first")
+    (tmp_path / "more.txt").write_text(f"{tmp_path}/evil-1.0.tar.gz\n")
+    monkeypatch.setattr(pip, "format_constraint", lambda _: text.format(tmp_path))
+
+    _, message, _ = failure_of(
+        lambda: build_steps.resolve_requirements(["first==1.0"], talk=SILENT, constraints=["first<2"])
+    )
+
+    assert why in message
     assert not ran.exists()
 
 

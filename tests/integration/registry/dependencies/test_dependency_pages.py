@@ -133,6 +133,24 @@ def test_what_the_lock_changes_stands_among_the_changes_of_the_version(
     assert {each["kind"] for each in told["changes"]} == {"dependencies.added", "lock.added"}
 
 
+@pytest.mark.req("BRING-2")
+def test_what_a_server_said_last_is_shown_as_text_with_what_is_hidden_in_it(
+    submit: Callable[..., ToolVersion], operator: Person, wheels: Path, caller: Caller
+) -> None:
+    version = submit(dependencies=FIRST)
+    claimed = states.claim_next()
+    assert claimed is not None
+    states.write_failed(claimed, Failure("server_unstartable", "It does not start.", "Mend it.", "<b>a\u200bb</b>"))
+
+    shown = page_of(version, operator)
+    seen = caller.get(f"/tools/{ECHO}/versions/1.0.0").json()["data"]["dependencies"]["failure"]
+
+    assert "What the server said last" in shown
+    assert "&lt;b&gt;a" in shown
+    assert "\u200b" not in shown
+    assert seen["output"] == "<b>a\u200bb</b>"
+
+
 @pytest.mark.req("SVC-9")
 def test_programs_see_the_same_and_try_again(submit: Callable[..., ToolVersion], wheels: Path, caller: Caller) -> None:
     version = submit(dependencies=FIRST)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.mistakes.origins import ORIGIN
 from tests.support.manifests import manifest
 from unitools.changes import KINDS, compare_manifests, compute_needed_bump
 from unitools.changes.fields import INPUT_LIMITS, RUN_LIMITS
@@ -27,6 +28,10 @@ SOON = GONE | {"sunset": "2027-01-01"}
 
 def _locked(lines: list[str]) -> dict[str, Any]:
     return {"dependency_lock": lines}
+
+
+def _origins(**changes: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    return {"origin": ORIGIN}, {"origin": ORIGIN | changes}
 
 
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
@@ -101,6 +106,17 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
     "determinism.changed": ({}, {"determinism": {"ignore": ["/at"]}}, "/determinism", "minor", "low"),
     "output_repair.added": ({}, {"output_repair": ["wrap"]}, "/output_repair/0", "minor", "medium"),
     "output_repair.removed": ({"output_repair": ["wrap"]}, {}, "/output_repair/0", "minor", "medium"),
+    "constraints.added": ({}, {"dependency_constraints": ["mcp<2"]}, "/dependency_constraints/0", "patch", "low"),
+    "constraints.removed": ({"dependency_constraints": ["mcp<2"]}, {}, "/dependency_constraints/0", "patch", "low"),
+    "origin.added": ({}, {"origin": ORIGIN}, "/origin", "patch", "high"),
+    "origin.removed": ({"origin": ORIGIN}, {}, "/origin", "patch", "high"),
+    "origin.package_changed": (*_origins(package="other"), "/origin/package", "major", "high"),
+    "origin.version_changed": (*_origins(version="1.1"), "/origin/version", "patch", "medium"),
+    "origin.tool_changed": (*_origins(tool="other"), "/origin/tool", "major", "high"),
+    "origin.result_changed": (*_origins(result="structured"), "/origin/result", "patch", "medium"),
+    "origin.entry_changed": (*_origins(entry_digest="sha256:" + "b" * 64), "/origin/entry_digest", "patch", "high"),
+    "origin.listing_changed": (*_origins(listing_digest="sha256:" + "b" * 64), "/origin/listing_digest", "patch", "medium"),
+    "origin.protocol_changed": (*_origins(protocol="2026-07-28"), "/origin/protocol", "patch", "low"),
     "quotes.added": ({}, {"quotes": ["price"]}, "/quotes/0", "minor", "low"),
     "quotes.removed": ({"quotes": ["price"]}, {}, "/quotes/0", "minor", "low"),
     "ttl.added": ({}, {"ttl_seconds": 60}, "/ttl_seconds", "minor", "low"),

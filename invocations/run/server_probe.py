@@ -1,0 +1,226 @@
+"""Server probe: whether a server of others starts, and lists what its manifest pins, before anybody reviews the version.
+
+It is started from its lock in a box that is used once, without a network, files or secrets, asked for its whole list and ended. What
+it says is held against the listing that was shipped with the manifest.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from invocations.problems import ImageMissing
+from invocations.run.staged_packages import find_run_image, stage_package
+from invocations.sandbox.base import Limits, Profile, RunStatus, SandboxCall
+from invocations.sandbox.factory import current_sandbox
+from kernel.database.connections import release_connection
+from kernel.problems import Problem
+from registry.dependencies import builder
+from registry.dependencies.failures import CannotBuild, CannotBuildYet, Failure
+from registry.dependencies.states import MAX_ATTEMPTS
+from unitools.mcp_listings import (
+    LISTING_FILE,
+    MAX_LISTING_BYTES,
+    MAX_LISTING_DEPTH,
+    Listing,
+    ListingUnfit,
+    describe_drift,
+)
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from invocations.sandbox.base import RunOutcome
+    from registry.models import ToolVersion
+    from unitools.manifest import Manifest
+
+WALL_MS = 20_000
+BEAT_S = 0.5
+SLOW_ATTEMPTS = 2  # a host that is loaded is slow, too
+OUTPUT_BYTES = 2048
+_NOT_ITS_DOING = {
+    RunStatus.START_FAILED: "No box could be started to try the server in.",
+    RunStatus.LOST: "The box in which the server was tried was lost.",
+    RunStatus.CANCELLED: "The box in which the server was tried was ended.",
+}
+PLACEHOLDER = "not-a-secret"  # many servers only look whether there is a value
+_CONTEXT = {"started_at": "2026-01-01T00:00:00+00:00", "seed": "0"}
+
+_SUBMIT = "and submit a new version of the tool."
+_REMEDIES: tuple[tuple[str, str], ...] = (
+    (
+        r"Bad git executable|\bgit\b.{0,80}(?:not found|No such file)|GIT_PYTHON",
+        "The server needs the program git, which the image of the sandbox does not have: use an image that has it "
+        "(TOOLHUB_SANDBOX_IMAGES), or another server.",
+    ),
+    (
+        r"(?:No such file or directory|Operation not permitted|Permission denied): '([\w.+-]{1,60})'",
+        "The server needs the program {0}, which the image of the sandbox does not have: use an image that has it "
+        "(TOOLHUB_SANDBOX_IMAGES), or another server.",
+    ),
+    (
+        r"ModuleNotFoundError: No module named '([\w.]{1,100})'",
+        f"The module {{0}} did not come along: add the package that has it to dependencies {_SUBMIT}",
+    ),
+    (
+        r"has no attribute|cannot import name|unexpected keyword argument|ImportError",
+        "The server was written for an older version of something that it uses, often of the package mcp: add a constraint, "
+        f"for example --constraint 'mcp<2' (dependency_constraints in the manifest), {_SUBMIT}",
+    ),
+    (
+        r"KeyError: '([A-Z][A-Z0-9_]{1,60})'|\b([A-Z][A-Z0-9_]{2,60}) (?:environment variable|is not set|is required|must be set)",
+        f"The server wants {{0}} in its environment: name it under implementation.server.environment {_SUBMIT}",
+    ),
+    (
+        r"the following arguments are required: ([\w ,<>-]{1,80})|usage: ",
+        f"The server wants other arguments: put them under implementation.server.arguments {_SUBMIT}",
+    ),
+)
+_OTHERWISE = (
+    f"Read what the server says below. Correct its arguments, environment, dependencies or constraints, {_SUBMIT}"
+)
+
+
+def run_builder(stop: threading.Event) -> None:
+    """The loop that resolves and builds, in a process that has a sandbox to start servers in."""
+    builder.run_builder(stop, probe=probe_server)
+
+
+def probe_server(version: ToolVersion, folder: Path, beat: Callable[[], None]) -> None:
+    """Raises :class:`CannotBuild` with what a person can do; :class:`CannotBuildYet` where the hub's own trouble may be the cause.
+    ``beat`` is called about twice a second, and may end it."""
+    try:
+        package, image = stage_package(version), find_run_image(version)
+    except ImageMissing as problem:
+        missing = Failure("image_missing", str(problem), problem.remedy)
+        raise CannotBuildYet(missing, attempts=MAX_ATTEMPTS) from problem
+    except Problem as problem:
+        raise CannotBuild(
+            Failure("package_changed", str(problem), problem.remedy or "Submit a new version.")
+        ) from problem
+    release_connection()
+    call = _build_probe(version.view, package, folder)
+    pinned = _read_pinned(package, version.view.package)
+    outcome = _run(replace(call, image=image), version.view, beat)
+    if outcome.status is not RunStatus.OK:
+        raise _build_error(outcome)
+    try:
+        found = Listing.from_json(outcome.value)
+    except ListingUnfit as error:
+        raise CannotBuild(listing_unfit(str(error))) from error
+    if drift := describe_drift(pinned, found, tools=[version.view.origin["tool"]]):
+        raise CannotBuild(listing_differs(drift))
+    if found.protocol != pinned.protocol:
+        raise CannotBuild(listing_differs(f"The server speaks MCP {found.protocol[:40]}, not {pinned.protocol}."))
+
+
+def _build_probe(manifest: Manifest, package: bytes, folder: Path) -> SandboxCall:
+    settings = (manifest.config_schema or {}).get("properties", {})
+    return SandboxCall(
+        name=f"probe-{uuid4().hex}",
+        package=package,
+        module="",
+        entry="",
+        arguments=b"{}",
+        context=_CONTEXT | {"call_id": "probe", "tool_id": manifest.id, "tool_version": manifest.version},
+        labels={"toolhub.tool": manifest.id},
+        dependencies=folder,
+        config={
+            name: said["default"] for name, said in settings.items() if isinstance(said, dict) and "default" in said
+        },
+        secrets={each["name"]: PLACEHOLDER for each in manifest.secrets},
+        server=manifest.server_start,
+    )
+
+
+def _read_pinned(package: bytes, name: str) -> Listing:
+    with zipfile.ZipFile(io.BytesIO(package)) as archive:
+        return Listing.from_bytes(archive.read(f"{name}/{LISTING_FILE}"))
+
+
+def _run(call: SandboxCall, manifest: Manifest, beat: Callable[[], None]) -> RunOutcome:
+    limits = Limits(
+        wall_ms=WALL_MS,
+        cpu_s=WALL_MS // 1000,
+        memory_bytes=manifest.limit("memory_bytes"),
+        result_bytes=2 * MAX_LISTING_BYTES,
+        result_depth=MAX_LISTING_DEPTH,
+    )
+    sandbox = current_sandbox()
+    with ThreadPoolExecutor(1, thread_name_prefix="probe") as threads:
+        running = threads.submit(partial(sandbox.run, Profile(limits, isolation="single"), call))
+        try:
+            while not wait([running], timeout=BEAT_S).done:
+                beat()
+        except BaseException:
+            sandbox.kill(call.name)
+            raise
+        return running.result()
+
+
+def _build_error(outcome: RunOutcome) -> CannotBuild:
+    """What is no word about the server is believed when it comes again."""
+    if outcome.status in (RunStatus.BAD_RESULT, RunStatus.RESULT_TOO_LARGE):
+        return CannotBuild(listing_unfit(outcome.error_message))
+    failure = describe_failure(outcome)
+    if outcome.status in _NOT_ITS_DOING:
+        return CannotBuildYet(failure, attempts=MAX_ATTEMPTS)
+    if outcome.status in (RunStatus.TIMED_OUT, RunStatus.LOAD_TIMED_OUT):
+        return CannotBuildYet(failure, attempts=SLOW_ATTEMPTS)
+    return CannotBuild(failure)
+
+
+def describe_failure(outcome: RunOutcome) -> Failure:
+    """Of a server that did not answer with its list: why, as far as it can be seen, and what is usually done about it."""
+    output = _tail(outcome.stderr or outcome.stdout)
+    if outcome.status in _NOT_ITS_DOING:
+        message = f"{_NOT_ITS_DOING[outcome.status]} {outcome.error_message}".rstrip()
+        return Failure("not_probed", _clean(message)[:400], "See `manage.py doctor` on the workers; then retry.")
+    match outcome.status:
+        case RunStatus.TIMED_OUT | RunStatus.LOAD_TIMED_OUT:
+            message = f"The server did not list its tools within {WALL_MS // 1000} seconds."
+        case RunStatus.OUT_OF_MEMORY:
+            message = "The server did not list its tools within its memory."
+        case _:
+            message = f"The server does not start: {outcome.error_type} {outcome.error_message}".rstrip()
+    return Failure(
+        "server_unstartable", _clean(message)[:400], _find_remedy(f"{output}\n{outcome.error_message}"), output
+    )
+
+
+def listing_unfit(why: str) -> Failure:
+    remedy = "Such a server cannot be brought: tell its author, or use another one."
+    return Failure("listing_unfit", _clean(why)[:400], remedy)
+
+
+def listing_differs(why: str) -> Failure:
+    return Failure(
+        "listing_differs",
+        _clean(why)[:400],
+        "Bring it again with `unitools bring mcp`, which shows what is different, and submit that. A list that changes with each "
+        "start cannot be pinned.",
+    )
+
+
+def _find_remedy(text: str) -> str:
+    for pattern, remedy in _REMEDIES:
+        if found := re.search(pattern, text):
+            return remedy.format(next((each for each in found.groups() if each), ""))
+    return _OTHERWISE
+
+
+def _tail(text: str) -> str:
+    return _clean(text.encode()[-OUTPUT_BYTES:].decode(errors="replace")).strip()
+
+
+def _clean(text: str) -> str:
+    """The words of others: no control characters but line ends."""
+    return "".join(each if each.isprintable() or each == "\n" else " " for each in text)

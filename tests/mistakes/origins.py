@@ -1,0 +1,104 @@
+"""Origins: mistakes in what lets a server of others answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.mistakes.base import BROWSER, KEY, Changes, Mistake
+
+DIGEST = "sha256:" + "a" * 64
+ORIGIN = {
+    "package": "a-server",
+    "version": "1.0",
+    "tool": "Echo-Text",
+    "result": "content",
+    "entry_digest": DIGEST,
+    "listing_digest": DIGEST,
+    "protocol": "2025-11-25",
+}
+
+
+def served(*environment: dict[str, str], **more: Any) -> Changes:
+    """A manifest whose calls a server of others answers."""
+    server = {"script": "a-server", "listing": "mcp_a", "environment": list(environment)}
+    implementation = {"kind": "mcp_stdio", "server": server}
+    return {"implementation": implementation, "origin": ORIGIN, "dependencies": ["a_server==1.0"]} | more
+
+
+VALUE, SECRET = {"name": "MODE", "value": "x"}, {"name": "TOKEN", "secret": "API_KEY"}
+SETTING = {"name": "ZONE", "config": "zone"}
+ZONED = {"config_schema": {"type": "object", "properties": {"zone": {"type": "string"}}, "additionalProperties": False}}
+
+ORIGINS: dict[str, list[Mistake]] = {
+    "origin.missing": [Mistake("no word of it", served(origin=None), "/origin", served())],
+    "origin.without_server": [Mistake("a function", {"origin": ORIGIN}, "/origin")],
+    "origin.not_a_dependency": [
+        Mistake("not named", served(dependencies=["another==1.0"]), "/origin/package", served()),
+        Mistake("another version", served(dependencies=["a-server==1.1"]), "/origin/package", served()),
+    ],
+    "origin.outside_sandbox": [
+        Mistake("a plain process", served(requires_sandbox=False), "/requires_sandbox", served(requires_sandbox=True))
+    ],
+    "origin.image": [Mistake("a browser", served() | BROWSER, "/implementation/image", served())],
+    "origin.environment": [
+        Mistake(
+            "an unknown secret",
+            served(SECRET),
+            "/implementation/server/environment/0/secret",
+            served(SECRET, secrets=[KEY]),
+        ),
+        Mistake(
+            "an unknown setting",
+            served(SETTING),
+            "/implementation/server/environment/0/config",
+            served(SETTING, **ZONED),
+        ),
+        Mistake("twice", served(VALUE, VALUE), "/implementation/server/environment/1/name", served(VALUE)),
+    ],
+    "origin.environment_reserved": [
+        Mistake(
+            "the interpreter's",
+            served({"name": "PYTHONPATH", "value": "/w"}),
+            "/implementation/server/environment/0/name",
+            served(VALUE),
+        ),
+        *(
+            Mistake(
+                "whom TLS trusts and what it tells",
+                served({"name": name, "value": "/w"}),
+                "/implementation/server/environment/0/name",
+                served(VALUE),
+            )
+            for name in ("CURL_CA_BUNDLE", "SSLKEYLOGFILE", "OPENSSL_CONF")
+        ),
+    ],
+    "dependencies.constraint": [
+        Mistake("no version", served(dependency_constraints=["mcp"]), "/dependency_constraints/0", served()),
+        Mistake(
+            "an address",
+            served(dependency_constraints=["mcp @ https://example.org/mcp.whl"]),
+            "/dependency_constraints/0",
+            served(dependency_constraints=["mcp<2"]),
+        ),
+        Mistake(
+            "any text",
+            served(dependency_constraints=["mcp===1"]),
+            "/dependency_constraints/0",
+            served(dependency_constraints=["mcp==1"]),
+        ),
+    ],
+    "dependencies.constraints_alone": [
+        Mistake("without any", {"dependency_constraints": ["mcp<2"]}, "/dependency_constraints")
+    ],
+    "dependencies.constraint_broken": [
+        Mistake(
+            "a newer one",
+            served(
+                dependency_constraints=["mcp<2"],
+                dependency_lock=[f"{name} --hash={DIGEST}" for name in ("a-server==1.0", "mcp==2.0")],
+            ),
+            "/dependency_constraints/0",
+            served(dependency_constraints=["mcp<2"]),
+        )
+    ],
+}

@@ -1,0 +1,272 @@
+"""Brought tools: the draft manifests of tools that others have made, from what their server lists.
+
+A draft is for a person to read and to change. The texts of others are taken as they are or not at all, what they say of effects only
+proposes one, and their names are mapped by one rule to names of a hub.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from unitools.changes import compare_manifests, compute_needed_bump
+from unitools.dependency_locks import normalize_name
+from unitools.mcp_listings import read_entry_schema
+from unitools.metadata import derive_hub_segment
+from unitools.publications import derive_package_name, find_id_collisions
+from unitools.semver import Version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from unitools.changes import ManifestChange
+    from unitools.mcp_listings import Listing
+
+MAX_CHOSEN = 50
+MAX_TEXT_CHARS = 4000
+FIRST_VERSION = "1.0.0"
+CONTENT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["content"],
+    "additionalProperties": False,
+    "properties": {
+        "content": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["type"],
+                "properties": {"type": {"type": "string"}, "text": {"type": "string"}},
+            },
+        }
+    },
+}
+_PREFIXES, _SUFFIXES = ("mcp-server-", "mcp-"), ("-mcp-server", "-mcp", "-server")
+# What the draft takes from the server anew where the server has it otherwise; all else of a manifest is its author's.
+_OF_ENTRY = ("description", "input_schema", "output_schema")
+_PACKAGE = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?:\[[^\]]*\])?")
+_HOW_STARTED = ("script", "module")
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\uffff\ue000-\uf8ff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
+)
+
+
+class CannotBring(Exception):
+    """These tools cannot be brought as they are. The message says which, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where tools come from and how their server is started. ``group``: what they stand under in a hub, ``group.package``. ``said``
+    and ``constraints``: what holds for tools that were brought before as well; None: what they have.
+    """
+
+    package: str
+    version: str
+    group: str
+    start: dict[str, Any]
+    said: dict[str, Any] = field(default_factory=dict)
+    constraints: tuple[str, ...] | None = None
+    hosts: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> str:
+        return derive_package_name(self.group)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One manifest, and what it changes since the one that was there (None: there was none)."""
+
+    document: dict[str, Any]
+    changes: list[ManifestChange] | None = field(default=None)
+
+
+def derive_group(package: str) -> str:
+    """``mcp.time`` for ``mcp-server-time``."""
+    name = re.sub(r"[-_.]+", "-", package).lower()
+    for prefix in _PREFIXES:
+        name = name.removeprefix(prefix)
+    for suffix in _SUFFIXES:
+        name = name.removesuffix(suffix)
+    word = re.sub(r"[^a-z0-9_]", "_", name).strip("_") or "server"
+    return f"mcp.{word if word[0].isalpha() else f'p_{word}'}"
+
+
+def draft_tools(
+    listing: Listing,
+    source: Source,
+    names: Sequence[str],
+    existing: Sequence[dict[str, Any]] = (),
+    earlier: Listing | None = None,
+) -> list[Draft]:
+    """Drafts of the tools that the server calls so. ``existing``: manifests of an earlier run, kept but for what the server says
+    otherwise than it did then (``earlier``; None: it is not known what it said).
+    """
+    if unknown := [name for name in names if name not in listing.tools]:
+        raise CannotBring(f"The server has no tool {', '.join(map(repr, unknown))}; it has {_listed(listing)}.")
+    if len(set(names)) > MAX_CHOSEN:
+        raise CannotBring(f"At most {MAX_CHOSEN} tools are brought at once; these are {len(set(names))}.")
+    ids: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        ids.setdefault(f"{source.group}.{derive_hub_segment(name)}", []).append(name)
+    if collisions := find_id_collisions(ids):
+        raise CannotBring(" ".join(each.message for each in collisions))
+    before = {each["id"]: each for each in existing}
+    return [_draft(listing, source, id, names[0], before.get(id), earlier) for id, names in sorted(ids.items())]
+
+
+def _listed(listing: Listing) -> str:
+    return ", ".join(sorted(listing.tools)) or "none"
+
+
+def _draft(
+    listing: Listing, source: Source, id: str, name: str, before: dict[str, Any] | None, earlier: Listing | None
+) -> Draft:
+    made = _document(listing, source, id, name)
+    if before is None:
+        return Draft(made)
+    if before.get("origin", {}).get("tool") != name:
+        raise CannotBring(f"The manifest of {id} was brought from another tool. Remove it, or choose another --group.")
+    document = before | {"origin": made["origin"]} | _take_entry(listing, name, before, made, earlier)
+    document["implementation"] = before["implementation"] | {"server": _start_as_before(before, source)}
+    document["dependencies"] = _raise_requirement(before.get("dependencies", []), made["dependencies"][0])
+    if source.constraints is not None:
+        document["dependency_constraints"] = list(source.constraints)
+    if before.get("dependencies") != document["dependencies"]:
+        document.pop("dependency_lock", None)  # of other packages; the hub finds out anew
+    changes = compare_manifests(before, document)
+    if changes:
+        document["version"] = raise_version(str(before["version"]), compute_needed_bump(changes))
+    return Draft(document, changes)
+
+
+def _take_entry(
+    listing: Listing, name: str, before: dict[str, Any], made: dict[str, Any], earlier: Listing | None
+) -> dict[str, Any]:
+    """What is the server's of a manifest, where it says it otherwise than before: the rest an author may have written."""
+    if before["origin"].get("entry_digest") == made["origin"]["entry_digest"]:
+        return {}
+    if earlier is None or name not in earlier.tools:
+        return {each: made[each] for each in _OF_ENTRY}
+    then, now = _read_entry(earlier.tools[name]), _read_entry(listing.tools[name])
+    taken = {each: made[each] for each in _OF_ENTRY if then.get(each) != now.get(each)}
+    if before["side_effect"] == then["side_effect"] == "Read" and now["side_effect"] == "Write":
+        taken |= {
+            each: made[each] for each in ("side_effect", "safety_class")
+        }  # what it was lowered for is not said any more
+    return taken
+
+
+def _read_entry(entry: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "description": entry.get("description"),
+        "input_schema": read_entry_schema(entry, "inputSchema"),
+        "output_schema": read_entry_schema(entry, "outputSchema"),
+        "side_effect": _proposed_effect(entry),
+    }
+
+
+def _start_as_before(before: dict[str, Any], source: Source) -> dict[str, Any]:
+    kept: dict[str, Any] = before["implementation"]["server"]
+    if any(each in source.said for each in _HOW_STARTED):
+        kept = {each: value for each, value in kept.items() if each not in _HOW_STARTED}
+    return kept | source.said | {"listing": source.folder}
+
+
+def _raise_requirement(requirements: Sequence[str], wanted: str) -> list[str]:
+    """Those that there are, the one that names its package in this version, with the extras that it had."""
+    package, _, version = wanted.partition("==")
+    found = [_PACKAGE.match(each) for each in requirements]
+    is_same = [each is not None and normalize_name(each["name"]) == normalize_name(package) for each in found]
+    kept = [
+        f"{each[0]}=={version}" if each is not None and same else text
+        for text, each, same in zip(requirements, found, is_same, strict=True)
+    ]
+    return kept if any(is_same) else [wanted, *kept]
+
+
+def raise_version(version: str, bump: str) -> str:
+    """The next version that such a change needs."""
+    now = Version.parse(version)
+    if bump == "major" and now.major:
+        return f"{now.major + 1}.0.0"
+    return (
+        f"{now.major}.{now.minor + 1}.0" if bump in ("minor", "major") else f"{now.major}.{now.minor}.{now.patch + 1}"
+    )
+
+
+def _document(listing: Listing, source: Source, id: str, name: str) -> dict[str, Any]:
+    entry = listing.tools[name]
+    for at, text in _texts(entry, ""):
+        check_text(name, at, text)
+    structured = isinstance(entry.get("outputSchema"), dict)
+    effect = _proposed_effect(entry)
+    document: dict[str, Any] = {
+        "id": id,
+        "version": FIRST_VERSION,
+        "display_name": str(entry.get("title") or name)[:80],
+        "description": entry.get("description") or f"{name}, of {source.package}. Its author says nothing about it.",
+        "input_schema": _schema(name, entry.get("inputSchema"), "inputSchema"),
+        "output_schema": _schema(name, entry["outputSchema"], "outputSchema") if structured else CONTENT_SCHEMA,
+        "side_effect": effect,
+        "safety_class": "Medium" if effect == "Write" else "Low",
+        "timeout_ms": 30_000,
+        "determinism": {"output": "none"},
+        "implementation": {"kind": "mcp_stdio", "server": source.start | {"listing": source.folder}},
+        "origin": {
+            "package": source.package,
+            "version": source.version,
+            "tool": name,
+            "result": "structured" if structured else "content",
+            "entry_digest": listing.entry_digest(name),
+            "listing_digest": listing.digest,
+            "protocol": listing.protocol,
+        },
+        "dependencies": [f"{source.package}=={source.version}"],
+    }
+    if not structured:
+        document["limits"] = {"artifacts": 5, "artifact_bytes": 4 * 1024 * 1024}
+    if source.constraints:
+        document["dependency_constraints"] = list(source.constraints)
+    if source.hosts:
+        document["capabilities"] = {"net": [{"host": each} for each in source.hosts]}
+    return document
+
+
+def _proposed_effect(entry: dict[str, Any]) -> str:
+    """A hint is a claim of the author's: it proposes, and a person decides. Without one the tool is taken to write."""
+    hints = entry.get("annotations")
+    return "Read" if isinstance(hints, dict) and hints.get("readOnlyHint") is True else "Write"
+
+
+def _schema(name: str, said: Any, what: str) -> dict[str, Any]:
+    if not isinstance(said, dict) or said.get("type") != "object":
+        raise CannotBring(f"The {what} of {name} is no object: a hub passes arguments and results by name.")
+    return {word: value for word, value in said.items() if word != "$schema"}
+
+
+def _texts(value: Any, at: str) -> Iterator[tuple[str, str]]:
+    """Every text and every name of an entry, with its pointer."""
+    waiting = [(at, value)]
+    while waiting:
+        place, found = waiting.pop()
+        if isinstance(found, str):
+            yield place, found
+        elif isinstance(found, dict):
+            for word, inner in found.items():
+                yield f"{place}/{word[:60]!a}", word
+                waiting.append((f"{place}/{word[:60]}", inner))
+        elif isinstance(found, list):
+            waiting += [(f"{place}/{index}", inner) for index, inner in enumerate(found)]
+
+
+def check_text(name: str, at: str, text: str) -> None:
+    """A model reads what others wrote: all of it must be there to be seen."""
+    if len(text) > MAX_TEXT_CHARS:
+        raise CannotBring(f"{name}{at} has {len(text):,} characters; a text has at most {MAX_TEXT_CHARS:,}.")
+    if found := _HIDDEN.search(text):
+        sign = f"U+{ord(found[0]):04X}"
+        raise CannotBring(f"{name}{at} holds the character {sign}, which nobody sees or which steers a terminal.")

@@ -1,0 +1,123 @@
+"""Origins: whether a manifest that lets a server of others answer says which one, and gives it nothing that is not declared."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from unitools.checks.findings import ManifestFinding, declare_rule
+from unitools.dependency_locks import normalize_name
+from unitools.mcp_listings import LISTING_FILE, Listing, compute_json_digest, read_entry_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from unitools.manifest import Manifest
+
+MISSING = declare_rule(
+    "origin.missing",
+    "What a server of others answers says where it was brought from.",
+    "Let `unitools bring mcp` write the manifest, or add origin.",
+)
+ALONE = declare_rule(
+    "origin.without_server", "An origin belongs to a tool that a server of others answers.", "Remove origin."
+)
+NOT_NEEDED = declare_rule(
+    "origin.not_a_dependency",
+    "The package that brings the server is one of the dependencies, in the same version.",
+    "Name it under dependencies as package==version.",
+)
+OUTSIDE = declare_rule(
+    "origin.outside_sandbox",
+    "A server of others runs in the sandbox.",
+    "Set requires_sandbox to true, or leave it out.",
+)
+IMAGE = declare_rule(
+    "origin.image",
+    "A server of a Python package runs in the image python.",
+    "Leave implementation.image and capabilities.browser out.",
+)
+UNDECLARED = declare_rule(
+    "origin.environment",
+    "The server's environment names what the manifest declares, and each name once.",
+    "Add the secret under secrets or the property to config_schema, or correct the name.",
+)
+RESERVED = declare_rule(
+    "origin.environment_reserved",
+    "Names that belong to the sandbox or to the interpreter are not the author's to set.",
+    "Choose another way to tell the server, for example an argument.",
+)
+_RESERVED = re.compile(
+    r"(PATH|HOME|TMPDIR|LD_.*|PYTHON.*|SSL_CERT_.*|SSLKEYLOGFILE|OPENSSL_.*|CURL_CA_BUNDLE|REQUESTS_CA_BUNDLE|.*_PROXY|TOOLHUB_.*)",
+    re.IGNORECASE,
+)
+
+
+def check_origin(manifest: Manifest) -> Iterator[ManifestFinding]:
+    server, origin = manifest.server, manifest.origin
+    if server is None:
+        if origin:
+            yield ALONE.at(("origin",), "The tool is written for a hub and names an origin.")
+        return
+    if not origin:
+        yield MISSING.at(("origin",), "A server of others answers, and nothing says which.")
+        return
+    named = {
+        normalize_name(re.split(r"[\s\[=<>!~;@]", each, maxsplit=1)[0]): each.partition("==")[2].split()[0:1]
+        for each in manifest.dependencies
+    }
+    if named.get(normalize_name(origin["package"])) != [origin["version"]]:
+        message = f"{origin['package']}=={origin['version']} is not among the dependencies."
+        yield NOT_NEEDED.at(("origin", "package"), message)
+    if manifest.document.get("requires_sandbox") is False:
+        yield OUTSIDE.at(("requires_sandbox",), "A server of others answers, but no sandbox is asked for.")
+    if manifest.image != "python":
+        yield IMAGE.at(("implementation", "image"), f"The image would be {manifest.image}.")
+    yield from _check_environment(manifest, server.get("environment", []))
+
+
+def find_entry_differences(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[ManifestFinding]:
+    """What a model is shown, or a policy decides by, that the server's own entry does not say: no error, for the author may know
+    better, but the reviewer sees it. ``files`` hold the listing that is shipped, and it has been held against the digests.
+    """
+    if manifest.server is None:
+        return
+    entry = Listing.from_bytes(files[f"{manifest.package}/{LISTING_FILE}"]).tools[manifest.origin["tool"]]
+    pinned = {"description": entry.get("description"), "input_schema": read_entry_schema(entry, "inputSchema")}
+    for name, said in pinned.items():
+        if compute_json_digest(said) != compute_json_digest(manifest.document.get(name)):
+            yield _differs(name, f"{name} differs from the server's entry, which {LISTING_FILE} has.")
+    hints = entry.get("annotations")
+    says_it_reads = isinstance(hints, dict) and hints.get("readOnlyHint") is True
+    if manifest.side_effect in ("None", "Read") and not says_it_reads:
+        yield _differs(
+            "side_effect",
+            f"side_effect is {manifest.side_effect}, and the server's entry does not say that the tool only reads.",
+        )
+
+
+def _differs(name: str, message: str) -> ManifestFinding:
+    return ManifestFinding(
+        f"/{name}",
+        "origin.differs",
+        message,
+        "Hold the two against each other: the pin is the server's entry.",
+        "warning",
+    )
+
+
+def _check_environment(manifest: Manifest, environment: list[dict[str, str]]) -> Iterator[ManifestFinding]:
+    secrets = {each["name"] for each in manifest.secrets}
+    settings = (manifest.config_schema or {}).get("properties", {})
+    seen: set[str] = set()
+    for place, each in enumerate(environment):
+        at = ("implementation", "server", "environment", place)
+        if _RESERVED.fullmatch(each["name"]):
+            yield RESERVED.at((*at, "name"), f"{each['name']} is set by the sandbox.")
+        if each["name"] in seen:
+            yield UNDECLARED.at((*at, "name"), f"{each['name']} is named twice.")
+        seen.add(each["name"])
+        if "secret" in each and each["secret"] not in secrets:
+            yield UNDECLARED.at((*at, "secret"), f"The manifest declares no secret {each['secret'][:64]}.")
+        if "config" in each and each["config"] not in settings:
+            yield UNDECLARED.at((*at, "config"), f"config_schema has no property {each['config'][:100]}.")
