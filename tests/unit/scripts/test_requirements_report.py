@@ -75,7 +75,8 @@ def test_what_is_no_mark_of_a_test_or_no_requirement_is_a_no(project: Path, caps
     ]
 
 
-def test_every_requirement_of_this_project_is_known() -> None:
-    known = requirements.parse_requirements((requirements.ROOT / "docs/reference/requirements.md").read_text())
+def test_every_row_of_this_project_is_read_once() -> None:
+    text = (requirements.ROOT / "docs/reference/requirements.md").read_text()
+    rows = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| ")]
 
-    assert len(known) == 88
+    assert list(requirements.parse_requirements(text)) == [row for row in rows if row[:1].isupper() and "-" in row]
