@@ -57,7 +57,7 @@ def call(name, arguments, params):
             while True:
                 os.write(1, b"x" * 65536)
         case "deep":
-            return raw('{"jsonrpc":"2.0","id":2,"result":' + "[" * 100_000) or os._exit(0)
+            return raw('{"jsonrpc":"2.0","id":%d,"result":' % params["id"] + "[" * 100_000) or os._exit(0)
         case "flood":
             while True:
                 raw("no message at all" * 1000)

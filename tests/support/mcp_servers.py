@@ -35,7 +35,7 @@ def main():
         elif method == "tools/list":
             result = list_tools(params)
         elif method == "tools/call":
-            result = call(params["name"], params["arguments"], params)
+            result = call(params["name"], params["arguments"], params | {"id": id})
         else:
             continue
         if result is not None:
