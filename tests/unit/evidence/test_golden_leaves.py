@@ -1,4 +1,4 @@
-"""Leaves as the hub wrote them on 26 November 2026, one of each kind and more of calls. They are never edited: what people have
+"""Leaves as the hub wrote them from 26 November 2026 on, one of each kind and more of calls. They are never edited: what people have
 verified stays verifiable, whatever writes leaves tomorrow."""
 
 from __future__ import annotations

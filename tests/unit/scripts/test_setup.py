@@ -196,7 +196,12 @@ def test_a_socket_file_without_a_listener_is_known_as_left_over(tmp_path: Path) 
 def test_an_engine_that_ended_and_that_nobody_waited_for_does_not_run(tmp_path: Path) -> None:
     program = tmp_path / "engine-of-test"
     shutil.copy("/bin/cat", program)
-    with subprocess.Popen([program], stdin=subprocess.PIPE) as process:
+    with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        process.stdout.readline()  # it has its name now: a process has it some moments after it was begun
         assert engine.find_processes(program.name) == [process.pid]
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it stays a zombie
