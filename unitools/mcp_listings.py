@@ -16,13 +16,15 @@ from unitools.mcp_conversation import MAX_TOOLS
 from unitools.strict_json import STRICT, JsonReader, JsonRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 LISTING_FILE = "listing.json"
 MAX_LISTING_BYTES = 1024 * 1024
 MAX_LISTING_DEPTH = 64
 MAX_NAME_CHARS = 200
 MAX_INT_CHARS = 20
+_SHOWN_DIFFERENCES = 6
+_SHOWN_CHARS = 150
 
 
 class ListingUnfit(Exception):
@@ -107,6 +109,33 @@ def read_entry_schema(entry: dict[str, Any], name: str) -> dict[str, Any] | None
     """``inputSchema`` or ``outputSchema`` of an entry as a manifest has it: without the name of its dialect. None: it has none."""
     said = entry.get(name)
     return {word: value for word, value in said.items() if word != "$schema"} if isinstance(said, dict) else None
+
+
+def show_drift(pinned: Listing, found: Listing) -> str:
+    """What is otherwise in the entries that both have, a line each, with the texts of the server: for people who look into it."""
+    lines: list[str] = []
+    for name in sorted(pinned.tools.keys() & found.tools.keys()):
+        for pointer, then, now in _differences(pinned.tools[name], found.tools[name]):
+            if len(lines) == _SHOWN_DIFFERENCES:
+                return "\n".join([*lines, "…"])
+            lines.append(f"{name} {pointer}: {_shown(then)} when it was brought, {_shown(now)} here")
+    return "\n".join(lines)
+
+
+def _differences(then: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
+    waiting = [("", then, now)]
+    while waiting:
+        at, one, other = waiting.pop()
+        if isinstance(one, dict) and isinstance(other, dict):
+            names = sorted(one.keys() | other.keys(), reverse=True)
+            waiting += [(f"{at}/{name}", one.get(name), other.get(name)) for name in names]
+        elif compute_json_digest(one) != compute_json_digest(other):
+            yield at, one, other
+
+
+def _shown(value: Any) -> str:
+    text = "nothing" if value is None else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
 
 
 def describe_drift(pinned: Listing, found: Listing, *, tools: Sequence[str]) -> str:

@@ -31,6 +31,7 @@ from unitools.mcp_listings import (
     Listing,
     ListingUnfit,
     describe_drift,
+    show_drift,
 )
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def probe_server(version: ToolVersion, folder: Path, beat: Callable[[], None]) -
     except ListingUnfit as error:
         raise CannotBuild(listing_unfit(str(error))) from error
     if drift := describe_drift(pinned, found, tools=[version.view.origin["tool"]]):
-        raise CannotBuild(listing_differs(drift))
+        raise CannotBuild(listing_differs(drift, show_drift(pinned, found)))
     if found.protocol != pinned.protocol:
         raise CannotBuild(listing_differs(f"The server speaks MCP {found.protocol[:40]}, not {pinned.protocol}."))
 
@@ -201,12 +202,13 @@ def listing_unfit(why: str) -> Failure:
     return Failure("listing_unfit", _clean(why)[:400], remedy)
 
 
-def listing_differs(why: str) -> Failure:
+def listing_differs(why: str, differences: str = "") -> Failure:
     return Failure(
         "listing_differs",
         _clean(why)[:400],
-        "Bring it again with `unitools bring mcp`, which shows what is different, and submit that. A list that changes with each "
-        "start cannot be pinned.",
+        "Look at what is different below. Where the machine decides it, such as its time zone, give the server an argument or an "
+        "environment that does, and bring it again with `unitools bring mcp`. A list that changes with each start cannot be pinned.",
+        _tail(differences),
     )
 
 

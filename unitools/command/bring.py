@@ -213,7 +213,8 @@ def _list_tools(site: Path, place: Path, start: dict[str, Any]) -> Listing:
     how = ["-m", start["module"]] if "module" in start else [str(site / "bin" / start["script"])]
     home = place / "home"
     home.mkdir()
-    environment = {"PATH": os.defpath, "HOME": str(home), "PYTHONPATH": str(site)}
+    # The zone of a sandbox: servers name that of their machine in what they list.
+    environment = {"PATH": os.defpath, "HOME": str(home), "PYTHONPATH": str(site), "TZ": "UTC"}
     environment |= {each["name"]: each["value"] for each in start.get("environment", ()) if "value" in each}
     command = [sys.executable, *how, *start.get("arguments", ())]
     with (place / "stderr").open("w+b") as said, _server(command, environment, home, said) as talk:

@@ -13,7 +13,7 @@ from tests.support.mcp_servers import ECHO, HONEST_TOOLS, PACKAGE, START, draft_
 from unitools.brought_tools import CannotBring, Source, derive_group, draft_tools, raise_version
 from unitools.checks import find_entry_differences
 from unitools.manifest import Manifest
-from unitools.mcp_listings import Listing, ListingUnfit, describe_drift
+from unitools.mcp_listings import Listing, ListingUnfit, describe_drift, show_drift
 from unitools.packages import ListingNotFit, check_code
 
 if TYPE_CHECKING:
@@ -159,6 +159,17 @@ def test_a_tool_that_is_no_longer_said_to_read_is_taken_to_write(mine: str, then
     found = draft_tools(said, source("1.1"), ["Echo-Text"], [before], listing_of())[0].document
 
     assert found["side_effect"] == then
+
+
+@pytest.mark.req("BRING-2")
+def test_what_is_listed_otherwise_is_shown_with_its_place() -> None:
+    said = listing_with(description="In Etc/UTC.", title=None)
+
+    assert show_drift(listing_of(), listing_of()) == ""
+    assert show_drift(listing_of(), said).splitlines() == [
+        'Echo-Text /description: "Gives the text back." when it was brought, "In Etc/UTC." here'
+    ]
+    assert len(show_drift(listing_of(), listing_with(**{f"x{n}": "y" * 999 for n in range(9)})).splitlines()) == 7
 
 
 @pytest.mark.req("BRING-2")
