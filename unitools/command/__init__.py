@@ -1,7 +1,8 @@
 """Command: what an author can do on the command line.
 
-``unitools --help`` says it. Each command is a module of this package with ``add_arguments(parser)`` and ``run(options) -> int``; only
-the one that is asked for is loaded, so that comparing two manifests needs the standard library only.
+``unitools --help`` says it. Each command is a module of this package with ``add_arguments(parser)`` and ``run(options) -> int``, named
+as the command is or in :data:`MODULES`; only the one that is asked for is loaded, so that comparing two manifests needs the standard
+library only.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from unitools.command.terminal import COULD_NOT_RUN, CannotRun, Parser
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-COMMANDS = {  # each is the name of a module, and what it is for
+COMMANDS = {  # what each is for
     "check": "check the tools of a file: what models see, and whether a hub would accept them",
     "run": "call a tool of a file on this machine",
     "push": "send the tools of a file to a hub",
@@ -27,6 +28,8 @@ COMMANDS = {  # each is the name of a module, and what it is for
     "verify": "verify that an archive is complete, and who signed it",
 }
 
+MODULES = {"bring": "mcp_servers"}
+
 
 def build_parser(wanted: str = "") -> Parser:
     """With the arguments of one command."""
@@ -35,7 +38,7 @@ def build_parser(wanted: str = "") -> Parser:
     for name, purpose in COMMANDS.items():
         command = commands.add_parser(name, help=purpose, allow_abbrev=False)
         if name == wanted:
-            module = importlib.import_module(f"unitools.command.{name}")
+            module = importlib.import_module(f"unitools.command.{MODULES.get(name, name)}")
             module.add_arguments(command)
             command.set_defaults(run=module.run)
     return parser
