@@ -13,10 +13,14 @@ from django.test import Client
 from joserfc import jwt
 from joserfc.jwk import ECKey
 
+from access.authentication.bearer import resolve_principal
 from access.clients.services import enter_client
 from access.issuers import services as issuers
 from access.issuers.assertion_rules import set_assertion_rule
+from access.models import Connection
 from access.roles import AGENT_SCOPES
+from invocations.decide.callable_tools import offer_tools
+from kernel.problems import Unauthenticated
 from tests.support.connections import MCP, REDIRECT
 
 if TYPE_CHECKING:
@@ -97,3 +101,28 @@ def trust(enterprise: Enterprise, *, by: Principal, audience: str = "hub") -> Tr
 def let_vouch(issuer: TrustedIssuer, caller: Caller, *, by: Principal, **terms: Any) -> TrustedIssuer:
     usual: dict[str, Any] = {"scopes": AGENT_SCOPES, "tools": None, "token_minutes": 60}
     return set_assertion_rule(issuer_id=issuer.pk, agent_id=caller.agent.pk, by=by, **usual | terms)
+
+
+def reach(token: str, resource: str = MCP) -> Principal | None:
+    """As whom a token gets in; None: it does not."""
+    try:
+        return resolve_principal(token, address="", resource=resource)
+    except Unauthenticated:
+        return None
+
+
+def find_offered(token: str) -> list[str]:
+    """The tools that its program is shown."""
+    by = reach(token)
+    assert by is not None
+    return [each.id for each in offer_tools(by=by).manifests]
+
+
+def refused(answer: Any, error: str = "invalid_grant") -> str:
+    """What the refusal says. Nothing was opened by it."""
+    assert (answer.status_code, answer.json()["error"]) == (401 if error == "invalid_client" else 400, error), (
+        answer.content
+    )
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert not Connection.objects.exists()
+    return str(answer.json()["error_description"])
