@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from invocations.sandbox.base import BoxKey, Limits, Profile, RunStatus
-from tests.support.mcp_servers import START, STARTED, lay_out_server, source_of
-from tests.support.sandboxes import call_of, docker_sandbox
+from invocations.sandbox.base import Limits, RunStatus
+from tests.support.mcp_servers import START, STARTED, ask_server, lay_out_server, source_of
+from tests.support.sandboxes import docker_sandbox
 from unitools.brought_tools import CannotBring, Source, draft_tools
 from unitools.mcp_listings import Listing, ListingUnfit
-from unitools.packages import zip_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +19,6 @@ if TYPE_CHECKING:
     from invocations.sandbox.base import RunOutcome
     from invocations.sandbox.docker import DockerSandbox
 
-PINNED = zip_files([("mcp_a/listing.json", b"{}")])
 LIMITS = Limits(wall_ms=2_500, log_flood_bytes=1 << 20)
 HOSTILE = source_of("""
 import os, time
@@ -124,15 +120,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ask(sandbox: DockerSandbox, folder: Path, tool: str, level: str, *arguments: str) -> RunOutcome:
-    start: dict[str, Any] = STARTED | {"arguments": list(arguments)}
-    call = replace(
-        call_of(PINNED),
-        dependencies=folder,
-        key=BoxKey("tenant", json.dumps(start), dependencies=str(folder)),
-        server=start,
-        asks={"tool": tool, "structured": False} if tool else {},
-    )
-    return sandbox.run(Profile(LIMITS, isolation=level), call)
+    start = STARTED | {"arguments": list(arguments)}
+    return ask_server(sandbox, folder, tool, level=level, limits=LIMITS, start=start)
 
 
 def check_innocent(sandbox: DockerSandbox, folder: Path, level: str, after: RunOutcome) -> None:

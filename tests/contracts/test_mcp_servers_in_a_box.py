@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from invocations.sandbox.base import BoxKey, Limits, Profile, RunStatus
-from tests.support.mcp_servers import HONEST_TOOLS, STARTED, lay_out_server
+from invocations.sandbox.base import Limits, Profile, RunStatus
+from tests.support.mcp_servers import HONEST_TOOLS, PINNED, STARTED, ask_server, lay_out_server
 from tests.support.sandboxes import call_of, docker_sandbox
 from unitools.packages import zip_files
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from invocations.sandbox.base import RunEvent, RunOutcome
     from invocations.sandbox.docker import DockerSandbox
 
-PINNED = zip_files([("mcp_a/listing.json", b"{}")])
 ROOMY = Limits(wall_ms=10_000, artifacts=3, artifact_bytes=1 << 16)
 
 
@@ -38,29 +37,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lay_out_server(place / "deps")
 
 
-def ask(
-    sandbox: DockerSandbox,
-    folder: Path,
-    tool: str,
-    *,
-    level: str = "fresh",
-    structured: bool = False,
-    limits: Limits = ROOMY,
-    start: dict[str, Any] | None = None,
-    events: list[RunEvent] | None = None,
-    given: dict[str, Any] | None = None,
-    **arguments: Any,
-) -> RunOutcome:
-    start = start or STARTED
-    call = replace(
-        call_of(PINNED, **arguments),
-        dependencies=folder,
-        key=BoxKey("tenant", json.dumps(start), dependencies=str(folder)),
-        server=start,
-        asks={"tool": tool, "structured": structured} if tool else {},
-        **(given or {}),
-    )
-    return sandbox.run(Profile(limits, isolation=level), call, None if events is None else events.append)
+def ask(sandbox: DockerSandbox, folder: Path, tool: str, *, limits: Limits = ROOMY, **given: Any) -> RunOutcome:
+    return ask_server(sandbox, folder, tool, limits=limits, **given)
 
 
 @pytest.mark.req("BRING-2")

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from invocations.sandbox.base import BoxKey, Profile
+from tests.support.sandboxes import call_of
 from tests.support.wheels import make_wheel
 from unitools.brought_tools import Source, draft_tools
 from unitools.mcp_listings import LISTING_FILE, Listing
+from unitools.packages import zip_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from invocations.sandbox.base import Limits, RunEvent, RunOutcome
+    from invocations.sandbox.docker import DockerSandbox
+
 PROTOCOL = "2025-11-25"
 PACKAGE = "a-server"
 START = {"script": "a-server"}
+PINNED = zip_files([("mcp_a/listing.json", b"{}")])
 STARTED = START | {"package": PACKAGE}  # as a box is told
 
 # `answer(method, params, id)` gives what is sent for a request, or None; `TOOLS` what is listed.
@@ -156,3 +165,29 @@ def draft_of(
     source = Source(PACKAGE, version, "mcp.a", START | start)
     drafts = draft_tools(listing, source, names)
     return [each.document for each in drafts], {f"{source.folder}/{LISTING_FILE}": listing.to_bytes()}
+
+
+def ask_server(
+    sandbox: DockerSandbox,
+    folder: Path,
+    tool: str,
+    *,
+    level: str = "fresh",
+    structured: bool = False,
+    limits: Limits,
+    start: dict[str, Any] | None = None,
+    events: list[RunEvent] | None = None,
+    given: dict[str, Any] | None = None,
+    **arguments: Any,
+) -> RunOutcome:
+    """One call of a server that was laid out in the folder, in a box; without a ``tool`` its list."""
+    start = start or STARTED
+    call = replace(
+        call_of(PINNED, **arguments),
+        dependencies=folder,
+        key=BoxKey("tenant", json.dumps(start), dependencies=str(folder)),
+        server=start,
+        asks={"tool": tool, "structured": structured} if tool else {},
+        **(given or {}),
+    )
+    return sandbox.run(Profile(limits, isolation=level), call, None if events is None else events.append)
