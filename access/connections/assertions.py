@@ -22,6 +22,7 @@ from access.connections.services import (
     check_may_connect,
     forget_old_tokens,
     note_client,
+    record_opening,
 )
 from access.middleware import principal_of_user
 from access.models import Agent, AssertionRule, Connection, ConnectionToken, Membership, TrustedIssuer
@@ -29,9 +30,6 @@ from access.oauth.clients import describe_client
 from access.problems import AssertionRefused, AssertionWithoutScopes
 from access.roles import AGENT_SCOPES
 from access.sign_in.identities import find_person
-from evidence import services as evidence
-from evidence.kinds import Kind
-from evidence.leaves.connections import OpenedConnection
 from kernel.database.connections import database_time
 from kernel.problems import Conflict, Forbidden
 
@@ -178,7 +176,7 @@ def _open(
     note_client(client, by=by)
     connection = Connection.objects.create(
         tenant_id=tenant_id,
-        agent_id=rule.agent_id,
+        agent=rule.agent,
         member=member,
         issuer_id=rule.issuer_id,
         client_id=client.id,
@@ -196,23 +194,7 @@ def _open(
         redeemed_at=now,
         redeemed_from=client_network(address),
     )
-    evidence.record(
-        kind=Kind.CONNECTION_OPENED,
-        subject=connection.wire_id,
-        actor=by,
-        data=OpenedConnection(
-            agent=rule.agent.wire_id,
-            member=by.id,
-            client=client.id,
-            redirect_host="",
-            resource=connection.resource,
-            scopes=scopes,
-            tools=rule.tools,
-            until=connection.until.isoformat(),
-            once=False,
-            issuer=assertion.issuer.wire_id,
-        ),
-    )
+    record_opening(connection, once=False, issuer=assertion.issuer.wire_id, by=by)
     return connection
 
 

@@ -121,23 +121,29 @@ def open_connection(
             connection.save(force_insert=True)
     except IntegrityError:  # sent at the same moment for another agent
         raise _build_sent_already() from None
+    record_opening(connection, once=not refreshable, by=by)
+    return connection
+
+
+def record_opening(connection: Connection, *, once: bool, by: Principal, issuer: str | None = None) -> None:
+    """The fact of it, in the transaction that has made the row."""
     evidence.record(
         kind=Kind.CONNECTION_OPENED,
         subject=connection.wire_id,
         actor=by,
         data=OpenedConnection(
-            agent=agent.wire_id,
+            agent=connection.agent.wire_id,
             member=by.id,
-            client=client.id,
-            redirect_host=redirect_host,
-            resource=resource,
-            scopes=wanted,
-            tools=names,
+            client=connection.client_id,
+            redirect_host=connection.redirect_host,
+            resource=connection.resource,
+            scopes=connection.scopes,
+            tools=connection.tools,
             until=connection.until.isoformat(),
-            once=not refreshable,
+            once=once,
+            issuer=issuer,
         ),
     )
-    return connection
 
 
 def forget_old_tokens(*, tenant_id: UUID, now: datetime) -> None:

@@ -141,23 +141,22 @@ def issuer_rule_set(request: ConsoleRequest, issuer_id: UUID) -> HttpResponse:
     """POST agent, scopes, tools and token_minutes, each as rule-…"""
     found = _issuer(request, issuer_id)
     form = _build_rule_form(request, None, request.POST)
-    if form.is_valid():
+
+    def set_rule() -> TrustedIssuer:
         said: dict[str, Any] = form.cleaned_data
-        try:
-            assertion_rules.set_assertion_rule(
-                issuer_id=issuer_id,
-                agent_id=said["agent"].pk,
-                scopes=said["scopes"],
-                tools=said["tools"],
-                token_minutes=said["token_minutes"],
-                by=request.principal,
-            )
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            messages.success(request, gettext("The provider may vouch for its people, as far as this."))
-            return redirect("issuer", issuer_id)
-    return _issuer_page(request, found, form=form, wrong="rule")
+        return assertion_rules.set_assertion_rule(
+            issuer_id=issuer_id,
+            agent_id=said["agent"].pk,
+            scopes=said["scopes"],
+            tools=said["tools"],
+            token_minutes=said["token_minutes"],
+            by=request.principal,
+        )
+
+    if submit_form(form, set_rule) is None:
+        return _issuer_page(request, found, form=form, wrong="rule")
+    messages.success(request, gettext("The provider may vouch for its people, as far as this."))
+    return redirect("issuer", issuer_id)
 
 
 @require_POST
