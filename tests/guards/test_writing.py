@@ -46,7 +46,7 @@ FUNCTIONS = {
     "assign_perm",
     "remove_perm",
 }  # kernel.database.rows, guardian
-RECORDS = {"record", "reveal_values", "reveal_committed"}
+RECORDS = {"record", "record_opening", "reveal_values", "reveal_committed"}
 ROWS_OF_OTHER_THINGS = {  # modules whose rows are no decisions, or are bound by a fact that others write
     "access/budgets/chain_reservations.py": "what a call takes: its Begin says what it holds, its End what it gave",
     "access/budgets/ledger.py": "the same",
