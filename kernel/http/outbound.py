@@ -15,6 +15,7 @@ import threading
 import time
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -143,6 +144,12 @@ def check_url(url: str) -> None:
         raise AddressRefused(f"{target.host} is a private address, which the hub does not ask.")
 
 
+@lru_cache(1)
+def _build_tls() -> ssl.SSLContext:
+    """Reading the certificates of all authorities takes 60 ms of a processor, so they are read once."""
+    return ssl.create_default_context()
+
+
 class _Pinned(http.client.HTTPConnection):
     """Connects to an address that was checked, and speaks to the host of the URL, until it is hung up."""
 
@@ -158,8 +165,7 @@ class _Pinned(http.client.HTTPConnection):
         raw = socket.create_connection((self._address, self._target.port), min(TIMEOUT_S, left))
         raw.settimeout(TIMEOUT_S)
         if self._target.scheme == "https":
-            context = ssl.create_default_context()
-            tls = context.wrap_socket(raw, server_hostname=self._target.host, do_handshake_on_connect=False)
+            tls = _build_tls().wrap_socket(raw, server_hostname=self._target.host, do_handshake_on_connect=False)
             self._keep(tls)
             tls.do_handshake()
         else:
