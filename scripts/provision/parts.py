@@ -175,21 +175,24 @@ class Part:
 
 # Needs no image of the sandbox, so it runs while these are built.
 FIRST = Part("units, guards and judges of others", ("tests/unit", "tests/guards", "tests/foreign"), sqlite=True)
-# Half of the integration tests on PostgreSQL, so that they are not one long part at whose end a core has nothing to do.
+# The integration tests on PostgreSQL are three parts, so that none is so long that at its end a core has nothing to do.
 OF_CALLS = ("tests/integration/invocations", "tests/integration/registry", "tests/integration/toolhub")
-# What takes longest is begun first, also where it mostly waits, as for boxes. No two parts use one database on PostgreSQL.
+OF_EVIDENCE = ("tests/integration/evidence",)
+# What takes longest is begun first, also where it mostly waits, as for boxes; what computes all the time comes last, for beside it the
+# other core has work to the end. No two parts use one database on PostgreSQL.
 PARTS = (
     Part("calls and tools on PostgreSQL", (*OF_CALLS, "tests/postgresql"), ONLY_WITH_SQLITE, shown=True),
-    Part("hubs that are killed or lose a service, and the console", BREAKING, sqlite=True),
     Part("boxes", ("tests/attacks", "tests/contracts", "tests/egress"), sqlite=True),
+    Part("hubs that are killed or lose a service, and the console", BREAKING, sqlite=True),
+    Part("whole hubs", ("tests/compose", "tests/e2e"), BREAKING, sqlite=True),
+    Part("integration tests on SQLite", (*ONLY_WITH_SQLITE, *ALSO_WITH_SQLITE), sqlite=True),
     Part(
-        "access, evidence and pages on PostgreSQL",
+        "access and pages on PostgreSQL",
         ("tests/integration",),
-        (*OF_CALLS, *ONLY_WITH_SQLITE),
+        (*OF_CALLS, *OF_EVIDENCE, *ONLY_WITH_SQLITE),
         database="test_toolhub_second",
     ),
-    Part("integration tests on SQLite", (*ONLY_WITH_SQLITE, *ALSO_WITH_SQLITE), sqlite=True),
-    Part("whole hubs", ("tests/compose", "tests/e2e"), BREAKING, sqlite=True),
+    Part("evidence on PostgreSQL", OF_EVIDENCE, ONLY_WITH_SQLITE, database="test_toolhub_third"),
 )
 # Of `make test-all`.
 WHOLE = tuple(
