@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from invocations.sandbox.egress import EgressRules, list_unenforceable
@@ -14,7 +14,6 @@ from tests.support.capability_reference import HOSTS, Reference, documents
 from unitools.capabilities import Capabilities
 from unitools.capabilities.values import METHODS
 
-laws = settings(max_examples=100, deadline=None)
 hosts = st.sampled_from([host for host in HOSTS if "*" not in host] + ["q.x.a.org", "b.com", "org"])
 ports = st.sampled_from([80, 440, 443, 445, 1, 65535])
 addresses = st.sampled_from(
@@ -27,7 +26,6 @@ def lets_through(document: dict[str, Any], head: str) -> bool:
 
 
 @pytest.mark.req("TOOLS-16")
-@laws
 @given(documents, hosts, ports)
 def test_a_tunnel_is_let_through_when_every_method_of_https_is_held(
     document: dict[str, Any], host: str, port: int
@@ -40,7 +38,6 @@ def test_a_tunnel_is_let_through_when_every_method_of_https_is_held(
 
 
 @pytest.mark.req("TOOLS-16")
-@laws
 @given(documents, hosts, ports, st.sampled_from(METHODS))
 def test_a_request_is_let_through_when_its_method_of_http_is_held(
     document: dict[str, Any], host: str, port: int, method: str
@@ -52,7 +49,6 @@ def test_a_request_is_let_through_when_its_method_of_http_is_held(
 
 
 @pytest.mark.req("TOOLS-16")
-@laws
 @given(documents, addresses, ports)
 def test_an_address_is_let_through_when_a_range_holds_it(document: dict[str, Any], address: str, port: int) -> None:
     written = f"[{address}]" if ":" in address else address
@@ -63,7 +59,6 @@ def test_an_address_is_let_through_when_a_range_holds_it(document: dict[str, Any
         assert said == Reference(document).address(address, "tcp", port)
 
 
-@laws
 @given(documents, hosts, ports)
 def test_what_the_sandbox_does_not_report_as_missing_is_let_through(
     document: dict[str, Any], host: str, port: int
@@ -75,7 +70,6 @@ def test_what_the_sandbox_does_not_report_as_missing_is_let_through(
         assert lets_through(document, f"CONNECT {host}:{port} HTTP/1.1")
 
 
-@laws
 @given(documents)
 def test_only_methods_of_https_and_datagrams_are_missing(document: dict[str, Any]) -> None:
     plain = [rule | {"scheme": "http"} for rule in document.get("net", [])]
@@ -98,7 +92,6 @@ def test_what_is_missing_is_named() -> None:
     )
 
 
-@laws
 @given(documents, hosts, ports)
 def test_the_named_rule_is_one_of_the_document_and_covers_the_host(
     document: dict[str, Any], host: str, port: int

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from access.grants.attenuation import RequestedTerms, Terms, attenuate_terms, find_widenings, lasts_longer
@@ -51,7 +51,6 @@ def held(scopes: Any, asked: Any) -> bool:
 
 @pytest.mark.req("TOOLS-32")
 @pytest.mark.req("TOOLS-16")
-@settings(max_examples=100)
 @given(terms, asks, subjects, scopes, arguments)
 def test_what_is_handed_on_reaches_no_further_than_what_it_came_from(
     whole: Terms, asked: RequestedTerms, tool: Subject, wanted: Any, said: Any
@@ -69,7 +68,6 @@ def test_what_is_handed_on_reaches_no_further_than_what_it_came_from(
 
 
 @pytest.mark.req("TOOLS-15")
-@settings(max_examples=100)
 @given(terms, asks)
 def test_each_attempt_to_widen_is_refused_and_said(whole: Terms, asked: RequestedTerms) -> None:
     places = {finding["pointer"].split("/")[1] for finding in find_widenings(whole, asked)}
@@ -85,7 +83,6 @@ def test_each_attempt_to_widen_is_refused_and_said(whole: Terms, asked: Requeste
     assert "conditions" not in places  # they only add to what the grant asks already
 
 
-@settings(max_examples=100)
 @given(expressions, expressions, st.lists(subjects, max_size=5))
 def test_a_tool_beyond_an_expression_is_found_exactly_when_there_is_one(
     part: Any, whole: Any, tools: list[Subject]

@@ -52,7 +52,6 @@ def test_a_compatible_output_gives_nothing_that_was_not_promised(seed: int) -> N
     assert not (is_compatible(old, new, "output") and gained), (old, new, gained[:3])
 
 
-@settings(max_examples=100, deadline=None)
 @given(seeds)
 def test_a_schema_differs_from_every_other_and_not_from_itself(seed: int) -> None:
     old, new, *_ = outcome(seed)
@@ -68,7 +67,6 @@ def sorted_deep(value: Any) -> Any:
     return [sorted_deep(each) for each in value] if isinstance(value, list) else value
 
 
-@settings(max_examples=100, deadline=None)
 @given(seeds)
 def test_taking_back_is_judged_in_the_mirror(seed: int) -> None:
     old, new, *_ = outcome(seed)
@@ -76,7 +74,6 @@ def test_taking_back_is_judged_in_the_mirror(seed: int) -> None:
     assert is_compatible(old, new, "input") == is_compatible(new, old, "output")
 
 
-@settings(max_examples=100, deadline=None)
 @given(seeds)
 def test_the_random_schemas_are_schemas(seed: int) -> None:
     old, new, *_ = outcome(seed)

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.schema_pairs import POOL, document, judge, value_of
@@ -30,7 +30,6 @@ def parameters(rng: Random) -> dict[str, Any]:
 
 
 @given(SEEDS)
-@settings(max_examples=100, deadline=None)
 @pytest.mark.req("UNI-4")
 def test_without_references_a_schema_accepts_the_same(seed: int) -> None:
     rng = Random(seed)
@@ -47,7 +46,6 @@ def test_without_references_a_schema_accepts_the_same(seed: int) -> None:
 
 
 @given(SEEDS, st.sampled_from(["openai", "anthropic", "mcp"]))
-@settings(max_examples=100, deadline=None)
 @pytest.mark.req("UNI-4")
 def test_where_json_schema_is_spoken_it_accepts_the_same(seed: int, dialect: str) -> None:
     rng = Random(seed)
@@ -85,7 +83,6 @@ def as_json_schema(said: Any) -> dict[str, Any]:
 
 
 @given(SEEDS)
-@settings(max_examples=100, deadline=None)
 @pytest.mark.req("UNI-4")
 def test_geminis_subset_rules_nothing_out_without_saying_so(seed: int) -> None:
     rng = Random(seed)

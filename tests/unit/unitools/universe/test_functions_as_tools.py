@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 import jsonschema_rs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, ValidationError
 
@@ -260,7 +260,6 @@ json = st.recursive(
 
 
 @pytest.mark.req("UNI-7")
-@settings(deadline=None, max_examples=100)
 @given(
     st.dictionaries(st.sampled_from(["text", "count", "share", "colour", "where", "words", "named", "p_text"]), json)
 )
