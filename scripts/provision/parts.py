@@ -173,25 +173,27 @@ class Part:
         return within == [True, False]
 
 
-# Needs no image of the sandbox, so it runs while these are built.
-FIRST = Part("units, guards and judges of others", ("tests/unit", "tests/guards", "tests/foreign"), sqlite=True)
 # The integration tests on PostgreSQL are three parts, so that none is so long that at its end a core has nothing to do.
 OF_CALLS = ("tests/integration/invocations", "tests/integration/registry", "tests/integration/toolhub")
 OF_EVIDENCE = ("tests/integration/evidence",)
-# What takes longest is begun first, also where it mostly waits, as for boxes; what computes all the time comes last, for beside it the
-# other core has work to the end. No two parts use one database on PostgreSQL.
-PARTS = (
-    Part("calls and tools on PostgreSQL", (*OF_CALLS, "tests/postgresql"), ONLY_WITH_SQLITE, shown=True),
-    Part("boxes", ("tests/attacks", "tests/contracts", "tests/egress"), sqlite=True),
-    Part("hubs that are killed or lose a service, and the console", BREAKING, sqlite=True),
-    Part("whole hubs", ("tests/compose", "tests/e2e"), BREAKING, sqlite=True),
-    Part("integration tests on SQLite", (*ONLY_WITH_SQLITE, *ALSO_WITH_SQLITE), sqlite=True),
+# These need no image of the sandbox, so they run while the images are built.
+EARLY = (
+    Part("units, guards and judges of others", ("tests/unit", "tests/guards", "tests/foreign"), sqlite=True),
     Part(
         "access and pages on PostgreSQL",
         ("tests/integration",),
         (*OF_CALLS, *OF_EVIDENCE, *ONLY_WITH_SQLITE),
         database="test_toolhub_second",
     ),
+)
+# What takes longest is begun first, also where it mostly waits, as for boxes; what computes all the time comes last, for beside it the
+# other core has work to the end. No two parts use one database on PostgreSQL.
+PARTS = (
+    Part("boxes", ("tests/attacks", "tests/contracts", "tests/egress"), sqlite=True),
+    Part("calls and tools on PostgreSQL", (*OF_CALLS, "tests/postgresql"), ONLY_WITH_SQLITE, shown=True),
+    Part("hubs that are killed or lose a service, and the console", BREAKING, sqlite=True),
+    Part("whole hubs", ("tests/compose", "tests/e2e"), BREAKING, sqlite=True),
+    Part("integration tests on SQLite", (*ONLY_WITH_SQLITE, *ALSO_WITH_SQLITE), sqlite=True),
     Part("evidence on PostgreSQL", OF_EVIDENCE, ONLY_WITH_SQLITE, database="test_toolhub_third"),
 )
 # Of `make test-all`.
@@ -219,11 +221,11 @@ class Run:
 def run_parts(
     pytest: Sequence[str], env: dict[str, str], prepare: Callable[[], dict[str, str]], *, whole: bool = False
 ) -> int:
-    """The first exit status that is not 0. ``prepare`` makes what all parts but the first need: more of their environment."""
+    """The first exit status that is not 0. ``prepare`` makes what all parts but :data:`EARLY` need: more of their environment."""
     codes = []
     running: list[Run] = []
     with contextlib.ExitStack() as stack, _interrupted(running):
-        running += [stack.enter_context(_begin(FIRST, pytest, env))]
+        running += [stack.enter_context(_begin(part, pytest, env)) for part in EARLY]
         env = env | prepare()
         waiting = list(WHOLE if whole else PARTS)
         while waiting or running:

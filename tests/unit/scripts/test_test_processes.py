@@ -10,7 +10,7 @@ import pytest
 from scripts.provision import parts
 from scripts.provision.parts import (
     ALSO_WITH_SQLITE,
-    FIRST,
+    EARLY,
     ONLY_WITH_POSTGRESQL,
     ONLY_WITH_SQLITE,
     PARTS,
@@ -20,7 +20,7 @@ from scripts.provision.parts import (
 )
 
 ROOT = Path(__file__).resolve().parents[3]
-ALL = (FIRST, *PARTS)
+ALL = (*EARLY, *PARTS)
 TESTS = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "tests").rglob("test_*.py"))]
 
 
@@ -59,7 +59,7 @@ def databases_for(test: str, *, whole: bool = False) -> list[str]:
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_each_test_runs_in_one_part_and_an_integration_test_once_on_each_of_its_databases(whole: bool) -> None:
-    shared = (FIRST, *(WHOLE if whole else PARTS))
+    shared = (*EARLY, *(WHOLE if whole else PARTS))
     run = {
         test: sorted("sqlite" if part.sqlite else "postgresql" for part in shared if part.holds(test)) for test in TESTS
     }
@@ -68,7 +68,7 @@ def test_each_test_runs_in_one_part_and_an_integration_test_once_on_each_of_its_
     assert {test: found for test, found in run.items() if found != databases_for(test, whole=whole)} == {}
 
 
-@pytest.mark.parametrize("all_parts", [ALL, (FIRST, *WHOLE)])
+@pytest.mark.parametrize("all_parts", [ALL, (*EARLY, *WHOLE)])
 def test_no_two_parts_use_one_database_on_postgresql(all_parts: tuple[Part, ...]) -> None:
     names = [part.database for part in all_parts if not part.sqlite]
 
@@ -80,7 +80,7 @@ def test_a_part_with_a_database_of_its_own_is_told_its_name(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = [sys.executable, "-c", "import os; print('NAME', os.environ.get('TOOLHUB_TEST_DATABASE_NAME'))"]
-    monkeypatch.setattr(parts, "FIRST", Part("the first", ()))
+    monkeypatch.setattr(parts, "EARLY", [Part("the first", ())])
     monkeypatch.setattr(parts, "PARTS", [Part("the second", (), database="another")])
 
     run_parts(command, {"PATH": "/usr/bin"}, dict)
@@ -96,7 +96,7 @@ def test_a_part_that_fails_fails_the_whole_and_what_each_says_is_printed(
 ) -> None:
     said = "import os, sys; print(*sys.argv[1:], os.environ.get('IMAGE'), os.environ.get('TOOLHUB_TEST_DB'))"
     command = [sys.executable, "-c", f"{said}; sys.exit(3 if 'fails' in sys.argv else 0)"]
-    monkeypatch.setattr(parts, "FIRST", Part("the first", ("first",)))
+    monkeypatch.setattr(parts, "EARLY", [Part("the first", ("first",))])
     others = [Part(f"part {number}", (f"path-{number}",), sqlite=True) for number in range(4)]
     monkeypatch.setattr(parts, "PARTS", [*others, Part("the last", ("fails",), ("away",))])
 
