@@ -22,6 +22,7 @@ from registry.models import Decision
 from registry.versions import services as registry
 from tests.support.begin_end_pairs import seen, without_their_pair
 from tests.support.database_reset import teardown_of_tables
+from tests.support.enabled_tools import write_enabled_tool
 from tests.support.manifests import manifest
 from toolhub.embedded_mode import worker_thread
 
@@ -216,8 +217,10 @@ def submit(developer: Person) -> Callable[..., ToolVersion]:
 
 
 @pytest.fixture
-def enable(submit: Callable[..., ToolVersion], operator: Person, second_operator: Person) -> Callable[..., Tool]:
-    """``enable(name="echo", **changes)``: submitted, reviewed (by two for High) and enabled."""
+def enable_by_review(
+    submit: Callable[..., ToolVersion], operator: Person, second_operator: Person
+) -> Callable[..., Tool]:
+    """``enable_by_review(name="echo", **changes)``: submitted, reviewed (by two for High) and enabled, with the facts of all that."""
 
     def make(name: str = "echo", **changes: Any) -> Tool:
         version = submit(name, **changes)
@@ -231,6 +234,24 @@ def enable(submit: Callable[..., ToolVersion], operator: Person, second_operator
                 by=reviewer.by,
             )
         return registry.enable_tool(name=version.tool.name, version_id=version.pk, reason="for a test", by=operator.by)
+
+    return make
+
+
+@pytest.fixture
+def enable(
+    enable_by_review: Callable[..., Tool], developer: Person, operator: Person, second_operator: Person
+) -> Callable[..., Tool]:
+    """``enable(name="echo", **changes)``: a tool that can be called, without the facts of how it came about."""
+
+    def make(name: str = "echo", **changes: Any) -> Tool:
+        made = write_enabled_tool(
+            manifest(name, **changes),
+            developer=developer.by,
+            reviewers=[operator.by, second_operator.by],
+            operator=operator.by,
+        )
+        return made or enable_by_review(name, **changes)
 
     return make
 

@@ -175,10 +175,10 @@ def test_a_stranger_reviews_nothing(submit: Callable[..., ToolVersion], stranger
 
 
 def test_an_approved_newer_version_takes_over_and_the_older_one_can_come_back(
-    enable: Callable[..., Tool], operator: Person
+    enable_by_review: Callable[..., Tool], operator: Person
 ) -> None:
-    first = enable().current
-    second = enable(version="1.1.0").current
+    first = enable_by_review().current
+    second = enable_by_review(version="1.1.0").current
     assert second is not None
     assert second.version == "1.1.0"
     assert first is not None

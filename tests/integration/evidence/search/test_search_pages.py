@@ -49,8 +49,8 @@ def shown(answer: Any) -> list[str]:
 
 
 @pytest.fixture
-def call(caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell) -> Any:
-    enable()
+def call(caller: Caller, enable_by_review: Callable[..., Tool], grant: Callable[..., Any], bell: Bell) -> Any:
+    enable_by_review()
     grant()
     return row_of(caller.invoke(ECHO, {"text": "x"}))
 

@@ -100,7 +100,7 @@ def again(sink: EventSink) -> EventSink:
 
 @pytest.mark.req("TOOLS-26", "TOOLS-18")
 def test_a_call_arrives_as_its_begin_and_its_end_and_the_leaf_can_be_hashed_again(
-    enable: Callable[..., Tool],
+    enable_by_review: Callable[..., Tool],
     grant: Callable[..., Any],
     bell: Bell,
     sandbox: ScriptedSandbox,
@@ -109,7 +109,7 @@ def test_a_call_arrives_as_its_begin_and_its_end_and_the_leaf_can_be_hashed_agai
     server: Server,
 ) -> None:
     _, secret = make(operator.by, server, from_beginning=True)
-    enable()
+    enable_by_review()
     grant()
     call = caller.invoke(ECHO, {"text": "canary-7391"}).json()["call"]
     seal_everything()

@@ -49,8 +49,8 @@ def install(person: Person, **more: Any) -> Installation:
     return installations.install_tool(name=ECHO, publisher="acme", reason="we need it", by=person.by, **more)
 
 
-def test_enabling_a_tool_installs_it_at_home(enable: Callable[..., Tool], operator: Person) -> None:
-    tool = enable()
+def test_enabling_a_tool_installs_it_at_home(enable_by_review: Callable[..., Tool], operator: Person) -> None:
+    tool = enable_by_review()
 
     row = Installation.objects.get(tool=tool)
     assert (row.tenant_id, row.name, row.version, row.state) == (operator.by.tenant_id, ECHO, tool.current, "enabled")

@@ -68,9 +68,9 @@ def version_of(tenant_id: Any) -> str:
 
 
 @pytest.fixture
-def shared(enable: Callable[..., Tool], operator: Person, stranger: Person) -> Tool:
+def shared(enable_by_review: Callable[..., Tool], operator: Person, stranger: Person) -> Tool:
     """The echo tool of acme, installed in the foreign tenant as well."""
-    tool = enable()
+    tool = enable_by_review()
     lifecycle.share_tool(name=ECHO, reason="for everybody", by=operator.by)
     installations.install_tool(name=ECHO, publisher="acme", reason="we need it", by=stranger.by)
     return tool
@@ -89,9 +89,13 @@ def shared(enable: Callable[..., Tool], operator: Person, stranger: Person) -> T
     ],
 )
 def test_a_number_that_promises_less_than_changed_is_refused_and_every_change_is_named(
-    number: str, changes: dict[str, Any], pointer: str, enable: Callable[..., Tool], submit: Callable[..., ToolVersion]
+    number: str,
+    changes: dict[str, Any],
+    pointer: str,
+    enable_by_review: Callable[..., Tool],
+    submit: Callable[..., ToolVersion],
 ) -> None:
-    enable()
+    enable_by_review()
 
     with pytest.raises(WrongBump) as caught:
         submit(version=number, **changes)
@@ -105,9 +109,9 @@ def test_a_number_that_promises_less_than_changed_is_refused_and_every_change_is
 
 @pytest.mark.req("TOOLS-9")
 def test_a_number_that_says_what_changed_is_taken_with_its_changes(
-    enable: Callable[..., Tool], submit: Callable[..., ToolVersion]
+    enable_by_review: Callable[..., Tool], submit: Callable[..., ToolVersion]
 ) -> None:
-    first = enable().current
+    first = enable_by_review().current
 
     minor, major = submit(version="1.1.0", input_schema=WIDER), submit(version="2.0.0", input_schema=NARROWER)
 
@@ -117,9 +121,9 @@ def test_a_number_that_says_what_changed_is_taken_with_its_changes(
 
 
 def test_a_version_for_an_older_line_is_compared_with_that_line(
-    enable: Callable[..., Tool], approve: Callable[..., ToolVersion], submit: Callable[..., ToolVersion]
+    enable_by_review: Callable[..., Tool], approve: Callable[..., ToolVersion], submit: Callable[..., ToolVersion]
 ) -> None:
-    first = enable().current
+    first = enable_by_review().current
     approve("2.0.0", input_schema=NARROWER)
 
     later = submit(version="1.0.1", description="The sample tool echo, corrected.")
@@ -128,20 +132,22 @@ def test_a_version_for_an_older_line_is_compared_with_that_line(
 
 
 def test_what_was_yanked_is_not_compared_with(
-    enable: Callable[..., Tool],
+    enable_by_review: Callable[..., Tool],
     approve: Callable[..., ToolVersion],
     submit: Callable[..., ToolVersion],
     operator: Person,
 ) -> None:
-    first = enable().current
+    first = enable_by_review().current
     bad = approve("1.1.0", input_schema=WIDER)
     services.yank_version(version_id=bad.pk, reason="wrong", by=operator.by)
 
     assert submit(version="1.1.1").base == first
 
 
-def test_build_metadata_makes_no_other_version(enable: Callable[..., Tool], submit: Callable[..., ToolVersion]) -> None:
-    enable()
+def test_build_metadata_makes_no_other_version(
+    enable_by_review: Callable[..., Tool], submit: Callable[..., ToolVersion]
+) -> None:
+    enable_by_review()
 
     with pytest.raises(VersionExists, match="build metadata"):
         submit(version="1.0.0+other")
@@ -161,8 +167,10 @@ def test_who_submits_reads_the_manifest_of_a_version_and_who_calls_does_not(
     assert (foreign_caller.get(path).status_code, caller.get(f"{path}.9").status_code) == (404, 404)
 
 
-def test_the_refusal_of_a_number_over_rest_names_the_changes(enable: Callable[..., Tool], caller: Caller) -> None:
-    tool = enable()
+def test_the_refusal_of_a_number_over_rest_names_the_changes(
+    enable_by_review: Callable[..., Tool], caller: Caller
+) -> None:
+    tool = enable_by_review()
     assert tool.current is not None
     document = tool.current.manifest | {"version": "1.0.1", "input_schema": WIDER}
 
@@ -289,9 +297,9 @@ def test_yanking_moves_whoever_is_on_the_version_to_the_newest_below_it(
 
 @pytest.mark.req("TOOLS-7")
 def test_without_another_version_calls_are_refused_and_told_what_to_do(
-    enable: Callable[..., Tool], caller: Caller, grant: Callable[..., Any], operator: Person, bell: Bell
+    enable_by_review: Callable[..., Tool], caller: Caller, grant: Callable[..., Any], operator: Person, bell: Bell
 ) -> None:
-    tool = enable()
+    tool = enable_by_review()
     grant()
     assert tool.current is not None
     assert caller.invoke(ECHO, {}).status_code == 200
@@ -306,14 +314,14 @@ def test_without_another_version_calls_are_refused_and_told_what_to_do(
 
 
 def test_a_tool_whose_only_version_was_yanked_comes_back_with_the_next_that_is_enabled(
-    enable: Callable[..., Tool],
+    enable_by_review: Callable[..., Tool],
     approve: Callable[..., ToolVersion],
     caller: Caller,
     grant: Callable[..., Any],
     operator: Person,
     bell: Bell,
 ) -> None:
-    tool = enable()
+    tool = enable_by_review()
     grant()
     assert tool.current is not None
     services.yank_version(version_id=tool.current.pk, reason="it leaks", by=operator.by)
@@ -324,8 +332,8 @@ def test_a_tool_whose_only_version_was_yanked_comes_back_with_the_next_that_is_e
     assert caller.invoke(ECHO, {}).json()["call"]["version"] == "1.0.1"
 
 
-def test_a_yanked_version_is_never_resolved(enable: Callable[..., Tool], operator: Person) -> None:
-    tool = enable()
+def test_a_yanked_version_is_never_resolved(enable_by_review: Callable[..., Tool], operator: Person) -> None:
+    tool = enable_by_review()
     assert tool.current is not None
     services.yank_version(version_id=tool.current.pk, reason="x", by=operator.by)
     tool = Tool.objects.select_related("current").get(pk=tool.pk)
