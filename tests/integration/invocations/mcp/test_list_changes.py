@@ -179,11 +179,11 @@ def test_what_happened_between_two_looks_is_found_however_far_apart_they_are(
 
 @pytest.mark.req("CONN-4")
 def test_each_fact_is_read_once_and_says_how_far_it_reaches(
-    enable: Callable[..., Tool], caller: Caller, operator: Person, foreign_caller: Caller
+    enable_by_review: Callable[..., Tool], caller: Caller, operator: Person, foreign_caller: Caller
 ) -> None:
     reader = ChangeReader()
     reader.read_changes()
-    enable("echo")
+    enable_by_review("echo")
     assert reader.read_changes() == ListChanges(everywhere=True, tenants=frozenset({operator.by.tenant_id}))
     assert reader.read_changes() == ListChanges()
 
