@@ -79,7 +79,7 @@ def test_no_word_of_a_prompt_or_an_answer_is_in_the_database_the_logs_the_traces
     proposal = ToolCallDelta(0, "call_1", "sample.tools.echo", f'{{"text": "{PROPOSED}"}}')
     bench.scripts = [
         (
-            ChatDelta(text=f"The answer: {ANSWERED}", model="script-1"),
+            ChatDelta(text=f"The answer: {ANSWERED}", model="script-001"),
             ChatDelta(tool_call=proposal),
             ChatDelta(finish_reason=FinishReason.TOOL, usage=Usage(7, 9)),
         ),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
 
 pytestmark = pytest.mark.django_db
-PRICE = {"provider": "script", "model": "script-1", "effective_from": "2026-01-01", "input": "2.50"}
+PRICE = {"provider": "script", "model": "script-001", "effective_from": "2026-01-01", "input": "2.50"}
 EUROS: dict[str, Any] = {"currency": "EUR", "rates": [{"effective_from": "2026-01-01", "rate": "0.92"}]}
 
 
@@ -37,7 +37,7 @@ def test_prices_are_read_as_they_were_set_in_the_one_way_of_writing_them(caller:
     answer = put(caller, prices=[PRICE, PRICE | {"effective_from": "2025-01-01", "output": 10}], **EUROS)
 
     said = answer.json()["data"]
-    old = {"provider": "script", "model": "script-1", "effective_from": "2025-01-01", "input": "2.5", "output": "10"}
+    old = {"provider": "script", "model": "script-001", "effective_from": "2025-01-01", "input": "2.5", "output": "10"}
     assert (answer.status_code, said) == (200, caller.get("/model-prices").json()["data"])
     assert said["prices"] == [old, PRICE | {"input": "2.5"}]
     assert (said["number"], said["currency"], said["rates"]) == (1, "EUR", EUROS["rates"])
