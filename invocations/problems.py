@@ -170,7 +170,7 @@ class ModelNotReady(Problem):
 
     reason, code, status = "MODEL.NOT_READY", PlatformCode.UPSTREAM_ERROR, 503
     retryable = Retryable.AFTER_ACTION
-    cause = "The provider of the model was removed, or this hub does not know providers of its kind."
+    cause = "The provider of the model was removed, was set up wrongly, or is of a kind that this hub does not know."
     cure = "Ask an operator to connect the provider again, or choose a model of another provider."
 
 

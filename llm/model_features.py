@@ -44,6 +44,7 @@ CHAT_PARAMETERS: Mapping[str, Any] = {
     "logit_bias": {},
     "tool_choice": None,
     "parallel_calls": True,
+    "cache_hint": None,
 }
 EMBED_PARAMETERS: Mapping[str, Any] = {"pooling": None, "kind": None}
 # Parts of the question itself, by the names that a table has for them.

@@ -143,6 +143,7 @@ Tools = Annotated[tuple[Tool, ...], AfterValidator(_check_tool_names)]
 ToolChoice = Annotated[Literal["required"] | InstanceOf[NamedTool] | None, BeforeValidator(_read_choice)]
 # `auto`: the model decides by itself how much it reasons. Not every model has all of them.
 Effort = Literal["auto", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
+Hint = Annotated[StrictStr, Field(min_length=1, max_length=MAX_KEY)]
 Stop = Annotated[StrictStr, Field(min_length=1, max_length=256)]
 Item = Annotated[StrictStr, Field(min_length=1, max_length=MAX_ITEM)]
 
@@ -187,8 +188,9 @@ class ChatRequest:
 
     ``reasoning_effort``: how much the model reasons before it answers; ``reasoning_tokens``: at most for how many of ``max_tokens``.
 
-    ``allow_sensitive`` and ``cache_hint`` are for whoever stands in between; no provider is sent them. ``strict_parameters``: what
-    the model does not support refuses the request, and is no warning.
+    ``cache_hint``: requests with the same one begin alike, which helps a provider to find again what it has read already. It is sent
+    as a digest. ``allow_sensitive`` is for whoever stands in between; no provider is sent it. ``strict_parameters``: what the model
+    does not support refuses the request, and is no warning.
     """
 
     model: ModelName
@@ -211,7 +213,7 @@ class ChatRequest:
     logit_bias: Annotated[Mapping[Token, Bias], Field(max_length=MAX_BIASES)] = field(default_factory=dict)
     response_format: ResponseFormat = field(default_factory=TextFormat)
     idempotency_key: Key | None = None
-    cache_hint: Key | None = None
+    cache_hint: Hint | None = None
     allow_sensitive: StrictBool = False
     strict_parameters: StrictBool = False
 

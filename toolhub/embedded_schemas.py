@@ -13,6 +13,7 @@ from access.issuers.jwks import KEY_FORMS
 from access.policies.language import MAX_NOT, document_schema
 from access.redaction.obligations import obligations_schema
 from invocations.serializers import WITHOUT_PURPOSE
+from llm.served.body_forms import HINT
 from llm.served.body_schemas import describe_bodies
 from llm.served.openai_chat import OF_ENVELOPE
 from unitools.capabilities.bounds_schema import BOUNDS_SCHEMA
@@ -87,7 +88,7 @@ def describe_hub_part(schemas: Mapping[str, Any]) -> dict[str, Any]:
     envelope = schemas["Invoke"]["properties"]
     of_request: dict[str, Any] = {
         "allow_sensitive": {"type": "boolean"},
-        "cache_hint": {},
+        "cache_hint": HINT,
         "strict_parameters": {"type": "boolean"},
     }
     return {

@@ -28,7 +28,7 @@ from invocations.model_calls.kept_vectors import bound_vectors
 from invocations.model_calls.model_answers import answer_to_json, describe_fallback, describe_warnings
 from invocations.model_calls.model_chains import ModelChain
 from invocations.model_calls.model_facts import to_plain_name
-from invocations.model_calls.model_settlement import build_model_report
+from invocations.model_calls.model_settlement import build_model_report, describe_other_model
 from invocations.model_calls.piece_buffer import PieceBuffer
 from invocations.model_calls.run_keeper import get_run_keeper
 from invocations.model_calls.run_spans import begin_model_span, end_model_span
@@ -293,6 +293,7 @@ class ModelRun:
         found = describe_masked(self._asked.chain.current.preflight.sent_data)
         found += describe_warnings(answer.warnings) if isinstance(answer, ChatAnswer | EmbedAnswer) else []
         found += self._asked.chain.describe_failures()
+        found += describe_other_model(report)
         if report.is_unpriced_answer:
             found.append(UNPRICED_ANSWER.format(model=to_plain_name(report.answered_by) or "that answered"))
         if self._asked.preflight.degradation is not None:

@@ -12,9 +12,10 @@ from operator import add
 from typing import TYPE_CHECKING
 
 from access.budgets.ledger import NOTHING, CallUsage
-from invocations.model_calls.model_facts import ESTIMATE, NOTHING_ANSWERED, PROVIDER, ModelReport
+from invocations.model_calls.model_facts import ESTIMATE, NOTHING_ANSWERED, PROVIDER, ModelReport, to_plain_name
 from invocations.model_calls.token_counts import count_tokens
 from llm.answers import ChatAnswer
+from llm.prices import is_version_of
 from llm.usage import Usage
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from invocations.model_calls.model_runs import AskedRun
     from invocations.model_calls.sent_requests import SentRequest
 
+OTHER_MODEL = "The provider was asked for the model {asked} and answered with {answered}."
 BILLION = 1_000_000_000  # the costs of one call are compared in billionths of a dollar
 
 
@@ -99,6 +101,14 @@ def describe_attempt(attempt: ModelAttempt, share: ModelShare | None) -> dict[st
     took = {"input_tokens": share.counted.input_tokens, "output_tokens": share.counted.output_tokens}
     said = {"cost_micros": share.cost_micros, "counted_by": name_counter(share.counted)}
     return attempt.describe() | {"took": took | said}
+
+
+def describe_other_model(report: ModelReport) -> list[str]:
+    """For the caller, where a provider answers with another model than it was asked for. A dated name is a version of the same."""
+    asked, answered = report.part.name, report.answered_by
+    if not answered or answered == asked or is_version_of(answered, asked):
+        return []
+    return [OTHER_MODEL.format(asked=asked, answered=to_plain_name(answered))]
 
 
 def name_counter(counted: Usage | None) -> str:

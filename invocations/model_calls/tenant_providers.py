@@ -101,7 +101,13 @@ def build_attempt(preflight: Preflight, *, tenant_id: UUID) -> ModelAttempt:
     part = version.manifest.model
     assert part is not None
     provider = asked.row
-    kept = shelf.take(tenant_id, part.provider, build_provider_config(provider, asked.open_key()), KINDS)
+    config = build_provider_config(provider, asked.open_key())
+    try:
+        kept = shelf.take(tenant_id, part.provider, config, KINDS)
+    except (
+        SchemaInvalid
+    ) as error:  # a mistake in the provider's settings, or a kind that does not load: none of the caller's
+        raise ModelNotReady(error.detail) from error
     settings = ProviderSettings.from_json(provider.settings)
     try:
         model = find_model(part, kept.factory)

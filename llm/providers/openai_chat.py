@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 ADDRESS = "https://api.openai.com/v1"
 PATH = "/chat/completions"
 CONTENT = ("tools", "json", "schema", "image_ref", "audio_ref", "attachment_ref")
+ALWAYS = ("max_tokens", "tool_choice", "parallel_calls", "cache_hint")
 SAMPLING = ("temperature", "top_p", "frequency_penalty", "presence_penalty", "logit_bias")
 # Models that reason refuse what chooses among tokens; the seed and words to stop at are refused by most of them.
 REASONING = re.compile(r"(o[1-9]|gpt-[5-9])(?!.*chat)")
@@ -67,8 +68,8 @@ class OpenAIModels(OpenAILikeProvider):
 
     def find_features(self, name: str) -> ModelFeatures:
         if REASONING.match(name):
-            return ModelFeatures.passing("max_tokens", "reasoning_effort", "tool_choice", "parallel_calls", *CONTENT)
-        return ModelFeatures.passing("max_tokens", "stop", "seed", "tool_choice", "parallel_calls", *SAMPLING, *CONTENT)
+            return ModelFeatures.passing("reasoning_effort", *ALWAYS, *CONTENT)
+        return ModelFeatures.passing("stop", "seed", *ALWAYS, *SAMPLING, *CONTENT)
 
 
 def build_provider(cfg: ProviderConfig) -> Provider:

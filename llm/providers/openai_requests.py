@@ -7,6 +7,7 @@ model has thought goes back to a provider that wants it, in the field in which i
 from __future__ import annotations
 
 import base64
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 from llm.messages import AssistantMessage, AudioRef, ImageRef, SystemMessage, Text, ToolMessage
@@ -63,7 +64,7 @@ class OpenAIRequest:
             body["logit_bias"] = dict(request.logit_bias)
         if (effort := write_effort(request)) is not None:
             body["reasoning_effort"] = effort
-        body |= build_format(request)
+        body |= build_format(request) | write_cache_key(request)
         if tools:
             body["tools"] = tools
         if request.tool_choice is not None:
@@ -196,3 +197,10 @@ def build_schema(wanted: SchemaFormat) -> dict[str, Any]:
 def write_effort(request: ChatRequest) -> str | None:
     """The effort in OpenAI's words, which has none for leaving it to the model."""
     return None if request.reasoning_effort == "auto" else request.reasoning_effort
+
+
+def write_cache_key(request: ChatRequest) -> dict[str, str]:
+    """The part of the body that says which requests begin alike: a digest, for the hint may name somebody, and has other bounds."""
+    if request.cache_hint is None:
+        return {}
+    return {"prompt_cache_key": hashlib.sha256(request.cache_hint.encode(errors="replace")).hexdigest()}

@@ -12,9 +12,9 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 from llm.model_features import ModelFeatures
 from llm.providers.carried_models import CarriedChat
-from llm.providers.openai_chat import ADDRESS, REASONING
+from llm.providers.openai_chat import ADDRESS, ALWAYS, REASONING
 from llm.providers.openai_like import OpenAILikeProvider
-from llm.providers.openai_requests import build_schema, write_effort
+from llm.providers.openai_requests import build_schema, write_cache_key, write_effort
 from llm.providers.wire_watches import ResponseWatch
 from llm.requests import SchemaFormat, TextFormat
 
@@ -62,7 +62,8 @@ class ResponsesChat(CarriedChat):
 
     def build_extra_body(self, request: ChatRequest) -> dict[str, Any]:
         effort = write_effort(request)
-        return {"store": False} | ({} if effort is None else {"reasoning": {"effort": effort}})
+        said = {"store": False} | write_cache_key(request)
+        return said if effort is None else said | {"reasoning": {"effort": effort}}
 
 
 class ResponsesModels(OpenAILikeProvider):
@@ -72,7 +73,7 @@ class ResponsesModels(OpenAILikeProvider):
     def find_features(self, name: str) -> ModelFeatures:
         content = ("tools", "json", "schema", "image_ref", "attachment_ref")
         chosen = ("reasoning_effort",) if REASONING.match(name) else ("temperature", "top_p")
-        return ModelFeatures.passing("max_tokens", "tool_choice", "parallel_calls", *chosen, *content)
+        return ModelFeatures.passing(*ALWAYS, *chosen, *content)
 
 
 def build_provider(cfg: ProviderConfig) -> Provider:

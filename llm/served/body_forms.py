@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kernel.ids import id_pattern
 from llm.messages import MAX_NAME
 from llm.model_features import Treatment
-from llm.requests import MAX_TOKENS
+from llm.requests import MAX_KEY, MAX_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
 WORDS: Schema = {"type": "string", "minLength": 1}
+HINT: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_KEY}
 FLAG: Schema = {"type": "boolean"}
 NUMBER: Schema = {"type": "number"}
 NAME: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_NAME}

@@ -7,6 +7,7 @@ from llm.served.body_forms import (
     COUNT,
     FLAG,
     HELD_FORMS,
+    HINT,
     HUB,
     NAME,
     NUMBER,
@@ -105,6 +106,7 @@ def describe_chat() -> dict[str, Schema]:
             "stream": FLAG,
             "stream_options": describe_body(openai_chat.STREAM_OPTIONS, "", {"include_usage": FLAG}),
             "user": TEXT,
+            "prompt_cache_key": HINT,
             "hub": HUB,
         },
     )

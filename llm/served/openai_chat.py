@@ -31,6 +31,7 @@ NOT_KEPT = "Answers are not kept for their callers; the call stands in the hub u
 OF_REQUEST = ("allow_sensitive", "cache_hint", "strict_parameters")
 OF_ENVELOPE = ("callback", "currency", "locale", "on_consent", "purpose", "session_id", "timezone", "trace")
 WHERE_TAKEN = "Where the model takes it; else it is left out with a warning."
+CACHE_KEY = "`cache_hint` of the hub's chat: sent as a digest where the model takes it, else left out with a warning."
 SINGLE = "Where it is false the model proposes one call at a time; where it cannot be told so, a warning says that."
 HUB = tuple(passed(name, "As the hub's own chat takes it.") for name in (*OF_REQUEST, *OF_ENVELOPE))
 OF_THE_HUB = passed("hub", f"Parameters of the hub itself: {', '.join(each.name for each in HUB)}.")
@@ -51,6 +52,7 @@ PARAMETERS = (
     passed("stream", "The answer as server-sent events."),
     passed("stream_options", "`include_usage`."),
     passed("user", "The person for whom the agent asks: `user_id` of the hub's envelope. No provider is sent it."),
+    passed("prompt_cache_key", CACHE_KEY),
     OF_THE_HUB,
     refused("n", "There is one answer to a request.", 1),
     refused("logprobs", "Probabilities of tokens are not passed on.", False),
@@ -67,7 +69,6 @@ PARAMETERS = (
     refused("function_call", "Use `tool_choice`."),
     warned("metadata", "Kept nowhere.", {}),
     warned("safety_identifier", "Sent to nobody; providers know the hub's key only."),
-    warned("prompt_cache_key", "The provider decides by itself what it keeps."),
     warned("prompt_cache_retention", "The provider decides by itself how long it keeps what it has read."),
 )
 STREAM_OPTIONS = (
@@ -104,6 +105,8 @@ class OpenAIChatFormat:
         if not _read_flag(given, "parallel_tool_calls", findings, usual=True):
             arguments["parallel_calls"] = False
         of_request, envelope = read_hub(given, findings)
+        if "prompt_cache_key" in given:
+            arguments["cache_hint"] = given["prompt_cache_key"]
         options, ignored = read_parameters(given.get("stream_options", {}), STREAM_OPTIONS, findings, "/stream_options")
         wants_stream = _read_flag(given, "stream", findings)
         user = given.get("user", "")

@@ -14,7 +14,7 @@ from llm.pictures import PictureShelf, is_data_url, read_data_url
 from llm.served.body_parts import BodyPart
 from llm.served.file_data import refuse_file
 from llm.served.formats import ServedChat
-from llm.served.openai_chat import NOT_KEPT, OF_THE_HUB, SINGLE, read_hub
+from llm.served.openai_chat import CACHE_KEY, NOT_KEPT, OF_THE_HUB, SINGLE, read_hub
 from llm.served.openai_messages import EMPTY, NO_DETAIL, NOT_STRICT, OWN_SEGMENTS
 from llm.served.parameters import Findings, passed, read_parameters, refused, warned
 from llm.served.provider_states import read_state
@@ -51,10 +51,10 @@ PARAMETERS = (
     passed("stream", "Whether the answer comes as events."),
     passed("metadata", "It stands in the answer again."),
     passed("user", "The person for whom the agent asks: `user_id` of the hub's envelope. No provider is sent it."),
+    passed("prompt_cache_key", CACHE_KEY),
     OF_THE_HUB,
     warned("include", "What there is of it is always there: encrypted reasoning.", [], ["reasoning.encrypted_content"]),
     warned("safety_identifier", "Sent to nobody; providers know the hub's key only."),
-    warned("prompt_cache_key", "The provider decides by itself what it keeps."),
     warned("prompt_cache_retention", "The provider decides by itself how long it keeps what it has read."),
     warned("stream_options", "Events are not padded.", {"include_obfuscation": False}),
     refused("store", NOT_KEPT, False),
@@ -239,11 +239,21 @@ class ResponsesBody(BodyPart):
     stream: StrictBool = False
     metadata: dict[str, StrictStr] | None = None
     user: StrictStr = ""
+    prompt_cache_key: StrictStr | None = None
 
 
 SAME = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
 # What an answer repeats of its request.
-ECHOED = ("instructions", "tool_choice", "parallel_tool_calls", "max_output_tokens", "metadata", "text", *SAME)
+ECHOED = (
+    "instructions",
+    "tool_choice",
+    "parallel_tool_calls",
+    "max_output_tokens",
+    "metadata",
+    "text",
+    "prompt_cache_key",
+    *SAME,
+)
 
 
 def read_responses(body: Any) -> ServedChat:
@@ -263,6 +273,8 @@ def read_responses(body: Any) -> ServedChat:
         arguments["tool_choice"] = choice
     if "effort" in reasoning:
         arguments["reasoning_effort"] = reasoning["effort"]
+    if read.prompt_cache_key is not None:
+        arguments["cache_hint"] = read.prompt_cache_key
     if not read.parallel_tool_calls:
         arguments["parallel_calls"] = False
     if read.max_output_tokens is not None:

@@ -9,6 +9,7 @@ from llm.served.body_forms import (
     EFFORTS,
     FLAG,
     HELD_FORMS,
+    HINT,
     HUB,
     NAME,
     NUMBER,
@@ -107,6 +108,7 @@ def describe_responses() -> dict[str, Schema]:
             "stream": FLAG,
             "metadata": {"type": "object", "additionalProperties": TEXT},
             "user": TEXT,
+            "prompt_cache_key": HINT,
             "hub": HUB,
         },
     )

@@ -25,7 +25,7 @@ ECHO = "sample.tools.echo"
 def propose(*texts: str, tool: str = ECHO) -> tuple[ChatDelta, ...]:
     """An answer that proposes a call of the tool with each of these texts."""
     calls = [
-        ChatDelta(tool_call=ToolCallDelta(n, f"call_{n}", tool, json.dumps({"text": text})), model="script-1")
+        ChatDelta(tool_call=ToolCallDelta(n, f"call_{n}", tool, json.dumps({"text": text})), model="script-001")
         for n, text in enumerate(texts)
     ]
     return (*calls, ChatDelta(finish_reason=FinishReason.TOOL, usage=Usage(10, 5)))

@@ -36,6 +36,6 @@ def connect_scripted_model(by: Principal, alias: str = ALIAS, provider: str = PR
 def set_script_prices(by: Principal, *, currency: str = "USD", rates: Any = (), **amounts: str) -> ModelPrices:
     """What the scripted model costs, by its own name and by the one that it answers with."""
     price = {"provider": PROVIDER, "effective_from": "2026-01-01", **amounts}
-    prices = [price | {"model": name} for name in ("script", "script-1")]
+    prices = [price | {"model": name} for name in ("script", "script-001")]
     document = {"currency": currency, "rates": list(rates), "prices": prices}
     return set_model_prices(document=document, reason="for a test", by=by)

@@ -55,7 +55,7 @@ def play(injection: Injection) -> tuple[ChatDelta, ...]:
         arguments = {"text": "obeyed"} if each.arguments is None else each.arguments
         text = arguments if isinstance(arguments, str) else json.dumps(arguments)
         id = each.call_id or f"obeyed_{number}"
-        said.append(ChatDelta(tool_call=ToolCallDelta(number, id, each.tool, text), model="script-1"))
+        said.append(ChatDelta(tool_call=ToolCallDelta(number, id, each.tool, text), model="script-001"))
     return (*said, ChatDelta(finish_reason=FinishReason.TOOL, usage=Usage(10, 5)))
 
 

@@ -43,7 +43,7 @@ class HeldChat(ChatModel):
     async def open_stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
         self.asked += 1
         try:
-            yield ChatDelta(text="Begin", model="script-1")
+            yield ChatDelta(text="Begin", model="script-001")
             self.waiting += 1
             try:
                 await self.go_on.wait()

@@ -23,7 +23,7 @@ Script = tuple["ChatDelta | Exception", ...]
 
 def text_answer(text: str, finish_reason: FinishReason = FinishReason.STOP) -> Script:
     """Pieces of five characters, and behind them the end with its usage."""
-    pieces = [ChatDelta(text=text[at : at + 5], model="script-1") for at in range(0, len(text), 5)]
+    pieces = [ChatDelta(text=text[at : at + 5], model="script-001") for at in range(0, len(text), 5)]
     return (*pieces, ChatDelta(finish_reason=finish_reason, usage=Usage(10, len(pieces))))
 
 
@@ -55,7 +55,7 @@ class ScriptedEmbedder(EmbedModel):
 
     async def compute_vectors(self, request: EmbedRequest) -> EmbedAnswer:
         self.requests.append(request)
-        return EmbedAnswer(self.vectors, model="script-1", usage=Usage(len(request.items)))
+        return EmbedAnswer(self.vectors, model="script-001", usage=Usage(len(request.items)))
 
 
 @dataclass

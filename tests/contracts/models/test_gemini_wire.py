@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+from google import genai
 from google.genai import types
 
 from kernel.problems import NotFound, Problem
@@ -40,6 +41,7 @@ from llm.requests import ChatRequest, SchemaFormat
 from llm.streams import collect_answer
 from llm.untrusted_texts import delimit_result
 from tests.support.model_servers import Reply, event_reply, json_reply, model_server
+from tests.support.provider_wires import ALL_WIRES, build_events
 from unitools.calls import ToolSpec
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ ART = "art_01kc8q4m7tfxz000000000000a"
 SHORT = TimeLimits(idle_s=0.2, total_s=1)
 NEAR = ("127.0.0.0/8",)
 HI = UserMessage((Text("Hi"),))
+PAY = ToolSpec("bank_pay", "Pay somebody.", {"type": "object"})
 WEATHER = ToolSpec(
     "acme.weather.get",
     "Weather of a city",
@@ -105,6 +108,33 @@ def test_an_answer_is_read_in_both_ways_and_its_calls_are_only_proposed(ask: Cal
     ]
     assert answer.finish_reason is FinishReason.TOOL
     assert (answer.usage.input_tokens, answer.usage.output_tokens) == (7, 9)
+
+
+@pytest.mark.req("LLM-5", "LLM-7")
+@pytest.mark.parametrize("with_calls", [False, True])
+def test_googles_own_sdk_reads_the_same_answer_from_the_same_stream(with_calls: bool) -> None:
+    wire = ALL_WIRES["content"]
+    events = Reply(build_events(wire, calls=with_calls), content_type="text/event-stream")
+
+    with model_server(events) as server:
+        options = types.HttpOptions(base_url=server.url, client_args={"trust_env": False})
+        with genai.Client(api_key=KEY, http_options=options) as client:
+            chunks = list(client.models.generate_content_stream(model=wire.model, contents="Hi"))
+        ours = anyio.run(stream, chat(f"{server.url}/v1beta"), request(tools=(PAY,)))
+
+    candidates = [each.candidates[0] for each in chunks if each.candidates]
+    parts = [part for each in candidates if each.content for part in each.content.parts or []]
+    assert ours.text == "".join(part.text or "" for part in parts) != ""
+    called = [part.function_call for part in parts if part.function_call is not None]
+    assert [(each.name, each.arguments) for each in ours.proposals] == [(each.name, each.args) for each in called]
+    assert len(called) == 2 * with_calls
+    counted = chunks[-1].usage_metadata
+    assert counted is not None
+    assert (ours.usage.input_tokens, ours.usage.output_tokens) == (
+        counted.prompt_token_count,
+        counted.candidates_token_count,
+    )
+    assert (ours.model, candidates[-1].finish_reason) == (chunks[-1].model_version, types.FinishReason.STOP)
 
 
 @pytest.mark.req("LLM-10")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -120,6 +121,19 @@ TAKEN = {
     "responses": {"temperature", "top_p", "max_tokens"},
     "messages": {"temperature", "top_p", "top_k", "max_tokens", "stop"},
 }
+
+
+@pytest.mark.req("LLM-4")
+@pytest.mark.parametrize("name", WIRES)
+def test_which_requests_begin_alike_is_sent_as_a_digest_or_the_answer_says_that_it_is_not(name: str) -> None:
+    hint = "for anna@example.org"
+    answer, body = send(WIRES[name], replace(HELLO, cache_hint=hint))
+
+    is_taken = name in ("chat", "responses")
+    digest = hashlib.sha256(hint.encode()).hexdigest()
+    assert body.get("prompt_cache_key") == (digest if is_taken else None)
+    assert hint not in json.dumps(body)
+    assert [each.pointer for each in answer.warnings] == ([] if is_taken else ["/cache_hint"])
 
 
 @pytest.mark.req("LLM-4")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 HELLO = ChatRequest(model="main", messages=(UserMessage((Text("my secret prompt"),)),))
 SHORT = TimeLimits(connect_s=10, first_event_s=10, idle_s=0.1, total_s=60)
+BRIEF = TimeLimits(total_s=0.3)  # where pieces keep coming
 SAID = {"message": "sk-canary: my secret prompt", "type": "overloaded_error"}
 HTML = "text/html"
 
@@ -58,6 +59,7 @@ FAULTS: dict[str, tuple[Callable[[Wire, list[bytes]], Reply], type[Problem]]] = 
     "without the last event": (lambda wire, events: event_reply(*events[: -wire.terminal]), StreamTruncated),
     "without any event": (lambda _, events: event_reply(), StreamTruncated),
     "stalled": (lambda _, events: event_reply(*events[:4], end="stall"), ModelTimedOut),
+    "never ended": (lambda _, events: event_reply(*events[:4], b": ping\n\n", end="endless"), ModelTimedOut),
     "one broken line": (
         lambda _, events: event_reply(*events[:3], break_line(events[3]), *events[4:]),
         ProviderAnswerUnreadable,
@@ -80,9 +82,11 @@ async def ask_whole(model: Any) -> Any:
 
 
 def ask(wire: Wire, reply: Reply, read: Any) -> Any:
+    limits = BRIEF if reply.end == "endless" else SHORT
+
     async def run() -> Any:
         async with served_here(reply) as server:
-            model = connect(wire, server.url, limits=SHORT)
+            model = connect(wire, server.url, limits=limits)
             try:
                 return await read(model)
             finally:

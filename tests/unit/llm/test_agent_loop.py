@@ -35,7 +35,7 @@ async def wait_for_ever() -> str:
 
 def propose(*calls: tuple[str, dict[str, Any]]) -> tuple[ChatDelta, ...]:
     deltas = [
-        ChatDelta(tool_call=ToolCallDelta(n, f"call_{n}", name, json.dumps(arguments)), model="script-1")
+        ChatDelta(tool_call=ToolCallDelta(n, f"call_{n}", name, json.dumps(arguments)), model="script-001")
         for n, (name, arguments) in enumerate(calls)
     ]
     return (*deltas, ChatDelta(finish_reason=FinishReason.TOOL, usage=Usage(10, 5)))

@@ -40,6 +40,7 @@ GIVEN: dict[str, Any] = {
     "logit_bias": {"5": 1.0},
     "tool_choice": "required",
     "parallel_calls": False,
+    "cache_hint": "manual",
 }
 IMAGE = ImageRef(id=ART, media_type="image/png", size_bytes=1, width=1, height=1)
 AUDIO = AudioRef(id=ART, media_type="audio/wav", size_bytes=1, seconds=1.0)
@@ -60,7 +61,7 @@ def test_the_tables_have_every_part_of_a_request() -> None:
     """A parameter that is added to requests and not here would be dropped by the first adapter that does not know it."""
     of_chat = {each.name for each in fields(ChatRequest)}
     of_embed = {each.name for each in fields(EmbedRequest)}
-    for_others = {"idempotency_key", "cache_hint", "allow_sensitive", "strict_parameters"}
+    for_others = {"idempotency_key", "allow_sensitive", "strict_parameters"}
 
     assert of_chat - for_others == {*CHAT_PARAMETERS, "model", "messages", "tools", "response_format"}
     assert of_embed - for_others == {*EMBED_PARAMETERS, "model", "items", "normalize"}

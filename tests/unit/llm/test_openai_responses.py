@@ -96,6 +96,7 @@ def test_parameters_are_read_under_the_hubs_names_and_kept_for_the_answer() -> N
         tools=[WEATHER],
         metadata={"run": "7"},
         user="u-17",
+        prompt_cache_key="thread 7",
         include=["reasoning.encrypted_content"],
         truncation="disabled",
     )
@@ -109,11 +110,13 @@ def test_parameters_are_read_under_the_hubs_names_and_kept_for_the_answer() -> N
         "max_tokens": 9,
         "temperature": 0.5,
         "response_format": {"type": "schema", "json_schema": schema},
+        "cache_hint": "thread 7",
     }
     response = RESPONSES.write(
         ANSWERS["text"], ABOUT.__class__(call_id="i", model="m", created=1, options=read.options)
     )
     assert (response["metadata"], response["temperature"], response["top_p"]) == ({"run": "7"}, 0.5, 1.0)
+    assert response["prompt_cache_key"] == "thread 7"
     assert (response["tools"], response["text"], response["store"]) == ([WEATHER], {"format": wanted}, False)
 
 
@@ -147,9 +150,9 @@ def test_a_choice_of_no_tool_shows_none() -> None:
 
 @pytest.mark.req("LLM-2")
 def test_what_changes_nothing_is_left_out_and_said() -> None:
-    read = RESPONSES.read(build_body(prompt_cache_key="x", tools=[WEATHER | {"strict": True}]))
+    read = RESPONSES.read(build_body(safety_identifier="x", tools=[WEATHER | {"strict": True}]))
 
-    assert [each.partition(":")[0] for each in read.warnings] == ["/prompt_cache_key", "/tools/0/strict"]
+    assert [each.partition(":")[0] for each in read.warnings] == ["/safety_identifier", "/tools/0/strict"]
 
 
 @pytest.mark.req("LLM-2")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
 import anyio
@@ -13,6 +12,7 @@ from llm.messages import Text, UserMessage
 from llm.provider_factory import ProviderConfig, ProviderFactory
 from llm.providers.kinds import MODULES
 from llm.requests import ChatRequest
+from tests.support.foreign_kinds import installed_foreign_kinds
 from tests.support.scripted_models import ScriptedProvider
 
 if TYPE_CHECKING:
@@ -92,28 +92,17 @@ def test_a_provider_has_a_name_that_a_model_id_can_begin_with(name: str) -> None
 
 
 @pytest.mark.req("LLM-10")
-def test_other_distributions_add_kinds_and_a_broken_one_harms_nobody_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "others_models.py").write_text(
-        "from tests.support.scripted_models import ScriptedProvider\n\n\nclass OthersProvider(ScriptedProvider):\n    pass\n"
-    )
-    (tmp_path / "broken_models.py").write_text("raise RuntimeError('canary')\n")
-    listed = "[llm.providers]\nothers = others_models:OthersProvider\nbroken = broken_models:Provider\n"
-    (folder := tmp_path / "others-1.0.dist-info").mkdir()
-    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: others\nVersion: 1.0\n")
-    (folder / "entry_points.txt").write_text(listed)
-    monkeypatch.syspath_prepend(tmp_path)
-    importlib.invalidate_caches()
+def test_other_distributions_add_kinds_and_a_broken_one_harms_nobody_else(tmp_path: Path) -> None:
     made = factory()
 
-    made.register("theirs", ProviderConfig("others", options={"says": "from others"}))
+    with installed_foreign_kinds(tmp_path):
+        made.register("theirs", ProviderConfig("others", options={"says": "from others"}))
 
-    assert anyio.run(made.get_chat_model("theirs:script").generate, HELLO).text == "from others"
-    with pytest.raises(SchemaInvalid, match=r"broken cannot be loaded \(RuntimeError\)"):
-        made.register("b", ProviderConfig("broken"))
-    with pytest.raises(SchemaInvalid, match=r"There are: (\w+, )*broken, (\w+, )*others, (\w+, )*scripted"):
-        made.register("n", ProviderConfig("nothing"))
+        assert anyio.run(made.get_chat_model("theirs:script").generate, HELLO).text == "from others"
+        with pytest.raises(SchemaInvalid, match=r"broken cannot be loaded \(RuntimeError\)"):
+            made.register("b", ProviderConfig("broken"))
+        with pytest.raises(SchemaInvalid, match=r"There are: (\w+, )*broken, (\w+, )*others, (\w+, )*scripted"):
+            made.register("n", ProviderConfig("nothing"))
 
 
 @pytest.mark.req("LLM-10")

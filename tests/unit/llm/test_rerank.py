@@ -105,7 +105,7 @@ def test_a_model_of_vectors_orders_texts_and_says_that_it_read_them_apart() -> N
 
     assert ranked.ordering == (1, 2, 0)
     assert ranked.scores[1] == pytest.approx(1.0)
-    assert (ranked.encoder, ranked.model, ranked.usage) == ("bi", "script-1", Usage(4, requests=2))
+    assert (ranked.encoder, ranked.model, ranked.usage) == ("bi", "script-001", Usage(4, requests=2))
     assert [(each.kind, each.idempotency_key) for each in embedder.requests] == [
         ("query", "k:query"),
         ("passage", "k:passage"),

@@ -133,7 +133,9 @@ def test_a_true_is_no_one() -> None:
 @pytest.mark.req("LLM-4")
 def test_the_hubs_own_parameters_go_where_they_belong() -> None:
     read = FORMAT.read(build_body(user="ada", hub={"on_consent": "ask", "purpose": "p", "strict_parameters": True}))
+    named = FORMAT.read(build_body(prompt_cache_key="thread 7"))
 
+    assert named.arguments["cache_hint"] == "thread 7"
     assert read.envelope == {"on_consent": "ask", "purpose": "p", "user_id": "ada"}
     assert read.arguments["strict_parameters"] is True
 

@@ -54,7 +54,7 @@ class DictatedChat(ChatModel):
 
     async def open_stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
         while text := await self.texts.get():
-            yield ChatDelta(text=text, model="script-1")
+            yield ChatDelta(text=text, model="script-001")
         yield ChatDelta(finish_reason=FinishReason.STOP, usage=Usage(10, 5))
 
 

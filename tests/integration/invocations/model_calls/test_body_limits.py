@@ -47,6 +47,7 @@ def test_one_of_30_mb_is_refused_before_it_is_read(path: str, caller: Caller, mo
     assert f"{MAX_WIDE_BYTES:,} bytes" in sent.error["message"]
 
 
+@pytest.mark.req("LLM-2")
 def test_anthropics_clients_may_send_theirs_by_their_own_header(caller: Caller, model: Tool) -> None:
     body = b"[" + b" " * MAX_REQUEST_BYTES + b"]"
 
@@ -58,6 +59,7 @@ def test_anthropics_clients_may_send_theirs_by_their_own_header(caller: Caller, 
     assert (strange.status, strange.taken) == (401, 0)
 
 
+@pytest.mark.req("LLM-6")
 @pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/models", f"/api/v1/models/{MODEL}/embed"])
 def test_other_addresses_of_models_take_no_more_than_elsewhere(path: str, caller: Caller, model: Tool) -> None:
     sent = Sent("POST", path, b"x" * (MAX_REQUEST_BYTES + 1), JSON | caller.headers()).now()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.apps import apps
 from django.db import connection
+from django.urls import reverse
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
@@ -24,9 +25,11 @@ from tests.conftest import make_person
 from tests.support.erasures import cells, forget, opened
 from tests.support.evidence_logs import seal_everything, signing_with
 from tests.support.model_calls import MODEL, ask, say
+from tests.support.scripted_models import text_answer
+from tests.support.served_formats import BODIES, build_chat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from access.models import Tenant
     from registry.models import Tool
@@ -79,7 +82,7 @@ def test_no_word_of_a_prompt_or_an_answer_is_in_the_database_the_logs_the_traces
     proposal = ToolCallDelta(0, "call_1", "sample.tools.echo", f'{{"text": "{PROPOSED}"}}')
     bench.scripts = [
         (
-            ChatDelta(text=f"The answer: {ANSWERED}", model="script-1"),
+            ChatDelta(text=f"The answer: {ANSWERED}", model="script-001"),
             ChatDelta(tool_call=proposal),
             ChatDelta(finish_reason=FinishReason.TOOL, usage=Usage(7, 9)),
         ),
@@ -131,3 +134,55 @@ def test_after_sealing_the_words_are_in_sealed_values_alone_and_after_an_erasure
     assert HIDDEN not in repr(bench.requests)
     everything = "".join([*cells(), opened(), *(text for _, text in iter_stored_texts()), caplog.text])
     assert [word for word in (*WORDS, HIDDEN) if word in everything] == []
+
+
+PERSON = {"user": "person-7"}
+# A body for each door, by the name of its route, with a word of its own in what is asked; all but the last name the person.
+DOORS: dict[str, dict[str, Any]] = {
+    "served_chat_completions": build_chat(f"{ASKED}chat", stream=True, **PERSON),
+    "served_messages": build_chat(f"{ASKED}messages", stream=True, max_tokens=9, metadata={"user_id": "person-7"}),
+    "served_responses": {"model": MODEL, "input": f"{ASKED}responses", "stream": True, **PERSON},
+    "served_embeddings": {"model": "model.script.vectors", "input": f"{ASKED}embeddings", **PERSON},
+    "served_rerank": {"model": "model.script.ranker", "query": "x", "documents": [f"{ASKED}rerank"]},
+}
+
+
+@pytest.mark.req("LLM-11")
+def test_whichever_door_it_came_by_a_word_is_in_sealed_values_alone(
+    caller: Caller,
+    tenant: Tenant,
+    connect: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bench: ProviderBench,
+    spans: InMemorySpanExporter,
+    metrics: InMemoryMetricReader,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    owner = make_person(tenant, "olga", Role.OWNER)
+    grant("model.*")
+    for alias, operation in {"main": "chat", "vectors": "embed", "ranker": "rerank"}.items():
+        connect(alias=alias, operation=operation)
+    bench.scripts = [text_answer(f"The answer: {ANSWERED}")] * len(DOORS)
+
+    with caplog.at_level(logging.DEBUG), signing_with():
+        said = [caller.ask(reverse(name), body) for name, body in DOORS.items()]
+        own = ask(caller, say(f"{ASKED}own"), user_id="person-7", headers={"Accept": "text/event-stream"})
+        stored = list(iter_stored_texts())
+        seal_everything()
+        sealed = opened()
+        kept = list(cells())
+        forget("person-7", by=owner.by)
+        seal_everything()
+
+    assert [each.status_code for each in (*said, own)] == [200] * 6
+    assert sum("quokka" in each.content.decode() for each in (*said, own)) == 4, "streams of answers"
+    assert set(BODIES) == set(DOORS)
+    words = [f"{ASKED}{name.removeprefix('served_').partition('_')[0]}" for name in (*DOORS, "own")]
+    assert [word for word in words if word not in sealed] == []
+    assert [table for table, text in stored if "quokka" in text] == []
+    assert [each for each in kept if "quokka" in each] == []
+    told = "".join(each.to_json() for each in spans.get_finished_spans())
+    counted: Any = metrics.get_metrics_data()
+    assert [told.count('"gen_ai.operation.name": '), "quokka" in told + counted.to_json() + caplog.text] == [6, False]
+    left = "".join([*cells(), opened(), *(text for _, text in iter_stored_texts())])
+    assert [word for word in (*words, ANSWERED) if word in left] == [f"{ASKED}rerank"]

@@ -56,7 +56,7 @@ def granted(grant: Callable[..., Any]) -> None:
     grant("model.*")
 
 
-@pytest.mark.req("LLM-8")
+@pytest.mark.req("LLM-14")
 @pytest.mark.usefixtures("granted")
 def test_the_fallback_answers_and_the_answer_the_facts_and_the_steps_say_who_did_and_who_did_not(
     caller: Caller, first: ModelServer, second: ModelServer
@@ -82,7 +82,7 @@ def test_the_fallback_answers_and_the_answer_the_facts_and_the_steps_say_who_did
     assert kinds_of(call) == PAIR
 
 
-@pytest.mark.req("LLM-8")
+@pytest.mark.req("LLM-14")
 @pytest.mark.usefixtures("granted")
 @pytest.mark.parametrize(
     "reply",
@@ -108,7 +108,7 @@ def test_whatever_keeps_a_provider_from_beginning_lets_the_fallback_answer(
     assert not any("small-1" in str(data) for event, data in events if event == "delta")
 
 
-@pytest.mark.req("LLM-8")
+@pytest.mark.req("LLM-14")
 @pytest.mark.usefixtures("granted")
 def test_after_the_first_token_nobody_else_is_asked(caller: Caller, first: ModelServer, second: ModelServer) -> None:
     first.answer = lambda _: chat_reply("From the first", pieces=3)
@@ -121,6 +121,7 @@ def test_after_the_first_token_nobody_else_is_asked(caller: Caller, first: Model
     assert leaf_of(row_of(answer), "invocation.ended")["model"]["settled_by"] == "estimate"
 
 
+@pytest.mark.req("LLM-14")
 @pytest.mark.usefixtures("granted")
 def test_what_the_request_itself_is_refused_for_is_not_asked_of_another(
     caller: Caller, first: ModelServer, second: ModelServer
@@ -132,6 +133,7 @@ def test_what_the_request_itself_is_refused_for_is_not_asked_of_another(
     assert second.heard == []
 
 
+@pytest.mark.req("LLM-14")
 @pytest.mark.usefixtures("granted")
 def test_where_all_fail_the_problem_names_each(caller: Caller, first: ModelServer, second: ModelServer) -> None:
     second.answer = lambda _: json_reply({"error": {"message": "slow down"}}, 429, headers={"Retry-After": "7"})
@@ -145,7 +147,7 @@ def test_where_all_fail_the_problem_names_each(caller: Caller, first: ModelServe
     assert answer["Retry-After"] == "7"
 
 
-@pytest.mark.req("LLM-8")
+@pytest.mark.req("LLM-14")
 @pytest.mark.usefixtures("granted")
 def test_a_provider_that_is_left_alone_is_passed_over(caller: Caller, first: ModelServer, second: ModelServer) -> None:
     for _ in range(FAILURES):
@@ -158,7 +160,7 @@ def test_a_provider_that_is_left_alone_is_passed_over(caller: Caller, first: Mod
     assert answer.json()["data"]["attempts"][0] == {"model": FIRST, "requests": 0, "problem": "PROVIDER.UNAVAILABLE"}
 
 
-@pytest.mark.req("LLM-8")
+@pytest.mark.req("LLM-14")
 def test_a_model_that_the_caller_may_not_call_never_answers_in_place_of_another(
     caller: Caller, operator: Person, first: ModelServer, second: ModelServer, grant: Callable[..., Any]
 ) -> None:
@@ -225,6 +227,7 @@ def test_enough_is_reserved_for_the_model_that_may_take_most(
     assert balance(budget) == (0, 0)
 
 
+@pytest.mark.req("LLM-14")
 def test_a_model_falls_back_only_on_others_of_the_tenant_that_are_for_the_same_and_never_on_itself(
     operator: Person, connect: Callable[..., Tool], bench: ProviderBench
 ) -> None:
@@ -247,6 +250,7 @@ def test_a_model_falls_back_only_on_others_of_the_tenant_that_are_for_the_same_a
         assert refused.value.details["findings"][0]["pointer"] == "/fallbacks/0"
 
 
+@pytest.mark.req("LLM-8", "LLM-14")
 @pytest.mark.usefixtures("granted")
 def test_json_that_is_asked_for_again_is_asked_of_the_model_that_answered_first(
     caller: Caller, first: ModelServer, second: ModelServer

@@ -86,7 +86,7 @@ async def open_streams(handler: Handler, caller: Caller, count: int) -> list[Ope
     return streams
 
 
-@pytest.mark.req("LLM-8")
+@pytest.mark.req("LLM-10", "LLM-14")
 @pytest.mark.parametrize("terms", CHANGES.values(), ids=CHANGES)
 def test_streams_go_on_as_they_were_accepted_and_the_next_call_gets_what_was_changed(
     terms: dict[str, Any], caller: Caller, operator: Person, model: Tool, made: list[HeldProvider]

@@ -39,6 +39,7 @@ def post_embeddings(caller: Caller, body: Any, headers: dict[str, str]) -> Any:
     return Client().post("/v1/embeddings", body, content_type="application/json", headers=caller.headers() | headers)
 
 
+@pytest.mark.req("LLM-6", "LLM-11")
 @pytest.mark.usefixtures("embedder")
 def test_the_first_answer_has_all_vectors_and_what_is_kept_has_their_digest(
     caller: Caller, bench: ProviderBench
@@ -57,6 +58,7 @@ def test_the_first_answer_has_all_vectors_and_what_is_kept_has_their_digest(
     assert first["warnings"] == again["warnings"] == [kept_vectors.NOT_KEPT.format(count=len(numbers))]
 
 
+@pytest.mark.req("LLM-6", "LLM-11")
 @pytest.mark.usefixtures("embedder")
 def test_what_is_sealed_of_very_many_vectors_is_small(caller: Caller, bench: ProviderBench) -> None:
     bench.vectors = ((0.123456789,) * 1024,) * 128
@@ -66,6 +68,7 @@ def test_what_is_sealed_of_very_many_vectors_is_small(caller: Caller, bench: Pro
     assert Snapshot.objects.get(invocation_id=call.pk, kind="output").size < 2_000
 
 
+@pytest.mark.req("LLM-6", "LLM-11")
 @pytest.mark.usefixtures("embedder")
 def test_few_vectors_are_kept_whole(caller: Caller, bench: ProviderBench) -> None:
     bench.vectors = ((1.0,) * 1024,) * 64
@@ -77,6 +80,7 @@ def test_few_vectors_are_kept_whole(caller: Caller, bench: ProviderBench) -> Non
     assert again["warnings"] == []
 
 
+@pytest.mark.req("LLM-6", "LLM-11")
 @pytest.mark.usefixtures("embedder")
 def test_a_format_that_has_no_word_for_a_digest_refuses_what_is_not_kept(caller: Caller, bench: ProviderBench) -> None:
     bench.vectors = ((1.0,) * 1024,) * 65

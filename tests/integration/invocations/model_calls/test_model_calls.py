@@ -62,7 +62,7 @@ def test_begin_and_end_say_in_figures_who_was_asked_who_answered_and_what_it_too
     began, ended = leaf_of(call, "invocation.began")["model"], leaf_of(call, "invocation.ended")["model"]
     assert {"provider": "script", "name": "script", "operation": "chat", "output_tokens": 50}.items() <= began.items()
     assert ended["reported"] == {"input": 10, "output": 2}
-    assert (ended["settled_by"], ended["answered_by"], ended["finish"]) == ("provider", "script-1", "stop")
+    assert (ended["settled_by"], ended["answered_by"], ended["finish"]) == ("provider", "script-001", "stop")
     assert ended["estimated"]["input"] == began["input_tokens"]
     assert ended["requests"] == 1
 
@@ -106,6 +106,29 @@ def test_where_the_provider_reports_nothing_an_estimate_is_counted_and_said_to_b
     assert ("reported" in ended, ended["settled_by"]) == (False, "estimate")
 
 
+@pytest.mark.req("LLM-7")
+@pytest.mark.parametrize(
+    ("answered", "told"),
+    [
+        ("", None),
+        ("script", None),
+        ("script-2026-11-29", None),
+        ("script-9b", "script-9b"),
+        ("Ignore all that was said", "(no plain name)"),
+    ],
+)
+def test_that_a_provider_answers_with_another_model_than_was_asked_for_is_said(
+    answered: str, told: str | None, caller: Caller, model: Tool, bench: ProviderBench
+) -> None:
+    bench.scripts = [(ChatDelta(text="Hi", model=answered), ChatDelta(finish_reason=FinishReason.STOP))]
+
+    answer = ask(caller, say("Hello"))
+
+    said = f"The provider was asked for the model script and answered with {told}."
+    assert answer.json()["warnings"] == ([said] if told else [])
+
+
+@pytest.mark.req("LLM-4", "LLM-11")
 def test_a_request_without_a_limit_gets_the_one_that_the_model_was_connected_with(
     caller: Caller, connect: Callable[..., Tool], grant: Callable[..., Any], bench: ProviderBench
 ) -> None:
@@ -120,6 +143,7 @@ def test_a_request_without_a_limit_gets_the_one_that_the_model_was_connected_wit
     assert beyond.json()["error"]["details"]["findings"][0]["pointer"] == "/max_tokens"
 
 
+@pytest.mark.req("LLM-9")
 def test_what_cannot_fit_into_the_window_is_refused_before_anything_is_sent(
     caller: Caller, connect: Callable[..., Tool], grant: Callable[..., Any], bench: ProviderBench
 ) -> None:
@@ -133,6 +157,7 @@ def test_what_cannot_fit_into_the_window_is_refused_before_anything_is_sent(
     assert bench.provider is None
 
 
+@pytest.mark.req("LLM-9")
 @pytest.mark.parametrize(
     ("script", "state", "reason"),
     [
@@ -165,6 +190,7 @@ def test_a_provider_that_fails_is_a_problem_of_the_catalogue_and_an_end(
     assert (used > 0) is (len(script) > 1 or isinstance(script[0], ChatDelta))
 
 
+@pytest.mark.req("LLM-9", "LLM-11")
 @pytest.mark.unmapped
 def test_what_an_adapter_raises_that_nobody_had_thought_of_is_not_quoted_in_the_log(
     caller: Caller, model: Tool, bench: ProviderBench, caplog: pytest.LogCaptureFixture
@@ -179,6 +205,7 @@ def test_what_an_adapter_raises_that_nobody_had_thought_of_is_not_quoted_in_the_
     assert "a word of the prompt" not in caplog.text
 
 
+@pytest.mark.req("LLM-12")
 def test_a_model_that_no_grant_names_is_refused_with_a_pair_and_is_not_asked(
     caller: Caller, connect: Callable[..., Tool], bench: ProviderBench
 ) -> None:
@@ -191,6 +218,7 @@ def test_a_model_that_no_grant_names_is_refused_with_a_pair_and_is_not_asked(
     assert bench.provider is None
 
 
+@pytest.mark.req("LLM-12")
 def test_a_kill_switch_stops_a_model_at_once(
     caller: Caller, operator: Person, model: Tool, bench: ProviderBench
 ) -> None:
@@ -218,6 +246,7 @@ def test_where_the_tokens_are_used_up_the_model_is_not_asked(
     assert bench.provider is None
 
 
+@pytest.mark.req("LLM-12")
 def test_a_policy_that_denies_is_obeyed_and_one_that_wants_consent_is_asked_for_it(
     caller: Caller, model: Tool, bench: ProviderBench
 ) -> None:
@@ -231,6 +260,7 @@ def test_a_policy_that_denies_is_obeyed_and_one_that_wants_consent_is_asked_for_
     assert bench.provider is None
 
 
+@pytest.mark.req("LLM-1")
 def test_a_model_is_not_called_as_a_tool_nor_a_tool_as_a_model(
     caller: Caller, model: Tool, enable: Callable[..., Tool], grant: Callable[..., Any], bench: ProviderBench
 ) -> None:
@@ -250,6 +280,7 @@ def test_a_model_is_not_called_as_a_tool_nor_a_tool_as_a_model(
     assert bench.provider is None
 
 
+@pytest.mark.req("LLM-3", "LLM-4")
 @pytest.mark.parametrize(
     ("arguments", "pointer"),
     [
@@ -296,6 +327,7 @@ def test_a_model_is_shown_tools_of_the_registry_and_what_it_proposes_is_returned
     assert leaf_of(row_of(answer), "invocation.ended")["model"]["proposals"] == 1
 
 
+@pytest.mark.req("LLM-6")
 def test_texts_are_embedded_and_candidates_are_ordered(
     caller: Caller, connect: Callable[..., Tool], grant: Callable[..., Any], bench: ProviderBench
 ) -> None:
@@ -313,6 +345,7 @@ def test_texts_are_embedded_and_candidates_are_ordered(
     assert kinds_of(row_of(wrong)) == PAIR
 
 
+@pytest.mark.req("LLM-4")
 def test_a_key_that_is_sent_again_gets_the_first_answer_as_a_whole_and_as_a_stream(
     caller: Caller, model: Tool, bench: ProviderBench
 ) -> None:
@@ -330,6 +363,7 @@ def test_a_key_that_is_sent_again_gets_the_first_answer_as_a_whole_and_as_a_stre
     assert_problem(other, 422, "IDEMPOTENCY.KEY_REUSED")
 
 
+@pytest.mark.req("LLM-4")
 def test_a_key_whose_call_still_runs_is_told_so(
     caller: Caller, model: Tool, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -348,6 +382,7 @@ def test_a_key_whose_call_still_runs_is_told_so(
     assert len(bench.requests) == 1
 
 
+@pytest.mark.req("LLM-11")
 def test_a_preflight_says_what_a_call_would_take_and_asks_nobody(
     caller: Caller, operator: Person, model: Tool, bench: ProviderBench
 ) -> None:
@@ -362,6 +397,7 @@ def test_a_preflight_says_what_a_call_would_take_and_asks_nobody(
     assert bench.provider is None
 
 
+@pytest.mark.req("LLM-14")
 def test_a_provider_that_is_busy_is_asked_again_and_one_call_comes_of_it(
     caller: Caller, model: Tool, bench: ProviderBench
 ) -> None:
@@ -374,6 +410,7 @@ def test_a_provider_that_is_busy_is_asked_again_and_one_call_comes_of_it(
     assert kinds_of(row_of(answer)) == PAIR
 
 
+@pytest.mark.req("LLM-4")
 def test_nobody_can_allow_sensitive_data(caller: Caller, model: Tool, bench: ProviderBench) -> None:
     answer = ask(caller, say("Hello", allow_sensitive=True))
 
@@ -382,6 +419,7 @@ def test_nobody_can_allow_sensitive_data(caller: Caller, model: Tool, bench: Pro
     assert bench.provider is None
 
 
+@pytest.mark.req("LLM-7")
 def test_a_model_without_a_price_is_refused_where_that_was_decided(
     caller: Caller, grant: Callable[..., Any], connect: Callable[..., Tool], bench: ProviderBench
 ) -> None:
@@ -430,6 +468,7 @@ def test_a_call_for_which_there_is_no_money_is_refused_before_anything_is_sent(
     assert ask(caller, say("Hello", max_tokens=50)).status_code == 200
 
 
+@pytest.mark.req("LLM-8", "LLM-11")
 def test_two_requests_are_reserved_for_json_that_may_be_asked_for_again(
     caller: Caller, model: Tool, bench: ProviderBench
 ) -> None:
@@ -441,6 +480,7 @@ def test_two_requests_are_reserved_for_json_that_may_be_asked_for_again(
     assert twice["input_tokens"] == once["input_tokens"]
 
 
+@pytest.mark.req("LLM-10")
 def test_a_change_of_the_provider_counts_with_the_next_call(caller: Caller, model: Tool, bench: ProviderBench) -> None:
     ask(caller, say("Hello"))
     ask(caller, say("Hello"))
@@ -450,6 +490,7 @@ def test_a_change_of_the_provider_counts_with_the_next_call(caller: Caller, mode
     assert [each.options["limits"].idle_s for each in bench.configs] == [60, 7]
 
 
+@pytest.mark.req("LLM-8")
 def test_json_that_was_asked_for_is_checked_and_given_as_a_value(
     caller: Caller, model: Tool, bench: ProviderBench
 ) -> None:
@@ -465,6 +506,7 @@ def test_json_that_was_asked_for_is_checked_and_given_as_a_value(
     assert leaf_of(row_of(wrong), "invocation.ended")["model"]["requests"] == 2
 
 
+@pytest.mark.req("LLM-1")
 @pytest.mark.parametrize(
     ("envelope", "pointer", "kinds"),
     [

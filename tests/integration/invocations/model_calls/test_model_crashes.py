@@ -73,6 +73,7 @@ def test_a_call_whose_process_dies_ends_with_an_unknown_outcome_and_takes_what_i
     assert_conserved()
 
 
+@pytest.mark.req("LLM-11")
 def test_a_call_that_has_ended_when_its_process_dies_stays_as_it_ended(
     caller: Caller, model: Tool, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from kernel.http.deferred_responses import Handler
 from llm.documents import read_document
 from llm.requests import ChatRequest
 from tests.support.budgets import DAY, assert_conserved, balance
+from tests.support.connected_models import set_script_prices
 from tests.support.model_calls import HeldChat, OpenStream, build_body, say, until
 
 if TYPE_CHECKING:
@@ -30,13 +31,15 @@ CALLS, ENOUGH_FOR = 200, 10
 
 
 @pytest.mark.req("LLM-11")
+@pytest.mark.parametrize("dimension", ["tokens", "money"])
 def test_of_two_hundred_calls_at_once_ten_reach_the_provider_where_there_is_enough_for_ten(
-    caller: Caller, operator: Person, model: Tool, bench: ProviderBench
+    dimension: str, caller: Caller, operator: Person, model: Tool, bench: ProviderBench
 ) -> None:
+    set_script_prices(operator.by, input="1", output="1")  # a millionth of a dollar for each token
     arguments = say("Hello", max_tokens=100)
     takes = 100 + estimate_request(read_document(ChatRequest, arguments | {"model": "script:script"}))
     amount = ENOUGH_FOR * takes + takes - 1
-    budget = set_budget(scope="tenant", dimension="tokens", amount=amount, window_s=365 * DAY, by=operator.by)
+    budget = set_budget(scope="tenant", dimension=dimension, amount=amount, window_s=365 * DAY, by=operator.by)
 
     async def story() -> tuple[HeldChat, list[int]]:
         chat, handler = HeldChat(), Handler(8)

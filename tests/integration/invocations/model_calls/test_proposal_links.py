@@ -50,7 +50,7 @@ def proposals(*calls: tuple[str, str, Any]) -> tuple[ChatDelta, ...]:
             tool_call=ToolCallDelta(
                 index=n, call_id=id, name=name, arguments=given if isinstance(given, str) else json.dumps(given)
             ),
-            model="script-1",
+            model="script-001",
         )
         for n, (id, name, given) in enumerate(calls)
     ]

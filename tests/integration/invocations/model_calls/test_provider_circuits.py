@@ -51,7 +51,7 @@ def states_of(operator: Person, caller: Caller) -> tuple[Any, Any]:
     return circuit and circuit["state"], listed
 
 
-@pytest.mark.req("LLM-8")
+@pytest.mark.req("LLM-14")
 def test_a_provider_that_is_killed_is_asked_a_few_times_then_left_alone_then_tried_once_and_used_again(
     caller: Caller, operator: Person, grant: Callable[..., Any], settings: Any
 ) -> None:
@@ -85,6 +85,7 @@ def test_a_provider_that_is_killed_is_asked_a_few_times_then_left_alone_then_tri
     assert states_of(operator, caller) == (None, "closed")
 
 
+@pytest.mark.req("LLM-14")
 def test_a_try_that_fails_opens_the_circuit_for_twice_as_long(
     caller: Caller, operator: Person, model: Tool, bench: ProviderBench
 ) -> None:
@@ -103,6 +104,7 @@ def test_a_try_that_fails_opens_the_circuit_for_twice_as_long(
     assert circuit.open_until > database_time() + timedelta(seconds=7)
 
 
+@pytest.mark.req("LLM-14")
 def test_of_many_that_come_when_it_is_half_open_one_tries(operator: Person, model: Tool) -> None:
     open_circuit()
     let_time_pass()
@@ -116,6 +118,7 @@ def test_of_many_that_come_when_it_is_half_open_one_tries(operator: Person, mode
 JSON = {"type": "schema", "json_schema": {"type": "object", "required": ["a"]}}
 
 
+@pytest.mark.req("LLM-14")
 def test_the_call_that_tries_may_ask_for_its_json_once_more(caller: Caller, model: Tool, bench: ProviderBench) -> None:
     open_circuit()
     let_time_pass()
@@ -128,6 +131,7 @@ def test_the_call_that_tries_may_ask_for_its_json_once_more(caller: Caller, mode
     assert not ModelCircuit.objects.exists()
 
 
+@pytest.mark.req("LLM-14")
 def test_a_circuit_that_another_call_has_closed_since_keeps_nobody_from_asking(operator: Person, model: Tool) -> None:
     open_circuit()
     let_time_pass()
@@ -137,6 +141,7 @@ def test_a_circuit_that_another_call_has_closed_since_keeps_nobody_from_asking(o
     assert begin_try(seen, longest_s=30) is False
 
 
+@pytest.mark.req("LLM-14")
 def test_what_fails_once_and_is_answered_when_it_is_asked_again_is_no_failure(
     caller: Caller, model: Tool, bench: ProviderBench
 ) -> None:
@@ -147,6 +152,7 @@ def test_what_fails_once_and_is_answered_when_it_is_asked_again_is_no_failure(
     assert not ModelCircuit.objects.exists()
 
 
+@pytest.mark.req("LLM-14")
 def test_a_request_that_a_provider_cannot_read_keeps_nobody_else_from_asking(
     caller: Caller, operator: Person, grant: Callable[..., Any], settings: Any
 ) -> None:
@@ -161,6 +167,7 @@ def test_a_request_that_a_provider_cannot_read_keeps_nobody_else_from_asking(
     assert not ModelCircuit.objects.exists()
 
 
+@pytest.mark.req("LLM-14")
 def test_what_the_caller_or_the_account_is_refused_for_is_no_failure_of_the_provider(
     caller: Caller, model: Tool, bench: ProviderBench
 ) -> None:
@@ -173,6 +180,7 @@ def test_what_the_caller_or_the_account_is_refused_for_is_no_failure_of_the_prov
     assert not ModelCircuit.objects.exists()
 
 
+@pytest.mark.req("LLM-14")
 def test_failures_between_answers_do_not_add_up(caller: Caller, model: Tool, bench: ProviderBench) -> None:
     ModelProvider.objects.update(settings={"retries": 0})
     bench.scripts = [(ChatDelta(text="Half"),), text_answer("Hi there")] * FAILURES
@@ -183,6 +191,7 @@ def test_failures_between_answers_do_not_add_up(caller: Caller, model: Tool, ben
     assert not ModelCircuit.objects.exists()
 
 
+@pytest.mark.req("LLM-14")
 def test_a_provider_that_is_reached_otherwise_begins_anew(
     caller: Caller, operator: Person, model: Tool, bench: ProviderBench
 ) -> None:
@@ -193,7 +202,7 @@ def test_a_provider_that_is_reached_otherwise_begins_anew(
     assert ask(caller, say("Hello")).status_code == 200
 
 
-@pytest.mark.req("LLM-8")
+@pytest.mark.req("LLM-14")
 def test_each_request_that_was_sent_is_counted_and_only_the_answered_one_is_paid(
     caller: Caller, model: Tool, bench: ProviderBench
 ) -> None:
@@ -210,6 +219,7 @@ def test_each_request_that_was_sent_is_counted_and_only_the_answered_one_is_paid
     assert (usage["input_tokens"], usage["output_tokens"]) == (10, 1)
 
 
+@pytest.mark.req("LLM-14")
 def test_the_hub_shows_which_models_it_does_not_ask(operator: Person, model: Tool) -> None:
     open_circuit()
 

@@ -104,6 +104,7 @@ def test_the_first_piece_is_there_while_the_model_goes_on_and_nothing_of_the_dat
     assert whole[-1][1]["data"]["text"] == "Beginning"
 
 
+@pytest.mark.req("LLM-5")
 def test_many_more_streams_than_threads_are_open_at_once_and_all_are_served(
     caller: Caller, model: Tool, bench: ProviderBench
 ) -> None:
@@ -169,6 +170,7 @@ def test_a_caller_that_leaves_closes_the_providers_stream_and_pays_by_estimate(
     assert_conserved()
 
 
+@pytest.mark.req("LLM-5")
 def test_a_caller_that_leaves_before_its_stream_begins_ends_the_call(
     caller: Caller, model: Tool, bench: ProviderBench
 ) -> None:
@@ -197,6 +199,7 @@ def test_a_caller_that_leaves_before_its_stream_begins_ends_the_call(
     assert (chat.waiting, call.state, kinds_of(call)) == (0, "cancelled", PAIR)
 
 
+@pytest.mark.req("LLM-5")
 def test_a_caller_that_leaves_before_the_whole_answer_is_there_ends_the_call_too(
     caller: Caller, model: Tool, bench: ProviderBench
 ) -> None:
@@ -214,6 +217,7 @@ def test_a_caller_that_leaves_before_the_whole_answer_is_there_ends_the_call_too
     assert (chat.closed, call.state, kinds_of(call)) == (1, "cancelled", PAIR)
 
 
+@pytest.mark.req("LLM-5")
 def test_the_whole_answer_is_waited_for_without_a_thread(caller: Caller, model: Tool, bench: ProviderBench) -> None:
     async def story(handler: Handler) -> Any:
         chat = bench.chat = HeldChat()
@@ -231,6 +235,7 @@ def test_the_whole_answer_is_waited_for_without_a_thread(caller: Caller, model: 
     assert tell(story, threads=1) == [200] * 9
 
 
+@pytest.mark.req("LLM-5")
 def test_streams_of_several_tenants_in_one_process_are_looked_after_alike(
     caller: Caller,
     foreign_caller: Caller,
@@ -268,6 +273,7 @@ def test_streams_of_several_tenants_in_one_process_are_looked_after_alike(
     assert [events[-1][0] for events in answers] == ["end", "end"]
 
 
+@pytest.mark.req("LLM-5")
 def test_a_call_that_is_cancelled_while_the_model_answers_closes_its_stream(
     caller: Caller, model: Tool, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,6 +297,7 @@ def test_a_call_that_is_cancelled_while_the_model_answers_closes_its_stream(
     assert (events[-1][0], events[-1][1]["error"]["reason"]) == ("error", "REQUEST.CANCELLED")
 
 
+@pytest.mark.req("LLM-5")
 def test_a_long_answer_keeps_its_lease(
     caller: Caller, model: Tool, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
@@ -312,6 +319,7 @@ def test_a_long_answer_keeps_its_lease(
     assert tell(story) == "end"
 
 
+@pytest.mark.req("LLM-9", "LLM-14")
 def test_an_answer_that_takes_too_long_is_a_timeout(
     caller: Caller, model: Tool, bench: ProviderBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,6 +337,7 @@ def test_an_answer_that_takes_too_long_is_a_timeout(
     assert Invocation.objects.get().state == "timed_out"
 
 
+@pytest.mark.req("LLM-5", "LLM-8")
 def test_json_is_sent_as_a_whole_since_it_is_checked_first(caller: Caller, model: Tool, bench: ProviderBench) -> None:
     bench.scripts = [(ChatDelta(text='{"a":'), ChatDelta(text="1}"), ChatDelta(finish_reason=FinishReason.STOP))]
 
@@ -370,7 +379,7 @@ def test_a_request_is_looked_through_in_a_thread_before_its_model_is_asked(
     ]
 
 
-@pytest.mark.req("LLM-8")
+@pytest.mark.req("LLM-5")
 def test_an_agent_has_so_many_streams_at_once_and_one_that_has_ended_makes_room(
     caller: Caller, model: Tool, bench: ProviderBench, settings: Any
 ) -> None:

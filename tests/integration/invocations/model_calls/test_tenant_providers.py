@@ -11,8 +11,11 @@ from invocations.model_calls import model_runs, tenant_providers
 from invocations.model_calls.kept_providers import shelf
 from llm import provider_factory
 from llm.providers.kinds import MODULES
-from tests.support.calls import assert_problem
+from registry.model_providers.kind_checks import check_kind
+from registry.models import ModelProvider
+from tests.support.calls import PAIR, assert_problem, kinds_of, row_of
 from tests.support.connected_models import connect_scripted_model, connect_scripted_provider
+from tests.support.foreign_kinds import installed_foreign_kinds
 from tests.support.model_calls import ask, say
 
 if TYPE_CHECKING:
@@ -103,3 +106,32 @@ def test_what_is_installed_is_looked_through_once_for_all_calls(
         assert_problem(ask(caller, say("Hello"), model="model.other.main"), 503, "MODEL.NOT_READY")
 
     assert looked == ["llm.providers"]
+
+
+@pytest.mark.req("LLM-10")
+def test_models_of_a_kind_that_another_distribution_brings_are_asked_as_any(
+    caller: Caller, connect_kind: Callable[[str], None], tmp_path: Path
+) -> None:
+    with installed_foreign_kinds(tmp_path):
+        said = check_kind("others", "")
+        connect_kind("others")
+        answer = ask(caller, say("Hello"), model="model.other.main")
+
+    assert said == ""
+    assert answer.json()["data"]["text"] == "Hi"
+    assert kinds_of(row_of(answer)) == PAIR
+
+
+@pytest.mark.req("LLM-10")
+@pytest.mark.parametrize("kind", ["broken", "openai_compatible"])
+def test_a_provider_that_cannot_be_made_is_no_mistake_of_the_caller(
+    kind: str, caller: Caller, connect_kind: Callable[[str], None], tmp_path: Path
+) -> None:
+    with installed_foreign_kinds(tmp_path):
+        connect_kind(kind)
+        ModelProvider.objects.filter(kind="openai_compatible").update(settings={"options": {"flavour": "sweet"}})
+        answer = ask(caller, say("Hello"), model="model.other.main")
+
+    assert_problem(answer, 503, "MODEL.NOT_READY")
+    assert kinds_of(row_of(answer)) == PAIR
+    assert "canary" not in answer.content.decode()

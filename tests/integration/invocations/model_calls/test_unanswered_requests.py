@@ -176,7 +176,7 @@ def test_usage_that_was_reported_before_another_model_was_asked_is_not_lost(
 ) -> None:
     ModelProvider.objects.update(settings={"retries": 0})
     connect_scripted_model(operator.by, "first", unpriced="count", fallbacks=["model.script.main"])
-    bench.scripts = [(ChatDelta(usage=Usage(500, 0), model="script-1"), StreamTruncated()), text_answer("Hi")]
+    bench.scripts = [(ChatDelta(usage=Usage(500, 0), model="script-001"), StreamTruncated()), text_answer("Hi")]
 
     answer = ask(caller, say("Hello"), model="model.script.first")
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
 
 pytestmark = pytest.mark.django_db
-PRICE = {"provider": "script", "model": "script-1", "effective_from": "2026-01-01", "input": "2.50"}
+PRICE = {"provider": "script", "model": "script-001", "effective_from": "2026-01-01", "input": "2.50"}
 EUROS: dict[str, Any] = {"currency": "EUR", "rates": [{"effective_from": "2026-01-01", "rate": "0.92"}]}
 
 
@@ -37,13 +37,14 @@ def test_prices_are_read_as_they_were_set_in_the_one_way_of_writing_them(caller:
     answer = put(caller, prices=[PRICE, PRICE | {"effective_from": "2025-01-01", "output": 10}], **EUROS)
 
     said = answer.json()["data"]
-    old = {"provider": "script", "model": "script-1", "effective_from": "2025-01-01", "input": "2.5", "output": "10"}
+    old = {"provider": "script", "model": "script-001", "effective_from": "2025-01-01", "input": "2.5", "output": "10"}
     assert (answer.status_code, said) == (200, caller.get("/model-prices").json()["data"])
     assert said["prices"] == [old, PRICE | {"input": "2.5"}]
     assert (said["number"], said["currency"], said["rates"]) == (1, "EUR", EUROS["rates"])
     assert (said["reason"], said["set_by"]) == ("the contract", caller.by.id)
 
 
+@pytest.mark.req("LLM-7", "LLM-10")
 def test_a_tenant_that_has_set_none_has_those_of_the_package_in_dollars(caller: Caller) -> None:
     said = caller.get("/model-prices").json()["data"]
 
@@ -63,6 +64,7 @@ def test_each_change_is_a_version_with_a_fact_and_earlier_ones_can_be_read(calle
     assert fact["data"]["document"] == compute_digest({"currency": "USD", "rates": [], "prices": []})
 
 
+@pytest.mark.req("LLM-7", "LLM-10")
 def test_setting_what_is_in_force_changes_nothing(caller: Caller) -> None:
     first = put(caller, prices=[PRICE]).json()["data"]
     again = put(caller, prices=[PRICE | {"input": "2.500"}], reason="again").json()["data"]
@@ -85,6 +87,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.req("LLM-7", "LLM-10")
 @pytest.mark.parametrize("kind", WRONG)
 def test_what_is_no_price_is_refused_at_its_place_and_nothing_is_set(kind: str, caller: Caller) -> None:
     document, place = WRONG[kind]
@@ -95,6 +98,7 @@ def test_what_is_no_price_is_refused_at_its_place_and_nothing_is_set(kind: str, 
     assert not ModelPrices.objects.exists()
 
 
+@pytest.mark.req("LLM-7", "LLM-10")
 def test_a_person_who_manages_models_sets_prices_and_a_stranger_sees_none_of_them(
     operator: Person, foreign_caller: Caller
 ) -> None:
@@ -106,6 +110,7 @@ def test_a_person_who_manages_models_sets_prices_and_a_stranger_sees_none_of_the
     assert Client().get("/api/v1/model-prices").status_code == 401
 
 
+@pytest.mark.req("LLM-7", "LLM-10")
 def test_a_version_is_read_once_a_process(operator: Person, django_assert_num_queries: Any) -> None:
     row = set_script_prices(operator.by, input="1")
     forget_price_tables()

@@ -51,6 +51,7 @@ def connect_with_key(by: Any, **terms: Any) -> Tool:
     return connect_scripted_model(by, **terms)
 
 
+@pytest.mark.req("LLM-10")
 def test_a_connected_model_is_an_enabled_tool_of_the_kind_model_that_is_installed(operator: Person) -> None:
     tool = connect_scripted_model(operator.by)
 
@@ -61,10 +62,12 @@ def test_a_connected_model_is_an_enabled_tool_of_the_kind_model_that_is_installe
     assert (version.version, version.review_state, version.build_digest) == ("1.0.0", VersionState.APPROVED, "")
 
 
+@pytest.mark.req("LLM-10")
 def test_a_tool_that_was_registered_is_of_the_kind_tool(submit: Callable[..., ToolVersion]) -> None:
     assert submit().tool.kind == ToolKind.TOOL
 
 
+@pytest.mark.req("LLM-10")
 def test_the_manifest_of_a_model_names_its_host_its_key_and_its_classes_of_data(operator: Person) -> None:
     version = ToolVersion.objects.get(tool=connect_with_key(operator.by))
 
@@ -73,6 +76,7 @@ def test_the_manifest_of_a_model_names_its_host_its_key_and_its_classes_of_data(
     assert version.view.data_classes == ["personal"]
 
 
+@pytest.mark.req("LLM-10")
 def test_a_model_that_writes_less_than_usual_needs_no_second_number(operator: Person) -> None:
     tool = connect_scripted_model(operator.by, max_output_tokens=500)
 
@@ -81,6 +85,7 @@ def test_a_model_that_writes_less_than_usual_needs_no_second_number(operator: Pe
     assert model.max_output_tokens == 500
 
 
+@pytest.mark.req("LLM-10")
 def test_a_provider_at_a_numeric_address_is_a_network_of_one(operator: Person, settings: Any) -> None:
     settings.TOOLHUB_OUTBOUND_NETWORKS = ["127.0.0.0/8"]
     connect_scripted_provider(operator.by, address="http://127.0.0.1:8080/v1")
@@ -90,12 +95,14 @@ def test_a_provider_at_a_numeric_address_is_a_network_of_one(operator: Person, s
     assert version.view.capabilities == {"cidr": [{"cidr": "127.0.0.1/32", "ports": ["8080"]}]}
 
 
+@pytest.mark.req("LLM-10")
 def test_what_the_hub_writes_fits_the_published_schema_but_for_the_implementation(operator: Person) -> None:
     version = ToolVersion.objects.get(tool=connect_with_key(operator.by))
 
     assert [each.message for each in validate_manifest(version.manifest, "")] == ["implementation is missing."]
 
 
+@pytest.mark.req("LLM-10")
 def test_the_compiled_version_of_a_model_has_no_module_and_says_what_the_model_is(operator: Person) -> None:
     features = {"tools": "passed", "seed": "warned"}
     tool = connect_scripted_model(operator.by, operation="chat", window_tokens=8192, features=features)
@@ -110,6 +117,7 @@ def test_the_compiled_version_of_a_model_has_no_module_and_says_what_the_model_i
     assert compiled.attributes["group"] == "model"
 
 
+@pytest.mark.req("LLM-10")
 def test_a_run_gets_the_key_that_the_provider_names(operator: Person) -> None:
     tool = connect_with_key(operator.by)
 
@@ -118,6 +126,7 @@ def test_a_run_gets_the_key_that_the_provider_names(operator: Person) -> None:
     assert secrets == {"API_KEY": "a key of the provider"}
 
 
+@pytest.mark.req("LLM-10")
 def test_the_fact_of_a_connected_model_says_who_which_model_and_why(operator: Person) -> None:
     connect_with_key(operator.by)
 
@@ -129,6 +138,7 @@ def test_the_fact_of_a_connected_model_says_who_which_model_and_why(operator: Pe
     assert "a key of" not in str([model, provider])
 
 
+@pytest.mark.req("LLM-10")
 @pytest.mark.parametrize(
     ("terms", "pointer"),
     [
@@ -155,6 +165,7 @@ def test_terms_that_no_model_can_have_are_refused_by_their_place(
     assert not Tool.objects.exists()
 
 
+@pytest.mark.req("LLM-10")
 def test_a_model_is_connected_once_under_a_name_and_only_under_a_provider(operator: Person) -> None:
     connect_scripted_model(operator.by)
 
@@ -164,6 +175,7 @@ def test_a_model_is_connected_once_under_a_name_and_only_under_a_provider(operat
         connect_model(provider="other", alias="main", model="script", reason="for a test", by=operator.by)
 
 
+@pytest.mark.req("LLM-10")
 @pytest.mark.parametrize(
     ("changes", "rule"),
     [

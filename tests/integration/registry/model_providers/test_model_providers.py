@@ -69,6 +69,7 @@ def test_a_changed_model_is_a_new_version_with_what_was_left_out_as_it_was(opera
     assert [change["kind"] for change in current().changes if change["kind"] == "model.changed"] == ["model.changed"]
 
 
+@pytest.mark.req("LLM-10")
 def test_a_paused_provider_stops_its_models_and_a_model_that_was_paused_itself_stays_so(
     operator: Person, caller: Caller
 ) -> None:
@@ -87,12 +88,14 @@ def test_a_paused_provider_stops_its_models_and_a_model_that_was_paused_itself_s
     assert states == {MODEL: InstallationState.ENABLED, "model.script.small": InstallationState.PAUSED}
 
 
+@pytest.mark.req("LLM-10")
 def test_a_provider_is_paused_and_enabled_once(operator: Person) -> None:
     connect_scripted_provider(operator.by)
     with pytest.raises(Conflict, match="is enabled already"):
         enable_provider(name=PROVIDER, reason="again", by=operator.by)
 
 
+@pytest.mark.req("LLM-10")
 def test_a_model_that_is_connected_under_a_paused_provider_waits_with_it(operator: Person) -> None:
     connect_scripted_provider(operator.by)
     pause_provider(name=PROVIDER, reason="an outage", by=operator.by)
@@ -100,6 +103,7 @@ def test_a_model_that_is_connected_under_a_paused_provider_waits_with_it(operato
     assert connect_scripted_model(operator.by).state == ToolState.PAUSED
 
 
+@pytest.mark.req("LLM-10")
 def test_a_removed_model_is_gone_and_may_be_connected_again(operator: Person) -> None:
     connect_scripted_model(operator.by)
     remove_model(provider=PROVIDER, alias="main", reason="unused", by=operator.by)
@@ -112,6 +116,7 @@ def test_a_removed_model_is_gone_and_may_be_connected_again(operator: Person) ->
     assert current().version == "1.0.1"
 
 
+@pytest.mark.req("LLM-10")
 def test_a_removed_provider_takes_its_models_with_it(operator: Person) -> None:
     connect_scripted_model(operator.by)
 
@@ -123,6 +128,7 @@ def test_a_removed_provider_takes_its_models_with_it(operator: Person) -> None:
     assert json.loads(bytes(fact.leaf))["data"]["models"] == [MODEL]
 
 
+@pytest.mark.req("LLM-10")
 def test_the_secret_of_a_provider_is_not_removed(operator: Person) -> None:
     set_secret(name="one.key", value="the value of one.key", by=operator.by)
     connect_scripted_provider(operator.by, secret="one.key")
@@ -131,6 +137,7 @@ def test_the_secret_of_a_provider_is_not_removed(operator: Person) -> None:
         remove_secret(name="one.key", by=operator.by)
 
 
+@pytest.mark.req("LLM-10")
 @pytest.mark.parametrize(
     ("terms", "pointer"),
     [
@@ -160,6 +167,7 @@ def test_terms_that_no_provider_can_have_are_refused_by_their_place(
     assert not ModelProvider.objects.exists()
 
 
+@pytest.mark.req("LLM-10")
 def test_settings_have_what_is_usual_filled_in() -> None:
     settings = ProviderSettings.from_json({"timeouts": {"idle_s": 5}, "options": {"says": "Hi"}})
 
@@ -167,6 +175,7 @@ def test_settings_have_what_is_usual_filled_in() -> None:
     assert settings.options == {"says": "Hi"}
 
 
+@pytest.mark.req("LLM-10")
 def test_providers_and_models_are_connected_changed_and_removed_over_rest(caller: Caller) -> None:
     said = {"reason": "for a test"}
     at = f"/model-providers/{PROVIDER}"
@@ -185,6 +194,7 @@ def test_providers_and_models_are_connected_changed_and_removed_over_rest(caller
     assert caller.get("/model-providers").json()["data"] == {"model_providers": [], "next": None}
 
 
+@pytest.mark.req("LLM-10")
 def test_another_tenants_provider_is_not_there(operator: Person, foreign_caller: Caller) -> None:
     connect_scripted_model(operator.by)
 
@@ -192,6 +202,7 @@ def test_another_tenants_provider_is_not_there(operator: Person, foreign_caller:
     assert foreign_caller.get("/model-providers").json()["data"]["model_providers"] == []
 
 
+@pytest.mark.req("LLM-10")
 @pytest.mark.parametrize("person", ["operator", "developer"])
 def test_people_connect_providers_where_their_role_lets_them(person: str, request: pytest.FixtureRequest) -> None:
     client = request.getfixturevalue(person).client()
@@ -208,6 +219,7 @@ def granted(operator: Person, grant: Callable[..., Any]) -> None:
     grant("model.script.main")
 
 
+@pytest.mark.req("LLM-10")
 @pytest.mark.usefixtures("granted")
 def test_an_agent_finds_the_models_that_a_grant_names(caller: Caller) -> None:
     answer = caller.get("/models")
@@ -218,6 +230,7 @@ def test_an_agent_finds_the_models_that_a_grant_names(caller: Caller) -> None:
     assert caller.get(f"/models/{MODEL}").json()["data"] == caller.get("/models/main").json()["data"] == model
 
 
+@pytest.mark.req("LLM-10")
 @pytest.mark.usefixtures("granted")
 def test_what_an_agent_may_not_call_is_kept_back_with_the_reason(caller: Caller) -> None:
     kept_back = assert_problem(caller.get("/models/model.script.vectors"), 404, "MODEL.UNKNOWN")
@@ -225,6 +238,7 @@ def test_what_an_agent_may_not_call_is_kept_back_with_the_reason(caller: Caller)
     assert_problem(caller.get("/models/model.script.nothing"), 404, "MODEL.UNKNOWN")
 
 
+@pytest.mark.req("LLM-10")
 @pytest.mark.usefixtures("granted")
 def test_an_alias_that_two_providers_have_names_neither(
     caller: Caller, operator: Person, grant: Callable[..., Any]
@@ -237,6 +251,7 @@ def test_an_alias_that_two_providers_have_names_neither(
     assert "model.script.main, model.second.main" in body["detail"]
 
 
+@pytest.mark.req("LLM-10")
 @pytest.mark.usefixtures("granted")
 def test_the_tag_of_the_list_holds_until_what_it_says_changes(caller: Caller, operator: Person) -> None:
     tag = caller.get("/models").headers["ETag"]
@@ -247,6 +262,7 @@ def test_the_tag_of_the_list_holds_until_what_it_says_changes(caller: Caller, op
     assert caller.get("/models", **{"If-None-Match": tag}).status_code == 200
 
 
+@pytest.mark.req("LLM-10")
 @pytest.mark.usefixtures("granted")
 def test_a_paused_model_is_in_no_list(caller: Caller, operator: Person) -> None:
     pause_provider(name=PROVIDER, reason="an outage", by=operator.by)

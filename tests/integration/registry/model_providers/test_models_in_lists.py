@@ -64,6 +64,7 @@ def named(text: str) -> list[str]:
     return [each for each in (ECHO, MODEL) if each in flat]
 
 
+@pytest.mark.req("LLM-1")
 @pytest.mark.usefixtures("both")
 @pytest.mark.parametrize("path", OVER_REST.values(), ids=list(OVER_REST))
 def test_a_model_is_in_no_list_of_tools_over_rest(path: str, caller: Caller) -> None:
@@ -74,6 +75,7 @@ def test_a_model_is_in_no_list_of_tools_over_rest(path: str, caller: Caller) -> 
     assert named(answer.content.decode()) == expected
 
 
+@pytest.mark.req("LLM-1")
 @pytest.mark.usefixtures("both")
 def test_a_model_is_in_no_list_of_tools_over_mcp(caller: Caller) -> None:
     sent = at_the_door(*modern_request(caller, "tools/list"))
@@ -81,6 +83,7 @@ def test_a_model_is_in_no_list_of_tools_over_mcp(caller: Caller) -> None:
     assert named(str(sent.body["result"]["tools"])) == [ECHO]
 
 
+@pytest.mark.req("LLM-1")
 @pytest.mark.usefixtures("both")
 @pytest.mark.parametrize("path", PAGES)
 def test_a_model_is_on_no_page_of_tools(path: str, operator: Person) -> None:
@@ -90,6 +93,7 @@ def test_a_model_is_on_no_page_of_tools(path: str, operator: Person) -> None:
     assert MODEL not in page.content.decode()
 
 
+@pytest.mark.req("LLM-1")
 @pytest.mark.usefixtures("both")
 def test_no_dialect_reads_a_call_of_a_model(caller: Caller) -> None:
     assert [MODEL in reading_for(dialect, by=caller.by).names.values() for dialect in DIALECTS] == [False] * len(
@@ -97,17 +101,20 @@ def test_no_dialect_reads_a_call_of_a_model(caller: Caller) -> None:
     )
 
 
+@pytest.mark.req("LLM-1")
 @pytest.mark.usefixtures("both")
 def test_models_are_offered_by_themselves_to_whom_a_grant_names_them(caller: Caller) -> None:
     assert [each.id for each in offer_tools(by=caller.by, kind=ToolKind.MODEL).manifests] == [MODEL]
     assert [each.id for each in offer_tools(by=caller.by).manifests] == [ECHO]
 
 
+@pytest.mark.req("LLM-1")
 @pytest.mark.usefixtures("both")
 def test_reading_a_model_as_a_tool_says_what_it_is(caller: Caller) -> None:
     assert_problem(caller.get(f"/tools/{MODEL}"), 404, "TOOL.IS_A_MODEL")
 
 
+@pytest.mark.req("LLM-1")
 @pytest.mark.usefixtures("both")
 @pytest.mark.parametrize("change", LIFECYCLE.values(), ids=list(LIFECYCLE))
 def test_a_model_is_not_operated_as_a_tool(change: Callable[..., Any], operator: Person) -> None:
@@ -115,6 +122,7 @@ def test_a_model_is_not_operated_as_a_tool(change: Callable[..., Any], operator:
         change(name=MODEL, reason="because", by=operator.by)
 
 
+@pytest.mark.req("LLM-1")
 @pytest.mark.usefixtures("both")
 def test_the_installation_of_a_model_is_paused_and_resumed_as_any(operator: Person) -> None:
     installations.pause_installation(name=MODEL, reason="because", by=operator.by)
@@ -124,6 +132,7 @@ def test_the_installation_of_a_model_is_paused_and_resumed_as_any(operator: Pers
     assert Installation.objects.get(name=MODEL).state == InstallationState.ENABLED
 
 
+@pytest.mark.req("LLM-1")
 @pytest.mark.usefixtures("both")
 def test_people_stop_and_limit_a_model_by_its_name(operator: Person) -> None:
     throw_halt(reach=Reach.TOOL, target=MODEL, reason="because", by=operator.by)
@@ -133,6 +142,7 @@ def test_people_stop_and_limit_a_model_by_its_name(operator: Person) -> None:
     assert MODEL in operator.client().get("/budgets").content.decode()
 
 
+@pytest.mark.req("LLM-1")
 @pytest.mark.usefixtures("both")
 @pytest.mark.parametrize("tab", ["", "/versions", "/manifest", "/activity"])
 def test_the_pages_of_a_model_open_for_people(tab: str, operator: Person) -> None:

@@ -28,7 +28,7 @@ WIRE_NAME = "sample_tools_echo"
 def propose(*calls: tuple[str, str]) -> tuple[ChatDelta, ...]:
     """The script of an answer that proposes calls of tools with arguments."""
     pieces = [
-        ChatDelta(tool_call=ToolCallDelta(place, f"call_{place}", name, arguments), model="script-1")
+        ChatDelta(tool_call=ToolCallDelta(place, f"call_{place}", name, arguments), model="script-001")
         for place, (name, arguments) in enumerate(calls)
     ]
     return (*pieces, ChatDelta(finish_reason=FinishReason.TOOL, usage=Usage(7, 3)))
@@ -51,7 +51,7 @@ def test_a_question_is_answered_as_the_format_has_it_and_the_call_has_its_pair(c
     assert (choice["message"]["role"], choice["message"]["content"]) == ("assistant", "Hi there")
     assert choice["finish_reason"] == "stop"
     assert said["usage"]["total_tokens"] == said["usage"]["prompt_tokens"] + said["usage"]["completion_tokens"] == 12
-    assert said["hub"]["answered_by"] == "script-1"
+    assert said["hub"]["answered_by"] == "script-001"
     assert kinds_of(call) == PAIR
 
 

@@ -34,7 +34,7 @@ WIRE_NAME = "sample_tools_echo"
 HI: Any = [{"role": "user", "content": "Hi"}]
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
 PROPOSED = (
-    ChatDelta(text="Let me see.", model="script-1"),
+    ChatDelta(text="Let me see.", model="script-001"),
     ChatDelta(tool_call=ToolCallDelta(0, "call_0", TOOL, '{"text": "a"}')),
     ChatDelta(tool_call=ToolCallDelta(1, "call_1", TOOL, '{"text": "b"}')),
     ChatDelta(finish_reason=FinishReason.TOOL, usage=Usage(7, 3)),
@@ -211,7 +211,7 @@ def test_a_stream_that_breaks_off_is_an_error_and_no_end(
     claude: anthropic.Anthropic, gpt: openai.OpenAI, model: Tool, bench: ProviderBench
 ) -> None:
     ModelProvider.objects.update(settings={"retries": 0})
-    bench.scripts = [(ChatDelta(text="Half", model="script-1"), StreamTruncated())] * 2
+    bench.scripts = [(ChatDelta(text="Half", model="script-001"), StreamTruncated())] * 2
     kinds: list[str] = []
 
     with (
