@@ -1,0 +1,254 @@
+"""OpenAPI security: the credentials that the gate adds to a request, by the security schemes of its document.
+
+What the document says once for all its operations, or for one. Of several ways the first that can be done is taken. A token that
+stands among the parameters all the same is none of an agent's, and becomes a credential or is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from unitools.openapi_documents import Diagnostic, DocumentUnfit
+from unitools.openapi_requests import is_reserved_header, is_token
+from unitools.openapi_texts import clean_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from unitools.openapi_documents import OpenApiDocument
+    from unitools.openapi_parts import Parameter
+
+MAX_SECRET_CHARS = 64
+_TOKENS = re.compile(
+    r"(?:x[-_])?(?:auth(?:entication|orization)?[-_]?)?(?:token|api[-_]?key|access[-_]?token|access[-_]?key|app[-_]?key|auth[-_]?key|"
+    r"client[-_]?secret|secret|bearer|authorization|authentication|password)",
+    re.IGNORECASE,
+)
+_SAYS_IT_PROVES = re.compile(
+    r"authenticat|authoriz|bearer|api[ -]?key|access token|requires? (?:\w+ )?scope", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSecret:
+    """What a person says of a credential: ``name`` of the secret, and ``how`` it is sent: bearer, basic, header:NAME, query:NAME,
+    cookie:NAME, a security scheme of the document, or empty: as the document says, else as a bearer token."""
+
+    name: str
+    how: str = ""
+
+
+@dataclass(slots=True)
+class Security:
+    """``credentials`` and ``secrets`` as a manifest has them."""
+
+    credentials: list[dict[str, str]] = field(default_factory=list)
+    secrets: list[dict[str, Any]] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+    def add(self, secret: str, place: str, name: str, scheme: str, text: str, *, host: str, is_required: bool) -> None:
+        if any(each["in"] == place and each["name"].lower() == name.lower() for each in self.credentials):
+            return
+        self.credentials.append({"secret": secret, "in": place, "name": name, "scheme": scheme})
+        if all(each["name"] != secret for each in self.secrets):
+            said: dict[str, Any] = {"name": secret, "description": text[:500], "hosts": [host]}
+            self.secrets.append(said if is_required else said | {"required": False})
+
+    def covers(self, place: str, name: str) -> bool:
+        small = name.lower() if place == "header" else name
+        return any(
+            each["in"] == place and (each["name"].lower() if place == "header" else each["name"]) == small
+            for each in self.credentials
+        )
+
+
+def read_security(
+    document: OpenApiDocument, said: Any, host: str, prefix: str, named: Sequence[NamedSecret], pointer: str
+) -> Security:
+    """``prefix``: before the names of secrets, so that those of two services are two. Raises :class:`DocumentUnfit`."""
+    found = Security()
+    schemes = list_schemes(document)
+    by_scheme = {each.how: each.name for each in named if each.how in schemes}
+    plain = [each.name for each in named if not each.how]
+    for each in named:
+        if each.how and each.how not in schemes:
+            place, name, scheme = _read_how(each)
+            found.add(each.name, place, name, scheme, _describe(place, name, scheme, host), host=host, is_required=True)
+    if found.credentials:
+        return found
+    ways = [each for each in said if isinstance(each, dict)] if isinstance(said, list) else []
+    wanted = sorted([each for each in ways if each], key=lambda way: _rank_way(way, schemes, by_scheme))
+    is_required = bool(wanted) and len(wanted) == len(ways)
+    problems = []
+    for way in wanted:
+        read = [_read_scheme(schemes.get(name)) for name in way]
+        if None in read:
+            problems += [name for name, each in zip(way, read, strict=True) if each is None]
+            continue
+        for name, each in zip(way, read, strict=True):
+            assert each is not None
+            place, where, scheme, text = each
+            secret = by_scheme.get(name) or (
+                plain[0] if len(way) == 1 and plain else f"{prefix}_{_snake(name)}"[:MAX_SECRET_CHARS]
+            )
+            found.add(
+                secret,
+                place,
+                where,
+                scheme,
+                text or _describe(place, where, scheme, host),
+                host=host,
+                is_required=is_required,
+            )
+        if len(wanted) > 1:
+            found.diagnostics.append(
+                Diagnostic(pointer, f"Of {len(wanted)} ways to say who is asking, {' with '.join(way)} is taken.")
+            )
+        return found
+    if wanted:
+        raise DocumentUnfit(
+            pointer,
+            f"The gate cannot say who is asking by {', '.join(problems)[:100]}.",
+            "Name how it is done with --secret NAME=bearer, basic or header:NAME.",
+        )
+    if plain:
+        found.add(
+            plain[0],
+            "header",
+            "Authorization",
+            "bearer",
+            _describe("header", "Authorization", "bearer", host),
+            host=host,
+            is_required=True,
+        )
+    return found
+
+
+def _rank_way(way: dict[str, Any], schemes: dict[str, dict[str, Any]], named: dict[str, str]) -> int:
+    """What the person names first, a password last; else as the document has it."""
+    if named:
+        return 0 if named.keys() & way.keys() else 1
+    return 2 if any(_is_basic(schemes.get(name, {})) for name in way) else 1
+
+
+def _is_basic(said: dict[str, Any]) -> bool:
+    return said.get("type") == "basic" or (said.get("type") == "http" and str(said.get("scheme")).lower() == "basic")
+
+
+def list_schemes(document: OpenApiDocument) -> dict[str, dict[str, Any]]:
+    """The security schemes of the document by their names."""
+    components = document.root.get("components")
+    said = (
+        document.root.get("securityDefinitions")
+        if document.revision == "2.0"
+        else components.get("securitySchemes")
+        if isinstance(components, dict)
+        else None
+    )
+    found = {}
+    for name, each in said.items() if isinstance(said, dict) else ():
+        scheme, _ = document.resolve(each, f"/components/securitySchemes/{name}")
+        if isinstance(scheme, dict):
+            found[name] = scheme
+    return found
+
+
+def _read_scheme(said: dict[str, Any] | None) -> tuple[str, str, str, str] | None:
+    """Place, name, scheme and description; None: the gate does not do it."""
+    if said is None:
+        return None
+    text, _ = clean_text(said.get("description"), 400)
+    kind, scheme = str(said.get("type", "")), str(said.get("scheme", "")).lower()
+    if kind in ("oauth2", "openIdConnect"):
+        return "header", "Authorization", "bearer", text or "An access token of the service."
+    if _is_basic(said):
+        return "header", "Authorization", "basic", text and f"user:password. {text}"
+    if kind == "http" and scheme == "bearer":
+        return "header", "Authorization", "bearer", text
+    if kind == "apiKey" and isinstance(said.get("name"), str) and said.get("in") in ("header", "query", "cookie"):
+        place, name = str(said["in"]), str(said["name"])
+        is_fit = (
+            len(name) <= 100
+            and name.isascii()
+            and name.isprintable()
+            and " " not in name
+            and (place == "query" or is_token(name))
+        )
+        is_gates = place == "header" and name.lower() != "authorization" and is_reserved_header(name)
+        return (place, name, "plain", text) if is_fit and not is_gates else None
+    return None
+
+
+def _read_how(named: NamedSecret) -> tuple[str, str, str]:
+    if named.how in ("bearer", "basic"):
+        return "header", "Authorization", named.how
+    place, colon, name = named.how.partition(":")
+    is_gates = place == "header" and name.lower() != "authorization" and is_reserved_header(name)
+    if place in ("header", "query", "cookie") and colon and is_token(name) and not is_gates:
+        return place, name, "plain"
+    raise DocumentUnfit(
+        "",
+        f"--secret {named.name}={named.how[:60]} does not say how it is sent.",
+        "Write bearer, basic, header:NAME, query:NAME, cookie:NAME or a security scheme of the document.",
+    )
+
+
+def _describe(place: str, name: str, scheme: str, host: str) -> str:
+    what = {"bearer": "A token", "basic": "user:password"}.get(scheme, "A key")
+    return f"{what} of {host}, sent as the {place} {name}."
+
+
+def _snake(name: str) -> str:
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return re.sub(r"[^A-Z0-9]+", "_", words.upper()).strip("_") or "KEY"
+
+
+# What proves who is asking, among the parameters.
+
+
+def find_key_names(document: OpenApiDocument) -> set[tuple[str, str]]:
+    """Place and name (in small letters) of every apiKey scheme of the document."""
+    return {
+        (str(each.get("in")), str(each.get("name")).lower())
+        for each in list_schemes(document).values()
+        if each.get("type") == "apiKey"
+    }
+
+
+def proves_identity(parameter: Parameter, keys: set[tuple[str, str]]) -> bool:
+    """Whether a parameter says who is asking, so that it is not an agent's."""
+    name = parameter.name.lower()
+    if parameter.place == "path":
+        return False
+    if (parameter.place, name) in keys or (
+        parameter.place == "header" and name in ("authorization", "proxy-authorization")
+    ):
+        return True
+    if not _TOKENS.fullmatch(name):
+        return False
+    return parameter.place in ("header", "cookie") or _says_it_proves(str(parameter.description or ""))
+
+
+def property_proves_identity(name: str, said: Any, security: Security, *, is_required: bool) -> bool:
+    """The same of a property of a body, where the operation has credentials of its own: by its name, and what its text says of it."""
+    if not security.credentials or is_required:
+        return bool(security.credentials) and _names_a_token(name) and _says_it_proves(_text_of(said))
+    text = _text_of(said)
+    if any(each["name"] in text for each in security.credentials if each["name"] != "Authorization"):
+        return True  # it may also be said in the place of the credential
+    return _names_a_token(name) and (name.lower() in ("access_token", "api_key", "apikey") or _says_it_proves(text))
+
+
+def _names_a_token(name: str) -> bool:
+    return _TOKENS.fullmatch(name) is not None and name.lower() != "password"
+
+
+def _text_of(said: Any) -> str:
+    description = said.get("description") if isinstance(said, dict) else None
+    return description if isinstance(description, str) else ""
+
+
+def _says_it_proves(text: str) -> bool:
+    return _SAYS_IT_PROVES.search(text) is not None
