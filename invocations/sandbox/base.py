@@ -152,6 +152,23 @@ class RunEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceRecord:
+    """What the gate saw of one request of the service way.
+
+    ``path``: the template, below the server's own. ``status``: 0 where none came. ``left``: whether a byte of the request may have
+    left; before that nobody has been asked for anything. ``complete``: the whole of the answer came. ``credentials``: the names of
+    the secrets that the gate adds.
+    """
+
+    method: str
+    path: str
+    status: int = 0
+    left: bool = False
+    complete: bool = False
+    credentials: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ConnectionRecord:
     """One attempt to reach another host, written by the gate.
 
@@ -169,6 +186,7 @@ class ConnectionRecord:
     bytes_out: int = 0
     bytes_in: int = 0
     ms: float = 0.0
+    service: ServiceRecord | None = None  # of the service way
 
 
 @dataclass(frozen=True, slots=True)
