@@ -34,7 +34,7 @@ class Service:
     port: int = 0
     answers: list[bytes] = field(default_factory=lambda: [GOOD])
     refuses: int = 0
-    hangs_up: str = ""  # tls: after the handshake, head: when the request's head was read
+    hangs_up: str = ""  # tls: after the handshake, head: when the request was read, never: not even after the answer
     endless: bytes = b""  # said again and again after the answer
     heard: list[bytes] = field(default_factory=list)
     connections: int = 0
@@ -64,6 +64,8 @@ class Service:
             stream.sendall(answer)
             while self.endless:
                 stream.sendall(self.endless)
+            if self.hangs_up == "never":
+                stream.recv(1)
             if self.hangs_up != "answer":  # without the alert that says that this was all
                 with suppress(OSError):
                     stream.unwrap()

@@ -547,9 +547,8 @@ def test_a_request_that_a_box_does_not_finish_never_leaves(trusting: EgressDoor,
 
 @pytest.mark.req("SVC-6", "TOOLS-16")
 def test_the_end_of_a_call_says_that_its_request_had_left(trusting: EgressDoor, authority: Authority) -> None:
-    with serving(authority.server_context(HOST), answers=[b"HTTP/1.1 200 OK\r\n\r\n"], endless=b"") as service:
-        service.hangs_up = "waits"
-        service.answers = [b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhal"]
+    half = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhal"
+    with serving(authority.server_context(HOST), answers=[half], hangs_up="never") as service:
         begin(trusting, way_to(service.port))
         with Client(trusting) as client:
             client.say(request(service.port)).head()
