@@ -302,8 +302,9 @@ def _build_cookies(given: Sequence[tuple[dict[str, Any], Any]]) -> str:
             raise ArgumentRefused(name, f"No cookie can be called {said['name'][:60]!a}.")
         if value is None:
             continue
-        text = _dump_json(name, value) if said.get("as_json") else _join(_flat(name, value), ",", ",")
-        written.append(f"{said['name']}={_quote(name, text)}")
+        texts = [("", _dump_json(name, value))] if said.get("as_json") else _flat(name, value)
+        quoted = [(each and _quote(name, each), _quote(name, text)) for each, text in texts]
+        written.append(f"{said['name']}={_join(quoted, ',', ',')}")
     return "; ".join(written)
 
 
