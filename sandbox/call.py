@@ -79,7 +79,7 @@ def _report_of(rooms: BoxIsolation, head: dict[str, Any], arguments: bytes, sett
         hints,
         loaded=loaded,
         progress=lambda line: write_all(PROGRESS_FD, line),
-        find_entry=None if rooms.server is None else partial(_find_server, rooms.server),
+        find_entry=_find_finder(rooms),
     )
 
 
@@ -144,6 +144,21 @@ def answer_call(
 
 def _find_entry(head: dict[str, Any]) -> Callable[..., Any]:
     found: Callable[..., Any] = getattr(importlib.import_module(head["module"]), head["entry"])
+    return found
+
+
+def _find_finder(rooms: BoxIsolation) -> Callable[[dict[str, Any]], Callable[..., Any]] | None:
+    """What finds the function that answers, where it is none of a package."""
+    if rooms.operation is not None:
+        return partial(_find_operation, rooms.operation)
+    return None if rooms.server is None else partial(_find_server, rooms.server)
+
+
+def _find_operation(operation: dict[str, Any], head: dict[str, Any]) -> Callable[..., Any]:
+    """What asks the service that answers this call."""
+    found: Callable[..., Any] = (
+        importlib.import_module("sandbox.service_call").ServiceOperation(operation).find_entry(head)
+    )
     return found
 
 
