@@ -107,7 +107,7 @@ class SchemaReader:
         return {"$ref": f"#/$defs/{self._names[pointer]}"}
 
     def _name(self, pointer: str) -> str:
-        last = unquote(pointer.rpartition("/")[2])
+        last = unquote(pointer.rpartition("/")[2]).replace("~1", "/").replace("~0", "~")
         word = re.sub(r"[^A-Za-z0-9_]+", "_", last).strip("_")[:60] or "part"
         taken = set(self._names.values())
         name, number = word, 1

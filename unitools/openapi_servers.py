@@ -69,7 +69,14 @@ def choose_server(document: OpenApiDocument, entry: OperationEntry, named: Seque
             ) from error
     if usable:
         chosen = [each for each in wanted if each in usable]
-        chosen = chosen or ([next(iter(usable))] if len(usable) == 1 and next(iter(usable.values())) else [])
+        # What a person names is meant for the document as a whole; an operation with a server of its own keeps it.
+        if (
+            not chosen
+            and len(usable) == 1
+            and next(iter(usable.values()))
+            and (not wanted or pointer not in ("/servers", "/host"))
+        ):
+            chosen = list(usable)
         if len(chosen) == 1:
             return chosen[0]
         listed = ", ".join(list(usable)[:_SHOWN]) + (" …" if len(usable) > _SHOWN else "")

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unitools.command.findings import check_rules_are_here
 from unitools.command.pack import read_file_bytes, write_file
-from unitools.command.terminal import GOOD, NO, CannotRun, format_shown, print_lines, read_json
+from unitools.command.terminal import GOOD, NO, CannotRun, format_install_hint, format_shown, print_lines, read_json
 from unitools.publications import check_group, derive_package_name
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    check_rules_are_here()
+    if any(find_spec(name) is None for name in ("jsonschema", "jsonschema_rs")):
+        raise CannotRun(f"Documents of services are read with more packages: {format_install_hint('hub')}")
     from unitools import brought_operations, openapi_documents  # noqa: PLC0415  the extra is needed for these only
 
     try:
