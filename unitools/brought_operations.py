@@ -32,7 +32,8 @@ OF_DOCUMENT = (
     "display_name", "description", "input_schema", "output_schema", "side_effect", "safety_class", "capabilities", "secrets",
 )  # fmt: skip
 _NOT_A_NAME = re.compile(
-    r"\b(?:the|api|apis|rest|restful|http|openapi|swagger|public|v?[0-9]+(?:\.[0-9]+)*|reference|documentation)\b"
+    r"\b(?:the|api|apis|rest|restful|http|openapi|swagger|public|v?[0-9]+(?:\.[0-9]+)*|reference|documentation|official|spec|specification)\b"
+    r"|'s\b"
 )
 
 
@@ -65,7 +66,8 @@ class Drafts:
 
 def derive_service_group(title: str) -> str:
     """``service.github`` for ``GitHub v3 REST API``."""
-    word = re.sub(r"[^a-z0-9]+", "_", _NOT_A_NAME.sub(" ", title.lower())).strip("_")[:40].strip("_") or "service"
+    words = re.sub(r"[^a-z0-9]+", " ", _NOT_A_NAME.sub(" ", title.lower())).split()[:2]
+    word = "_".join(words)[:40].strip("_") or "service"
     return f"service.{word if word[0].isalpha() else f's_{word}'}"
 
 
