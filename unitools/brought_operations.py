@@ -17,6 +17,7 @@ from unitools.checks.operations import read_server
 from unitools.metadata import derive_hub_segment
 from unitools.openapi_documents import Diagnostic, DocumentUnfit
 from unitools.openapi_operations import Choices, read_operation
+from unitools.openapi_texts import clean_text
 from unitools.publications import find_id_collisions
 
 if TYPE_CHECKING:
@@ -206,8 +207,8 @@ def _write_manifest(document: OpenApiDocument, reading: OperationReading, id: st
         "implementation": {"kind": "openapi", "operation": reading.operation},
         "origin": {
             "document": {
-                "title": _plain(document.title),
-                "version": _plain(document.version),
+                "title": clean_text(document.title, 200)[0],
+                "version": clean_text(document.version, 100)[0],
                 "openapi": document.said_revision,
                 "digest": document.digest,
             },
@@ -225,7 +226,3 @@ def _write_manifest(document: OpenApiDocument, reading: OperationReading, id: st
         ]
     del choices
     return made
-
-
-def _plain(text: str) -> str:
-    return "".join(each if each.isprintable() else " " for each in text)

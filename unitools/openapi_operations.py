@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from unitools.openapi_security import NamedSecret, Security
 
 MAX_ARGUMENTS = 300
+MAX_MERGED = 50  # objects that all hold, in one body
 MAX_TEXT_BYTES = 8 * 1024  # of all arguments with all texts; with more, what is nested has none
 MAX_INPUT_BYTES = 16 * 1024  # with more than that, what is nested deepest is not described
 MAX_INPUT_NODES = 1800
@@ -197,8 +198,7 @@ def _take_credential(each: Parameter, security: Security, choices: Choices, note
         next((said.name for said in choices.secrets if not said.how), "")
         or f"{choices.prefix}_{re.sub('[^A-Z0-9]+', '_', each.name.upper())}"[:64]
     )
-    text = clean_text(each.description, 400)[0] or f"Sent as the {each.place} {each.name}."
-    security.add(secret, each.place, each.name, "plain", text, host=host, is_required=each.is_required)
+    security.take_parameter(each, secret, host=host)
     notes.append(
         Diagnostic(
             each.pointer, f"The parameter {each.name[:60]!a} says who is asking: it is a secret, and no argument."
@@ -328,7 +328,7 @@ def _read_body(
     """Its properties as arguments where it is a plain object, else one argument that is the whole of it."""
     document = reader.document
     schema = {} if body.schema is None else body.schema
-    plain = _flatten(document, schema, body.pointer, 0)
+    plain = _flatten(document, schema, body.pointer, [MAX_MERGED])
     if plain is None or not plain.properties:
         if media == FORM and plain is None and not _is_object(document, schema, body.pointer):
             raise DocumentUnfit(body.pointer, "The form is no object.", "Leave the operation out.")
@@ -391,10 +391,11 @@ def _is_object(document: OpenApiDocument, schema: Any, pointer: str) -> bool:
     return isinstance(said, dict) and (said.get("type") in ("object", None))
 
 
-def _flatten(document: OpenApiDocument, schema: Any, pointer: str, depth: int) -> _PlainObject | None:
-    """A plain object, or several that all hold, as one; None: it is anything else."""
+def _flatten(document: OpenApiDocument, schema: Any, pointer: str, left: list[int]) -> _PlainObject | None:
+    """A plain object, or several that all hold, as one; None: it is anything else. ``left``: how many more are looked at."""
     said, at = document.resolve(schema, pointer)
-    if not isinstance(said, dict) or depth > 8:
+    left[0] -= 1
+    if not isinstance(said, dict) or left[0] < 0:
         return None
     names = {name for name in said if not str(name).startswith("x-")} - {"allOf"}
     if (
@@ -411,7 +412,7 @@ def _flatten(document: OpenApiDocument, schema: Any, pointer: str, depth: int) -
     if not isinstance(parts, list) or (parts and said.get("additionalProperties") is False):
         return None
     for index, each in enumerate(parts):
-        inner = _flatten(document, each, f"{at}/allOf/{index}", depth + 1)
+        inner = _flatten(document, each, f"{at}/allOf/{index}", left)
         if inner is None or any(
             found.properties.get(name, value)[0] != value[0] for name, value in inner.properties.items()
         ):

@@ -67,6 +67,7 @@ class SchemaReader:
     nodes: int = 0
     bytes: int = 0
     _names: dict[str, str] = field(default_factory=dict)  # pointer → name of its definition
+    _taken: dict[str, int] = field(default_factory=dict)  # word → how often it was wanted
     _waiting: deque[tuple[str, Any]] = field(default_factory=deque)
     _patterns: int = 0
 
@@ -109,11 +110,11 @@ class SchemaReader:
     def _name(self, pointer: str) -> str:
         last = unquote(pointer.rpartition("/")[2]).replace("~1", "/").replace("~0", "~")
         word = re.sub(r"[^A-Za-z0-9_]+", "_", last).strip("_")[:60] or "part"
-        taken = set(self._names.values())
-        name, number = word, 1
-        while name in taken:
-            number += 1
-            name = f"{word}_{number}"
+        self._taken[word] = number = self._taken.get(word, 0) + 1
+        name = word if number == 1 else f"{word}_{number}"
+        if number > 1 and name in self._taken:
+            return self._name(pointer)
+        self._taken.setdefault(name, 1)
         return name
 
     # One schema.

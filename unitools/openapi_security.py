@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unitools.openapi_documents import Diagnostic, DocumentUnfit
 from unitools.openapi_requests import is_reserved_header, is_token
@@ -48,13 +48,21 @@ class Security:
     secrets: list[dict[str, Any]] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
-    def add(self, secret: str, place: str, name: str, scheme: str, text: str, *, host: str, is_required: bool) -> None:
-        if any(each["in"] == place and each["name"].lower() == name.lower() for each in self.credentials):
+    def add(self, secret: str, way: _Way, *, host: str, is_required: bool) -> None:
+        if self.covers(way.place, way.name):
             return
-        self.credentials.append({"secret": secret, "in": place, "name": name, "scheme": scheme})
+        self.credentials.append({"secret": secret, "in": way.place, "name": way.name, "scheme": way.scheme})
         if all(each["name"] != secret for each in self.secrets):
-            said: dict[str, Any] = {"name": secret, "description": text[:500], "hosts": [host]}
+            text = (way.text or _describe(way, host))[:500]
+            said: dict[str, Any] = {"name": secret, "description": text, "hosts": [host]}
             self.secrets.append(said if is_required else said | {"required": False})
+
+    def take_parameter(self, parameter: Parameter, secret: str, *, host: str) -> None:
+        """A parameter that says who is asking, as a credential."""
+        text = clean_text(parameter.description, 400)[0]
+        self.add(
+            secret, _Way(parameter.place, parameter.name, "plain", text), host=host, is_required=parameter.is_required
+        )
 
     def covers(self, place: str, name: str) -> bool:
         small = name.lower() if place == "header" else name
@@ -62,6 +70,18 @@ class Security:
             each["in"] == place and (each["name"].lower() if place == "header" else each["name"]) == small
             for each in self.credentials
         )
+
+
+class _Way(NamedTuple):
+    """One credential: where it stands, under which name, how it is written, and what is said of it."""
+
+    place: str
+    name: str
+    scheme: str
+    text: str = ""
+
+
+_TOKEN_OF_NO_SCHEME = _Way("header", "Authorization", "bearer")
 
 
 def read_security(
@@ -72,40 +92,24 @@ def read_security(
     schemes = list_schemes(document)
     by_scheme = {each.how: each.name for each in named if each.how in schemes}
     plain = [each.name for each in named if not each.how]
-    for each in named:
-        if each.how and each.how not in schemes:
-            place, name, scheme = _read_how(each)
-            found.add(each.name, place, name, scheme, _describe(place, name, scheme, host), host=host, is_required=True)
-    if found.credentials:
+    if by_hand := [each for each in named if each.how and each.how not in schemes]:
+        for each in by_hand:
+            found.add(each.name, _read_how(each), host=host, is_required=True)
         return found
     ways = [each for each in said if isinstance(each, dict)] if isinstance(said, list) else []
     wanted = sorted([each for each in ways if each], key=lambda way: _rank_way(way, schemes, by_scheme))
-    is_required = bool(wanted) and len(wanted) == len(ways)
-    problems = []
+    problems: list[str] = []
     for way in wanted:
-        read = [_read_scheme(schemes.get(name)) for name in way]
-        if None in read:
-            problems += [name for name, each in zip(way, read, strict=True) if each is None]
+        read = {name: found_way for name in way if (found_way := _read_scheme(schemes.get(name))) is not None}
+        if len(read) < len(way):
+            problems += [name for name in way if name not in read]
             continue
-        for name, each in zip(way, read, strict=True):
-            assert each is not None
-            place, where, scheme, text = each
-            secret = by_scheme.get(name) or (
-                plain[0] if len(way) == 1 and plain else f"{prefix}_{_snake(name)}"[:MAX_SECRET_CHARS]
-            )
-            found.add(
-                secret,
-                place,
-                where,
-                scheme,
-                text or _describe(place, where, scheme, host),
-                host=host,
-                is_required=is_required,
-            )
+        for name, credential in read.items():
+            own = plain[0] if len(way) == 1 and plain else f"{prefix}_{_snake(name)}"[:MAX_SECRET_CHARS]
+            found.add(by_scheme.get(name, own), credential, host=host, is_required=len(wanted) == len(ways))
         if len(wanted) > 1:
-            found.diagnostics.append(
-                Diagnostic(pointer, f"Of {len(wanted)} ways to say who is asking, {' with '.join(way)} is taken.")
-            )
+            what = f"Of {len(wanted)} ways to say who is asking, {' with '.join(way)} is taken."
+            found.diagnostics.append(Diagnostic(pointer, what))
         return found
     if wanted:
         raise DocumentUnfit(
@@ -113,16 +117,8 @@ def read_security(
             f"The gate cannot say who is asking by {', '.join(problems)[:100]}.",
             "Name how it is done with --secret NAME=bearer, basic or header:NAME.",
         )
-    if plain:
-        found.add(
-            plain[0],
-            "header",
-            "Authorization",
-            "bearer",
-            _describe("header", "Authorization", "bearer", host),
-            host=host,
-            is_required=True,
-        )
+    if plain and said != []:  # an empty list says that anybody may ask
+        found.add(plain[0], _TOKEN_OF_NO_SCHEME, host=host, is_required=True)
     return found
 
 
@@ -155,39 +151,38 @@ def list_schemes(document: OpenApiDocument) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _read_scheme(said: dict[str, Any] | None) -> tuple[str, str, str, str] | None:
-    """Place, name, scheme and description; None: the gate does not do it."""
+def _read_scheme(said: dict[str, Any] | None) -> _Way | None:
+    """None: the gate does not do it."""
     if said is None:
         return None
     text, _ = clean_text(said.get("description"), 400)
     kind, scheme = str(said.get("type", "")), str(said.get("scheme", "")).lower()
     if kind in ("oauth2", "openIdConnect"):
-        return "header", "Authorization", "bearer", text or "An access token of the service."
+        return _Way("header", "Authorization", "bearer", text or "An access token of the service.")
     if _is_basic(said):
-        return "header", "Authorization", "basic", text and f"user:password. {text}"
+        return _Way("header", "Authorization", "basic", text and f"user:password. {text}")
     if kind == "http" and scheme == "bearer":
-        return "header", "Authorization", "bearer", text
+        return _Way("header", "Authorization", "bearer", text)
     if kind == "apiKey" and isinstance(said.get("name"), str) and said.get("in") in ("header", "query", "cookie"):
         place, name = str(said["in"]), str(said["name"])
-        is_fit = (
-            len(name) <= 100
-            and name.isascii()
-            and name.isprintable()
-            and " " not in name
-            and (place == "query" or is_token(name))
+        return (
+            _Way(place, name, "plain", text)
+            if is_token(name) and len(name) <= 100 and not _is_gates(place, name)
+            else None
         )
-        is_gates = place == "header" and name.lower() != "authorization" and is_reserved_header(name)
-        return (place, name, "plain", text) if is_fit and not is_gates else None
     return None
 
 
-def _read_how(named: NamedSecret) -> tuple[str, str, str]:
+def _is_gates(place: str, name: str) -> bool:
+    return place == "header" and name.lower() != "authorization" and is_reserved_header(name)
+
+
+def _read_how(named: NamedSecret) -> _Way:
     if named.how in ("bearer", "basic"):
-        return "header", "Authorization", named.how
+        return _Way("header", "Authorization", named.how)
     place, colon, name = named.how.partition(":")
-    is_gates = place == "header" and name.lower() != "authorization" and is_reserved_header(name)
-    if place in ("header", "query", "cookie") and colon and is_token(name) and not is_gates:
-        return place, name, "plain"
+    if place in ("header", "query", "cookie") and colon and is_token(name) and not _is_gates(place, name):
+        return _Way(place, name, "plain")
     raise DocumentUnfit(
         "",
         f"--secret {named.name}={named.how[:60]} does not say how it is sent.",
@@ -195,9 +190,9 @@ def _read_how(named: NamedSecret) -> tuple[str, str, str]:
     )
 
 
-def _describe(place: str, name: str, scheme: str, host: str) -> str:
-    what = {"bearer": "A token", "basic": "user:password"}.get(scheme, "A key")
-    return f"{what} of {host}, sent as the {place} {name}."
+def _describe(way: _Way, host: str) -> str:
+    what = {"bearer": "A token", "basic": "user:password"}.get(way.scheme, "A key")
+    return f"{what} of {host}, sent as the {way.place} {way.name}."
 
 
 def _snake(name: str) -> str:

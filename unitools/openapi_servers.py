@@ -135,7 +135,8 @@ def _expand(said: dict[str, Any], at: str) -> Iterator[tuple[str, bool]]:
     for name in names:
         variable = variables.get(name)
         variable = variable if isinstance(variable, dict) else {}
-        values = variable.get("enum") if isinstance(variable.get("enum"), list) else [variable.get("default")]
+        listed = variable.get("enum")
+        values = listed if isinstance(listed, list) else [variable.get("default")]
         texts = [str(each) for each in values if isinstance(each, str | int) and not isinstance(each, bool)]
         in_path = "/" in url.split("://", 1)[-1].partition(f"{{{name}}}")[0]
         fits = _IN_PATH if in_path else _IN_HOST

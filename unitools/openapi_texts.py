@@ -25,7 +25,7 @@ def clean_text(said: Any, longest: int = MAX_TEXT_CHARS) -> tuple[str, str]:
 
 @lru_cache(maxsize=20_000)
 def _clean(said: str, longest: int) -> tuple[str, str]:
-    text, why = said.replace("\r\n", "\n").replace("\r", "\n").replace("\t", " ").strip(), ""
+    text, why = said[: 4 * longest].replace("\r\n", "\n").replace("\r", "\n").replace("\t", " ").strip(), ""
     while found := find_hidden_character(text):
         text = text.replace(found[1], "")
         why = f"A text held U+{ord(found[1]):04X}, which nobody sees; it is taken without."
@@ -33,7 +33,7 @@ def _clean(said: str, longest: int) -> tuple[str, str]:
         text = CONTROL.sub("", text).replace("\0", "")
         why = "A text held control characters; it is taken without."
     text = text.encode("utf-8", "ignore").decode()
-    if len(text) > longest:
+    if len(text) > longest or len(said) > 4 * longest:
         text = text[: longest - 1].rstrip() + "…"
         why = f"A text has more than {longest:,} characters; it is cut."
     if disguised := find_disguised_letter(text):

@@ -26,7 +26,12 @@ AT = "/implementation/operation"
 def served(*more: dict[str, Any], **changes: Any) -> Changes:
     """A manifest of ``GET https://api.example.org/v1/items/{item}``. ``more``: arguments beside it; ``changes``: of the operation."""
     arguments = [ITEM, *more]
-    operation = {"server": f"https://{HOST}/v1", "method": "GET", "path": "/items/{item}", "arguments": arguments}
+    operation: dict[str, Any] = {
+        "server": f"https://{HOST}/v1",
+        "method": "GET",
+        "path": "/items/{item}",
+        "arguments": arguments,
+    }
     operation |= changes
     names = [each["argument"] for each in arguments]
     names += [operation["body"]["argument"]] if "argument" in operation.get("body", {}) else []

@@ -165,7 +165,7 @@ def test_deep_nesting_gets_definitions_of_its_own() -> None:
 
 @pytest.mark.req("BRING-1")
 def test_of_a_large_body_what_is_deepest_is_not_described() -> None:
-    wide = {
+    wide: dict[str, dict[str, Any]] = {
         f"s{number}": {
             "type": "object",
             "properties": {f"p{at}": {"type": "string", "description": "x" * 90} for at in range(30)},
@@ -709,3 +709,32 @@ def test_the_digest_is_of_the_operation_and_of_what_it_leads_to() -> None:
     deeper["components"]["schemas"]["b"]["description"] = "Other."
 
     assert digest(beside) == digest(base) != digest(deeper)
+
+
+@pytest.mark.req("BRING-1")
+def test_what_multiplies_by_all_of_or_by_names_ends() -> None:
+    itself = {"allOf": [{"$ref": "#/components/schemas/a"}] * 40}
+    many = {f"x{number}": {"$ref": f"#/components/schemas/b/properties/{number}"} for number in range(2_000)}
+    schemas = {"a": itself, "b": {"properties": {str(number): {"type": "string"} for number in range(2_000)}}}
+
+    with pytest.raises(DocumentUnfit):
+        make(of_schemas(schemas, body={"$ref": "#/components/schemas/a"}))
+    with pytest.raises(DocumentUnfit, match="arguments"):
+        make(of_schemas(schemas, body={"type": "object", "properties": many}))
+    made, _ = make(of_schemas(schemas, answer={"type": "object", "properties": many}))
+    assert len(json.dumps(made)) < 10_000
+
+
+@pytest.mark.req("BRING-1")
+def test_a_title_that_hides_something_hides_nothing_here() -> None:
+    said = of_parameters()
+    said["info"] = {"title": "Sh\u200bop", "version": "ghp_" + "a1B2c3D4e5" * 4}
+
+    document = make(said)[0]["origin"]["document"]
+
+    assert (document["title"], document["version"]) == ("Shop", "")
+
+
+@pytest.mark.req("BRING-1")
+def test_an_operation_that_anybody_may_call_gets_no_credential() -> None:
+    assert "secrets" not in make(of_parameters(security=[]), secrets=(NamedSecret("TOKEN"),))[0]
