@@ -46,7 +46,7 @@ DOCUMENTS = (
     ServiceDocument("Box", DIRECTORY, "api/box.com.json"),
     ServiceDocument("Plaid", DIRECTORY, "api/plaid.com.json", "https://sandbox.plaid.com"),
     ServiceDocument("Zoom", DIRECTORY, "api/zoom.us.json"),
-    ServiceDocument("NetBox", DIRECTORY, "api/netbox.dev.json", "https://netbox.example.com"),
+    ServiceDocument("NetBox", DIRECTORY, "api/netbox.dev.json"),
     ServiceDocument("Xero", DIRECTORY, "api/xero.com/xero_accounting.json"),
     ServiceDocument("Slack", DIRECTORY, "api/slack.com.json"),
     ServiceDocument("Galaxy", GALAXY, "dist/latest.yaml", "https://galaxy.scalar.com"),

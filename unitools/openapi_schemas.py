@@ -27,7 +27,7 @@ Schema = dict[str, Any]
 TYPES = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
 MAX_INTEGER = 2**53 - 1
 HOISTED_FROM = 14  # levels of one schema before what is below gets a definition of its own
-MAX_INNER_TEXT = 400
+MAX_INNER_TEXT = 300
 MAX_DEFAULT_CHARS = 1000
 _COUNTS = frozenset(
     {"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains"}
@@ -109,6 +109,9 @@ class SchemaReader:
 
     def _name(self, pointer: str) -> str:
         last = unquote(pointer.rpartition("/")[2]).replace("~1", "/").replace("~0", "~")
+        last = (
+            last.rstrip(".").rpartition(".")[2] or last
+        )  # of io.k8s.api.core.v1.Pod the last word tells it apart, mostly
         word = re.sub(r"[^A-Za-z0-9_]+", "_", last).strip("_")[:60] or "part"
         self._taken[word] = number = self._taken.get(word, 0) + 1
         name = word if number == 1 else f"{word}_{number}"

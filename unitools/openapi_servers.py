@@ -148,8 +148,8 @@ def _expand(said: dict[str, Any], at: str) -> Iterator[tuple[str, bool]]:
                     "Correct the document.",
                 )
         choices.append(texts)
-    for values in itertools.islice(itertools.product(*choices), MAX_EXPANSIONS):
+    for chosen in itertools.islice(itertools.product(*choices), MAX_EXPANSIONS):
         filled = url
-        for name, value in zip(names, values, strict=True):
+        for name, value in zip(names, chosen, strict=True):
             filled = filled.replace(f"{{{name}}}", value)
         yield filled, not names

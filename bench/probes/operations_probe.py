@@ -59,7 +59,7 @@ def main(file: str, server: str, count: int) -> None:
         "refusals": dict(refusals),
         "seconds": seconds,
         "mib": mib,
-        "listing_bytes": len(json.dumps(listing).encode()),
+        "listing_bytes": len(json.dumps(listing, separators=(",", ":")).encode()),
     }
     print(json.dumps(found))
 

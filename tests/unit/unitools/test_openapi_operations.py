@@ -674,7 +674,7 @@ def test_texts_of_others_are_cut_cleaned_or_left_out_and_told() -> None:
     made, notes = make(said)
 
     texts = {name: each.get("description", "") for name, each in made["input_schema"]["properties"].items()}
-    assert texts == {"a": "zerowidth", "b": "", "c": "", "d": "", "e": "x" * 399 + "…"}
+    assert texts == {"a": "zerowidth", "b": "", "c": "", "d": "", "e": "x" * 299 + "…"}
     assert len(made["description"]) == 4000
     assert len({each.message for each in notes}) == 6
     assert secret not in json.dumps(made)
