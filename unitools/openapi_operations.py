@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MAX_ARGUMENTS = 300
 MAX_MERGED = 50  # objects that all hold, in one body
 MAX_TEXT_BYTES = 4 * 1024  # of all arguments with all texts; with more, what is nested has none
-MAX_INPUT_BYTES = 8 * 1024  # with more than that, what is nested deepest is not described
+MAX_INPUT_BYTES = 7 * 1024  # with more than that, what is nested deepest is not described
 MAX_INPUT_NODES = 1800
 MAX_TAKEN_BYTES = 256 * 1024
 MAX_OUTPUT_BYTES = 2 * 1024
