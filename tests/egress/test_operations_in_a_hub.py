@@ -153,7 +153,7 @@ def end_of(row: Any) -> dict[str, Any]:
 
 @pytest.mark.req("BRING-1", "TOOLS-16")
 def test_an_operation_is_uploaded_reviewed_granted_called_and_witnessed(
-    bring: Callable[..., ToolVersion], caller: Caller, service: Service, boxes: Boxes
+    bring: Callable[..., ToolVersion], caller: Caller, operator: Person, service: Service
 ) -> None:
     bring(document_of(service.port))
 
@@ -180,6 +180,9 @@ def test_an_operation_is_uploaded_reviewed_granted_called_and_witnessed(
         "credentials": ["TOKEN"],
     }
     assert TOKEN not in json.dumps(end)
+    page = operator.client().get(reverse("invocation", args=[row.pk])).content.decode()
+    assert f"<b>GET</b> {HOST}/v1/items/{{item}}" in page
+    assert "it had left the hub" in page
     with signing_with():
         seal_everything()
         assert check_log(row.tenant_id) > 0
