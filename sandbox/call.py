@@ -80,6 +80,7 @@ def _report_of(rooms: BoxIsolation, head: dict[str, Any], arguments: bytes, sett
         loaded=loaded,
         progress=lambda line: write_all(PROGRESS_FD, line),
         find_entry=_find_finder(rooms),
+        tells_stack=rooms.operation is None,  # it would be the interpreter's: nothing of an author's runs
     )
 
 
@@ -113,8 +114,9 @@ def answer_call(
     loaded: Callable[[], None],
     progress: Callable[[bytes], None],
     find_entry: Callable[[dict[str, Any]], Callable[..., Any]] | None = None,
+    tells_stack: bool = True,
 ) -> bytes:
-    """Load the tool, call it, and put what came of it into the bytes of a report."""
+    """Load the tool, call it, and put what came of it into the bytes of a report. ``tells_stack``: where it raised, in its log."""
     streams = (sys.stdout, sys.stderr)
     said: runtime.Report | None = None
     value = b""
@@ -136,7 +138,8 @@ def answer_call(
         kind, error = protocol.EXITED, {"type": "SystemExit", "message": "The tool called sys.exit()."}
     except BaseException as raised:
         kind, error = _describe(raised, hints)
-        _log_traceback(raised)
+        if tells_stack or not isinstance(raised, runtime.DomainError):
+            _log_traceback(raised)
     for stream in streams:
         _quietly(stream.flush)
     return _report(kind, value, error, said, hints)

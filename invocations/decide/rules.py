@@ -383,7 +383,10 @@ def check_sandbox(look: CallLook) -> None:
         )
     by_operation = look.version.manifest.operation is not None
     if by_operation and look.dry_run and look.version.manifest.side_effect not in ("None", "Read"):
-        raise ServiceNotDry(f"{tool} asks a service, which has no dry runs.")
+        raise ServiceNotDry(
+            f"{tool} asks a service, which has no dry runs.",
+            remedy="Use preflight to see whether the call would be allowed; a dry run would change something at the service.",
+        )
     if missing := current_sandbox().missing(look.result.reach.profile, by_operation=by_operation):
         raise CapabilityBlocked(
             f"This hub's sandbox cannot provide: {', '.join(missing)}.",

@@ -65,7 +65,7 @@ def find_exchange(outcome: RunOutcome) -> ConnectionRecord | None:
     """What the gate saw of the request of an operation: the one that left, else the last that did not; None: none was made."""
     asked = [each for each in outcome.connections if each.service is not None]
     left = [each for each in asked if each.service is not None and each.service.left]
-    return (left or asked or [None])[-1]
+    return next(reversed(left or asked), None)
 
 
 def describe_service(outcome: RunOutcome, *, unlike_document: bool = False) -> AskedService | None:

@@ -18,7 +18,7 @@ from invocations.decide import rules
 from invocations.models import Attempt, State
 from invocations.queue import outbox
 from invocations.run import execution, lease_heartbeat
-from invocations.sandbox.base import Profile, RunOutcome, RunStatus
+from invocations.sandbox.base import ConnectionRecord, Profile, RunOutcome, RunStatus, ServiceRecord
 from invocations.sandbox.boxes.payloads import pack_call, pack_load
 from registry.installations import services as installations
 from registry.installations.services import Setup
@@ -53,12 +53,15 @@ class Boxes:
         self._boxes = boxes
         self.calls: list[SandboxCall] = []
         self.change: Callable[[RunOutcome], RunOutcome] = lambda outcome: outcome
+        self.instead: list[RunOutcome] = []  # of runs, in turn
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._boxes, name)
 
     def run(self, profile: Profile, call: SandboxCall, on_event: Any = None) -> RunOutcome:
         self.calls.append(call)
+        if self.instead:
+            return self.instead.pop(0)
         return self.change(self._boxes.run(profile, call, on_event))
 
 
@@ -153,7 +156,7 @@ def end_of(row: Any) -> dict[str, Any]:
 
 @pytest.mark.req("BRING-1", "TOOLS-16")
 def test_an_operation_is_uploaded_reviewed_granted_called_and_witnessed(
-    bring: Callable[..., ToolVersion], caller: Caller, service: Service, boxes: Boxes
+    bring: Callable[..., ToolVersion], caller: Caller, operator: Person, service: Service
 ) -> None:
     bring(document_of(service.port))
 
@@ -180,6 +183,9 @@ def test_an_operation_is_uploaded_reviewed_granted_called_and_witnessed(
         "credentials": ["TOKEN"],
     }
     assert TOKEN not in json.dumps(end)
+    page = operator.client().get(reverse("invocation", args=[row.pk])).content.decode()
+    assert f"<b>GET</b> {HOST}/v1/items/{{item}}" in page
+    assert "it had left the hub" in page
     with signing_with():
         seal_everything()
         assert check_log(row.tenant_id) > 0
@@ -319,23 +325,60 @@ def test_a_service_that_nobody_vouches_for_is_sent_nothing(
     assert forged.heard == []
 
 
+LOST_RUN = RunOutcome(RunStatus.LOST, box="b", clean=False)
+
+
+def attempts_of(row: Any) -> list[str]:
+    return list(Attempt.objects.filter(invocation=row).order_by("number").values_list("status", flat=True))
+
+
 @pytest.mark.req("BRING-1")
 def test_a_run_that_was_lost_is_made_again_where_nothing_had_left(
     bring: Callable[..., ToolVersion], caller: Caller, service: Service, boxes: Boxes
 ) -> None:
     bring(document_of(service.port, "DELETE"))
-    kept: list[RunOutcome] = []
+    boxes.instead = [LOST_RUN]
 
-    def lose_once(outcome: RunOutcome) -> RunOutcome:
-        kept.append(outcome)
-        return outcome if len(kept) > 1 else RunOutcome(RunStatus.LOST, box="b", clean=False)
+    row = row_of(caller.invoke(TOOL, ITEM))
+    execution.run_queued_calls()
 
-    boxes.change = lose_once
-    row = row_of(caller.invoke(TOOL, ITEM, headers={"Prefer": "wait=20"}))
-
-    assert row.attempt >= 1
-    assert Attempt.objects.filter(invocation=row).order_by("number").values_list("status", flat=True)[0] == "unsent"
+    row.refresh_from_db()
+    assert (row.state, attempts_of(row)) == (State.SUCCEEDED, ["unsent", "ok"])
     assert "invocation.retried" in kinds_of(row)
+    assert len(service.heard) == 1
+
+
+@pytest.mark.req("BRING-1")
+def test_a_call_of_which_nothing_ever_left_is_not_unknown(
+    bring: Callable[..., ToolVersion], caller: Caller, service: Service, boxes: Boxes
+) -> None:
+    bring(document_of(service.port, "DELETE"))
+    boxes.instead = [LOST_RUN] * 3
+
+    row = row_of(caller.invoke(TOOL, ITEM))
+    execution.run_queued_calls()
+
+    row.refresh_from_db()
+    assert (row.state, row.reason) == (State.FAILED, "SERVICE.UNREACHABLE")
+    assert attempts_of(row) == ["unsent", "unsent", "lost"]
+    assert service.connections == 0
+
+
+@pytest.mark.req("BRING-1")
+def test_of_a_keyed_call_that_left_once_nobody_says_that_nothing_left(
+    bring: Callable[..., ToolVersion], caller: Caller, service: Service, boxes: Boxes
+) -> None:
+    keyed = document_of(service.port, "DELETE", idempotency_header="Idempotency-Key") | {"idempotency": "keyed"}
+    bring(keyed)
+    left = ConnectionRecord(HOST, service.port, True, rule=HOST, service=ServiceRecord("DELETE", "/x", left=True))
+    boxes.instead = [replace(LOST_RUN, connections=(left,)), LOST_RUN, LOST_RUN]
+
+    row = row_of(caller.invoke(TOOL, ITEM, headers={"Idempotency-Key": "once"}))
+    execution.run_queued_calls()
+
+    row.refresh_from_db()
+    assert attempts_of(row)[:2] == ["lost", "unsent"]
+    assert row.state == State.OUTCOME_UNKNOWN
 
 
 @pytest.mark.req("BRING-1")

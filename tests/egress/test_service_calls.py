@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from invocations.end.secret_leaks import list_secret_forms
 from invocations.sandbox.base import BoxKey, Limits, Profile, RunOutcome, RunStatus, SandboxCall
 from tests.egress.conftest import HOST
 from tests.egress.services import Service, answer_with, serving
@@ -210,6 +214,65 @@ def test_a_key_travels_where_the_service_takes_it(ask: Callable[..., RunOutcome]
 
     assert outcome.status is RunStatus.OK, outcome
     assert b"\r\nIdempotency-Key: idk_1\r\n" in service.requests()[0]
+
+
+def list_processes(box: str) -> list[Path]:
+    """The places in /proc of all that runs in a container, as this host has them."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if box in (place / "cgroup").read_text():
+                found.append(place)
+    return found
+
+
+def find_in_memory(process: Path, words: set[bytes]) -> set[bytes]:
+    """Which of these stand in what the process can read of itself."""
+    found: set[bytes] = set()
+    with (process / "mem").open("rb", 0) as memory:
+        for line in (process / "maps").read_text().splitlines():
+            span, access, _, _, _, *name = line.split()
+            start, end = (int(each, 16) for each in span.split("-"))
+            if not access.startswith("rw") or name in (["[vvar]"], ["[vsyscall]"]):  # what is only read is of the image
+                continue
+            with suppress(OSError):
+                memory.seek(start)
+                before = b""
+                while start < end and (piece := memory.read(min(1 << 20, end - start))):
+                    found |= {word for word in words if word in before + piece}
+                    before, start = piece[-200:], start + len(piece)
+    return found
+
+
+@pytest.mark.req("SVC-6", "BRING-1")
+def test_the_secret_is_in_no_memory_file_or_environment_of_the_box(
+    ask: Callable[..., RunOutcome], sandbox: DockerSandbox, authority: Authority, request: pytest.FixtureRequest
+) -> None:
+    """Looked at from outside, while the service keeps the call waiting: what was asked for is found there, and the secret is not."""
+    half = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"a'
+    asked = b"found-in-the-box"
+    secrets = {form.encode() for form in list_secret_forms(TOKEN)}
+    found: set[bytes] = set()
+    with (
+        serving(authority.server_context(HOST), answers=[half], hangs_up="never") as service,
+        ThreadPoolExecutor(1) as threads,
+    ):
+        running = threads.submit(ask, service.port, arguments=ARGUMENTS | {"title": asked.decode()})
+        assert TOKEN.encode() in service.requests()[0]
+        boxes = [slot.box for slot in sandbox._pool.slots() if slot.box is not None]
+        processes = [each for box in boxes for each in list_processes(box.id)]
+        assert len(processes) > 3
+        for process in processes:
+            with suppress(FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+                found |= find_in_memory(process, {asked, *secrets})
+                said = (process / "environ").read_bytes() + (process / "cmdline").read_bytes()
+                found |= {each for each in secrets if each in said}
+        for file in (each for box in boxes if box.folder for each in box.folder.rglob("*")):
+            found |= {each for each in secrets if file.is_file() and each in file.read_bytes()}
+        sandbox.kill(f"{request.node.name[:60]}-{service.port}")
+        assert running.result().status is RunStatus.CANCELLED
+
+    assert found == {asked}
 
 
 @pytest.mark.req("TOOLS-16")
