@@ -15,7 +15,7 @@ from unitools.changes import compare_manifests, compute_needed_bump
 from unitools.checks import check_manifest
 from unitools.checks.operations import read_server
 from unitools.metadata import derive_hub_segment
-from unitools.openapi_documents import Diagnostic, DocumentUnfit
+from unitools.openapi_documents import DocumentDiagnostic, DocumentUnfit
 from unitools.openapi_operations import Choices, read_operation
 from unitools.openapi_texts import clean_text
 from unitools.publications import find_id_collisions
@@ -45,12 +45,12 @@ class OperationDraft:
 
     document: dict[str, Any]
     made: dict[str, Any]
-    diagnostics: list[Diagnostic]
+    diagnostics: list[DocumentDiagnostic]
     changes: list[ManifestChange] | None = field(default=None)
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class OperationRefusal:
     """An operation that cannot be brought."""
 
     operation: str
@@ -62,7 +62,7 @@ class Refusal:
 @dataclass(frozen=True, slots=True)
 class Drafts:
     drafts: list[OperationDraft]
-    refusals: list[Refusal]
+    refusals: list[OperationRefusal]
 
 
 def derive_service_group(title: str) -> str:
@@ -114,7 +114,7 @@ def draft_operations(
         try:
             found.drafts.append(_draft(document, entry, id, choices, before.get(id), (earlier or {}).get(entry.id)))
         except DocumentUnfit as error:
-            found.refusals.append(Refusal(entry.id, error.pointer, error.message, error.remedy))
+            found.refusals.append(OperationRefusal(entry.id, error.pointer, error.message, error.remedy))
     return found
 
 
@@ -164,7 +164,7 @@ def _take(into: dict[str, Any], name: str, made: dict[str, Any], earlier: dict[s
 
 def make_manifest(
     document: OpenApiDocument, entry: OperationEntry, id: str, choices: Choices
-) -> tuple[dict[str, Any], list[Diagnostic]]:
+) -> tuple[dict[str, Any], list[DocumentDiagnostic]]:
     """A manifest that a hub takes, and what of the document it does not have."""
     reading = read_operation(document, entry, choices)
     made = _write_manifest(document, reading, id, choices)
@@ -176,7 +176,9 @@ def make_manifest(
             "required": ["status", "body"],
             "properties": reading.output_schema["properties"] | {"body": {}},
         }
-        notes.append(Diagnostic(f"{entry.pointer}/responses", f"The answer is not described: {errors[0].message}"))
+        notes.append(
+            DocumentDiagnostic(f"{entry.pointer}/responses", f"The answer is not described: {errors[0].message}")
+        )
         errors = [each for each in check_manifest(made) if each.severity == "error"]
     if errors:
         first = errors[0]

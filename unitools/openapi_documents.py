@@ -42,7 +42,7 @@ class DocumentUnfit(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnostic:
+class DocumentDiagnostic:
     """Something of the document that a draft does not have, or has otherwise. ``pointer``: into the document."""
 
     pointer: str

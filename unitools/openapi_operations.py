@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from unitools.mcp_listings import compute_json_digest
-from unitools.openapi_documents import Diagnostic, DocumentUnfit, escape_token, find_references
+from unitools.openapi_documents import DocumentDiagnostic, DocumentUnfit, escape_token, find_references
 from unitools.openapi_parts import is_json, plain_media_type, read_parts
 from unitools.openapi_requests import FORM, PLACEHOLDER, is_reserved_header, is_token
 from unitools.openapi_schemas import MAX_INNER_TEXT, SchemaReader, keep_reachable, measure_schema
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from unitools.openapi_documents import OpenApiDocument, OperationEntry
-    from unitools.openapi_parts import MediaSchema, Parameter, Parts
-    from unitools.openapi_security import NamedSecret, Security
+    from unitools.openapi_parts import MediaSchema, OperationParameter, OperationParts
+    from unitools.openapi_security import CredentialChoice, Security
 
 MAX_ARGUMENTS = 300
 MAX_MERGED = 50  # objects that all hold, in one body
@@ -58,7 +58,7 @@ class OperationReading:
     title: str
     is_deprecated: bool
     digest: str
-    diagnostics: list[Diagnostic] = field(default_factory=list)
+    diagnostics: list[DocumentDiagnostic] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Choices:
     """What a person says beside the document. ``prefix``: of the names of secrets."""
 
     servers: tuple[str, ...] = ()
-    secrets: tuple[NamedSecret, ...] = ()
+    secrets: tuple[CredentialChoice, ...] = ()
     idempotency_header: str = ""
     prefix: str = "SERVICE"
 
@@ -95,9 +95,9 @@ def read_operation(document: OpenApiDocument, entry: OperationEntry, choices: Ch
         )
     server = choose_server(document, entry, choices.servers)
     parts = read_parts(document, entry)
-    notes: list[Diagnostic] = list(parts.diagnostics)
+    notes: list[DocumentDiagnostic] = list(parts.diagnostics)
     if path != entry.path:
-        notes.append(Diagnostic(entry.pointer, "The fragment of the path is not sent."))
+        notes.append(DocumentDiagnostic(entry.pointer, "The fragment of the path is not sent."))
     security = read_security(
         document, parts.security, _host(server), choices.prefix, choices.secrets, f"{entry.pointer}/security"
     )
@@ -137,17 +137,19 @@ def _host(server: str) -> str:
     return server.removeprefix("https://").partition("/")[0].partition(":")[0]
 
 
-def _describe(document: OpenApiDocument, entry: OperationEntry, notes: list[Diagnostic]) -> str:
+def _describe(document: OpenApiDocument, entry: OperationEntry, notes: list[DocumentDiagnostic]) -> str:
     texts = []
     for name in ("summary", "description"):
         text, why = clean_text(entry.said.get(name))
         if why:
-            notes.append(Diagnostic(f"{entry.pointer}/{name}", why))
+            notes.append(DocumentDiagnostic(f"{entry.pointer}/{name}", why))
         if text and text not in texts:
             texts.append(text)
     joined = "\n\n".join(texts)
     if len(joined) > 4000:
-        notes.append(Diagnostic(f"{entry.pointer}/description", "A text has more than 4,000 characters; it is cut."))
+        notes.append(
+            DocumentDiagnostic(f"{entry.pointer}/description", "A text has more than 4,000 characters; it is cut.")
+        )
         joined = joined[:3999].rstrip() + "…"
     return (
         joined
@@ -159,8 +161,13 @@ def _describe(document: OpenApiDocument, entry: OperationEntry, notes: list[Diag
 
 
 def _keep_arguments(
-    document: OpenApiDocument, parts: Parts, security: Security, choices: Choices, notes: list[Diagnostic], host: str
-) -> Iterator[Parameter]:
+    document: OpenApiDocument,
+    parts: OperationParts,
+    security: Security,
+    choices: Choices,
+    notes: list[DocumentDiagnostic],
+    host: str,
+) -> Iterator[OperationParameter]:
     """The parameters that an agent says: not what frames the request, nor who is asking."""
     keys = find_key_names(document)
     for each in parts.parameters:
@@ -168,11 +175,15 @@ def _keep_arguments(
         if each.place == "header" and each.name.lower() == choices.idempotency_header.lower() != "":
             continue
         if security.covers(each.place, each.name):
-            notes.append(Diagnostic(at, f"The parameter {each.name[:60]!a} is a credential, which the gate adds."))
+            notes.append(
+                DocumentDiagnostic(at, f"The parameter {each.name[:60]!a} is a credential, which the gate adds.")
+            )
         elif proves_identity(each, keys):
             _take_credential(each, security, choices, notes, host)
         elif each.place == "header" and is_reserved_header(each.name):
-            notes.append(Diagnostic(at, f"The header {each.name[:60]!a} is the gate's to say, and no argument."))
+            notes.append(
+                DocumentDiagnostic(at, f"The header {each.name[:60]!a} is the gate's to say, and no argument.")
+            )
         elif each.place in ("header", "cookie") and not is_token(each.name):
             raise DocumentUnfit(
                 at,
@@ -185,10 +196,12 @@ def _keep_arguments(
             yield each
 
 
-def _take_credential(each: Parameter, security: Security, choices: Choices, notes: list[Diagnostic], host: str) -> None:
+def _take_credential(
+    each: OperationParameter, security: Security, choices: Choices, notes: list[DocumentDiagnostic], host: str
+) -> None:
     if security.credentials or not is_token(each.name):
         notes.append(
-            Diagnostic(
+            DocumentDiagnostic(
                 each.pointer,
                 f"The parameter {each.name[:60]!a} says who is asking, and is no argument; the gate adds the credential.",
             )
@@ -200,13 +213,15 @@ def _take_credential(each: Parameter, security: Security, choices: Choices, note
     )
     security.take_parameter(each, secret, host=host)
     notes.append(
-        Diagnostic(
+        DocumentDiagnostic(
             each.pointer, f"The parameter {each.name[:60]!a} says who is asking: it is a secret, and no argument."
         )
     )
 
 
-def _choose_body(entry: OperationEntry, parts: Parts, notes: list[Diagnostic]) -> tuple[str, MediaSchema | None]:
+def _choose_body(
+    entry: OperationEntry, parts: OperationParts, notes: list[DocumentDiagnostic]
+) -> tuple[str, MediaSchema | None]:
     if not parts.body:
         return "", None
     if entry.method in ("GET", "HEAD"):
@@ -216,14 +231,16 @@ def _choose_body(entry: OperationEntry, parts: Parts, notes: list[Diagnostic]) -
                 f"{entry.method} has a body, which not every server between reads.",
                 "Leave the operation out.",
             )
-        notes.append(Diagnostic(parts.body_pointer, f"The body of {entry.method} is left out."))
+        notes.append(DocumentDiagnostic(parts.body_pointer, f"The body of {entry.method} is left out."))
         return "", None
     ranked = sorted(parts.body, key=_rank_body)
     media = ranked[0]
     if _rank_body(media) > 3:
         if not parts.body_is_required and parts.body_is_optional:
             notes.append(
-                Diagnostic(parts.body_pointer, f"The body is {media[:60]!a}, which is not sent; it may be left out.")
+                DocumentDiagnostic(
+                    parts.body_pointer, f"The body is {media[:60]!a}, which is not sent; it may be left out."
+                )
             )
             return "", None
         raise DocumentUnfit(
@@ -232,10 +249,10 @@ def _choose_body(entry: OperationEntry, parts: Parts, notes: list[Diagnostic]) -
             "Leave the operation out, or write a tool for it.",
         )
     if len(ranked) > 1:
-        notes.append(Diagnostic(parts.body_pointer, f"Of {len(ranked)} forms of the body, {media} is sent."))
+        notes.append(DocumentDiagnostic(parts.body_pointer, f"Of {len(ranked)} forms of the body, {media} is sent."))
     found = parts.body[media]
     if media in ("*/*", "application/*"):
-        notes.append(Diagnostic(parts.body_pointer, "The body may be anything; JSON is sent."))
+        notes.append(DocumentDiagnostic(parts.body_pointer, "The body may be anything; JSON is sent."))
         media = "application/json"
     return media, found
 
@@ -251,12 +268,12 @@ def _rank_body(media: str) -> int:
 def _read_input(
     document: OpenApiDocument,
     entry: OperationEntry,
-    parts: Parts,
-    parameters: Sequence[Parameter],
+    parts: OperationParts,
+    parameters: Sequence[OperationParameter],
     media: str,
     body: MediaSchema | None,
     security: Security,
-    notes: list[Diagnostic],
+    notes: list[DocumentDiagnostic],
 ) -> tuple[SchemaReader, list[_Argument], _Argument | None]:
     """With all texts; where that is too much, without those further away; then without what is nested deepest."""
     kept = [len(notes)]
@@ -305,7 +322,7 @@ def _read_input(
     )
 
 
-def _read_parameters(reader: SchemaReader, parameters: Sequence[Parameter]) -> Iterator[_Argument]:
+def _read_parameters(reader: SchemaReader, parameters: Sequence[OperationParameter]) -> Iterator[_Argument]:
     for each in parameters:
         schema = reader.read(each.schema, each.pointer)
         schema = {} if schema is True else {"not": {}} if schema is False else schema
@@ -323,7 +340,12 @@ def _read_parameters(reader: SchemaReader, parameters: Sequence[Parameter]) -> I
 
 
 def _read_body(
-    reader: SchemaReader, parts: Parts, media: str, body: MediaSchema, security: Security, notes: list[Diagnostic]
+    reader: SchemaReader,
+    parts: OperationParts,
+    media: str,
+    body: MediaSchema,
+    security: Security,
+    notes: list[DocumentDiagnostic],
 ) -> tuple[list[_Argument], _Argument | None]:
     """Its properties as arguments where it is a plain object, else one argument that is the whole of it."""
     document = reader.document
@@ -337,9 +359,13 @@ def _read_body(
         read = text | read if isinstance(read, dict) else text
         return [], _Argument("body", "body", read, parts.body_is_required)
     if plain.is_open:
-        notes.append(Diagnostic(body.pointer, "The body may have properties that are not named; they cannot be sent."))
+        notes.append(
+            DocumentDiagnostic(body.pointer, "The body may have properties that are not named; they cannot be sent.")
+        )
     if parts.body_is_optional and plain.required:
-        notes.append(Diagnostic(body.pointer, "The body may be left out, so none of its properties has to be said."))
+        notes.append(
+            DocumentDiagnostic(body.pointer, "The body may be left out, so none of its properties has to be said.")
+        )
     found = []
     for name, (said, at) in plain.properties.items():
         if isinstance(said, dict) and said.get("readOnly") is True:
@@ -349,7 +375,9 @@ def _read_body(
             raise DocumentUnfit(at, problem, "Correct the name in the document, or leave the operation out.")
         if property_proves_identity(name, said, security, is_required=is_required):
             notes.append(
-                Diagnostic(at, f"{name[:60]!a} says who is asking, and is no argument; the gate adds the credential.")
+                DocumentDiagnostic(
+                    at, f"{name[:60]!a} says who is asking, and is no argument; the gate adds the credential."
+                )
             )
             continue
         read = reader.read(said, at)
@@ -482,7 +510,7 @@ def _plain_name(name: str) -> str:
 
 
 def _read_output(
-    document: OpenApiDocument, entry: OperationEntry, parts: Parts, notes: list[Diagnostic]
+    document: OpenApiDocument, entry: OperationEntry, parts: OperationParts, notes: list[DocumentDiagnostic]
 ) -> tuple[dict[str, Any], list[str]]:
     """Loosely: of what is nested deep, and of what cannot be read, any value will do. Texts are left out."""
     reader = SchemaReader(document, False, MAX_OUTPUT_NODES, MAX_OUTPUT_BYTES, with_texts=False)
@@ -508,7 +536,7 @@ def _read_output(
                 except DocumentUnfit as error:
                     if "leads to another file" in error.message:
                         raise
-                    notes.append(Diagnostic(error.pointer, f"The answer is not described: {error.message}"))
+                    notes.append(DocumentDiagnostic(error.pointer, f"The answer is not described: {error.message}"))
                     schemas.append({})
             else:
                 schemas.append({})
@@ -530,7 +558,12 @@ def _read_output(
 
 
 def _one_schema(
-    reader: SchemaReader, schemas: list[Any], *, has_nothing: bool, entry: OperationEntry, notes: list[Diagnostic]
+    reader: SchemaReader,
+    schemas: list[Any],
+    *,
+    has_nothing: bool,
+    entry: OperationEntry,
+    notes: list[DocumentDiagnostic],
 ) -> Any:
     different: list[Any] = []
     for each in schemas:
@@ -539,7 +572,9 @@ def _one_schema(
     reader.nodes, reader.bytes = measure_schema(different)
     if reader.nodes > MAX_OUTPUT_NODES or reader.bytes > MAX_OUTPUT_BYTES:
         different = [_outline(each) for each in different]
-        notes.append(Diagnostic(f"{entry.pointer}/responses", "The answer is described in outline only: it is large."))
+        notes.append(
+            DocumentDiagnostic(f"{entry.pointer}/responses", "The answer is described in outline only: it is large.")
+        )
         reader.nodes, reader.bytes = measure_schema(different)
         if reader.nodes > MAX_OUTPUT_NODES or reader.bytes > MAX_OUTPUT_BYTES:
             different = [{}]
@@ -549,7 +584,7 @@ def _one_schema(
     except DocumentUnfit as error:
         if "leads to another file" in error.message:
             raise
-        notes.append(Diagnostic(error.pointer, f"The answer is not described: {error.message}"))
+        notes.append(DocumentDiagnostic(error.pointer, f"The answer is not described: {error.message}"))
         return {}
     notes += reader.diagnostics.values()
     if has_nothing and different and {} not in different:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from unitools.openapi_documents import Diagnostic, DocumentUnfit, escape_token
+from unitools.openapi_documents import DocumentDiagnostic, DocumentUnfit, escape_token
 from unitools.openapi_requests import FORM, STYLES
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class OperationParameter:
     """``style`` and ``explode``: empty and None where they are the usual ones of the place."""
 
     name: str
@@ -59,32 +59,32 @@ class MediaSchema:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class OperationParts:
     """``body``: by media type, None: there is none. ``answers``: by status, by media type; without any: no body."""
 
-    parameters: list[Parameter]
+    parameters: list[OperationParameter]
     body: dict[str, MediaSchema] | None
     body_is_required: bool
     body_is_optional: bool  # the document says so, and does not only leave it out
     body_pointer: str
     answers: dict[str, dict[str, MediaSchema]]
     security: Any
-    diagnostics: list[Diagnostic] = field(default_factory=list)
+    diagnostics: list[DocumentDiagnostic] = field(default_factory=list)
 
 
-def read_parts(document: OpenApiDocument, entry: OperationEntry) -> Parts:
+def read_parts(document: OpenApiDocument, entry: OperationEntry) -> OperationParts:
     """Raises :class:`DocumentUnfit`."""
     given = list(_iter_parameters(document, entry))
     security = entry.said.get("security", document.root.get("security"))
     if document.revision == "2.0":
         return _read_swagger(document, entry, given, security)
-    notes: list[Diagnostic] = []
+    notes: list[DocumentDiagnostic] = []
     parameters = [_read_parameter(document, said, at, notes) for said, at in given]
     body, body_at = document.resolve(entry.said.get("requestBody"), f"{entry.pointer}/requestBody")
     content = None
     if isinstance(body, dict):
         content = dict(_read_content(body.get("content"), f"{body_at}/content"))
-    return Parts(
+    return OperationParts(
         parameters,
         content,
         isinstance(body, dict) and body.get("required") is True,
@@ -110,7 +110,9 @@ def _iter_parameters(document: OpenApiDocument, entry: OperationEntry) -> Iterat
     yield from found.values()
 
 
-def _read_parameter(document: OpenApiDocument, said: dict[str, Any], at: str, notes: list[Diagnostic]) -> Parameter:
+def _read_parameter(
+    document: OpenApiDocument, said: dict[str, Any], at: str, notes: list[DocumentDiagnostic]
+) -> OperationParameter:
     place = said.get("in")
     if place not in PLACES:
         raise DocumentUnfit(
@@ -131,14 +133,16 @@ def _read_parameter(document: OpenApiDocument, said: dict[str, Any], at: str, no
     style, explode = said.get("style"), said.get("explode")
     if style is not None and style not in STYLES[place]:
         notes.append(
-            Diagnostic(f"{at}/style", f"{str(style)[:40]!a} is no style of {place}; {STYLES[place][0]} is written.")
+            DocumentDiagnostic(
+                f"{at}/style", f"{str(style)[:40]!a} is no style of {place}; {STYLES[place][0]} is written."
+            )
         )
         style = None
     usual = STYLES[place][0]
     style = "" if style in (None, usual) else str(style)
     usually = (style or usual) in ("form", "deepObject")
     del document
-    return Parameter(
+    return OperationParameter(
         said["name"],
         place,
         schema,
@@ -189,8 +193,8 @@ def _read_answers(document: OpenApiDocument, entry: OperationEntry, read: Any) -
 
 def _read_swagger(
     document: OpenApiDocument, entry: OperationEntry, given: list[tuple[dict[str, Any], str]], security: Any
-) -> Parts:
-    notes: list[Diagnostic] = []
+) -> OperationParts:
+    notes: list[DocumentDiagnostic] = []
     parameters = [
         _read_swagger_parameter(said, at, notes) for said, at in given if said.get("in") not in ("body", "formData")
     ]
@@ -209,7 +213,7 @@ def _read_swagger(
         if any(said.get("type") == "file" for said, _ in fields):
             media = ["multipart/form-data"]
         body = dict.fromkeys(media, _read_form(fields, notes))
-    return Parts(
+    return OperationParts(
         parameters,
         body,
         required,
@@ -247,14 +251,16 @@ def _value_schema(said: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _collection(said: dict[str, Any], at: str, notes: list[Diagnostic]) -> tuple[str, bool]:
+def _collection(said: dict[str, Any], at: str, notes: list[DocumentDiagnostic]) -> tuple[str, bool]:
     name = said.get("collectionFormat", "csv")
     if name not in _COLLECTIONS:
-        notes.append(Diagnostic(f"{at}/collectionFormat", f"Lists of {str(name)[:20]!a} are written with commas."))
+        notes.append(
+            DocumentDiagnostic(f"{at}/collectionFormat", f"Lists of {str(name)[:20]!a} are written with commas.")
+        )
     return _COLLECTIONS.get(name, ("form", False))
 
 
-def _read_swagger_parameter(said: dict[str, Any], at: str, notes: list[Diagnostic]) -> Parameter:
+def _read_swagger_parameter(said: dict[str, Any], at: str, notes: list[DocumentDiagnostic]) -> OperationParameter:
     place = said.get("in")
     if place not in PLACES:
         raise DocumentUnfit(
@@ -268,10 +274,12 @@ def _read_swagger_parameter(said: dict[str, Any], at: str, notes: list[Diagnosti
         explode = None if style else explode
     schema = said["schema"] if isinstance(said.get("schema"), dict) else _value_schema(said)
     is_required = said.get("required") is True or place == "path"
-    return Parameter(said["name"], place, schema, at, is_required, style, explode, description=said.get("description"))
+    return OperationParameter(
+        said["name"], place, schema, at, is_required, style, explode, description=said.get("description")
+    )
 
 
-def _read_form(fields: list[tuple[dict[str, Any], str]], notes: list[Diagnostic]) -> MediaSchema:
+def _read_form(fields: list[tuple[dict[str, Any], str]], notes: list[DocumentDiagnostic]) -> MediaSchema:
     encoding = {}
     properties: dict[str, Any] = {}
     for said, at in fields:

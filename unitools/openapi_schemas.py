@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from unitools.checks.patterns import MAX_TOTAL, find_refusal_reason, measure_pattern
-from unitools.openapi_documents import Diagnostic, DocumentUnfit, escape_token
+from unitools.openapi_documents import DocumentDiagnostic, DocumentUnfit, escape_token
 from unitools.openapi_texts import clean_text, find_name_problem
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class SchemaReader:
     max_bytes: int
     with_texts: bool = True
     definitions: dict[str, Any] = field(default_factory=dict)
-    diagnostics: dict[str, Diagnostic] = field(default_factory=dict)
+    diagnostics: dict[str, DocumentDiagnostic] = field(default_factory=dict)
     nodes: int = 0
     bytes: int = 0
     _names: dict[str, str] = field(default_factory=dict)  # pointer → name of its definition
@@ -73,7 +73,7 @@ class SchemaReader:
 
     def note(self, what: str, pointer: str, message: str) -> None:
         """One diagnostic of each kind: the first place stands for all."""
-        self.diagnostics.setdefault(what, Diagnostic(pointer, message))
+        self.diagnostics.setdefault(what, DocumentDiagnostic(pointer, message))
 
     def read(self, said: Any, pointer: str) -> Any:
         """One schema, whose definitions are read by :meth:`finish`."""

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from unitools.openapi_documents import Diagnostic, DocumentUnfit
+from unitools.openapi_documents import DocumentDiagnostic, DocumentUnfit
 from unitools.openapi_requests import is_reserved_header, is_token
 from unitools.openapi_texts import clean_text
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from unitools.openapi_documents import OpenApiDocument
-    from unitools.openapi_parts import Parameter
+    from unitools.openapi_parts import OperationParameter
 
 MAX_SECRET_CHARS = 64
 _TOKENS = re.compile(
@@ -32,7 +32,7 @@ _SAYS_IT_PROVES = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class NamedSecret:
+class CredentialChoice:
     """What a person says of a credential: ``name`` of the secret, and ``how`` it is sent: bearer, basic, header:NAME, query:NAME,
     cookie:NAME, a security scheme of the document, or empty: as the document says, else as a bearer token."""
 
@@ -46,7 +46,7 @@ class Security:
 
     credentials: list[dict[str, str]] = field(default_factory=list)
     secrets: list[dict[str, Any]] = field(default_factory=list)
-    diagnostics: list[Diagnostic] = field(default_factory=list)
+    diagnostics: list[DocumentDiagnostic] = field(default_factory=list)
 
     def add(self, secret: str, way: _Way, *, host: str, is_required: bool) -> None:
         if self.covers(way.place, way.name):
@@ -57,7 +57,7 @@ class Security:
             said: dict[str, Any] = {"name": secret, "description": text, "hosts": [host]}
             self.secrets.append(said if is_required else said | {"required": False})
 
-    def take_parameter(self, parameter: Parameter, secret: str, *, host: str) -> None:
+    def take_parameter(self, parameter: OperationParameter, secret: str, *, host: str) -> None:
         """A parameter that says who is asking, as a credential."""
         text = clean_text(parameter.description, 400)[0]
         self.add(
@@ -85,7 +85,7 @@ _TOKEN_OF_NO_SCHEME = _Way("header", "Authorization", "bearer")
 
 
 def read_security(
-    document: OpenApiDocument, said: Any, host: str, prefix: str, named: Sequence[NamedSecret], pointer: str
+    document: OpenApiDocument, said: Any, host: str, prefix: str, named: Sequence[CredentialChoice], pointer: str
 ) -> Security:
     """``prefix``: before the names of secrets, so that those of two services are two. Raises :class:`DocumentUnfit`."""
     found = Security()
@@ -109,7 +109,7 @@ def read_security(
             found.add(by_scheme.get(name, own), credential, host=host, is_required=len(wanted) == len(ways))
         if len(wanted) > 1:
             what = f"Of {len(wanted)} ways to say who is asking, {' with '.join(way)} is taken."
-            found.diagnostics.append(Diagnostic(pointer, what))
+            found.diagnostics.append(DocumentDiagnostic(pointer, what))
         return found
     if wanted:
         raise DocumentUnfit(
@@ -177,7 +177,7 @@ def _is_gates(place: str, name: str) -> bool:
     return place == "header" and name.lower() != "authorization" and is_reserved_header(name)
 
 
-def _read_how(named: NamedSecret) -> _Way:
+def _read_how(named: CredentialChoice) -> _Way:
     if named.how in ("bearer", "basic"):
         return _Way("header", "Authorization", named.how)
     place, colon, name = named.how.partition(":")
@@ -212,7 +212,7 @@ def find_key_names(document: OpenApiDocument) -> set[tuple[str, str]]:
     }
 
 
-def proves_identity(parameter: Parameter, keys: set[tuple[str, str]]) -> bool:
+def proves_identity(parameter: OperationParameter, keys: set[tuple[str, str]]) -> bool:
     """Whether a parameter says who is asking, so that it is not an agent's."""
     name = parameter.name.lower()
     if parameter.place == "path":

@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-import httpx
+import httpx2
 from fastmcp import Client, FastMCP  # type: ignore[import-not-found]
 
 
@@ -15,7 +15,7 @@ async def main(file: str) -> None:
     begun = time.perf_counter()
     document = json.loads(Path(file).read_text())
     made = FastMCP.from_openapi(
-        openapi_spec=document, client=httpx.AsyncClient(base_url="https://service.invalid"), name="probe"
+        openapi_spec=document, client=httpx2.AsyncClient(base_url="https://service.invalid"), name="probe"
     )
     async with Client(made) as client:
         tools = await client.list_tools()

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from unitools.brought_operations import make_manifest
-from unitools.openapi_documents import Diagnostic, OpenApiDocument, read_document
+from unitools.openapi_documents import DocumentDiagnostic, OpenApiDocument, read_document
 from unitools.openapi_operations import Choices
 
 SERVER = "https://api.example.org/v1"
@@ -44,7 +44,7 @@ def of_parameters(
     return service({path: {method: {"operationId": "look", "parameters": list(parameters), "responses": OK} | more}})
 
 
-def make(said: dict[str, Any], name: str = "", **choices: Any) -> tuple[dict[str, Any], list[Diagnostic]]:
+def make(said: dict[str, Any], name: str = "", **choices: Any) -> tuple[dict[str, Any], list[DocumentDiagnostic]]:
     """The manifest of an operation (the only one, where none is named), and the diagnostics."""
     document = read(said)
     entry = document.operations[name] if name else next(iter(document.operations.values()))

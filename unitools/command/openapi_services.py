@@ -123,7 +123,7 @@ def _read_choices(options: argparse.Namespace, before: dict[str, Any]) -> dict[s
 
 def _make_choices(said: dict[str, Any], group: str) -> Choices:
     from unitools.openapi_operations import Choices  # noqa: PLC0415  as above
-    from unitools.openapi_security import NamedSecret  # noqa: PLC0415  as above
+    from unitools.openapi_security import CredentialChoice  # noqa: PLC0415  as above
 
     secrets = []
     for text in said["secrets"]:
@@ -132,7 +132,7 @@ def _make_choices(said: dict[str, Any], group: str) -> Choices:
             raise CannotRun(
                 f"--secret is NAME or NAME=HOW, with NAME in capitals, not {text[:60]!r}. A value never stands here."
             )
-        secrets.append(NamedSecret(found[1], found[2] or ""))
+        secrets.append(CredentialChoice(found[1], found[2] or ""))
     prefix = group.rpartition(".")[2].upper()[:30]
     return Choices(
         tuple(said["servers"]),

@@ -12,7 +12,7 @@ from unitools.checks import check_manifest
 from unitools.openapi_documents import DocumentUnfit
 from unitools.openapi_operations import MAX_INPUT_BYTES
 from unitools.openapi_requests import build_request
-from unitools.openapi_security import NamedSecret
+from unitools.openapi_security import CredentialChoice
 
 
 def parameter(name: str = "page", place: str = "query", **more: Any) -> dict[str, Any]:
@@ -580,7 +580,7 @@ def test_of_several_ways_one_is_taken(security: Any, named: str, scheme: str, re
     )
     name, _, how = named.partition("=")
 
-    made, _ = make(said, secrets=(NamedSecret(name, how),) if named else ())
+    made, _ = make(said, secrets=(CredentialChoice(name, how),) if named else ())
 
     assert [each["scheme"] for each in made["implementation"]["operation"]["credentials"]] == [scheme]
     assert made["secrets"][0].get("required", True) is required
@@ -603,16 +603,16 @@ def test_a_way_that_the_gate_does_not_know_is_refused_with_a_remedy(scheme: dict
 
     with pytest.raises(DocumentUnfit, match="cannot say who is asking by odd"):
         make(said)
-    made, _ = make(said, secrets=(NamedSecret("KEY", "header:X-Key"),))
+    made, _ = make(said, secrets=(CredentialChoice("KEY", "header:X-Key"),))
     assert made["implementation"]["operation"]["credentials"][0]["name"] == "X-Key"
     with pytest.raises(DocumentUnfit, match="does not say how"):
-        make(said, secrets=(NamedSecret("KEY", "header:Content-Length"),))
+        make(said, secrets=(CredentialChoice("KEY", "header:Content-Length"),))
 
 
 @pytest.mark.req("BRING-1")
 def test_a_document_without_schemes_has_no_credential_until_a_person_names_one() -> None:
     assert "secrets" not in make(of_parameters())[0]
-    made, _ = make(of_parameters(), secrets=(NamedSecret("GITHUB_TOKEN"),))
+    made, _ = make(of_parameters(), secrets=(CredentialChoice("GITHUB_TOKEN"),))
     assert made["implementation"]["operation"]["credentials"] == [
         {"secret": "GITHUB_TOKEN", "in": "header", "name": "Authorization", "scheme": "bearer"}
     ]
@@ -737,4 +737,4 @@ def test_a_title_that_hides_something_hides_nothing_here() -> None:
 
 @pytest.mark.req("BRING-1")
 def test_an_operation_that_anybody_may_call_gets_no_credential() -> None:
-    assert "secrets" not in make(of_parameters(security=[]), secrets=(NamedSecret("TOKEN"),))[0]
+    assert "secrets" not in make(of_parameters(security=[]), secrets=(CredentialChoice("TOKEN"),))[0]
