@@ -8,6 +8,7 @@ import sys
 
 from bench import (
     alternatives,
+    brought_operations,
     brought_servers,
     evidence,
     governed_calls,
@@ -41,6 +42,7 @@ PAST_CALLS = 100_000
 GOVERNED_P50_MS, GOVERNED_P95_MS, GOVERNED_PER_S = 25, 60, 60
 REDACTION_MS = 20
 SERVER_MS, SERVER_TIMES = 60, 8
+OPERATIONS_S, OPERATIONS_MIB, LISTING_BYTES = 2.0, 250, 120_000
 POLICY_MS = {"decide": 0.05, "analyse": 5_000, "try": 5_000}
 
 
@@ -115,6 +117,54 @@ def measure_brought_servers(rounds: int) -> list[list[str]]:
         )
         for each in found[:-1]
     ]
+
+
+def measure_brought_operations() -> list[list[str]]:
+    found = brought_operations.measure_operations()
+    rows = [
+        [
+            each.name,
+            f"{each.operations:,}",
+            f"{each.manifests / each.operations:.1%}",
+            f"{each.rendered / each.operations:.1%}",
+            f"{each.seconds:.2f}",
+            f"{each.mib:.0f}",
+            f"{each.listing_bytes / 1000:.0f}",
+            each.peer,
+        ]
+        for each in found
+    ]
+    head = (
+        "document",
+        "operations",
+        "manifests",
+        "in all dialects",
+        f"s for {brought_operations.CHOSEN}",
+        "MiB",
+        "listing kB",
+        "FastMCP, all",
+    )
+    print_table("Operations of services, from their documents", head, rows)
+    refusals = sorted({(why, each.name, count) for each in found for why, count in each.refusals.items()})
+    print_table(
+        "What cannot be brought",
+        ("why", "document", "operations"),
+        [[why, name, str(count)] for why, name, count in refusals],
+    )
+    share = sum(each.rendered for each in found) / sum(each.operations for each in found)
+    verdicts = [
+        judge_figure("operations that give a manifest for all dialects: ≥ 95 %", f"{share:.1%}", reached=share >= 0.95)
+    ]
+    for each in found:
+        if each.name in brought_operations.MEASURED:
+            said = f"{each.seconds:.2f} s, {each.mib:.0f} MiB, {each.listing_bytes / 1000:.0f} kB"
+            reached = (
+                each.seconds <= OPERATIONS_S and each.mib <= OPERATIONS_MIB and each.listing_bytes <= LISTING_BYTES
+            )
+            verdicts.append(
+                judge_figure(f"20 operations of {each.name}: ≤ 2 s, ≤ 250 MiB, ≤ 120 kB listed", said, reached=reached)
+            )
+    return verdicts
 
 
 def measure_trusted_calls(rounds: int) -> None:
@@ -272,6 +322,7 @@ def measure_sandbox(asked: argparse.Namespace) -> list[list[str]]:
         *measure_load(asked.seconds),
         *measure_dependencies(asked.rounds),
         *measure_brought_servers(asked.rounds),
+        *measure_brought_operations(),
         *measure_kills(asked.rounds, asked.kills),
     ]
 

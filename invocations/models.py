@@ -265,6 +265,10 @@ def build_box_name(invocation: Invocation) -> str:
     return f"{invocation.wire_id}-{invocation.attempt}"
 
 
+# What became of an attempt after which the call was queued again: nobody knows what it did, or nothing of its request has left.
+LOST, UNSENT = "lost", "unsent"
+
+
 class Attempt(models.Model):
     """One run of an invocation by one worker."""
 

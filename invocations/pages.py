@@ -126,7 +126,7 @@ def _pair(facts: list[Fact]) -> dict[str, dict[str, Any] | None]:
 
 
 def _reached(end: dict[str, Any] | None) -> dict[str, Any]:
-    """The connections of a call, as its End has them: {rows, more, elsewhere, known}; empty when there were none."""
+    """The connections of a call, as its End has them: {rows, more, elsewhere, known, service}; empty when there were none."""
     said = End.from_data(end["leaf"].get("data") if end else None)
     rows = [each | {"why_told": describe_denial_reason(each["why"])} for each in said.connections or ()]
     more = said.all_connections.count - len(rows) if said.all_connections else 0
@@ -134,7 +134,7 @@ def _reached(end: dict[str, Any] | None) -> dict[str, Any]:
     known = said.connections_known is not False
     if known and not (rows or elsewhere):
         return {}
-    return {"rows": rows, "more": more, "elsewhere": elsewhere, "known": known}
+    return {"rows": rows, "more": more, "elsewhere": elsewhere, "known": known, "service": said.service}
 
 
 def _page(

@@ -79,7 +79,8 @@ def _report_of(rooms: BoxIsolation, head: dict[str, Any], arguments: bytes, sett
         hints,
         loaded=loaded,
         progress=lambda line: write_all(PROGRESS_FD, line),
-        find_entry=None if rooms.server is None else partial(_find_server, rooms.server),
+        find_entry=_find_finder(rooms),
+        tells_stack=rooms.operation is None,  # it would be the interpreter's: nothing of an author's runs
     )
 
 
@@ -113,8 +114,9 @@ def answer_call(
     loaded: Callable[[], None],
     progress: Callable[[bytes], None],
     find_entry: Callable[[dict[str, Any]], Callable[..., Any]] | None = None,
+    tells_stack: bool = True,
 ) -> bytes:
-    """Load the tool, call it, and put what came of it into the bytes of a report."""
+    """Load the tool, call it, and put what came of it into the bytes of a report. ``tells_stack``: where it raised, in its log."""
     streams = (sys.stdout, sys.stderr)
     said: runtime.Report | None = None
     value = b""
@@ -136,7 +138,8 @@ def answer_call(
         kind, error = protocol.EXITED, {"type": "SystemExit", "message": "The tool called sys.exit()."}
     except BaseException as raised:
         kind, error = _describe(raised, hints)
-        _log_traceback(raised)
+        if tells_stack or not isinstance(raised, runtime.DomainError):
+            _log_traceback(raised)
     for stream in streams:
         _quietly(stream.flush)
     return _report(kind, value, error, said, hints)
@@ -144,6 +147,21 @@ def answer_call(
 
 def _find_entry(head: dict[str, Any]) -> Callable[..., Any]:
     found: Callable[..., Any] = getattr(importlib.import_module(head["module"]), head["entry"])
+    return found
+
+
+def _find_finder(rooms: BoxIsolation) -> Callable[[dict[str, Any]], Callable[..., Any]] | None:
+    """What finds the function that answers, where it is none of a package."""
+    if rooms.operation is not None:
+        return partial(_find_operation, rooms.operation)
+    return None if rooms.server is None else partial(_find_server, rooms.server)
+
+
+def _find_operation(operation: dict[str, Any], head: dict[str, Any]) -> Callable[..., Any]:
+    """What asks the service that answers this call."""
+    found: Callable[..., Any] = (
+        importlib.import_module("sandbox.service_call").ServiceOperation(operation).find_entry(head)
+    )
     return found
 
 

@@ -89,6 +89,8 @@ def _load(body: bytes, others: list[int]) -> tuple[BoxIsolation, list[str]]:
     preloaded = preload_imports(list(codes.values()), own)
     if rooms.server is not None and rooms.reused and loaded["ahead"]:
         preloaded += _import_server(rooms.server)
+    if rooms.operation is not None and rooms.reused:
+        preloaded.append(importlib.import_module("sandbox.service_call").__name__)  # ours: it asks nobody for anything
     if not rooms.programs.replaces_tool and rooms.server is None:  # nothing of a listing's folder is imported
         sys.path.insert(sys.path.index(DEPENDENCIES), PACKAGE)
         sys.meta_path.insert(0, PackageFinder(PACKAGE, own, codes))

@@ -205,7 +205,7 @@ class Manifest:
 
     @property
     def module(self) -> str:
-        """Empty when the tool is a program, a server's, or a model."""
+        """Empty when the tool is a program, a server's, a service's, or a model."""
         return str(self._implementation.get("module", ""))
 
     @property
@@ -232,19 +232,33 @@ class Manifest:
         return None if server is None else server | {"package": self.origin.get("package", "")}
 
     @property
-    def origin(self) -> dict[str, str]:
-        """What the tool was brought from; empty: it was written for a hub."""
+    def operation(self) -> dict[str, Any] | None:
+        """The HTTP request that a call becomes (unitools.openapi_requests): ``server``, ``method``, ``path``, ``arguments``, ``body``,
+        ``credentials``, ``accept``, ``strict``, and where they are said ``body`` and ``idempotency_header``. None: no service
+        answers."""
+        said = self._implementation.get("operation")
+        parts = manifest_schema()["properties"]["implementation"]["properties"]["operation"]["properties"]
+        return said and {name: part["default"] for name, part in parts.items() if "default" in part} | said
+
+    @property
+    def has_package(self) -> bool:
+        """Whether anything is shipped to the sandbox: nothing is for an operation of a service."""
+        return self.operation is None and not self.is_model
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """What the tool was brought from: a package's server or a document's operation. Empty: it was written for a hub."""
         return dict(self.document.get("origin", {}))
 
     @property
     def server_request(self) -> dict[str, Any]:
         """What the server is asked for: its ``tool``, and whether the result is ``structured``; empty: no server answers."""
         origin = self.origin
-        return {"tool": origin["tool"], "structured": origin["result"] == "structured"} if origin else {}
+        return {"tool": origin["tool"], "structured": origin["result"] == "structured"} if "tool" in origin else {}
 
     @property
     def package(self) -> str:
-        """The folder that is shipped to the sandbox."""
+        """The folder that is shipped to the sandbox; empty for an operation of a service."""
         if self.server is not None:
             return str(self.server["listing"])
         return str(self._implementation.get("package") or self.module.partition(".")[0])

@@ -118,6 +118,8 @@ def check_package_name(name: str) -> None:
 
 def check_holds(manifest: Manifest, names: Collection[str]) -> None:
     """Do files of these names, which begin with the package's own, hold what the manifest names?"""
+    if not manifest.has_package:
+        return
     if manifest.server is not None:
         if f"{manifest.package}/{LISTING_FILE}" not in names:
             raise ListingNotFit(f"The package {manifest.package!r} has no {LISTING_FILE}.")
@@ -139,6 +141,8 @@ def check_code(manifest: Manifest, files: Mapping[str, bytes]) -> None:
 
 def check_entry(manifest: Manifest, files: Mapping[str, bytes]) -> None:
     """Is the function there that answers the calls, and does it fit the schema of the arguments?"""
+    if not manifest.has_package:
+        return
     if manifest.server is not None:
         _check_listing(manifest, files.get(f"{manifest.package}/{LISTING_FILE}"))
         return
@@ -228,6 +232,11 @@ def read_package_files(package: Path) -> list[tuple[str, bytes]]:
 def build_zip(package: Path) -> bytes:
     """A zip of the package; the same files give the same bytes."""
     return zip_files(read_package_files(package))
+
+
+def build_empty_zip() -> bytes:
+    """What is shipped of a tool that has no package: an operation of a service answers its calls."""
+    return zip_files(())
 
 
 def zip_files(files: Iterable[tuple[str, bytes]]) -> bytes:

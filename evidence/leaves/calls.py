@@ -352,6 +352,25 @@ class RunReport(LeafPart):
 
 
 @leaf_part
+class AskedService(LeafPart):
+    """The operation of a service that answered a call, as the egress gate saw it."""
+
+    method: Annotated[str, "of the request"]
+    host: Annotated[str, "that was asked"]
+    path: Annotated[str, "the template of the path, below the server's own; what stood in it is in the arguments"]
+    left: Annotated[bool, "whether a byte of the request may have left; false: nobody was asked for anything"]
+    complete: Annotated[bool, "whether the whole of the answer came"]
+    attempts: Annotated[int, "how often it was tried; after one that left, none is"]
+    bytes_out: Annotated[int, "of the request, before TLS"]
+    bytes_in: Annotated[int, "of the answer's body"]
+    status: Annotated[int | None, "that the service answered"] = None
+    credentials: Annotated[list[str] | None, "names of the secrets that the gate added"] = None
+    unlike_document: Annotated[
+        bool | None, "true: the answer does not match the schema of its document, and was passed on"
+    ] = None
+
+
+@leaf_part
 class ArtifactSummary(LeafPart):
     """What a call leaves for its caller."""
 
@@ -417,6 +436,7 @@ class End(LeafData):
     all_connections: Annotated[ListDigest | None, "of very many: how many, and their digest"] = None
     connections_known: Annotated[bool | None, "false: the gate has not answered, so there may have been some"] = None
     connections_elsewhere: Annotated[int | None, "how many attempts no rule names"] = None
+    service: Annotated[AskedService | None, "the operation of a service that answered"] = None
     artifacts: Annotated[ArtifactSummary | None, "what the call leaves for its caller"] = None
     files: Annotated[FileChanges | None, "what the run did with files of the tenant"] = None
 

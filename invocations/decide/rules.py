@@ -41,6 +41,7 @@ from invocations.model_meters.learned_counts import find_learned_counts
 from invocations.problems import CalledAsModel, CapabilityBlocked
 from invocations.proposals.proposal_links import find_proposal_link
 from invocations.sandbox.factory import current_sandbox
+from invocations.sandbox.problems import ServiceNotDry
 from kernel.ids import encode
 from kernel.problems import Forbidden
 from llm.requests import ChatRequest
@@ -380,7 +381,13 @@ def check_sandbox(look: CallLook) -> None:
             details={"missing": [entry["capability"] for entry in lacks], "dropped": lacks},
             remedy=f"Ask an operator to widen the {first['dropped_by']} by {first['capability']}.",
         )
-    if missing := current_sandbox().missing(look.result.reach.profile):
+    by_operation = look.version.manifest.operation is not None
+    if by_operation and look.dry_run and look.version.manifest.side_effect not in ("None", "Read"):
+        raise ServiceNotDry(
+            f"{tool} asks a service, which has no dry runs.",
+            remedy="Use preflight to see whether the call would be allowed; a dry run would change something at the service.",
+        )
+    if missing := current_sandbox().missing(look.result.reach.profile, by_operation=by_operation):
         raise CapabilityBlocked(
             f"This hub's sandbox cannot provide: {', '.join(missing)}.",
             details={"missing": list(missing)},

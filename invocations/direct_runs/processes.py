@@ -114,7 +114,7 @@ class ProcessSandbox(ABC):
     def pack(self, work: bytes, profile: Profile) -> bytes:
         return work
 
-    def missing(self, profile: Profile) -> tuple[str, ...]:
+    def missing(self, profile: Profile, *, by_operation: bool = False) -> tuple[str, ...]:
         return profile.outside
 
     def run(
@@ -124,9 +124,9 @@ class ProcessSandbox(ABC):
         if lacking:
             sentence = f"This sandbox cannot give a tool the capability {' or '.join(lacking)}."
             return RunOutcome(RunStatus.CAPABILITY_BLOCKED, blocked=lacking[0], error_message=sentence)
-        if call.program or call.server:
+        if call.program or call.server or call.operation:
             return RunOutcome(
-                RunStatus.START_FAILED, error_message="This sandbox has no images: it runs functions only."
+                RunStatus.START_FAILED, error_message="This sandbox has no images and no gate: it runs functions only."
             )
         if profile.untrusted:
             return RunOutcome(

@@ -23,7 +23,9 @@ def is_vouched_for(version: ToolVersion) -> bool:
 
 def needs_box(profile: Profile, call: SandboxCall, *, usual: str) -> bool:
     """For whatever a call is given or may reach beside its arguments, and for each isolation above the usual one."""
-    given = call.dependencies or call.files or call.secrets or call.program or call.server or call.image
+    given = (
+        call.dependencies or call.files or call.secrets or call.program or call.server or call.operation or call.image
+    )
     reaches = profile.outside or profile.limits.files or profile.capabilities.secrets
     stronger = LEVELS.index(profile.isolation) > LEVELS.index(usual)
     return bool(not call.trusted or given or reaches or stronger or profile.untrusted)
@@ -35,8 +37,8 @@ class SelectingSandbox:
     def __init__(self, boxes: Sandbox, direct: DirectSandbox, *, usual: str) -> None:
         self.boxes, self.direct, self.usual = boxes, direct, usual
 
-    def missing(self, profile: Profile) -> tuple[str, ...]:
-        return self.boxes.missing(profile)
+    def missing(self, profile: Profile, *, by_operation: bool = False) -> tuple[str, ...]:
+        return self.boxes.missing(profile, by_operation=by_operation)
 
     def run(
         self, profile: Profile, call: SandboxCall, on_event: Callable[[RunEvent], None] | None = None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.utils.translation import gettext
 
 from evidence.leaves.base import ListDigest
+from evidence.leaves.calls import AskedService
 from invocations.sandbox.egress.denial_reasons import DenialReason
 from kernel.canonical import canonicalize, compute_digest
 
@@ -60,6 +61,34 @@ def build_egress_report(outcome: RunOutcome) -> EgressReport:
     return EgressReport(kept if named else None, elsewhere=elsewhere)
 
 
+def find_exchange(outcome: RunOutcome) -> ConnectionRecord | None:
+    """What the gate saw of the request of an operation: the one that left, else the last that did not; None: none was made."""
+    asked = [each for each in outcome.connections if each.service is not None]
+    left = [each for each in asked if each.service is not None and each.service.left]
+    return next(reversed(left or asked), None)
+
+
+def describe_service(outcome: RunOutcome, *, unlike_document: bool = False) -> AskedService | None:
+    """What the End fact says of the operation of a service; None: no service was asked, or the gate has not said."""
+    exchange = find_exchange(outcome)
+    if exchange is None or exchange.service is None:
+        return None
+    said = exchange.service
+    return AskedService(
+        method=said.method,
+        host=exchange.host,
+        path=said.path,
+        left=said.left,
+        complete=said.complete,
+        attempts=sum(each.service is not None for each in outcome.connections),
+        bytes_out=exchange.bytes_out,
+        bytes_in=exchange.bytes_in,
+        status=said.status or None,
+        credentials=list(said.credentials) or None,
+        unlike_document=unlike_document or None,
+    )
+
+
 def build_sealed_connections(connections: Sequence[ConnectionRecord]) -> list[dict[str, Any]]:
     """All of them, as they were asked for."""
     return [asdict(each) | {"addresses": list(each.addresses)} for each in connections]
@@ -91,6 +120,7 @@ def describe_denial_reason(why: str) -> str:
         DenialReason.PRIVATE_ADDRESS: gettext("resolves to a private address"),
         DenialReason.OTHER_NAME: gettext("TLS for another host"),
         DenialReason.NOT_TLS: gettext("not TLS"),
+        DenialReason.NOT_THE_OPERATION: gettext("not the operation that was reviewed"),
         DenialReason.BAD_TARGET: gettext("not a plain host name"),
         DenialReason.MALFORMED: gettext("request not understood"),
         DenialReason.TOO_LARGE: gettext("header too large"),
@@ -99,6 +129,9 @@ def describe_denial_reason(why: str) -> str:
         DenialReason.TOO_OFTEN: gettext("too many attempts"),
         DenialReason.UNRESOLVED: gettext("name not resolved"),
         DenialReason.UNREACHABLE: gettext("no answer"),
+        DenialReason.UNTRUSTED: gettext("certificate not trusted"),
+        DenialReason.CUT_OFF: gettext("answer cut off"),
+        DenialReason.BAD_ANSWER: gettext("answer not understood"),
         DenialReason.TOO_MUCH: gettext("cut off: too many bytes"),
         DenialReason.CALL_ENDED: gettext("the call ended first"),
     }

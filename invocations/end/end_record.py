@@ -24,11 +24,16 @@ from evidence.leaves.calls import End, HashedOutput, RunReport, SpentBudget, Too
 from evidence.models import Snapshot, SnapshotKind
 from invocations.answer.wake_ups import get_waker
 from invocations.artifacts.services import build_sealed_artifacts, keep_artifacts, summarize_artifacts
-from invocations.end.egress_report import EgressReport, build_egress_report, build_sealed_connections
+from invocations.end.egress_report import (
+    EgressReport,
+    build_egress_report,
+    build_sealed_connections,
+    describe_service,
+)
 from invocations.files.services import KeptFiles, keep_files, keep_nothing
 from invocations.metrics.call_metrics import count_call
 from invocations.model_calls.model_facts import describe_answered_model
-from invocations.models import CALLED_VERSION, Attempt, Invocation, State
+from invocations.models import CALLED_VERSION, LOST, Attempt, Invocation, State
 from invocations.problems import OutcomeUnknown
 from invocations.proposals.proposal_links import hash_proposals
 from invocations.sandbox.base import Profile
@@ -88,6 +93,9 @@ class Ending:
     inputs: tuple[TenantFile, ...] = ()  # the tenant's files that the run was given
     repairs: list[Repair] = field(default_factory=list)  # what was done before that, so that it matches its schema
     raw: Any = NOTHING  # the output before any of it; only a keyed hash of it is kept
+    unlike_document: bool = (
+        False  # a service's answer that does not match the schema of its document, and was passed on
+    )
     ran: bool = True  # False when it is certain that the tool did not begin: then the idempotency key is free again
     steps: list[dict[str, Any]] = field(default_factory=list)
 
@@ -232,6 +240,7 @@ def build_end_leaf(
         all_connections=egress.all_connections,
         connections_known=egress.known,
         connections_elsewhere=egress.elsewhere,
+        service=describe_service(outcome, unlike_document=ending.unlike_document) if outcome is not None else None,
     )
 
 
@@ -407,9 +416,14 @@ def end_call(invocation: Invocation, ending: Ending, *, actor: Principal, attemp
         return _end_call(invocation, ending, actor=actor, attempt=attempt, only=only)
 
 
+def was_left_unknown(invocation: Invocation) -> bool:
+    """Whether an earlier run of it was cut off of which nobody knows what it did. Of those whose request never left, that is known."""
+    return invocation.was_lost and Attempt.objects.filter(invocation_id=invocation.pk, status=LOST).exists()
+
+
 def _end_call(invocation: Invocation, ending: Ending, *, actor: Principal, attempt: int, only: Q | None) -> bool:
     now = datetime.now(UTC)
-    if not ending.ran and invocation.was_lost:  # it did not run this time; nobody knows what it did before
+    if not ending.ran and was_left_unknown(invocation):  # it did not run this time; nobody knows what it did before
         ending = Ending(state=State.OUTCOME_UNKNOWN, problem=OutcomeUnknown(), steps=ending.steps)
     with transaction.atomic():
         won = Invocation.objects.move(

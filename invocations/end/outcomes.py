@@ -14,6 +14,7 @@ from invocations.artifacts.description import describe_artifact
 from invocations.decide.input_validation import collect_findings
 from invocations.end.end_record import NOTHING, Ending, split_plan
 from invocations.end.output_repair import repair_output
+from invocations.end.service_outcomes import build_service_ending, is_service_result
 from invocations.metrics.call_metrics import count_validation
 from invocations.models import State
 from invocations.run.time_limits import build_load_timeout_problem, build_timeout_problem
@@ -132,6 +133,16 @@ def _describe_repairs(repaired: RepairedOutput | None) -> list[str]:
     return [f"The tool's result did not match its output schema and was repaired: {said}."]
 
 
+def _describe_deviations(findings: list[dict[str, Any]]) -> list[str]:
+    """Where an answer is another than the document says; pointers only."""
+    if not findings:
+        return []
+    places = [finding["pointer"] or "/" for finding in findings]
+    more = len(places) - MAX_REPAIRS_TOLD
+    said = ", ".join(places[:MAX_REPAIRS_TOLD]) + (f" and {more} more" if more > 0 else "")
+    return [f"The service's answer does not match the schema of its document, at {said}. It was passed on as it is."]
+
+
 def build_ending(
     version: ToolVersion,
     outcome: RunOutcome,
@@ -146,6 +157,8 @@ def build_ending(
     ``counts``: it is one of a call, and not made to compare.
     """
     if outcome.status is not RunStatus.OK:
+        if ending := build_service_ending(version, outcome, steps):
+            return ending
         if outcome.status is RunStatus.TIMED_OUT:
             state = State.TIMED_OUT
             problem: Problem = build_timeout_problem(outcome, limits, limiters=limiters, manifest=version.view)
@@ -173,7 +186,9 @@ def build_ending(
             repaired = repair_output(value, compiled.manifest.output_schema, compiled.output_validator, allowed)
             if repaired is None:
                 told["status"] = "failed"
-    if findings and repaired is None:
+    operation = version.view.operation
+    is_loose = operation is not None and not operation["strict"] and is_service_result(value)
+    if findings and repaired is None and not is_loose:
         # Pointers only: a message of the validator would quote the value.
         pointers = [finding["pointer"] for finding in findings]
         problem = problems.OutputInvalid(UNLIKE_SCHEMA, details={"pointers": pointers})
@@ -190,7 +205,13 @@ def build_ending(
         repairs=[] if repaired is None else repaired.repairs,
         artifacts=artifacts,
         post_execution_plan=plan,
-        warnings=[*outcome.report.get("warnings", []), *_not_taken(outcome), *_describe_repairs(repaired)],
+        warnings=[
+            *outcome.report.get("warnings", []),
+            *_not_taken(outcome),
+            *_describe_repairs(repaired),
+            *(_describe_deviations(findings) if repaired is None else ()),
+        ],
+        unlike_document=bool(findings) and repaired is None,
         ttl_seconds=version.view.ttl_seconds if ttl is None else ttl,
         sources=hash_sources(outcome.report),
         outcome=outcome,

@@ -1,7 +1,8 @@
 """Retries: the calls that run again after a crash, and how.
 
-Only those of tools that honour their key: each run of a call gives the tool the same key, so its effect takes place once. Of any
-other tool nobody can know what a run that was cut off has done, and nothing runs it again.
+Those of tools that honour their key: each run of a call gives the tool the same key, so its effect takes place once. And those of
+which the gate has seen that nothing left for the service that was to answer. Of any other nobody can know what a run that was cut
+off has done, and nothing runs it again.
 """
 
 from __future__ import annotations
@@ -17,14 +18,13 @@ from evidence.kinds import Kind
 from evidence.leaves.calls import CallAttempt
 from evidence.models import Snapshot, SnapshotKind
 from invocations.accept.begin_record import build_queued_fields
-from invocations.models import Attempt, Invocation, State
+from invocations.models import LOST, Attempt, Invocation, State
 from invocations.queue import outbox
 from kernel.fault_injection import inject_fault
 from kernel.observability.telemetry import read_trace_id
 from kernel.principal import Principal
 
 MAX_ATTEMPTS = 3
-LOST = "lost"  # what became of an attempt
 
 
 def derive_tool_key(invocation: Invocation) -> str:
@@ -38,13 +38,16 @@ def derive_tool_key(invocation: Invocation) -> str:
     return "idk_" + mark.rpartition(":")[2][:40]
 
 
-def may_run_again(invocation: Invocation) -> bool:
-    return invocation.keyed and invocation.attempt < MAX_ATTEMPTS and invocation.cancel_asked_at is None
+def may_run_again(invocation: Invocation, *, is_unsent: bool = False) -> bool:
+    """``is_unsent``: the gate vouches that nothing of this run's request has left. Then a key is not needed."""
+    may = invocation.keyed or is_unsent
+    return may and invocation.attempt < MAX_ATTEMPTS and invocation.cancel_asked_at is None
 
 
 @transaction.atomic
-def requeue_call(invocation: Invocation, *, because: str, only: Q | None = None) -> bool:
-    """Queue a call again whose run was cut off. False when somebody else has ended it, or has the call by now."""
+def requeue_call(invocation: Invocation, *, because: str, only: Q | None = None, status: str = LOST) -> bool:
+    """Queue a call again whose run was cut off. False when somebody else has ended it, or has the call by now. ``status``: what became
+    of the attempt."""
     now = datetime.now(UTC)
     wanted = Q(cancel_asked_at=None)  # its caller may have asked for its end since the row was read
     won = Invocation.objects.move(
@@ -60,7 +63,7 @@ def requeue_call(invocation: Invocation, *, because: str, only: Q | None = None)
     if not won:
         return False
     Attempt.objects.filter(invocation_id=invocation.pk, number=invocation.attempt, finished_at=None).update(
-        finished_at=now, status=LOST
+        finished_at=now, status=status
     )
     Snapshot.objects.filter(invocation_id=invocation.pk, kind=SnapshotKind.LIVE).delete()
     evidence.record(

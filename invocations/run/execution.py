@@ -28,14 +28,16 @@ from invocations.end.end_record import Ending, build_caller_principal, end_call
 from invocations.end.obligation_enforcement import enforce_obligations
 from invocations.end.outcomes import build_ending
 from invocations.end.secret_leaks import withhold_leaks
+from invocations.end.service_outcomes import may_be_sent_again
 from invocations.files.services import load_run_files
 from invocations.metrics.call_metrics import count_side_effect, record_queue_wait
-from invocations.models import Invocation, State, build_box_name
+from invocations.models import UNSENT, Invocation, State, build_box_name
 from invocations.problems import CallCancelled, OutcomeUnknown, RunCancelled
 from invocations.queue.claims import claim_next_call, has_queued_calls, is_working
 from invocations.queue.retries import derive_tool_key, may_run_again, requeue_call
 from invocations.run.lease_heartbeat import keep_lease
 from invocations.run.live_output import LiveReport
+from invocations.run.service_credentials import check_credentials, list_hidden_texts
 from invocations.run.staged_packages import find_run_image, stage_package
 from invocations.sandbox.base import BoxKey, Profile, RunStatus, SandboxCall
 from invocations.sandbox.factory import current_sandbox
@@ -95,9 +97,10 @@ def build_box_key(invocation: Invocation, dependencies: str) -> BoxKey:
 
 
 def _code_of(version: ToolVersion) -> str:
-    """A box that imports a server ahead imports it as one start asks for; another tool of the same capsule may ask for another."""
-    server = version.view.server_start
-    return version.build_digest if server is None else f"{version.build_digest}+{compute_json_digest(server)}"
+    """A box that imports a server ahead imports it as one start asks for; another tool of the same capsule may ask for another. So may
+    another operation: a box is loaded with one."""
+    answers = version.view.server_start or version.view.operation
+    return version.build_digest if answers is None else f"{version.build_digest}+{compute_json_digest(answers)}"
 
 
 def _input_of(invocation: Invocation) -> Snapshot:
@@ -115,6 +118,10 @@ def build_sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
     dependencies = find_dependency_folder(invocation.version) or ("", None)
     reach = read_profile(invocation).capabilities
     within = reach.secrets  # what grant and policy left of those that the manifest names
+    secrets = {name: value for name, value in secrets.items() if name in within}
+    operation = invocation.version.view.operation
+    if operation is not None:
+        check_credentials(invocation.version.view, secrets)
     context = {
         "call_id": invocation.wire_id,
         "tool_id": invocation.tool,
@@ -143,10 +150,12 @@ def build_sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
         dependencies=dependencies[1],
         files=load_run_files(reach, tenant_id=invocation.tenant_id) if reach.fs else (),
         config=config,
-        secrets={name: value for name, value in secrets.items() if name in within},
+        secrets=secrets,
         program=invocation.version.view.program,
         server=invocation.version.view.server_start,
         asks=invocation.version.view.server_request,
+        operation=operation,
+        hidden=list_hidden_texts(operation, secrets) if operation is not None else {},
         image=find_run_image(invocation.version),
         trusted=is_vouched_for(invocation.version),
     )
@@ -360,6 +369,17 @@ def run_claimed_call(invocation: Invocation) -> None:
         _run_claimed(invocation)
 
 
+def _is_run_again(invocation: Invocation, ending: Ending) -> bool:
+    """Whether the call was queued again in place of its end."""
+    version = invocation.version
+    if version is not None and may_be_sent_again(version.view, ending.outcome):
+        because = ending.problem.reason if ending.problem else OutcomeUnknown.reason
+        if may_run_again(invocation, is_unsent=True) and requeue_call(invocation, because=because, status=UNSENT):
+            return True
+    cut_off = ending.problem if isinstance(ending.problem, OutcomeUnknown | RunCancelled) else None
+    return bool(cut_off and may_run_again(invocation) and requeue_call(invocation, because=cut_off.reason))
+
+
 def _run_claimed(invocation: Invocation) -> None:
     inject_fault("claim.committed")
     try:
@@ -370,8 +390,7 @@ def _run_claimed(invocation: Invocation) -> None:
         # The boundary of the worker: whatever it was, the call gets its End and the stack goes to the log.
         log.exception("Unmapped exception while running %s", invocation.wire_id, exc_info=error)
         ending = Ending(state=State.FAILED, problem=Internal())
-    cut_off = ending.problem if isinstance(ending.problem, OutcomeUnknown | RunCancelled) else None
-    if cut_off and may_run_again(invocation) and requeue_call(invocation, because=cut_off.reason):
+    if _is_run_again(invocation, ending):
         return
     if not write_ending(invocation, ending):
         log.warning(

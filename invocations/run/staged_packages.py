@@ -19,7 +19,7 @@ from registry.models import Capsule
 from registry.problems import CapsuleDamaged
 from sandbox.image import PYTHON, find_image
 from unitools.capsules import compute_capsule_digest, open_capsule
-from unitools.packages import PackageError, build_zip, compute_zip_digest, find_shipped, zip_files
+from unitools.packages import PackageError, build_empty_zip, build_zip, compute_zip_digest, find_shipped, zip_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,7 +101,10 @@ def _changed(version: ToolVersion, found: str) -> BuildChanged:
 
 
 def stage_package(version: ToolVersion) -> bytes:
-    """The reviewed code, as it is shipped. Code that differs from what was reviewed is not run."""
+    """The reviewed code, as it is shipped; empty where an operation of a service answers. Code that differs from what was reviewed
+    is not run."""
+    if not version.view.has_package:
+        return build_empty_zip()
     if version.capsule_id is not None:
         return _capsule_of(version, version.capsule_id)
     try:

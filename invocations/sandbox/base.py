@@ -152,6 +152,23 @@ class RunEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceRecord:
+    """What the gate saw of one request of the service way.
+
+    ``path``: the template, below the server's own. ``status``: 0 where none came. ``left``: whether a byte of the request may have
+    left; before that nobody has been asked for anything. ``complete``: the whole of the answer came. ``credentials``: the names of
+    the secrets that the gate adds.
+    """
+
+    method: str
+    path: str
+    status: int = 0
+    left: bool = False
+    complete: bool = False
+    credentials: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ConnectionRecord:
     """One attempt to reach another host, written by the gate.
 
@@ -169,6 +186,7 @@ class ConnectionRecord:
     bytes_out: int = 0
     bytes_in: int = 0
     ms: float = 0.0
+    service: ServiceRecord | None = None  # of the service way
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +200,10 @@ class SandboxCall:
     the folder of built wheels that belongs to ``key.dependencies``. ``program`` is the command line of a tool that is no
     Python function, in ``image`` (empty: the usual one). ``server``: how a server of the dependencies is started
     that answers the call in place of ``module``, with the ``package`` that brings it, and belongs to ``key.code``; ``asks``: the
-    ``tool`` by the server's name and whether its result is ``structured``; empty: for its list. ``trusted``: an operator
-    vouches for this code, which has no effect.
+    ``tool`` by the server's name and whether its result is ``structured``; empty: for its list. ``operation``: the request to a
+    service that answers the call in place of ``module``, by the service way; then ``secrets`` are given to the gate only.
+    ``hidden``: by the name of a secret, the texts that give it away. ``trusted``: an operator vouches for this code, which has no
+    effect.
     ``replay``: the tool sees the time and the chance that ``context`` names as its own (sandbox.clock).
     """
 
@@ -202,6 +222,8 @@ class SandboxCall:
     program: tuple[str, ...] = ()
     server: dict[str, Any] | None = None
     asks: dict[str, Any] = field(default_factory=dict)
+    operation: dict[str, Any] | None = None
+    hidden: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     image: str = ""
     trusted: bool = False
     replay: bool = False
@@ -256,8 +278,11 @@ class SandboxUnavailable(Exception):
 class Sandbox(Protocol):
     """A place to run tools. Implementations pass ``tests/contracts/sandbox_contract.py``."""
 
-    def missing(self, profile: Profile) -> tuple[str, ...]:
-        """The capabilities in ``profile`` that this sandbox cannot provide, for example ``("net", "browser")``."""
+    def missing(self, profile: Profile, *, by_operation: bool = False) -> tuple[str, ...]:
+        """The capabilities in ``profile`` that this sandbox cannot provide, for example ``("net", "browser")``.
+
+        ``by_operation``: the run has the service way, by which single methods of https can be held to.
+        """
 
     def run(
         self, profile: Profile, call: SandboxCall, on_event: Callable[[RunEvent], None] | None = None

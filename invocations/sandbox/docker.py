@@ -32,7 +32,7 @@ from invocations.sandbox.boxes.maker import CALL, INSTANCE, LONGEST, OWNER, POOL
 from invocations.sandbox.boxes.payloads import UnusableCall, pack_call, pack_load
 from invocations.sandbox.boxes.run_directory import RunDir, find_default_run_dir
 from invocations.sandbox.boxes.upkeep import BoxUpkeep, OrphanReaper, read_cpu_pressure
-from invocations.sandbox.egress import add_connections, list_unenforceable
+from invocations.sandbox.egress import CredentialUnfit, ServiceWay, add_connections, list_unenforceable
 from invocations.sandbox.engine import Engine, EngineError, EngineObjectMissing
 from invocations.sandbox.isolation.browser_bounds import list_unenforceable_bounds
 from invocations.sandbox.isolation.container import build_box_shape
@@ -124,10 +124,12 @@ class DockerSandbox:
 
     # -- what it is
 
-    def missing(self, profile: Profile) -> tuple[str, ...]:
+    def missing(self, profile: Profile, *, by_operation: bool = False) -> tuple[str, ...]:
         if self._gate is None:
             return tuple(name for name in profile.outside if name in ("net", "cidr"))
-        return list_unenforceable(profile.capabilities) + list_unenforceable_bounds(profile.capabilities)
+        return list_unenforceable(profile.capabilities, by_operation=by_operation) + list_unenforceable_bounds(
+            profile.capabilities
+        )
 
     def check(self) -> str:
         try:
@@ -153,7 +155,7 @@ class DockerSandbox:
     def run(
         self, profile: Profile, call: SandboxCall, on_event: Callable[[RunEvent], None] | None = None
     ) -> RunOutcome:
-        lacking = self.missing(profile)
+        lacking = self.missing(profile, by_operation=call.operation is not None)
         if lacking:
             sentence = f"This sandbox cannot give a tool the capability {' or '.join(lacking)}."
             return RunOutcome(RunStatus.CAPABILITY_BLOCKED, blocked=lacking[0], error_message=sentence)
@@ -192,6 +194,7 @@ class DockerSandbox:
         on_event: Callable[[RunEvent], None] | None,
     ) -> RunOutcome:
         body = pack_call(call, stream=on_event is not None)
+        way = _build_way(call)
         telling = EventRelay(on_event) if on_event is not None else None
         with clock.step("wait"):
             runtime = self._runtimes.choose(profile) if self._runtimes is not None else self._runtime
@@ -202,7 +205,7 @@ class DockerSandbox:
         for _ in range(_TRIES):
             try:
                 slot = self._wait_for_box(self._want(profile, call, level, image, runtime), run, clock, seen)
-                outcome = self._converse(profile, call, slot, run, clock, body, telling, seen)
+                outcome = self._converse(profile, call, slot, run, clock, body, telling, seen, way=way)
             except (NothingRan, NotLoaded) as error:
                 if run.cancelled:
                     raise BoxRefused(CANCELLED, cancelled=True) from error
@@ -268,6 +271,8 @@ class DockerSandbox:
         body: bytes,
         telling: EventRelay | None,
         seen: GateRecords,
+        *,
+        way: ServiceWay | None = None,
     ) -> RunOutcome:
         box = slot.box
         assert box is not None
@@ -278,7 +283,7 @@ class DockerSandbox:
             load = None if slot.loaded or slot.calls else self._load_of(profile, call, slot.level)(False)
             seen.add(slot.connections)
             slot.connections = ()
-            with open_egress(box, profile.capabilities, slot.tenant, seen):
+            with open_egress(box, profile.capabilities, slot.tenant, seen, way=way):
                 run.talks(talk)
                 unfit, used = "lost", True
                 said = talk.run(load, body, self.caps.load_s, profile.limits.wall_ms / 1000, on_event=telling)
@@ -403,6 +408,16 @@ class DockerSandbox:
             self._gate.close()
         self._run_dir.close()
         self._engine.close()
+
+
+def _build_way(call: SandboxCall) -> ServiceWay | None:
+    """What the gate needs to know of the operation that answers this call; None: no service does."""
+    if call.operation is None:
+        return None
+    try:
+        return ServiceWay.build(call.operation, call.secrets, call.hidden)
+    except CredentialUnfit as error:
+        raise UnusableCall(str(error)) from error
 
 
 def _nothing_ran(

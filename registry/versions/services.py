@@ -106,10 +106,17 @@ def examine_manifest(document: Any, *, capsule: Archive | None = None) -> tuple[
 
 def _digest_of_code(manifest: Manifest, capsule: Archive | None) -> tuple[str, list[ManifestFinding]]:
     """Once it is seen that what answers the calls is in it; and where the manifest says otherwise than that does."""
-    files = capsule.files if capsule else dict(read_package_files(find_shipped(manifest, settings.TOOLHUB_TOOLS_PATH)))
+    files = capsule.files if capsule else _read_files(manifest)
     check_entry(manifest, files)
     digest = capsule.digest if capsule else compute_zip_digest(zip_files(files.items()))
     return digest, list(find_entry_differences(manifest, files))
+
+
+def _read_files(manifest: Manifest) -> dict[str, bytes]:
+    """Under a tools root; none for an operation of a service, whose manifest is all there is."""
+    if not manifest.has_package:
+        return {}
+    return dict(read_package_files(find_shipped(manifest, settings.TOOLHUB_TOOLS_PATH)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from invocations.sandbox.egress import EgressRules, list_unenforceable
+from invocations.sandbox.egress import EgressRules, ServiceWay, list_unenforceable
 from invocations.sandbox.egress.request_head import RequestTarget, read_head
 from tests.support.capability_reference import HOSTS, Reference, documents
 from unitools.capabilities import Capabilities
@@ -90,6 +90,18 @@ def test_what_is_missing_is_named() -> None:
         "cidr:udp://10.0.0.0/8:53",
         "net:https://a.org:443 GET,HEAD",
     )
+
+
+@given(documents, hosts, ports, st.sampled_from(METHODS))
+def test_by_an_operation_each_method_of_https_is_held_to(
+    document: dict[str, Any], host: str, port: int, method: str
+) -> None:
+    held = Capabilities.from_json(document)
+    way = ServiceWay(method, host, port, "", "/")
+
+    assert not any(each.startswith("net:") for each in list_unenforceable(held, by_operation=True))
+    let_through = EgressRules(held).operation_refusal(way) is None
+    assert let_through == held.allows_host(host, port=port, scheme="https", method=method)
 
 
 @given(documents, hosts, ports)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from tests.mistakes.asks import ASKS
 from tests.mistakes.base import Mistake
 from tests.mistakes.effects import EFFECTS
+from tests.mistakes.operations import OPERATIONS
 from tests.mistakes.origins import ORIGINS
 from tests.mistakes.running import ANSWERS, RUNNING
 from tests.mistakes.schemas import DOCUMENT, SCHEMAS
 from tests.mistakes.shapes import SHAPES
 from tests.mistakes.texts import TEXTS
 
-MISTAKES: dict[str, list[Mistake]] = DOCUMENT | SCHEMAS | EFFECTS | ASKS | RUNNING | ANSWERS | ORIGINS | TEXTS
+MISTAKES: dict[str, list[Mistake]] = (
+    DOCUMENT | SCHEMAS | EFFECTS | ASKS | RUNNING | ANSWERS | ORIGINS | OPERATIONS | TEXTS
+)
 
 __all__ = ["MISTAKES", "SHAPES", "Mistake"]

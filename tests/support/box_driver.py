@@ -125,6 +125,7 @@ class DrivenBox:
             "browser": False,
             "program": None,
             "server": None,
+            "operation": None,
             "ahead": True,
             "load_ms": 60_000,
             "import_ms": 60_000,

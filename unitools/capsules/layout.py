@@ -204,7 +204,7 @@ def _check_code(manifests: Mapping[str, dict[str, Any]], package: str, source: M
             raise WrongManifest(f"{name} does not say what implements the tool.")
         try:
             said = Manifest(document)
-            if said.package != package:
+            if said.has_package and said.package != package:
                 raise WrongManifest(f"{name} names code of {said.package!r}; the capsule holds {package!r}.")
             check_holds(said, source)
         except PackageError as error:

@@ -329,7 +329,25 @@ ORIGIN_KINDS = {
     "entry_digest": "origin.entry_changed",
     "listing_digest": "origin.listing_changed",
     "protocol": "origin.protocol_changed",
+    "document": "origin.document_changed",
+    "operation": "origin.operation_changed",
+    "operation_digest": "origin.description_changed",
 }
+# What an operation reaches, and as whom; the rest is how its arguments are written.
+OPERATION_REACH = ("server", "method", "path", "credentials")
+
+
+def compare_implementation(old: dict[str, Any], new: dict[str, Any]) -> Changes:
+    """Other code answers; or the request of a service's operation is another, part by part."""
+    was, is_now = old.get("operation"), new.get("operation")
+    if not (isinstance(was, dict) and isinstance(is_now, dict)):
+        yield make_change("implementation.changed", "/implementation", old, new)
+        return
+    for name in sorted(was.keys() | is_now.keys()):
+        if was.get(name) != is_now.get(name):
+            kind = "operation.reach_changed" if name in OPERATION_REACH else "operation.changed"
+            yield make_change(kind, f"/implementation/operation/{name}", was.get(name), is_now.get(name))
+    yield from compare_unknown_members("/implementation", old, new, ("operation",))
 
 
 def compare_origin(old: Any, new: Any) -> Changes:
@@ -391,7 +409,7 @@ FIELDS: dict[str, Field] = {
     "dry_run": Field(compare_as_flag("dry_run", "/dry_run", "added", "removed"), _is_flag),
     "provider_compat": Field(compare_provider_compat, _is_object),
     "deprecations": Field(compare_deprecations, _is_objects("pointer")),
-    "implementation": Field(compare_as_value("implementation.changed", "/implementation"), _is_object),
+    "implementation": Field(compare_implementation, _is_object),
     "model": Field(compare_as_value("model.changed", "/model"), lambda value: value is None or _is_object(value)),
     "requires_sandbox": Field(compare_as_flag("requires_sandbox", "/requires_sandbox", "raised", "lowered"), _is_flag),
     "isolation": Field(compare_isolation, lambda value: value is None or value in ISOLATION_LEVELS),

@@ -29,6 +29,7 @@ from unitools.checks.document import (
 )
 from unitools.checks.findings import RULES, ManifestFinding, ManifestRule
 from unitools.checks.models import check_is_no_model
+from unitools.checks.operations import check_operation
 from unitools.checks.origins import check_origin, find_entry_differences
 from unitools.checks.programs import check_program
 from unitools.checks.schema_walk import MAX_EXPANSIONS, count_expansions
@@ -63,6 +64,7 @@ CHECKS: tuple[Check, ...] = (
     consistency.check_deprecations,
     check_program,
     check_origin,
+    check_operation,
     consistency.check_files,
     outputs.check_freshness,
     outputs.check_data_classes,

@@ -1,4 +1,4 @@
-"""Origins: whether a manifest that lets a server of others answer says which one, and gives it nothing that is not declared."""
+"""Origins: whether a manifest that lets others answer says whom it was brought from, and gives a server nothing undeclared."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
 MISSING = declare_rule(
     "origin.missing",
-    "What a server of others answers says where it was brought from.",
-    "Let `unitools bring mcp` write the manifest, or add origin.",
+    "What a server of others or a service answers says where it was brought from.",
+    "Let `unitools bring` write the manifest, or add origin: of a package with mcp_stdio, of a document with openapi.",
 )
 ALONE = declare_rule(
-    "origin.without_server", "An origin belongs to a tool that a server of others answers.", "Remove origin."
+    "origin.without_server",
+    "An origin belongs to a tool that a server of others or a service answers.",
+    "Remove origin.",
 )
 NOT_NEEDED = declare_rule(
     "origin.not_a_dependency",
@@ -55,12 +57,17 @@ _RESERVED = re.compile(
 
 def check_origin(manifest: Manifest) -> Iterator[ManifestFinding]:
     server, origin = manifest.server, manifest.origin
-    if server is None:
+    if server is None and manifest.operation is None:
         if origin:
             yield ALONE.at(("origin",), "The tool is written for a hub and names an origin.")
         return
     if not origin:
-        yield MISSING.at(("origin",), "A server of others answers, and nothing says which.")
+        yield MISSING.at(("origin",), "A server of others or a service answers, and nothing says which.")
+        return
+    if ("document" in origin) != (server is None):
+        yield MISSING.at(("origin",), "The origin is of another kind than what answers.")
+        return
+    if server is None:
         return
     named = {
         normalize_name(re.split(r"[\s\[=<>!~;@]", each, maxsplit=1)[0]): each.partition("==")[2].split()[0:1]

@@ -179,7 +179,8 @@ def check_dangerous(manifest: Manifest) -> Iterator[ManifestFinding]:
                 yield CLEARTEXT.at(
                     ("capabilities", kind, place, "scheme"), "What is sent by http can be read and changed."
                 )
-            if entry.get("scheme", "https") == "https" and entry.get("methods") and kind == "net":
+            is_seen = manifest.operation is not None  # the gate opens TLS itself for an operation
+            if entry.get("scheme", "https") == "https" and entry.get("methods") and kind == "net" and not is_seen:
                 yield NOT_ENFORCEABLE.at(("capabilities", kind, place, "methods"), "The methods are inside https.")
             if entry.get("scheme") == "udp":
                 yield NOT_ENFORCEABLE.at(("capabilities", kind, place, "scheme"), "UDP is asked for.")

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from unitools.brought_tools import CannotBring, Source, derive_group, draft_tools
 from unitools.command.pack import read_file_bytes, write_file
-from unitools.command.terminal import GOOD, NO, CannotRun, print_lines, read_json
+from unitools.command.terminal import GOOD, NO, CannotRun, format_shown, print_lines, read_json
 from unitools.dependency_locks import format_constraint, normalize_name
 from unitools.mcp_conversation import McpConversation, RequestRefused, ServerEnded, ServerUnfit
 from unitools.mcp_listings import LISTING_FILE, Listing, ListingUnfit
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 INSTALL_WITHIN_S = 600
 LIST_WITHIN_S = 60
 _PACKAGE = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:==([A-Za-z0-9][A-Za-z0-9.!+_-]*))?")
-_SHOWN_CHARS = 100
 _WARNING = """\
 This starts code of {package} and of all that it needs on this machine, with your rights and with your network: code that nobody here
 has reviewed. A hub starts it in a sandbox. To start it here all the same, say --run-here; to start nothing, name a listing that you
@@ -46,26 +45,26 @@ took elsewhere: --listing FILE --script NAME, with the version as {package}==VER
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    kinds = command.add_subparsers(required=True, metavar="KIND")
-    mcp = kinds.add_parser(
-        "mcp", help="an MCP server that speaks over stdio, from a Python package", allow_abbrev=False
-    )
-    mcp.add_argument("package", metavar="PACKAGE[==VERSION]")
-    mcp.add_argument(
+    command.add_argument("package", metavar="PACKAGE[==VERSION]")
+    command.add_argument(
         "--tool", action="append", default=[], metavar="NAME", help="as the server calls it; again for more"
     )
-    mcp.add_argument("--constraint", action="append", default=[], metavar="NAME<2", help="for what comes along")
-    mcp.add_argument("--script", default="", metavar="NAME", help="its program, where the package brings several")
-    mcp.add_argument("--module", default="", metavar="NAME", help="a module to start instead of a program")
-    mcp.add_argument(
+    command.add_argument("--constraint", action="append", default=[], metavar="NAME<2", help="for what comes along")
+    command.add_argument("--script", default="", metavar="NAME", help="its program, where the package brings several")
+    command.add_argument("--module", default="", metavar="NAME", help="a module to start instead of a program")
+    command.add_argument(
         "--argument", action="append", default=[], metavar="TEXT", help="of the server, --argument=--x for a flag"
     )
-    mcp.add_argument("--environment", action="append", default=[], metavar="NAME=VALUE", help="of the server")
-    mcp.add_argument("--host", action="append", default=[], metavar="HOST", help="that the tools may reach by https")
-    mcp.add_argument("--group", default="", metavar="group.package", help="what the tools stand under in a hub")
-    mcp.add_argument("--listing", type=Path, metavar="FILE", help="what the server lists, instead of starting it")
-    mcp.add_argument("--run-here", action="store_true", help="start the server on this machine to see what it lists")
-    mcp.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="instead of one named after the group")
+    command.add_argument("--environment", action="append", default=[], metavar="NAME=VALUE", help="of the server")
+    command.add_argument(
+        "--host", action="append", default=[], metavar="HOST", help="that the tools may reach by https"
+    )
+    command.add_argument("--group", default="", metavar="group.package", help="what the tools stand under in a hub")
+    command.add_argument("--listing", type=Path, metavar="FILE", help="what the server lists, instead of starting it")
+    command.add_argument(
+        "--run-here", action="store_true", help="start the server on this machine to see what it lists"
+    )
+    command.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="instead of one named after the group")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -116,7 +115,7 @@ def _offer(listing: Listing, package: str) -> int:
     print_lines(f"{package} has {len(listing.tools)} tools; choose with --tool NAME, again for more:")
     for name in sorted(listing.tools):
         said = str(listing.tools[name].get("description") or "").strip().partition("\n")[0]
-        print_lines(f"  {_shown(name)}  {_shown(said)}")
+        print_lines(f"  {format_shown(name)}  {format_shown(said)}")
     return GOOD
 
 
@@ -195,7 +194,9 @@ def _install(requirement: str, constraints: list[str], site: Path) -> None:
     except subprocess.TimeoutExpired:
         raise CannotRun(f"pip did not install {requirement} within {INSTALL_WITHIN_S} seconds.") from None
     if done.returncode:
-        said = [_shown(line) for line in done.stderr.splitlines() if line.startswith("ERROR:")] or ["pip is not here."]
+        said = [format_shown(line) for line in done.stderr.splitlines() if line.startswith("ERROR:")] or [
+            "pip is not here."
+        ]
         raise CannotRun("\n".join([f"{requirement} cannot be installed from wheels:", *said[-3:]]))
 
 
@@ -205,7 +206,7 @@ def _only_script(found: Distribution, package: str) -> str:
         return names[0]
     if package in names:
         return package
-    many = f"brings several programs ({', '.join(map(_shown, names))})" if names else "brings no program"
+    many = f"brings several programs ({', '.join(map(format_shown, names))})" if names else "brings no program"
     raise CannotRun(f"{package} {many}: say which with --script NAME, or --module NAME.")
 
 
@@ -227,7 +228,7 @@ def _list_tools(site: Path, place: Path, start: dict[str, Any]) -> Listing:
             why = str(error) or f"it ended before it had answered, or was silent for {LIST_WITHIN_S} seconds"
             hint = "Servers of an older mcp need --constraint 'mcp<2'; a program that is missing must be installed."
             raise CannotRun(
-                "\n".join([f"The server does not list its tools: {why}", *map(_shown, tail), hint])
+                "\n".join([f"The server does not list its tools: {why}", *map(format_shown, tail), hint])
             ) from error
 
 
@@ -268,24 +269,19 @@ def _report(folder: Path, drafts: list[Draft], gone: list[str]) -> None:
     for draft in drafts:
         document = draft.document
         print_lines(
-            f"{document['id']} {document['version']}  {document['side_effect']}, from {_shown(document['origin']['tool'])}"
+            f"{document['id']} {document['version']}  {document['side_effect']}, from {format_shown(document['origin']['tool'])}"
         )
         for change in draft.changes or ():
             print_lines(
-                f"  {change.bump:5}  {change.risk:6}  {change.kind}  {_shown(change.pointer)}",
-                f"      {_shown(change.message)}",
+                f"  {change.bump:5}  {change.risk:6}  {change.kind}  {format_shown(change.pointer)}",
+                f"      {format_shown(change.message)}",
             )
         if draft.changes == []:
             print_lines("  nothing changed")
     for name in gone:
-        sys.stderr.write(f"The server has no tool {_shown(name)} any more; its manifest is left as it is.\n")
+        sys.stderr.write(f"The server has no tool {format_shown(name)} any more; its manifest is left as it is.\n")
     print_lines(f"Read and correct them (effect, hosts, limits), then: unitools pack {folder}")
 
 
 def _tell(line: str) -> None:
-    sys.stderr.write(f"  {_shown(line)}\n")
-
-
-def _shown(text: str) -> str:
-    """Texts of others, as a terminal may have them."""
-    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text[:_SHOWN_CHARS])
+    sys.stderr.write(f"  {format_shown(line)}\n")

@@ -48,5 +48,10 @@ def format_install_hint(extra: str) -> str:
     return f'pip install --index-url {hub}/sdk/ "{DISTRIBUTION}[{extra}]"'
 
 
+def format_shown(text: str, longest: int = 100) -> str:
+    """Texts of others, as a terminal may have them."""
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text[:longest])
+
+
 def print_lines(*lines: str) -> None:
     sys.stdout.write("\n".join(lines) + "\n")

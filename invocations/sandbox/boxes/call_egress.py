@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from invocations.sandbox.base import ConnectionRecord
     from invocations.sandbox.boxes.box import Box
+    from invocations.sandbox.egress import ServiceWay
     from unitools.capabilities import Capabilities
 
 log = logging.getLogger(__name__)
@@ -31,14 +32,16 @@ class GateRecords:
 
 
 @contextmanager
-def open_egress(box: Box, capabilities: Capabilities, tenant: str, seen: GateRecords) -> Iterator[None]:
-    """While the block runs the call may go where its profile lets it."""
+def open_egress(
+    box: Box, capabilities: Capabilities, tenant: str, seen: GateRecords, *, way: ServiceWay | None = None
+) -> Iterator[None]:
+    """While the block runs the call may go where its profile lets it; with a ``way``, ask for one operation of a service."""
     if box.door is None:
         yield
         return
     earlier, seen.connections = seen.connections, None
     try:
-        box.door.begin(EgressRules(capabilities), tenant=tenant)
+        box.door.begin(EgressRules(capabilities), tenant=tenant, way=way)
     except OSError as error:
         raise NotMade(f"The way out of the box could not be opened. {error}", broken=False) from error
     try:

@@ -7,5 +7,14 @@ identity of whoever speaks through it: :class:`EgressGate` opens an :class:`Egre
 from invocations.sandbox.egress.gate import EgressDoor, EgressGate
 from invocations.sandbox.egress.rules import EgressRules, list_unenforceable
 from invocations.sandbox.egress.run_outcome import add_connections
+from invocations.sandbox.egress.service_way import CredentialUnfit, ServiceWay
 
-__all__ = ["EgressDoor", "EgressGate", "EgressRules", "add_connections", "list_unenforceable"]
+__all__ = [
+    "CredentialUnfit",
+    "EgressDoor",
+    "EgressGate",
+    "EgressRules",
+    "ServiceWay",
+    "add_connections",
+    "list_unenforceable",
+]

@@ -16,17 +16,21 @@ from invocations.sandbox.egress import client_hello
 from invocations.sandbox.egress.denial_reasons import NOBODY_THERE, NOT_HELD, DenialReason, EgressDenied
 from invocations.sandbox.egress.request_body import stream_body
 from invocations.sandbox.egress.request_head import CONNECT, read_head
+from invocations.sandbox.egress.service_answer import LEFT
+from invocations.sandbox.egress.service_exchange import ServiceExchange
 from invocations.sandbox.egress.streams import EgressStream
 from sandbox.relay import REFUSED
 
 if TYPE_CHECKING:
     import socket
+    import ssl
     from collections.abc import Sequence
 
     from invocations.sandbox.egress.request_body import SmallChunkAllowance
-    from invocations.sandbox.egress.request_head import RequestHead
+    from invocations.sandbox.egress.request_head import RequestHead, RequestTarget
     from invocations.sandbox.egress.resolver import Resolver
     from invocations.sandbox.egress.rules import EgressRules
+    from invocations.sandbox.egress.service_way import ServiceWay
     from invocations.sandbox.egress.streams import ReadPace
 
 _STATUS = {
@@ -38,6 +42,9 @@ _STATUS = {
     DenialReason.TOO_OFTEN: "429 Too many attempts",
     DenialReason.UNRESOLVED: "502 The name cannot be resolved",
     DenialReason.UNREACHABLE: "502 Nobody answers there",
+    DenialReason.UNTRUSTED: "502 Nobody vouches for who answers there",
+    DenialReason.CUT_OFF: "502 The answer was cut off",
+    DenialReason.BAD_ANSWER: "502 The answer is not understood",
 }
 
 
@@ -55,6 +62,11 @@ class EgressCaps:
     head_s: float = 10.0
     lookup_s: float = 5.0
     connect_s: float = 5.0
+    # Of the service way.
+    tls_s: float = 10.0
+    question_bytes: int = 8 * 1024 * 1024
+    answer_head_bytes: int = 64 * 1024
+    answer_bytes: int = 8 * 1024 * 1024  # as they come: what they unpack to is the interpreter's to bound
 
 
 @dataclass(eq=False, slots=True)
@@ -66,6 +78,10 @@ class EgressSession:
     lookups: Sequence[asyncio.Semaphore]  # each of which a look-up needs a place of
     pace: ReadPace
     crumbs: SmallChunkAllowance
+    # The one operation that this call may ask for, in place of all else, and whom its TLS trusts.
+    way: ServiceWay | None = None
+    trust: ssl.SSLContext | None = None
+    asked: bool = False  # its request is on its way, or has left
     bytes: int = 0
     attempts: int = 0
     waiting: int = 0
@@ -84,7 +100,8 @@ class ConnectionHandler:
     def __init__(self, visit: EgressSession, caps: EgressCaps, ways: Resolver, end: socket.socket) -> None:
         self._visit, self._caps, self._ways = visit, caps, ways
         self._box = EgressStream(end, visit.pace)
-        self._there: EgressStream | None = None
+        self._there: EgressStream | socket.socket | None = None
+        self._exchange: ServiceExchange | None = None
         self._begun = time.monotonic()
         self._number = visit.begun
         visit.begun += 1
@@ -111,6 +128,9 @@ class ConnectionHandler:
                 self._there.close()
 
     def _record(self, why: DenialReason | None) -> ConnectionRecord:
+        exchange = self._exchange
+        if exchange is not None:
+            self._out, self._in = exchange.bytes_out, exchange.bytes_in
         return ConnectionRecord(
             host=self._host,
             port=self._port,
@@ -121,6 +141,7 @@ class ConnectionHandler:
             bytes_out=self._out,
             bytes_in=self._in,
             ms=round((time.monotonic() - self._begun) * 1000, 1),
+            service=exchange.to_record() if exchange is not None else None,
         )
 
     async def _stopped_by(self) -> DenialReason | None:
@@ -135,12 +156,13 @@ class ConnectionHandler:
         return None
 
     async def _refuse(self, why: DenialReason) -> None:
-        if self._answered:
+        if self._answered or (self._exchange is not None and self._exchange.answered):
             return
+        left = f"{LEFT}: {int(self._exchange.left)}\r\n" if self._exchange is not None else ""
         status = f"403 {REFUSED} ({why})" if why in NOT_HELD else _STATUS[why]
         with suppress(OSError):
             await self._box.write(
-                f"HTTP/1.1 {status}\r\nX-Toolhub-Egress: {why}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode()
+                f"HTTP/1.1 {status}\r\nX-Toolhub-Egress: {why}\r\n{left}Content-Length: 0\r\nConnection: close\r\n\r\n".encode()
             )
 
     async def _pass(self) -> None:
@@ -151,17 +173,23 @@ class ConnectionHandler:
         request = await self._read_request()
         target = request.target
         self._host, self._port, self._rule = target.host, target.port, visit.rules.place(target)
+        if visit.way is not None:
+            await self._ask_service(request, visit.way)
+            return
         refusal = visit.rules.refusal(request)
         if refusal is not None:
             raise EgressDenied(refusal)
-        addresses = await self._ways.addresses(target, seconds=caps.lookup_s, turns=visit.lookups)
-        self._addresses = tuple(map(str, addresses))
-        end = await self._ways.connect(addresses, target.port, seconds=caps.connect_s)
-        self._there = host = EgressStream(end, visit.pace)
+        self._there = host = EgressStream(await self._connect(target), visit.pace)
         if request.method == CONNECT:
             await self._tunnel(request, host)
         else:
             await self._forward(request, host)
+
+    async def _connect(self, target: RequestTarget) -> socket.socket:
+        visit, caps = self._visit, self._caps
+        addresses = await self._ways.addresses(target, seconds=caps.lookup_s, turns=visit.lookups)
+        self._addresses = tuple(map(str, addresses))
+        return await self._ways.connect(addresses, target.port, seconds=caps.connect_s)
 
     async def _take_place(self) -> None:
         """A client that has just closed one connection may be here with the next before the first is seen to be over."""
@@ -185,6 +213,29 @@ class ConnectionHandler:
         except TimeoutError as error:
             raise EgressDenied(DenialReason.TOO_SLOW) from error
         return read_head(head)
+
+    # -- the service way
+
+    async def _ask_service(self, request: RequestHead, way: ServiceWay) -> None:
+        """The operation of this call. A request that has not left may be made again; after one that has, none is."""
+        visit, caps = self._visit, self._caps
+        way.check(request)
+        if refusal := visit.rules.operation_refusal(way):
+            raise EgressDenied(refusal)
+        if visit.asked:
+            raise EgressDenied(DenialReason.TOO_OFTEN)
+        visit.asked = True
+        self._exchange = exchange = ServiceExchange(way, request, self._box, self._count)
+        try:
+            await exchange.take_body(most=caps.question_bytes, seconds=caps.head_s)
+            self._count(request.length or 0)
+            self._there = end = await self._connect(request.target)
+            assert visit.trust is not None
+            await exchange.open(end, visit.pace, visit.trust, seconds=caps.tls_s)
+            self._let_through = True
+            await exchange.pass_on(head_bytes=caps.answer_head_bytes, answer_bytes=caps.answer_bytes)
+        finally:
+            visit.asked = exchange.left
 
     # -- https, and addresses
 

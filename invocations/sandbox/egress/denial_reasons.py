@@ -15,6 +15,7 @@ class DenialReason(StrEnum):
     PRIVATE_ADDRESS = "private_address"  # the name or address leads into a network that nobody admitted
     OTHER_NAME = "other_server_name"  # TLS for another host than the one that was asked for
     NOT_TLS = "not_tls"
+    NOT_THE_OPERATION = "not_the_operation"  # another request than the one operation of the service that was reviewed
 
     # How it was asked.
     BAD_TARGET = "bad_target"  # not a plain name or address: what could be read in two ways is not read at all
@@ -27,6 +28,9 @@ class DenialReason(StrEnum):
     # It was granted, and came to nothing or ended early.
     UNRESOLVED = "not_resolved"
     UNREACHABLE = "not_reachable"
+    UNTRUSTED = "certificate_not_trusted"  # nobody vouches for who answers there; only the gate's own TLS sees it
+    CUT_OFF = "answer_cut_off"  # the service hung up before its answer was whole
+    BAD_ANSWER = "answer_not_understood"
     TOO_MUCH = "too_many_bytes"
     CALL_ENDED = "call_ended"  # before anything was decided
 
@@ -39,10 +43,13 @@ NOT_HELD = frozenset(
         DenialReason.PRIVATE_ADDRESS,
         DenialReason.OTHER_NAME,
         DenialReason.NOT_TLS,
+        DenialReason.NOT_THE_OPERATION,
         DenialReason.BAD_TARGET,
     }
 )
-NOBODY_THERE = frozenset({DenialReason.UNRESOLVED, DenialReason.UNREACHABLE})  # the rules said yes
+NOBODY_THERE = frozenset(  # the rules said yes
+    {DenialReason.UNRESOLVED, DenialReason.UNREACHABLE, DenialReason.UNTRUSTED}
+)
 
 
 class EgressDenied(Exception):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from invocations.sandbox.base import ConnectionRecord
     from invocations.sandbox.egress.rules import EgressRules
+    from invocations.sandbox.egress.service_way import ServiceWay
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -43,6 +45,14 @@ async def _give_up_what_is_left() -> None:
     for task in left:
         task.cancel()
     await asyncio.gather(*left, return_exceptions=True)
+
+
+def _build_trust(roots: bytes) -> ssl.SSLContext:
+    context = ssl.create_default_context(cadata=roots.decode("ascii", "ignore") if roots else None)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF  # else an answer that is cut off looks like one that has ended
+    return context
 
 
 class EgressGate:
@@ -63,6 +73,7 @@ class EgressGate:
         self.ways = Resolver(networks, resolve)
         self._ca_file = ca_file
         self._roots = b""
+        self._trust: ssl.SSLContext | None = None
         self._doors: set[EgressDoor] = set()
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -92,6 +103,14 @@ class EgressGate:
         """Can what the operator has set be used? ``OSError`` with a sentence when not."""
         if self._ca_file is not None and not self._roots:
             self._roots = read_roots(self._ca_file)
+
+    def trust(self) -> ssl.SSLContext:
+        """Whom the gate's own TLS trusts: the public authorities, and those that the operator names. ``OSError``."""
+        self.check()
+        with self._lock:
+            if self._trust is None:
+                self._trust = _build_trust(self._roots)
+            return self._trust
 
     def ask(self, work: Coroutine[object, object, T]) -> T:
         """Have something done in the gate's thread."""
@@ -139,9 +158,12 @@ class EgressDoor:
         self._lookups = asyncio.Semaphore(LOOKUPS_OF_BOX)  # one call's may go on in the next
         self._unasked = 0
 
-    def begin(self, rules: EgressRules, *, tenant: str = "") -> None:
-        """Serve a call, until :meth:`end`. ``tenant``: whose share of look-ups is used."""
-        self._gate.ask(self._begin(rules, tenant))
+    def begin(self, rules: EgressRules, *, tenant: str = "", way: ServiceWay | None = None) -> None:
+        """Serve a call, until :meth:`end`. ``tenant``: whose share of look-ups is used. ``way``: the one operation that it may ask
+        for, in place of all else.
+        """
+        trust = self._gate.trust() if way is not None else None
+        self._gate.ask(self._begin(rules, tenant, way, trust))
 
     def end(self) -> tuple[ConnectionRecord, ...]:
         """Close every connection of the call. Returns one record for each attempt, in the order in which they began."""
@@ -198,7 +220,9 @@ class EgressDoor:
     async def _pass(self, visit: EgressSession, end: socket.socket) -> None:
         await ConnectionHandler(visit, self._gate.caps, self._gate.ways, end).go()
 
-    async def _begin(self, rules: EgressRules, tenant: str) -> None:
+    async def _begin(
+        self, rules: EgressRules, tenant: str, way: ServiceWay | None, trust: ssl.SSLContext | None
+    ) -> None:
         await self._end()
         caps, ways = self._gate.caps, self._gate.ways
         self._unasked = 0
@@ -208,6 +232,8 @@ class EgressDoor:
             lookups=(self._lookups, ways.share(tenant)),
             pace=ReadPace(caps.pieces_s),
             crumbs=SmallChunkAllowance(caps.crumbs),
+            way=way,
+            trust=trust,
         )
         await self.listen()
 

@@ -17,6 +17,7 @@ from unitools.capabilities.wire import host_names, range_names
 
 if TYPE_CHECKING:
     from invocations.sandbox.egress.request_head import RequestHead, RequestTarget
+    from invocations.sandbox.egress.service_way import ServiceWay
     from unitools.capabilities import Capabilities
 
 _WHOLE = ("https", "")
@@ -51,6 +52,17 @@ class EgressRules:
             return None
         return DenialReason.METHOD if methods else DenialReason.NOT_GRANTED
 
+    def operation_refusal(self, way: ServiceWay) -> DenialReason | None:
+        """Why the operation of a service may not be asked for, or None. Its method is known here, so that one alone must be held."""
+        methods = [
+            method
+            for method in METHODS
+            if self._capabilities.allows_host(way.host, port=way.port, scheme="https", method=method)
+        ]
+        if way.method in methods:
+            return None
+        return DenialReason.METHOD if methods else DenialReason.NOT_GRANTED
+
     def place(self, target: RequestTarget) -> str:
         """The host, pattern or range of the rule that names this target, as the rule has it; empty when none does.
 
@@ -78,9 +90,13 @@ def _unseen(reach: NetworkAccess) -> NetworkAccess:
     return NetworkAccess(lanes).minus(NetworkAccess.over(["https"], METHODS, whole))
 
 
-def list_unenforceable(capabilities: Capabilities) -> tuple[str, ...]:
-    """What no gate can hold a tool to, as short texts: single methods inside https, and UDP."""
-    found = [name for node, reach in capabilities.net.rules.items() for name in host_names(node, _unseen(reach))]
+def list_unenforceable(capabilities: Capabilities, *, by_operation: bool = False) -> tuple[str, ...]:
+    """What no gate can hold a tool to, as short texts: single methods inside https, and UDP.
+
+    ``by_operation``: the run has the service way, where the gate opens TLS itself and knows the method.
+    """
+    reaches = {} if by_operation else capabilities.net.rules
+    found = [name for node, reach in reaches.items() for name in host_names(node, _unseen(reach))]
     for node, reach in capabilities.cidr.rules.items():
         datagrams = NetworkAccess({lane: ports for lane, ports in reach.lanes.items() if lane[0] == "udp"})
         found += range_names(node, datagrams)

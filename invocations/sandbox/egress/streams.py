@@ -1,13 +1,15 @@
 """Streams: how bytes are taken and given, so that no connection holds up another.
 
 Straight from the sockets: nothing is taken before it is asked for, so what is not wanted yet stays with the kernel, which makes
-the sender wait. Before each piece the loop is given back, for as long as the call's pace says.
+the sender wait. Before each piece the loop is given back, for as long as the call's pace says. Of the service way, TLS is spoken
+here as well.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import time
 from contextlib import suppress
 
@@ -45,10 +47,13 @@ class EgressStream:
         """Whether bytes were taken that nobody has read."""
         return self._at < len(self._taken)
 
+    async def _receive(self) -> bytes:
+        await self._pace.turn()
+        return await asyncio.get_running_loop().sock_recv(self._end, PIECE)
+
     async def _take(self) -> bool:
         """False at the end."""
-        await self._pace.turn()
-        piece = await asyncio.get_running_loop().sock_recv(self._end, PIECE)
+        piece = await self._receive()
         self._taken, self._at = self._taken[self._at :] + piece, 0
         return bool(piece)
 
@@ -60,13 +65,17 @@ class EgressStream:
         self._at += len(piece)
         return piece
 
-    async def until(self, mark: bytes, most: int, *, otherwise: DenialReason) -> bytes:
-        """Up to the mark and with it. :class:`EgressDenied` with ``otherwise`` when ``most`` bytes have none."""
+    async def until(
+        self, mark: bytes, most: int, *, otherwise: DenialReason, ended: DenialReason = DenialReason.MALFORMED
+    ) -> bytes:
+        """Up to the mark and with it. :class:`EgressDenied` with ``otherwise`` when ``most`` bytes have none, with ``ended`` where
+        nothing more comes.
+        """
         while (found := self._taken.find(mark, self._at, self._at + most)) < 0:
             if len(self._taken) - self._at >= most:
                 raise EgressDenied(otherwise)
             if not await self._take():
-                raise EgressDenied(DenialReason.MALFORMED)
+                raise EgressDenied(ended)
         piece = self._taken[self._at : found + len(mark)]
         self._at += len(piece)
         return piece
@@ -81,3 +90,53 @@ class EgressStream:
 
     def close(self) -> None:
         self._end.close()
+
+
+class TlsStream(EgressStream):
+    """The gate's own TLS to a service, over a connection. ``left`` is true as soon as a byte of what is written may have left."""
+
+    def __init__(self, end: socket.socket, pace: ReadPace, context: ssl.SSLContext, host: str) -> None:
+        super().__init__(end, pace)
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self._sending = asyncio.Lock()  # records go out in the order in which they were made
+        self.left = False
+
+    async def open(self) -> None:
+        """The handshake: ``ssl.SSLError`` where it fails, or nobody vouches for the certificate. Nothing of a request has left."""
+        while True:
+            try:
+                self._tls.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                await self._flush()
+                await self._feed()
+        await self._flush()
+
+    async def _feed(self) -> None:
+        data = await super()._receive()
+        if data:
+            self._incoming.write(data)
+        else:
+            self._incoming.write_eof()
+
+    async def _flush(self) -> None:
+        async with self._sending:
+            if data := self._outgoing.read():
+                await super().write(data)
+
+    async def _receive(self) -> bytes:
+        """Nothing at the end that the other side has said itself; ``ssl.SSLEOFError`` where the connection was cut."""
+        while True:
+            try:
+                return self._tls.read(PIECE)
+            except ssl.SSLZeroReturnError:
+                return b""
+            except ssl.SSLWantReadError:
+                await self._flush()
+                await self._feed()
+
+    async def write(self, data: bytes) -> None:
+        self._tls.write(data)
+        self.left = True
+        await self._flush()

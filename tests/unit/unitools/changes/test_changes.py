@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.mistakes.operations import DOCUMENT, PAGE, READ_FROM, served
 from tests.mistakes.origins import ORIGIN
 from tests.support.manifests import manifest
 from unitools.changes import KINDS, compare_manifests, compute_needed_bump
@@ -32,6 +33,14 @@ def _locked(lines: list[str]) -> dict[str, Any]:
 
 def _origins(**changes: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"origin": ORIGIN}, {"origin": ORIGIN | changes}
+
+
+def _documents(**changes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    return {"origin": READ_FROM}, {"origin": READ_FROM | changes}
+
+
+def _operations(*more: dict[str, Any], **changes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    return tuple({"implementation": each["implementation"]} for each in (served(), served(*more, **changes)))  # type: ignore[return-value]
 
 
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
@@ -117,6 +126,11 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
     "origin.entry_changed": (*_origins(entry_digest="sha256:" + "b" * 64), "/origin/entry_digest", "patch", "high"),
     "origin.listing_changed": (*_origins(listing_digest="sha256:" + "b" * 64), "/origin/listing_digest", "patch", "medium"),
     "origin.protocol_changed": (*_origins(protocol="2026-07-28"), "/origin/protocol", "patch", "low"),
+    "origin.document_changed": (*_documents(document=DOCUMENT | {"version": "4"}), "/origin/document", "patch", "low"),
+    "origin.operation_changed": (*_documents(operation="other"), "/origin/operation", "major", "high"),
+    "origin.description_changed": (*_documents(operation_digest="sha256:" + "b" * 64), "/origin/operation_digest", "patch", "high"),
+    "operation.changed": (*_operations(PAGE), "/implementation/operation/arguments", "patch", "medium"),
+    "operation.reach_changed": (*_operations(method="DELETE"), "/implementation/operation/method", "major", "high"),
     "quotes.added": ({}, {"quotes": ["price"]}, "/quotes/0", "minor", "low"),
     "quotes.removed": ({"quotes": ["price"]}, {}, "/quotes/0", "minor", "low"),
     "ttl.added": ({}, {"ttl_seconds": 60}, "/ttl_seconds", "minor", "low"),

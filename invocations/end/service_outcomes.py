@@ -1,0 +1,146 @@
+"""Service outcomes: what the gate's record of an operation says about how its call ended.
+
+The gate is believed: whether a byte left, which status came, whether the answer was whole. What the box says is believed as any
+tool is: the result, or the service's words in place of one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from invocations.end.egress_report import find_exchange
+from invocations.end.end_record import Ending
+from invocations.models import State
+from invocations.problems import RunCancelled, ToolSaysUpstreamError
+from invocations.sandbox.base import RunStatus
+from invocations.sandbox.egress.denial_reasons import DenialReason
+from invocations.sandbox.problems import (
+    ServiceAnswerLost,
+    ServiceAnswerUnusable,
+    ServiceBusy,
+    ServiceDenied,
+    ServiceFailed,
+    ServiceRedirected,
+    ServiceUnreachable,
+    ServiceUntrusted,
+)
+
+if TYPE_CHECKING:
+    from invocations.sandbox.base import RunOutcome
+    from invocations.step_log import StepLog
+    from kernel.problems import Problem
+    from registry.models import ToolVersion
+    from unitools.manifest import Manifest
+
+_DENIED, _BUSY = (401, 403, 407), (429, 503)
+_NOBODY_THERE = (DenialReason.UNRESOLVED, DenialReason.UNREACHABLE)
+_OURS = (DenialReason.TOO_MUCH, DenialReason.BAD_ANSWER)  # the gate has ended it, and not the service
+# These ended by the hub's own doing, or its host's.
+_CUT_SHORT = (RunStatus.LOST, RunStatus.CANCELLED)
+_MAX_RETRY_AFTER_S = 24 * 3600
+
+
+def is_unsent(manifest: Manifest, outcome: RunOutcome | None) -> bool:
+    """Whether the gate vouches that nothing of the call's request has left."""
+    if manifest.operation is None or outcome is None or not outcome.connections_known:
+        return False
+    exchange = find_exchange(outcome)
+    return exchange is None or exchange.service is None or not exchange.service.left
+
+
+def may_be_sent_again(manifest: Manifest, outcome: RunOutcome | None) -> bool:
+    """Whether a run that was cut short may be made again by the hub, key or no key: nothing of it has left."""
+    if outcome is None or outcome.nothing_ran:
+        return False
+    return outcome.status in _CUT_SHORT and is_unsent(manifest, outcome)
+
+
+def changes_something(manifest: Manifest) -> bool:
+    """Whether it matters if the service was asked once or twice."""
+    return manifest.side_effect not in ("None", "Read")
+
+
+def is_service_result(value: Any) -> bool:
+    """Whether it is what the interpreter returns, whatever the document says of the body."""
+    return isinstance(value, dict) and type(value.get("status")) is int and "body" in value
+
+
+def build_service_ending(version: ToolVersion, outcome: RunOutcome, steps: StepLog) -> Ending | None:
+    """How a run of an operation ended that gave no result, where the gate knows more than the box; None: as any run."""
+    manifest = version.view
+    if manifest.operation is None or outcome.status is RunStatus.OK:
+        return None
+    if is_unsent(manifest, outcome):
+        return _build_unsent_ending(outcome, steps)
+    exchange = find_exchange(outcome)
+    if exchange is None or exchange.service is None:  # the gate has not answered
+        lost = outcome.status is RunStatus.DOMAIN_ERROR and changes_something(manifest)
+        return _unknown(outcome, steps) if lost else None
+    if exchange.service.complete:
+        return _build_answered_ending(manifest, outcome, steps, exchange.service.status)
+    status = exchange.service.status
+    if exchange.why in _OURS and status and outcome.status is RunStatus.DOMAIN_ERROR:
+        return _failed(ServiceAnswerUnusable(details={"status": status, "gate": exchange.why}), outcome, steps)
+    if outcome.status in (RunStatus.TIMED_OUT, RunStatus.CANCELLED):
+        return None  # whoever ended it is told to look whether it took place
+    if changes_something(manifest):
+        return _unknown(outcome, steps)
+    said = "The service hung up before its answer was whole. The operation only reads, so it can be called again."
+    return _failed(ToolSaysUpstreamError(said), outcome, steps)
+
+
+def _build_unsent_ending(outcome: RunOutcome, steps: StepLog) -> Ending | None:
+    exchange = find_exchange(outcome)
+    why = exchange.why if exchange is not None else ""
+    problem: Problem
+    if outcome.status is RunStatus.DOMAIN_ERROR and why == DenialReason.UNTRUSTED:
+        problem = ServiceUntrusted()
+    elif outcome.status is RunStatus.DOMAIN_ERROR and why in _NOBODY_THERE:
+        problem = ServiceUnreachable(details={"gate": why})
+    elif outcome.status in (RunStatus.LOST, RunStatus.EXITED, RunStatus.OUT_OF_MEMORY):
+        problem = ServiceUnreachable("The run ended before anything was sent to the service.")
+    elif outcome.status is RunStatus.CANCELLED and not outcome.nothing_ran:
+        problem = RunCancelled(remedy="Call again. Nothing was sent to the service.")
+        return Ending(state=State.CANCELLED, problem=problem, outcome=outcome, ran=False, steps=steps.steps)
+    else:
+        return None
+    return Ending(state=State.FAILED, problem=problem, outcome=outcome, ran=False, steps=steps.steps)
+
+
+def _build_answered_ending(manifest: Manifest, outcome: RunOutcome, steps: StepLog, status: int) -> Ending | None:
+    """The answer was whole; where the box did not say what is in it, it ended as any tool that fails."""
+    if outcome.status is not RunStatus.DOMAIN_ERROR:
+        return None
+    details = _keep_words(outcome.error_details) | {"status": status}
+    problem: Problem
+    if status < 300:
+        problem = ServiceAnswerUnusable(outcome.error_message, details=details)
+    elif status < 400:
+        problem = ServiceRedirected(f"The service answered {status} and pointed to another address.", details=details)
+    elif status in _DENIED:
+        problem = ServiceDenied(f"The service answered {status}: it does not take the credential.", details=details)
+    elif status in _BUSY:
+        after = outcome.error_details.get("retry_after_s")
+        known = isinstance(after, int) and not isinstance(after, bool) and 0 <= after <= _MAX_RETRY_AFTER_S
+        problem = ServiceBusy(
+            f"The service answered {status}.", details=details, retry_after_s=after if known else None
+        )
+    elif status < 500:
+        return None  # its lawful no, in the service's own words
+    elif changes_something(manifest):
+        problem = ServiceFailed(f"The service answered {status}.", details=details)
+    else:
+        problem = ToolSaysUpstreamError(f"The service answered {status}.", details=details)
+    return _failed(problem, outcome, steps)
+
+
+def _keep_words(details: dict[str, Any]) -> dict[str, Any]:
+    return {name: details[name] for name in ("body", "body_cut") if name in details}
+
+
+def _failed(problem: Problem, outcome: RunOutcome, steps: StepLog) -> Ending:
+    return Ending(state=State.FAILED, problem=problem, outcome=outcome, steps=steps.steps)
+
+
+def _unknown(outcome: RunOutcome, steps: StepLog) -> Ending:
+    return Ending(state=State.OUTCOME_UNKNOWN, problem=ServiceAnswerLost(), outcome=outcome, steps=steps.steps)

@@ -1,0 +1,50 @@
+"""Service credentials: what the gate adds to an operation of a service, and by which texts it would be given away."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from invocations.end.secret_leaks import list_secret_forms
+from invocations.sandbox.egress import CredentialUnfit, ServiceWay
+from invocations.sandbox.problems import CredentialUnusable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from unitools.manifest import Manifest
+
+_BASIC = "basic"
+_SHORTEST = 6  # of a part of a secret: shorter ones stand in answers by chance
+
+
+def check_credentials(manifest: Manifest, secrets: Mapping[str, str]) -> None:
+    """Before anything is started: can each be sent where the operation wants it, and may it be sent to this host?"""
+    operation = manifest.operation
+    assert operation is not None
+    try:
+        ServiceWay.build(operation, secrets)
+    except CredentialUnfit as error:
+        raise CredentialUnusable(str(error), remedy="Set the secret anew in the tool's installation.") from error
+    host = urlsplit(operation["server"]).hostname or ""
+    for said in manifest.secrets:
+        allowed = said.get("hosts")
+        if said["name"] in secrets and allowed is not None and not any(_holds(each, host) for each in allowed):
+            raise CredentialUnusable(
+                f"The secret {said['name']} may not be sent to {host}: its manifest names other hosts.",
+                remedy="Have a version submitted whose manifest names the operation's host under the secret's hosts.",
+            )
+
+
+def _holds(pattern: str, host: str) -> bool:
+    return host == pattern or (pattern.startswith("*.") and host.endswith(pattern[1:]))
+
+
+def list_hidden_texts(operation: Mapping[str, Any], secrets: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """By the name of each secret; of a user with a password the password by itself as well."""
+    found = {name: list_secret_forms(value) for name, value in secrets.items()}
+    for each in operation.get("credentials", ()):
+        if each.get("scheme") == _BASIC and each["secret"] in secrets:
+            password = secrets[each["secret"]].partition(":")[2]
+            found[each["secret"]] |= list_secret_forms(password) if len(password) >= _SHORTEST else set()
+    return {name: tuple(forms) for name, forms in found.items()}

@@ -1,0 +1,164 @@
+"""Service call: how an operation of a service answers one call.
+
+Nothing of an author runs here. The operation says where each argument goes; the request goes to the gate, in plain http through the
+box's way out, and the gate holds it against the same operation, adds the credentials and speaks TLS. What comes back is a
+stranger's: it is read here, where nothing is that could be taken, up to limits.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+from sandbox.relay import REFUSED, SOCKET
+from unitools import runtime
+from unitools.openapi_requests import AnswerUnreadable, ArgumentRefused, ServiceRequest, build_request, read_answer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from unitools.openapi_requests import ServiceAnswer
+
+HTTPS_PORT = 443
+PAUSES_S = (0.2, 0.8)  # before the request is made again, where nothing of it has left
+_NOBODY_THERE = ("not_resolved", "not_reachable")  # what the gate calls it
+_MAX_BODY_CHARS = 16 * 1024  # of an answer that is told as an error
+_MAX_LINE_BYTES = 64 * 1024
+_MAX_HEADERS = 100
+_MAX_ANSWER_BYTES = 16 * 1024 * 1024  # as it comes; the gate passes on fewer
+_METHODS_WITH_BODY = ("POST", "PUT", "PATCH")
+# What a status says, in the words that a tool has; all other 4xx are UPSTREAM_ERROR, and the hub knows the status by itself.
+_REFUSALS: dict[int, type[runtime.DomainError]] = {
+    400: runtime.InvalidArgument,
+    404: runtime.NotFound,
+    409: runtime.Conflict,
+    410: runtime.NotFound,
+    412: runtime.Conflict,
+    422: runtime.InvalidArgument,
+}
+
+
+class _CutOff(Exception):
+    """The answer ended before it was whole."""
+
+
+class ServiceOperation:
+    """``operation``: the manifest's ``implementation.operation``."""
+
+    def __init__(self, operation: dict[str, Any]) -> None:
+        self._operation = operation
+        server = urlsplit(operation["server"])
+        self._authority = f"{server.hostname}:{server.port or HTTPS_PORT}"
+        self._base = server.path.rstrip("/")
+
+    def find_entry(self, head: dict[str, Any]) -> Callable[..., Any]:
+        return self.call
+
+    def call(self, /, **arguments: Any) -> dict[str, Any]:
+        """The result of the call: ``{status, body, links?}``. :class:`unitools.runtime.DomainError` for what is no success."""
+        try:
+            key = runtime.current_call().idempotency_key or ""
+            request = build_request(self._operation, arguments, idempotency_key=key)
+        except ArgumentRefused as refused:
+            raise runtime.InvalidArgument(str(refused)) from None
+        status, headers, body = self._ask(request)
+        try:
+            answer = read_answer(self._operation, status, headers, body)
+        except AnswerUnreadable as error:
+            raise runtime.UpstreamError(str(error), status=status) from None
+        if answer.outcome == "success":
+            return answer.to_result()
+        raise _describe(answer)
+
+    def _ask(self, request: ServiceRequest) -> tuple[int, list[tuple[str, str]], bytes]:
+        """Again where the gate says that nothing has left; it lets nothing through once something has."""
+        for pause in (*PAUSES_S, None):
+            try:
+                status, headers, body = _exchange(self._to_bytes(request))
+            except (_CutOff, OSError):
+                raise runtime.UpstreamError("The service hung up before its answer was whole.") from None
+            said = dict(headers)
+            reason = said.get("x-toolhub-egress")
+            if reason is None:
+                return status, headers, body
+            if REFUSED.lower() in said[":line"].lower():
+                raise OSError(said[":line"])  # as every refusal of the gate is told, so that it counts as one
+            if pause is None or reason not in _NOBODY_THERE or said.get("x-toolhub-left") != "0":
+                break
+            time.sleep(pause)
+        raise runtime.UpstreamError("The service did not answer.", gate=reason, left=said.get("x-toolhub-left") != "0")
+
+    def _to_bytes(self, request: ServiceRequest) -> bytes:
+        body = request.body or b""
+        lines = [f"{request.method} http://{self._authority}{self._base}{request.target} HTTP/1.1"]
+        lines += [f"{name}: {value}" for name, value in request.headers]
+        if body or request.method in _METHODS_WITH_BODY:
+            lines.append(f"Content-Length: {len(body)}")
+        return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def _exchange(data: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+    """Status, headers with small names, and body; of what the gate answers by itself also its first line, as ``:line``."""
+    with socket.socket(socket.AF_UNIX) as way:
+        way.connect(SOCKET)
+        with suppress(BrokenPipeError, ConnectionResetError):  # who is refused before all was said still reads why
+            way.sendall(data)
+        with way.makefile("rb") as stream:
+            line = _read_line(stream)
+            status = int(line.split(" ")[1])
+            headers: list[tuple[str, str]] = []
+            while text := _read_line(stream):
+                name, _, value = text.partition(":")
+                headers.append((name.lower(), value.strip()))
+                if len(headers) > _MAX_HEADERS:
+                    raise _CutOff
+            said = dict(headers)
+            if "x-toolhub-egress" in said:
+                return status, [*headers, (":line", line)], b""
+            return status, headers, _read_chunks(stream)
+
+
+def _read_line(stream: Any) -> str:
+    line: bytes = stream.readline(_MAX_LINE_BYTES)
+    if not line.endswith(b"\r\n"):
+        raise _CutOff
+    return line[:-2].decode("latin-1")
+
+
+def _read_chunks(stream: Any) -> bytes:
+    """All of the body; the gate ends it with an empty chunk only where the service has ended it."""
+    pieces: list[bytes] = []
+    total = 0
+    while size := int(_read_line(stream), 16):
+        total += size
+        if total > _MAX_ANSWER_BYTES:
+            raise _CutOff
+        piece: bytes = stream.read(size)
+        if len(piece) < size or _read_line(stream):
+            raise _CutOff
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _describe(answer: ServiceAnswer) -> runtime.DomainError:
+    """What the service says in place of a result, with as much of its body as an error has room for."""
+    details: dict[str, Any] = {"status": answer.status}
+    if answer.retry_after_s is not None:
+        details["retry_after_s"] = answer.retry_after_s
+    if answer.body is not None:
+        text = json.dumps(answer.body, ensure_ascii=False)
+        is_cut = len(text) > _MAX_BODY_CHARS
+        details |= {"body": text[:_MAX_BODY_CHARS], "body_cut": True} if is_cut else {"body": answer.body}
+    match answer.outcome:
+        case "redirected":
+            said = f"The service answered {answer.status} and pointed to another address, which is not followed."
+        case "refused":
+            said = f"The service answered {answer.status}."
+        case _:
+            said = f"The service failed: it answered {answer.status}."
+    return _REFUSALS.get(answer.status, runtime.UpstreamError)(said, **details)

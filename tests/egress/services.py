@@ -1,0 +1,110 @@
+"""Services behind the service way: what answers an operation, and hangs up where a test says.
+
+Each speaks TLS on loopback with a certificate of the tests' authority, and keeps what it heard.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tests.egress.world import PUBLIC, WAIT_S
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Iterator
+
+GOOD = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n{"ok":true}'
+
+
+def answer_with(body: bytes, *, status: str = "200 OK", **headers: str) -> bytes:
+    """An answer; ``content_type=…`` becomes a header."""
+    lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}"]
+    lines += [f"{name.replace('_', '-').title()}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+@dataclass(slots=True)
+class Service:
+    """``answers`` are given in turn, the last one again and again. ``refuses``: so many connections are hung up on before TLS."""
+
+    port: int = 0
+    answers: list[bytes] = field(default_factory=lambda: [GOOD])
+    refuses: int = 0
+    hangs_up: str = ""  # tls: after the handshake, head: when the request was read, never: not even after the answer
+    endless: bytes = b""  # said again and again after the answer
+    heard: list[bytes] = field(default_factory=list)
+    connections: int = 0
+    done: threading.Condition = field(default_factory=threading.Condition)
+
+    def requests(self, count: int = 1) -> list[bytes]:
+        with self.done:
+            assert self.done.wait_for(lambda: len(self.heard) >= count, WAIT_S), self.heard
+            return list(self.heard)
+
+    def converse(self, end: socket.socket, context: ssl.SSLContext) -> None:
+        end.settimeout(WAIT_S)
+        self.connections += 1
+        if self.refuses >= self.connections:
+            end.close()
+            return
+        with context.wrap_socket(end, server_side=True) as stream:
+            if self.hangs_up == "tls":
+                return
+            heard = _read_request(stream)
+            with self.done:
+                self.heard.append(heard)
+                answer = self.answers[min(len(self.heard), len(self.answers)) - 1]
+                self.done.notify_all()
+            if self.hangs_up == "head":
+                return
+            stream.sendall(answer)
+            while self.endless:
+                stream.sendall(self.endless)
+            if self.hangs_up == "never":
+                stream.recv(1)
+            if self.hangs_up != "answer":  # without the alert that says that this was all
+                with suppress(OSError):
+                    stream.unwrap()
+
+
+def _read_request(stream: ssl.SSLSocket) -> bytes:
+    heard = b""
+    while b"\r\n\r\n" not in heard and (data := stream.recv(65536)):
+        heard += data
+    head, _, body = heard.partition(b"\r\n\r\n")
+    length = next((int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")), 0)
+    while len(body) < length and (data := stream.recv(65536)):
+        body += data
+    return head + b"\r\n\r\n" + body
+
+
+@contextmanager
+def serving(context: ssl.SSLContext, *, address: str = PUBLIC, **options: Any) -> Iterator[Service]:
+    found = Service(**options)
+    listener = socket.create_server((address, 0))
+    found.port = listener.getsockname()[1]
+
+    def converse(end: socket.socket) -> None:
+        with suppress(OSError), end:
+            found.converse(end, context)
+
+    def listen() -> None:
+        while True:
+            try:
+                end, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=converse, args=(end,), daemon=True).start()
+
+    thread = threading.Thread(target=listen, daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join()

@@ -1,0 +1,455 @@
+"""Operations of services in a hub: is one registered, reviewed, granted and called like any other tool, and does its End say what the
+gate saw?
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.urls import reverse
+
+from evidence.kinds import Kind
+from evidence.models import Fact
+from invocations import calls, services
+from invocations.decide import rules
+from invocations.models import Attempt, State
+from invocations.queue import outbox
+from invocations.run import execution, lease_heartbeat
+from invocations.sandbox.base import ConnectionRecord, Profile, RunOutcome, RunStatus, ServiceRecord
+from invocations.sandbox.boxes.payloads import pack_call, pack_load
+from registry.installations import services as installations
+from registry.installations.services import Setup
+from registry.models import Decision, ToolVersion
+from registry.secrets import services as secrets
+from registry.versions import services as registry
+from tests.egress.conftest import HOST
+from tests.egress.services import Service, answer_with, serving
+from tests.egress.world import Authority
+from tests.support.calls import PAIR, Bell, assert_problem, kinds_of, row_of
+from tests.support.evidence_logs import check_log, seal_everything, signing_with
+from tests.support.policies_in_force import permit, put_in_force
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from invocations.sandbox.base import SandboxCall
+    from invocations.sandbox.docker import DockerSandbox
+    from tests.conftest import Caller, Person
+
+pytestmark = pytest.mark.django_db
+TOOL = "service.shop.get_item"
+TOKEN = "t0ken-of-the-tenant-4711"
+DIGEST = "sha256:" + "0" * 64
+ITEM = {"item": "a b"}
+
+
+class Boxes:
+    """The real boxes; the call is kept, and a test may have the outcome changed."""
+
+    def __init__(self, boxes: DockerSandbox) -> None:
+        self._boxes = boxes
+        self.calls: list[SandboxCall] = []
+        self.change: Callable[[RunOutcome], RunOutcome] = lambda outcome: outcome
+        self.instead: list[RunOutcome] = []  # of runs, in turn
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._boxes, name)
+
+    def run(self, profile: Profile, call: SandboxCall, on_event: Any = None) -> RunOutcome:
+        self.calls.append(call)
+        if self.instead:
+            return self.instead.pop(0)
+        return self.change(self._boxes.run(profile, call, on_event))
+
+
+@pytest.fixture(autouse=True)
+def boxes(sandbox: DockerSandbox, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Boxes:
+    """Calls run in boxes, in the thread of who waits for them."""
+    found = Boxes(sandbox)
+    for module in (execution, lease_heartbeat, rules):
+        monkeypatch.setattr(module, "current_sandbox", lambda: found)
+    settings.TOOLHUB_LEASE_S = 60
+    bell = Bell()
+    monkeypatch.setattr(outbox, "send_wake_up", bell.ring)
+    for module in (calls, services):
+        monkeypatch.setattr(module, "get_waker", lambda: bell)
+    return found
+
+
+@pytest.fixture
+def service(authority: Authority) -> Iterator[Service]:
+    with serving(authority.server_context(HOST)) as found:
+        yield found
+
+
+def document_of(port: int, method: str = "GET", **operation: Any) -> dict[str, Any]:
+    return {
+        "id": TOOL,
+        "version": "1.0.0",
+        "display_name": "Get an item",
+        "description": "Gives an item of the shop by its id.",
+        "input_schema": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["item"],
+            "properties": {"item": {"type": "string"}},
+        },
+        "output_schema": {
+            "type": "object",
+            "required": ["status", "body"],
+            "properties": {
+                "status": {"type": "integer"},
+                "body": {"type": "object", "required": ["ok"], "properties": {"ok": {"type": "boolean"}}},
+            },
+        },
+        # What changes something by the network asks for no consent by itself, so that the tests have none to give.
+        "side_effect": "Read" if method == "GET" else "Network",
+        "secrets": [{"name": "TOKEN", "description": "Of the shop.", "hosts": [HOST]}],
+        "capabilities": {"net": [{"host": HOST, "port": port, "methods": [method]}]},
+        "implementation": {
+            "kind": "openapi",
+            "operation": {
+                "server": f"https://{HOST}:{port}/v1",
+                "method": method,
+                "path": "/items/{item}",
+                "arguments": [{"argument": "item", "in": "path", "name": "item"}],
+                "credentials": [{"secret": "TOKEN", "in": "header", "name": "Authorization", "scheme": "bearer"}],
+            }
+            | operation,
+        },
+        "origin": {
+            "document": {"title": "Shop", "version": "3", "openapi": "3.1.0", "digest": DIGEST},
+            "operation": "getItem",
+            "operation_digest": DIGEST,
+        },
+    }
+
+
+@pytest.fixture
+def bring(caller: Caller, developer: Person, operator: Person, grant: Callable[..., Any]) -> Callable[..., ToolVersion]:
+    """``bring(document)``: uploaded as a manifest alone, reviewed, enabled, set up and granted."""
+
+    def make(document: dict[str, Any], token: str = TOKEN, **granted: Any) -> ToolVersion:
+        put_in_force(permit())
+        answer = caller.post("/tools", document)
+        assert answer.status_code in (200, 201), answer.content.decode()
+        version = ToolVersion.objects.get(tool__name=TOOL, version=document["version"])
+        registry.review_version(version_id=version.pk, decision=Decision.APPROVE, note="", by=operator.by)
+        registry.enable_tool(name=TOOL, version_id=version.pk, reason="x", by=operator.by)
+        secrets.set_secret(name="token", value=token, by=operator.by)
+        values = Setup(secrets={"TOKEN": "token"})
+        installations.configure_installation(name=TOOL, values=values, reason="x", by=operator.by)
+        grant(tools="service.*", **granted)
+        return version
+
+    return make
+
+
+def end_of(row: Any) -> dict[str, Any]:
+    leaf = Fact.objects.get(invocation_id=row.pk, kind=Kind.INVOCATION_ENDED).leaf
+    data: dict[str, Any] = json.loads(bytes(leaf))["data"]
+    return data
+
+
+@pytest.mark.req("BRING-1", "TOOLS-16")
+def test_an_operation_is_uploaded_reviewed_granted_called_and_witnessed(
+    bring: Callable[..., ToolVersion], caller: Caller, operator: Person, service: Service
+) -> None:
+    bring(document_of(service.port))
+
+    answer = caller.invoke(TOOL, ITEM)
+
+    assert answer.status_code == 200, answer.json()
+    assert answer.json()["data"] == {"status": 200, "body": {"ok": True}}
+    (heard,) = service.requests()
+    assert heard.startswith(b"GET /v1/items/a%20b HTTP/1.1\r\n")
+    assert f"Authorization: Bearer {TOKEN}".encode() in heard
+    row = row_of(answer)
+    assert kinds_of(row) == PAIR
+    end = end_of(row)
+    assert end["service"] == {
+        "method": "GET",
+        "host": HOST,
+        "path": "/v1/items/{item}",
+        "left": True,
+        "complete": True,
+        "attempts": 1,
+        "bytes_out": len(heard),
+        "bytes_in": 11,
+        "status": 200,
+        "credentials": ["TOKEN"],
+    }
+    assert TOKEN not in json.dumps(end)
+    page = operator.client().get(reverse("invocation", args=[row.pk])).content.decode()
+    assert f"<b>GET</b> {HOST}/v1/items/{{item}}" in page
+    assert "it had left the hub" in page
+    with signing_with():
+        seal_everything()
+        assert check_log(row.tenant_id) > 0
+
+
+@pytest.mark.req("BRING-1", "SVC-6")
+def test_the_secret_of_an_operation_is_given_to_the_gate_only(
+    bring: Callable[..., ToolVersion], caller: Caller, service: Service, boxes: Boxes
+) -> None:
+    """What the box gets is looked through; what it holds in memory, files and environment can be no more than that."""
+    bring(document_of(service.port))
+
+    caller.invoke(TOOL, ITEM)
+
+    (call,) = boxes.calls
+    assert call.secrets == {"TOKEN": TOKEN}
+    sent = pack_call(call, stream=True) + pack_load(Profile(), call, level="fresh", load_s=1)
+    assert TOKEN.encode() not in sent
+    assert b"Bearer" not in sent
+
+
+@pytest.mark.req("BRING-1", "TOOLS-16")
+def test_the_reviewer_sees_the_request_and_its_credential(caller: Caller, operator: Person, service: Service) -> None:
+    answer = caller.post("/tools", document_of(service.port, "DELETE"))
+    assert answer.status_code in (200, 201), answer.content.decode()
+    version = ToolVersion.objects.get(tool__name=TOOL)
+
+    page = operator.client().get(reverse("review", args=[version.pk])).content.decode()
+
+    assert "<b>DELETE</b>" in page
+    assert f"https://{HOST}:{service.port}/v1/items/{{item}}" in page
+    assert "in the header Authorization (bearer), added by the egress gate; no sandbox sees it" in page
+    assert "Shop 3" in page
+
+
+@pytest.mark.req("BRING-1", "TOOLS-3", "TOOLS-16")
+def test_a_grant_of_another_method_closes_the_operation(
+    bring: Callable[..., ToolVersion], caller: Caller, service: Service
+) -> None:
+    net = [{"host": HOST, "port": service.port, "methods": ["GET"]}]
+    bring(document_of(service.port, "DELETE"), capabilities={"net": net, "secrets": ["TOKEN"]})
+
+    assert_problem(caller.invoke(TOOL, ITEM), 403, "SANDBOX.CAPABILITY_BLOCKED")
+    assert service.connections == 0
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize(
+    ("status", "method", "http", "reason"),
+    [
+        ("404 Not Found", "GET", 404, "DOMAIN.NOT_FOUND"),
+        ("422 Unprocessable", "GET", 422, "DOMAIN.INVALID_ARGUMENT"),
+        ("418 Teapot", "GET", 502, "DOMAIN.UPSTREAM_ERROR"),
+        ("401 Unauthorized", "GET", 502, "SERVICE.ACCESS_DENIED"),
+        ("403 Forbidden", "GET", 502, "SERVICE.ACCESS_DENIED"),
+        ("302 Found", "GET", 502, "SERVICE.REDIRECTED"),
+        ("429 Too Many Requests", "GET", 503, "SERVICE.BUSY"),
+        ("503 Service Unavailable", "DELETE", 503, "SERVICE.BUSY"),
+        ("500 Internal Server Error", "GET", 502, "DOMAIN.UPSTREAM_ERROR"),
+        ("500 Internal Server Error", "DELETE", 502, "SERVICE.FAILED"),
+    ],
+)
+def test_what_a_service_answers_is_one_problem_of_the_catalogue(
+    status: str,
+    method: str,
+    http: int,
+    reason: str,
+    bring: Callable[..., ToolVersion],
+    caller: Caller,
+    service: Service,
+) -> None:
+    said = json.dumps({"message": "no"}).encode()
+    service.answers = [answer_with(said, status=status, content_type="application/json", retry_after="7")]
+    bring(document_of(service.port, method))
+
+    body = assert_problem(answer := caller.invoke(TOOL, ITEM), http, reason)
+
+    number = int(status[:3])
+    assert body["error"]["details"]["status"] == number
+    assert body["error"]["details"].get("body") == (None if number == 302 else {"message": "no"})
+    assert (answer.headers.get("Retry-After") == "7") == (reason == "SERVICE.BUSY")
+    assert end_of(row_of(answer))["service"]["status"] == number
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize(
+    ("options", "method", "state", "reason", "left"),
+    [
+        pytest.param({"refuses": 9}, "DELETE", State.FAILED, "SERVICE.UNREACHABLE", False, id="never left"),
+        pytest.param({"hangs_up": "head"}, "DELETE", State.OUTCOME_UNKNOWN, "SERVICE.ANSWER_LOST", True, id="left"),
+        pytest.param({"hangs_up": "head"}, "GET", State.FAILED, "DOMAIN.UPSTREAM_ERROR", True, id="only reads"),
+        pytest.param(
+            {"answers": [b"HTTP/1.1 201 Created\r\nContent-Length: 9\r\n\r\nhalf"], "hangs_up": "answer"},
+            *("DELETE", State.OUTCOME_UNKNOWN, "SERVICE.ANSWER_LOST", True),
+            id="half an answer",
+        ),
+        pytest.param(
+            {"answers": [b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n"]},
+            *("DELETE", State.FAILED, "SERVICE.ANSWER_UNUSABLE", True),
+            id="too large",
+        ),
+        pytest.param(
+            {"answers": [answer_with(b"<html>", content_type="text/html")]},
+            *("DELETE", State.FAILED, "SERVICE.ANSWER_UNUSABLE", True),
+            id="a page",
+        ),
+    ],
+)
+def test_a_lost_answer_is_unknown_only_where_something_left_and_it_matters(
+    options: dict[str, Any],
+    method: str,
+    state: State,
+    reason: str,
+    left: bool,
+    bring: Callable[..., ToolVersion],
+    caller: Caller,
+    authority: Authority,
+) -> None:
+    with serving(authority.server_context(HOST), **options) as service:
+        bring(document_of(service.port, method))
+        row = row_of(caller.invoke(TOOL, ITEM))
+
+    assert (row.state, row.reason) == (state, reason)
+    assert end_of(row)["service"]["left"] is left
+    assert len(service.heard) <= 1
+
+
+@pytest.mark.req("BRING-1")
+def test_a_service_that_nobody_vouches_for_is_sent_nothing(
+    bring: Callable[..., ToolVersion], caller: Caller, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    stranger = Authority(tmp_path_factory.mktemp("stranger"))
+    with serving(stranger.server_context(HOST)) as forged:
+        bring(document_of(forged.port))
+        assert_problem(caller.invoke(TOOL, ITEM), 502, "SERVICE.CERTIFICATE_REFUSED")
+
+    assert forged.heard == []
+
+
+LOST_RUN = RunOutcome(RunStatus.LOST, box="b", clean=False)
+
+
+def attempts_of(row: Any) -> list[str]:
+    return list(Attempt.objects.filter(invocation=row).order_by("number").values_list("status", flat=True))
+
+
+@pytest.mark.req("BRING-1")
+def test_a_run_that_was_lost_is_made_again_where_nothing_had_left(
+    bring: Callable[..., ToolVersion], caller: Caller, service: Service, boxes: Boxes
+) -> None:
+    bring(document_of(service.port, "DELETE"))
+    boxes.instead = [LOST_RUN]
+
+    row = row_of(caller.invoke(TOOL, ITEM))
+    execution.run_queued_calls()
+
+    row.refresh_from_db()
+    assert (row.state, attempts_of(row)) == (State.SUCCEEDED, ["unsent", "ok"])
+    assert "invocation.retried" in kinds_of(row)
+    assert len(service.heard) == 1
+
+
+@pytest.mark.req("BRING-1")
+def test_a_call_of_which_nothing_ever_left_is_not_unknown(
+    bring: Callable[..., ToolVersion], caller: Caller, service: Service, boxes: Boxes
+) -> None:
+    bring(document_of(service.port, "DELETE"))
+    boxes.instead = [LOST_RUN] * 3
+
+    row = row_of(caller.invoke(TOOL, ITEM))
+    execution.run_queued_calls()
+
+    row.refresh_from_db()
+    assert (row.state, row.reason) == (State.FAILED, "SERVICE.UNREACHABLE")
+    assert attempts_of(row) == ["unsent", "unsent", "lost"]
+    assert service.connections == 0
+
+
+@pytest.mark.req("BRING-1")
+def test_of_a_keyed_call_that_left_once_nobody_says_that_nothing_left(
+    bring: Callable[..., ToolVersion], caller: Caller, service: Service, boxes: Boxes
+) -> None:
+    keyed = document_of(service.port, "DELETE", idempotency_header="Idempotency-Key") | {"idempotency": "keyed"}
+    bring(keyed)
+    left = ConnectionRecord(HOST, service.port, True, rule=HOST, service=ServiceRecord("DELETE", "/x", left=True))
+    boxes.instead = [replace(LOST_RUN, connections=(left,)), LOST_RUN, LOST_RUN]
+
+    row = row_of(caller.invoke(TOOL, ITEM, headers={"Idempotency-Key": "once"}))
+    execution.run_queued_calls()
+
+    row.refresh_from_db()
+    assert attempts_of(row)[:2] == ["lost", "unsent"]
+    assert row.state == State.OUTCOME_UNKNOWN
+
+
+@pytest.mark.req("BRING-1")
+def test_a_run_that_was_lost_after_its_request_left_is_not_made_again(
+    bring: Callable[..., ToolVersion], caller: Caller, service: Service, boxes: Boxes
+) -> None:
+    bring(document_of(service.port, "DELETE"))
+
+    def lose(outcome: RunOutcome) -> RunOutcome:
+        (connection,) = outcome.connections
+        assert connection.service is not None
+        cut = replace(connection, service=replace(connection.service, complete=False))
+        return RunOutcome(RunStatus.LOST, box="b", clean=False, connections=(cut,))
+
+    boxes.change = lose
+    row = row_of(caller.invoke(TOOL, ITEM))
+
+    assert (row.state, row.reason, len(boxes.calls)) == (State.OUTCOME_UNKNOWN, "SERVICE.ANSWER_LOST", 1)
+    assert len(service.heard) == 1
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize("strict", [False, True])
+def test_an_answer_unlike_its_document_is_a_warning_unless_strict(
+    strict: bool, bring: Callable[..., ToolVersion], caller: Caller, service: Service
+) -> None:
+    service.answers = [answer_with(b'{"ok": "yes"}', content_type="application/json")]
+    bring(document_of(service.port, strict=strict))
+
+    answer = caller.invoke(TOOL, ITEM)
+
+    if strict:
+        assert_problem(answer, 502, "SCHEMA.OUTPUT_INVALID")
+        return
+    assert answer.json()["data"] == {"status": 200, "body": {"ok": "yes"}}
+    assert answer.json()["warnings"] == [
+        "The service's answer does not match the schema of its document, at /body/ok. It was passed on as it is."
+    ]
+    assert end_of(row_of(answer))["service"]["unlike_document"] is True
+
+
+@pytest.mark.req("BRING-1", "SVC-6")
+def test_an_answer_that_gives_the_secret_back_is_withheld(
+    bring: Callable[..., ToolVersion], caller: Caller, service: Service
+) -> None:
+    service.answers = [answer_with(json.dumps({"ok": True, "you": TOKEN}).encode(), content_type="application/json")]
+    bring(document_of(service.port))
+
+    answer = caller.invoke(TOOL, ITEM)
+
+    assert_problem(answer, 502, "SANDBOX.SECRET_LEAK")
+    assert TOKEN not in answer.content.decode()
+
+
+@pytest.mark.req("BRING-1")
+def test_a_secret_that_no_header_can_hold_is_told_before_anybody_is_asked(
+    bring: Callable[..., ToolVersion], caller: Caller, service: Service
+) -> None:
+    bring(document_of(service.port), token="two\nlines of it")
+
+    body = assert_problem(caller.invoke(TOOL, ITEM), 409, "SERVICE.CREDENTIAL_UNUSABLE")
+
+    assert "lines of it" not in json.dumps(body)
+    assert service.connections == 0
+
+
+@pytest.mark.req("BRING-1")
+def test_a_dry_run_asks_no_service_that_would_change_something(
+    bring: Callable[..., ToolVersion], caller: Caller, service: Service
+) -> None:
+    bring(document_of(service.port, "DELETE"))
+
+    assert_problem(caller.invoke(TOOL, ITEM, dry_run=True), 422, "SERVICE.NO_DRY_RUN")
+    assert service.connections == 0

@@ -1,0 +1,51 @@
+"""OpenAPI documents of a small service, made as a test needs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from unitools.brought_operations import make_manifest
+from unitools.openapi_documents import DocumentDiagnostic, OpenApiDocument, read_document
+from unitools.openapi_operations import Choices
+
+SERVER = "https://api.example.org/v1"
+OK = {"200": {"description": "Good.", "content": {"application/json": {"schema": {"type": "object"}}}}}
+
+
+def service(paths: dict[str, Any], *, openapi: str = "3.0.3", **more: Any) -> dict[str, Any]:
+    return {
+        "openapi": openapi,
+        "info": {"title": "Shop API", "version": "7"},
+        "servers": [{"url": SERVER}],
+        "paths": paths,
+    } | more
+
+
+def read(said: dict[str, Any]) -> OpenApiDocument:
+    return read_document(json.dumps(said).encode())
+
+
+def of_schemas(
+    schemas: dict[str, Any], *, openapi: str = "3.0.3", body: Any = None, answer: Any = None
+) -> dict[str, Any]:
+    """``POST /items`` that takes and answers these; as references to ``#/components/schemas`` or written out."""
+    operation: dict[str, Any] = {"operationId": "make", "responses": OK}
+    if body is not None:
+        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+    if answer is not None:
+        operation["responses"] = {"200": {"description": "", "content": {"application/json": {"schema": answer}}}}
+    return service({"/items": {"post": operation}}, openapi=openapi, components={"schemas": schemas})
+
+
+def of_parameters(
+    *parameters: dict[str, Any], path: str = "/items", method: str = "get", **more: Any
+) -> dict[str, Any]:
+    return service({path: {method: {"operationId": "look", "parameters": list(parameters), "responses": OK} | more}})
+
+
+def make(said: dict[str, Any], name: str = "", **choices: Any) -> tuple[dict[str, Any], list[DocumentDiagnostic]]:
+    """The manifest of an operation (the only one, where none is named), and the diagnostics."""
+    document = read(said)
+    entry = document.operations[name] if name else next(iter(document.operations.values()))
+    return make_manifest(document, entry, "service.shop.look", Choices(**choices))

@@ -1,0 +1,153 @@
+"""OpenAPI documents: is a file of somebody else's read up to its limits, and nothing but the file?"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.openapi_documents import OK, SERVER, make, of_parameters, read, service
+from unitools.openapi_documents import MAX_DOCUMENT_BYTES, DocumentUnfit, read_document
+
+YAML = b"""\
+openapi: 3.0.3
+info: {title: Shop, version: 1.10, x-day: 2020-01-01}
+servers: [{url: https://api.example.org}]
+paths:
+  /on:
+    get:
+      operationId: yes
+      parameters:
+        - {name: on, in: query, schema: {type: string, enum: [on, off, 2020-01-01, 12:30], default: no}}
+      responses: {200: {description: ok}}
+"""
+
+
+@pytest.mark.req("BRING-1")
+def test_yaml_is_read_as_json_means_it() -> None:
+    document = read_document(YAML)
+
+    assert (document.revision, list(document.operations)) == ("3.0", ["yes"])
+    parameter = document.operations["yes"].said["parameters"][0]
+    assert (parameter["name"], parameter["schema"]["default"]) == ("on", "no")
+    assert parameter["schema"]["enum"] == ["on", "off", "2020-01-01", "12:30"]
+    assert list(document.operations["yes"].said["responses"]) == ["200"]
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"a: &x [1]\nb: [*x, *x]\n", "alias"),
+        (b"a: !!python/object/apply:os.system [ls]\n", "tag"),
+        (b"a: 1\na: 2\n", "twice"),
+        (b"? [a]\n: 1\n", "name is no text"),
+        (b"a: " + b"[" * 200 + b"]" * 200, "nested more than"),
+        (b"a: [\n", "line 2"),
+        (b"\xff\xfe", "UTF-8"),
+        (b'{"a": 1, "a": 2}', "twice"),
+        (b'{"a": ' * 200 + b"1" + b"}" * 200, "nested more than"),
+        (b'{"openapi": NaN}', "NaN"),
+        (b"[]", "no object"),
+        (b"{}", "no OpenAPI document"),
+        (b'{"openapi": "4.0.0"}', "no OpenAPI document"),
+        (b'{"swagger": "1.2"}', "no OpenAPI document"),
+        (b'{"openapi": "3.0.0", "paths": []}', "paths is no object"),
+    ],
+)
+def test_a_file_that_is_no_document_is_refused_with_a_remedy(data: bytes, message: str) -> None:
+    with pytest.raises(DocumentUnfit, match=message) as caught:
+        read_document(data)
+    assert caught.value.remedy
+
+
+@pytest.mark.req("BRING-1")
+def test_a_file_that_is_too_large_is_not_even_parsed() -> None:
+    with pytest.raises(DocumentUnfit, match="at most"):
+        read_document(b"{" * (MAX_DOCUMENT_BYTES + 1))
+
+
+@pytest.mark.req("BRING-1")
+def test_a_document_of_twenty_thousand_operations_is_listed() -> None:
+    document = read(service({f"/p{number}": {"get": {"responses": OK}} for number in range(20_000)}))
+
+    assert len(document.operations) == 20_000
+    assert document.select(["GET /p19999"])[0].path == "/p19999"
+
+
+@pytest.mark.req("BRING-1")
+def test_operations_are_known_by_their_id_or_by_method_and_path() -> None:
+    same = {"operationId": "same", "responses": OK}
+    document = read(
+        service(
+            {"/a": {"get": same, "x-y": 1, "options": {}}, "/b": {"get": same, "delete": {"tags": ["t"]}}, "x-c": {}}
+        )
+    )
+
+    assert list(document.operations) == ["GET /a", "GET /b", "DELETE /b"]
+    assert [each.id for each in document.select(["GET /a"], ["t"])] == ["GET /a", "DELETE /b"]
+    for names, tags in (["same"], []), ([], ["none"]):
+        with pytest.raises(DocumentUnfit, match="--list"):
+            document.select(names, tags)
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize(
+    "reference",
+    ["other.yaml#/a", "https://example.org/a.json", "file:///etc/passwd", "//example.org/a", "other.json", "./x"],
+)
+def test_a_reference_that_leaves_the_file_is_refused_with_pointer_and_remedy(reference: str) -> None:
+    places: list[dict[str, Any]] = [
+        of_parameters({"$ref": reference}),
+        of_parameters({"name": "a", "in": "query", "schema": {"$ref": reference}}),
+        of_parameters(requestBody={"$ref": reference}, method="post"),
+        of_parameters(responses={"200": {"$ref": reference}}),
+        of_parameters(responses={"200": {"content": {"application/json": {"schema": {"items": {"$ref": reference}}}}}}),
+    ]
+    for said in places:
+        with pytest.raises(DocumentUnfit, match="another file") as caught:
+            make(said)
+        assert caught.value.pointer.startswith("/paths/~1items/")
+        assert "Bundle" in caught.value.remedy
+
+
+@pytest.mark.req("BRING-1")
+def test_references_are_followed_by_their_escapes_and_to_an_end() -> None:
+    schemas = {
+        "a/b~c d": {"type": "integer"},
+        "loop": {"$ref": "#/components/schemas/pool"},
+        "pool": {"$ref": "#/components/schemas/loop"},
+    }
+    said = of_parameters({"name": "a", "in": "query", "schema": {"$ref": "#/components/schemas/a~1b~0c%20d"}})
+
+    made, _ = make(said | {"components": {"schemas": schemas}})
+
+    assert made["input_schema"]["$defs"] == {"a_b_c_d": {"type": "integer"}}
+    document = read(said | {"components": {"schemas": schemas}})
+    with pytest.raises(DocumentUnfit, match="without an end"):
+        document.resolve({"$ref": "#/components/schemas/loop"}, "")
+    for reference in ("#/components/none", "#anchor", "#/paths/0", "#/servers/9"):
+        with pytest.raises(DocumentUnfit, match="names nothing"):
+            document.find(reference, "/x")
+    assert document.find("#/servers/0/url", "") == SERVER
+
+
+@pytest.mark.req("BRING-1")
+def test_a_path_may_be_a_reference_to_another() -> None:
+    said = service(
+        {
+            "/a": {"get": {"operationId": "one", "responses": OK}},
+            "/b": {"$ref": "#/paths/~1a"},
+            "/c": {"$ref": "x.yaml"},
+        }
+    )
+
+    assert {each.path for each in read(said).operations.values()} == {"/a", "/b"}
+
+
+@pytest.mark.req("BRING-1")
+def test_its_digest_is_of_its_bytes() -> None:
+    said = service({})
+
+    assert read_document(json.dumps(said).encode()).digest != read_document(json.dumps(said, indent=1).encode()).digest

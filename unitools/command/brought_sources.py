@@ -1,0 +1,28 @@
+"""Brought sources: the kinds of what ``unitools bring`` makes tools of, a module each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from unitools.command import mcp_servers, openapi_services
+
+if TYPE_CHECKING:
+    import argparse
+
+KINDS = {
+    "mcp": (mcp_servers, "an MCP server that speaks over stdio, from a Python package"),
+    "openapi": (openapi_services, "operations of a service that an OpenAPI document describes"),
+}
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    kinds = command.add_subparsers(required=True, metavar="KIND")
+    for name, (module, purpose) in KINDS.items():
+        kind = kinds.add_parser(name, help=purpose, allow_abbrev=False)
+        module.add_arguments(kind)
+        kind.set_defaults(bring=module.run)
+
+
+def run(options: argparse.Namespace) -> int:
+    found: int = options.bring(options)
+    return found

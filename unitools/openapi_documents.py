@@ -1,0 +1,340 @@
+"""OpenAPI documents: the operations that one describes, and what its references name.
+
+A document is a file of somebody else's, up to 32 MiB of JSON or YAML. It is parsed once and looked into where an operation was chosen:
+nothing is expanded, nothing is fetched, and a reference that leaves the file is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import unquote
+
+from unitools.mcp_listings import compute_json_digest
+from unitools.strict_json import JsonReader, JsonRefused, build_unique_object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
+MAX_DOCUMENT_DEPTH = 100
+MAX_REFERENCES = 50  # that follow each other to one value
+METHODS = ("get", "head", "post", "put", "patch", "delete")
+_REVISION = re.compile(r"(3\.0|3\.1)(\.[0-9]+)?(-[a-z0-9.]+)?")
+_PLAIN_WORDS: list[tuple[str, re.Pattern[str], str]] = [  # YAML's JSON schema: dates, yes and 12:30 are texts
+    ("null", re.compile(r"(?:null|Null|NULL|~|)\Z"), "nN~"),
+    ("bool", re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z"), "tTfF"),
+    ("int", re.compile(r"-?(?:0|[1-9][0-9]*)\Z"), "-0123456789"),
+    ("float", re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?\Z"), "-0123456789"),
+]
+_READER = JsonReader()
+
+
+class DocumentUnfit(Exception):
+    """A document, or a part of it, cannot be brought. ``pointer``: where; ``remedy``: what to do."""
+
+    def __init__(self, pointer: str, message: str, remedy: str) -> None:
+        self.pointer, self.message, self.remedy = pointer, message, remedy
+        super().__init__(f"{message} (at {pointer or 'the document'}) {remedy}")
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentDiagnostic:
+    """Something of the document that a draft does not have, or has otherwise. ``pointer``: into the document."""
+
+    pointer: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class OperationEntry:
+    """One operation as the document lists it. ``id``: its operationId; without one ``GET /path``."""
+
+    id: str
+    method: str
+    path: str
+    pointer: str
+    said: dict[str, Any]
+    shared: dict[str, Any] = field(default_factory=dict)  # of the path: parameters and servers for all its methods
+
+    @property
+    def place(self) -> str:
+        return f"{self.method} {self.path}"
+
+    @property
+    def tags(self) -> list[str]:
+        said = self.said.get("tags")
+        return [each for each in said if isinstance(each, str)] if isinstance(said, list) else []
+
+    @property
+    def summary(self) -> str:
+        return next(
+            (said for name in ("summary", "description") if isinstance(said := self.said.get(name), str) and said), ""
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OpenApiDocument:
+    """``revision``: 2.0, 3.0 or 3.1; ``said_revision`` as it is written; ``digest``: of the file's bytes."""
+
+    root: dict[str, Any]
+    revision: str
+    said_revision: str
+    digest: str
+    operations: dict[str, OperationEntry]
+    _measured: dict[str, tuple[str, frozenset[str]]] = field(default_factory=dict, repr=False)
+
+    @property
+    def title(self) -> str:
+        return self._about("title")[:200]
+
+    @property
+    def version(self) -> str:
+        return self._about("version")[:100]
+
+    def _about(self, name: str) -> str:
+        info = self.root.get("info")
+        return str(info.get(name) or "") if isinstance(info, dict) else ""
+
+    def resolve(self, value: Any, pointer: str) -> tuple[Any, str]:
+        """What stands there, references followed, and where it stands in the end."""
+        for _ in range(MAX_REFERENCES):
+            if not (isinstance(value, dict) and isinstance(reference := value.get("$ref"), str)):
+                return value, pointer
+            value, pointer = self.find(reference, pointer), reference.removeprefix("#")
+        raise DocumentUnfit(pointer, "References lead to references without an end.", "Correct the document.")
+
+    def find(self, reference: str, pointer: str) -> Any:
+        """What a reference names. ``pointer``: where it stands."""
+        if not reference.startswith("#"):
+            raise DocumentUnfit(
+                pointer,
+                f"The reference {reference[:200]!a} leads to another file or address, and nothing is fetched.",
+                "Bundle the document into one file first, for example with `npx @redocly/cli bundle`.",
+            )
+        found: Any = self.root
+        text = unquote(reference[1:])
+        for token in text.split("/")[1:]:
+            key = token.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, dict) and key in found:
+                found = found[key]
+            elif isinstance(found, list) and key.isascii() and key.isdigit() and len(key) < 8 and int(key) < len(found):
+                found = found[int(key)]
+            else:
+                found = None
+            if found is None:
+                break
+        if found is None or (text and not text.startswith("/")):
+            raise DocumentUnfit(pointer, f"The reference {reference[:200]!a} names nothing.", "Correct the document.")
+        return found
+
+    def measure(self, reference: str) -> tuple[str, frozenset[str]]:
+        """The digest of what a reference names, without what that refers to, and the references in it; an empty one for nothing."""
+        if reference not in self._measured:
+            try:
+                target = self.find(reference, "")
+            except DocumentUnfit:
+                self._measured[reference] = "", frozenset()
+            else:
+                self._measured[reference] = compute_json_digest(target), find_references(target)
+        return self._measured[reference]
+
+    def select(self, names: Sequence[str], tags: Sequence[str] = ()) -> list[OperationEntry]:
+        """The operations of these ids (or ``GET /path``), and all that have one of these tags."""
+        places = {each.place: each for each in self.operations.values()}
+        chosen: dict[str, OperationEntry] = {}
+        for name in names:
+            entry = self.operations.get(name) or places.get(name)
+            if entry is None:
+                raise DocumentUnfit(
+                    "/paths",
+                    f"The document has no operation {name[:200]!r}.",
+                    "See them with --list, and name one as it stands there.",
+                )
+            chosen[entry.id] = entry
+        for tag in tags:
+            found = {each.id: each for each in self.operations.values() if tag in each.tags}
+            if not found:
+                raise DocumentUnfit("/paths", f"No operation has the tag {tag[:200]!r}.", "See the tags with --list.")
+            chosen |= found
+        return list(chosen.values())
+
+
+def find_references(value: Any) -> frozenset[str]:
+    """What stands as ``$ref`` anywhere in it."""
+    found: set[str] = set()
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, list):
+            waiting += each
+        elif isinstance(each, dict):
+            waiting += each.values()
+            if isinstance(reference := each.get("$ref"), str):
+                found.add(reference)
+    return frozenset(found)
+
+
+def escape_token(part: str) -> str:
+    return part.replace("~", "~0").replace("/", "~1")
+
+
+def read_document(data: bytes) -> OpenApiDocument:
+    """From the bytes of a file. Raises :class:`DocumentUnfit`."""
+    if len(data) > MAX_DOCUMENT_BYTES:
+        raise DocumentUnfit(
+            "",
+            f"The file has {len(data):,} bytes; a document has at most {MAX_DOCUMENT_BYTES:,}.",
+            "Take out what you do not need.",
+        )
+    digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+    root = _read_root(data)
+    said = root.get("openapi", root.get("swagger"))
+    said_revision = str(said) if isinstance(said, str | float) and not isinstance(said, bool) else ""
+    if "openapi" not in root and said_revision == "2.0":
+        revision = "2.0"
+    elif "openapi" in root and (found := _REVISION.fullmatch(said_revision)):
+        revision = found[1]
+    else:
+        raise DocumentUnfit(
+            "",
+            f"This is no OpenAPI document of 2.0, 3.0 or 3.1: it says {said_revision[:40]!r}.",
+            "Convert it to 3.1, or choose another file.",
+        )
+    document = OpenApiDocument(root, revision, said_revision, digest, {})
+    _list_operations(document)
+    return document
+
+
+def _read_root(data: bytes) -> dict[str, Any]:
+    is_json = data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
+    try:
+        root = (
+            _READER.read(data.removeprefix(b"\xef\xbb\xbf"), max_depth=MAX_DOCUMENT_DEPTH)
+            if is_json
+            else _read_yaml(data)
+        )
+    except JsonRefused as error:
+        remedy = "Keep one of the two." if error.code == "duplicate_key" else "Correct the file."
+        what = f"{error} {error.subject[:80]!a}" if error.subject else str(error)
+        raise DocumentUnfit("", f"The file cannot be read: {what}", remedy) from error
+    if not isinstance(root, dict):
+        raise DocumentUnfit("", "The file holds no object.", "Choose a file that begins with openapi or swagger.")
+    return root
+
+
+def _read_yaml(data: bytes) -> Any:
+    """Events first: they show aliases, tags and depth before anything is built."""
+    try:
+        yaml = importlib.import_module("yaml")
+    except ImportError as error:
+        raise DocumentUnfit(
+            "", "The file is YAML, and PyYAML is not installed here.", "Install pyyaml, or convert the file to JSON."
+        ) from error
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise DocumentUnfit("", "The file is not UTF-8.", "Save it as UTF-8.") from error
+    loader = _yaml_loader(yaml)
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=loader):
+            if isinstance(event, yaml.AliasEvent):
+                _refuse_yaml(
+                    event,
+                    "The file has an alias of YAML, by which a small file can become a large one.",
+                    "Write the value out, or use $ref.",
+                )
+            if getattr(event, "tag", None):
+                _refuse_yaml(event, "The file has a tag of YAML.", "Take the tag away.")
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_DOCUMENT_DEPTH:
+                _refuse_yaml(
+                    event,
+                    f"The file is nested more than {MAX_DOCUMENT_DEPTH} levels deep.",
+                    "Make it flatter, with $ref.",
+                )
+        return yaml.load(text, Loader=loader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f" in line {mark.line + 1}" if mark else ""
+        why = getattr(error, "problem", None) or "it is no YAML"
+        raise DocumentUnfit("", f"The file cannot be read{place}: {why}.", "Correct the file.") from error
+    except (ValueError, OverflowError) as error:
+        if isinstance(error, JsonRefused):
+            raise
+        raise DocumentUnfit("", "The file holds a number that no program reads.", "Write it as a text.") from error
+
+
+def _refuse_yaml(event: Any, message: str, remedy: str) -> NoReturn:
+    raise DocumentUnfit("", f"Line {event.start_mark.line + 1}: {message}", remedy)
+
+
+def _yaml_loader(yaml: Any) -> Any:
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class Loader(base):  # type: ignore[misc]
+        """PyYAML's safe loader with fewer words that are not texts; what stands before a colon is a text always."""
+
+        yaml_implicit_resolvers: dict[str | None, Any] = {}
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+            del deep
+            pairs = []
+            for key, value in node.value:
+                if not isinstance(key, yaml.ScalarNode):
+                    raise DocumentUnfit(
+                        "", f"Line {key.start_mark.line + 1}: a name is no text.", "Write a text there."
+                    )
+                pairs.append((str(key.value), self.construct_object(value, deep=True)))
+            return build_unique_object(pairs)
+
+    Loader.add_constructor("tag:yaml.org,2002:map", lambda loader, node: loader.construct_mapping(node))
+    for name, pattern, letters in _PLAIN_WORDS:
+        for letter in [*letters, *(["", None] if name == "null" else [])]:
+            Loader.yaml_implicit_resolvers.setdefault(letter, []).append((f"tag:yaml.org,2002:{name}", pattern))
+    return Loader
+
+
+def _list_operations(document: OpenApiDocument) -> None:
+    paths = document.root.get("paths", {})
+    if not isinstance(paths, dict):
+        raise DocumentUnfit("/paths", "paths is no object.", "Correct the document.")
+    found = list(_iter_operations(document, paths))
+    ids: dict[str, int] = {}
+    for entry in found:
+        ids[entry.id] = ids.get(entry.id, 0) + 1
+    for entry in found:
+        # An operationId that stands twice names neither: both are known by method and path.
+        unique = (
+            entry
+            if ids[entry.id] == 1
+            else OperationEntry(entry.place, entry.method, entry.path, entry.pointer, entry.said, entry.shared)
+        )
+        document.operations[unique.id] = unique
+
+
+def _iter_operations(document: OpenApiDocument, paths: dict[str, Any]) -> Iterator[OperationEntry]:
+    for path, given in paths.items():
+        at = f"/paths/{escape_token(path)}"
+        if not (isinstance(path, str) and path.startswith("/") and isinstance(given, dict)):
+            continue
+        item = given
+        if "$ref" in given:
+            try:
+                item, at = document.resolve(given, at)
+            except DocumentUnfit:
+                continue  # the other paths can be brought
+            if not isinstance(item, dict):
+                continue
+        shared = {name: item[name] for name in ("parameters", "servers") if name in item}
+        for method in METHODS:
+            said = item.get(method)
+            if isinstance(said, dict):
+                name = said.get("operationId")
+                place = f"{method.upper()} {path}"
+                id = name if isinstance(name, str) and name.strip() and len(name) <= 500 else place
+                yield OperationEntry(id, method.upper(), path, f"{at}/{method}", said, shared)

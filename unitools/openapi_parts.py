@@ -1,0 +1,294 @@
+"""OpenAPI parts: what an operation takes and answers, in one form for all revisions of the document.
+
+Swagger 2.0 says of parameters what 3.0 says of schemas, media types and servers; here it becomes the same. Each part keeps the pointer
+to where it stands, for whoever has to correct it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from unitools.openapi_documents import DocumentDiagnostic, DocumentUnfit, escape_token
+from unitools.openapi_requests import FORM, STYLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from unitools.openapi_documents import OpenApiDocument, OperationEntry
+
+PLACES = ("path", "query", "header", "cookie")
+# How 2.0 writes lists: style in a query, and whether each entry is written by itself.
+_COLLECTIONS = {
+    "csv": ("form", False),
+    "ssv": ("spaceDelimited", False),
+    "pipes": ("pipeDelimited", False),
+    "multi": ("form", True),
+}
+_OF_VALUES = (
+    "type", "format", "items", "enum", "default", "maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum", "maxLength",
+    "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "multipleOf", "x-nullable", "properties", "required",
+    "additionalProperties",
+)  # fmt: skip
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class OperationParameter:
+    """``style`` and ``explode``: empty and None where they are the usual ones of the place."""
+
+    name: str
+    place: str
+    schema: Any
+    pointer: str  # of the schema
+    is_required: bool = False
+    style: str = ""
+    explode: bool | None = None
+    as_json: bool = False
+    description: Any = None
+    is_deprecated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MediaSchema:
+    """What stands under one media type. ``encoding``: how single properties of a form are written."""
+
+    schema: Any
+    pointer: str
+    encoding: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OperationParts:
+    """``body``: by media type, None: there is none. ``answers``: by status, by media type; without any: no body."""
+
+    parameters: list[OperationParameter]
+    body: dict[str, MediaSchema] | None
+    body_is_required: bool
+    body_is_optional: bool  # the document says so, and does not only leave it out
+    body_pointer: str
+    answers: dict[str, dict[str, MediaSchema]]
+    security: Any
+    diagnostics: list[DocumentDiagnostic] = field(default_factory=list)
+
+
+def read_parts(document: OpenApiDocument, entry: OperationEntry) -> OperationParts:
+    """Raises :class:`DocumentUnfit`."""
+    given = list(_iter_parameters(document, entry))
+    security = entry.said.get("security", document.root.get("security"))
+    if document.revision == "2.0":
+        return _read_swagger(document, entry, given, security)
+    notes: list[DocumentDiagnostic] = []
+    parameters = [_read_parameter(document, said, at, notes) for said, at in given]
+    body, body_at = document.resolve(entry.said.get("requestBody"), f"{entry.pointer}/requestBody")
+    content = None
+    if isinstance(body, dict):
+        content = dict(_read_content(body.get("content"), f"{body_at}/content"))
+    return OperationParts(
+        parameters,
+        content,
+        isinstance(body, dict) and body.get("required") is True,
+        isinstance(body, dict) and body.get("required") is False,
+        body_at,
+        _read_answers(document, entry, lambda said, at: dict(_read_content(said.get("content"), f"{at}/content"))),
+        security,
+        notes,
+    )
+
+
+def _iter_parameters(document: OpenApiDocument, entry: OperationEntry) -> Iterator[tuple[dict[str, Any], str]]:
+    """Those of the path and of the operation, which wins."""
+    found: dict[tuple[Any, Any], tuple[dict[str, Any], str]] = {}
+    above = entry.pointer.rpartition("/")[0]
+    for owner, at in ((entry.shared, above), (entry.said, entry.pointer)):
+        said = owner.get("parameters", [])
+        for index, each in enumerate(said if isinstance(said, list) else []):
+            parameter, place = document.resolve(each, f"{at}/parameters/{index}")
+            if not (isinstance(parameter, dict) and isinstance(parameter.get("name"), str)):
+                raise DocumentUnfit(place, "What stands there is no parameter.", "Correct the document.")
+            found[parameter.get("in"), parameter["name"]] = (parameter, place)
+    yield from found.values()
+
+
+def _read_parameter(
+    document: OpenApiDocument, said: dict[str, Any], at: str, notes: list[DocumentDiagnostic]
+) -> OperationParameter:
+    place = said.get("in")
+    if place not in PLACES:
+        raise DocumentUnfit(
+            f"{at}/in", f"A parameter is in {str(place)[:40]!a}, which is no place.", "Correct the document."
+        )
+    schema, pointer, as_json = said.get("schema", {}), f"{at}/schema", False
+    content = said.get("content")
+    if isinstance(content, dict) and content:
+        media = next((each for each in content if is_json(each)), None)
+        if media is None:
+            raise DocumentUnfit(
+                f"{at}/content",
+                f"The parameter {said['name'][:60]!a} is written as {next(iter(content))[:60]!a}.",
+                "Leave the operation out.",
+            )
+        inner = content[media] if isinstance(content[media], dict) else {}
+        schema, pointer, as_json = inner.get("schema", {}), f"{at}/content/{escape_token(media)}/schema", True
+    style, explode = said.get("style"), said.get("explode")
+    if style is not None and style not in STYLES[place]:
+        notes.append(
+            DocumentDiagnostic(
+                f"{at}/style", f"{str(style)[:40]!a} is no style of {place}; {STYLES[place][0]} is written."
+            )
+        )
+        style = None
+    usual = STYLES[place][0]
+    style = "" if style in (None, usual) else str(style)
+    usually = (style or usual) in ("form", "deepObject")
+    del document
+    return OperationParameter(
+        said["name"],
+        place,
+        schema,
+        pointer,
+        said.get("required") is True or place == "path",
+        style,
+        explode if isinstance(explode, bool) and explode is not usually else None,
+        as_json,
+        said.get("description"),
+        said.get("deprecated") is True,
+    )
+
+
+def _read_content(content: Any, at: str) -> Iterator[tuple[str, MediaSchema]]:
+    for media, each in content.items() if isinstance(content, dict) else ():
+        said = each if isinstance(each, dict) else {}
+        encoding = said.get("encoding")
+        pointer = f"{at}/{escape_token(media)}/schema"
+        yield (
+            plain_media_type(media),
+            MediaSchema(said.get("schema"), pointer, encoding if isinstance(encoding, dict) else {}),
+        )
+
+
+def plain_media_type(said: str) -> str:
+    return said.partition(";")[0].strip().lower()
+
+
+def is_json(media: str) -> bool:
+    plain = plain_media_type(media)
+    return plain == JSON or (plain.startswith("application/") and plain.endswith("+json"))
+
+
+def _read_answers(document: OpenApiDocument, entry: OperationEntry, read: Any) -> dict[str, dict[str, MediaSchema]]:
+    """Those of success; where the document names none, ``default``."""
+    said = entry.said.get("responses", {})
+    said = said if isinstance(said, dict) else {}
+    named = [status for status in said if status.upper() == "2XX" or (len(status) == 3 and status.startswith("2"))]
+    found = {}
+    for status in named or [each for each in said if each == "default"]:
+        answer, at = document.resolve(said[status], f"{entry.pointer}/responses/{status}")
+        found[status] = read(answer, at) if isinstance(answer, dict) else {}
+    return found
+
+
+# Swagger 2.0.
+
+
+def _read_swagger(
+    document: OpenApiDocument, entry: OperationEntry, given: list[tuple[dict[str, Any], str]], security: Any
+) -> OperationParts:
+    notes: list[DocumentDiagnostic] = []
+    parameters = [
+        _read_swagger_parameter(said, at, notes) for said, at in given if said.get("in") not in ("body", "formData")
+    ]
+    body, required, body_at = None, False, entry.pointer
+    whole = [(said, at) for said, at in given if said.get("in") == "body"]
+    fields = [(said, at) for said, at in given if said.get("in") == "formData"]
+    consumes = _media_types(document, entry, "consumes")
+    if whole:
+        said, body_at = whole[0]
+        required = said.get("required") is True
+        body = {media: MediaSchema(said.get("schema", {}), f"{body_at}/schema") for media in consumes or [JSON]}
+    elif fields:
+        body_at = fields[0][1]
+        required = any(said.get("required") is True for said, _ in fields)
+        media = [FORM] if FORM in consumes or not consumes else consumes
+        if any(said.get("type") == "file" for said, _ in fields):
+            media = ["multipart/form-data"]
+        body = dict.fromkeys(media, _read_form(fields, notes))
+    return OperationParts(
+        parameters,
+        body,
+        required,
+        bool(whole) and whole[0][0].get("required") is False,
+        body_at,
+        _read_answers(document, entry, lambda said, at: _read_swagger_answer(document, entry, said, at)),
+        security,
+        notes,
+    )
+
+
+def _read_swagger_answer(
+    document: OpenApiDocument, entry: OperationEntry, said: dict[str, Any], at: str
+) -> dict[str, MediaSchema]:
+    if "schema" not in said:
+        return {}
+    schema = MediaSchema(said["schema"], f"{at}/schema")
+    if isinstance(said["schema"], dict) and said["schema"].get("type") == "file":
+        return {media: schema for media in _media_types(document, entry, "produces") if not is_json(media)} or {
+            "application/octet-stream": schema
+        }
+    return dict.fromkeys(_media_types(document, entry, "produces") or [JSON], schema)
+
+
+def _media_types(document: OpenApiDocument, entry: OperationEntry, name: str) -> list[str]:
+    said = entry.said.get(name, document.root.get(name, []))
+    return [plain_media_type(each) for each in said if isinstance(each, str)] if isinstance(said, list) else []
+
+
+def _value_schema(said: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: said[name]
+        for name in _OF_VALUES
+        if name in said and not (name == "required" and isinstance(said[name], bool))
+    }
+
+
+def _collection(said: dict[str, Any], at: str, notes: list[DocumentDiagnostic]) -> tuple[str, bool]:
+    name = said.get("collectionFormat", "csv")
+    if name not in _COLLECTIONS:
+        notes.append(
+            DocumentDiagnostic(f"{at}/collectionFormat", f"Lists of {str(name)[:20]!a} are written with commas.")
+        )
+    return _COLLECTIONS.get(name, ("form", False))
+
+
+def _read_swagger_parameter(said: dict[str, Any], at: str, notes: list[DocumentDiagnostic]) -> OperationParameter:
+    place = said.get("in")
+    if place not in PLACES:
+        raise DocumentUnfit(
+            f"{at}/in", f"A parameter is in {str(place)[:40]!a}, which is no place.", "Correct the document."
+        )
+    style, explode = "", None
+    if said.get("type") == "array" and place == "query":
+        style, explodes = _collection(said, at, notes)
+        explode = None if explodes else False
+        style = "" if style == "form" else style
+        explode = None if style else explode
+    schema = said["schema"] if isinstance(said.get("schema"), dict) else _value_schema(said)
+    is_required = said.get("required") is True or place == "path"
+    return OperationParameter(
+        said["name"], place, schema, at, is_required, style, explode, description=said.get("description")
+    )
+
+
+def _read_form(fields: list[tuple[dict[str, Any], str]], notes: list[DocumentDiagnostic]) -> MediaSchema:
+    encoding = {}
+    properties: dict[str, Any] = {}
+    for said, at in fields:
+        properties[said["name"]] = _value_schema(said) | (
+            {"description": said["description"]} if "description" in said else {}
+        )
+        if said.get("type") == "array":
+            style, explode = _collection(said, at, notes)
+            encoding[said["name"]] = {"style": style, "explode": explode}
+    required = [said["name"] for said, _ in fields if said.get("required") is True]
+    schema = {"type": "object", "properties": properties, "required": required}
+    return MediaSchema(schema, f"{fields[0][1]}#form", encoding)

@@ -1,0 +1,155 @@
+"""OpenAPI servers: the one host that an operation is frozen to.
+
+A document may name several, none, one in plain http, or one whose host is made of variables. Which of them is meant is a person's to
+say: exactly one comes out, by https and by its name, and a variable is filled in by one of its own values only.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from unitools.checks.operations import find_server_problem
+from unitools.manifest import manifest_schema
+from unitools.openapi_documents import DocumentUnfit
+from unitools.openapi_requests import PLACEHOLDER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from unitools.openapi_documents import OpenApiDocument, OperationEntry
+
+MAX_EXPANSIONS = 200
+_IN_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
+_IN_PATH = re.compile(r"[A-Za-z0-9._~-]*(/[A-Za-z0-9._~-]+)*")
+_SHOWN = 6
+
+
+def normalize_server(url: str) -> str:
+    """As a manifest has it: the host in small letters, no port that is https's own, no slash at the end. ``ValueError``: why not."""
+    parts = urlsplit(url.strip())
+    if parts.scheme.lower() != "https":
+        raise ValueError("it is not https")
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise ValueError("it holds a user, a query or a fragment")
+    host, port = (parts.hostname or "").lower(), parts.port
+    found = f"https://{host}{f':{port}' if port not in (None, 443) else ''}{parts.path.rstrip('/')}"
+    pattern = manifest_schema()["properties"]["implementation"]["properties"]["operation"]["properties"]["server"][
+        "pattern"
+    ]
+    if not re.fullmatch(pattern, found) or len(found) > 400:
+        raise ValueError("it is no host with a plain path")
+    if problem := find_server_problem(found):
+        raise ValueError(problem.rstrip("."))
+    return found
+
+
+def choose_server(document: OpenApiDocument, entry: OperationEntry, named: Sequence[str]) -> str:
+    """The operation's server. ``named``: what the person has said; one that is none of the document's own is taken only where the
+    document names none by https. Raises :class:`DocumentUnfit`.
+    """
+    servers, pointer = _servers(document, entry)
+    usable: dict[str, bool] = {}  # URL → whether it is the document's without a choice
+    problems = []
+    for at, said in servers:
+        for url, is_only in _expand(said, at):
+            try:
+                usable.setdefault(normalize_server(url), is_only)
+            except ValueError as error:
+                problems.append(f"{url[:100]} ({error})")
+    wanted = []
+    for each in named:
+        try:
+            wanted.append(normalize_server(each))
+        except ValueError as error:
+            raise DocumentUnfit(
+                pointer, f"--server {each[:200]} is no server: {error}.", "Name one like https://api.example.com/v1."
+            ) from error
+    if usable:
+        chosen = [each for each in wanted if each in usable]
+        # What a person names is meant for the document as a whole; an operation with a server of its own keeps it.
+        if (
+            not chosen
+            and len(usable) == 1
+            and next(iter(usable.values()))
+            and (not wanted or pointer not in ("/servers", "/host"))
+        ):
+            chosen = list(usable)
+        if len(chosen) == 1:
+            return chosen[0]
+        listed = ", ".join(list(usable)[:_SHOWN]) + (" …" if len(usable) > _SHOWN else "")
+        what = (
+            "None of the servers that you name is one of the operation's"
+            if wanted and not chosen
+            else "The operation has several servers"
+        )
+        raise DocumentUnfit(pointer, f"{what}: {listed}.", "Name exactly one of them with --server.")
+    if len(wanted) == 1:
+        return _with_relative_path(wanted[0], servers)
+    why = f"no server by https ({'; '.join(problems[:3])})" if problems else "no server"
+    raise DocumentUnfit(pointer, f"The document names {why}.", "Name the one that you mean with --server https://….")
+
+
+def _with_relative_path(url: str, servers: Sequence[tuple[str, dict[str, Any]]]) -> str:
+    """A document whose only server is a path says what stands before all of its paths; a server that is named with a path has it."""
+    paths = {str(said.get("url")).rstrip("/") for _, said in servers}
+    only = next(iter(paths)) if len(paths) == 1 else ""
+    is_plain = only.startswith("/") and not only.startswith("//") and not PLACEHOLDER.search(only)
+    if is_plain and not urlsplit(url).path:
+        try:
+            return normalize_server(url + only)
+        except ValueError:
+            return url
+    return url
+
+
+def _servers(document: OpenApiDocument, entry: OperationEntry) -> tuple[list[tuple[str, dict[str, Any]]], str]:
+    if document.revision == "2.0":
+        root = document.root
+        host, base = root.get("host"), str(root.get("basePath") or "")
+        schemes = entry.said.get("schemes") or root.get("schemes") or ["https"]
+        if not isinstance(host, str):
+            return ([("/basePath", {"url": base})] if base else []), "/host"
+        said = [str(each) for each in schemes] if isinstance(schemes, list) else ["https"]
+        said = ["https"] if "https" in said else said  # one host by two schemes is no choice
+        return [("/host", {"url": f"{each}://{host}{base}"}) for each in said], "/host"
+    above = entry.pointer.rpartition("/")[0]
+    for owner, at in ((entry.said, entry.pointer), (entry.shared, above), (document.root, "")):
+        given = owner.get("servers")
+        if isinstance(given, list) and given:
+            return [
+                (f"{at}/servers/{index}", each) for index, each in enumerate(given) if isinstance(each, dict)
+            ], f"{at}/servers"
+    return [], "/servers"
+
+
+def _expand(said: dict[str, Any], at: str) -> Iterator[tuple[str, bool]]:
+    """Every URL that the server's variables allow, and whether it is the only one."""
+    url = str(said.get("url", ""))
+    names = list(dict.fromkeys(PLACEHOLDER.findall(url)))
+    variables = said.get("variables")
+    variables = variables if isinstance(variables, dict) else {}
+    choices = []
+    for name in names:
+        variable = variables.get(name)
+        variable = variable if isinstance(variable, dict) else {}
+        listed = variable.get("enum")
+        values = listed if isinstance(listed, list) else [variable.get("default")]
+        texts = [str(each) for each in values if isinstance(each, str | int) and not isinstance(each, bool)]
+        in_path = "/" in url.split("://", 1)[-1].partition(f"{{{name}}}")[0]
+        fits = _IN_PATH if in_path else _IN_HOST
+        for text in texts:
+            if not fits.fullmatch(text):
+                raise DocumentUnfit(
+                    f"{at}/variables/{name}",
+                    f"The server's variable {name[:40]!a} may become {text[:60]!a}, which leaves its place in the address.",
+                    "Correct the document.",
+                )
+        choices.append(texts)
+    for chosen in itertools.islice(itertools.product(*choices), MAX_EXPANSIONS):
+        filled = url
+        for name, value in zip(names, chosen, strict=True):
+            filled = filled.replace(f"{{{name}}}", value)
+        yield filled, not names
