@@ -26,6 +26,7 @@ from access.connections.resources import MCP_PATH, mcp_resource, tenant_mcp_reso
 from access.issuers.services import find_mcp_issuers
 from access.roles import AGENT_SCOPES
 from invocations.mcp.consent_elicitation import note_form_answer, read_form_answer
+from invocations.mcp.errors import error_of
 from invocations.mcp.list_streams import send_list_changes
 from invocations.mcp.list_watch import ListWatch
 from invocations.mcp.open_streams import OpenStreams, TrackedSend
@@ -40,10 +41,20 @@ from kernel.database.connections import release_connection
 from kernel.database.tenancy import acting_for_nobody
 from kernel.http.body_limits import send_refusal
 from kernel.http.exception_handlers import build_challenge, translate_exception
+from kernel.http.open_requests import LAST_WORDS
 from kernel.http.parsers import MAX_BODY_BYTES, read_json
 from kernel.http.traffic import ROUTE
 from kernel.observability.log_context import note_for_log
-from kernel.problems import Forbidden, Malformed, MethodNotAllowed, NotFound, Problem, TooLarge, Unauthenticated
+from kernel.problems import (
+    Forbidden,
+    HubStopping,
+    Malformed,
+    MethodNotAllowed,
+    NotFound,
+    Problem,
+    TooLarge,
+    Unauthenticated,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -132,6 +143,8 @@ class McpEndpoint:
                 return
         tracked = TrackedSend(send, partial(_refuse_ended, path))
         posted = PostedAnswer(tracked)
+        if isinstance(id := said.get("id"), str | int):
+            scope[LAST_WORDS] = partial(_write_stopping, id)
         scope[SCOPE_KEY] = arrival = McpRequest(by, self._in_thread, self._lists, posted, session)
         if said.get("method") == "notifications/cancelled":
             params = said.get("params")
@@ -254,6 +267,12 @@ async def _refuse_ended(path: str, send: Send) -> None:
     """For whose connection has ended while they waited: as their next request is refused."""
     problem = Unauthenticated(NOT_CONNECTED, remedy=CONNECT_AGAIN)
     await send_refusal(send, problem, _more(problem, path, tried=True))
+
+
+def _write_stopping(id: str | int, problem: HubStopping) -> bytes:
+    """To whoever waits for the answer to this message when the process ends: without one, some clients wait on."""
+    error = JSONRPCError(jsonrpc="2.0", id=id, error=error_of(problem).error)
+    return f"event: message\r\ndata: {error.model_dump_json(by_alias=True, exclude_unset=True)}\r\n\r\n".encode()
 
 
 async def _accept(send: Send) -> None:
