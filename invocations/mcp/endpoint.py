@@ -27,7 +27,7 @@ from access.issuers.services import find_mcp_issuers
 from access.roles import AGENT_SCOPES
 from invocations.mcp.consent_elicitation import note_form_answer, read_form_answer
 from invocations.mcp.errors import error_of
-from invocations.mcp.list_streams import send_list_changes
+from invocations.mcp.list_streams import build_change, send_list_changes, write_change_event
 from invocations.mcp.list_watch import ListWatch
 from invocations.mcp.open_streams import OpenStreams, TrackedSend
 from invocations.mcp.posted_answers import PostedAnswer
@@ -37,6 +37,7 @@ from invocations.mcp.server import make_server
 from invocations.mcp.tool_calls import cancel_mcp_request
 from invocations.request_tallies import note_rejected
 from invocations.serializers import SCOPE
+from invocations.stopped_streams import StreamTopic
 from kernel.database.connections import release_connection
 from kernel.database.tenancy import acting_for_nobody
 from kernel.http.body_limits import send_refusal
@@ -47,7 +48,6 @@ from kernel.http.traffic import ROUTE
 from kernel.observability.log_context import note_for_log
 from kernel.problems import (
     Forbidden,
-    HubStopping,
     Malformed,
     MethodNotAllowed,
     NotFound,
@@ -57,7 +57,7 @@ from kernel.problems import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Mapping
 
     from kernel.http.body_limits import Application, Receive, Send
     from kernel.http.deferred_responses import InThread
@@ -70,6 +70,7 @@ SHORT = 16 * 1024  # bytes that take no longer to read than a thread to find
 MAX_PARTS = 20_000
 LIST_SCOPE = "tools:read"
 LISTEN = "subscriptions/listen"
+TAKES_TIME = frozenset({LISTEN, "tools/call", "tasks/result"})
 PRIMED_SINCE = "2025-11-25"  # before, a client may take an event without data for a message
 # A call's scope is looked at with everything else about the call, so that its refusal has a pair too.
 SCOPES = {
@@ -144,17 +145,24 @@ class McpEndpoint:
         tracked = TrackedSend(send, partial(_refuse_ended, path))
         posted = PostedAnswer(tracked)
         if isinstance(id := said.get("id"), str | int):
-            scope[LAST_WORDS] = partial(_write_stopping, id)
-        scope[SCOPE_KEY] = arrival = McpRequest(by, self._in_thread, self._lists, posted, session)
+            scope[LAST_WORDS] = partial(write_error_event, id)
+            tracked.write_last = partial(
+                write_end_of_listening if said.get("method") == LISTEN else write_error_event, id
+            )
+        topic = StreamTopic.of(by)
+        scope[SCOPE_KEY] = arrival = McpRequest(by, self._in_thread, self._lists, posted, session, topic)
         if said.get("method") == "notifications/cancelled":
             params = said.get("params")
             await cancel_mcp_request(arrival, params.get("requestId") if isinstance(params, dict) else None)
         manager = await self._running()
         answer = manager.handle_request(scope, cast("Any", _again(body, receive)), cast("Any", posted))
-        if by.connection is None and said.get("method") != LISTEN:
+        if by.connection is None and said.get("method") not in TAKES_TIME:
             await answer
         else:
-            await self._give(by, headers, answer, tracked)
+            # A call goes on with what it was begun with: keys give tokens that last for ten minutes.
+            goes_on = by.connection is None and said.get("method") != LISTEN
+            ends = None if goes_on else find_token_end(by, headers.get("authorization", ""))
+            await self._streams.give(HeldCredential.of(by), answer, tracked, ends=ends, topic=topic)
 
     async def _stream(self, by: Principal, headers: Mapping[str, str], receive: Receive, tracked: TrackedSend) -> None:
         """Of a client before 2026-07-28, which listens with GET."""
@@ -168,13 +176,9 @@ class McpEndpoint:
             told=headers.get("last-event-id", ""),
             primes=headers.get("mcp-protocol-version", "") >= PRIMED_SINCE,
         )
-        await self._give(by, headers, answer, tracked)
-
-    async def _give(
-        self, by: Principal, headers: Mapping[str, str], answer: Coroutine[Any, Any, None], tracked: TrackedSend
-    ) -> None:
+        tracked.write_last = write_change_event
         ends = find_token_end(by, headers.get("authorization", ""))
-        await self._streams.give(HeldCredential.of(by), answer, tracked, ends=ends)
+        await self._streams.give(HeldCredential.of(by), answer, tracked, ends=ends, topic=StreamTopic.of(by))
 
     async def _authenticated(self, scope: dict[str, Any], headers: Mapping[str, str], path: str) -> Principal:
         address = (scope.get("client") or ("",))[0]
@@ -263,16 +267,21 @@ def _more(problem: Problem, path: str, *, tried: bool) -> list[tuple[bytes, byte
     return []
 
 
-async def _refuse_ended(path: str, send: Send) -> None:
-    """For whose connection has ended while they waited: as their next request is refused."""
-    problem = Unauthenticated(NOT_CONNECTED, remedy=CONNECT_AGAIN)
+async def _refuse_ended(path: str, send: Send, problem: Problem | None = None) -> None:
+    """For whose connection has ended while they waited: as their next request is refused. ``problem``: what else has ended it."""
+    problem = problem or Unauthenticated(NOT_CONNECTED, remedy=CONNECT_AGAIN)
     await send_refusal(send, problem, _more(problem, path, tried=True))
 
 
-def _write_stopping(id: str | int, problem: HubStopping) -> bytes:
-    """To whoever waits for the answer to this message when the process ends: without one, some clients wait on."""
+def write_error_event(id: str | int, problem: Problem) -> bytes:
+    """To whoever waits for the answer to this message, when its stream ends before: without one, some clients wait on."""
     error = JSONRPCError(jsonrpc="2.0", id=id, error=error_of(problem).error)
     return f"event: message\r\ndata: {error.model_dump_json(by_alias=True, exclude_unset=True)}\r\n\r\n".encode()
+
+
+def write_end_of_listening(id: str | int, problem: Problem) -> bytes:
+    """To who listens: that the list is another one, before the end."""
+    return f"event: message\r\ndata: {build_change(id)}\r\n\r\n".encode() + write_error_event(id, problem)
 
 
 async def _accept(send: Send) -> None:

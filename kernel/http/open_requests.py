@@ -14,13 +14,14 @@ from kernel.http.body_limits import send_refusal
 from kernel.problems import HubStopping
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from kernel.http.body_limits import Application, Message, Receive, Send
 
 # In a scope: what is written to who follows a stream before it is closed, as bytes; set by whoever knows in which form it is.
 LAST_WORDS = "toolhub.last_words"
+_OPEN_REQUEST = "toolhub.open_request"  # in a scope
 CONTENT_LENGTH = b"content-length"
 
 
@@ -72,13 +73,19 @@ def refuse_open_requests() -> None:
         each.refuse()
 
 
+def is_refused(scope: Mapping[str, Any]) -> bool:
+    """Whether the end of the process has ended this request, and not its caller."""
+    request: _OpenRequest | None = scope.get(_OPEN_REQUEST)
+    return request is not None and request.is_refused
+
+
 def keep_open_requests(application: Application) -> Application:
     async def kept(scope: dict[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await application(scope, receive, send)
             return
         task = asyncio.current_task()
-        request = _OpenRequest(task, send)
+        request = scope[_OPEN_REQUEST] = _OpenRequest(task, send)
         _open.add(request)
         try:
             await application(scope, receive, request.send)
