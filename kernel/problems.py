@@ -10,7 +10,7 @@ the pages are made from it::
     Problem
      ├── Unauthenticated, Forbidden, NotFound, Conflict
      ├── Malformed, TooLarge, TooManyRequests, SchemaInvalid, MethodNotAllowed, UnsupportedMediaType
-     ├── DatabaseUnavailable, HubStopping
+     ├── DatabaseUnavailable, StoppedUnanswered
      └── Internal
 """
 
@@ -276,7 +276,7 @@ class DatabaseUnavailable(Problem):
     cure = "Try again after `retry_after_s` seconds. Operators: check that the database runs and can be reached."
 
 
-class HubStopping(Problem):
+class StoppedUnanswered(Problem):
     """The hub is being stopped, and there was no answer yet."""
 
     reason, code, status = "HUB.STOPPING", PlatformCode.UPSTREAM_ERROR, 503

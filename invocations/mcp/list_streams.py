@@ -45,7 +45,7 @@ CHANGED = "notifications/tools/list_changed"
 CHANGE = json.dumps({"jsonrpc": "2.0", "method": CHANGED})
 
 
-def build_change(subscription_id: str | int) -> str:
+def build_change(subscription_id: str | int | None) -> str:
     """As JSON, since 2026-07-28."""
     meta = {SUBSCRIPTION_ID_META_KEY: subscription_id}
     return json.dumps({"jsonrpc": "2.0", "method": CHANGED, "params": {"_meta": meta}})

@@ -11,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from kernel.http.body_limits import send_refusal
-from kernel.problems import HubStopping
+from kernel.problems import StoppedUnanswered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,14 +52,14 @@ class _OpenRequest:
         if self._is_over:
             return
         if self._is_begun:
-            write: Callable[[HubStopping], bytes] = scope.get(LAST_WORDS, _write_nothing)
-            await self._send({"type": "http.response.body", "body": write(HubStopping()), "more_body": False})
+            write: Callable[[StoppedUnanswered], bytes] = scope.get(LAST_WORDS, _write_nothing)
+            await self._send({"type": "http.response.body", "body": write(StoppedUnanswered()), "more_body": False})
         else:
             path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
-            await send_refusal(self._send, HubStopping(), path=path)
+            await send_refusal(self._send, StoppedUnanswered(), path=path)
 
 
-def _write_nothing(problem: HubStopping) -> bytes:
+def _write_nothing(problem: StoppedUnanswered) -> bytes:
     del problem
     return b""
 

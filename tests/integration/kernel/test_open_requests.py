@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 START = {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]}
 MEASURED = START | {"headers": [(b"Content-Length", b"3")]}
+WORDED: dict[str, Any] = {LAST_WORDS: lambda problem: f"data: {problem.reason}\n\n".encode()}
 END = {"type": "http.response.body", "body": b"", "more_body": False}
 
 
@@ -30,7 +31,7 @@ def ask(application: Application, *, path: str = "/api/v1/tools", **scope: Any) 
 
     async def serve() -> bool:
         said = {"type": "http", "path": path, "root_path": "", **scope}
-        asked = asyncio.create_task(keep_open_requests(application)(said, receive, send))  # type: ignore[arg-type]
+        asked: asyncio.Task[None] = asyncio.ensure_future(keep_open_requests(application)(said, receive, send))  # type: ignore[arg-type]
         for _ in range(3):
             await asyncio.sleep(0)
         refuse_open_requests()
@@ -74,7 +75,7 @@ def test_it_is_said_in_the_format_that_the_address_speaks() -> None:
 @pytest.mark.req("CONN-4")
 def test_a_stream_ends_with_what_its_reader_understands() -> None:
     plain, _ = ask(streams)
-    worded, _ = ask(streams, **{LAST_WORDS: lambda problem: f"data: {problem.reason}\n\n".encode()})
+    worded, _ = ask(streams, **WORDED)
 
     assert plain == [START, END]
     assert worded == [START, END | {"body": b"data: HUB.STOPPING\n\n"}]
@@ -112,7 +113,7 @@ def test_what_says_how_long_it_is_and_what_was_sent_whole_are_left_alone() -> No
             sent.append(message)
 
         said = {"type": "http", "path": "/", "root_path": ""}
-        asked = asyncio.create_task(keep_open_requests(sends_a_file)(said, None, send))  # type: ignore[arg-type]
+        asked: asyncio.Task[None] = asyncio.ensure_future(keep_open_requests(sends_a_file)(said, None, send))  # type: ignore[arg-type]
         await asyncio.sleep(0)
         refuse_open_requests()
         await asyncio.sleep(0)

@@ -46,7 +46,7 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._serves = serves
         # The SDK's streams of MCP would be cut off with the signal, in the middle of calls that end in time.
-        AppStatus.disable_automatic_graceful_drain()
+        AppStatus.enable_automatic_graceful_drain = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

@@ -76,8 +76,8 @@ def test_who_listens_is_told_that_its_list_has_changed_and_why_and_the_stream_en
 
     async def say() -> None:
         mine, others = open_stream(caller), open_stream(listed)
-        for stream in (mine, others):
-            await stream.until(lambda stream=stream: len(stream.sent) > 1)
+        await mine.until(lambda: len(mine.sent) > 1)
+        await others.until(lambda: len(others.sent) > 1)
         halt = await sync_to_async(throw)(Reach.AGENT, caller.agent.wire_id, operator)
         await mine.task
         assert END.items() <= mine.sent[-1].items()
