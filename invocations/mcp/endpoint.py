@@ -57,7 +57,7 @@ from kernel.problems import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from kernel.http.body_limits import Application, Receive, Send
     from kernel.http.deferred_responses import InThread
@@ -71,6 +71,7 @@ MAX_PARTS = 20_000
 LIST_SCOPE = "tools:read"
 LISTEN = "subscriptions/listen"
 TAKES_TIME = frozenset({LISTEN, "tools/call", "tasks/result"})
+HELD_SCOPES = "toolhub.held_scopes"  # in a scope of ASGI: those of the connection that asks
 PRIMED_SINCE = "2025-11-25"  # before, a client may take an event without data for a message
 # A call's scope is looked at with everything else about the call, so that its refusal has a pair too.
 SCOPES = {
@@ -104,7 +105,8 @@ class McpEndpoint:
             check_scheme(scope)
             await self._pass(scope, headers, receive, send, path)
         except Problem as problem:
-            await send_refusal(send, problem, _more(problem, path, tried="authorization" in headers))
+            held = scope.get(HELD_SCOPES, ()) if speaks_older_revision(headers) else ()
+            await send_refusal(send, problem, _more(problem, path, tried="authorization" in headers, held=held))
 
     async def _pass(
         self, scope: dict[str, Any], headers: Mapping[str, str], receive: Receive, send: Send, path: str
@@ -112,6 +114,7 @@ class McpEndpoint:
         check_origin(headers)
         by = await self._authenticated(scope, headers, path)
         note_for_log(tenant=str(by.tenant_id))
+        scope[HELD_SCOPES] = by.allowed if by.connection is not None else ()
         if scope["method"] == "GET" and speaks_older_revision(headers):
             await self._stream(by, headers, receive, TrackedSend(send, partial(_refuse_ended, path)))
             return
@@ -155,6 +158,11 @@ class McpEndpoint:
             params = said.get("params")
             await cancel_mcp_request(arrival, params.get("requestId") if isinstance(params, dict) else None)
         manager = await self._running()
+        is_refused = by.connection is not None and said.get("method") == "tools/call" and SCOPE not in by.allowed
+        if is_refused:
+            # Decided on and recorded as every call; the answer is a challenge, so that the program asks the person for more.
+            await manager.handle_request(scope, cast("Any", _again(body, receive)), cast("Any", _hear_nothing))
+            by.check(SCOPE)
         answer = manager.handle_request(scope, cast("Any", _again(body, receive)), cast("Any", posted))
         if by.connection is None and said.get("method") not in TAKES_TIME:
             await answer
@@ -251,9 +259,12 @@ async def _keep(manager: StreamableHTTPSessionManager, ready: asyncio.Future[Non
         raise
 
 
-def _more(problem: Problem, path: str, *, tried: bool) -> list[tuple[bytes, bytes]]:
+def _more(problem: Problem, path: str, *, tried: bool, held: Iterable[str] = ()) -> list[tuple[bytes, bytes]]:
     """What the authorization specification of MCP wants a client to be told, so that it gets a token, or a better one. Providers of a
     tenant have scopes of their own: a client that asked them for the hub's would be refused.
+
+    ``held``: what the token is good for. Clients before 2026-07-28 ask for what they are told, and lose the rest; later ones ask for
+    both.
     """
     if isinstance(problem, MethodNotAllowed):
         return [(b"allow", b"GET, POST")]
@@ -261,7 +272,8 @@ def _more(problem: Problem, path: str, *, tried: bool) -> list[tuple[bytes, byte
         scope = " ".join(AGENT_SCOPES) if path == PATH else ""
         return [(b"www-authenticate", build_challenge(tried, path=path, scope=scope).encode())]
     if "missing" in problem.details:
-        scope = problem.details["missing"] if path == PATH else ""
+        needed = {problem.details["missing"], *held}
+        scope = " ".join(each for each in AGENT_SCOPES if each in needed) if path == PATH else ""
         said = build_challenge(True, error="insufficient_scope", path=path, scope=scope)
         return [(b"www-authenticate", said.encode())]
     return []
@@ -282,6 +294,10 @@ def write_error_event(id: str | int, problem: Problem) -> bytes:
 def write_end_of_listening(id: str | int, problem: Problem) -> bytes:
     """To who listens: that the list is another one, before the end."""
     return f"event: message\r\ndata: {build_change(id)}\r\n\r\n".encode() + write_error_event(id, problem)
+
+
+async def _hear_nothing(message: Mapping[str, Any]) -> None:
+    """In place of who has asked, who is told something else."""
 
 
 async def _accept(send: Send) -> None:
