@@ -10,7 +10,7 @@ the pages are made from it::
     Problem
      ├── Unauthenticated, Forbidden, NotFound, Conflict
      ├── Malformed, TooLarge, TooManyRequests, SchemaInvalid, MethodNotAllowed, UnsupportedMediaType
-     ├── DatabaseUnavailable
+     ├── DatabaseUnavailable, StoppedUnanswered
      └── Internal
 """
 
@@ -274,6 +274,18 @@ class DatabaseUnavailable(Problem):
     retryable, retry_after_s = Retryable.YES, 5
     cause = "The database does not answer. Nothing runs that cannot be recorded."
     cure = "Try again after `retry_after_s` seconds. Operators: check that the database runs and can be reached."
+
+
+class StoppedUnanswered(Problem):
+    """The hub is being stopped, and there was no answer yet."""
+
+    reason, code, status = "HUB.STOPPING", PlatformCode.UPSTREAM_ERROR, 503
+    retryable, retry_after_s = Retryable.SAME_KEY, 5
+    cause = "The process that the caller waited for was ended: somebody stopped the hub, or starts it anew."
+    cure = (
+        "Ask again with the same key: the call that it names is answered, and not made twice. Without a key, look at what became "
+        "of the call before making it again; each that was begun has an end once the hub runs again."
+    )
 
 
 class Internal(Problem):

@@ -27,6 +27,7 @@ from invocations.mcp.endpoint import McpEndpoint  # noqa: E402  as above
 from invocations.metrics import hub_gauges  # noqa: E402  models load only after Django is set up
 from invocations.model_calls import body_limits as model_bodies  # noqa: E402  as above
 from kernel.http.deferred_responses import Handler  # noqa: E402
+from kernel.http.open_requests import keep_open_requests  # noqa: E402
 from kernel.http.traffic import measure_requests  # noqa: E402
 from toolhub.startup import refuse_foreign_keys, refuse_without_keys, say_unknown_settings  # noqa: E402
 
@@ -36,10 +37,9 @@ say_unknown_settings()
 if exposition.is_wanted():
     hub_gauges.make_instruments()
 django_application = Handler(settings.TOOLHUB_WEB_THREADS)
-measured_application = measure_requests(
-    limit_bodies(
-        McpEndpoint(django_application, django_application.in_thread), (*file_bodies.WIDER, *model_bodies.WIDER)
-    )
+bounded_application = limit_bodies(
+    McpEndpoint(django_application, django_application.in_thread), (*file_bodies.WIDER, *model_bodies.WIDER)
 )
+measured_application = measure_requests(keep_open_requests(bounded_application))
 # Here and not in a web server's options: whoever starts another one would believe whom that believes.
 application = cast("Application", ProxyHeadersMiddleware(cast("Any", measured_application), settings.TOOLHUB_PROXIES))

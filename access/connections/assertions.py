@@ -11,11 +11,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from access.budgets.rate_limits import client_network
 from access.connections import token_texts
+from access.connections.connection_rules import find_bounds
 from access.connections.services import (
     add_tokens,
     check_is_known,
@@ -98,7 +98,7 @@ def _connect(
             )
     except IntegrityError as error:  # shown twice at the same moment
         raise AssertionRefused(USED) from error
-    seconds = min(rule.token_minutes * 60, settings.TOOLHUB_CONNECTION_TOKEN_S)
+    seconds = rule.token_minutes * 60
     digest = token_texts.compute_token_digest(token)
     return connection, add_tokens(connection, access=digest, refresh=None, expires_in=seconds)
 
@@ -187,7 +187,7 @@ def _open(
         scopes=scopes,
         tools=rule.tools,
         refreshable=False,
-        until=now + timedelta(days=min(DAYS, settings.TOOLHUB_CONNECTION_DAYS)),
+        until=now + min(timedelta(days=DAYS), find_bounds(tenant_id).lasts),
         code_digest=_digest_of_nothing(),
         form_digest=_digest_of_nothing(),
         opened_at=now,

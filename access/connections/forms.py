@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.conf import settings
-from django.core.validators import MaxValueValidator
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.utils.translation import gettext, gettext_lazy, ngettext
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from django.http import QueryDict
 
+    from access.connections.connection_rules import ConnectionBounds
     from access.models import Agent
 
 USUAL_DAYS = 30
@@ -81,14 +81,15 @@ class ConnectionForm(forms.Form):
         agents: Iterable[Agent],
         scopes: Iterable[str],
         tools: Iterable[str],
+        bounds: ConnectionBounds,
         initial: dict[str, Any] | None = None,
     ) -> None:
-        longest, asked = settings.TOOLHUB_CONNECTION_DAYS, list(scopes)
+        longest, asked = bounds.days, list(scopes)
         super().__init__(data, initial={"days": min(USUAL_DAYS, longest), "scopes": asked} | (initial or {}))
         fields: Any = self.fields
         fields["agent"].choices = [(each.wire_id, each.name) for each in agents]
         fields["scopes"].choices = [(each, SCOPE_WORDS[each]) for each in asked]
-        fields["once"].help_text = describe_once(settings.TOOLHUB_CONNECTION_TOKEN_S)
+        fields["once"].help_text = describe_once(bounds.token_s)
         fields["tools"].choices = [(each, each) for each in tools]
         fields["days"].max_value = longest
         fields["days"].validators.append(MaxValueValidator(longest))
@@ -107,3 +108,37 @@ class ConnectionForm(forms.Form):
     @property
     def chosen_tools(self) -> list[str] | None:
         return None if self.cleaned_data["reach"] == ALL else list(self.cleaned_data["tools"])
+
+
+class ConnectionRuleForm(forms.Form):
+    """Empty fields leave it to the hub."""
+
+    days = forms.IntegerField(
+        required=False,
+        label=gettext_lazy("A connection lasts, in days"),
+        help_text=gettext_lazy("At most so long may a person choose."),
+    )
+    idle_days = forms.IntegerField(
+        required=False,
+        label=gettext_lazy("Unused, it lasts, in days"),
+        help_text=gettext_lazy("A program that fetches no newer token for so long must ask a person again."),
+    )
+    token_minutes = forms.IntegerField(
+        required=False,
+        label=gettext_lazy("An access token lasts, in minutes"),
+        help_text=gettext_lazy("Some programs fetch a newer one only when a person clicks."),
+    )
+    sign_in_minutes = forms.IntegerField(
+        required=False,
+        label=gettext_lazy("Ask to sign in again after, in minutes"),
+        help_text=gettext_lazy(
+            "For whoever lets a program use tools that change things: their sign-in must be this recent. Empty: any sign-in is enough."
+        ),
+    )
+
+    def __init__(self, *args: Any, limits: Mapping[str, tuple[int, int]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        fields: Any = self.fields
+        for name, (least, most) in limits.items():
+            fields[name].validators += [MinValueValidator(least), MaxValueValidator(most)]
+            fields[name].widget.attrs |= {"min": least, "max": most}

@@ -18,13 +18,14 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from access.connections import services
 from access.connections.client_guides import describe_clients, is_public
-from access.connections.forms import ConnectionForm, read_choices
+from access.connections.connection_rules import find_bounds, list_limits, set_connection_rule
+from access.connections.forms import SCOPE_WORDS, ConnectionForm, ConnectionRuleForm, read_choices
 from access.connections.resources import mcp_resource, tenant_mcp_resource
 from access.connections.rights import CONNECT, is_alive, list_connectable_agents, select_permitted
 from access.connections.token_texts import compute_token_digest
 from access.issuers.services import find_mcp_issuers
 from access.middleware import choose_tenant
-from access.models import Agent, Connection, ConnectionToken
+from access.models import Agent, Connection, ConnectionRule, ConnectionToken
 from access.oauth.authorization_requests import (
     PATH,
     AnsweredByRedirect,
@@ -41,9 +42,10 @@ from access.oauth.redirect_uris import (
     is_on_this_computer,
     name_redirect_host,
 )
+from access.sign_in.adapters import has_signed_in_within, redirect_to_prove
 from invocations.decide.callable_tools import offer_tools
 from invocations.explanations.services import build_agent_principal
-from kernel.components.forms import add_problem
+from kernel.components.forms import add_problem, submit_form
 from kernel.database.connections import database_time
 from kernel.http.console import ConsoleRequest, needs, public, render_page
 from kernel.http.pagination import fetch_page
@@ -56,11 +58,13 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest
 
+    from access.connections.connection_rules import ConnectionBounds
     from access.models import Tenant
     from kernel.principal import Principal
     from unitools.manifest import Manifest
 
 READS = ("None", "Read")
+CALLS = "invocations:create"
 NAMED = ("agent__tenant", "member", "issuer")
 TIME_TO_REDEEM = timedelta(minutes=1)  # that a program has to fetch its first token
 
@@ -86,8 +90,9 @@ def group_tools(manifests: list[Manifest]) -> list[dict[str, Any]]:
 def authorize(request: HttpRequest) -> HttpResponse:
     """Context: asked, form, agents, chosen, groups, picked, signed, on_this_computer, redirect_host, choice_of_tenants, opens_rest
     (whether its tokens are for more than MCP), is_told (whether anybody hears of a request), elsewhere (the tenant of the person which
-    alone knows the program, where that is another one). POST: request (signed), shown (the agent whose tools were on the page),
-    decision (allow, deny, ask, look, tenant) and the form.
+    alone knows the program, where that is another one), asks_again (within how many minutes a sign-in must be that lets it change
+    things, where the person's is older), held (what the person lets the program do already), added (what it asks for beyond). POST:
+    request (signed), shown (the agent whose tools were on the page), decision (allow, deny, ask, look, prove, tenant) and the form.
     """
     if not request.user.is_authenticated:
         return redirect_to_login(request.get_full_path())
@@ -122,10 +127,14 @@ def _page(request: Any, asked: AuthorizationRequest, form: ConnectionForm | None
     agents = [] if elsewhere else list(list_connectable_agents(by))
     chosen = _find_chosen(agents, request.POST.get("agent", ""))
     manifests = offer_tools(by=build_agent_principal(chosen)).manifests if chosen else []
+    bounds = find_bounds(by.tenant_id)
     if form is None:
-        form = _build_form(None, asked, agents, manifests, read_choices(request.POST))
+        form = _build_form(None, asked, agents, manifests, bounds, read_choices(request.POST))
+    held = services.find_held_scopes(chosen, member=request.user, client_id=asked.client.id) if chosen else []
     context = {
         "asked": asked,
+        "held": [SCOPE_WORDS[scope] for scope in held],
+        "added": [SCOPE_WORDS[scope] for scope in asked.scopes if scope not in held],
         "form": form,
         "agents": agents,
         "elsewhere": elsewhere,
@@ -137,6 +146,9 @@ def _page(request: Any, asked: AuthorizationRequest, form: ConnectionForm | None
         "is_told": not agents and services.has_request_channel(by),
         "opens_rest": asked.resource != mcp_resource(),
         "on_this_computer": is_on_this_computer(asked.redirect_uri),
+        "asks_again": None
+        if bounds.sign_in is None or has_signed_in_within(request, bounds.sign_in)
+        else round(bounds.sign_in.total_seconds() / 60),
         "choice_of_tenants": request.tenants if len(request.tenants) > 1 else [],
     }
     status = 422 if form.is_bound and form.errors else 200
@@ -162,19 +174,36 @@ def _build_form(
     asked: AuthorizationRequest,
     agents: list[Agent],
     manifests: list[Manifest],
+    bounds: ConnectionBounds,
     initial: dict[str, Any] | None = None,
 ) -> ConnectionForm:
     tools = [manifest.id for manifest in manifests]
-    return ConnectionForm(data, agents=agents, scopes=asked.scopes, tools=tools, initial=initial)
+    return ConnectionForm(data, agents=agents, scopes=asked.scopes, tools=tools, bounds=bounds, initial=initial)
+
+
+def lets_change_things(form: ConnectionForm, manifests: Iterable[Manifest]) -> bool:
+    """Whether what was chosen lets a program use a tool that changes things or is marked High; all tools, now and later, may."""
+    if CALLS not in form.cleaned_data["scopes"]:
+        return False
+    chosen = form.chosen_tools
+    return chosen is None or any(
+        manifest.side_effect not in READS or manifest.safety_class == "High"
+        for manifest in manifests
+        if manifest.id in chosen
+    )
 
 
 def _build_form_of_unseen(
-    data: QueryDict, asked: AuthorizationRequest, agents: list[Agent], manifests: list[Manifest]
+    data: QueryDict,
+    asked: AuthorizationRequest,
+    agents: list[Agent],
+    manifests: list[Manifest],
+    bounds: ConnectionBounds,
 ) -> ConnectionForm:
     """Somebody has chosen an agent and not looked what it may do: the list that they saw was another's."""
     its_own = {manifest.id for manifest in manifests}
     data.setlist("tools", [tool for tool in data.getlist("tools") if tool in its_own])
-    form = _build_form(data, asked, agents, manifests)
+    form = _build_form(data, asked, agents, manifests, bounds)
     form.add_error("agent", gettext("Look at what this agent may do, then connect."))
     return form
 
@@ -194,6 +223,9 @@ def _decide(request: Any, asked: AuthorizationRequest) -> HttpResponse:
             said = "The person has asked somebody who may decide." if told else "The person declined."
             uri = build_answer(asked.redirect_uri, asked.state, error="access_denied", error_description=said)
             return _redirect_browser(uri)
+        case "prove":
+            lasts = find_bounds(by.tenant_id).sign_in or timedelta()
+            return redirect_to_prove(request, to=f"{PATH}?{asked.query}", lasts=lasts)
         case "tenant":
             choose_tenant(request, request.POST.get("tenant", ""))
             return redirect(f"{PATH}?{asked.query}")
@@ -203,14 +235,18 @@ def _decide(request: Any, asked: AuthorizationRequest) -> HttpResponse:
 
 def _allow(request: Any, asked: AuthorizationRequest) -> HttpResponse:
     by: Principal = request.principal
+    bounds = find_bounds(by.tenant_id)
     agents = list(list_connectable_agents(by))
     chosen = next((each for each in agents if each.wire_id == request.POST.get("agent")), None)
     manifests = offer_tools(by=build_agent_principal(chosen)).manifests if chosen else []
     if chosen is not None and request.POST.get("shown") != chosen.wire_id:
-        return _page(request, asked, _build_form_of_unseen(request.POST.copy(), asked, agents, manifests))
-    form = _build_form(request.POST, asked, agents, manifests)
+        return _page(request, asked, _build_form_of_unseen(request.POST.copy(), asked, agents, manifests, bounds))
+    form = _build_form(request.POST, asked, agents, manifests, bounds)
     if chosen is None or not form.is_valid():
         return _page(request, asked, form)
+    lasts = bounds.sign_in if lets_change_things(form, manifests) else None
+    if lasts is not None and not has_signed_in_within(request, lasts):
+        return redirect_to_prove(request, to=f"{PATH}?{asked.query}", lasts=lasts)
     data = form.cleaned_data
     opened = partial(
         services.open_connection,
@@ -282,6 +318,23 @@ def connections(request: ConsoleRequest) -> HttpResponse:
         "rows": describe_rows(page.rows, by=request.principal),
     }
     return render_page(request, "connections/connection_list.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+@needs("agents.manage")
+def connection_rule(request: ConsoleRequest) -> HttpResponse:
+    """Context: form (ConnectionRuleForm), rule (ConnectionRule or None)."""
+    by, limits = request.principal, list_limits()
+    rule = ConnectionRule.objects.filter(tenant_id=by.tenant_id).first()
+    now = {name: getattr(rule, name, None) for name in limits}
+    form = ConnectionRuleForm(request.POST if request.method == "POST" else None, initial=now, limits=limits)
+    if submit_form(form, lambda: set_connection_rule(**form.cleaned_data, by=by)):
+        messages.success(request, gettext("Set. Programs that are connected follow when they fetch their next token."))
+        return redirect("connection_rule")
+    context = {"section": "connections", "form": form, "rule": rule}
+    return render_page(
+        request, "connections/connection_rule.html", context, status=422 if request.method == "POST" else 200
+    )
 
 
 @require_GET

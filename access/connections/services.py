@@ -9,11 +9,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from access.budgets.rate_limits import client_network
+from access.connections.connection_rules import find_bounds
 from access.connections.rights import CONNECT, is_in_force
 from access.models import Agent, Connection, ConnectionToken, EnteredClient
 from access.notifications.services import list_channels, notify_channels
@@ -27,6 +27,7 @@ from evidence.leaves.connections import (
     MetClient,
     OpenedConnection,
     RefusedConnection,
+    SteppedUpConnection,
 )
 from kernel.database.connections import database_time
 from kernel.ids import encode_user
@@ -90,8 +91,9 @@ def open_connection(
     wanted = [scope for scope in AGENT_SCOPES if scope in set(scopes)]
     if not wanted:
         raise SchemaInvalid.at("/scopes", "Let the program do at least one thing.")
-    if not 1 <= days <= settings.TOOLHUB_CONNECTION_DAYS:
-        raise SchemaInvalid.at("/days", f"A connection lasts 1 to {settings.TOOLHUB_CONNECTION_DAYS} days.")
+    bounds = find_bounds(by.tenant_id)
+    if not 1 <= days <= bounds.days:
+        raise SchemaInvalid.at("/days", f"A connection lasts 1 to {bounds.days} days.")
     names = None if tools is None else sorted(set(tools))
     if names is not None and not 1 <= len(names) <= MAX_TOOLS:
         raise SchemaInvalid.at("/tools", f"Choose 1 to {MAX_TOOLS} tools, or all.")
@@ -101,6 +103,7 @@ def open_connection(
     if opened is not None:
         return _replace_code(opened, code_digest=code_digest, is_same=_is_as_chosen(opened, lasts=lasts, **chosen))
     note_client(client, by=by)
+    held = find_held_scopes(agent, member=member, client_id=client.id)
     connection = Connection(
         tenant_id=by.tenant_id,
         member=member,
@@ -122,7 +125,26 @@ def open_connection(
     except IntegrityError:  # sent at the same moment for another agent
         raise _build_sent_already() from None
     record_opening(connection, once=not refreshable, by=by)
+    if held and set(wanted) - set(held):
+        evidence.record(
+            kind=Kind.CONNECTION_STEPPED_UP,
+            subject=connection.wire_id,
+            actor=by,
+            data=SteppedUpConnection(
+                agent=agent.wire_id,
+                client=client.id,
+                before=held,
+                added=[scope for scope in wanted if scope not in held],
+            ),
+        )
     return connection
+
+
+def find_held_scopes(agent: Agent, *, member: Any, client_id: str) -> list[str]:
+    """What this person has let the program do as the agent so far, in connections that are alive."""
+    rows = Connection.objects.live(database_time()).filter(agent=agent, member=member, client_id=client_id)
+    held = {scope for scopes in rows.values_list("scopes", flat=True) for scope in scopes}
+    return [scope for scope in AGENT_SCOPES if scope in held]
 
 
 def record_opening(connection: Connection, *, once: bool, by: Principal, issuer: str | None = None) -> None:
@@ -310,13 +332,15 @@ def _is_client_retry(at: datetime | None, network: str, address: str) -> bool:
 
 
 def add_tokens(connection: Connection, *, access: str, refresh: str | None, expires_in: int) -> int:
-    now = database_time()
-    lasts = min(now + timedelta(seconds=expires_in), connection.until)
+    """By their digests; how many seconds the access token lasts, which is no longer than its tenant lets it."""
+    now, bounds = database_time(), find_bounds(connection.tenant_id)
+    end = bounds.find_end(connection)
+    lasts = min(now + timedelta(seconds=expires_in), now + bounds.token, end)
     rows = [
         ConnectionToken(connection=connection, kind=ConnectionToken.TokenKind.ACCESS, digest=access, expires_at=lasts)
     ]
     if refresh is not None:
-        idle = min(now + timedelta(days=settings.TOOLHUB_CONNECTION_IDLE_DAYS), connection.until)
+        idle = min(now + bounds.idle, end)
         rows.append(
             ConnectionToken(
                 connection=connection, kind=ConnectionToken.TokenKind.REFRESH, digest=refresh, expires_at=idle
@@ -342,7 +366,8 @@ def redeem_code(
         if not _is_client_retry(connection.redeemed_at, connection.redeemed_from, address):
             _end_reused(connection, "code")
         return None
-    if not is_in_force(connection, now=database_time()):
+    now = database_time()
+    if not is_in_force(connection, now=now) or find_bounds(connection.tenant_id).find_end(connection) <= now:
         return None
     connection.redeemed_at, connection.redeemed_from = database_time(), client_network(address)
     connection.save(update_fields=["redeemed_at", "redeemed_from"])
@@ -389,6 +414,10 @@ def rotate_tokens(
     now = database_time()
     if token is None or token.expires_at <= now or not is_in_force(connection, now=now):
         return None
+    bounds = find_bounds(connection.tenant_id)
+    # The tenant may say less by now than when the token was given.
+    if min(bounds.find_end(connection), token.created_at + bounds.idle) <= now:
+        return None
     if token.used_at is not None:
         if not _is_client_retry(token.used_at, token.used_from, address):
             _end_reused(connection, "refresh_token")
@@ -423,6 +452,7 @@ __all__ = [
     "end_connections_of",
     "end_connections_with",
     "end_vouched_connections",
+    "find_held_scopes",
     "find_refresh_token",
     "find_resource_of_code",
     "forget_old_tokens",

@@ -22,6 +22,7 @@ PAGES = [
     path("oauth/authorize", pages.authorize, name="authorize"),
     path("connections", pages.connections, name="connections"),
     path("connections/connect", pages.connect_client, name="connect_client"),
+    path("connections/rule", pages.connection_rule, name="connection_rule"),
     path("connections/mine", pages.my_connections, name="my_connections"),
     path("connections/<con:connection_id>/end", pages.connection_end, name="connection_end"),
 ]

@@ -77,21 +77,58 @@ def halts_in_reach(
 
     A tool or a version is stopped by the tenant that calls it, for itself, and by the one that publishes it, for everybody.
     """
-    targets = {Reach.HUB: "", Reach.TENANT: "", Reach.TOOL: tool}
-    if agent_id is not None:
-        targets[Reach.AGENT] = encode("agt", agent_id)
-    if version_id is not None:
-        targets[Reach.VERSION] = encode("tvn", version_id)
+    targets = _name_targets(agent_id=agent_id, tool=tool, version_id=version_id)
     rows = Halt.objects.filter(lifted_at=None, reach__in=targets, target__in=set(targets.values()))
+    return select_in_reach(
+        rows, tenant_id=tenant_id, publisher_id=publisher_id, agent_id=agent_id, tool=tool, version_id=version_id
+    )
+
+
+def select_in_reach(
+    rows: Iterable[Halt],
+    *,
+    tenant_id: UUID,
+    publisher_id: UUID | None,
+    agent_id: UUID | None,
+    tool: str,
+    version_id: UUID | None,
+) -> list[Halt]:
+    """Those of them, which are in force, that stop this; ``tool`` is empty for what is about none."""
+    targets = _name_targets(agent_id=agent_id, tool=tool, version_id=version_id)
     return [
         row
         for row in rows
-        if row.target == targets[Reach(row.reach)]
+        if row.target == targets.get(Reach(row.reach))
         and (
             row.tenant_id in (None, tenant_id)
             or (row.reach in (Reach.TOOL, Reach.VERSION) and row.tenant_id == publisher_id)
         )
     ]
+
+
+def _name_targets(*, agent_id: UUID | None, tool: str, version_id: UUID | None) -> dict[Reach, str]:
+    targets = {Reach.HUB: "", Reach.TENANT: ""}
+    if tool:
+        targets[Reach.TOOL] = tool
+    if agent_id is not None:
+        targets[Reach.AGENT] = encode("agt", agent_id)
+    if version_id is not None:
+        targets[Reach.VERSION] = encode("tvn", version_id)
+    return targets
+
+
+def find_halt_of_agent(by: Principal) -> Halted | None:
+    """What stops every call of this agent, if something does."""
+    whole = halts_in_reach(
+        tenant_id=by.tenant_id, publisher_id=by.tenant_id, agent_id=by.agent_id, tool="", version_id=None
+    )
+    return halt_problem(whole)
+
+
+def list_halts_in_force() -> list[Halt]:
+    """Of all tenants, for what watches over all of a process."""
+    with hub_wide():
+        return list(Halt.objects.filter(lifted_at=None))
 
 
 def check_not_halted(

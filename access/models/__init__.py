@@ -1,7 +1,7 @@
 """Models of access: who is there, what each was given, and within which rules and limits."""
 
 from access.models.budgets import Budget, BudgetScope, BudgetWindow, Dimension, Reservation
-from access.models.connections import AssertionRule, Connection, ConnectionToken, EnteredClient
+from access.models.connections import AssertionRule, Connection, ConnectionRule, ConnectionToken, EnteredClient
 from access.models.consents import CONSENT_TRANSITIONS, Consent, ConsentMode, ConsentState
 from access.models.grants import Grant
 from access.models.halts import Halt, Reach
@@ -30,6 +30,7 @@ __all__ = [
     "BudgetScope",
     "BudgetWindow",
     "Connection",
+    "ConnectionRule",
     "ConnectionToken",
     "Consent",
     "ConsentMode",

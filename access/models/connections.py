@@ -121,6 +121,32 @@ class AssertionRule(models.Model):
         return f"{self.issuer} vouches for {self.agent}"
 
 
+class ConnectionRule(models.Model):
+    """How far the people of a tenant may go who let programs act as agents. Where it says nothing, as far as the hub."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.OneToOneField(Tenant, models.PROTECT, related_name="connection_rule")
+    days = models.PositiveIntegerField(null=True, blank=True)  # a connection ends after so many
+    idle_days = models.PositiveIntegerField(
+        null=True, blank=True
+    )  # and after so many in which nothing was fetched for it
+    token_minutes = models.PositiveIntegerField(null=True, blank=True)  # so long is an access token good
+    # A sign-in at most so long ago lets programs use what changes things; None: any.
+    sign_in_minutes = models.PositiveIntegerField(null=True, blank=True)
+    set_by = models.CharField(max_length=64)
+    set_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(days__gte=1) | Q(days=None), name="connection_rule_lets_connections_last_a_day"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"Connections of {self.tenant}"
+
+
 class EnteredClient(models.Model):
     """Whose a program is that was entered by hand: the rows of django-oauth-toolkit know no tenant."""
 

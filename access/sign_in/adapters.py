@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import base64
 import os
+import time
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 from urllib.parse import urlencode, urlsplit
 
 from allauth.account.adapter import DefaultAccountAdapter
-from allauth.account.internal.flows.login import record_authentication
-from allauth.account.internal.flows.reauthentication import did_recently_reauthenticate
+from allauth.account.internal.flows.login import (
+    AUTHENTICATION_METHODS_SESSION_KEY,
+    get_authentication_records,
+    record_authentication,
+)
+from allauth.account.internal.flows.reauthentication import did_recently_reauthenticate, get_reauthentication_flows
 from allauth.account.models import EmailAddress
 from allauth.core.internal import ratelimit
 from allauth.core.internal.ratelimit import RateLimitUsage
@@ -41,6 +46,7 @@ from evidence.keys.keystore import NONCE_BYTES, get_keystore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from datetime import timedelta
 
     from django.http import HttpRequest
 
@@ -49,6 +55,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 PURPOSE = b"second-factors"
+ASKED_AT = "toolhub_asked_at"  # on a request: when an identity provider has asked the person who they are
 SECOND_FACTORS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
 
 
@@ -126,6 +133,13 @@ class SocialAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         proved = EmailAddress.objects.filter(user=found[0], email__iexact=found[1], verified=True).exists()
         return found if proved else None
 
+    def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
+        """When the provider has asked the person who they are: one that lets them in by a session of its own asked earlier."""
+        said = (sociallogin.account.extra_data or {}).get("id_token") or {}
+        asked_at = said.get("auth_time")
+        if isinstance(asked_at, int | float) and not isinstance(asked_at, bool):
+            setattr(request, ASKED_AT, float(asked_at))
+
 
 class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
     """Secrets of second factors are encrypted with a key made from the first master key, which no rotation takes away."""
@@ -145,9 +159,16 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
 
 
 def note_sign_in(*, request: HttpRequest | None = None, user: Any = None, **_: Any) -> None:
-    """Signing in counts as having just proved who one is, in whichever way it was done."""
+    """Signing in counts as having just proved who one is, in whichever way it was done; with an identity provider that says when it
+    asked the person (`auth_time`), as having proved it then.
+    """
     if request is not None and hasattr(request, "session"):
         record_authentication(request, user, method="sign_in", reauthenticated=True)
+        asked_at = getattr(request, ASKED_AT, None)
+        if asked_at is not None:
+            records = get_authentication_records(request, user)
+            records[-1]["at"] = min(records[-1]["at"], asked_at)
+            request.session[AUTHENTICATION_METHODS_SESSION_KEY] = records
 
 
 user_logged_in.connect(note_sign_in, dispatch_uid="note_sign_in")
@@ -159,6 +180,29 @@ def is_fresh(request: HttpRequest) -> bool:
     Always, for people who have neither a password nor a second factor here: their identity provider answers for them.
     """
     return bool(did_recently_reauthenticate(request))
+
+
+def find_last_proof(request: HttpRequest) -> float | None:
+    """When this person last proved who they are, in seconds since 1970: here, or to their identity provider where it says so."""
+    proofs = [each["at"] for each in get_authentication_records(request, request.user) if each.get("reauthenticated")]
+    return proofs[-1] if proofs else None
+
+
+def has_signed_in_within(request: HttpRequest, lasts: timedelta) -> bool:
+    """Whether that is no longer ago. Also of people whose identity provider answers for them."""
+    at = find_last_proof(request)
+    return at is not None and time.time() - at < lasts.total_seconds()
+
+
+def redirect_to_prove(request: HttpRequest, *, to: str, lasts: timedelta) -> HttpResponse:
+    """Sends a person to prove again who they are, and then ``to`` a page. Who has neither a password nor a second factor here is sent
+    to their identity provider, which is told how recent it has to be (OpenID Connect, `max_age`).
+    """
+    if get_reauthentication_flows(request.user):
+        return HttpResponseRedirect(f"{reverse('account_reauthenticate')}?{urlencode({'next': to})}")
+    return HttpResponseRedirect(
+        f"{reverse('sign_in')}?{urlencode({'next': to, 'max_age': int(lasts.total_seconds())})}"
+    )
 
 
 def recently_authenticated(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -66,16 +67,23 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         if form.is_valid():
             login = Login(user=form.get_user(), redirect_url=to)
             return perform_password_login(request, {"username": form.cleaned_data["username"]}, login)  # type: ignore[no-any-return]
-    context = {"form": form, "next": to, "providers": list_providers(to), "may_reset": bool(settings.TOOLHUB_EMAIL_URL)}
+    max_age = request.GET.get("max_age", "")
+    providers = list_providers(to, max_age_s=int(max_age) if re.fullmatch(r"[0-9]{1,7}", max_age) else None)
+    context = {"form": form, "next": to, "providers": providers, "may_reset": bool(settings.TOOLHUB_EMAIL_URL)}
     return render_page(request, "sign_in/sign_in.html", context, status=422 if form.is_bound else 200)
 
 
-def list_providers(to: str) -> list[dict[str, str]]:
-    """``to``: where people go after they have signed in there; a program that sent them here waits for them to come back."""
+def list_providers(to: str, *, max_age_s: int | None = None) -> list[dict[str, str]]:
+    """``to``: where people go after they have signed in there; a program that sent them here waits for them to come back.
+    ``max_age_s``: the provider asks them again if it did so longer ago.
+    """
     apps = settings.SOCIALACCOUNT_PROVIDERS.get("openid_connect", {}).get("APPS", [])
-    back = f"?{urlencode({'next': to})}" if to != "/" else ""
+    said = {"next": to} if to != "/" else {}
+    if max_age_s is not None:
+        said["auth_params"] = urlencode({"max_age": max_age_s})
+    query = f"?{urlencode(said)}" if said else ""
     return [
-        {"name": app["name"], "url": reverse("openid_connect_login", args=[app["provider_id"]]) + back} for app in apps
+        {"name": app["name"], "url": reverse("openid_connect_login", args=[app["provider_id"]]) + query} for app in apps
     ]
 
 

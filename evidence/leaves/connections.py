@@ -66,6 +66,28 @@ class AssertionRuleTerms(LeafData):
     connections: Annotated[int, "how many ended with what was in force before"]
 
 
+@leaf_data(Kind.CONNECTION_STEPPED_UP)
+class SteppedUpConnection(LeafData):
+    """That a person has let a program do more than in a connection of theirs that it has already."""
+
+    agent: Annotated[str, "as which it acts", SearchTerm("agent")]
+    client: Annotated[str, "id of the program"]
+    before: Annotated[list[str], "scopes that it had"]
+    added: Annotated[list[str], "scopes that came to them"]
+
+
+@leaf_data(Kind.CONNECTION_RULE_SET)
+class ConnectionRuleTerms(LeafData):
+    """How far the people of the tenant may go who let programs act as agents; where it says nothing, as far as the hub."""
+
+    days: Annotated[int | None, "a connection ends after so many"] = None
+    idle_days: Annotated[int | None, "and after so many in which nothing was fetched for it"] = None
+    token_minutes: Annotated[int | None, "so long an access token is good"] = None
+    sign_in_minutes: Annotated[
+        int | None, "so long ago, at most, has a person signed in who lets programs use what changes things"
+    ] = None
+
+
 @leaf_data(Kind.CONNECTION_REFUSED)
 class RefusedConnection(LeafData):
     """That a person has not let a program act as an agent."""

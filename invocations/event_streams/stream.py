@@ -28,6 +28,7 @@ from invocations.answer.wake_ups import get_waker
 from invocations.models import Invocation, State
 from invocations.problems import TooManyStreams
 from invocations.run.live_output import select_caller_lines
+from invocations.stopped_streams import HaltWatch, StreamTopic
 from kernel.database.connections import release_connection
 from kernel.database.tenancy import acting_for, acting_for_nobody
 from kernel.http.exception_handlers import translate_exception
@@ -114,6 +115,7 @@ class Follower(ABC):
         self.followed_id = followed_id
         self._credentials = credentials
         self._written: list[str] = []
+        self._halts, self._opened_at = HaltWatch(), time.monotonic()
         self.is_over = False
 
     @abstractmethod
@@ -131,6 +133,7 @@ class Follower(ABC):
             with acting_for_nobody():
                 by = self._credentials.principal()
             with acting_for(by.tenant_id):
+                self._check_not_stopped(by)
                 self.tell_news(by)
         except Exception as error:  # noqa: BLE001  whatever it is, the reader is told before the stream ends; problem_of logs it
             self.is_over = True
@@ -138,6 +141,14 @@ class Follower(ABC):
         finally:
             release_connection()
         return "".join(self._written)
+
+    def _check_not_stopped(self, by: Principal) -> None:
+        for problem in self._halts.find_stopped([self.get_topic(by)]).values():
+            raise problem
+
+    def get_topic(self, by: Principal) -> StreamTopic:
+        """Whose the stream is, and of which tool."""
+        return StreamTopic(by.tenant_id, by.agent_id, opened_at=self._opened_at)
 
     def write(self, event: str, data: Any, *, has_id: bool = True) -> None:
         """``has_id`` is false for passing news: who comes back is told what is true then, and not what was missed of them."""
@@ -155,13 +166,19 @@ class CallFollower(Follower):
         self._live_seen: UUID | None = None
         self._facts_seen = -1
         self._lines_seen, self._segments_seen = cursor.line, 0
+        self._topic: tuple[str, UUID | None] = ("", None)  # tool and version, known with the first look
 
     def get_cursor(self) -> str:
         return str(self._cursor)
 
+    def get_topic(self, by: Principal) -> StreamTopic:
+        tool, version_id = self._topic
+        return replace(super().get_topic(by), tool=tool, version_id=version_id)
+
     def tell_news(self, by: Principal) -> None:
         """The row is read first: when it has ended, all that was said and witnessed before is there to be read as well."""
         invocation = Invocation.objects.visible_to(by).select_related("version__tool").get(pk=self.followed_id)
+        self._topic = (invocation.tool, invocation.version_id)
         if not invocation.is_final:
             self._tell_state(invocation)
         self._tell_output(invocation)

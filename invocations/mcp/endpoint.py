@@ -26,7 +26,8 @@ from access.connections.resources import MCP_PATH, mcp_resource, tenant_mcp_reso
 from access.issuers.services import find_mcp_issuers
 from access.roles import AGENT_SCOPES
 from invocations.mcp.consent_elicitation import note_form_answer, read_form_answer
-from invocations.mcp.list_streams import send_list_changes
+from invocations.mcp.errors import error_of
+from invocations.mcp.list_streams import build_change, send_list_changes, write_change_event
 from invocations.mcp.list_watch import ListWatch
 from invocations.mcp.open_streams import OpenStreams, TrackedSend
 from invocations.mcp.posted_answers import PostedAnswer
@@ -36,17 +37,27 @@ from invocations.mcp.server import make_server
 from invocations.mcp.tool_calls import cancel_mcp_request
 from invocations.request_tallies import note_rejected
 from invocations.serializers import SCOPE
+from invocations.stopped_streams import StreamTopic
 from kernel.database.connections import release_connection
 from kernel.database.tenancy import acting_for_nobody
 from kernel.http.body_limits import send_refusal
 from kernel.http.exception_handlers import build_challenge, translate_exception
+from kernel.http.open_requests import LAST_WORDS
 from kernel.http.parsers import MAX_BODY_BYTES, read_json
 from kernel.http.traffic import ROUTE
 from kernel.observability.log_context import note_for_log
-from kernel.problems import Forbidden, Malformed, MethodNotAllowed, NotFound, Problem, TooLarge, Unauthenticated
+from kernel.problems import (
+    Forbidden,
+    Malformed,
+    MethodNotAllowed,
+    NotFound,
+    Problem,
+    TooLarge,
+    Unauthenticated,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Iterable, Mapping
 
     from kernel.http.body_limits import Application, Receive, Send
     from kernel.http.deferred_responses import InThread
@@ -59,6 +70,8 @@ SHORT = 16 * 1024  # bytes that take no longer to read than a thread to find
 MAX_PARTS = 20_000
 LIST_SCOPE = "tools:read"
 LISTEN = "subscriptions/listen"
+TAKES_TIME = frozenset({LISTEN, "tools/call", "tasks/result"})
+HELD_SCOPES = "toolhub.held_scopes"  # in a scope of ASGI: those of the connection that asks
 PRIMED_SINCE = "2025-11-25"  # before, a client may take an event without data for a message
 # A call's scope is looked at with everything else about the call, so that its refusal has a pair too.
 SCOPES = {
@@ -92,7 +105,8 @@ class McpEndpoint:
             check_scheme(scope)
             await self._pass(scope, headers, receive, send, path)
         except Problem as problem:
-            await send_refusal(send, problem, _more(problem, path, tried="authorization" in headers))
+            held = scope.get(HELD_SCOPES, ()) if speaks_older_revision(headers) else ()
+            await send_refusal(send, problem, _more(problem, path, tried="authorization" in headers, held=held))
 
     async def _pass(
         self, scope: dict[str, Any], headers: Mapping[str, str], receive: Receive, send: Send, path: str
@@ -100,6 +114,7 @@ class McpEndpoint:
         check_origin(headers)
         by = await self._authenticated(scope, headers, path)
         note_for_log(tenant=str(by.tenant_id))
+        scope[HELD_SCOPES] = by.allowed if by.connection is not None else ()
         if scope["method"] == "GET" and speaks_older_revision(headers):
             await self._stream(by, headers, receive, TrackedSend(send, partial(_refuse_ended, path)))
             return
@@ -132,16 +147,30 @@ class McpEndpoint:
                 return
         tracked = TrackedSend(send, partial(_refuse_ended, path))
         posted = PostedAnswer(tracked)
-        scope[SCOPE_KEY] = arrival = McpRequest(by, self._in_thread, self._lists, posted, session)
+        if isinstance(id := said.get("id"), str | int):
+            scope[LAST_WORDS] = partial(write_error_event, id)
+            tracked.write_last = partial(
+                write_end_of_listening if said.get("method") == LISTEN else write_error_event, id
+            )
+        topic = StreamTopic.of(by)
+        scope[SCOPE_KEY] = arrival = McpRequest(by, self._in_thread, self._lists, posted, session, topic)
         if said.get("method") == "notifications/cancelled":
             params = said.get("params")
             await cancel_mcp_request(arrival, params.get("requestId") if isinstance(params, dict) else None)
         manager = await self._running()
+        is_refused = by.connection is not None and said.get("method") == "tools/call" and SCOPE not in by.allowed
+        if is_refused:
+            # Decided on and recorded as every call; the answer is a challenge, so that the program asks the person for more.
+            await manager.handle_request(scope, cast("Any", _again(body, receive)), cast("Any", _hear_nothing))
+            by.check(SCOPE)
         answer = manager.handle_request(scope, cast("Any", _again(body, receive)), cast("Any", posted))
-        if by.connection is None and said.get("method") != LISTEN:
+        if by.connection is None and said.get("method") not in TAKES_TIME:
             await answer
         else:
-            await self._give(by, headers, answer, tracked)
+            # A call goes on with what it was begun with: keys give tokens that last for ten minutes.
+            goes_on = by.connection is None and said.get("method") != LISTEN
+            ends = None if goes_on else find_token_end(by, headers.get("authorization", ""))
+            await self._streams.give(HeldCredential.of(by), answer, tracked, ends=ends, topic=topic)
 
     async def _stream(self, by: Principal, headers: Mapping[str, str], receive: Receive, tracked: TrackedSend) -> None:
         """Of a client before 2026-07-28, which listens with GET."""
@@ -155,13 +184,9 @@ class McpEndpoint:
             told=headers.get("last-event-id", ""),
             primes=headers.get("mcp-protocol-version", "") >= PRIMED_SINCE,
         )
-        await self._give(by, headers, answer, tracked)
-
-    async def _give(
-        self, by: Principal, headers: Mapping[str, str], answer: Coroutine[Any, Any, None], tracked: TrackedSend
-    ) -> None:
+        tracked.write_last = write_change_event
         ends = find_token_end(by, headers.get("authorization", ""))
-        await self._streams.give(HeldCredential.of(by), answer, tracked, ends=ends)
+        await self._streams.give(HeldCredential.of(by), answer, tracked, ends=ends, topic=StreamTopic.of(by))
 
     async def _authenticated(self, scope: dict[str, Any], headers: Mapping[str, str], path: str) -> Principal:
         address = (scope.get("client") or ("",))[0]
@@ -234,9 +259,12 @@ async def _keep(manager: StreamableHTTPSessionManager, ready: asyncio.Future[Non
         raise
 
 
-def _more(problem: Problem, path: str, *, tried: bool) -> list[tuple[bytes, bytes]]:
+def _more(problem: Problem, path: str, *, tried: bool, held: Iterable[str] = ()) -> list[tuple[bytes, bytes]]:
     """What the authorization specification of MCP wants a client to be told, so that it gets a token, or a better one. Providers of a
     tenant have scopes of their own: a client that asked them for the hub's would be refused.
+
+    ``held``: what the token is good for. Clients before 2026-07-28 ask for what they are told, and lose the rest; later ones ask for
+    both.
     """
     if isinstance(problem, MethodNotAllowed):
         return [(b"allow", b"GET, POST")]
@@ -244,16 +272,32 @@ def _more(problem: Problem, path: str, *, tried: bool) -> list[tuple[bytes, byte
         scope = " ".join(AGENT_SCOPES) if path == PATH else ""
         return [(b"www-authenticate", build_challenge(tried, path=path, scope=scope).encode())]
     if "missing" in problem.details:
-        scope = problem.details["missing"] if path == PATH else ""
+        needed = {problem.details["missing"], *held}
+        scope = " ".join(each for each in AGENT_SCOPES if each in needed) if path == PATH else ""
         said = build_challenge(True, error="insufficient_scope", path=path, scope=scope)
         return [(b"www-authenticate", said.encode())]
     return []
 
 
-async def _refuse_ended(path: str, send: Send) -> None:
-    """For whose connection has ended while they waited: as their next request is refused."""
-    problem = Unauthenticated(NOT_CONNECTED, remedy=CONNECT_AGAIN)
+async def _refuse_ended(path: str, send: Send, problem: Problem | None = None) -> None:
+    """For whose connection has ended while they waited: as their next request is refused. ``problem``: what else has ended it."""
+    problem = problem or Unauthenticated(NOT_CONNECTED, remedy=CONNECT_AGAIN)
     await send_refusal(send, problem, _more(problem, path, tried=True))
+
+
+def write_error_event(id: str | int, problem: Problem) -> bytes:
+    """To whoever waits for the answer to this message, when its stream ends before: without one, some clients wait on."""
+    error = JSONRPCError(jsonrpc="2.0", id=id, error=error_of(problem).error)
+    return f"event: message\r\ndata: {error.model_dump_json(by_alias=True, exclude_unset=True)}\r\n\r\n".encode()
+
+
+def write_end_of_listening(id: str | int, problem: Problem) -> bytes:
+    """To who listens: that the list is another one, before the end."""
+    return f"event: message\r\ndata: {build_change(id)}\r\n\r\n".encode() + write_error_event(id, problem)
+
+
+async def _hear_nothing(message: Mapping[str, Any]) -> None:
+    """In place of who has asked, who is told something else."""
 
 
 async def _accept(send: Send) -> None:

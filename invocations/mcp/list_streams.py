@@ -45,6 +45,19 @@ CHANGED = "notifications/tools/list_changed"
 CHANGE = json.dumps({"jsonrpc": "2.0", "method": CHANGED})
 
 
+def build_change(subscription_id: str | int | None) -> str:
+    """As JSON, since 2026-07-28."""
+    meta = {SUBSCRIPTION_ID_META_KEY: subscription_id}
+    return json.dumps({"jsonrpc": "2.0", "method": CHANGED, "params": {"_meta": meta}})
+
+
+def write_change_event(problem: Problem) -> bytes:
+    """Before 2026-07-28, at the end of a stream: without an id, so that who comes back is told what is true by then."""
+    del problem
+    retry_ms = random.randint(*RETRY_LATER_MS)  # noqa: S311  so that they do not all come back at once
+    return f"retry: {retry_ms}\nevent: message\ndata: {CHANGE}\n\n".encode()
+
+
 async def send_list_changes(
     send: Send, receive: Receive, *, by: Principal, lists: ListWatch, told: str, primes: bool
 ) -> None:
@@ -101,7 +114,7 @@ async def listen_for_changes(
     arrival, meta = get_mcp_request(context), {SUBSCRIPTION_ID_META_KEY: context.request_id}
     offered = SubscriptionFilter(tools_list_changed=params.notifications.tools_list_changed)
     # Thousands are told at once; by way of the SDK each would take a millisecond of the event loop.
-    change = json.dumps({"jsonrpc": "2.0", "method": CHANGED, "params": {"_meta": meta}})
+    change = build_change(context.request_id)
     try:
         async with arrival.lists.listen(arrival.by) as ear:
             await context.session.send_notification(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from invocations.mcp.list_watch import ListWatch
     from invocations.mcp.posted_answers import PostedAnswer
+    from invocations.stopped_streams import StreamTopic
     from kernel.http.deferred_responses import InThread
     from kernel.principal import Principal
 
@@ -110,13 +111,16 @@ def supports_tasks(capabilities: dict[str, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class McpRequest:
-    """One message at the door. ``in_thread`` does what needs the database, in the threads that requests share."""
+    """One message at the door. ``in_thread`` does what needs the database, in the threads that requests share; ``topic``: what its
+    answer is about, for whoever ends it.
+    """
 
     by: Principal
     in_thread: InThread
     lists: ListWatch
     answer: PostedAnswer
     session: McpSession = field(default_factory=McpSession)
+    topic: StreamTopic | None = None
 
     async def within(self, work: Callable[[], T]) -> T:
         """Work for this agent's tenant in a thread, whose connection is given back at the end. What it raises is an MCP error, in

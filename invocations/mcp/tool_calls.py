@@ -38,6 +38,7 @@ from invocations.request_tallies import note_rejected
 from invocations.run.live_output import read_live_output
 from kernel.http.envelopes import ResponseEnvelope
 from kernel.http.exception_handlers import translate_exception
+from kernel.http.open_requests import is_refused
 from kernel.problems import Malformed
 from registry.problems import UnknownTool
 from registry.versions.compiler import compiled_version
@@ -79,13 +80,23 @@ async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolReq
         return begun.refusal
     if not isinstance(begun, BegunCall):
         return begun
+    if arrival.topic is not None:
+        arrival.topic.name_call(begun.invocation)
     try:
         return await _ended(arrival, wish, begun, Progress(context))
     except asyncio.CancelledError:
-        if_gone(arrival, begun.invocation.pk)
+        if not _is_ended_by_hub(context):
+            if_gone(arrival, begun.invocation.pk)
         raise
     finally:
         begun.close()
+
+
+def _is_ended_by_hub(context: ServerRequestContext[Any, Any]) -> bool:
+    """Then nobody has taken the call back: it goes on."""
+    topic = get_mcp_request(context).topic
+    assert context.request is not None
+    return (topic is not None and topic.is_ended) or is_refused(context.request.scope)
 
 
 async def count_unreadable(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:

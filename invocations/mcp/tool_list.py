@@ -17,6 +17,7 @@ from mcp.shared.inbound import X_MCP_HEADER_KEY
 from mcp_types import INVALID_PARAMS, ListToolsResult, Tool, ToolAnnotations, ToolExecution
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from access.halts.services import find_halt_of_agent
 from invocations.decide.callable_tools import offer_tools
 from invocations.mcp.request_context import get_mcp_request
 from registry.discovery.tool_specs import build_spec, names_in
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 PAGE_SIZE = 100
 TOOL_ID = "toolhub/tool"
+HALTED = "toolhub/halted"  # why the list is empty
 
 
 def _cursor(id: str) -> str:
@@ -82,6 +84,8 @@ def list_tools_after(id: str, *, by: Principal, modern: bool) -> ListToolsResult
     rest = [(name, manifest) for name, manifest in listed if manifest.id > id]
     page = rest[:PAGE_SIZE]
     tools = [build_mcp_tool(manifest, name, modern=modern) for name, manifest in page]
+    if not listed and (stopped := find_halt_of_agent(by)):
+        return ListToolsResult(tools=[], _meta={HALTED: stopped.detail})
     return ListToolsResult(tools=tools, next_cursor=_cursor(page[-1][1].id) if len(rest) > PAGE_SIZE else None)
 
 

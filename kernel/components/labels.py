@@ -225,6 +225,8 @@ FACT: dict[str, tuple[str, str, Text]] = {
     "key.rotated": ("info", "key-round", gettext_lazy("Key rotated")),
     "issuer.trusted": ("ok", "fingerprint", gettext_lazy("Identity provider trusted")),
     "issuer.changed": ("info", "fingerprint", gettext_lazy("Identity provider changed")),
+    "connection.stepped_up": ("info", "link", gettext_lazy("Connected program may do more")),
+    "connection_rule.set": ("info", "clock", gettext_lazy("Lifetimes of connections set")),
     "assertion_rule.set": ("info", "fingerprint", gettext_lazy("Identity provider may vouch for people")),
     "assertion_rule.ended": ("bad", "fingerprint", gettext_lazy("Identity provider vouches for nobody any more")),
     "issuer.distrusted": ("bad", "fingerprint", gettext_lazy("Trust in an identity provider ended")),

@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.conftest import OPEN_BEGINS, RUNNING, UNPAIRED, Embedded
 from tests.e2e.console import Person
 from tests.e2e.processes import ROOT, Process, python, until
-from tests.e2e.wire import Agent, answers, in_background
+from tests.e2e.wire import Agent, Answer, answers, in_background, request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -206,6 +206,39 @@ def test_ctrl_c_ends_everything_and_the_hub_starts_again(own_hub: Embedded) -> N
         assert own_hub.agent.state(call) in ("cancelled", "outcome_unknown")
         own_hub.agent.check_pair(call)
         assert own_hub.agent.invoke("sample.tools.echo", {"text": "again"}).status == 200
+
+
+@pytest.mark.req("TOOLS-14", "TOOLS-18", "CONN-4")
+def test_who_still_waits_when_the_hub_is_stopped_is_told_so_and_each_call_has_its_end(own_hub: Embedded) -> None:
+    own_hub.env["TOOLHUB_WORKER_CONCURRENCY"] = "1"  # the others wait in the queue
+    process, agent = own_hub.start(), own_hub.agent
+    rest = [in_background(lambda: agent.invoke("sample.tools.short_sleep", {"text": "x"})) for _ in range(12)]
+    over_mcp = in_background(lambda: call_over_mcp(agent, SLEEPS))
+    until(lambda: own_hub.count(OPEN_BEGINS) >= 10 and own_hub.count(RUNNING), "callers wait")
+
+    process.send(signal.SIGINT)
+
+    assert process.ended(within_s=30) == 0, process.said()
+    assert "ERROR" not in process.said(), process.said()
+    assert "Traceback" not in process.said(), process.said()
+    answers = [each.answer() for each in rest]
+    assert {each.status for each in answers} == {503}, [str(each) for each in answers]
+    told = [each for each in answers if each.reason == "HUB.STOPPING"]
+    assert told, [str(each) for each in answers]
+    assert {each.headers["retry-after"] for each in told} == {"5"}
+    assert {each.headers["content-type"] for each in told} == {"application/problem+json"}
+    (data,) = [line for line in over_mcp.answer().body.decode().splitlines() if line.startswith("data: ")]
+    assert json.loads(data.removeprefix("data: "))["error"]["data"]["reason"] == "HUB.STOPPING"
+    with own_hub.served():
+        until(lambda: own_hub.count(OPEN_BEGINS) == 0, "each call has its end")
+    assert own_hub.count(UNPAIRED) == 0
+
+
+def call_over_mcp(agent: Agent, tool: str) -> Answer:
+    """As a client that holds no session."""
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": {"text": "x"}}}
+    kinds = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {agent.key}"}
+    return request("POST", f"{agent.url}/mcp", message, kinds)
 
 
 @pytest.mark.req("CARD-5", "SVC-6", "TOOLS-18")

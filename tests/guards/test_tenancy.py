@@ -42,6 +42,8 @@ HUB_WIDE = {
     "access/members/pages.py:_tenants_page": "the owners of the hub see all tenants, and each other",
     "access/members/pages.py:hub_owners": "who owns the hub may be of any tenant",
     "access/members/pages.py:tenant_new": "another tenant, by an owner of the hub",
+    "access/halts/services.py:list_halts_in_force": "which streams of a process end, whosever they are",
+    "invocations/stopped_streams.py:_find_publishers": "a publisher stops its tool for every tenant",
     "access/halts/services.py:_scope": "the hub's own kill switch, by an owner of the hub",
     "access/policies/services.py:_scope": "the hub's own policy, by an owner of the hub",
     "registry/installations/catalogue.py:publisher_slugs": "short names of who publishes what may be installed",

@@ -50,6 +50,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "key_rotate": {"overlap_days": "1"},
         "key_revoke": REASON,
         "connection_end": {},
+        "connection_rule": {"days": "7"},
         "client_new": {"name": "another", "redirect_uris": "https://new.example.org/callback"},
         "client_remove": REASON,
         "person_new": {"username": "nora", "roles": ["auditor"]},

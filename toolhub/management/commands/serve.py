@@ -14,9 +14,11 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
+from sse_starlette.sse import AppStatus
 
 from invocations.mcp.list_watch import close_streams
 from invocations.sandbox.factory import current_sandbox
+from kernel.http.open_requests import refuse_open_requests
 from kernel.http.uvicorn_protocol import Protocol
 from registry.model_providers.early_imports import start_early_imports
 from toolhub.embedded_mode import run_all_parts
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger("toolhub.serve")
+ANSWERING_S = 2.0  # in which those who still wait at the end are told so
 
 
 class Server(uvicorn.Server):
@@ -42,6 +45,8 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, *, serves: Callable[[], object]) -> None:
         super().__init__(config)
         self._serves = serves
+        # The SDK's streams of MCP would be cut off with the signal, in the middle of calls that end in time.
+        AppStatus.enable_automatic_graceful_drain = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -51,7 +56,13 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         close_streams()
-        await super().shutdown(sockets)
+        # Before uvicorn's own patience ends: it would answer 500 and write an error for each.
+        patience_s = float(self.config.timeout_graceful_shutdown or 0) - ANSWERING_S
+        ending = asyncio.get_running_loop().call_later(patience_s, refuse_open_requests)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            ending.cancel()
 
 
 class DrainingServer(Server):

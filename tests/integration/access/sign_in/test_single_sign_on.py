@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import time
+from datetime import timedelta
 from html import unescape
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -13,6 +16,10 @@ from allauth.account.models import EmailAddress
 from django.contrib.auth import get_user_model
 from django.core.cache import cache
 from django.test import Client
+from joserfc import jwt
+from joserfc.jwk import OctKey
+
+from access.sign_in.adapters import has_signed_in_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,8 +48,8 @@ DISCOVERY = {
 class FakeSession:
     """What the provider answers to the hub, without a network."""
 
-    def __init__(self, userinfo: dict[str, Any]) -> None:
-        self.userinfo = userinfo
+    def __init__(self, userinfo: dict[str, Any], **more: str) -> None:
+        self.userinfo, self.more = userinfo, more
 
     def __enter__(self) -> FakeSession:
         return self
@@ -51,7 +58,7 @@ class FakeSession:
         pass
 
     def request(self, method: str, url: str, **_: Any) -> Any:
-        return self._answer({"access_token": "at", "token_type": "Bearer"})
+        return self._answer({"access_token": "at", "token_type": "Bearer"} | self.more)
 
     def get(self, url: str, **_: Any) -> Any:
         if url.endswith("/userinfo"):
@@ -76,7 +83,7 @@ class FakeSession:
 
 
 def single_sign_on(
-    userinfo: dict[str, Any], settings: Any, monkeypatch: pytest.MonkeyPatch, *, to: str = ""
+    userinfo: dict[str, Any], settings: Any, monkeypatch: pytest.MonkeyPatch, *, to: str = "", **more: str
 ) -> tuple[Client, Any]:
     app = {
         "provider_id": "oidc", "name": "Example", "client_id": "hub", "secret": "s",
@@ -84,7 +91,7 @@ def single_sign_on(
     }  # fmt: skip
     settings.SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"OAUTH_PKCE_ENABLED": True, "APPS": [app]}}
     monkeypatch.setattr(
-        "access.sign_in.adapters.SocialAdapter.get_requests_session", lambda self: FakeSession(userinfo)
+        "access.sign_in.adapters.SocialAdapter.get_requests_session", lambda self: FakeSession(userinfo, **more)
     )
     client = Client()
     page = client.get("/sign-in", {"next": to} if to else {}).content.decode()
@@ -124,6 +131,27 @@ def test_somebody_who_was_invited_signs_in_at_their_provider(
 
     assert client.get("/grants").status_code == 200
     assert client.session["_auth_user_id"] == str(operator.user.pk)
+
+
+@pytest.mark.req("CONN-1")
+@pytest.mark.parametrize("minutes_ago", [1, 30])
+def test_a_sign_in_is_as_old_as_the_provider_says_that_it_asked_the_person(
+    minutes_ago: int, operator: Person, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator.user.set_unusable_password()
+    operator.user.email = "olivia@example.org"
+    operator.user.save()
+    now = int(time.time())
+    claims = {"iss": "https://idp.example.org", "aud": "hub", "sub": "o-1", "iat": now, "exp": now + 300}
+    claims["auth_time"] = now - minutes_ago * 60
+    key = OctKey.import_key("a key that nobody checks, since the token came over TLS")
+    token = jwt.encode({"alg": "HS256"}, claims, key)
+
+    userinfo = {"sub": "o-1", "email": "olivia@example.org", "email_verified": True}
+    client, _ = single_sign_on(userinfo, settings, monkeypatch, id_token=token)
+
+    request: Any = SimpleNamespace(user=operator.user, session=client.session)
+    assert has_signed_in_within(request, timedelta(minutes=5)) is (minutes_ago == 1)
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,13 @@ from access.authentication.held_credentials import HeldCredential, HeldKind
 from invocations.mcp import open_streams
 from invocations.mcp.endpoint import PATH, _refuse_ended
 from invocations.mcp.open_streams import OpenStreams, TrackedSend
+from invocations.stopped_streams import StreamTopic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
+TOPIC = StreamTopic(uuid4(), uuid4())
 
 
 async def in_thread(work: Any) -> Any:
@@ -52,6 +54,7 @@ def follow(
             sent.append(dict(message))
 
         monkeypatch.setattr(open_streams, "_find_ended", find_ended)
+        monkeypatch.setattr(open_streams, "_find_stopped", lambda *_: {})
         tracked = TrackedSend(send, partial(_refuse_ended, PATH))
 
         async def answer() -> None:
@@ -66,7 +69,7 @@ def follow(
                 raise
 
         streams, held = OpenStreams(in_thread), HeldCredential(HeldKind.CONNECTION, uuid4())
-        await asyncio.wait_for(streams.give(held, answer(), tracked, ends=NOW), timeout=30)
+        await asyncio.wait_for(streams.give(held, answer(), tracked, ends=NOW, topic=TOPIC), timeout=30)
         assert not streams._open
 
     asyncio.run(run())
