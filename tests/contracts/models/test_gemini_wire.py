@@ -130,6 +130,7 @@ def test_googles_own_sdk_reads_the_same_answer_from_the_same_stream(with_calls: 
     assert len(called) == 2 * with_calls
     counted = chunks[-1].usage_metadata
     assert counted is not None
+    assert ours.usage is not None
     assert (ours.usage.input_tokens, ours.usage.output_tokens) == (
         counted.prompt_token_count,
         counted.candidates_token_count,
