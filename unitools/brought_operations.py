@@ -15,17 +15,17 @@ from unitools.changes import compare_manifests, compute_needed_bump
 from unitools.checks import check_manifest
 from unitools.checks.operations import read_server
 from unitools.metadata import derive_hub_segment
-from unitools.openapi_documents import DocumentDiagnostic, DocumentUnfit
-from unitools.openapi_operations import Choices, read_operation
-from unitools.openapi_texts import clean_text
+from unitools.openapi.documents import DocumentDiagnostic, DocumentUnfit
+from unitools.openapi.operations import Choices, read_operation
+from unitools.openapi.texts import clean_text
 from unitools.publications import find_id_collisions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from unitools.changes import ManifestChange
-    from unitools.openapi_documents import OpenApiDocument, OperationEntry
-    from unitools.openapi_operations import OperationReading
+    from unitools.openapi.documents import OpenApiDocument, OperationEntry
+    from unitools.openapi.operations import OperationReading
 
 MAX_SEGMENT_CHARS = 64
 # What the draft takes from the document anew where the document has it otherwise; all else of a manifest is its author's.

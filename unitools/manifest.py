@@ -233,7 +233,7 @@ class Manifest:
 
     @property
     def operation(self) -> dict[str, Any] | None:
-        """The HTTP request that a call becomes (unitools.openapi_requests): ``server``, ``method``, ``path``, ``arguments``, ``body``,
+        """The HTTP request that a call becomes (unitools.openapi.requests): ``server``, ``method``, ``path``, ``arguments``, ``body``,
         ``credentials``, ``accept``, ``strict``, and where they are said ``body`` and ``idempotency_header``. None: no service
         answers."""
         said = self._implementation.get("operation")

@@ -13,8 +13,8 @@ from typing import Any
 from unitools.brought_operations import derive_operation_segment, derive_service_group, make_manifest
 from unitools.calls import ToolSpec
 from unitools.dialects import DRIVERS, DialectError, render
-from unitools.openapi_documents import DocumentUnfit, read_document
-from unitools.openapi_operations import Choices
+from unitools.openapi.documents import DocumentUnfit, read_document
+from unitools.openapi.operations import Choices
 
 
 def is_rendered(manifest: dict[str, Any]) -> bool:

@@ -33,6 +33,8 @@ SOURCES = (
     "unitools/*.py",
     "unitools/manifest.schema.json",
     "unitools/expressions/*.py",
+    "unitools/openapi/__init__.py",
+    "unitools/openapi/requests.py",
     *_DIALECTS,
 )
 RECIPE = tuple(f"sandbox/image/{name}" for name in ("Dockerfile", "assemble.py", "packages.txt", "selfcheck.py"))

@@ -10,8 +10,8 @@ from bench.probes.operations_probe import is_rendered
 from bench.service_documents import DOCUMENTS, fetch_documents
 from registry.versions.manifest_checks import validate_document
 from unitools.brought_operations import derive_operation_segment, derive_service_group, draft_operations, make_manifest
-from unitools.openapi_documents import DocumentUnfit, read_document
-from unitools.openapi_operations import Choices
+from unitools.openapi.documents import DocumentUnfit, read_document
+from unitools.openapi.operations import Choices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from unitools.brought_operations import make_manifest
-from unitools.openapi_documents import DocumentDiagnostic, OpenApiDocument, read_document
-from unitools.openapi_operations import Choices
+from unitools.openapi.documents import DocumentDiagnostic, OpenApiDocument, read_document
+from unitools.openapi.operations import Choices
 
 SERVER = "https://api.example.org/v1"
 OK = {"200": {"description": "Good.", "content": {"application/json": {"schema": {"type": "object"}}}}}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from unitools.checks.findings import declare_rule
-from unitools.openapi_requests import PLACEHOLDER, STYLES, is_reserved_header, is_token
+from unitools.openapi.requests import PLACEHOLDER, STYLES, is_reserved_header, is_token
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from unitools.brought_operations import Drafts
-    from unitools.openapi_documents import OpenApiDocument, OperationEntry
-    from unitools.openapi_operations import Choices
+    from unitools.openapi.documents import OpenApiDocument, OperationEntry
+    from unitools.openapi.operations import Choices
 
 MADE_FILE = "as_brought.json"  # what the document alone made, by which the next run sees what it says otherwise
 _SECRET = re.compile(r"([A-Z][A-Z0-9_]{0,63})(?:=(.+))?")
@@ -122,8 +122,8 @@ def _read_choices(options: argparse.Namespace, before: dict[str, Any]) -> dict[s
 
 
 def _make_choices(said: dict[str, Any], group: str) -> Choices:
-    from unitools.openapi_operations import Choices  # noqa: PLC0415  as above
-    from unitools.openapi_security import CredentialChoice  # noqa: PLC0415  as above
+    from unitools.openapi.operations import Choices  # noqa: PLC0415  as above
+    from unitools.openapi.security import CredentialChoice  # noqa: PLC0415  as above
 
     secrets = []
     for text in said["secrets"]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from unitools.openapi_documents import DocumentDiagnostic, DocumentUnfit, escape_token
-from unitools.openapi_requests import FORM, STYLES
+from unitools.openapi.documents import DocumentDiagnostic, DocumentUnfit, escape_token
+from unitools.openapi.requests import FORM, STYLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from unitools.openapi_documents import OpenApiDocument, OperationEntry
+    from unitools.openapi.documents import OpenApiDocument, OperationEntry
 
 PLACES = ("path", "query", "header", "cookie")
 # How 2.0 writes lists: style in a query, and whether each entry is written by itself.

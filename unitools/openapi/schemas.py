@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from unitools.checks.patterns import MAX_TOTAL, find_refusal_reason, measure_pattern
-from unitools.openapi_documents import DocumentDiagnostic, DocumentUnfit, escape_token
-from unitools.openapi_texts import clean_text, find_name_problem
+from unitools.openapi.documents import DocumentDiagnostic, DocumentUnfit, escape_token
+from unitools.openapi.texts import clean_text, find_name_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from unitools.openapi_documents import OpenApiDocument
+    from unitools.openapi.documents import OpenApiDocument
 
 Schema = dict[str, Any]
 TYPES = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})

@@ -10,15 +10,15 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from unitools.openapi_documents import DocumentDiagnostic, DocumentUnfit
-from unitools.openapi_requests import is_reserved_header, is_token
-from unitools.openapi_texts import clean_text
+from unitools.openapi.documents import DocumentDiagnostic, DocumentUnfit
+from unitools.openapi.requests import is_reserved_header, is_token
+from unitools.openapi.texts import clean_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from unitools.openapi_documents import OpenApiDocument
-    from unitools.openapi_parts import OperationParameter
+    from unitools.openapi.documents import OpenApiDocument
+    from unitools.openapi.parts import OperationParameter
 
 MAX_SECRET_CHARS = 64
 _TOKENS = re.compile(

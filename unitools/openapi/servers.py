@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 
 from unitools.checks.operations import find_server_problem
 from unitools.manifest import manifest_schema
-from unitools.openapi_documents import DocumentUnfit
-from unitools.openapi_requests import PLACEHOLDER
+from unitools.openapi.documents import DocumentUnfit
+from unitools.openapi.requests import PLACEHOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from unitools.openapi_documents import OpenApiDocument, OperationEntry
+    from unitools.openapi.documents import OpenApiDocument, OperationEntry
 
 MAX_EXPANSIONS = 200
 _IN_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")

@@ -13,8 +13,8 @@ from tests.support.openapi_documents import OK, read, service
 from unitools.brought_operations import derive_operation_segment, derive_service_group, draft_operations
 from unitools.capsules import open_capsule
 from unitools.command import main
-from unitools.openapi_documents import DocumentUnfit
-from unitools.openapi_operations import Choices
+from unitools.openapi.documents import DocumentUnfit
+from unitools.openapi.operations import Choices
 
 if TYPE_CHECKING:
     from pathlib import Path

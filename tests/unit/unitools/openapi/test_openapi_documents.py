@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.openapi_documents import OK, SERVER, make, of_parameters, read, service
-from unitools.openapi_documents import MAX_DOCUMENT_BYTES, DocumentUnfit, read_document
+from unitools.openapi.documents import MAX_DOCUMENT_BYTES, DocumentUnfit, read_document
 
 YAML = b"""\
 openapi: 3.0.3

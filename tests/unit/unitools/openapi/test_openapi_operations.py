@@ -9,10 +9,10 @@ import pytest
 
 from tests.support.openapi_documents import OK, make, of_parameters, of_schemas, service
 from unitools.checks import check_manifest
-from unitools.openapi_documents import DocumentUnfit
-from unitools.openapi_operations import MAX_INPUT_BYTES
-from unitools.openapi_requests import build_request
-from unitools.openapi_security import CredentialChoice
+from unitools.openapi.arguments import MAX_INPUT_BYTES
+from unitools.openapi.documents import DocumentUnfit
+from unitools.openapi.requests import build_request
+from unitools.openapi.security import CredentialChoice
 
 
 def parameter(name: str = "page", place: str = "query", **more: Any) -> dict[str, Any]:

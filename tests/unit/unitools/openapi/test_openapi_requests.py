@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unitools.openapi_requests import AnswerUnreadable, ArgumentRefused, build_request, read_answer
+from unitools.openapi.requests import AnswerUnreadable, ArgumentRefused, build_request, read_answer
 
 FORM = {"media_type": "application/x-www-form-urlencoded"}
 JSON = {"media_type": "application/json"}

@@ -1,0 +1,1 @@
+"""OpenAPI: documents of HTTP services, and the operations that they describe."""
