@@ -60,10 +60,11 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if any(find_spec(name) is None for name in ("jsonschema", "jsonschema_rs")):
         raise CannotRun(f"Documents of services are read with more packages: {format_install_hint('hub')}")
-    from unitools import brought_operations, openapi_documents  # noqa: PLC0415  the extra is needed for these only
+    from unitools import brought_operations  # noqa: PLC0415  the extra is needed for these only
+    from unitools.openapi import documents  # noqa: PLC0415  as above
 
     try:
-        document = openapi_documents.read_document(read_file_bytes(options.file))
+        document = documents.read_document(read_file_bytes(options.file))
         if options.list:
             listed = document.select((), options.tag) if options.tag else list(document.operations.values())
             return _offer(document, listed)
@@ -86,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
         found = brought_operations.draft_operations(
             document, list(entries.values()), group, choices, existing, earlier.get("operations")
         )
-    except openapi_documents.DocumentUnfit as error:
+    except documents.DocumentUnfit as error:
         sys.stderr.write(
             f"{format_shown(error.message, 400)}\n  at {format_shown(error.pointer or '/', 200)}\n  {error.remedy}\n"
         )
