@@ -113,6 +113,8 @@ def set_connection_rule(
         kind=Kind.CONNECTION_RULE_SET,
         subject=encode("ten", by.tenant_id),
         actor=by,
-        data=ConnectionRuleTerms(**terms),
+        data=ConnectionRuleTerms(
+            days=days, idle_days=idle_days, token_minutes=token_minutes, sign_in_minutes=sign_in_minutes
+        ),
     )
     return rule

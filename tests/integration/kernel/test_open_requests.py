@@ -31,7 +31,7 @@ def ask(application: Application, *, path: str = "/api/v1/tools", **scope: Any) 
 
     async def serve() -> bool:
         said = {"type": "http", "path": path, "root_path": "", **scope}
-        asked: asyncio.Task[None] = asyncio.ensure_future(keep_open_requests(application)(said, receive, send))  # type: ignore[arg-type]
+        asked: asyncio.Task[None] = asyncio.ensure_future(keep_open_requests(application)(said, receive, send))
         for _ in range(3):
             await asyncio.sleep(0)
         refuse_open_requests()
