@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from scripts.provision import peers
+from scripts.provision.processes import free_port
 from tests.e2e.processes import clean_environment
 from tests.mcp_conformance.arrange import LISTED, NAMED, PREFIX
 from tests.mcp_conformance.issuer import SECRET
@@ -86,6 +89,19 @@ def test_fastmcp_given_the_url_alone_opens_the_browser_and_works(
 
 
 @pytest.mark.req("CONN-1")
+def test_fastmcp_names_itself_by_its_document_and_works(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BROWSER", f"{shlex.join(browser(served))} %s &")
+    client_id, python = served.documents.build_id("fastmcp"), str(peers.ensure_python(MODERN))
+
+    said = printed([python, str(CLIENTS / "with_fastmcp.py"), served.url, client_id, GREET, json.dumps(NAME)], tmp_path)
+
+    assert said == {"tools": LISTED, "value": GREETED}
+    assert served.count_connections(client_id, kind="document") == 1
+
+
+@pytest.mark.req("CONN-1")
 @pytest.mark.parametrize("generation", ["1", "2"])
 def test_both_typescript_sdks_given_the_url_alone_open_the_browser_and_work(
     generation: str, served: Served, tmp_path: Path
@@ -128,6 +144,55 @@ def test_the_typescript_sdk_comes_by_what_the_identity_provider_says_of_the_pers
     said = printed([*words, served.url, GREET, json.dumps(NAME), json.dumps(enterprise)], tmp_path)
 
     assert said == {"tools": LISTED, "value": GREETED}
+
+
+@pytest.mark.req("CONN-1")
+@pytest.mark.parametrize("by_document", [True, False], ids=["by its document", "by registration"])
+def test_the_inspector_given_the_url_alone_signs_a_person_in_and_works(
+    by_document: bool, served: Served, tmp_path: Path
+) -> None:
+    inspector = peers.ensure_node_modules() / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+    client_id = served.documents.build_id("inspector")
+    words = [str(peers.find_node()), str(inspector), "--cli", served.url, "--format", "json"]
+    words += ["--callback-url", f"http://127.0.0.1:{free_port()}/callback"]
+    words += ["--client-metadata-url", client_id] if by_document else []
+    before = served.count_connections(client_id, kind="document")
+
+    called = printed_with_a_person(
+        [*words, "--method", "tools/call", "--tool-name", GREET, "--tool-args-json", json.dumps(NAME)],
+        browser(served),
+        tmp_path,
+    )
+
+    assert called["result"]["structuredContent"] == GREETED
+    assert called["result"]["isError"] is False
+    assert served.count_connections(client_id, kind="document") == before + by_document
+
+
+def printed_with_a_person(words: list[str], browser: list[str], home: Path) -> Any:
+    """As :func:`printed`, of a program that writes to its errors where a person is to go, and waits for them to have been there."""
+    # It asks nobody where there is no terminal, unless it may open a browser; the one that it opens shows nothing.
+    env = clean_environment(HOME=str(home), NO_PROXY="*", MCP_AUTO_OPEN_ENABLED="true", BROWSER="true")
+    said = home / "stdout.json"
+    with said.open("wb") as output:
+        program = subprocess.Popen(
+            words, env=env, stdout=output, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd=home, text=True
+        )
+    watchdog = threading.Timer(PATIENCE_S, program.kill)
+    watchdog.start()
+    try:
+        assert program.stderr is not None
+        heard = []
+        for line in program.stderr:
+            heard.append(line)
+            if found := re.search(r"Please navigate to: (\S+)", line):
+                subprocess.run([*browser, found[1]], env=env, check=True, timeout=PATIENCE_S, capture_output=True)
+        assert program.wait() == 0, said.read_text() + "".join(heard)
+    finally:
+        watchdog.cancel()
+        program.kill()
+        program.communicate()
+    return json.loads(said.read_text())
 
 
 @pytest.mark.req("CONN-3", "SVC-1")
