@@ -166,34 +166,32 @@ def test_the_inspector_given_the_url_alone_signs_a_person_in_and_works(
 
     assert called["result"]["structuredContent"] == GREETED
     assert called["result"]["isError"] is False
-    assert served.count_connections(client_id, kind="document") == before + int(by_document)
+    assert served.count_connections(client_id, kind="document") == before + by_document
 
 
 def printed_with_a_person(words: list[str], browser: list[str], home: Path) -> Any:
     """As :func:`printed`, of a program that writes to its errors where a person is to go, and waits for them to have been there."""
-    # It signs in without a terminal where it may open a browser, which is then one that does nothing.
+    # It asks nobody where there is no terminal, unless it may open a browser; the one that it opens shows nothing.
     env = clean_environment(HOME=str(home), NO_PROXY="*", MCP_AUTO_OPEN_ENABLED="true", BROWSER="true")
     said = home / "stdout.json"
-    heard = []
-    with (
-        said.open("wb") as output,
-        subprocess.Popen(
+    with said.open("wb") as output:
+        program = subprocess.Popen(
             words, env=env, stdout=output, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd=home, text=True
-        ) as program,
-    ):
-        watchdog = threading.Timer(PATIENCE_S, program.kill)
-        watchdog.start()
-        try:
-            assert program.stderr is not None
-            for line in program.stderr:
-                heard.append(line)
-                if found := re.search(r"Please navigate to: (\S+)", line):
-                    subprocess.run([*browser, found[1]], env=env, check=True, timeout=PATIENCE_S, capture_output=True)
-            program.wait()
-        finally:
-            watchdog.cancel()
-            program.kill()
-    assert program.returncode == 0, said.read_text() + "".join(heard)
+        )
+    watchdog = threading.Timer(PATIENCE_S, program.kill)
+    watchdog.start()
+    try:
+        assert program.stderr is not None
+        heard = []
+        for line in program.stderr:
+            heard.append(line)
+            if found := re.search(r"Please navigate to: (\S+)", line):
+                subprocess.run([*browser, found[1]], env=env, check=True, timeout=PATIENCE_S, capture_output=True)
+        assert program.wait() == 0, said.read_text() + "".join(heard)
+    finally:
+        watchdog.cancel()
+        program.kill()
+        program.communicate()
     return json.loads(said.read_text())
 
 
