@@ -115,22 +115,22 @@ class ConnectionRuleForm(forms.Form):
 
     days = forms.IntegerField(
         required=False,
-        label=gettext_lazy("A connection lasts, in days"),
-        help_text=gettext_lazy("At most so long may a person choose."),
+        label=gettext_lazy("Days until a connection ends"),
+        help_text=gettext_lazy("A person may choose fewer."),
     )
     idle_days = forms.IntegerField(
         required=False,
-        label=gettext_lazy("Unused, it lasts, in days"),
-        help_text=gettext_lazy("A program that fetches no newer token for so long must ask a person again."),
+        label=gettext_lazy("Days until an unused connection ends"),
+        help_text=gettext_lazy("A program that fetches no newer token for so long has to ask a person again."),
     )
     token_minutes = forms.IntegerField(
         required=False,
-        label=gettext_lazy("An access token lasts, in minutes"),
+        label=gettext_lazy("Minutes that an access token is good for"),
         help_text=gettext_lazy("Some programs fetch a newer one only when a person clicks."),
     )
     sign_in_minutes = forms.IntegerField(
         required=False,
-        label=gettext_lazy("Ask to sign in again after, in minutes"),
+        label=gettext_lazy("Minutes until a person signs in again"),
         help_text=gettext_lazy(
             "For whoever lets a program use tools that change things: their sign-in must be this recent. Empty: any sign-in is enough."
         ),
