@@ -49,3 +49,21 @@ def make(said: dict[str, Any], name: str = "", **choices: Any) -> tuple[dict[str
     document = read(said)
     entry = document.operations[name] if name else next(iter(document.operations.values()))
     return make_manifest(document, entry, "service.shop.look", Choices(**choices))
+
+
+def parameter(name: str = "page", place: str = "query", **more: Any) -> dict[str, Any]:
+    return (
+        {"name": name, "in": place, "schema": {"type": "string"}}
+        | ({"required": True} if place == "path" else {})
+        | more
+    )
+
+
+def body_of(said: dict[str, Any], *, openapi: str = "3.0.3", **schemas: Any) -> dict[str, Any]:
+    """The property ``v`` of a body, as the input schema has it, with the definitions."""
+    made, _ = make(of_schemas(schemas, openapi=openapi, body={"type": "object", "properties": {"v": said}}))
+    return dict(made["input_schema"]["properties"]["v"])
+
+
+def notes_of(said: dict[str, Any], **choices: Any) -> str:
+    return " ".join(each.message for each in make(said, **choices)[1])

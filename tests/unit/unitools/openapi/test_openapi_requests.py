@@ -256,9 +256,6 @@ def test_the_key_of_a_repeated_call_goes_where_the_manifest_says() -> None:
         build_request(keyed, {}, idempotency_key="k\r\n1")
 
 
-# The answer.
-
-
 def answer(
     body: bytes, status: int = 200, *, kind: str = "application/json", method: str = "GET", **headers: str
 ) -> Any:
