@@ -10,6 +10,7 @@ import pytest
 from invocations.sandbox.base import BoxKey, Limits, Profile, RunOutcome
 from invocations.sandbox.egress import EgressGate
 from invocations.sandbox.egress.connection_handler import EgressCaps
+from tests.egress.services import Service, serving
 from tests.egress.world import PUBLIC, Authority, Names, Origin, box_folder, opened, origin
 from tests.support.sandboxes import call_of, docker_sandbox, package_of
 from unitools.capabilities import Capabilities
@@ -118,3 +119,17 @@ def run(
         return sandbox.run(profile, replace(call, key=BoxKey("tenant", f"{request.node.name}/{hash(source)}")))
 
     return run
+
+
+@pytest.fixture
+def trusting(names: Names, authority: Authority) -> Iterator[EgressDoor]:
+    gate = EgressGate([f"{PUBLIC}/32"], resolve=names, ca_file=authority.roots)
+    with opened(gate) as door:
+        yield door
+    gate.close()
+
+
+@pytest.fixture
+def service(authority: Authority) -> Iterator[Service]:
+    with serving(authority.server_context(HOST)) as found:
+        yield found

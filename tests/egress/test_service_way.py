@@ -1,74 +1,20 @@
-"""The service way at the gate: is one operation asked for and nothing else, and is what left a fact?"""
+"""The service way at the gate: is one operation asked for, and nothing else?"""
 
 from __future__ import annotations
 
-import socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from invocations.sandbox.base import ServiceRecord
-from invocations.sandbox.egress import CredentialUnfit, EgressGate, ServiceWay
-from invocations.sandbox.egress.connection_handler import EgressCaps
+from invocations.sandbox.egress import CredentialUnfit, EgressGate
 from tests.egress.conftest import HOST
-from tests.egress.services import GOOD, Service, answer_with, serving
-from tests.egress.world import INTERNAL, PUBLIC, Authority, Client, Names, opened, rules, tls
+from tests.egress.operations import TOKEN, ask, begin, request, way_to
+from tests.egress.services import Service, serving
+from tests.egress.world import INTERNAL, Authority, Client, Names, opened, rules, tls
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from invocations.sandbox.egress import EgressDoor
-
-TOKEN = "t0ken-of-the-tenant"
-OPERATION: dict[str, Any] = {
-    "method": "GET",
-    "path": "/repos/{owner}/{repo}",
-    "arguments": [
-        {"argument": "owner", "in": "path", "name": "owner"},
-        {"argument": "repo", "in": "path", "name": "repo"},
-        {"argument": "trace", "in": "header", "name": "X-Trace"},
-    ],
-    "credentials": [{"secret": "TOKEN", "in": "header", "name": "Authorization", "scheme": "bearer"}],
-}
-
-
-@pytest.fixture
-def trusting(names: Names, authority: Authority) -> Iterator[EgressDoor]:
-    gate = EgressGate([f"{PUBLIC}/32"], resolve=names, ca_file=authority.roots)
-    with opened(gate) as door:
-        yield door
-    gate.close()
-
-
-@pytest.fixture
-def service(authority: Authority) -> Iterator[Service]:
-    with serving(authority.server_context(HOST)) as found:
-        yield found
-
-
-def way_to(port: int, secret: str = TOKEN, **changed: Any) -> ServiceWay:
-    operation = OPERATION | {"server": f"https://{HOST}:{port}/v1"} | changed
-    return ServiceWay.build(operation, {"TOKEN": secret}, {"TOKEN": [secret]})
-
-
-def begin(door: EgressDoor, way: ServiceWay, **net: Any) -> None:
-    door.begin(rules(net=[tls(way.host, way.port) | net]), way=way)
-
-
-def request(port: int, path: str = "/v1/repos/octo/cat", *more: str, method: str = "GET", body: bytes = b"") -> bytes:
-    lines = [f"{method} http://{HOST}:{port}{path} HTTP/1.1", *more]
-    lines += [f"Content-Length: {len(body)}"] if body else []
-    return "\r\n".join([*lines, "", ""]).encode() + body
-
-
-def ask(door: EgressDoor, data: bytes) -> tuple[bytes, bytes]:
-    """Head and body of what the gate gives back, until it hangs up."""
-    with Client(door) as client:
-        head, _, body = client.say(data).rest().partition(b"\r\n\r\n")
-    return head, body
-
-
-# -- what is asked for
 
 
 @pytest.mark.req("SVC-6", "TOOLS-16")
@@ -156,9 +102,6 @@ def test_one_method_of_https_is_enough_and_another_is_not(trusting: EgressDoor, 
 
     assert head.startswith(b"HTTP/1.1 403 Refused by the sandbox (method_not_granted)")
     assert len(service.requests()) == 1
-
-
-# -- what is not
 
 
 @pytest.mark.attack
@@ -310,252 +253,6 @@ def test_a_service_at_a_private_address_is_asked_nothing(
 
     assert b"private_address" in head
     assert inside.connections == 0
-
-
-# -- what comes back
-
-
-@pytest.mark.attack
-@pytest.mark.req("SVC-6")
-def test_cookies_places_and_credentials_do_not_come_back(trusting: EgressDoor, service: Service) -> None:
-    service.answers = [
-        answer_with(
-            b"{}",
-            set_cookie="session=1",
-            location=f"https://{HOST}/?key={TOKEN}",
-            x_echo=TOKEN,
-            content_type="application/json",
-            link=f'<https://{HOST}/next?key={TOKEN}>; rel="next"',
-            retry_after="3",
-        )
-    ]
-    begin(trusting, way_to(service.port))
-
-    head, _ = ask(trusting, request(service.port))
-
-    assert head.decode().split("\r\n") == [
-        "HTTP/1.1 200 Answer",
-        "content-type: application/json",
-        f'link: <https://{HOST}/next?key=[secret TOKEN]>; rel="next"',
-        "retry-after: 3",
-        "Transfer-Encoding: chunked",
-        "Connection: close",
-    ]
-
-
-@pytest.mark.req("SVC-6", "TOOLS-16")
-def test_a_redirect_is_not_followed(trusting: EgressDoor, service: Service) -> None:
-    service.answers = [answer_with(b"", status="302 Found", location="http://169.254.169.254/")]
-    begin(trusting, way_to(service.port))
-
-    head, _ = ask(trusting, request(service.port))
-
-    assert head.startswith(b"HTTP/1.1 302 Answer")
-    assert b"169.254" not in head
-    (record,) = trusting.end()
-    assert record.service is not None
-    assert (record.service.status, record.service.complete, service.connections) == (302, True, 1)
-
-
-@pytest.mark.req("SVC-6", "TOOLS-16")
-@pytest.mark.parametrize(
-    ("answer", "body"),
-    [
-        (GOOD, b'{"ok":true}'),
-        (
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nX: y\r\n\r\n",
-            b"abcde",
-        ),
-        (b"HTTP/1.1 200 OK\r\n\r\nuntil the end", b"until the end"),
-        (b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + GOOD, b'{"ok":true}'),
-        (b"HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n", b""),
-        (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", b"ok"),
-    ],
-)
-def test_answers_are_framed_anew(answer: bytes, body: bytes, trusting: EgressDoor, service: Service) -> None:
-    service.answers = [answer]
-    begin(trusting, way_to(service.port))
-
-    _, found = ask(trusting, request(service.port))
-
-    assert _unchunked(found) == body
-    assert found.endswith(b"0\r\n\r\n")
-    assert [each.service.complete for each in trusting.end() if each.service] == [True]
-
-
-def _unchunked(data: bytes) -> bytes:
-    found = b""
-    while data:
-        size, _, data = data.partition(b"\r\n")
-        found, data = found + data[: int(size, 16)], data[int(size, 16) + 2 :]
-    return found
-
-
-@pytest.mark.attack
-@pytest.mark.req("SVC-6", "TOOLS-16")
-@pytest.mark.parametrize(
-    "answer",
-    [
-        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
-        b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
-        b"HTTP/1.1 103 Early Hints\r\n\r\n" * 20,
-        b"HTTP/2 200\r\n\r\n",
-        b"SSH-2.0-OpenSSH\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000 + b"\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nX: y\r\n z\r\n\r\n",
-    ],
-)
-def test_an_answer_that_can_be_read_in_two_ways_is_none(answer: bytes, trusting: EgressDoor, service: Service) -> None:
-    service.answers = [answer]
-    begin(trusting, way_to(service.port))
-
-    head, _ = ask(trusting, request(service.port))
-
-    assert b"X-Toolhub-Egress: answer_not_understood\r\nX-Toolhub-Left: 1" in head
-    assert [(each.why, each.service and each.service.complete) for each in trusting.end()] == [
-        ("answer_not_understood", False)
-    ]
-
-
-@pytest.mark.attack
-@pytest.mark.req("SVC-6", "TOOLS-16")
-@pytest.mark.parametrize(
-    ("head", "endless"),
-    [
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", b"x" * 65536),
-        (b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 65536),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"10000\r\n" + b"x" * 65536 + b"\r\n"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n" * 10_000),
-    ],
-)
-def test_an_answer_without_end_is_cut(head: bytes, endless: bytes, names: Names, authority: Authority) -> None:
-    caps = EgressCaps(answer_bytes=1 << 20)
-    gate = EgressGate([f"{PUBLIC}/32"], resolve=names, ca_file=authority.roots, caps=caps)
-    with opened(gate) as door, serving(authority.server_context(HOST), answers=[head], endless=endless) as service:
-        begin(door, way_to(service.port))
-        _, body = ask(door, request(service.port))
-        (record,) = door.end()
-    gate.close()
-
-    assert not body.endswith(b"0\r\n\r\n")
-    assert len(body) < 3 << 20
-    assert record.why == "too_many_bytes"
-    assert record.service is not None
-    assert (record.service.status, record.service.left, record.service.complete) == (200, True, False)
-
-
-# -- whether it left
-
-
-@pytest.mark.req("SVC-6", "TOOLS-16")
-@pytest.mark.parametrize(
-    ("options", "why", "left", "status"),
-    [
-        pytest.param({"refuses": 1}, "not_reachable", False, 0, id="before TLS"),
-        pytest.param({"hangs_up": "tls"}, "answer_cut_off", True, 0, id="after TLS"),
-        pytest.param({"hangs_up": "head"}, "answer_cut_off", True, 0, id="after the request"),
-        pytest.param({"answers": [b"HTTP/1.1 20"], "hangs_up": "answer"}, "answer_cut_off", True, 0, id="in the head"),
-        pytest.param(
-            {"answers": [b"HTTP/1.1 201 Created\r\nContent-Length: 9\r\n\r\n"], "hangs_up": "answer"},
-            *("answer_cut_off", True, 201),
-            id="after the head",
-        ),
-        pytest.param(
-            {"answers": [b"HTTP/1.1 201 Created\r\nContent-Length: 9\r\n\r\nhalf"], "hangs_up": "answer"},
-            *("answer_cut_off", True, 201),
-            id="in the body",
-        ),
-        pytest.param(
-            {"answers": [b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhalf"], "hangs_up": "answer"},
-            *("answer_cut_off", True, 201),
-            id="in a chunk",
-        ),
-        pytest.param(
-            {"answers": [b"HTTP/1.1 201 Created\r\n\r\nhalf"], "hangs_up": "answer"},
-            *("answer_cut_off", True, 201),
-            id="before the end of TLS",
-        ),
-    ],
-)
-def test_whether_a_request_left_is_known_wherever_its_connection_ends(
-    options: dict[str, Any], why: str, left: bool, status: int, trusting: EgressDoor, authority: Authority
-) -> None:
-    with serving(authority.server_context(HOST), **options) as service:
-        begin(trusting, way_to(service.port, method="POST"))
-        asked = request(service.port, "/v1/repos/octo/cat", method="POST", body=b"{}")
-        head, body = ask(trusting, asked)
-        again, _ = ask(trusting, asked)
-        records = trusting.end()
-
-    record = records[0]
-    assert record.service is not None
-    assert (record.why, record.service.left, record.service.status, record.service.complete) == (
-        why,
-        left,
-        status,
-        False,
-    )
-    assert not body.endswith(b"0\r\n\r\n")
-    if status == 0:
-        assert f"X-Toolhub-Left: {int(left)}".encode() in head
-    # Only what has not left may be asked for again in this call.
-    assert again.startswith(b"HTTP/1.1 429 Too many attempts" if left else b"HTTP/1.1 200 ")
-
-
-@pytest.mark.req("SVC-6", "TOOLS-16")
-def test_nothing_leaves_where_nobody_is(trusting: EgressDoor) -> None:
-    with socket.create_server((PUBLIC, 0)) as taken:
-        port = taken.getsockname()[1]
-    begin(trusting, way_to(port))
-
-    head, _ = ask(trusting, request(port))
-
-    assert b"X-Toolhub-Egress: not_reachable\r\nX-Toolhub-Left: 0" in head
-    assert [each.service and each.service.left for each in trusting.end()] == [False]
-
-
-@pytest.mark.attack
-@pytest.mark.req("SVC-6")
-def test_who_has_no_certificate_that_somebody_vouches_for_gets_nothing(
-    trusting: EgressDoor, authority: Authority, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    stranger = Authority(tmp_path_factory.mktemp("stranger"))
-    for context in (stranger.server_context(HOST), authority.server_context("front.other.org")):
-        with serving(context) as forged:
-            begin(trusting, way_to(forged.port))
-            head, _ = ask(trusting, request(forged.port))
-            (record,) = trusting.end()
-
-        assert b"X-Toolhub-Egress: certificate_not_trusted\r\nX-Toolhub-Left: 0" in head
-        assert record.service is not None
-        assert (record.allowed, record.service.left, forged.heard) == (True, False, [])
-
-
-@pytest.mark.req("SVC-6", "TOOLS-16")
-def test_a_request_that_a_box_does_not_finish_never_leaves(trusting: EgressDoor, service: Service) -> None:
-    begin(trusting, way_to(service.port, method="POST"))
-
-    with Client(trusting) as client:
-        client.say(request(service.port, method="POST", body=b"whole")[:-1])
-        client.socket.shutdown(socket.SHUT_WR)
-        head = client.rest()
-
-    assert b"malformed_request" in head
-    assert service.connections == 0
-
-
-@pytest.mark.req("SVC-6", "TOOLS-16")
-def test_the_end_of_a_call_says_that_its_request_had_left(trusting: EgressDoor, authority: Authority) -> None:
-    half = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhal"
-    with serving(authority.server_context(HOST), answers=[half], hangs_up="never") as service:
-        begin(trusting, way_to(service.port))
-        with Client(trusting) as client:
-            client.say(request(service.port)).head()
-            (record,) = trusting.end()
-
-    assert record.service is not None
-    assert (record.service.left, record.service.status, record.service.complete) == (True, 200, False)
 
 
 @pytest.mark.attack
