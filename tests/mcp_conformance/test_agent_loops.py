@@ -20,13 +20,24 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.req("CONN-3")
-@pytest.mark.parametrize("prefix", ["", "mcp_toolhub__"])
-def test_an_agent_of_openai_agents_lists_chooses_and_calls(prefix: str, served: Served, tmp_path: Path) -> None:
+@pytest.mark.parametrize("prefix", ["", "yes"], ids=["names of the hub", "names with a prefix"])
+@pytest.mark.parametrize(
+    ("environment", "program", "prefixed"),
+    [
+        (MODERN, "loop_with_openai_agents", "mcp_toolhub__"),
+        ("pydantic-ai", "loop_with_pydantic_ai", "toolhub_"),
+        ("langchain", "loop_with_langchain", "toolhub_"),
+    ],
+    ids=["openai-agents", "pydantic-ai", "LangChain"],
+)
+def test_an_agent_of_a_framework_lists_chooses_and_calls(
+    environment: str, program: str, prefixed: str, prefix: str, served: Served, tmp_path: Path
+) -> None:
     before = origins(served)
     with standing_in(StandIn(f"{NAMED}greet", {"name": "you"})) as provider:
-        words = [str(peers.ensure_python(MODERN)), str(CLIENTS / "loop_with_openai_agents.py"), served.url, served.key]
+        words = [str(peers.ensure_python(environment)), str(CLIENTS / f"{program}.py"), served.url, served.key]
         said = printed([*words, provider.url, prefix], tmp_path)
 
     assert "Hello, you!" in said
-    assert sorted(provider.shown) == sorted(f"{prefix}{name}" for name in LISTED)
+    assert sorted(provider.shown) == sorted(f"{prefixed if prefix else ''}{name}" for name in LISTED)
     assert origins(served) == before + 1
