@@ -1,7 +1,7 @@
 """The suite's server: what does a provider of models see of the hub's tools, when an agent framework passes them on?
 
-A stand-in for OpenAI's chat API that refuses names as the real ones do, OpenAI's, Anthropic's and Gemini's at once. Asked for the
-first time, its model calls one tool; shown the result, it repeats that.
+A stand-in for OpenAI's chat API and for Gemini's that refuses names as the real ones do, OpenAI's, Anthropic's and Gemini's at once.
+Asked for the first time, its model calls one tool; shown the result, it repeats that.
 """
 
 from __future__ import annotations
@@ -38,33 +38,61 @@ class StandIn:
 
     async def answer(self, request: Request) -> JSONResponse:
         body = await request.json()
-        self.shown = [each["function"]["name"] for each in body.get("tools", ())]
-        for name in self.shown:
-            try:
-                check_taken_by_all(name)
-            except AssertionError as refusal:
-                why = f"Invalid 'tools[].function.name': expected a string that matches {TAKEN}. {refusal}"
-                return JSONResponse({"error": {"message": why, "type": "invalid_request_error"}}, 400)
+        refusal = self._take_names([each["function"]["name"] for each in body.get("tools", ())])
+        if refusal:
+            why = f"Invalid 'tools[].function.name': expected a string that matches {TAKEN}. {refusal}"
+            return JSONResponse({"error": {"message": why, "type": "invalid_request_error"}}, 400)
         last = body["messages"][-1]
         message: dict[str, Any] = {"role": "assistant", "content": None}
         if last["role"] == "tool":
             content = last["content"]
             message["content"] = content if isinstance(content, str) else content[0]["text"]
         else:
-            (name,) = [each for each in self.shown if each.endswith(self.tool)]
-            function = {"name": name, "arguments": json.dumps(self.arguments)}
+            function = {"name": self._find_name(), "arguments": json.dumps(self.arguments)}
             message["tool_calls"] = [{"id": "call_1", "type": "function", "function": function}]
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if "tool_calls" in message else "stop"}
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         head = {"id": "c1", "object": "chat.completion", "created": 0, "model": body["model"], "usage": usage}
         return JSONResponse(head | {"choices": [choice]})
 
+    async def answer_as_gemini(self, request: Request) -> JSONResponse:
+        body = await request.json()
+        declared = [one for each in body.get("tools", ()) for one in each.get("functionDeclarations", ())]
+        if refusal := self._take_names([each["name"] for each in declared]):
+            error = {"code": 400, "message": f"Invalid function name. {refusal}", "status": "INVALID_ARGUMENT"}
+            return JSONResponse({"error": error}, 400)
+        last = body["contents"][-1]["parts"][-1]
+        if "functionResponse" in last:
+            part: dict[str, Any] = {"text": json.dumps(last["functionResponse"]["response"])}
+        else:
+            part = {"functionCall": {"name": self._find_name(), "args": self.arguments}}
+        content = {"role": "model", "parts": [part]}
+        return JSONResponse({"candidates": [{"content": content, "finishReason": "STOP"}], "modelVersion": "stand-in"})
+
+    def _take_names(self, names: list[str]) -> str:
+        """What a provider says of one that it does not take."""
+        self.shown = names
+        for name in names:
+            try:
+                check_taken_by_all(name)
+            except AssertionError as refusal:
+                return str(refusal)
+        return ""
+
+    def _find_name(self) -> str:
+        (name,) = [each for each in self.shown if each.endswith(self.tool)]
+        return name
+
 
 @contextmanager
 def standing_in(provider: StandIn) -> Iterator[StandIn]:
     """It answers inside the block."""
     port = free_port()
-    app = Starlette(routes=[Route("/v1/chat/completions", provider.answer, methods=["POST"])])
+    routes = [
+        Route("/v1/chat/completions", provider.answer, methods=["POST"]),
+        Route("/v1/models/{model}", provider.answer_as_gemini, methods=["POST"]),
+    ]
+    app = Starlette(routes=routes)
     config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)

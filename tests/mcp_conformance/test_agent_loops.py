@@ -41,3 +41,16 @@ def test_an_agent_of_a_framework_lists_chooses_and_calls(
     assert "Hello, you!" in said
     assert sorted(provider.shown) == sorted(f"{prefixed if prefix else ''}{name}" for name in LISTED)
     assert origins(served) == before + 1
+
+
+@pytest.mark.req("CONN-3")
+def test_googles_sdk_lists_chooses_and_calls(served: Served, tmp_path: Path) -> None:
+    before = origins(served)
+    with standing_in(StandIn(f"{NAMED}greet", {"name": "you"})) as provider:
+        python = str(peers.ensure_python("google-genai"))
+        words = [python, str(CLIENTS / "loop_with_google_genai.py"), served.url, served.key]
+        said = printed([*words, provider.url.removesuffix("/v1")], tmp_path)
+
+    assert "Hello, you!" in said
+    assert sorted(provider.shown) == sorted(LISTED)
+    assert origins(served) == before + 1
