@@ -7,6 +7,7 @@ the session, and takes `additionalProperties` for a schema.
 import asyncio
 import json
 import sys
+from typing import Any
 
 from google import genai
 from google.genai import types
@@ -17,7 +18,8 @@ from mcp.client.streamable_http import streamablehttp_client  # type: ignore[att
 async def main(url: str, key: str, provider: str) -> None:
     options = types.HttpOptions(base_url=provider)
     headers = {"Authorization": f"Bearer {key}"}
-    async with streamablehttp_client(url, headers=headers) as (read, write, _), ClientSession(read, write) as hub:
+    async with streamablehttp_client(url, headers=headers) as (read, write, _), ClientSession(read, write) as session:
+        hub: Any = session
         await hub.initialize()
         declared = [
             types.FunctionDeclaration(
@@ -29,7 +31,7 @@ async def main(url: str, key: str, provider: str) -> None:
         chat = genai.Client(api_key="none", http_options=options).aio.chats.create(model="stand-in", config=config)
         said = await chat.send_message("Greet me.")
         while said.function_calls:
-            (call,) = said.function_calls
+            call: Any = said.function_calls[0]
             answer = await hub.call_tool(call.name, call.args)
             response = {"result": answer.structuredContent}
             said = await chat.send_message(types.Part.from_function_response(name=call.name, response=response))
