@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.test import Client
 
-from invocations import calls, services
-from invocations.decide import rules
 from invocations.problems import ImageMissing
-from invocations.queue import outbox
-from invocations.run import execution, lease_heartbeat, server_probe
+from invocations.run import server_probe
 from invocations.sandbox.base import RunOutcome, RunStatus
 from kernel.problems import Conflict
 from registry.dependencies import build_steps
@@ -22,7 +19,7 @@ from registry.dependencies.failures import CannotBuild
 from registry.models import Decision, Dependencies, ToolVersion
 from registry.reviews import services as reviews
 from registry.tools import lifecycle
-from tests.support.calls import PAIR, Bell, assert_problem, kinds_of, row_of
+from tests.support.calls import PAIR, Bell, assert_problem, kinds_of, row_of, run_calls_here, run_calls_in
 from tests.support.dependencies import SILENT, facts_of
 from tests.support.mcp_servers import ECHO, HONEST, HONEST_TOOLS, draft_of, lay_out_server, make_server, source_of
 from tests.support.sandboxes import docker_sandbox
@@ -50,14 +47,8 @@ def boxes() -> Iterator[DockerSandbox]:
 @pytest.fixture(autouse=True)
 def sandbox(boxes: DockerSandbox, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Bell:
     """Calls run in boxes, in the thread of who waits for them."""
-    for module in (execution, lease_heartbeat, rules, server_probe):
-        monkeypatch.setattr(module, "current_sandbox", lambda: boxes)
-    settings.TOOLHUB_LEASE_S = 60
-    bell = Bell()
-    monkeypatch.setattr(outbox, "send_wake_up", bell.ring)
-    for module in (calls, services):
-        monkeypatch.setattr(module, "get_waker", lambda: bell)
-    return bell
+    run_calls_in(boxes, monkeypatch, server_probe)
+    return run_calls_here(monkeypatch, settings)
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tests.egress.world import PUBLIC, WAIT_S
+from tests.egress.world import PUBLIC, WAIT_S, accept_on
 
 if TYPE_CHECKING:
     import ssl
@@ -92,19 +92,5 @@ def serving(context: ssl.SSLContext, *, address: str = PUBLIC, **options: Any) -
         with suppress(OSError), end:
             found.converse(end, context)
 
-    def listen() -> None:
-        while True:
-            try:
-                end, _ = listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=converse, args=(end,), daemon=True).start()
-
-    thread = threading.Thread(target=listen, daemon=True)
-    thread.start()
-    try:
+    with accept_on(listener, converse):
         yield found
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        thread.join()

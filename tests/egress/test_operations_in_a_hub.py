@@ -13,11 +13,8 @@ from django.urls import reverse
 
 from evidence.kinds import Kind
 from evidence.models import Fact
-from invocations import calls, services
-from invocations.decide import rules
 from invocations.models import Attempt, State
-from invocations.queue import outbox
-from invocations.run import execution, lease_heartbeat
+from invocations.run import execution
 from invocations.sandbox.base import ConnectionRecord, Profile, RunOutcome, RunStatus, ServiceRecord
 from invocations.sandbox.boxes.payloads import pack_call, pack_load
 from registry.installations import services as installations
@@ -28,12 +25,12 @@ from registry.versions import services as registry
 from tests.egress.conftest import HOST
 from tests.egress.services import Service, answer_with, serving
 from tests.egress.world import Authority
-from tests.support.calls import PAIR, Bell, assert_problem, kinds_of, row_of
+from tests.support.calls import PAIR, assert_problem, kinds_of, row_of, run_calls_here, run_calls_in
 from tests.support.evidence_logs import check_log, seal_everything, signing_with
 from tests.support.policies_in_force import permit, put_in_force
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from invocations.sandbox.base import SandboxCall
     from invocations.sandbox.docker import DockerSandbox
@@ -69,20 +66,9 @@ class Boxes:
 def boxes(sandbox: DockerSandbox, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Boxes:
     """Calls run in boxes, in the thread of who waits for them."""
     found = Boxes(sandbox)
-    for module in (execution, lease_heartbeat, rules):
-        monkeypatch.setattr(module, "current_sandbox", lambda: found)
-    settings.TOOLHUB_LEASE_S = 60
-    bell = Bell()
-    monkeypatch.setattr(outbox, "send_wake_up", bell.ring)
-    for module in (calls, services):
-        monkeypatch.setattr(module, "get_waker", lambda: bell)
+    run_calls_in(found, monkeypatch)
+    run_calls_here(monkeypatch, settings)
     return found
-
-
-@pytest.fixture
-def service(authority: Authority) -> Iterator[Service]:
-    with serving(authority.server_context(HOST)) as found:
-        yield found
 
 
 def document_of(port: int, method: str = "GET", **operation: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from unitools.capabilities import Capabilities
 from unitools.packages import zip_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from invocations.sandbox.docker import DockerSandbox
 
@@ -41,12 +41,6 @@ OPERATION: dict[str, Any] = {
     "strict": False,
 }
 ARGUMENTS = {"owner": "octo", "page": 2, "title": "Hej & hå"}
-
-
-@pytest.fixture
-def service(authority: Authority) -> Iterator[Service]:
-    with serving(authority.server_context(HOST)) as found:
-        yield found
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from sandbox.relay import Relay
 from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from invocations.sandbox.egress import EgressDoor
 
@@ -121,6 +121,28 @@ class Origin:
 
 
 @contextmanager
+def accept_on(listener: socket.socket, converse: Callable[[socket.socket], None]) -> Iterator[None]:
+    """Each connection is conversed with in a thread of its own; the listener is closed behind the block."""
+
+    def listen() -> None:
+        while True:
+            try:
+                end, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=converse, args=(end,), daemon=True).start()
+
+    thread = threading.Thread(target=listen, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join()
+
+
+@contextmanager
 def origin(*, address: str = PUBLIC, context: ssl.SSLContext | None = None, **options: Any) -> Iterator[Origin]:
     found = Origin(**options)
     listener = socket.create_server((address, 0))
@@ -144,22 +166,8 @@ def origin(*, address: str = PUBLIC, context: ssl.SSLContext | None = None, **op
             found.heard.append(heard)
             found.done.notify_all()
 
-    def listen() -> None:
-        while True:
-            try:
-                end, _ = listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=converse, args=(end,), daemon=True).start()
-
-    thread = threading.Thread(target=listen, daemon=True)
-    thread.start()
-    try:
+    with accept_on(listener, converse):
         yield found
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        thread.join()
 
 
 # -- the gate, and who speaks to it

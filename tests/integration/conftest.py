@@ -13,14 +13,11 @@ from django.db import connection
 from psycopg import sql
 
 from access.budgets.lines import BudgetLine, lines_for
-from invocations import calls, request_tallies, services
-from invocations.decide import rules
-from invocations.queue import outbox
-from invocations.run import execution, lease_heartbeat
+from invocations import request_tallies
 from invocations.sandbox.base import RunOutcome, RunStatus
 from tests.conftest import make_caller
 from tests.support.budgets import NOON, TOOL
-from tests.support.calls import Bell, ScriptedSandbox
+from tests.support.calls import Bell, ScriptedSandbox, run_calls_here, run_calls_in
 from tests.support.chains import TEXT
 from tests.support.dependencies import FIRST, build_all, enabled
 from tests.support.response_recorder import answered
@@ -68,19 +65,13 @@ def third(caller: Caller, operator: Person) -> Caller:
 @pytest.fixture
 def bell(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Bell:
     """Calls run in the thread of who waits for them, in the sandbox of the tests."""
-    settings.TOOLHUB_LEASE_S = 60  # no heartbeat comes in between: it could not see rows that are not committed
-    found = Bell()
-    monkeypatch.setattr(outbox, "send_wake_up", found.ring)
-    for module in (calls, services):
-        monkeypatch.setattr(module, "get_waker", lambda: found)
-    return found
+    return run_calls_here(monkeypatch, settings)
 
 
 @pytest.fixture
 def sandbox(monkeypatch: pytest.MonkeyPatch) -> ScriptedSandbox:
     found = ScriptedSandbox()
-    for module in (execution, lease_heartbeat, rules):
-        monkeypatch.setattr(module, "current_sandbox", lambda: found)
+    run_calls_in(found, monkeypatch)
     return found
 
 

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 from asgiref.sync import sync_to_async
 
 from evidence.models import Fact
+from invocations import calls, services
+from invocations.decide import rules
 from invocations.models import Invocation
-from invocations.run import execution
+from invocations.queue import outbox
+from invocations.run import execution, lease_heartbeat
 from invocations.sandbox.base import RunOutcome, RunStatus
 from kernel.ids import decode
 from kernel.problems import Retryable, find_problem_class
@@ -17,6 +20,8 @@ from kernel.problems import Retryable, find_problem_class
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from uuid import UUID
+
+    import pytest
 
     from invocations.sandbox.base import Profile, RunEvent, SandboxCall
     from registry.models import Tool
@@ -64,6 +69,22 @@ class Bell:
 
     def wake(self, invocation_id: UUID) -> None:
         """Nobody sleeps."""
+
+
+def run_calls_here(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Bell:
+    """Calls run in the thread of who waits for them."""
+    settings.TOOLHUB_LEASE_S = 60  # no heartbeat comes in between: it could not see rows that are not committed
+    bell = Bell()
+    monkeypatch.setattr(outbox, "send_wake_up", bell.ring)
+    for module in (calls, services):
+        monkeypatch.setattr(module, "get_waker", lambda: bell)
+    return bell
+
+
+def run_calls_in(sandbox: Any, monkeypatch: pytest.MonkeyPatch, *more: Any) -> None:
+    """``more``: modules beside those that every call goes through."""
+    for module in (execution, lease_heartbeat, rules, *more):
+        monkeypatch.setattr(module, "current_sandbox", lambda: sandbox)
 
 
 class ScriptedSandbox:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from unitools.brought_tools import CannotBring, Source, derive_group, draft_tools
 from unitools.command.pack import read_file_bytes, write_file
-from unitools.command.terminal import GOOD, NO, CannotRun, format_shown, print_lines, read_json
+from unitools.command.terminal import GOOD, NO, CannotRun, format_shown, print_changes, print_lines, read_json
 from unitools.dependency_locks import format_constraint, normalize_name
 from unitools.mcp_conversation import McpConversation, RequestRefused, ServerEnded, ServerUnfit
 from unitools.mcp_listings import LISTING_FILE, Listing, ListingUnfit
@@ -271,13 +271,7 @@ def _report(folder: Path, drafts: list[Draft], gone: list[str]) -> None:
         print_lines(
             f"{document['id']} {document['version']}  {document['side_effect']}, from {format_shown(document['origin']['tool'])}"
         )
-        for change in draft.changes or ():
-            print_lines(
-                f"  {change.bump:5}  {change.risk:6}  {change.kind}  {format_shown(change.pointer)}",
-                f"      {format_shown(change.message)}",
-            )
-        if draft.changes == []:
-            print_lines("  nothing changed")
+        print_changes(draft.changes)
     for name in gone:
         sys.stderr.write(f"The server has no tool {format_shown(name)} any more; its manifest is left as it is.\n")
     print_lines(f"Read and correct them (effect, hosts, limits), then: unitools pack {folder}")

@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unitools.command.pack import read_file_bytes, write_file
-from unitools.command.terminal import GOOD, NO, CannotRun, format_install_hint, format_shown, print_lines, read_json
+from unitools.command.terminal import (
+    GOOD,
+    NO,
+    CannotRun,
+    format_install_hint,
+    format_shown,
+    print_changes,
+    print_lines,
+    read_json,
+)
 from unitools.publications import check_group, derive_package_name
 
 if TYPE_CHECKING:
@@ -164,13 +173,7 @@ def _report(folder: Path, found: Drafts, gone: list[str]) -> None:
         operation = document["implementation"]["operation"]
         place = format_shown(operation["server"] + operation["path"], 300)
         print_lines(f"{document['id']} {document['version']}  {document['side_effect']}, {operation['method']} {place}")
-        for change in draft.changes or ():
-            print_lines(
-                f"  {change.bump:5}  {change.risk:6}  {change.kind}  {format_shown(change.pointer)}",
-                f"      {format_shown(change.message)}",
-            )
-        if draft.changes == []:
-            print_lines("  nothing changed")
+        print_changes(draft.changes)
         for note in draft.diagnostics:
             print_lines(f"  {format_shown(note.message, 200)}", f"      at {format_shown(note.pointer, 200)}")
     for refusal in found.refusals:

@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from unitools.strict_json import STRICT, JsonRefused
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from unitools.changes import ManifestChange
 
 GOOD, COULD_NOT_RUN, NO = 0, 1, 2
 URL_VARIABLE = "TOOLHUB_URL"
@@ -40,6 +43,17 @@ def read_json(path: Path) -> Any:
         raise CannotRun(f"{path} cannot be read: {error.strerror}.") from error
     except JsonRefused as refusal:
         raise CannotRun(f"{path} cannot be read: {str(refusal)[:200]}") from refusal
+
+
+def print_changes(changes: Sequence[ManifestChange] | None) -> None:
+    """What a draft changes in the manifest that was there; None: there was none."""
+    for change in changes or ():
+        print_lines(
+            f"  {change.bump:5}  {change.risk:6}  {change.kind}  {format_shown(change.pointer)}",
+            f"      {format_shown(change.message)}",
+        )
+    if changes is not None and not changes:
+        print_lines("  nothing changed")
 
 
 def format_install_hint(extra: str) -> str:
