@@ -95,7 +95,7 @@ def set_connection_rule(
     sign_in_minutes: int | None,
     by: Principal,
 ) -> ConnectionRule:
-    """None: as the hub says. What is open follows with its next refresh."""
+    """None: as the hub says. What is open follows with its next refresh. What is said already changes nothing."""
     terms = {
         "days": days,
         "idle_days": idle_days,
@@ -106,6 +106,9 @@ def set_connection_rule(
         value = terms[name]
         if value is not None and not least <= value <= most:
             raise SchemaInvalid.at(f"/{name}", f"Give a number from {least} to {most}, or leave it empty.")
+    rule = ConnectionRule.objects.filter(tenant_id=by.tenant_id).first()
+    if {name: getattr(rule, name, None) for name in terms} == terms:
+        return rule or ConnectionRule(tenant_id=by.tenant_id, **terms)
     rule, _ = ConnectionRule.objects.update_or_create(
         tenant_id=by.tenant_id, defaults=terms | {"set_by": by.id, "set_at": database_time()}
     )

@@ -86,6 +86,7 @@ def test_an_empty_form_changes_nothing(things: Things) -> None:
     looks = Fact.objects.filter(kind="snapshot.read").count()  # who decides on a consent is shown what for, on record
     assert Fact.objects.count() - facts == looks
     assert found.pop("retention") == 302  # nothing said keeps everything, as it is here
+    assert found.pop("connection_rule") == 302  # and leaves connections to the hub
     assert found.pop("playground_set_up") == 302  # somebody has set it up already
     assert {
         name: each for name, each in found.items() if each not in (200, 403, 404, 422)

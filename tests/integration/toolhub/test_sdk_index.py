@@ -36,6 +36,7 @@ OTHERS = {
     "jsonschema": "4.25",
     "jsonschema-rs": "0.42",
     "packaging": "24",
+    "pyyaml": "6",
     "uuid-utils": "0.12",
 }
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -60,6 +60,12 @@ def test_a_tenant_says_less_than_the_hub_and_never_more(operator: Person, strang
     with pytest.raises(SchemaInvalid):
         set_rule(operator, days=0)
 
+    client.post("/connections/rule", {"days": "7", "idle_days": "2", "token_minutes": "15"})
+    assert Fact.objects.filter(kind="connection_rule.set").count() == 1
+    client.post("/connections/rule", {})
+    assert find_bounds(operator.by.tenant_id).days == settings.TOOLHUB_CONNECTION_DAYS
+    assert Fact.objects.filter(kind="connection_rule.set").count() == 2
+
 
 @pytest.mark.req("CONN-1")
 def test_the_hub_that_says_less_later_binds_the_tenant(operator: Person, settings: Any) -> None:

@@ -94,6 +94,7 @@ NO_WORDS = {
     "access.Connection": {"client_name": CHOSEN}
     | dict.fromkeys(("client_id", "client_digest", "code_digest", "form_digest", "ended_by"), IDS)
     | dict.fromkeys(("redirect_host", "resource", "redeemed_from", "last_used_from", "end_reason", "scopes", "tools"), RULES),
+    "access.ConnectionRule": {"set_by": IDS},
     "access.AssertionRule": dict.fromkeys(("scopes", "tools"), RULES) | {"set_by": IDS},
     "access.EnteredClient": {"entered_by": IDS},
     "access.ConnectionToken": {"digest": IDS, "used_from": RULES},
