@@ -115,8 +115,7 @@ class OpenStreams:
             await asyncio.sleep(LOOK_EVERY_S)
             held, topics = {each.held for each in self._open}, [each.topic for each in self._open]
             try:
-                ended, now = await self._in_thread(partial(_find_ended, held))
-                stopped = await self._in_thread(partial(_find_stopped, halts, topics))
+                ended, stopped, now = await self._in_thread(partial(_find_ended, held, halts, topics))
             except Exception as error:  # noqa: BLE001  whatever it was, the next look may find more
                 log.warning("What open streams were opened with could not be asked about: %r", error)
                 continue
@@ -128,16 +127,11 @@ class OpenStreams:
                     each.task.cancel()
 
 
-def _find_ended(held: Iterable[HeldCredential]) -> tuple[set[HeldCredential], datetime]:
-    """With the time by the clock by which tokens end."""
+def _find_ended(
+    held: Iterable[HeldCredential], halts: HaltWatch, topics: Iterable[StreamTopic]
+) -> tuple[set[HeldCredential], dict[StreamTopic, Halted], datetime]:
+    """What counts no more, what a kill switch stops, and the time by the clock by which tokens end."""
     try:
-        return find_ended_credentials(held), database_time()
-    finally:
-        release_connection()
-
-
-def _find_stopped(halts: HaltWatch, topics: Iterable[StreamTopic]) -> dict[StreamTopic, Halted]:
-    try:
-        return halts.find_stopped(topics)
+        return find_ended_credentials(held), halts.find_stopped(topics), database_time()
     finally:
         release_connection()

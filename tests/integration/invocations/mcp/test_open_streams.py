@@ -43,18 +43,18 @@ def follow(
     async def run() -> None:
         enough, seen = asyncio.Event(), 0
 
-        def find_ended(ids: Any) -> Any:
+        def find_ended(ids: Any, *_of_halts: Any) -> Any:
             nonlocal seen
             seen += 1
             if seen > looks:
                 enough.set()
-            return look(set(ids))
+            ended, now = look(set(ids))
+            return ended, {}, now
 
         async def send(message: Any) -> None:
             sent.append(dict(message))
 
         monkeypatch.setattr(open_streams, "_find_ended", find_ended)
-        monkeypatch.setattr(open_streams, "_find_stopped", lambda *_: {})
         tracked = TrackedSend(send, partial(_refuse_ended, PATH))
 
         async def answer() -> None:
