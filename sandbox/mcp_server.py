@@ -18,7 +18,8 @@ from sandbox.call import PROGRESS_FD, REPORT_FD
 from sandbox.package import DEPENDENCIES
 from sandbox.server_imports import MAIN, ServerImports
 from unitools import runtime
-from unitools.mcp_conversation import PROGRESS_TOKEN, McpConversation, RequestRefused, ServerEnded, ServerUnfit
+from unitools.mcp_conversation import PROGRESS_TOKEN, RequestRefused, ServerEnded, ServerUnfit
+from unitools.mcp_pipes import PipeConversation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class McpServer:
         return found
 
     @contextmanager
-    def _started(self) -> Iterator[McpConversation]:
+    def _started(self) -> Iterator[PipeConversation]:
         its_input, ours = os.pipe()
         from_it, its_output = os.pipe()
         pid = os.fork()
@@ -142,7 +143,7 @@ class McpServer:
             self._serve(its_input, its_output, (ours, from_it))
         os.close(its_input)
         os.close(its_output)
-        talk = McpConversation(from_it, ours, log=_log, note=runtime.warn, progress=runtime.progress)
+        talk = PipeConversation(from_it, ours, log=_log, note=runtime.warn, progress=runtime.progress)
         try:
             yield talk
         except ServerEnded:

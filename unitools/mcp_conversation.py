@@ -1,16 +1,14 @@
-"""MCP conversation: what is said with a server of others, one line of JSON each.
+"""MCP conversation: what is said with a server of others, whichever way its messages come.
 
-JSON-RPC 2.0 over two pipes, as the stdio transport of MCP has it. The server is not trusted: a line is at most 1 MiB of UTF-8,
-what is no message is a log, an answer to nothing that was asked is passed over, and what the server asks of its client is
-refused, since there is none that has a model, a person or a file to give.
+JSON-RPC 2.0, over pipes (:mod:`unitools.mcp_pipes`) or over HTTP (:mod:`unitools.mcp_http`). The server is not trusted: an answer to
+nothing that was asked is passed over, and what the server asks of its client is refused, since there is none that has a model, a
+person or a file to give.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import select
-import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,13 +16,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 PROTOCOL = "2025-11-25"  # the newest revision that begins with `initialize`
-MAX_LINE_BYTES = 1 << 20
+MAX_MESSAGE_BYTES = 1 << 20
 MAX_PAGES, MAX_TOOLS = 50, 1000
 PROGRESS_TOKEN = 1
+CLIENT = {"name": "toolhub", "version": "1"}  # the same for each call: a listing may depend on it
+MAX_LOG_CHARS = 2000
 
-_CLIENT = {"name": "toolhub", "version": "1"}  # the same for each call: a listing may depend on it
-_PIECE_BYTES = 1 << 16
-_MAX_LOG_CHARS = 2000
 _MAX_NOTE_CHARS = 200
 _MAX_ID_CHARS = 200
 _MAX_STRAY = 1000  # messages that belong to nothing
@@ -35,7 +32,7 @@ _COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(","
 
 
 class ServerEnded(Exception):
-    """The server has closed its output, or says nothing any more."""
+    """The server says nothing more: its output is closed, or its answer has ended."""
 
 
 class ServerUnfit(Exception):
@@ -55,39 +52,40 @@ def _draw_id() -> int:
 
 
 class McpConversation:
-    """``incoming`` and ``outgoing``: descriptors of the server's output and input.
+    """What both ways have in common; a subclass sends a message and gives the next one that has come.
 
-    ``log`` takes what is a log, ``note`` what a person should know of it, ``progress`` a fraction and a message. ``deadline``, of
-    :func:`time.monotonic`: after it the server is taken for one that says nothing more. ``new_id``: of a request, which nobody knows
-    who writes to the server's output before it is asked.
+    ``log`` takes what is a log, ``note`` what a person should know of it, ``progress`` a fraction and a message. ``new_id``: of a
+    request, which nobody knows who writes to the server's output before it is asked.
     """
 
     def __init__(
         self,
-        incoming: int,
-        outgoing: int,
         *,
         log: Callable[[str], None],
         note: Callable[[str], None],
         progress: Callable[[float, str], None],
-        deadline: float | None = None,
         new_id: Callable[[], int] = _draw_id,
     ) -> None:
-        self._deadline, self._new_id = deadline, new_id
-        self._incoming, self._outgoing = incoming, outgoing
+        self._new_id = new_id
         self._log, self._note, self._progress = log, note, progress
-        self._read, self._unsent = bytearray(), bytearray()
         self._strays = self._told = 0
         self._noted: set[str] = set()
-        for fd in (incoming, outgoing):
-            os.set_blocking(fd, False)
+        self.revision = ""  # of MCP, as the server has agreed to it
+
+    def _send(self, message: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    def _next_message(self) -> dict[str, Any]:
+        """Raises :class:`ServerEnded` when there will be none."""
+        raise NotImplementedError
 
     def initialize(self) -> dict[str, Any]:
         """The handshake, without any capability of a client: what a server lists may depend on them."""
-        asked = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": _CLIENT}
+        asked = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": CLIENT}
         answer = self.request("initialize", asked)
         if not isinstance(answer.get("protocolVersion"), str):
             raise ServerUnfit("The server does not say which revision of MCP it speaks.")
+        self.revision = answer["protocolVersion"]
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return answer
 
@@ -105,7 +103,7 @@ class McpConversation:
                 self._pass_over("an answer to nothing that was asked")
                 continue
             if "error" in message:
-                raise _refusal(message["error"])
+                raise read_refusal(message["error"])
             if not isinstance(message["result"], dict):
                 raise ServerUnfit(f"The result of {method} is no object.")
             return message["result"]
@@ -131,18 +129,6 @@ class McpConversation:
             params = {"cursor": cursor}
         raise ServerUnfit(f"The server's list has more than {MAX_PAGES} pages.")
 
-    def drain(self, within_ms: int) -> None:
-        """Take what the server says until it closes its output, for at most so long. Nothing of it is heeded."""
-        poll = select.poll()
-        poll.register(self._incoming, select.POLLIN)
-        until = time.monotonic() + within_ms / 1000
-        while (left_s := until - time.monotonic()) > 0 and poll.poll(left_s * 1000):
-            try:
-                if not os.read(self._incoming, _PIECE_BYTES):
-                    return
-            except BlockingIOError:
-                continue
-
     def _heed(self, message: dict[str, Any]) -> None:
         method, params = message["method"], message.get("params")
         params = params if isinstance(params, dict) else {}
@@ -152,17 +138,23 @@ class McpConversation:
             self._pass_progress(params)
         elif method == "notifications/message":
             said = params.get("data")
-            self._log((said if isinstance(said, str) else json.dumps(said))[:_MAX_LOG_CHARS])
+            self._log((said if isinstance(said, str) else json.dumps(said))[:MAX_LOG_CHARS])
 
     def _answer(self, id: Any, method: str) -> None:
         if type(id) is not int and not (isinstance(id, str) and len(id) <= _MAX_ID_CHARS):
             self._pass_over("a request without a proper id")
             return
         if method == "ping":
-            self._send({"jsonrpc": "2.0", "id": id, "result": {}})
+            self._pong(id)
             return
         self._count_stray()
         self._note_once(f"The server asked its client for {_shown(method)}, which no call has.")
+        self._refuse(id)
+
+    def _pong(self, id: Any) -> None:
+        self._send({"jsonrpc": "2.0", "id": id, "result": {}})
+
+    def _refuse(self, id: Any) -> None:
         error = {"code": _NO_SUCH_METHOD, "message": "This client has no such method."}
         self._send({"jsonrpc": "2.0", "id": id, "error": error})
 
@@ -188,65 +180,12 @@ class McpConversation:
             self._noted.add(note)
             self._note(note)
 
-    def _send(self, message: dict[str, Any]) -> None:
-        if len(self._unsent) > MAX_LINE_BYTES:
-            raise ServerUnfit("The server does not read what it is answered.")
-        self._unsent += _COMPACT.encode(message).encode() + b"\n"
-        self._write()
 
-    def _write(self) -> None:
-        """As much of what waits as the server has room for now."""
-        try:
-            del self._unsent[: os.write(self._outgoing, self._unsent[:_PIECE_BYTES])]
-        except BlockingIOError:
-            pass
-        except BrokenPipeError:  # it reads no more; perhaps it has said something
-            self._unsent.clear()
-
-    def _next_message(self) -> dict[str, Any]:
-        """The next line that is a message; other lines are a log."""
-        begun = 0
-        while True:
-            end = self._read.find(b"\n", begun)
-            if end < 0:
-                begun = len(self._read)
-                if begun > MAX_LINE_BYTES:
-                    raise ServerUnfit(f"The server sent a line of more than {MAX_LINE_BYTES >> 20} MiB.")
-                self._exchange()
-                continue
-            line, begun = bytes(self._read[:end]), 0
-            del self._read[: end + 1]
-            if len(line) > MAX_LINE_BYTES:
-                raise ServerUnfit(f"The server sent a line of more than {MAX_LINE_BYTES >> 20} MiB.")
-            message = _read_message(line)
-            if message is not None:
-                return message
-            if line.strip():
-                self._log(line[:_MAX_LOG_CHARS].decode("utf-8", "backslashreplace"))
-
-    def _exchange(self) -> None:
-        """Write what waits, read what is there; blocks until there is something to do. One that is late has ended."""
-        poll = select.poll()
-        poll.register(self._incoming, select.POLLIN)
-        if self._unsent:
-            poll.register(self._outgoing, select.POLLOUT)
-        left_s = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
-        ready = dict(poll.poll(None if left_s is None else left_s * 1000))
-        if left_s == 0.0 or not ready:
-            raise ServerEnded
-        if self._outgoing in ready:
-            self._write()
-        if self._incoming in ready:
-            try:
-                piece = os.read(self._incoming, _PIECE_BYTES)
-            except BlockingIOError:
-                return
-            if not piece:
-                raise ServerEnded
-            self._read += piece
+def write_message(message: dict[str, Any]) -> bytes:
+    return _COMPACT.encode(message).encode()
 
 
-def _read_message(line: bytes) -> dict[str, Any] | None:
+def read_message(line: bytes) -> dict[str, Any] | None:
     try:
         message = json.loads(line.decode("utf-8"))
     except (ValueError, RecursionError):
@@ -254,7 +193,7 @@ def _read_message(line: bytes) -> dict[str, Any] | None:
     return message if isinstance(message, dict) and message.get("jsonrpc") == "2.0" else None
 
 
-def _refusal(error: Any) -> RequestRefused:
+def read_refusal(error: Any) -> RequestRefused:
     error = error if isinstance(error, dict) else {}
     code, said = error.get("code"), error.get("message")
     return RequestRefused(code if type(code) is int else 0, said if isinstance(said, str) else "(without a message)")

@@ -24,8 +24,9 @@ from unitools.brought_tools import CannotBring, Source, derive_group, draft_tool
 from unitools.command.pack import read_file_bytes, write_file
 from unitools.command.terminal import GOOD, NO, CannotRun, format_shown, print_changes, print_lines, read_json
 from unitools.dependency_locks import format_constraint, normalize_name
-from unitools.mcp_conversation import McpConversation, RequestRefused, ServerEnded, ServerUnfit
+from unitools.mcp_conversation import RequestRefused, ServerEnded, ServerUnfit
 from unitools.mcp_listings import LISTING_FILE, Listing, ListingUnfit
+from unitools.mcp_pipes import PipeConversation
 from unitools.publications import check_group, derive_package_name
 
 if TYPE_CHECKING:
@@ -233,7 +234,7 @@ def _list_tools(site: Path, place: Path, start: dict[str, Any]) -> Listing:
 
 
 @contextmanager
-def _server(command: list[str], environment: dict[str, str], home: Path, said: Any) -> Iterator[McpConversation]:
+def _server(command: list[str], environment: dict[str, str], home: Path, said: Any) -> Iterator[PipeConversation]:
     pipe = subprocess.PIPE
     with subprocess.Popen(
         command, stdin=pipe, stdout=pipe, stderr=said, env=environment, cwd=home, start_new_session=True
@@ -241,7 +242,7 @@ def _server(command: list[str], environment: dict[str, str], home: Path, said: A
         assert server.stdin is not None
         assert server.stdout is not None
         try:
-            yield McpConversation(
+            yield PipeConversation(
                 server.stdout.fileno(),
                 server.stdin.fileno(),
                 log=_tell,

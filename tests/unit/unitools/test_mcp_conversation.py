@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from unitools.mcp_conversation import (
-    MAX_LINE_BYTES,
+    MAX_MESSAGE_BYTES,
     MAX_PAGES,
-    McpConversation,
     RequestRefused,
     ServerEnded,
     ServerUnfit,
 )
+from unitools.mcp_pipes import PipeConversation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ class Server:
         self.logs: list[str] = []
         self.notes: list[str] = []
         self.told: list[tuple[float, str]] = []
-        self.talk = McpConversation(
+        self.talk = PipeConversation(
             self.output,
             self.input,
             log=self.logs.append,
@@ -88,7 +88,7 @@ def test_answers_to_nothing_that_was_asked_are_passed_over(server: Server) -> No
 @pytest.mark.req("BRING-2")
 def test_nobody_knows_the_id_of_a_request_before_it_is_made(server: Server) -> None:
     """A server that prints a text of others to its output lets that text speak; it cannot answer what is asked later."""
-    talk = McpConversation(
+    talk = PipeConversation(
         server.output, server.input, log=server.logs.append, note=server.notes.append, progress=lambda *_: None
     )
     server.says(*(answer(id, forged=True) for id in range(200)))
@@ -107,7 +107,7 @@ def test_a_server_that_is_late_is_taken_for_one_that_has_ended(says: bytes) -> N
     output, its_output = os.pipe()
     its_input, ours = os.pipe()
     os.write(its_output, says or b"\n")
-    talk = McpConversation(output, ours, log=print, note=print, progress=lambda *_: None, deadline=time.monotonic())
+    talk = PipeConversation(output, ours, log=print, note=print, progress=lambda *_: None, deadline=time.monotonic())
 
     with pytest.raises(ServerEnded):
         talk.request("a", {})
@@ -172,7 +172,7 @@ def test_a_server_that_ends_has_not_answered(server: Server) -> None:
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        (b"x" * (MAX_LINE_BYTES + 2), "a line of more than 1 MiB"),
+        (b"x" * (MAX_MESSAGE_BYTES + 2), "a line of more than 1 MiB"),
         (json.dumps({"jsonrpc": "2.0", "id": 1, "result": []}).encode() + b"\n", "is no object"),
         (b'{"jsonrpc": "2.0", "id": 5, "result": {}}\n' * 1001, "over 1000 messages"),
     ],
