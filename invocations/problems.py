@@ -58,6 +58,15 @@ class OutcomeUnknown(Problem):
     cure = "Check whether the effect took place before you call again."
 
 
+class ToolDrifted(Problem):
+    """The server lists the tool otherwise than it was reviewed, so it was not called."""
+
+    reason, code, status = "TOOL.DRIFTED", PlatformCode.CONFLICT, 409
+    retryable = Retryable.AFTER_ACTION
+    cause = "What a server somewhere else lists is held against what was reviewed. The parts in `details` are otherwise now."
+    cure = "Operators: bring the tool again, have the next version reviewed, enable it and resume the tool, which is paused now."
+
+
 class ToolFailed(Problem):
     """The tool failed."""
 

@@ -335,6 +335,8 @@ class Installation(models.Model):
     paths = models.JSONField(null=True, blank=True)  # allow-list of file trees; null: what the manifest asks
     secrets = models.JSONField(default=dict)  # the manifest's name of a secret → the tenant's name of it
     reason = models.CharField(max_length=500, blank=True)
+    # When what a server somewhere else lists was last held against what was reviewed.
+    listing_held_at = models.DateTimeField(null=True, editable=False)
     changed_by = models.CharField(max_length=64)
     changed_at = models.DateTimeField(auto_now=True)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -80,7 +80,7 @@ def _report_of(rooms: BoxIsolation, head: dict[str, Any], arguments: bytes, sett
         loaded=loaded,
         progress=lambda line: write_all(PROGRESS_FD, line),
         find_entry=_find_finder(rooms),
-        tells_stack=rooms.operation is None,  # it would be the interpreter's: nothing of an author's runs
+        tells_stack=not rooms.operation and not rooms.remote,  # it would be ours: nothing of an author's runs
     )
 
 
@@ -154,6 +154,8 @@ def _find_finder(rooms: BoxIsolation) -> Callable[[dict[str, Any]], Callable[...
     """What finds the function that answers, where it is none of a package."""
     if rooms.operation is not None:
         return partial(_find_operation, rooms.operation)
+    if rooms.remote is not None:
+        return partial(_find_remote, rooms.remote)
     return None if rooms.server is None else partial(_find_server, rooms.server)
 
 
@@ -162,6 +164,12 @@ def _find_operation(operation: dict[str, Any], head: dict[str, Any]) -> Callable
     found: Callable[..., Any] = (
         importlib.import_module("sandbox.service_call").ServiceOperation(operation).find_entry(head)
     )
+    return found
+
+
+def _find_remote(remote: dict[str, Any], head: dict[str, Any]) -> Callable[..., Any]:
+    """What asks the server of others that is somewhere else."""
+    found: Callable[..., Any] = importlib.import_module("sandbox.remote_call").RemoteServer(remote).find_entry(head)
     return found
 
 

@@ -44,6 +44,9 @@ class BoxIsolation:
             "server"
         ]  # how the server of others is started that answers the calls; None: there is none
         self.operation = loaded["operation"]  # of a service that answers the calls, through the gate; None: none does
+        self.remote = loaded[
+            "remote"
+        ]  # the server of others, somewhere else, that answers through the gate; None: none does
         self.user = os.getuid(), os.getgid()
         self.others = 0 if self.fresh else len(others)
         self.limits_of_one = self.limits  # of processes; the whole box's are the supervisor's, where it can count

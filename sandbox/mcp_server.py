@@ -15,10 +15,11 @@ import time
 from contextlib import contextmanager, suppress
 
 from sandbox.call import PROGRESS_FD, REPORT_FD
+from sandbox.mcp_results import ask_tool, read_result
 from sandbox.package import DEPENDENCIES
 from sandbox.server_imports import MAIN, ServerImports
 from unitools import runtime
-from unitools.mcp_conversation import PROGRESS_TOKEN, RequestRefused, ServerEnded, ServerUnfit
+from unitools.mcp_conversation import PROGRESS_TOKEN, ServerEnded, ServerUnfit
 from unitools.mcp_pipes import PipeConversation
 
 TYPE_CHECKING = False
@@ -26,21 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any, NoReturn
 
-_INVALID_PARAMS = -32602
 _END_MS = 300  # for a server to end by itself when its input is closed
 _LOOK_S = 0.01
-_MAX_MESSAGE_CHARS = 2000
 _LIKE_EVERYWHERE = frozenset({"anyio", "mcp", "pydantic"} | sys.stdlib_module_names)
-_DROPPED_KEYS = ("annotations", "_meta")
-_ENDINGS = {
-    "image/png": "png",
-    "image/jpeg": "jpg",
-    "image/webp": "webp",
-    "image/gif": "gif",
-    "audio/mpeg": "mp3",
-    "audio/wav": "wav",
-    "application/pdf": "pdf",
-}
 
 
 class McpServer:
@@ -86,25 +75,8 @@ class McpServer:
         params = {"name": asks["tool"], "arguments": arguments, "_meta": {"progressToken": PROGRESS_TOKEN}}
         with self._started() as talk:
             talk.initialize()
-            try:
-                result = talk.request("tools/call", params)
-            except RequestRefused as refused:
-                refusal = runtime.InvalidArgument if refused.code == _INVALID_PARAMS else runtime.UpstreamError
-                raise refusal(refused.message[:_MAX_MESSAGE_CHARS]) from None
-        content = result.get("content", [])
-        if not isinstance(content, list) or not all(isinstance(each, dict) for each in content):
-            raise ServerUnfit("The content of the result is no list of objects.")
-        if result.get("isError") is True:
-            texts = [each["text"] for each in content if isinstance(each.get("text"), str)]
-            said = "\n".join(texts) or "The server calls this an error, and says no more."
-            raise runtime.UpstreamError(said[:_MAX_MESSAGE_CHARS])
-        if not asks["structured"]:
-            return {"content": [_kept(each, place) for place, each in enumerate(content, 1)]}
-        if not isinstance(result.get("structuredContent"), dict):
-            raise runtime.ResultInvalid("The server declares an outputSchema and returned no structuredContent.")
-        if others := sorted({str(each.get("type"))[:40] for each in content if each.get("type") != "text"}):
-            runtime.warn(f"Beside its result the server returned what is not kept: {', '.join(others)}.")
-        return result["structuredContent"]
+            result = ask_tool(talk, params)
+        return read_result(result, structured=asks["structured"])
 
     def list_tools(self) -> dict[str, Any]:
         """``{protocol, tools}``: the revision that the server speaks, and the whole of its list."""
@@ -239,29 +211,6 @@ def _console_script(text: str, name: str) -> tuple[str, str] | None:
             module, _, function = line.partition("=")[2].partition("[")[0].strip().partition(":")
             return module.strip(), function.strip()
     return None
-
-
-def _kept(part: dict[str, Any], place: int) -> dict[str, Any]:
-    """A part of a result. Bytes become an artifact, of which the result has the name."""
-    said = {name: value for name, value in part.items() if name not in _DROPPED_KEYS}
-    inner = said.get("resource")
-    if isinstance(inner, dict) and "blob" in inner:
-        rest = {name: value for name, value in inner.items() if name not in ("blob", *_DROPPED_KEYS)}
-        return said | {"resource": rest | _leave(inner["blob"], inner.get("mimeType"), place)}
-    if "data" in said and said.get("type") in ("image", "audio"):
-        return {"type": said["type"]} | _leave(said["data"], said.get("mimeType"), place)
-    return said
-
-
-def _leave(data: Any, kind: Any, place: int) -> dict[str, Any]:
-    binascii = importlib.import_module("binascii")  # an extension: only when it is needed
-    try:
-        content = binascii.a2b_base64(data, strict_mode=True)
-    except (ValueError, TypeError):
-        raise ServerUnfit("The server returned bytes that are no base64.") from None
-    kind = kind if isinstance(kind, str) else ""
-    left = runtime.artifact(f"part-{place}.{_ENDINGS.get(kind, 'bin')}", content, media_type=kind)
-    return {"mimeType": kind, **left}
 
 
 async def _wait_for(returned: Any) -> Any:

@@ -8,12 +8,9 @@ stranger's: it is read here, where nothing is that could be taken, up to limits.
 from __future__ import annotations
 
 import json
-import socket
-import time
-from contextlib import suppress
 from urllib.parse import urlsplit
 
-from sandbox.relay import REFUSED, SOCKET
+from sandbox.gate_requests import CutOff, ask_gate
 from unitools import runtime
 from unitools.openapi.requests import AnswerUnreadable, ArgumentRefused, ServiceRequest, build_request, read_answer
 
@@ -25,12 +22,7 @@ if TYPE_CHECKING:
     from unitools.openapi.requests import ServiceAnswer
 
 HTTPS_PORT = 443
-PAUSES_S = (0.2, 0.8)  # before the request is made again, where nothing of it has left
-_NOBODY_THERE = ("not_resolved", "not_reachable")  # what the gate calls it
 _MAX_BODY_CHARS = 16 * 1024  # of an answer that is told as an error
-_MAX_LINE_BYTES = 64 * 1024
-_MAX_HEADERS = 100
-_MAX_ANSWER_BYTES = 16 * 1024 * 1024  # as it comes; the gate passes on fewer
 _METHODS_WITH_BODY = ("POST", "PUT", "PATCH")
 # What a status says, in the words that a tool has; all other 4xx are UPSTREAM_ERROR, and the hub knows the status by itself.
 _REFUSALS: dict[int, type[runtime.DomainError]] = {
@@ -41,10 +33,6 @@ _REFUSALS: dict[int, type[runtime.DomainError]] = {
     412: runtime.Conflict,
     422: runtime.InvalidArgument,
 }
-
-
-class _CutOff(Exception):
-    """The answer ended before it was whole."""
 
 
 class ServiceOperation:
@@ -76,22 +64,13 @@ class ServiceOperation:
         raise _describe(answer)
 
     def _ask(self, request: ServiceRequest) -> tuple[int, list[tuple[str, str]], bytes]:
-        """Again where the gate says that nothing has left; it lets nothing through once something has."""
-        for pause in (*PAUSES_S, None):
-            try:
-                status, headers, body = _exchange(self._to_bytes(request))
-            except (_CutOff, OSError):
-                raise runtime.UpstreamError("The service hung up before its answer was whole.") from None
-            said = dict(headers)
-            reason = said.get("x-toolhub-egress")
-            if reason is None:
-                return status, headers, body
-            if REFUSED.lower() in said[":line"].lower():
-                raise OSError(said[":line"])  # as every refusal of the gate is told, so that it counts as one
-            if pause is None or reason not in _NOBODY_THERE or said.get("x-toolhub-left") != "0":
-                break
-            time.sleep(pause)
-        raise runtime.UpstreamError("The service did not answer.", gate=reason, left=said.get("x-toolhub-left") != "0")
+        answer = ask_gate(self._to_bytes(request))
+        try:
+            return answer.status, answer.headers, b"".join(answer.read_pieces())
+        except CutOff:
+            raise runtime.UpstreamError("The service hung up before its answer was whole.") from None
+        finally:
+            answer.close()
 
     def _to_bytes(self, request: ServiceRequest) -> bytes:
         body = request.body or b""
@@ -100,49 +79,6 @@ class ServiceOperation:
         if body or request.method in _METHODS_WITH_BODY:
             lines.append(f"Content-Length: {len(body)}")
         return "\r\n".join([*lines, "", ""]).encode() + body
-
-
-def _exchange(data: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
-    """Status, headers with small names, and body; of what the gate answers by itself also its first line, as ``:line``."""
-    with socket.socket(socket.AF_UNIX) as way:
-        way.connect(SOCKET)
-        with suppress(BrokenPipeError, ConnectionResetError):  # who is refused before all was said still reads why
-            way.sendall(data)
-        with way.makefile("rb") as stream:
-            line = _read_line(stream)
-            status = int(line.split(" ")[1])
-            headers: list[tuple[str, str]] = []
-            while text := _read_line(stream):
-                name, _, value = text.partition(":")
-                headers.append((name.lower(), value.strip()))
-                if len(headers) > _MAX_HEADERS:
-                    raise _CutOff
-            said = dict(headers)
-            if "x-toolhub-egress" in said:
-                return status, [*headers, (":line", line)], b""
-            return status, headers, _read_chunks(stream)
-
-
-def _read_line(stream: Any) -> str:
-    line: bytes = stream.readline(_MAX_LINE_BYTES)
-    if not line.endswith(b"\r\n"):
-        raise _CutOff
-    return line[:-2].decode("latin-1")
-
-
-def _read_chunks(stream: Any) -> bytes:
-    """All of the body; the gate ends it with an empty chunk only where the service has ended it."""
-    pieces: list[bytes] = []
-    total = 0
-    while size := int(_read_line(stream), 16):
-        total += size
-        if total > _MAX_ANSWER_BYTES:
-            raise _CutOff
-        piece: bytes = stream.read(size)
-        if len(piece) < size or _read_line(stream):
-            raise _CutOff
-        pieces.append(piece)
-    return b"".join(pieces)
 
 
 def _describe(answer: ServiceAnswer) -> runtime.DomainError:

@@ -91,7 +91,11 @@ def _load(body: bytes, others: list[int]) -> tuple[BoxIsolation, list[str]]:
         preloaded += _import_server(rooms.server)
     if rooms.operation is not None and rooms.reused:
         preloaded.append(importlib.import_module("sandbox.service_call").__name__)  # ours: it asks nobody for anything
-    if not rooms.programs.replaces_tool and rooms.server is None:  # nothing of a listing's folder is imported
+    if rooms.remote is not None and rooms.reused:
+        preloaded.append(importlib.import_module("sandbox.remote_call").__name__)
+    if (
+        not rooms.programs.replaces_tool and rooms.server is None and rooms.remote is None
+    ):  # of a listing nothing is imported
         sys.path.insert(sys.path.index(DEPENDENCIES), PACKAGE)
         sys.meta_path.insert(0, PackageFinder(PACKAGE, own, codes))
     rooms.make_ready()

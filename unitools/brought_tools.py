@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from unitools.changes import compare_manifests, compute_needed_bump
 from unitools.dependency_locks import normalize_name
@@ -57,10 +57,28 @@ class CannotBring(Exception):
     """These tools cannot be brought as they are. The message says which, and why."""
 
 
+class BroughtSource(Protocol):
+    """Where tools come from. ``group``: what they stand under in a hub; ``name``: what a person calls the source."""
+
+    @property
+    def group(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    def describe(self) -> dict[str, Any]:
+        """What a manifest has of the source and not of the tool: ``implementation``, and ``origin`` but for what the list says."""
+        ...
+
+    def renew(self, document: dict[str, Any], before: dict[str, Any], made: dict[str, Any]) -> None:
+        """Bring what is the source's in the ``document`` of a tool that was there ``before`` up to date with the one ``made`` now."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where tools come from and how their server is started. ``group``: what they stand under in a hub, ``group.package``. ``said``
-    and ``constraints``: what holds for tools that were brought before as well; None: what they have.
+    """A package that brings the server, and how that is started. ``said`` and ``constraints``: what holds for tools that were brought
+    before as well; None: what they have.
     """
 
     package: str
@@ -72,8 +90,37 @@ class Source:
     hosts: tuple[str, ...] = ()
 
     @property
-    def folder(self) -> str:
-        return derive_package_name(self.group)
+    def name(self) -> str:
+        return self.package
+
+    def describe(self) -> dict[str, Any]:
+        said: dict[str, Any] = {
+            "implementation": {
+                "kind": "mcp_stdio",
+                "server": self.start | {"listing": derive_package_name(self.group)},
+            },
+            "origin": {"package": self.package, "version": self.version},
+            "dependencies": [f"{self.package}=={self.version}"],
+        }
+        if self.constraints:
+            said["dependency_constraints"] = list(self.constraints)
+        if self.hosts:
+            said["capabilities"] = {"net": [{"host": each} for each in self.hosts]}
+        return said
+
+    def renew(self, document: dict[str, Any], before: dict[str, Any], made: dict[str, Any]) -> None:
+        document["implementation"] = before["implementation"] | {"server": self._start_as(before)}
+        document["dependencies"] = _raise_requirement(before.get("dependencies", []), made["dependencies"][0])
+        if self.constraints is not None:
+            document["dependency_constraints"] = list(self.constraints)
+        if before.get("dependencies") != document["dependencies"]:
+            document.pop("dependency_lock", None)  # of other packages; the hub finds out anew
+
+    def _start_as(self, before: dict[str, Any]) -> dict[str, Any]:
+        kept: dict[str, Any] = before["implementation"]["server"]
+        if any(each in self.said for each in _HOW_STARTED):
+            kept = {each: value for each, value in kept.items() if each not in _HOW_STARTED}
+        return kept | self.said | {"listing": derive_package_name(self.group)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +144,7 @@ def derive_group(package: str) -> str:
 
 def draft_tools(
     listing: Listing,
-    source: Source,
+    source: BroughtSource,
     names: Sequence[str],
     existing: Sequence[dict[str, Any]] = (),
     earlier: Listing | None = None,
@@ -123,7 +170,7 @@ def _listed(listing: Listing) -> str:
 
 
 def _draft(
-    listing: Listing, source: Source, id: str, name: str, before: dict[str, Any] | None, earlier: Listing | None
+    listing: Listing, source: BroughtSource, id: str, name: str, before: dict[str, Any] | None, earlier: Listing | None
 ) -> Draft:
     made = _document(listing, source, id, name)
     if before is None:
@@ -131,12 +178,7 @@ def _draft(
     if before.get("origin", {}).get("tool") != name:
         raise CannotBring(f"The manifest of {id} was brought from another tool. Remove it, or choose another --group.")
     document = before | {"origin": made["origin"]} | _take_entry(listing, name, before, made, earlier)
-    document["implementation"] = before["implementation"] | {"server": _start_as_before(before, source)}
-    document["dependencies"] = _raise_requirement(before.get("dependencies", []), made["dependencies"][0])
-    if source.constraints is not None:
-        document["dependency_constraints"] = list(source.constraints)
-    if before.get("dependencies") != document["dependencies"]:
-        document.pop("dependency_lock", None)  # of other packages; the hub finds out anew
+    source.renew(document, before, made)
     changes = compare_manifests(before, document)
     if changes:
         document["version"] = raise_version(str(before["version"]), compute_needed_bump(changes))
@@ -169,13 +211,6 @@ def _read_entry(entry: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _start_as_before(before: dict[str, Any], source: Source) -> dict[str, Any]:
-    kept: dict[str, Any] = before["implementation"]["server"]
-    if any(each in source.said for each in _HOW_STARTED):
-        kept = {each: value for each, value in kept.items() if each not in _HOW_STARTED}
-    return kept | source.said | {"listing": source.folder}
-
-
 def _raise_requirement(requirements: Sequence[str], wanted: str) -> list[str]:
     """Those that there are, the one that names its package in this version, with the extras that it had."""
     package, _, version = wanted.partition("==")
@@ -198,41 +233,37 @@ def raise_version(version: str, bump: str) -> str:
     )
 
 
-def _document(listing: Listing, source: Source, id: str, name: str) -> dict[str, Any]:
+def _document(listing: Listing, source: BroughtSource, id: str, name: str) -> dict[str, Any]:
     entry = listing.tools[name]
     for at, text in _texts(entry, ""):
         check_text(name, at, text)
     structured = isinstance(entry.get("outputSchema"), dict)
     effect = _proposed_effect(entry)
+    said = source.describe()
     document: dict[str, Any] = {
         "id": id,
         "version": FIRST_VERSION,
         "display_name": str(entry.get("title") or name)[:80],
-        "description": entry.get("description") or f"{name}, of {source.package}. Its author says nothing about it.",
+        "description": entry.get("description") or f"{name}, of {source.name}. Its author says nothing about it.",
         "input_schema": _schema(name, entry.get("inputSchema"), "inputSchema"),
         "output_schema": _schema(name, entry["outputSchema"], "outputSchema") if structured else CONTENT_SCHEMA,
         "side_effect": effect,
         "safety_class": "Medium" if effect == "Write" else "Low",
         "timeout_ms": 30_000,
         "determinism": {"output": "none"},
-        "implementation": {"kind": "mcp_stdio", "server": source.start | {"listing": source.folder}},
+        "implementation": said.pop("implementation"),
         "origin": {
-            "package": source.package,
-            "version": source.version,
+            **said.pop("origin"),
             "tool": name,
             "result": "structured" if structured else "content",
             "entry_digest": listing.entry_digest(name),
             "listing_digest": listing.digest,
             "protocol": listing.protocol,
         },
-        "dependencies": [f"{source.package}=={source.version}"],
+        **said,
     }
     if not structured:
         document["limits"] = {"artifacts": 5, "artifact_bytes": 4 * 1024 * 1024}
-    if source.constraints:
-        document["dependency_constraints"] = list(source.constraints)
-    if source.hosts:
-        document["capabilities"] = {"net": [{"host": each} for each in source.hosts]}
     return document
 
 

@@ -232,6 +232,28 @@ class Manifest:
         return None if server is None else server | {"package": self.origin.get("package", "")}
 
     @property
+    def remote(self) -> dict[str, Any] | None:
+        """Where the MCP server is that answers: ``url``, ``credentials``, ``listing``, and the ``revision`` of MCP that is spoken with
+        it. None: no such server does."""
+        said = self._implementation.get("remote")
+        return said and {"credentials": []} | said | {"revision": self.origin.get("protocol", "")}
+
+    @property
+    def listing(self) -> str:
+        """The folder that is shipped of a tool which a server of others answers: its list of tools. Empty: no server does."""
+        return str((self.server or self.remote or {}).get("listing", ""))
+
+    @property
+    def is_by_gate(self) -> bool:
+        """Whether the hub's gate asks others, with its own credentials, and nothing of an author's runs."""
+        return self.operation is not None or self.remote is not None
+
+    @property
+    def gate_credentials(self) -> list[dict[str, str]]:
+        """What the gate adds to its requests; empty where it makes none."""
+        return list((self.operation or self.remote or {}).get("credentials", ()))
+
+    @property
     def operation(self) -> dict[str, Any] | None:
         """The HTTP request that a call becomes (unitools.openapi.requests): ``server``, ``method``, ``path``, ``arguments``, ``body``,
         ``credentials``, ``accept``, ``strict``, and where they are said ``body`` and ``idempotency_header``. None: no service
@@ -247,7 +269,8 @@ class Manifest:
 
     @property
     def origin(self) -> dict[str, Any]:
-        """What the tool was brought from: a package's server or a document's operation. Empty: it was written for a hub."""
+        """What the tool was brought from: a package's server, one that is somewhere else, or a document's operation. Empty: it was
+        written for a hub."""
         return dict(self.document.get("origin", {}))
 
     @property
@@ -259,9 +282,7 @@ class Manifest:
     @property
     def package(self) -> str:
         """The folder that is shipped to the sandbox; empty for an operation of a service."""
-        if self.server is not None:
-            return str(self.server["listing"])
-        return str(self._implementation.get("package") or self.module.partition(".")[0])
+        return self.listing or str(self._implementation.get("package") or self.module.partition(".")[0])
 
     @property
     def image(self) -> str:

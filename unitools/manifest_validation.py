@@ -130,6 +130,7 @@ _KEYWORDS: dict[str, Callable[[Any, Any, dict[str, Any], str], Found]] = {
     "maximum": _bounded((int, float), lambda value, wanted: value <= wanted, "It is at most {}."),
     "minItems": _bounded((list, tuple), lambda value, wanted: len(value) >= wanted, "It has at least {} entries."),
     "maxItems": _bounded((list, tuple), lambda value, wanted: len(value) <= wanted, "It has at most {} entries."),
+    "maxProperties": _bounded(dict, lambda value, wanted: len(value) <= wanted, "It has at most {} fields."),
     "uniqueItems": _is(_unique),
     "required": _required,
     "properties": _properties,

@@ -67,7 +67,7 @@ class HttpConversation(McpConversation):
         self._modern = modern
         self.revision = MODERN if modern else ""
         self._session = ""
-        self._answer: HttpAnswer | None = None
+        self._open: HttpAnswer | None = None
         self._messages: Iterator[dict[str, Any]] = iter(())
 
     def begin(self) -> None:
@@ -88,7 +88,7 @@ class HttpConversation(McpConversation):
         is_request = "id" in message
         if self._modern and is_request:
             message = message | {"params": params | {"_meta": self._meta() | params.get("_meta", {})}}
-        answer = self._answer = self._ask("POST", self._headers(method, params), write_message(message))
+        answer = self._open = self._ask("POST", self._headers(method, params), write_message(message))
         if method == "initialize" and (session := answer.headers.get(SESSION.lower(), "")):
             if not _SESSION.fullmatch(session):
                 raise ServerUnfit("The server's session has an id that no header can hold.")
@@ -128,9 +128,9 @@ class HttpConversation(McpConversation):
         return found
 
     def _close(self) -> None:
-        if self._answer is not None:
-            self._answer.close()
-            self._answer = None
+        if self._open is not None:
+            self._open.close()
+            self._open = None
 
     def _read(self, answer: HttpAnswer) -> Iterator[dict[str, Any]]:
         """What of an answer is a message."""

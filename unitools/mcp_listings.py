@@ -23,6 +23,7 @@ MAX_LISTING_BYTES = 1024 * 1024
 MAX_LISTING_DEPTH = 64
 MAX_NAME_CHARS = 200
 MAX_INT_CHARS = 20
+_PARTS = frozenset({"title", "description", "inputSchema", "outputSchema", "annotations", "icons", "execution"})
 _SHOWN_DIFFERENCES = 6
 _SHOWN_CHARS = 150
 
@@ -111,6 +112,16 @@ def read_entry_schema(entry: dict[str, Any], name: str) -> dict[str, Any] | None
     return {word: value for word, value in said.items() if word != "$schema"} if isinstance(said, dict) else None
 
 
+def list_entry_changes(pinned: dict[str, Any], found: dict[str, Any]) -> list[str]:
+    """Which parts of an entry are otherwise, by the names that MCP gives them; what MCP does not name is ``other``."""
+    names = [name for name in pinned.keys() | found.keys() if _differs(pinned.get(name), found.get(name))]
+    return sorted({name if name in _PARTS else "other" for name in names})
+
+
+def _differs(one: Any, other: Any) -> bool:
+    return compute_json_digest(one) != compute_json_digest(other)
+
+
 def show_drift(pinned: Listing, found: Listing) -> str:
     """What is otherwise in the entries that both have, a line each, with the texts of the server: for people who look into it."""
     lines: list[str] = []
@@ -129,7 +140,7 @@ def _differences(then: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
         if isinstance(one, dict) and isinstance(other, dict):
             names = sorted(one.keys() | other.keys(), reverse=True)
             waiting += [(f"{at}/{name}", one.get(name), other.get(name)) for name in names]
-        elif compute_json_digest(one) != compute_json_digest(other):
+        elif _differs(one, other):
             yield at, one, other
 
 

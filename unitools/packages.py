@@ -78,7 +78,7 @@ class PackageNotPlain(PackageError):
 
 def find_shipped(manifest: Manifest, roots: Sequence[Path]) -> Path:
     """The folder that goes into the box for a tool, whatever answers its calls."""
-    if manifest.server is not None:
+    if manifest.listing:
         return _find_folder(manifest.package, roots)
     if manifest.program:
         return find_program(manifest.package, manifest.program, roots)
@@ -120,7 +120,7 @@ def check_holds(manifest: Manifest, names: Collection[str]) -> None:
     """Do files of these names, which begin with the package's own, hold what the manifest names?"""
     if not manifest.has_package:
         return
-    if manifest.server is not None:
+    if manifest.listing:
         if f"{manifest.package}/{LISTING_FILE}" not in names:
             raise ListingNotFit(f"The package {manifest.package!r} has no {LISTING_FILE}.")
         return
@@ -143,7 +143,7 @@ def check_entry(manifest: Manifest, files: Mapping[str, bytes]) -> None:
     """Is the function there that answers the calls, and does it fit the schema of the arguments?"""
     if not manifest.has_package:
         return
-    if manifest.server is not None:
+    if manifest.listing:
         _check_listing(manifest, files.get(f"{manifest.package}/{LISTING_FILE}"))
         return
     if manifest.program:

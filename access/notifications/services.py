@@ -24,6 +24,7 @@ EVENTS = {
     "grant.requested": gettext_lazy("A grant was requested"),
     "connection.requested": gettext_lazy("Somebody asks to connect a program"),
     "review.waiting": gettext_lazy("A tool version is waiting for review"),
+    "tool.drifted": gettext_lazy("A tool of a server elsewhere has changed and was paused"),
     "policy.waiting": gettext_lazy("A policy draft is waiting to be published"),
     "budget.low": gettext_lazy("A budget is nearly used up"),
     "halt.thrown": gettext_lazy("A kill switch was thrown"),

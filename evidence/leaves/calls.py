@@ -353,7 +353,7 @@ class RunReport(LeafPart):
 
 @leaf_part
 class AskedService(LeafPart):
-    """The operation of a service that answered a call, as the egress gate saw it."""
+    """The operation of a service, or the server somewhere else, that answered a call, as the egress gate saw it."""
 
     method: Annotated[str, "of the request"]
     host: Annotated[str, "that was asked"]
@@ -368,6 +368,7 @@ class AskedService(LeafPart):
     unlike_document: Annotated[
         bool | None, "true: the answer does not match the schema of its document, and was passed on"
     ] = None
+    asks: Annotated[str | None, "the method of MCP, where a server of others was asked"] = None
 
 
 @leaf_part

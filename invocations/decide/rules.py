@@ -381,13 +381,13 @@ def check_sandbox(look: CallLook) -> None:
             details={"missing": [entry["capability"] for entry in lacks], "dropped": lacks},
             remedy=f"Ask an operator to widen the {first['dropped_by']} by {first['capability']}.",
         )
-    by_operation = look.version.manifest.operation is not None
-    if by_operation and look.dry_run and look.version.manifest.side_effect not in ("None", "Read"):
+    by_gate = look.version.manifest.is_by_gate
+    if by_gate and look.dry_run and look.version.manifest.side_effect not in ("None", "Read"):
         raise ServiceNotDry(
             f"{tool} asks a service, which has no dry runs.",
             remedy="Use preflight to see whether the call would be allowed; a dry run would change something at the service.",
         )
-    if missing := current_sandbox().missing(look.result.reach.profile, by_operation=by_operation):
+    if missing := current_sandbox().missing(look.result.reach.profile, by_gate=by_gate):
         raise CapabilityBlocked(
             f"This hub's sandbox cannot provide: {', '.join(missing)}.",
             details={"missing": list(missing)},

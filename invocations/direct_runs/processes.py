@@ -114,7 +114,7 @@ class ProcessSandbox(ABC):
     def pack(self, work: bytes, profile: Profile) -> bytes:
         return work
 
-    def missing(self, profile: Profile, *, by_operation: bool = False) -> tuple[str, ...]:
+    def missing(self, profile: Profile, *, by_gate: bool = False) -> tuple[str, ...]:
         return profile.outside
 
     def run(

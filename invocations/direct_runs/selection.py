@@ -37,8 +37,8 @@ class SelectingSandbox:
     def __init__(self, boxes: Sandbox, direct: DirectSandbox, *, usual: str) -> None:
         self.boxes, self.direct, self.usual = boxes, direct, usual
 
-    def missing(self, profile: Profile, *, by_operation: bool = False) -> tuple[str, ...]:
-        return self.boxes.missing(profile, by_operation=by_operation)
+    def missing(self, profile: Profile, *, by_gate: bool = False) -> tuple[str, ...]:
+        return self.boxes.missing(profile, by_gate=by_gate)
 
     def run(
         self, profile: Profile, call: SandboxCall, on_event: Callable[[RunEvent], None] | None = None

@@ -62,10 +62,12 @@ def build_egress_report(outcome: RunOutcome) -> EgressReport:
 
 
 def find_exchange(outcome: RunOutcome) -> ConnectionRecord | None:
-    """What the gate saw of the request of an operation: the one that left, else the last that did not; None: none was made."""
-    asked = [each for each in outcome.connections if each.service is not None]
-    left = [each for each in asked if each.service is not None and each.service.left]
-    return next(reversed(left or asked), None)
+    """What the gate saw of the request that the call was for: the one that left, else the last that did not. Where there was none, of
+    what came before it the last; None: nobody was asked."""
+    asked = [(each, each.service) for each in outcome.connections if each.service is not None]
+    counted = [pair for pair in asked if pair[1].counts] or asked
+    left = [each for each, service in counted if service.left]
+    return next(reversed(left or [each for each, _ in counted]), None)
 
 
 def describe_service(outcome: RunOutcome, *, unlike_document: bool = False) -> AskedService | None:
@@ -86,6 +88,7 @@ def describe_service(outcome: RunOutcome, *, unlike_document: bool = False) -> A
         status=said.status or None,
         credentials=list(said.credentials) or None,
         unlike_document=unlike_document or None,
+        asks=said.asks or None,
     )
 
 

@@ -6,12 +6,13 @@ tool is: the result, or the service's words in place of one.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from invocations.end.egress_report import find_exchange
 from invocations.end.end_record import Ending
 from invocations.models import State
-from invocations.problems import RunCancelled, ToolSaysUpstreamError
+from invocations.problems import RunCancelled, ToolDrifted, ToolSaysUpstreamError
 from invocations.sandbox.base import RunStatus
 from invocations.sandbox.egress.denial_reasons import DenialReason
 from invocations.sandbox.problems import (
@@ -24,6 +25,7 @@ from invocations.sandbox.problems import (
     ServiceUnreachable,
     ServiceUntrusted,
 )
+from registry.installations.drift import PARTS
 
 if TYPE_CHECKING:
     from invocations.sandbox.base import RunOutcome
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from registry.models import ToolVersion
     from unitools.manifest import Manifest
 
+DRIFTED = "TOOL_DRIFTED"  # as the box calls it
 _DENIED, _BUSY = (401, 403, 407), (429, 503)
 _NOBODY_THERE = (DenialReason.UNRESOLVED, DenialReason.UNREACHABLE)
 _OURS = (DenialReason.TOO_MUCH, DenialReason.BAD_ANSWER)  # the gate has ended it, and not the service
@@ -42,10 +45,10 @@ _MAX_RETRY_AFTER_S = 24 * 3600
 
 def is_unsent(manifest: Manifest, outcome: RunOutcome | None) -> bool:
     """Whether the gate vouches that nothing of the call's request has left."""
-    if manifest.operation is None or outcome is None or not outcome.connections_known:
+    if not manifest.is_by_gate or outcome is None or not outcome.connections_known:
         return False
     exchange = find_exchange(outcome)
-    return exchange is None or exchange.service is None or not exchange.service.left
+    return exchange is None or exchange.service is None or not (exchange.service.left and exchange.service.counts)
 
 
 def may_be_sent_again(manifest: Manifest, outcome: RunOutcome | None) -> bool:
@@ -68,10 +71,10 @@ def is_service_result(value: Any) -> bool:
 def build_service_ending(version: ToolVersion, outcome: RunOutcome, steps: StepLog) -> Ending | None:
     """How a run of an operation ended that gave no result, where the gate knows more than the box; None: as any run."""
     manifest = version.view
-    if manifest.operation is None or outcome.status is RunStatus.OK:
+    if not manifest.is_by_gate or outcome.status is RunStatus.OK:
         return None
     if is_unsent(manifest, outcome):
-        return _build_unsent_ending(outcome, steps)
+        return _build_unsent_ending(manifest, outcome, steps)
     exchange = find_exchange(outcome)
     if exchange is None or exchange.service is None:  # the gate has not answered
         lost = outcome.status is RunStatus.DOMAIN_ERROR and changes_something(manifest)
@@ -89,11 +92,21 @@ def build_service_ending(version: ToolVersion, outcome: RunOutcome, steps: StepL
     return _failed(ToolSaysUpstreamError(said), outcome, steps)
 
 
-def _build_unsent_ending(outcome: RunOutcome, steps: StepLog) -> Ending | None:
+def _build_unsent_ending(manifest: Manifest, outcome: RunOutcome, steps: StepLog) -> Ending | None:
     exchange = find_exchange(outcome)
     why = exchange.why if exchange is not None else ""
     problem: Problem
-    if outcome.status is RunStatus.DOMAIN_ERROR and why == DenialReason.UNTRUSTED:
+    if manifest.remote is not None and outcome.error_code == DRIFTED:
+        said = outcome.error_details.get("changed")
+        changed = (
+            sorted(PARTS.intersection(each for each in said if isinstance(each, str))) if isinstance(said, list) else []
+        )
+        problem = ToolDrifted(outcome.error_message, details={"changed": changed})
+    elif exchange is not None and exchange.service is not None and exchange.service.complete:
+        # Of a server somewhere else, what came before the call: its session, or its list.
+        answered = _build_answered_ending(manifest, outcome, steps, exchange.service.status)
+        return answered and replace(answered, ran=False)
+    elif outcome.status is RunStatus.DOMAIN_ERROR and why == DenialReason.UNTRUSTED:
         problem = ServiceUntrusted()
     elif outcome.status is RunStatus.DOMAIN_ERROR and why in _NOBODY_THERE:
         problem = ServiceUnreachable(details={"gate": why})
@@ -114,6 +127,8 @@ def _build_answered_ending(manifest: Manifest, outcome: RunOutcome, steps: StepL
     details = _keep_words(outcome.error_details) | {"status": status}
     problem: Problem
     if status < 300:
+        if manifest.remote is not None and outcome.error_details.get("unusable") is not True:
+            return None  # what the server itself calls an error
         problem = ServiceAnswerUnusable(outcome.error_message, details=details)
     elif status < 400:
         problem = ServiceRedirected(f"The service answered {status} and pointed to another address.", details=details)

@@ -142,7 +142,7 @@ def _prepare(invocation: Invocation, version: ToolVersion, end: End, *, todays_i
     run = end.run
     if any(each is not None for each in (end.connections, end.all_connections, end.connections_elsewhere)):
         raise CannotRerun("network")
-    if version.view.operation is not None:  # also of a call that got no further than its arguments
+    if version.view.is_by_gate:  # also of a call that got no further than its arguments
         raise CannotRerun("network")
     if version.view.is_model:
         raise CannotRerun("model")

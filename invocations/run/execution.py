@@ -37,6 +37,7 @@ from invocations.queue.claims import claim_next_call, has_queued_calls, is_worki
 from invocations.queue.retries import derive_tool_key, may_run_again, requeue_call
 from invocations.run.lease_heartbeat import keep_lease
 from invocations.run.live_output import LiveReport
+from invocations.run.remote_listings import build_request, follow_listing
 from invocations.run.service_credentials import check_credentials, list_hidden_texts
 from invocations.run.staged_packages import find_run_image, stage_package
 from invocations.sandbox.base import BoxKey, Profile, RunStatus, SandboxCall
@@ -99,7 +100,7 @@ def build_box_key(invocation: Invocation, dependencies: str) -> BoxKey:
 def _code_of(version: ToolVersion) -> str:
     """A box that imports a server ahead imports it as one start asks for; another tool of the same capsule may ask for another. So may
     another operation: a box is loaded with one."""
-    answers = version.view.server_start or version.view.operation
+    answers = version.view.server_start or version.view.operation or version.view.remote
     return version.build_digest if answers is None else f"{version.build_digest}+{compute_json_digest(answers)}"
 
 
@@ -119,9 +120,9 @@ def build_sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
     reach = read_profile(invocation).capabilities
     within = reach.secrets  # what grant and policy left of those that the manifest names
     secrets = {name: value for name, value in secrets.items() if name in within}
-    operation = invocation.version.view.operation
-    if operation is not None:
-        check_credentials(invocation.version.view, secrets)
+    manifest = invocation.version.view
+    if manifest.is_by_gate:
+        check_credentials(manifest, secrets)
     context = {
         "call_id": invocation.wire_id,
         "tool_id": invocation.tool,
@@ -153,9 +154,10 @@ def build_sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
         secrets=secrets,
         program=invocation.version.view.program,
         server=invocation.version.view.server_start,
-        asks=invocation.version.view.server_request,
-        operation=operation,
-        hidden=list_hidden_texts(operation, secrets) if operation is not None else {},
+        asks=build_request(invocation),
+        operation=manifest.operation,
+        remote=manifest.remote,
+        hidden=list_hidden_texts(manifest, secrets),
         image=find_run_image(invocation.version),
         trusted=is_vouched_for(invocation.version),
     )
@@ -398,3 +400,4 @@ def _run_claimed(invocation: Invocation) -> None:
             invocation.wire_id,
             invocation.attempt,
         )
+    follow_listing(invocation, ending)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from invocations.end.secret_leaks import list_secret_forms
-from invocations.sandbox.egress import CredentialUnfit, ServiceWay
+from invocations.sandbox.egress.service_way import CredentialUnfit, ServiceCredential
 from invocations.sandbox.problems import CredentialUnusable
 
 if TYPE_CHECKING:
@@ -20,13 +20,15 @@ _SHORTEST = 6  # of a part of a secret: shorter ones stand in answers by chance
 
 def check_credentials(manifest: Manifest, secrets: Mapping[str, str]) -> None:
     """Before anything is started: can each be sent where the operation wants it, and may it be sent to this host?"""
-    operation = manifest.operation
-    assert operation is not None
     try:
-        ServiceWay.build(operation, secrets)
+        for each in manifest.gate_credentials:
+            if each["secret"] in secrets:
+                ServiceCredential.build(each, secrets[each["secret"]])
     except CredentialUnfit as error:
         raise CredentialUnusable(str(error), remedy="Set the secret anew in the tool's installation.") from error
-    host = urlsplit(operation["server"]).hostname or ""
+    host = (
+        urlsplit(manifest.operation["server"] if manifest.operation else (manifest.remote or {})["url"]).hostname or ""
+    )
     for said in manifest.secrets:
         allowed = said.get("hosts")
         if said["name"] in secrets and allowed is not None and not any(_holds(each, host) for each in allowed):
@@ -40,10 +42,12 @@ def _holds(pattern: str, host: str) -> bool:
     return host == pattern or (pattern.startswith("*.") and host.endswith(pattern[1:]))
 
 
-def list_hidden_texts(operation: Mapping[str, Any], secrets: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """By the name of each secret; of a user with a password the password by itself as well."""
+def list_hidden_texts(manifest: Manifest, secrets: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """By the name of each secret; of a user with a password the password by itself as well. Empty where the gate makes no request."""
+    if not manifest.is_by_gate:
+        return {}
     found = {name: list_secret_forms(value) for name, value in secrets.items()}
-    for each in operation.get("credentials", ()):
+    for each in manifest.gate_credentials:
         if each.get("scheme") == _BASIC and each["secret"] in secrets:
             password = secrets[each["secret"]].partition(":")[2]
             found[each["secret"]] |= list_secret_forms(password) if len(password) >= _SHORTEST else set()

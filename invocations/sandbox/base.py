@@ -153,11 +153,12 @@ class RunEvent:
 
 @dataclass(frozen=True, slots=True)
 class ServiceRecord:
-    """What the gate saw of one request of the service way.
+    """What the gate saw of one request of the service way. ``asks``: the method of MCP, of a server of others.
 
     ``path``: the template, below the server's own. ``status``: 0 where none came. ``left``: whether a byte of the request may have
     left; before that nobody has been asked for anything. ``complete``: the whole of the answer came. ``credentials``: the names of
-    the secrets that the gate adds.
+    the secrets that the gate adds. ``counts``: whether it is what the call is for; what only comes before it, or after, changes
+    nothing.
     """
 
     method: str
@@ -166,6 +167,8 @@ class ServiceRecord:
     left: bool = False
     complete: bool = False
     credentials: tuple[str, ...] = ()
+    asks: str = ""
+    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +204,8 @@ class SandboxCall:
     Python function, in ``image`` (empty: the usual one). ``server``: how a server of the dependencies is started
     that answers the call in place of ``module``, with the ``package`` that brings it, and belongs to ``key.code``; ``asks``: the
     ``tool`` by the server's name and whether its result is ``structured``; empty: for its list. ``operation``: the request to a
-    service that answers the call in place of ``module``, by the service way; then ``secrets`` are given to the gate only.
+    service that answers the call in place of ``module``, by the service way; ``remote``: the server of others that is somewhere else,
+    with the ``revision`` that is spoken, by the same way. Of both ``secrets`` are given to the gate only.
     ``hidden``: by the name of a secret, the texts that give it away. ``trusted``: an operator vouches for this code, which has no
     effect.
     ``replay``: the tool sees the time and the chance that ``context`` names as its own (sandbox.clock).
@@ -223,10 +227,16 @@ class SandboxCall:
     server: dict[str, Any] | None = None
     asks: dict[str, Any] = field(default_factory=dict)
     operation: dict[str, Any] | None = None
+    remote: dict[str, Any] | None = None
     hidden: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     image: str = ""
     trusted: bool = False
     replay: bool = False
+
+    @property
+    def is_by_gate(self) -> bool:
+        """Whether the gate asks a service or a server for what the tool is, and no code of an author's runs."""
+        return self.operation is not None or self.remote is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,10 +288,10 @@ class SandboxUnavailable(Exception):
 class Sandbox(Protocol):
     """A place to run tools. Implementations pass ``tests/contracts/sandbox_contract.py``."""
 
-    def missing(self, profile: Profile, *, by_operation: bool = False) -> tuple[str, ...]:
+    def missing(self, profile: Profile, *, by_gate: bool = False) -> tuple[str, ...]:
         """The capabilities in ``profile`` that this sandbox cannot provide, for example ``("net", "browser")``.
 
-        ``by_operation``: the run has the service way, by which single methods of https can be held to.
+        ``by_gate``: the run has the service way, by which single methods of https can be held to.
         """
 
     def run(

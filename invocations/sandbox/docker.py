@@ -32,7 +32,7 @@ from invocations.sandbox.boxes.maker import CALL, INSTANCE, LONGEST, OWNER, POOL
 from invocations.sandbox.boxes.payloads import UnusableCall, pack_call, pack_load
 from invocations.sandbox.boxes.run_directory import RunDir, find_default_run_dir
 from invocations.sandbox.boxes.upkeep import BoxUpkeep, OrphanReaper, read_cpu_pressure
-from invocations.sandbox.egress import CredentialUnfit, ServiceWay, add_connections, list_unenforceable
+from invocations.sandbox.egress import CredentialUnfit, RemoteWay, ServiceWay, add_connections, list_unenforceable
 from invocations.sandbox.engine import Engine, EngineError, EngineObjectMissing
 from invocations.sandbox.isolation.browser_bounds import list_unenforceable_bounds
 from invocations.sandbox.isolation.container import build_box_shape
@@ -124,10 +124,10 @@ class DockerSandbox:
 
     # -- what it is
 
-    def missing(self, profile: Profile, *, by_operation: bool = False) -> tuple[str, ...]:
+    def missing(self, profile: Profile, *, by_gate: bool = False) -> tuple[str, ...]:
         if self._gate is None:
             return tuple(name for name in profile.outside if name in ("net", "cidr"))
-        return list_unenforceable(profile.capabilities, by_operation=by_operation) + list_unenforceable_bounds(
+        return list_unenforceable(profile.capabilities, by_gate=by_gate) + list_unenforceable_bounds(
             profile.capabilities
         )
 
@@ -155,7 +155,7 @@ class DockerSandbox:
     def run(
         self, profile: Profile, call: SandboxCall, on_event: Callable[[RunEvent], None] | None = None
     ) -> RunOutcome:
-        lacking = self.missing(profile, by_operation=call.operation is not None)
+        lacking = self.missing(profile, by_gate=call.is_by_gate)
         if lacking:
             sentence = f"This sandbox cannot give a tool the capability {' or '.join(lacking)}."
             return RunOutcome(RunStatus.CAPABILITY_BLOCKED, blocked=lacking[0], error_message=sentence)
@@ -411,11 +411,11 @@ class DockerSandbox:
 
 
 def _build_way(call: SandboxCall) -> ServiceWay | None:
-    """What the gate needs to know of the operation that answers this call; None: no service does."""
-    if call.operation is None:
-        return None
+    """What the gate needs to know of whom it asks for this call; None: nobody."""
     try:
-        return ServiceWay.build(call.operation, call.secrets, call.hidden)
+        if call.remote is not None:
+            return RemoteWay.build_for(call.remote, call.asks, call.secrets, call.hidden)
+        return None if call.operation is None else ServiceWay.build(call.operation, call.secrets, call.hidden)
     except CredentialUnfit as error:
         raise UnusableCall(str(error)) from error
 

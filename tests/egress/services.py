@@ -5,6 +5,7 @@ Each speaks TLS on loopback with a certificate of the tests' authority, and keep
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from contextlib import contextmanager, suppress
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GOOD = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n{"ok":true}'
+ID = b'"the id of what was asked"'
 
 
 def answer_with(body: bytes, *, status: str = "200 OK", **headers: str) -> bytes:
@@ -35,6 +37,7 @@ class Service:
     answers: list[bytes] = field(default_factory=lambda: [GOOD])
     refuses: int = 0
     hangs_up: str = ""  # tls: after the handshake, head: when the request was read, never: not even after the answer
+    echo_ids: bool = False  # ID in an answer becomes the id of the request
     endless: bytes = b""  # said again and again after the answer
     heard: list[bytes] = field(default_factory=list)
     connections: int = 0
@@ -59,6 +62,8 @@ class Service:
                 self.heard.append(heard)
                 answer = self.answers[min(len(self.heard), len(self.answers)) - 1]
                 self.done.notify_all()
+            if self.echo_ids and (found := re.search(rb'"id":([0-9]+)', heard)):
+                answer = answer.replace(ID, found[1].rjust(len(ID)))
             if self.hangs_up == "head":
                 return
             stream.sendall(answer)

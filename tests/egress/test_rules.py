@@ -99,8 +99,8 @@ def test_by_an_operation_each_method_of_https_is_held_to(
     held = Capabilities.from_json(document)
     way = ServiceWay(method, host, port, "", "/")
 
-    assert not any(each.startswith("net:") for each in list_unenforceable(held, by_operation=True))
-    let_through = EgressRules(held).operation_refusal(way) is None
+    assert not any(each.startswith("net:") for each in list_unenforceable(held, by_gate=True))
+    let_through = EgressRules(held).way_refusal(way, way.method) is None
     assert let_through == held.allows_host(host, port=port, scheme="https", method=method)
 
 

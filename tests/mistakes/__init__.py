@@ -7,13 +7,14 @@ from tests.mistakes.base import Mistake
 from tests.mistakes.effects import EFFECTS
 from tests.mistakes.operations import OPERATIONS
 from tests.mistakes.origins import ORIGINS
+from tests.mistakes.remotes import REMOTES
 from tests.mistakes.running import ANSWERS, RUNNING
 from tests.mistakes.schemas import DOCUMENT, SCHEMAS
 from tests.mistakes.shapes import SHAPES
 from tests.mistakes.texts import TEXTS
 
 MISTAKES: dict[str, list[Mistake]] = (
-    DOCUMENT | SCHEMAS | EFFECTS | ASKS | RUNNING | ANSWERS | ORIGINS | OPERATIONS | TEXTS
+    DOCUMENT | SCHEMAS | EFFECTS | ASKS | RUNNING | ANSWERS | ORIGINS | OPERATIONS | REMOTES | TEXTS
 )
 
 __all__ = ["MISTAKES", "SHAPES", "Mistake"]

@@ -99,7 +99,7 @@ class ScriptedSandbox:
         self.during: Callable[[], None] = lambda: None  # happens while the tool runs
         self.tell: Callable[[RunEvent], None] = lambda event: None  # what the tool says meanwhile goes here
 
-    def missing(self, profile: Profile, *, by_operation: bool = False) -> tuple[str, ...]:
+    def missing(self, profile: Profile, *, by_gate: bool = False) -> tuple[str, ...]:
         return profile.outside
 
     def run(

@@ -13,6 +13,7 @@ from tests.support.wheels import make_wheel
 from unitools.brought_tools import Source, draft_tools
 from unitools.mcp_listings import LISTING_FILE, Listing
 from unitools.packages import zip_files
+from unitools.publications import derive_package_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -164,7 +165,9 @@ def draft_of(
     listing = listing or listing_of()
     source = Source(PACKAGE, version, "mcp.a", START | start)
     drafts = draft_tools(listing, source, names)
-    return [each.document for each in drafts], {f"{source.folder}/{LISTING_FILE}": listing.to_bytes()}
+    return [each.document for each in drafts], {
+        f"{derive_package_name(source.group)}/{LISTING_FILE}": listing.to_bytes()
+    }
 
 
 def ask_server(

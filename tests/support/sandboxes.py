@@ -62,8 +62,8 @@ class AtLevel:
     def __init__(self, sandbox: DockerSandbox, level: str, *, tenant: str = "tenant") -> None:
         self.sandbox, self._level, self._tenant = sandbox, level, tenant
 
-    def missing(self, profile: Profile, *, by_operation: bool = False) -> tuple[str, ...]:
-        return self.sandbox.missing(profile, by_operation=by_operation)
+    def missing(self, profile: Profile, *, by_gate: bool = False) -> tuple[str, ...]:
+        return self.sandbox.missing(profile, by_gate=by_gate)
 
     def run(
         self, profile: Profile, call: SandboxCall, on_event: Callable[[RunEvent], None] | None = None

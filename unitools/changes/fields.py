@@ -323,6 +323,7 @@ def _is_lock(value: Any) -> bool:
 
 ORIGIN_KINDS = {
     "package": "origin.package_changed",
+    "url": "origin.url_changed",
     "version": "origin.version_changed",
     "tool": "origin.tool_changed",
     "result": "origin.result_changed",
@@ -333,21 +334,22 @@ ORIGIN_KINDS = {
     "operation": "origin.operation_changed",
     "operation_digest": "origin.description_changed",
 }
-# What an operation reaches, and as whom; the rest is how its arguments are written.
-OPERATION_REACH = ("server", "method", "path", "credentials")
+# What is reached, and as whom; the rest is how it is asked for.
+REACH = {"operation": ("server", "method", "path", "credentials"), "remote": ("url", "credentials")}
 
 
 def compare_implementation(old: dict[str, Any], new: dict[str, Any]) -> Changes:
-    """Other code answers; or the request of a service's operation is another, part by part."""
-    was, is_now = old.get("operation"), new.get("operation")
-    if not (isinstance(was, dict) and isinstance(is_now, dict)):
-        yield make_change("implementation.changed", "/implementation", old, new)
-        return
-    for name in sorted(was.keys() | is_now.keys()):
-        if was.get(name) != is_now.get(name):
-            kind = "operation.reach_changed" if name in OPERATION_REACH else "operation.changed"
-            yield make_change(kind, f"/implementation/operation/{name}", was.get(name), is_now.get(name))
-    yield from compare_unknown_members("/implementation", old, new, ("operation",))
+    """Other code answers; or what the gate asks for is another, part by part."""
+    for part, reach in REACH.items():
+        was, is_now = old.get(part), new.get(part)
+        if isinstance(was, dict) and isinstance(is_now, dict):
+            for name in sorted(was.keys() | is_now.keys()):
+                if was.get(name) != is_now.get(name):
+                    kind = f"{part}.reach_changed" if name in reach else f"{part}.changed"
+                    yield make_change(kind, f"/implementation/{part}/{name}", was.get(name), is_now.get(name))
+            yield from compare_unknown_members("/implementation", old, new, (part,))
+            return
+    yield make_change("implementation.changed", "/implementation", old, new)
 
 
 def compare_origin(old: Any, new: Any) -> Changes:

@@ -32,6 +32,7 @@ from unitools.checks.models import check_is_no_model
 from unitools.checks.operations import check_operation
 from unitools.checks.origins import check_origin, find_entry_differences
 from unitools.checks.programs import check_program
+from unitools.checks.remotes import check_remote
 from unitools.checks.schema_walk import MAX_EXPANSIONS, count_expansions
 from unitools.checks.schemas import compile_schema, describe_violation
 from unitools.manifest import Manifest
@@ -65,6 +66,7 @@ CHECKS: tuple[Check, ...] = (
     check_program,
     check_origin,
     check_operation,
+    check_remote,
     consistency.check_files,
     outputs.check_freshness,
     outputs.check_data_classes,

@@ -154,7 +154,7 @@ def _check_server(manifest: Manifest, operation: dict[str, Any]) -> Iterator[Man
         return
     host, port = read_server(operation["server"])
     net = manifest.capabilities.get("net", [])
-    if not any(_holds(each, host, port, operation["method"]) for each in net):
+    if not any(holds_method(each, host, port, operation["method"]) for each in net):
         yield NOT_ASKED.at(("capabilities", "net"), f"{operation['method']} to {host}, port {port}, is not among them.")
     for place, each in enumerate(net):
         if each["host"] != host:
@@ -164,7 +164,7 @@ def _check_server(manifest: Manifest, operation: dict[str, Any]) -> Iterator[Man
             yield BEYOND.at(("capabilities", name), f"No operation uses {name}.")
 
 
-def _holds(entry: dict[str, Any], host: str, port: int, method: str) -> bool:
+def holds_method(entry: dict[str, Any], host: str, port: int, method: str) -> bool:
     ports = entry.get("ports", [str(entry.get("port", 443))])
     reaches = any(int(low) <= port <= int(high or low) for low, _, high in (each.partition("-") for each in ports))
     is_https = entry.get("scheme", "https") == "https"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MISSING = declare_rule(
     "origin.missing",
     "What a server of others or a service answers says where it was brought from.",
-    "Let `unitools bring` write the manifest, or add origin: of a package with mcp_stdio, of a document with openapi.",
+    "Let `unitools bring` write the manifest, or add origin: a package for mcp_stdio, a url for mcp_remote, else a document.",
 )
 ALONE = declare_rule(
     "origin.without_server",
@@ -57,14 +57,15 @@ _RESERVED = re.compile(
 
 def check_origin(manifest: Manifest) -> Iterator[ManifestFinding]:
     server, origin = manifest.server, manifest.origin
-    if server is None and manifest.operation is None:
+    if server is None and not manifest.is_by_gate:
         if origin:
             yield ALONE.at(("origin",), "The tool is written for a hub and names an origin.")
         return
     if not origin:
         yield MISSING.at(("origin",), "A server of others or a service answers, and nothing says which.")
         return
-    if ("document" in origin) != (server is None):
+    kind = "package" if server is not None else "document" if manifest.operation is not None else "url"
+    if kind not in origin:
         yield MISSING.at(("origin",), "The origin is of another kind than what answers.")
         return
     if server is None:
@@ -87,7 +88,7 @@ def find_entry_differences(manifest: Manifest, files: Mapping[str, bytes]) -> It
     """What a model is shown, or a policy decides by, that the server's own entry does not say: no error, for the author may know
     better, but the reviewer sees it. ``files`` hold the listing that is shipped, and it has been held against the digests.
     """
-    if manifest.server is None:
+    if not manifest.listing:
         return
     entry = Listing.from_bytes(files[f"{manifest.package}/{LISTING_FILE}"]).tools[manifest.origin["tool"]]
     pinned = {"description": entry.get("description"), "input_schema": read_entry_schema(entry, "inputSchema")}

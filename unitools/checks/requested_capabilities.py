@@ -179,7 +179,7 @@ def check_dangerous(manifest: Manifest) -> Iterator[ManifestFinding]:
                 yield CLEARTEXT.at(
                     ("capabilities", kind, place, "scheme"), "What is sent by http can be read and changed."
                 )
-            is_seen = manifest.operation is not None  # the gate opens TLS itself for an operation
+            is_seen = manifest.is_by_gate  # which opens TLS itself then
             if entry.get("scheme", "https") == "https" and entry.get("methods") and kind == "net" and not is_seen:
                 yield NOT_ENFORCEABLE.at(("capabilities", kind, place, "methods"), "The methods are inside https.")
             if entry.get("scheme") == "udp":

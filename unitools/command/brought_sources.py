@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unitools.command import mcp_servers, openapi_services
+from unitools.command import mcp_servers, openapi_services, remote_servers
 
 if TYPE_CHECKING:
     import argparse
 
 KINDS = {
     "mcp": (mcp_servers, "an MCP server that speaks over stdio, from a Python package"),
+    "remote": (remote_servers, "an MCP server that is somewhere else, by its address"),
     "openapi": (openapi_services, "operations of a service that an OpenAPI document describes"),
 }
 

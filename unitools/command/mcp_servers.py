@@ -7,7 +7,6 @@ hub starts the server itself in a box before anybody reviews the tools, and refu
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -20,20 +19,20 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unitools.brought_tools import CannotBring, Source, derive_group, draft_tools
-from unitools.command.pack import read_file_bytes, write_file
-from unitools.command.terminal import GOOD, NO, CannotRun, format_shown, print_changes, print_lines, read_json
+from unitools.brought_tools import CannotBring, Source, derive_group
+from unitools.command.brought_folder import BroughtFolder
+from unitools.command.pack import read_file_bytes
+from unitools.command.terminal import NO, CannotRun, format_shown
 from unitools.dependency_locks import format_constraint, normalize_name
 from unitools.mcp_conversation import RequestRefused, ServerEnded, ServerUnfit
-from unitools.mcp_listings import LISTING_FILE, Listing, ListingUnfit
+from unitools.mcp_listings import Listing, ListingUnfit
 from unitools.mcp_pipes import PipeConversation
-from unitools.publications import check_group, derive_package_name
+from unitools.publications import check_group
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from unitools.brought_tools import Draft
 
 INSTALL_WITHIN_S = 600
 LIST_WITHIN_S = 60
@@ -74,13 +73,8 @@ def run(options: argparse.Namespace) -> int:
         raise CannotRun(f"{options.package!r} is not PACKAGE or PACKAGE==VERSION.")
     try:
         group = check_group(options.group or derive_group(asked[1]))
-        folder: Path = options.output or Path(derive_package_name(group))
-        if folder.name != derive_package_name(group):
-            raise CannotRun(
-                f"The folder of the group {group} is called {derive_package_name(group)}; choose another --output."
-            )
-        existing = [read_json(path) for path in sorted((folder / "manifests").glob("*.json"))]
-        brought = [each for each in existing if "origin" in each]
+        folder = BroughtFolder.choose(group, options.output)
+        brought = folder.read_brought()
         said = _read_start(options)
         start = _start_as(brought, said)
         constraints: list[str] = options.constraint or next(
@@ -96,28 +90,12 @@ def run(options: argparse.Namespace) -> int:
             constraints=tuple(constraints) if options.constraint or not brought else None,
             hosts=tuple(options.host),
         )
-        before = [str(each["origin"]["tool"]) for each in brought]
-        if not before and not options.tool:
-            return _offer(listing, options.package)
-        gone = [name for name in before if name not in listing.tools and name not in options.tool]
-        chosen = [name for name in dict.fromkeys([*before, *options.tool]) if name not in gone]
-        drafts = draft_tools(listing, source, chosen, brought, _read_earlier(folder))
+        return folder.bring(listing, source, options.tool, brought)
     except (CannotBring, ListingUnfit) as error:
         sys.stderr.write(f"{error}\n")
         return NO
     except ValueError as error:
         raise CannotRun(str(error)) from error
-    _write(folder, listing, drafts)
-    _report(folder, drafts, gone)
-    return NO if gone else GOOD
-
-
-def _offer(listing: Listing, package: str) -> int:
-    print_lines(f"{package} has {len(listing.tools)} tools; choose with --tool NAME, again for more:")
-    for name in sorted(listing.tools):
-        said = str(listing.tools[name].get("description") or "").strip().partition("\n")[0]
-        print_lines(f"  {format_shown(name)}  {format_shown(said)}")
-    return GOOD
 
 
 def _read_start(options: argparse.Namespace) -> dict[str, Any]:
@@ -144,12 +122,6 @@ def _start_as(brought: list[dict[str, Any]], said: dict[str, Any]) -> dict[str, 
     if "environment" in start:
         start["environment"] = [each for each in start["environment"] if "value" in each]
     return {name: value for name, value in (start | said).items() if value}
-
-
-def _read_earlier(folder: Path) -> Listing | None:
-    """What the server listed when it was brought before."""
-    path = folder / LISTING_FILE
-    return Listing.from_bytes(read_file_bytes(path)) if path.is_file() else None
 
 
 def _look(
@@ -253,29 +225,6 @@ def _server(command: list[str], environment: dict[str, str], home: Path, said: A
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(server.pid, signal.SIGKILL)  # what it has started as well
-
-
-def _write(folder: Path, listing: Listing, drafts: list[Draft]) -> None:
-    try:
-        (folder / "manifests").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CannotRun(f"{folder} cannot be made: {error.strerror}.") from error
-    write_file(folder / LISTING_FILE, listing.to_bytes())
-    for draft in drafts:
-        text = json.dumps(draft.document, indent=2, ensure_ascii=False)
-        write_file(folder / "manifests" / f"{draft.document['id']}.json", f"{text}\n".encode())
-
-
-def _report(folder: Path, drafts: list[Draft], gone: list[str]) -> None:
-    for draft in drafts:
-        document = draft.document
-        print_lines(
-            f"{document['id']} {document['version']}  {document['side_effect']}, from {format_shown(document['origin']['tool'])}"
-        )
-        print_changes(draft.changes)
-    for name in gone:
-        sys.stderr.write(f"The server has no tool {format_shown(name)} any more; its manifest is left as it is.\n")
-    print_lines(f"Read and correct them (effect, hosts, limits), then: unitools pack {folder}")
 
 
 def _tell(line: str) -> None:

@@ -65,6 +65,7 @@ def pack_load(profile: Profile, call: SandboxCall, *, level: str, load_s: float,
         "program": {"argv": list(call.program)} if call.program else None,
         "server": call.server,
         "operation": call.operation,
+        "remote": call.remote,
     }
     return _checked(protocol.pack(head, *contents), "package")
 
@@ -73,7 +74,7 @@ def pack_call(call: SandboxCall, *, stream: bool) -> bytes:
     """The body of a ``CALL`` frame: the arguments, what the tenant set for the tool, the files it is given.
 
     Configuration and secrets are a part of their own, which the supervisor does not look into: they reach the tool's
-    process and no environment, command line, label or file. Of an operation of a service the secrets stay here: the gate adds them.
+    process and no environment, command line, label or file. Where the gate asks others for the tool, secrets stay here.
     """
     head: dict[str, Any] = {
         "module": call.module,
@@ -84,7 +85,7 @@ def pack_call(call: SandboxCall, *, stream: bool) -> bytes:
         "replay": call.replay,
         "inputs": [{"path": file.path} for file in call.files],
     }
-    secrets = call.secrets if call.operation is None else {}
+    secrets = {} if call.is_by_gate else call.secrets
     settings = json.dumps({"config": call.config, "secrets": secrets}).encode()
     contents = [file.content for file in call.files]
     return _checked(protocol.pack(head, call.arguments, settings, *contents), "arguments and files")

@@ -5,6 +5,7 @@ identity of whoever speaks through it: :class:`EgressGate` opens an :class:`Egre
 """
 
 from invocations.sandbox.egress.gate import EgressDoor, EgressGate
+from invocations.sandbox.egress.remote_way import RemoteWay
 from invocations.sandbox.egress.rules import EgressRules, list_unenforceable
 from invocations.sandbox.egress.run_outcome import add_connections
 from invocations.sandbox.egress.service_way import CredentialUnfit, ServiceWay
@@ -14,6 +15,7 @@ __all__ = [
     "EgressDoor",
     "EgressGate",
     "EgressRules",
+    "RemoteWay",
     "ServiceWay",
     "add_connections",
     "list_unenforceable",

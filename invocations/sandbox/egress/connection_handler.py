@@ -78,10 +78,11 @@ class EgressSession:
     lookups: Sequence[asyncio.Semaphore]  # each of which a look-up needs a place of
     pace: ReadPace
     crumbs: SmallChunkAllowance
-    # The one operation that this call may ask for, in place of all else, and whom its TLS trusts.
+    # What this call may ask for, in place of all else, and whom its TLS trusts.
     way: ServiceWay | None = None
     trust: ssl.SSLContext | None = None
-    asked: bool = False  # its request is on its way, or has left
+    asking: bool = False  # a request is on its way
+    asked: bool = False  # the one that counts has left
     bytes: int = 0
     attempts: int = 0
     waiting: int = 0
@@ -217,17 +218,19 @@ class ConnectionHandler:
     # -- the service way
 
     async def _ask_service(self, request: RequestHead, way: ServiceWay) -> None:
-        """The operation of this call. A request that has not left may be made again; after one that has, none is."""
+        """What answers this call. A request that has not left may be made again; after one that counts has, no second one is."""
         visit, caps = self._visit, self._caps
         way.check(request)
-        if refusal := visit.rules.operation_refusal(way):
+        if refusal := visit.rules.way_refusal(way, request.method):
             raise EgressDenied(refusal)
-        if visit.asked:
+        if visit.asking:
             raise EgressDenied(DenialReason.TOO_OFTEN)
-        visit.asked = True
+        visit.asking = True
         self._exchange = exchange = ServiceExchange(way, request, self._box, self._count)
         try:
             await exchange.take_body(most=caps.question_bytes, seconds=caps.head_s)
+            if visit.asked and exchange.question.counts:
+                raise EgressDenied(DenialReason.TOO_OFTEN)
             self._count(request.length or 0)
             self._there = end = await self._connect(request.target)
             assert visit.trust is not None
@@ -235,7 +238,8 @@ class ConnectionHandler:
             self._let_through = True
             await exchange.pass_on(head_bytes=caps.answer_head_bytes, answer_bytes=caps.answer_bytes)
         finally:
-            visit.asked = exchange.left
+            visit.asking = False
+            visit.asked |= exchange.left and exchange.question.counts
 
     # -- https, and addresses
 

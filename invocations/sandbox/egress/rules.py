@@ -52,14 +52,14 @@ class EgressRules:
             return None
         return DenialReason.METHOD if methods else DenialReason.NOT_GRANTED
 
-    def operation_refusal(self, way: ServiceWay) -> DenialReason | None:
-        """Why the operation of a service may not be asked for, or None. Its method is known here, so that one alone must be held."""
+    def way_refusal(self, way: ServiceWay, asked: str) -> DenialReason | None:
+        """Why the service may not be asked with this method, or None. It is known here, so that one alone must be held."""
         methods = [
             method
             for method in METHODS
             if self._capabilities.allows_host(way.host, port=way.port, scheme="https", method=method)
         ]
-        if way.method in methods:
+        if asked in methods:
             return None
         return DenialReason.METHOD if methods else DenialReason.NOT_GRANTED
 
@@ -90,12 +90,12 @@ def _unseen(reach: NetworkAccess) -> NetworkAccess:
     return NetworkAccess(lanes).minus(NetworkAccess.over(["https"], METHODS, whole))
 
 
-def list_unenforceable(capabilities: Capabilities, *, by_operation: bool = False) -> tuple[str, ...]:
+def list_unenforceable(capabilities: Capabilities, *, by_gate: bool = False) -> tuple[str, ...]:
     """What no gate can hold a tool to, as short texts: single methods inside https, and UDP.
 
-    ``by_operation``: the run has the service way, where the gate opens TLS itself and knows the method.
+    ``by_gate``: the run has the service way, where the gate opens TLS itself and knows the method.
     """
-    reaches = {} if by_operation else capabilities.net.rules
+    reaches = {} if by_gate else capabilities.net.rules
     found = [name for node, reach in reaches.items() for name in host_names(node, _unseen(reach))]
     for node, reach in capabilities.cidr.rules.items():
         datagrams = NetworkAccess({lane: ports for lane, ports in reach.lanes.items() if lane[0] == "udp"})

@@ -14,7 +14,7 @@ from invocations.sandbox.egress.denial_reasons import DenialReason, EgressDenied
 from invocations.sandbox.egress.streams import PIECE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Collection
 
     from invocations.sandbox.egress.streams import EgressStream
 
@@ -28,8 +28,6 @@ _CHUNK_LINE_BYTES = 1024
 _TRAILER_BYTES = 8 * 1024
 _MOST_HEADERS = 200
 _MOST_INTERIM = 8
-# All that the interpreter looks at. Cookies, what proxies add and what names the service's machines stay outside.
-_KEPT = frozenset({b"content-type", b"content-encoding", b"link", b"retry-after"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +39,11 @@ class AnswerHead:
     length: int | None
 
 
-async def read_answer_head(stream: EgressStream, *, method: str, most: int) -> AnswerHead:
-    """The head of the final answer. :class:`EgressDenied`."""
+async def read_answer_head(stream: EgressStream, *, method: str, kept: Collection[bytes], most: int) -> AnswerHead:
+    """The head of the final answer, with the headers that are ``kept``. :class:`EgressDenied`."""
     for _ in range(_MOST_INTERIM):
         head = await stream.until(b"\r\n\r\n", most, otherwise=DenialReason.BAD_ANSWER, ended=DenialReason.CUT_OFF)
-        found = _read(head, method)
+        found = _read(head, method, kept)
         if found.status >= 200:
             return found
         if found.status == 101:  # nobody asked for another protocol
@@ -53,7 +51,7 @@ async def read_answer_head(stream: EgressStream, *, method: str, most: int) -> A
     raise EgressDenied(DenialReason.BAD_ANSWER)
 
 
-def _read(head: bytes, method: str) -> AnswerHead:
+def _read(head: bytes, method: str, names: Collection[bytes]) -> AnswerHead:
     first, *lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
     line = _LINE.fullmatch(first)
     if line is None or len(lines) > _MOST_HEADERS:
@@ -67,7 +65,7 @@ def _read(head: bytes, method: str) -> AnswerHead:
         name, value = found[1].lower(), found[2].strip(b" \t")
         if name in (b"content-length", b"transfer-encoding"):
             framing.append((name, value))
-        elif name in _KEPT:
+        elif name in names:
             kept.append((name, value))
     status = int(line[2])
     length = _length(framing, old=line[1] == b"0")

@@ -1,7 +1,7 @@
 """Service exchange: one request of the service way and its answer.
 
 The whole of the request is here before anything is connected to, so that what a box begins and does not finish never leaves. From
-the first byte that leaves on, no other request of the same run does: whether it left is a fact that others rely on.
+the first byte of a request that counts, no other one of the same run leaves: whether it left is a fact that others rely on.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from invocations.sandbox.base import ServiceRecord
 from invocations.sandbox.egress.denial_reasons import DenialReason, EgressDenied
 from invocations.sandbox.egress.service_answer import read_answer_head, stream_answer
+from invocations.sandbox.egress.service_way import Question
 from invocations.sandbox.egress.streams import PIECE, TlsStream
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class ServiceExchange:
         self._way, self._request, self._box, self._count = way, request, box, count
         self._service: TlsStream | None = None
         self._body = b""
+        self.question = Question()
         self.status = 0
         self.answered = self.complete = False
         self.bytes_out = self.bytes_in = 0
@@ -45,12 +47,14 @@ class ServiceExchange:
 
     def to_record(self) -> ServiceRecord:
         return ServiceRecord(
-            method=self._way.method,
+            method=self._request.method,
             path=self._way.path,
             status=self.status,
             left=self.left,
             complete=self.complete,
             credentials=tuple(sorted(each.secret for each in self._way.credentials)),
+            asks=self.question.asks,
+            counts=self.question.counts,
         )
 
     async def take_body(self, *, most: int, seconds: float) -> None:
@@ -58,7 +62,7 @@ class ServiceExchange:
         length = self._request.length
         if length is None:
             raise EgressDenied(DenialReason.MALFORMED)
-        if length > most:
+        if length > min(most, self._way.most_bytes):
             raise EgressDenied(DenialReason.TOO_MUCH)
         pieces: list[bytes] = []
         try:
@@ -74,6 +78,7 @@ class ServiceExchange:
         if self._box.ahead:  # a second request in the same breath
             raise EgressDenied(DenialReason.MALFORMED)
         self._body = b"".join(pieces)
+        self.question = self._way.read_question(self._request, self._body)
 
     async def open(self, end: socket.socket, pace: ReadPace, context: ssl.SSLContext, *, seconds: float) -> None:
         """TLS with who answers there, whom an authority must vouch for. ``end`` is closed by who has made it."""
@@ -98,7 +103,7 @@ class ServiceExchange:
 
     async def _send(self, service: TlsStream) -> None:
         """Who answers before it has read everything, and hangs up, is heard all the same."""
-        head = self._way.head(self._request, length=len(self._body))
+        head = self._way.head(self._request, length=len(self._body), more=self.question.headers)
         data = head + self._body
         with suppress(OSError):
             for at in range(0, len(data), PIECE):
@@ -108,7 +113,9 @@ class ServiceExchange:
 
     async def _relay(self, service: TlsStream, head_bytes: int, answer_bytes: int) -> None:
         try:
-            answer = await read_answer_head(service, method=self._way.method, most=head_bytes)
+            answer = await read_answer_head(
+                service, method=self._request.method, kept=self._way.answer_headers, most=head_bytes
+            )
             self.status = answer.status
         except OSError as error:
             raise EgressDenied(DenialReason.CUT_OFF) from error

@@ -7,7 +7,6 @@ are in no box.
 
 from __future__ import annotations
 
-import base64
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 from invocations.sandbox.egress.denial_reasons import DenialReason, EgressDenied
+from sandbox.protocol import MAX_FRAME_BYTES
+from unitools.service_credentials import PLAIN, encode_credential
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 HTTPS_PORT = 443
 HEADER, QUERY, COOKIE = "header", "query", "cookie"
-BEARER, BASIC, PLAIN = "bearer", "basic", "plain"
 AGENT = b"toolhub"  # some services answer nobody who does not say what he is
 
 _SEGMENT = re.compile(rb"(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})+")
@@ -56,10 +56,7 @@ class ServiceCredential:
     def build(cls, said: Mapping[str, str], value: str) -> ServiceCredential:
         """``said``: an entry of the operation's ``credentials``. :class:`CredentialUnfit`."""
         place, scheme = said["in"], said.get("scheme", PLAIN)
-        if scheme == BEARER:
-            value = f"Bearer {value}"
-        elif scheme == BASIC:
-            value = "Basic " + base64.b64encode(value.encode()).decode()
+        value = encode_credential(scheme, value)
         if place == HEADER and not _FIELD_VALUE.fullmatch(value):
             raise CredentialUnfit(
                 f"The secret {said['secret']} holds what no header can: a line break, or a space at an end."
@@ -69,6 +66,21 @@ class ServiceCredential:
                 f"The secret {said['secret']} holds what no cookie can, such as a space or a semicolon."
             )
         return cls(said["secret"], place, said["name"], value)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a request asks for, once its body is there. ``asks``: the method of MCP, where it is one; ``counts``: whether the call is
+    for it; ``headers``: what the gate says of it."""
+
+    asks: str = ""
+    counts: bool = True
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+def sort_hidden_texts(hidden: Mapping[str, Iterable[str]] | None) -> dict[str, tuple[str, ...]]:
+    """The longest first: others may be a part of it."""
+    return {name: tuple(sorted(forms, key=len, reverse=True)) for name, forms in (hidden or {}).items()}
 
 
 @dataclass(frozen=True)
@@ -113,7 +125,7 @@ class ServiceWay:
                 for each in operation.get("credentials", ())
                 if each["secret"] in secrets
             ),
-            hidden={name: tuple(sorted(forms, key=len, reverse=True)) for name, forms in (hidden or {}).items()},
+            hidden=sort_hidden_texts(hidden),
         )
 
     @property
@@ -126,12 +138,29 @@ class ServiceWay:
         """What ``Host`` says."""
         return self.host if self.port == HTTPS_PORT else f"{self.host}:{self.port}"
 
+    @property
+    def methods(self) -> frozenset[str]:
+        return frozenset({self.method})
+
+    @property
+    def answer_headers(self) -> frozenset[bytes]:
+        """What the box is told of the head of an answer, in small letters: all that its interpreter looks at. Cookies, what proxies
+        add and what names the service's machines stay outside."""
+        return frozenset({b"content-type", b"content-encoding", b"link", b"retry-after"})
+
+    @property
+    def most_bytes(self) -> int:
+        """Of a request's body; the gate's own limit holds beside it."""
+        return MAX_FRAME_BYTES
+
     # -- what is asked for
 
     def check(self, request: RequestHead) -> None:
         """:class:`EgressDenied`, where this is another request than the operation's."""
         target = request.target
-        if (request.method, target.host, target.port) != (self.method, self.host, self.port) or target.address:
+        if request.method not in self.methods or target.address:
+            raise EgressDenied(DenialReason.NOT_THE_OPERATION)
+        if (target.host, target.port) != (self.host, self.port):
             raise EgressDenied(DenialReason.NOT_THE_OPERATION)
         path, _, query = request.path.partition(b"?")
         if b"#" in request.path or not self._fits(path) or self._names_credential(query):
@@ -154,16 +183,21 @@ class ServiceWay:
             unquote_to_bytes(part.partition(b"=")[0].replace(b"+", b" ")) in names for part in re.split(rb"[&;]", query)
         )
 
+    def read_question(self, request: RequestHead, body: bytes) -> Question:
+        """What the whole of the request asks for."""
+        del request, body
+        return Question()
+
     # -- what is sent
 
-    def head(self, request: RequestHead, *, length: int) -> bytes:
-        """The head of the request as the service gets it. ``length`` of its body."""
+    def head(self, request: RequestHead, *, length: int, more: Iterable[tuple[bytes, bytes]] = ()) -> bytes:
+        """The head of the request as the service gets it. ``length`` of its body; ``more``: what the gate says of it."""
         path = request.path
         for each in self.credentials:
             if each.place == QUERY:
                 path += b"&" if b"?" in path else b"?"
                 path += f"{quote(each.name, safe='')}={quote(each.value, safe='')}".encode()
-        lines = [f"{self.method} ".encode() + path + b" HTTP/1.1", f"Host: {self.authority}".encode()]
+        lines = [f"{request.method} ".encode() + path + b" HTTP/1.1", f"Host: {self.authority}".encode()]
         cookies: list[bytes] = []
         names: set[bytes] = set()
         for name, value in request.headers:
@@ -173,6 +207,7 @@ class ServiceWay:
             elif self._may_set(small):
                 names.add(small)
                 lines.append(name + b": " + value)
+        lines += [name + b": " + value for name, value in more]
         if b"user-agent" not in names:
             lines.append(b"User-Agent: " + AGENT)
         for each in self.credentials:
@@ -182,7 +217,7 @@ class ServiceWay:
                 cookies.append(f"{each.name}={each.value}".encode())
         if cookies:
             lines.append(b"Cookie: " + b"; ".join(cookies))
-        if length or self.method in ("POST", "PUT", "PATCH"):
+        if length or request.method in ("POST", "PUT", "PATCH"):
             lines.append(f"Content-Length: {length}".encode())
         return b"\r\n".join([*lines, b"Connection: close", b"", b""])
 

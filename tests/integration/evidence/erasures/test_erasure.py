@@ -66,7 +66,7 @@ def ready(
 ) -> None:
     writer(enable, capabilities=FS, limits={"files": 5, "artifacts": 5}, output_schema=TEXT)
     grant()
-    sandbox.missing = lambda profile, *, by_operation=False: ()  # type: ignore[method-assign]
+    sandbox.missing = lambda profile, *, by_gate=False: ()  # type: ignore[method-assign]
     consent = consents.request_consent(tool=WRITE, versions="^1", purpose="a test", validity_s=600, by=caller.by)
     consents.approve_consent(consent_id=consent.pk, reason="for a test", by=operator.by)
 

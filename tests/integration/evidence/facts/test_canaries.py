@@ -81,7 +81,7 @@ def ready(
 ) -> None:
     settings.TOOLHUB_SEGMENT_S = 0
     settings.TOOLHUB_OUTBOUND_NETWORKS = ["127.0.0.0/8"]
-    sandbox.missing = lambda profile, *, by_operation=False: ()  # type: ignore[method-assign]
+    sandbox.missing = lambda profile, *, by_gate=False: ()  # type: ignore[method-assign]
     writer(enable, limits={"artifacts": 5}, output_schema=TEXT)
     grant()
     asked = consents.request_consent(tool=WRITE, versions="^1", purpose="a test", validity_s=600, by=caller.by)

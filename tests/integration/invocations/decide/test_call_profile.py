@@ -33,7 +33,7 @@ def wide(sandbox: ScriptedSandbox, monkeypatch: pytest.MonkeyPatch) -> ScriptedS
         "browser": False,
     }
     put_in_force(permit(), ceiling("box", capabilities, **BUILTIN_LIMITS))
-    monkeypatch.setattr(sandbox, "missing", lambda profile, *, by_operation=False: ())
+    monkeypatch.setattr(sandbox, "missing", lambda profile, *, by_gate=False: ())
     return sandbox
 
 

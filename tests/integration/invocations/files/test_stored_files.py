@@ -56,7 +56,7 @@ def writer(
     rules = [{"path": "/data", "actions": ["read", "write", "create"]}]
     enable("write", side_effect="Write", capabilities={"fs": rules}, limits={"files": 5})
     grant()
-    sandbox.missing = lambda profile, *, by_operation=False: ()  # type: ignore[method-assign]
+    sandbox.missing = lambda profile, *, by_gate=False: ()  # type: ignore[method-assign]
     consent = consents.request_consent(tool=WRITE, versions="^1", purpose="a test", validity_s=600, by=caller.by)
     consents.approve_consent(consent_id=consent.pk, reason="for a test", by=operator.by)
     return caller

@@ -84,7 +84,7 @@ def reaching(
         tool = f"sample.tools.{name}"
         asked = consents.request_consent(tool=tool, versions="^1", purpose="a test", validity_s=600, by=caller.by)
         consents.approve_consent(consent_id=asked.pk, reason="for a test", by=operator.by)
-        sandbox.missing = lambda profile, *, by_operation=False: ()  # type: ignore[method-assign]
+        sandbox.missing = lambda profile, *, by_gate=False: ()  # type: ignore[method-assign]
         sandbox.outcome = RunOutcome(RunStatus.OK, value=value, report={})
         call = row_of(caller.invoke(tool, {"text": "x"}, idempotency_key="only-once"))
         assert call.state == "succeeded", call.reason

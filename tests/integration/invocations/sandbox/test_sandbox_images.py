@@ -59,7 +59,7 @@ def test_a_function_runs_in_the_usual_image(
 def test_a_tool_with_a_browser_runs_in_the_image_that_has_one(
     enable: Callable[..., Tool], caller: Caller, ready: ScriptedSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ready, "missing", lambda profile, *, by_operation=False: ())
+    monkeypatch.setattr(ready, "missing", lambda profile, *, by_gate=False: ())
     put_in_force(permit())
     enable(side_effect="Browser", capabilities={"browser": True, "net": [{"host": "example.org"}]})
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.mistakes import remotes
 from tests.mistakes.operations import DOCUMENT, PAGE, READ_FROM, served
 from tests.mistakes.origins import ORIGIN
 from tests.support.manifests import manifest
@@ -37,6 +38,11 @@ def _origins(**changes: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _documents(**changes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"origin": READ_FROM}, {"origin": READ_FROM | changes}
+
+
+def _remotes(**changes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    both = [remotes.served(), remotes.served(**changes)]
+    return tuple({name: each[name] for name in ("implementation", "origin")} for each in both)  # type: ignore[return-value]
 
 
 def _operations(*more: dict[str, Any], **changes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -131,6 +137,9 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
     "origin.description_changed": (*_documents(operation_digest="sha256:" + "b" * 64), "/origin/operation_digest", "patch", "high"),
     "operation.changed": (*_operations(PAGE), "/implementation/operation/arguments", "patch", "medium"),
     "operation.reach_changed": (*_operations(method="DELETE"), "/implementation/operation/method", "major", "high"),
+    "origin.url_changed": (*_remotes(origin={"url": "https://b.example.org/mcp"}), "/origin/url", "major", "high"),
+    "remote.changed": (*_remotes(listing="mcp_other"), "/implementation/remote/listing", "patch", "medium"),
+    "remote.reach_changed": (*_remotes(url="https://b.example.org/mcp"), "/implementation/remote/url", "major", "high"),
     "quotes.added": ({}, {"quotes": ["price"]}, "/quotes/0", "minor", "low"),
     "quotes.removed": ({"quotes": ["price"]}, {}, "/quotes/0", "minor", "low"),
     "ttl.added": ({}, {"ttl_seconds": 60}, "/ttl_seconds", "minor", "low"),

@@ -1,0 +1,70 @@
+"""Drift: what becomes of an installed tool of a server somewhere else that lists it otherwise than it was reviewed.
+
+What was reviewed is not there any more, so the tenant's calls stop until somebody has looked. That what the server lists was held
+against the review is remembered for some minutes, and for the settings that it was asked with.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from access.notifications.services import notify_channels
+from kernel.database.connections import database_time
+from kernel.principal import Principal
+from kernel.problems import Conflict
+from registry.installations.services import change_state
+from registry.models import Installation, InstallationState, Secret
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from uuid import UUID
+
+    from registry.models import ToolVersion
+
+EVENT = "tool.drifted"
+HOLDS_FOR = timedelta(minutes=5)
+PARTS = frozenset(
+    {"name", "title", "description", "inputSchema", "outputSchema", "annotations", "icons", "execution", "other"}
+)
+
+
+def was_listing_held(*, tenant_id: UUID, name: str) -> bool:
+    """Whether the list of the tool's server was held against the review within the last minutes, with the settings of now."""
+    row = Installation.objects.filter(tenant_id=tenant_id, name=name).exclude(state=InstallationState.REMOVED).first()
+    if row is None or row.listing_held_at is None:
+        return False
+    held = row.listing_held_at
+    if held < max(row.changed_at, database_time() - HOLDS_FOR):
+        return False
+    names = set(row.secrets.values())
+    return not Secret.objects.filter(tenant_id=tenant_id, name__in=names, set_at__gt=held).exists()
+
+
+def note_listing_held(*, tenant_id: UUID, version: ToolVersion, at: datetime) -> None:
+    """``at``: when the run began that has seen the list, so that what was set meanwhile is asked with anew."""
+    rows = Installation.objects.filter(tenant_id=tenant_id, name=version.tool.name, version=version)
+    rows.exclude(state=InstallationState.REMOVED).update(listing_held_at=at)
+
+
+@transaction.atomic
+def pause_drifted(*, tenant_id: UUID, version: ToolVersion, changed: Sequence[str]) -> bool:
+    """Pause the tenant's installation and tell its operators; false where it has another version by now, or does not run anyway."""
+    name = version.tool.name
+    if not Installation.objects.filter(tenant_id=tenant_id, name=name, version=version).exists():
+        return False
+    what = ", ".join(each for each in changed if each in PARTS) or "the tool"
+    reason = (
+        f"Its server lists it otherwise than {version.version} was reviewed with: {what} changed. Bring it again, have the next "
+        "version reviewed, then resume."
+    )
+    by = Principal.system("drift", tenant_id=tenant_id)
+    with suppress(Conflict), transaction.atomic():
+        row = change_state(name, InstallationState.PAUSED, "paused", reason=reason, by=by)
+        said = {"tool": name, "version": version.version, "url": f"/tools/{name}"}
+        notify_channels(EVENT, subject=row.wire_id, body=said, tenant_id=tenant_id)
+        return True
+    return False

@@ -1,0 +1,128 @@
+"""Remote servers: MCP servers that are somewhere else, of the official SDK, behind TLS on loopback.
+
+They answer as since 2026-07-28 and after a handshake alike, and keep what they were asked and with which token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from mcp.server.mcpserver import Context, Image, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.transport_security import TransportSecuritySettings
+
+from tests.egress.world import PUBLIC, WAIT_S
+from tests.support.drawn_pictures import draw
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Iterator
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+TOKEN = "t0ken-of-the-tenant-4711"
+"""What the server asks for, where it asks for any."""
+
+
+@dataclass(slots=True)
+class Heard:
+    """``method`` of HTTP; ``asks``: the method of MCP, empty for what is none."""
+
+    method: str
+    headers: dict[str, str]
+    asks: str = ""
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class RemoteServer:
+    """``token``: without it 401. ``hangs_up_on``: a method of MCP of which the answer is cut off."""
+
+    tools: MCPServer[Any]
+    port: int = 0
+    token: str = TOKEN
+    hangs_up_on: str = ""
+    heard: list[Heard] = field(default_factory=list)
+
+    def asked(self) -> list[str]:
+        return [each.asks or each.method for each in self.heard]
+
+    async def __call__(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        given = {name.decode().lower(): value.decode() for name, value in scope["headers"]}
+        body = b""
+        while True:
+            message = await receive()
+            body += message.get("body", b"")
+            if not message.get("more_body"):
+                break
+        said = json.loads(body) if body else {}
+        self.heard.append(Heard(scope["method"], given, said.get("method", ""), said.get("params", {})))
+        if self.token and given.get("authorization") != f"Bearer {self.token}":
+            await send({"type": "http.response.start", "status": 401, "headers": [(b"content-type", b"text/plain")]})
+            await send({"type": "http.response.body", "body": b"who are you"})
+            return
+        if self.hangs_up_on and said.get("method") == self.hangs_up_on:
+            headers = [(b"content-type", b"application/json"), (b"content-length", b"100")]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": b"{", "more_body": True})
+            raise ConnectionAbortedError
+        unread = [{"type": "http.request", "body": body}]
+
+        async def replay() -> Message:
+            return unread.pop() if unread else await receive()
+
+        await app(scope, replay, send)
+
+
+def make_tools() -> MCPServer[Any]:
+    found: MCPServer[Any] = MCPServer("Shop", version="3")
+
+    @found.tool(name="Get-Item", description="Gives an item by its id.")
+    async def get_item(item: str, ctx: Context[Any, Any]) -> dict[str, Any]:
+        await ctx.report_progress(1, 2, "looking")
+        if item == "none":
+            raise ToolError("There is no such item.")
+        return {"item": item, "price": 3}
+
+    @found.tool(name="draw", description="Draws a picture.", structured_output=False)
+    def draw_picture() -> Image:
+        return Image(data=draw(), format="png")
+
+    return found
+
+
+@contextmanager
+def serving_remote(context: ssl.SSLContext, **options: Any) -> Iterator[RemoteServer]:
+    """Until the block ends."""
+    remote = RemoteServer(make_tools(), **options)
+    inner = remote.tools.streamable_http_app(
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    )
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await remote(inner, scope, receive, send)
+        else:
+            await inner(scope, receive, send)
+
+    config = uvicorn.Config(app, host=PUBLIC, port=0, log_level="warning", timeout_graceful_shutdown=1)
+    config.load()
+    config.ssl = context
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve()), daemon=True)
+    thread.start()
+    started = threading.Event()
+    while not server.started and thread.is_alive():
+        started.wait(0.01)
+    remote.port = server.servers[0].sockets[0].getsockname()[1]
+    try:
+        yield remote
+    finally:
+        server.should_exit = True
+        thread.join(WAIT_S)

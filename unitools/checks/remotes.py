@@ -1,0 +1,116 @@
+"""Remotes: whether a manifest that lets a server somewhere else answer names one address, and reaches nothing else.
+
+The gate speaks to it with a tenant's credentials, for one tool of its list.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from unitools.checks.findings import declare_rule
+from unitools.checks.operations import find_server_problem, holds_method, read_server
+from unitools.mcp_http import MODERN
+from unitools.openapi.requests import is_reserved_header, is_token
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from unitools.checks.findings import ManifestFinding
+    from unitools.manifest import Manifest
+
+AT = ("implementation", "remote")
+OUTSIDE = declare_rule(
+    "remote.outside_sandbox",
+    "What speaks to a server somewhere else runs in the sandbox, in the image python, without packages.",
+    "Leave requires_sandbox, implementation.image and dependencies out.",
+)
+ADDRESS = declare_rule(
+    "remote.url",
+    "The server is one host by its name, with a path that can be read in one way only.",
+    "Name its address, for example https://mcp.example.com/mcp, without `.`, `..` or a number for a host.",
+)
+NOT_ASKED = declare_rule(
+    "remote.host_missing",
+    "The server is among the hosts that the tool may reach, by https, with POST; with DELETE too where sessions are ended.",
+    "Name it under capabilities.net.",
+)
+BEYOND = declare_rule(
+    "remote.beyond",
+    "A tool of a server somewhere else reaches that server and nothing else.",
+    "Leave other capabilities out.",
+)
+CREDENTIALS = declare_rule(
+    "remote.credentials",
+    "Each secret is a credential that the gate adds, each in a header of its own.",
+    "Name the secret under secrets and under implementation.remote.credentials.",
+)
+OTHER_ORIGIN = declare_rule(
+    "remote.other_origin",
+    "The address that is called is the one that the list was read from.",
+    "Bring the tool from the address that it is to be called at.",
+)
+KEYED = declare_rule(
+    "remote.keyed",
+    "No server of MCP says that it takes a key for a repeated call.",
+    "Set idempotency to none.",
+)
+
+
+def check_remote(manifest: Manifest) -> Iterator[ManifestFinding]:
+    remote = manifest.remote
+    if remote is None:
+        return
+    if manifest.document.get("requires_sandbox") is False:
+        yield OUTSIDE.at(("requires_sandbox",), "A server somewhere else answers, but no sandbox is asked for.")
+    if manifest.image != "python":
+        yield OUTSIDE.at(("implementation", "image"), f"The image would be {manifest.image}.")
+    for name in ("dependencies", "dependency_lock", "dependency_constraints"):
+        if manifest.document.get(name):
+            yield OUTSIDE.at((name,), "A tool of a server somewhere else imports nothing.")
+    if manifest.idempotency == "keyed":
+        yield KEYED.at(("idempotency",), "The key of a call would reach nobody.")
+    if manifest.origin.get("url", remote["url"]) != remote["url"]:
+        yield OTHER_ORIGIN.at((*AT, "url"), "origin names another address.")
+    yield from _check_address(manifest, remote)
+    yield from _check_credentials(manifest, remote)
+
+
+def _check_address(manifest: Manifest, remote: dict[str, Any]) -> Iterator[ManifestFinding]:
+    problem = find_server_problem(remote["url"])
+    if problem or "//" in urlsplit(remote["url"]).path:
+        yield ADDRESS.at((*AT, "url"), problem or "A part of its path is empty.")
+        return
+    host, port = read_server(remote["url"])
+    net = manifest.capabilities.get("net", [])
+    for method in ("POST",) if remote["revision"] == MODERN else ("POST", "DELETE"):
+        if not any(holds_method(each, host, port, method) for each in net):
+            yield NOT_ASKED.at(("capabilities", "net"), f"{method} to {host}, port {port}, is not among them.")
+    for place, each in enumerate(net):
+        if each["host"] != host:
+            yield BEYOND.at(("capabilities", "net", place, "host"), f"The tool never speaks to {each['host']}.")
+    for name in ("fs", "cidr", "browser", "proc"):
+        if manifest.capabilities.get(name):
+            yield BEYOND.at(("capabilities", name), f"No server somewhere else uses {name}.")
+
+
+def _check_credentials(manifest: Manifest, remote: dict[str, Any]) -> Iterator[ManifestFinding]:
+    secrets = {each["name"] for each in manifest.secrets}
+    taken: set[str] = set()
+    used: set[str] = set()
+    for place, each in enumerate(remote["credentials"]):
+        at, name = (*AT, "credentials", place), each["name"].lower()
+        if each["secret"] not in secrets:
+            yield CREDENTIALS.at((*at, "secret"), f"The manifest declares no secret {each['secret'][:64]}.")
+        if name in taken:
+            yield CREDENTIALS.at((*at, "name"), f"{each['name'][:60]} is said twice.")
+        is_ours = name != "authorization" and is_reserved_header(
+            name
+        )  # as of an operation; and what MCP says in headers
+        if not is_token(name) or is_ours or name.startswith("mcp-") or name in ("accept", "content-type"):
+            yield CREDENTIALS.at((*at, "name"), f"{each['name'][:60]} is no header of a credential.")
+        taken.add(name)
+        used.add(each["secret"])
+    for place, secret in enumerate(manifest.secrets):
+        if secret["name"] not in used:
+            yield CREDENTIALS.at(("secrets", place, "name"), f"No credential uses {secret['name']}.")
