@@ -32,7 +32,7 @@ _END_S = 1.0  # for a server to end its answer by itself, after it has said the 
 _HUNG_UP = "The server hung up before its answer was whole."
 
 
-class ToolDrifted(runtime.DomainError):
+class ListingDrifted(runtime.DomainError):
     """The tool that was reviewed is not there any more, or is another one."""
 
     code = "TOOL_DRIFTED"
@@ -82,10 +82,10 @@ class RemoteServer:
             return
         tool = asks["tool"]
         if tool not in found.tools:
-            raise ToolDrifted(f"The server has no tool {tool!a} any more.", changed=["name"])
+            raise ListingDrifted(f"The server has no tool {tool!a} any more.", changed=["name"])
         if found.entry_digest(tool) != asks["entry"]:
             changed = list_entry_changes(self._read_pinned().tools[tool], found.tools[tool])
-            raise ToolDrifted("The server lists the tool otherwise than it was reviewed.", changed=changed)
+            raise ListingDrifted("The server lists the tool otherwise than it was reviewed.", changed=changed)
         runtime.warn("The server lists other tools otherwise than when this one was brought. This one is as it was.")
 
     def _read_pinned(self) -> Listing:

@@ -93,7 +93,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.req("BRING-3", "SVC-6")
+@pytest.mark.req("SVC-6")
 @pytest.mark.parametrize("answer", HOSTILE)
 def test_what_is_no_answer_is_contained_and_the_next_call_is_right(
     answer: bytes, call: Callable[..., RunOutcome]
@@ -106,7 +106,7 @@ def test_what_is_no_answer_is_contained_and_the_next_call_is_right(
     assert innocent.value == {"content": [{"type": "text", "text": "hi"}]}
 
 
-@pytest.mark.req("BRING-3", "SVC-6")
+@pytest.mark.req("SVC-6")
 @pytest.mark.parametrize(
     "pages",
     [
@@ -131,7 +131,6 @@ def test_a_list_that_is_not_the_reviewed_one_leaves_the_tool_uncalled(
     assert "evil" not in json.dumps([outcome.error_message, outcome.error_details])
 
 
-@pytest.mark.req("BRING-3")
 def test_progress_and_questions_of_the_server_come_before_its_answer(call: Callable[..., RunOutcome]) -> None:
     asked = {"jsonrpc": "2.0", "id": "q", "method": "sampling/createMessage", "params": {}}
     told = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}}

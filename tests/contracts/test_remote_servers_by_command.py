@@ -45,7 +45,6 @@ def draft(folder: Path, tool: str = "get_item") -> dict[str, Any]:
     return found
 
 
-@pytest.mark.req("BRING-3")
 def test_nothing_is_chosen_beforehand_and_what_is_chosen_is_a_manifest(
     remote: RemoteServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -66,7 +65,6 @@ def test_nothing_is_chosen_beforehand_and_what_is_chosen_is_a_manifest(
     assert (tmp_path / "mcp_localhost/listing.json").is_file()
 
 
-@pytest.mark.req("BRING-3")
 def test_a_second_run_keeps_what_a_person_wrote_and_raises_what_changed(
     remote: RemoteServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -97,7 +95,6 @@ def test_a_second_run_keeps_what_a_person_wrote_and_raises_what_changed(
     assert "The server has no tool Get-Item any more" in capsys.readouterr().err
 
 
-@pytest.mark.req("BRING-3")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -114,7 +111,6 @@ def test_a_credential_that_is_missing_is_asked_for(
     assert said in capsys.readouterr().err
 
 
-@pytest.mark.req("BRING-3")
 @pytest.mark.parametrize(
     "url",
     [
@@ -131,7 +127,6 @@ def test_an_address_that_no_hub_may_call_is_refused(url: str, capsys: pytest.Cap
     assert repr(url) in capsys.readouterr().err
 
 
-@pytest.mark.req("BRING-3")
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
@@ -164,7 +159,6 @@ def test_what_lists_nothing_is_told_in_one_sentence(
     assert said in capsys.readouterr().err
 
 
-@pytest.mark.req("BRING-3")
 def test_a_tool_that_wants_headers_of_its_own_is_refused(
     remote: RemoteServer, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -39,7 +39,7 @@ def post(port: int, message: Any, *more: str, path: str = "/mcp", method: str = 
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
-@pytest.mark.req("BRING-3", "SVC-6")
+@pytest.mark.req("SVC-6")
 def test_the_gate_says_which_method_and_tool_it_is_whatever_the_box_says(
     trusting: EgressDoor, service: Service
 ) -> None:
@@ -76,7 +76,7 @@ def test_the_gate_says_which_method_and_tool_it_is_whatever_the_box_says(
     assert (record.service.asks, record.service.counts, record.service.left) == ("tools/call", True, True)
 
 
-@pytest.mark.req("BRING-3", "SVC-6")
+@pytest.mark.req("SVC-6")
 def test_a_name_that_no_header_can_hold_is_written_in_base64(trusting: EgressDoor, service: Service) -> None:
     begin(trusting, service.port, tool="zeichne\u00b7ü")
 
@@ -85,7 +85,7 @@ def test_a_name_that_no_header_can_hold_is_written_in_base64(trusting: EgressDoo
     assert b"Mcp-Name: =?base64?emVpY2huZcK3w7w=?=\r\n" in service.requests()[0]
 
 
-@pytest.mark.req("BRING-3", "SVC-6")
+@pytest.mark.req("SVC-6")
 @pytest.mark.parametrize(
     "message",
     [
@@ -124,7 +124,7 @@ def test_what_is_no_message_of_the_tool_leaves_nowhere(message: Any, trusting: E
     assert len(service.requests()) == 1, "and the call itself is asked for as before"
 
 
-@pytest.mark.req("BRING-3", "SVC-6")
+@pytest.mark.req("SVC-6")
 @pytest.mark.parametrize(
     "request_of",
     [
@@ -144,7 +144,6 @@ def test_another_address_or_method_is_refused(request_of: Any, trusting: EgressD
     assert service.connections == 0
 
 
-@pytest.mark.req("BRING-3")
 def test_the_tool_is_called_once_and_its_list_read_as_often_as_it_has_pages(
     trusting: EgressDoor, service: Service
 ) -> None:
@@ -159,7 +158,6 @@ def test_the_tool_is_called_once_and_its_list_read_as_often_as_it_has_pages(
     assert [each.service.counts for each in trusting.end() if each.service] == [False, False, True, False, True]
 
 
-@pytest.mark.req("BRING-3")
 def test_the_session_of_an_older_server_is_passed_on_and_ended(trusting: EgressDoor, service: Service) -> None:
     service.answers = [answer_with(b"{}", mcp_session_id="s-1", set_cookie="a=b", content_type="application/json")]
     begin(trusting, service.port, revision=LEGACY)
@@ -176,7 +174,7 @@ def test_the_session_of_an_older_server_is_passed_on_and_ended(trusting: EgressD
     assert heard[2].startswith(b"DELETE /mcp HTTP/1.1\r\n")
 
 
-@pytest.mark.req("BRING-3", "SVC-6")
+@pytest.mark.req("SVC-6")
 def test_a_session_that_holds_the_token_is_hidden_from_the_box(trusting: EgressDoor, service: Service) -> None:
     service.answers = [answer_with(b"{}", mcp_session_id=f"s-{TOKEN}")]
     begin(trusting, service.port, revision=LEGACY)

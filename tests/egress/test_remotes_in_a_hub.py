@@ -127,7 +127,7 @@ def end_of(row: Any) -> dict[str, Any]:
     return data
 
 
-@pytest.mark.req("BRING-3", "TOOLS-16")
+@pytest.mark.req("TOOLS-16")
 @pytest.mark.parametrize(
     ("revision", "first", "later"),
     [
@@ -169,7 +169,7 @@ def test_a_tool_of_a_server_elsewhere_is_called_and_witnessed(
         assert check_log(row.tenant_id) > 0
 
 
-@pytest.mark.req("BRING-3", "SVC-6")
+@pytest.mark.req("SVC-6")
 def test_the_token_is_given_to_the_gate_only(bring: Callable[..., ToolVersion], caller: Caller, boxes: Boxes) -> None:
     bring()
 
@@ -181,7 +181,6 @@ def test_the_token_is_given_to_the_gate_only(bring: Callable[..., ToolVersion], 
     assert TOKEN.encode() not in sent
 
 
-@pytest.mark.req("BRING-3")
 def test_bytes_become_artifacts_and_an_error_of_the_tool_is_its_own_word(
     bring: Callable[..., ToolVersion], caller: Caller
 ) -> None:
@@ -197,7 +196,6 @@ def test_bytes_become_artifacts_and_an_error_of_the_tool_is_its_own_word(
     assert "There is no such item." in json.dumps(body["error"])
 
 
-@pytest.mark.req("BRING-3")
 def test_a_tool_that_is_listed_otherwise_is_not_called_and_is_paused(
     bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller, operator: Person
 ) -> None:
@@ -231,7 +229,6 @@ def test_a_tool_that_is_listed_otherwise_is_not_called_and_is_paused(
     assert (told.body["tool"], told.body["url"]) == (TOOL, reverse("tool", args=[TOOL]))
 
 
-@pytest.mark.req("BRING-3")
 def test_a_tool_that_vanished_is_not_called(
     bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller
 ) -> None:
@@ -244,7 +241,6 @@ def test_a_tool_that_vanished_is_not_called(
     assert "tools/call" not in remote.asked()
 
 
-@pytest.mark.req("BRING-3")
 def test_another_tool_that_changed_is_told_with_the_answer(
     bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller
 ) -> None:
@@ -259,7 +255,6 @@ def test_another_tool_that_changed_is_told_with_the_answer(
     ]
 
 
-@pytest.mark.req("BRING-3")
 def test_the_list_is_looked_at_again_after_five_minutes_and_with_other_settings(
     bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller, operator: Person
 ) -> None:
@@ -284,7 +279,6 @@ def test_the_list_is_looked_at_again_after_five_minutes_and_with_other_settings(
     assert asks_for_the_list()
 
 
-@pytest.mark.req("BRING-3")
 @pytest.mark.parametrize(
     ("hangs_up_on", "effect", "state", "reason", "left"),
     [
@@ -312,7 +306,6 @@ def test_a_lost_answer_is_unknown_only_where_the_call_itself_left(
     assert (end_of(row)["service"]["asks"], end_of(row)["service"]["left"]) == (hangs_up_on, left)
 
 
-@pytest.mark.req("BRING-3")
 def test_a_server_that_does_not_take_the_token_says_so(
     bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller
 ) -> None:
@@ -326,7 +319,6 @@ def test_a_server_that_does_not_take_the_token_says_so(
     assert remote.asked() == ["tools/list"]
 
 
-@pytest.mark.req("BRING-3")
 def test_the_reviewer_sees_the_address_and_the_credential(
     bring: Callable[..., ToolVersion], remote: RemoteServer, operator: Person
 ) -> None:
