@@ -51,6 +51,7 @@ _RESERVED_BEGINNINGS = ("proxy-", "sec-", "x-forwarded-", "x-toolhub-")
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE = re.compile(r"[!-~](?:[ -~]*[!-~])?|")
 _LEAVES_SEGMENT = re.compile(r"[/\\?#\x00-\x1f\x7f]")
+MAX_ESCAPE_DEPTH = 8  # escapes within escapes; more of them are no value of anybody
 _CHARSETS = {"utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin-1", "windows-1252", "cp1252", "iso-8859-15"}
 _LINK = re.compile(r'<([^<>]{1,4000})>((?:\s*;\s*[a-z*]+\s*=\s*(?:"[^"]*"|[^",;\s]*))*)', re.IGNORECASE)
 _REL = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^",;\s]*))', re.IGNORECASE)
@@ -169,9 +170,15 @@ def _build_path(template: str, given: Sequence[tuple[dict[str, Any], Any]]) -> s
         at = found.end()
     path = "".join([*parts, quote(template[at:], safe="/:@!$&'()*+,;=~")])
     for segment in path.split("/")[1:]:
-        if any(step in (".", "..") for step in _decode_steps(segment)):
+        if any(map(leaves_path, _decode_steps(segment))):
             raise ArgumentRefused("", f"The values make a part of the path {template} that leads out of it.")
     return path
+
+
+def leaves_path(segment: str) -> bool:
+    """Whether some server takes the segment for one that leads out of the path: some drop what follows a semicolon before they look
+    for dots, and some the spaces around them."""
+    return segment.partition(";")[0].strip(" ") in (".", "..")
 
 
 def _write_segment(said: dict[str, Any], value: Any) -> str:
@@ -201,8 +208,8 @@ def _segment_text(name: str, text: str) -> str:
     """One value of a path, encoded once; it must stay one segment however often a server decodes it."""
     if not text:
         raise ArgumentRefused(name, "An empty value has no place in a path.")
-    for step in _decode_steps(text):
-        if step in (".", "..") or not step or _LEAVES_SEGMENT.search(step):
+    for depth, step in enumerate(_decode_steps(text)):
+        if depth >= MAX_ESCAPE_DEPTH or leaves_path(step) or not step or _LEAVES_SEGMENT.search(step):
             raise ArgumentRefused(
                 name, "A value in a path is no `.` or `..` and holds no / \\ ? # or line end, nor their escapes."
             )

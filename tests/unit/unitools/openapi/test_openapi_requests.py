@@ -98,6 +98,7 @@ def test_a_query_is_written_as_its_style_says(style: dict[str, Any], value: Any,
             "%3f",
             "%2523",
         ),
+        *("..;", "..;x=1", "%2e%2e;x", "..%3B", ". ", " ..", "..%20", "%" + "25" * 9 + "41"),
         *("a\nb", "%0d", "\0", None, [], [".."], ["a", ""], {"k/": 1}, "\ud800"),
     ],
 )
