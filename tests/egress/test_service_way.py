@@ -235,7 +235,9 @@ def test_host_credentials_and_hops_of_the_box_do_not_travel(trusting: EgressDoor
 
 @pytest.mark.attack
 @pytest.mark.req("SVC-6")
-@pytest.mark.parametrize("query", ["api_key=mine", "x=1&api%5Fkey=mine", "x=1;api_key=mine"])
+@pytest.mark.parametrize(
+    "query", ["api_key=mine", "x=1&api%5Fkey=mine", "x=1;api_key=mine", "API_KEY=mine", "api_key%5b%5D=mine"]
+)
 def test_the_box_does_not_say_a_credential_of_the_query_itself(
     query: str, trusting: EgressDoor, service: Service
 ) -> None:

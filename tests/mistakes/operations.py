@@ -173,6 +173,13 @@ OPERATIONS: dict[str, list[Mistake]] = {
             served(PAGE, credentials=[BEARER]) | {"secrets": [KEY]},
         ),
         Mistake(
+            "an argument's place, in other letters",
+            served(PAGE, credentials=[BEARER | {"in": "query", "name": "Page", "scheme": "plain"}])
+            | {"secrets": [KEY]},
+            f"{AT}/credentials/0/name",
+            served(PAGE, credentials=[BEARER]) | {"secrets": [KEY]},
+        ),
+        Mistake(
             "the gate's",
             served(credentials=[BEARER | {"name": "Host"}]) | {"secrets": [KEY]},
             f"{AT}/credentials/0/name",

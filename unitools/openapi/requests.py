@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote
 from unitools.strict_json import JsonReader, JsonRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     Pairs = list[tuple[str, str]]
 
@@ -228,36 +228,52 @@ def _decode_steps(text: str) -> Iterator[str]:
 
 def _build_query(operation: Mapping[str, Any], given: Sequence[tuple[dict[str, Any], Any]]) -> str:
     pairs: list[tuple[str, str]] = []
-    taken = {each["name"] for each in operation.get("arguments", ()) if each["in"] == "query"}
-    taken |= {each["name"] for each in operation.get("credentials", ()) if each["in"] == "query"}
+    taken = _list_names(operation, "query")
+    credentials = {fold_name(each["name"]) for each in operation.get("credentials", ()) if each["in"] == "query"}
     for said, value in given:
-        if value is None:
-            continue
-        pairs += _write_pairs(said, value, taken - {said["name"]})
+        if value is not None:
+            pairs += _write_pairs(said, value, taken - {said["name"]}, credentials)
     return "&".join(f"{key}={text}" for key, text in pairs)
 
 
-def _write_pairs(said: dict[str, Any], value: Any, taken: set[str]) -> Pairs:
-    """``key=value`` of a query or a form, both encoded. ``taken``: names that an object's own keys must not become."""
+def _list_names(operation: Mapping[str, Any], place: str) -> set[str]:
+    return {each["name"] for each in operation.get("arguments", ()) if each["in"] == place}
+
+
+def fold_name(name: str) -> str:
+    """The name of a parameter as the most forgiving service reads it: ``Key[]`` and ``key`` are one."""
+    return name.partition("[")[0].lower()
+
+
+def _write_pairs(said: dict[str, Any], value: Any, taken: set[str], credentials: Container[str] = frozenset()) -> Pairs:
+    """``key=value`` of a query or a form, both encoded. ``taken``: names that an object's own keys must not become, since a second
+    value would pass by what was decided about the first; ``credentials``: those that the gate says, folded."""
     name, style = said["argument"], said.get("style", "form")
     explode = said.get("explode", style in ("form", "deepObject"))
     key = _quote(name, said["name"])
     if said.get("as_json"):
         return [(key, _quote(name, _dump_json(name, value)))]
     if style == "deepObject" and isinstance(value, dict | list):
-        return [(_quote(name, path), _quote(name, text)) for path, text in _nested(name, said["name"], value, 0)]
+        nested = list(_nested(name, said["name"], value, 0))
+        _check_own_names(name, (path for path, _ in nested), taken, credentials)
+        return [(_quote(name, path), _quote(name, text)) for path, text in nested]
     if not isinstance(value, dict | list):
         return [(key, _quote(name, _scalar(name, value)))]
     texts = _flat(name, value)
     if explode and isinstance(value, dict):
-        if beside := sorted(taken & value.keys()):
-            raise ArgumentRefused(name, f"Its key {beside[0][:60]!a} is a parameter of its own. Leave it out.")
+        _check_own_names(name, value, taken, credentials)
         return [(_quote(name, each), _quote(name, text)) for each, text in texts]
     if explode:
         return [(key, _quote(name, text)) for _, text in texts]
     sign = _DELIMITERS.get(style, ",")
     quoted = [(each and _quote(name, each), _quote(name, text)) for each, text in texts]
     return [(key, _join(quoted, sign, sign))] if quoted else []
+
+
+def _check_own_names(name: str, keys: Iterable[str], taken: Container[str], credentials: Container[str]) -> None:
+    for key in keys:
+        if key in taken or fold_name(key) in credentials:
+            raise ArgumentRefused(name, f"Its key {key[:60]!a} is a parameter of its own. Leave it out.")
 
 
 def _nested(name: str, path: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
@@ -330,19 +346,22 @@ def _build_body(
             if not isinstance(value, dict):
                 raise ArgumentRefused(whole, "A form is an object.")
             pairs = [
-                pair for key, each in value.items() for pair in _form_pairs({"argument": whole, "name": key}, each)
+                pair
+                for key, each in value.items()
+                for pair in _form_pairs({"argument": whole, "name": key}, each, value.keys() - {key})
             ]
             return "&".join(f"{key}={text}" for key, text in pairs).encode()
         return _dump_json(whole, value).encode()
     if not given and operation["method"] not in ("POST", "PUT", "PATCH"):
         return None
     if body["media_type"] == FORM:
-        pairs = [pair for said, value in given for pair in _form_pairs(said, value)]
+        taken = _list_names(operation, "body")
+        pairs = [pair for said, value in given for pair in _form_pairs(said, value, taken - {said["name"]})]
         return "&".join(f"{key}={text}" for key, text in pairs).encode()
     return _dump_json("", {said["name"]: value for said, value in given}).encode()
 
 
-def _form_pairs(said: dict[str, Any], value: Any) -> Pairs:
+def _form_pairs(said: dict[str, Any], value: Any, taken: set[str]) -> Pairs:
     """Of a form, where null empties what was there, and what is nested without a style is written as deepObject."""
     if value is None:
         return [(_quote(said["argument"], said["name"]), "")]
@@ -351,7 +370,7 @@ def _form_pairs(said: dict[str, Any], value: Any) -> Pairs:
     )
     if is_nested and "style" not in said and not said.get("as_json"):
         said = said | {"style": "deepObject"}
-    return _write_pairs(said, value, set())
+    return _write_pairs(said, value, taken)
 
 
 # Values.

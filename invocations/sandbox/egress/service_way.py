@@ -12,10 +12,10 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote_to_bytes, urlsplit
+from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
 
 from invocations.sandbox.egress.denial_reasons import DenialReason, EgressDenied
-from unitools.openapi.requests import MAX_ESCAPE_DEPTH, leaves_path
+from unitools.openapi.requests import MAX_ESCAPE_DEPTH, fold_name, leaves_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -149,9 +149,10 @@ class ServiceWay:
         return all(_fits(raw, pattern) for raw, pattern in zip(segments[1:], self._pattern, strict=True))
 
     def _names_credential(self, query: bytes) -> bool:
-        names = {each.name.encode() for each in self.credentials if each.place == QUERY}
+        names = {fold_name(each.name) for each in self.credentials if each.place == QUERY}
         return bool(names) and any(
-            unquote_to_bytes(part.partition(b"=")[0].replace(b"+", b" ")) in names for part in re.split(rb"[&;]", query)
+            fold_name(unquote(part.partition("=")[0].replace("+", " "), "latin-1")) in names
+            for part in re.split("[&;]", query.decode("latin-1"))
         )
 
     # -- what is sent

@@ -135,11 +135,31 @@ def test_an_objects_own_keys_become_no_parameter_that_the_operation_has() -> Non
     free, page = at("query", "free"), at("query", "page")
     token = {"secret": "TOKEN", "in": "query", "name": "token", "scheme": "plain"}
 
-    for key in ("page", "token"):
+    for key in ("page", "token", "Token", "token[]"):
         with pytest.raises(ArgumentRefused, match="parameter of its own"):
             build_request(operation(free, page, credentials=[token]), {"free": {key: "x"}})
     with pytest.raises(ArgumentRefused, match="bracket"):
         target(at("query", style="deepObject"), {"a][b": 1})
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize("place", ["query", "body"])
+@pytest.mark.parametrize(
+    ("name", "style", "value"),
+    [
+        ("amount", {"style": "form", "explode": True}, {"amount": 999}),
+        ("free[amount]", {"style": "deepObject"}, {"amount": 999}),
+    ],
+)
+def test_no_value_beside_the_one_that_was_decided_about_is_sent(
+    place: str, name: str, style: dict[str, Any], value: Any
+) -> None:
+    """A service would take the first or the last of two, and a policy has seen one."""
+    free, amount = at(place, "free", **style), at(place, name) | {"argument": "amount"}
+    body = {"body": FORM} if place == "body" else {}
+
+    with pytest.raises(ArgumentRefused, match="parameter of its own"):
+        build_request(operation(free, amount, method="POST", **body), {"free": value, "amount": 1})
 
 
 @pytest.mark.req("BRING-1")
