@@ -419,6 +419,28 @@ def test_an_answer_that_gives_the_secret_back_is_withheld(
     assert TOKEN not in answer.content.decode()
 
 
+@pytest.mark.req("BRING-1", "SVC-6")
+@pytest.mark.parametrize(
+    ("secret", "said"), [("me:pa55-word-4711", "pa55-word-4711"), ("sk_live_4711:", "sk_live_4711")]
+)
+def test_an_answer_that_gives_the_part_of_a_secret_back_that_counts_is_withheld(
+    secret: str, said: str, bring: Callable[..., ToolVersion], caller: Caller, service: Service
+) -> None:
+    link = f'<https://{HOST}/next?key={said}>; rel="next"'
+    service.answers = [
+        answer_with(json.dumps({"ok": True, "you": said}).encode(), content_type="application/json"),
+        answer_with(b'{"ok": true}', content_type="application/json", link=link),
+    ]
+    basic = {"secret": "TOKEN", "in": "header", "name": "Authorization", "scheme": "basic"}
+    bring(document_of(service.port, credentials=[basic]), token=secret)
+
+    answer, linked = caller.invoke(TOOL, ITEM), caller.invoke(TOOL, ITEM)
+
+    assert_problem(answer, 502, "SANDBOX.SECRET_LEAK")
+    assert said not in answer.content.decode()
+    assert linked.json()["data"]["links"] == {"next": f"https://{HOST}/next?key=[secret TOKEN]"}
+
+
 @pytest.mark.req("BRING-1")
 def test_a_secret_that_no_header_can_hold_is_told_before_anybody_is_asked(
     bring: Callable[..., ToolVersion], caller: Caller, service: Service
