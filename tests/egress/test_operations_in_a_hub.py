@@ -300,6 +300,19 @@ def test_a_lost_answer_is_unknown_only_where_something_left_and_it_matters(
 
 
 @pytest.mark.req("BRING-1")
+def test_an_answer_that_makes_no_result_says_that_the_service_did_it(
+    bring: Callable[..., ToolVersion], caller: Caller, service: Service
+) -> None:
+    large = json.dumps({"ok": True, "more": ["x" * 100] * 9000}).encode()
+    service.answers = [answer_with(large, status="201 Created", content_type="application/json")]
+    bring(document_of(service.port, "DELETE"))
+
+    problem = assert_problem(caller.invoke(TOOL, ITEM), 502, "SERVICE.ANSWER_UNUSABLE")
+
+    assert problem["error"]["details"] == {"status": 201, "sandbox": "result_too_large"}
+
+
+@pytest.mark.req("BRING-1")
 def test_a_service_that_nobody_vouches_for_is_sent_nothing(
     bring: Callable[..., ToolVersion], caller: Caller, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

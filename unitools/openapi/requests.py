@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 FORM = "application/x-www-form-urlencoded"
 MAX_TARGET_CHARS = 16 * 1024
 MAX_ANSWER_BYTES = 1024 * 1024
-MAX_ANSWER_DEPTH = 64
+MAX_ANSWER_DEPTH = 31  # a result has 32 levels, and the body is one below it
+MAX_COMPRESSED_PARTS = 100
 MAX_LINKS = 10
 MAX_NESTING = 16
 MAX_RETRY_AFTER_S = 24 * 3600
@@ -57,6 +58,7 @@ _LINK = re.compile(r'<([^<>]{1,4000})>((?:\s*;\s*[a-z*]+\s*=\s*(?:"[^"]*"|[^",;\
 _REL = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^",;\s]*))', re.IGNORECASE)
 _LINKED = ("next", "prev", "first", "last")
 MAX_INT_CHARS = 20
+NOT_MODIFIED = 304
 
 
 class ArgumentRefused(ValueError):
@@ -94,7 +96,10 @@ class ServiceAnswer:
 
     @property
     def outcome(self) -> str:
-        """``success`` (2xx), ``refused`` (4xx: the service's lawful no), ``redirected`` (3xx), ``failed`` (all else)."""
+        """``success`` (2xx, and 304: what was asked about is as it was), ``refused`` (4xx: the service's lawful no), ``redirected``
+        (other 3xx), ``failed`` (all else)."""
+        if self.status == NOT_MODIFIED:
+            return "success"
         return {2: "success", 3: "redirected", 4: "refused"}.get(self.status // 100, "failed")
 
     @property
@@ -426,7 +431,7 @@ def _read_whole(text: str) -> int:
     return int(text)
 
 
-_ANSWERS = JsonReader(read_whole=_read_whole)
+_ANSWERS = JsonReader(read_whole=_read_whole, takes_nul=False)
 
 
 def read_answer(
@@ -451,8 +456,13 @@ def read_answer(
         return ServiceAnswer(status, None, {}, retry_after_s)  # what it says belongs to the other address
     if status in (204, 205) or operation["method"] == "HEAD" or not body:
         return ServiceAnswer(status, None, links, retry_after_s)
-    data = _decompress(said.get("content-encoding", ""), body, max_bytes)
-    value = _read_body(operation, status, said.get("content-type", ""), data)
+    try:
+        data = _decompress(said.get("content-encoding", ""), body, max_bytes)
+        value = _read_body(operation, status, said.get("content-type", ""), data)
+    except AnswerUnreadable:
+        if status < 400:
+            raise
+        value = None  # the status says enough, in whatever words the page beside it is written
     return ServiceAnswer(status, value, links, retry_after_s)
 
 
@@ -460,13 +470,10 @@ def _decompress(encoding: str, body: bytes, max_bytes: int) -> bytes:
     """It was asked for as it is; some services compress all the same. Never more than the limit comes out."""
     kind = encoding.strip().lower()
     if kind in ("gzip", "x-gzip", "deflate"):
-        opened = zlib.decompressobj(31 if kind != "deflate" else 15)
         try:
-            body = opened.decompress(body, max_bytes + 1)
+            body = _inflate(body, 31 if kind != "deflate" else 15, max_bytes)
         except zlib.error as error:
             raise AnswerUnreadable(f"The answer says that it is compressed ({kind}), and is not.") from error
-        if len(body) <= max_bytes and not opened.eof:
-            raise AnswerUnreadable("The compressed answer ends too early.")
     elif kind not in ("", "identity"):
         raise AnswerUnreadable(f"The answer is encoded as {kind[:40]!a}, which was not asked for.")
     if len(body) > max_bytes:
@@ -474,6 +481,20 @@ def _decompress(encoding: str, body: bytes, max_bytes: int) -> bytes:
             f"The answer has more than {max_bytes:,} bytes. Ask for less, for example a smaller page."
         )
     return body
+
+
+def _inflate(data: bytes, window: int, max_bytes: int) -> bytes:
+    """All that was compressed, in one part or in several behind each other; of more than the limit so much that it shows."""
+    found = b""
+    for _ in range(MAX_COMPRESSED_PARTS):
+        opened = zlib.decompressobj(window)
+        found += opened.decompress(data, max_bytes + 1 - len(found))
+        if not opened.eof and len(found) <= max_bytes:
+            raise AnswerUnreadable("The compressed answer ends too early.")
+        data = opened.unused_data
+        if not data or len(found) > max_bytes:
+            return found
+    raise AnswerUnreadable(f"The answer was compressed in more than {MAX_COMPRESSED_PARTS} parts.")
 
 
 def _read_body(operation: Mapping[str, Any], status: int, content_type: str, data: bytes) -> Any:
@@ -496,9 +517,12 @@ def _read_body(operation: Mapping[str, Any], status: int, content_type: str, dat
     if charset not in _CHARSETS:
         raise AnswerUnreadable(f"The answer is written in the charset {charset[:40]!a}, which is not read.")
     try:
-        return data.decode(charset)
+        text = data.decode(charset)
     except UnicodeDecodeError as error:
         raise AnswerUnreadable(f"The answer is not written in {charset}, as it says.") from error
+    if "\0" in text:
+        raise AnswerUnreadable("The answer is no text: it holds a NUL character.")
+    return text
 
 
 def _read_links(values: Iterator[str]) -> Iterator[tuple[str, str]]:

@@ -313,6 +313,24 @@ def test_a_lawful_no_is_an_answer_and_a_redirect_is_none() -> None:
     moved = answer(b"secret page", 302, kind="text/html", location="https://elsewhere.example/")
     assert (moved.outcome, moved.body, moved.links) == ("redirected", None, {})
     assert answer(b"", 500).outcome == "failed"
+    assert answer(b"", 304).outcome == "success"
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ("\u6ca1\u6709".encode("gbk"), "text/html; charset=gbk"),
+        (b"\x89PNG", "image/png"),
+        (b"{", "application/json"),
+        (b"x" * 2000, "text/plain"),
+    ],
+)
+def test_a_no_counts_in_whatever_words_it_is_written(body: bytes, kind: str) -> None:
+    for status, outcome in ((404, "refused"), (429, "refused"), (503, "failed")):
+        found = answer(body, status, kind=kind, retry_after="7")
+
+        assert (found.outcome, found.body, found.retry_after_s) == (outcome, None, 7)
 
 
 @pytest.mark.req("BRING-1")
@@ -345,6 +363,11 @@ def test_when_to_ask_again_is_kept_as_seconds(said: str, seconds: int | None) ->
         (gzip.compress(b"0" * 10_000_000), {"content_encoding": "gzip"}),
         (zlib.compress(b"0" * 10_000_000), {"content_encoding": "deflate"}),
         (gzip.compress(b"0" * 900)[:-12], {"content_encoding": "gzip"}),
+        (gzip.compress(b"[1]") + b"more", {"content_encoding": "gzip"}),
+        (gzip.compress(b"") * 200 + gzip.compress(b"[1]"), {"content_encoding": "gzip"}),
+        (b"a\0b", {"kind": "text/plain"}),
+        (b'"\\u0000"', {}),
+        (b"[" * 32 + b"]" * 32, {}),
     ],
 )
 def test_an_answer_that_is_none_is_refused(body: bytes, headers: dict[str, str]) -> None:
@@ -355,6 +378,8 @@ def test_an_answer_that_is_none_is_refused(body: bytes, headers: dict[str, str])
 @pytest.mark.req("BRING-1")
 def test_an_answer_that_is_compressed_all_the_same_is_read() -> None:
     assert answer(gzip.compress(b'{"a": 1}'), content_encoding="gzip").body == {"a": 1}
+    parts = gzip.compress(b'{"a": 1') + gzip.compress(b', "b": 2}')
+    assert answer(parts, content_encoding="gzip").body == {"a": 1, "b": 2}
 
 
 @pytest.mark.req("BRING-1")
