@@ -6,6 +6,7 @@ that says otherwise, and raises only the versions of what changed.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,9 @@ MAX_SEGMENT_CHARS = 64
 OF_DOCUMENT = (
     "display_name", "description", "input_schema", "output_schema", "side_effect", "safety_class", "capabilities", "secrets",
 )  # fmt: skip
+# What the document does not say, and a person chooses beside it or writes by hand: taken anew where it is known what was chosen before.
+_CHOSEN, _CHOSEN_OF_OPERATION = ("idempotency",), ("idempotency_header", "strict")
+_DIGEST_CHARS = 8
 _NOT_A_NAME = re.compile(
     r"\b(?:the|api|apis|rest|restful|http|openapi|swagger|public|v?[0-9]+(?:\.[0-9]+)*|reference|documentation|official|spec|specification)\b"
     r"|'s\b"
@@ -78,8 +82,12 @@ def derive_operation_segment(entry: OperationEntry) -> str:
         word = derive_hub_segment(entry.id)
     else:
         word = derive_hub_segment(re.sub(r"[^A-Za-z0-9]+", "_", entry.place).strip("_"))
-    word = word if len(word) <= MAX_SEGMENT_CHARS else word[:MAX_SEGMENT_CHARS].rstrip("_")
-    return word if word[0].isalpha() else f"t_{word}"[:MAX_SEGMENT_CHARS]
+    word = word if word[0].isalpha() else f"t_{word}"
+    if len(word) <= MAX_SEGMENT_CHARS and entry.id.isascii():
+        return word
+    # Two that differ in what is cut, or in letters that no id has, are two all the same.
+    digest = hashlib.sha256(entry.id.encode("utf-8", "replace")).hexdigest()[:_DIGEST_CHARS]
+    return f"{word[: MAX_SEGMENT_CHARS - 1 - _DIGEST_CHARS].rstrip('_')}_{digest}"
 
 
 def draft_operations(
@@ -89,9 +97,11 @@ def draft_operations(
     choices: Choices,
     existing: Iterable[dict[str, Any]] = (),
     earlier: Mapping[str, dict[str, Any]] | None = None,
+    *,
+    is_rechosen: bool = False,
 ) -> Drafts:
     """Drafts of these operations, and of which none can be made. ``existing``: manifests of an earlier run; ``earlier``: what the
-    document made then, by the ids of operations.
+    document made then, by the ids of operations; ``is_rechosen``: other choices were made then.
 
     Raises:
         DocumentUnfit: too many at once, or two that would be one tool.
@@ -112,7 +122,10 @@ def draft_operations(
     for entry in entries:
         id = f"{group}.{derive_operation_segment(entry)}"
         try:
-            found.drafts.append(_draft(document, entry, id, choices, before.get(id), (earlier or {}).get(entry.id)))
+            made_then = (earlier or {}).get(entry.id)
+            found.drafts.append(
+                _draft(document, entry, id, choices, before.get(id), made_then, is_rechosen=is_rechosen)
+            )
         except DocumentUnfit as error:
             found.refusals.append(OperationRefusal(entry.id, error.pointer, error.message, error.remedy))
     return found
@@ -125,6 +138,8 @@ def _draft(
     choices: Choices,
     before: dict[str, Any] | None,
     earlier: dict[str, Any] | None,
+    *,
+    is_rechosen: bool,
 ) -> OperationDraft:
     if before is not None and before.get("origin", {}).get("operation") != entry.id:
         raise DocumentUnfit(
@@ -135,15 +150,16 @@ def _draft(
     made, notes = make_manifest(document, entry, id, choices)
     if before is None:
         return OperationDraft(made, made, notes)
-    if before["origin"]["operation_digest"] == made["origin"]["operation_digest"]:
+    is_same = before["origin"]["operation_digest"] == made["origin"]["operation_digest"]
+    if is_same and (earlier is None or not is_rechosen):
         return OperationDraft(before, made, [], [])  # another file may say the same of it
-    merged = before | {"origin": made["origin"]}
-    for name in OF_DOCUMENT:
+    merged = before | ({} if is_same else {"origin": made["origin"]})
+    for name in (*OF_DOCUMENT, *(_CHOSEN if earlier is not None else ())):
         _take(merged, name, made, earlier)
     operation = dict(before["implementation"]["operation"])
     was = None if earlier is None else earlier["implementation"]["operation"]
     for name in dict.fromkeys((*operation, *made["implementation"]["operation"])):
-        if name not in ("idempotency_header", "strict"):
+        if earlier is not None or name not in _CHOSEN_OF_OPERATION:
             _take(operation, name, made["implementation"]["operation"], was)
     merged["implementation"] = before["implementation"] | {"operation": operation}
     changes = compare_manifests(before, merged)
@@ -167,7 +183,7 @@ def make_manifest(
 ) -> tuple[dict[str, Any], list[DocumentDiagnostic]]:
     """A manifest that a hub takes, and what of the document it does not have."""
     reading = read_operation(document, entry, choices)
-    made = _write_manifest(document, reading, id, choices)
+    made = _write_manifest(document, reading, id)
     notes = list(reading.diagnostics)
     errors = [each for each in check_manifest(made) if each.severity == "error"]
     if errors and all(each.pointer.startswith("/output_schema") for each in errors):
@@ -188,7 +204,7 @@ def make_manifest(
     return made, notes
 
 
-def _write_manifest(document: OpenApiDocument, reading: OperationReading, id: str, choices: Choices) -> dict[str, Any]:
+def _write_manifest(document: OpenApiDocument, reading: OperationReading, id: str) -> dict[str, Any]:
     method = reading.entry.method
     reads = method in ("GET", "HEAD")
     host, port = read_server(reading.operation["server"])
@@ -226,5 +242,4 @@ def _write_manifest(document: OpenApiDocument, reading: OperationReading, id: st
         made["deprecations"] = [
             {"pointer": "", "since": FIRST_VERSION, "advice": "Its document calls the operation deprecated."}
         ]
-    del choices
     return made

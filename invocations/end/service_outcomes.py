@@ -40,6 +40,17 @@ _NOBODY_THERE = (DenialReason.UNRESOLVED, DenialReason.UNREACHABLE)
 _OURS = (DenialReason.TOO_MUCH, DenialReason.BAD_ANSWER)  # the gate has ended it, and not the service
 # These ended by the hub's own doing, or its host's.
 _CUT_SHORT = (RunStatus.LOST, RunStatus.CANCELLED)
+# The box had the whole answer and could make no result of it.
+_NO_RESULT = frozenset(
+    {
+        RunStatus.RAISED,
+        RunStatus.BAD_RESULT,
+        RunStatus.RESULT_TOO_LARGE,
+        RunStatus.OUT_OF_MEMORY,
+        RunStatus.LOG_FLOOD,
+        RunStatus.EXITED,
+    }
+)
 _MAX_RETRY_AFTER_S = 24 * 3600
 
 
@@ -121,7 +132,11 @@ def _build_unsent_ending(manifest: Manifest, outcome: RunOutcome, steps: StepLog
 
 
 def _build_answered_ending(manifest: Manifest, outcome: RunOutcome, steps: StepLog, status: int) -> Ending | None:
-    """The answer was whole; where the box did not say what is in it, it ended as any tool that fails."""
+    """The answer was whole. Where the box could not say what is in it, what its status says counts all the same: nobody is told of a
+    tool that failed where the service did what it was asked."""
+    if outcome.status in _NO_RESULT and status < 300:
+        details = {"status": status, "sandbox": str(outcome.status)}
+        return _failed(ServiceAnswerUnusable(details=details), outcome, steps)
     if outcome.status is not RunStatus.DOMAIN_ERROR:
         return None
     details = _keep_words(outcome.error_details) | {"status": status}

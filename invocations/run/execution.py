@@ -38,7 +38,7 @@ from invocations.queue.retries import derive_tool_key, may_run_again, requeue_ca
 from invocations.run.lease_heartbeat import keep_lease
 from invocations.run.live_output import LiveReport
 from invocations.run.remote_listings import build_request, follow_listing
-from invocations.run.service_credentials import check_credentials, list_hidden_texts
+from invocations.run.service_credentials import check_credentials, find_password, list_hidden_texts
 from invocations.run.staged_packages import find_run_image, stage_package
 from invocations.sandbox.base import BoxKey, Profile, RunStatus, SandboxCall
 from invocations.sandbox.factory import current_sandbox
@@ -274,6 +274,8 @@ def _judged(
 ) -> Ending:
     assert invocation.version is not None
     outcome, leak = withhold_leaks(outcome, call.secrets)
+    outcome, partial_leak = withhold_leaks(outcome, find_password(compiled.manifest, call.secrets))
+    leak = leak or partial_leak
     if outcome.status is RunStatus.START_FAILED:
         log.error("No sandbox for %s: %s", invocation.wire_id, outcome.error_message)
     if outcome.status is RunStatus.CANCELLED and _cancel_was_asked(invocation):

@@ -42,13 +42,24 @@ def _holds(pattern: str, host: str) -> bool:
     return host == pattern or (pattern.startswith("*.") and host.endswith(pattern[1:]))
 
 
+def find_password(manifest: Manifest, secrets: Mapping[str, str]) -> dict[str, str]:
+    """By the name of a secret that is a user with a password: the part that proves who is asking, which services say back by itself.
+    Where there is no password to speak of, the user is a key."""
+    found = {}
+    for each in manifest.gate_credentials:
+        if each.get("scheme") == _BASIC and each["secret"] in secrets:
+            user, _, password = secrets[each["secret"]].partition(":")
+            part = password if len(password) >= _SHORTEST else user
+            if len(part) >= _SHORTEST:
+                found[each["secret"]] = part
+    return found
+
+
 def list_hidden_texts(manifest: Manifest, secrets: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """By the name of each secret; of a user with a password the password by itself as well. Empty where the gate makes no request."""
     if not manifest.is_by_gate:
         return {}
     found = {name: list_secret_forms(value) for name, value in secrets.items()}
-    for each in manifest.gate_credentials:
-        if each.get("scheme") == _BASIC and each["secret"] in secrets:
-            password = secrets[each["secret"]].partition(":")[2]
-            found[each["secret"]] |= list_secret_forms(password) if len(password) >= _SHORTEST else set()
+    for name, part in find_password(manifest, secrets).items():
+        found[name] |= list_secret_forms(part)
     return {name: tuple(forms) for name, forms in found.items()}

@@ -300,6 +300,19 @@ def test_a_lost_answer_is_unknown_only_where_something_left_and_it_matters(
 
 
 @pytest.mark.req("BRING-1")
+def test_an_answer_that_makes_no_result_says_that_the_service_did_it(
+    bring: Callable[..., ToolVersion], caller: Caller, service: Service
+) -> None:
+    large = json.dumps({"ok": True, "more": ["x" * 100] * 9000}).encode()
+    service.answers = [answer_with(large, status="201 Created", content_type="application/json")]
+    bring(document_of(service.port, "DELETE"))
+
+    problem = assert_problem(caller.invoke(TOOL, ITEM), 502, "SERVICE.ANSWER_UNUSABLE")
+
+    assert problem["error"]["details"] == {"status": 201, "sandbox": "result_too_large"}
+
+
+@pytest.mark.req("BRING-1")
 def test_a_service_that_nobody_vouches_for_is_sent_nothing(
     bring: Callable[..., ToolVersion], caller: Caller, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -417,6 +430,28 @@ def test_an_answer_that_gives_the_secret_back_is_withheld(
 
     assert_problem(answer, 502, "SANDBOX.SECRET_LEAK")
     assert TOKEN not in answer.content.decode()
+
+
+@pytest.mark.req("BRING-1", "SVC-6")
+@pytest.mark.parametrize(
+    ("secret", "said"), [("me:pa55-word-4711", "pa55-word-4711"), ("sk_live_4711:", "sk_live_4711")]
+)
+def test_an_answer_that_gives_the_part_of_a_secret_back_that_counts_is_withheld(
+    secret: str, said: str, bring: Callable[..., ToolVersion], caller: Caller, service: Service
+) -> None:
+    link = f'<https://{HOST}/next?key={said}>; rel="next"'
+    service.answers = [
+        answer_with(json.dumps({"ok": True, "you": said}).encode(), content_type="application/json"),
+        answer_with(b'{"ok": true}', content_type="application/json", link=link),
+    ]
+    basic = {"secret": "TOKEN", "in": "header", "name": "Authorization", "scheme": "basic"}
+    bring(document_of(service.port, credentials=[basic]), token=secret)
+
+    answer, linked = caller.invoke(TOOL, ITEM), caller.invoke(TOOL, ITEM)
+
+    assert_problem(answer, 502, "SANDBOX.SECRET_LEAK")
+    assert said not in answer.content.decode()
+    assert linked.json()["data"]["links"] == {"next": f"https://{HOST}/next?key=[secret TOKEN]"}
 
 
 @pytest.mark.req("BRING-1")

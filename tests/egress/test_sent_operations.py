@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from invocations.sandbox.egress import EgressGate
 from tests.egress.conftest import HOST
 from tests.egress.operations import ask, begin, request, way_to
 from tests.egress.services import Service, serving
-from tests.egress.world import PUBLIC, Authority, Client
+from tests.egress.world import PUBLIC, Authority, Client, Names, opened
 
 if TYPE_CHECKING:
     from invocations.sandbox.egress import EgressDoor
@@ -124,3 +125,23 @@ def test_the_end_of_a_call_says_that_its_request_had_left(trusting: EgressDoor, 
 
     assert record.service is not None
     assert (record.service.left, record.service.status, record.service.complete) == (True, 200, False)
+
+
+@pytest.mark.req("SVC-6", "TOOLS-16")
+def test_a_gate_that_closes_first_still_says_that_a_request_had_left(names: Names, authority: Authority) -> None:
+    """A hub that stops closes its gate while a run may not have asked yet: to hear of nothing would be to ask the service again."""
+    gate = EgressGate([f"{PUBLIC}/32"], resolve=names, ca_file=authority.roots)
+    with (
+        opened(gate) as door,
+        serving(authority.server_context(HOST), answers=[b"HTTP/1.1 200 OK\r\n"], hangs_up="never") as service,
+    ):
+        begin(door, way_to(service.port, method="DELETE"))
+        with Client(door) as client:
+            client.say(request(service.port, method="DELETE"))
+            service.requests()
+            gate.close()
+            (record,) = door.end()
+        gate.close()
+
+    assert record.service is not None
+    assert (record.service.left, record.service.complete) == (True, False)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from invocations.sandbox.base import ServiceRecord
 from invocations.sandbox.egress import CredentialUnfit, EgressGate
+from invocations.sandbox.egress.request_head import read_head
 from tests.egress.conftest import HOST
-from tests.egress.operations import TOKEN, ask, begin, request, way_to
+from tests.egress.operations import OPERATION, TOKEN, ask, begin, request, way_to
 from tests.egress.services import Service, serving
 from tests.egress.world import INTERNAL, Authority, Client, Names, opened, rules, tls
+from unitools.openapi.requests import ArgumentRefused, build_request
 
 if TYPE_CHECKING:
     from invocations.sandbox.egress import EgressDoor
@@ -134,6 +138,8 @@ def test_one_method_of_https_is_enough_and_another_is_not(trusting: EgressDoor, 
                 "/v1/repos/octo/%252e%252e",
                 "/v1/repos/octo/..;",
                 "/v1/repos/octo/..;x=1",
+                "/v1/repos/octo/..%20",
+                "/v1/repos/octo/%20.%20;x",
                 "/v1/repos/octo/a%2fb",
                 "/v1/repos/octo/a%252Fb",
                 "/v1/repos/octo/a%25252525252525252Fb",
@@ -229,7 +235,9 @@ def test_host_credentials_and_hops_of_the_box_do_not_travel(trusting: EgressDoor
 
 @pytest.mark.attack
 @pytest.mark.req("SVC-6")
-@pytest.mark.parametrize("query", ["api_key=mine", "x=1&api%5Fkey=mine", "x=1;api_key=mine"])
+@pytest.mark.parametrize(
+    "query", ["api_key=mine", "x=1&api%5Fkey=mine", "x=1;api_key=mine", "API_KEY=mine", "api_key%5b%5D=mine"]
+)
 def test_the_box_does_not_say_a_credential_of_the_query_itself(
     query: str, trusting: EgressDoor, service: Service
 ) -> None:
@@ -290,3 +298,17 @@ def test_a_path_fits_its_template_once_its_escapes_are_undone(
     head, _ = ask(trusting, request(service.port, f"/v1{path}"))
 
     assert head.startswith(b"HTTP/1.1 200 " if fits else b"HTTP/1.1 403 "), head
+
+
+@pytest.mark.req("TOOLS-16")
+@given(owner=st.text(), repo=st.text(alphabet="%25.; aé", max_size=12))
+def test_the_gate_takes_every_path_that_the_interpreter_makes(owner: str, repo: str) -> None:
+    """Else an agent's odd value would be told as an attempt to reach something else."""
+    way = way_to(443)
+    operation = OPERATION | {"server": f"https://{HOST}/v1"}
+    try:
+        made = build_request(operation, {"owner": owner, "repo": repo})
+    except ArgumentRefused:
+        return
+
+    way.check(read_head(request(443, f"/v1{made.target}")))

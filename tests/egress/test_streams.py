@@ -12,10 +12,14 @@ import pytest
 
 from invocations.sandbox.egress import streams
 from invocations.sandbox.egress.request_body import SmallChunkAllowance, stream_body
-from invocations.sandbox.egress.streams import PIECE, EgressStream, ReadPace
+from invocations.sandbox.egress.streams import PIECE, EgressStream, ReadPace, TlsStream
+from tests.egress.conftest import HOST
+from tests.egress.world import WAIT_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.egress.world import Authority
 
 pytestmark = pytest.mark.attack
 LAST = b"0\r\n\r\n"
@@ -85,3 +89,34 @@ def test_who_sends_crumbs_waits_until_more_have_gathered(monkeypatch: pytest.Mon
     assert asyncio.run(turns(1)) == [0.25]
     now += 100
     assert asyncio.run(turns(5)) == [0, 0, 0, 0, 0.25]
+
+
+@pytest.mark.req("SVC-6", "TOOLS-16")
+def test_an_answer_in_parts_is_read_though_the_rest_of_the_request_is_not_taken(
+    ends: tuple[socket.socket, socket.socket], authority: Authority
+) -> None:
+    """A service that has seen enough says so and reads no further; the request stays half sent."""
+    here, there = ends
+
+    async def converse() -> bytes:
+        stream = TlsStream(here, ReadPace(1000), authority.client_context(), HOST)
+        context = authority.server_context(HOST)
+        shaking = asyncio.to_thread(context.wrap_socket, there, server_side=True)
+        service, _ = await asyncio.gather(shaking, stream.open())
+        with service:
+            sending = asyncio.ensure_future(stream.write(b"x" * (16 << 20)))
+            try:
+                service.sendall(b"first")
+                found = await stream.read()
+                reading = asyncio.ensure_future(stream.read())
+                await asyncio.sleep(0)
+                service.sendall(b" second")
+                async with asyncio.timeout(WAIT_S):
+                    found += await reading
+                assert not sending.done()
+            finally:
+                sending.cancel()
+                await asyncio.gather(sending, return_exceptions=True)
+        return found
+
+    assert asyncio.run(converse()) == b"first second"

@@ -50,7 +50,7 @@ RECORDS = {"record", "record_opening", "reveal_values", "reveal_committed"}
 ROWS_OF_OTHER_THINGS = {  # modules whose rows are no decisions, or are bound by a fact that others write
     "access/budgets/chain_reservations.py": "what a call takes: its Begin says what it holds, its End what it gave",
     "access/budgets/ledger.py": "the same",
-    "registry/installations/drift.py": "when a list was last looked at, as a cache is; that it is another one is recorded with the pause",
+    "registry/installations/drift.py": "when a list was last looked at; what was seen is recorded with the pause",
     "evidence/log/": "the log: made of facts, and verified against them",
     "evidence/sinks/delivery.py": "how far a sink was told; what it is told of are the facts",
     "evidence/exports/": "pieces and leases of an export, whose asking and end are facts",

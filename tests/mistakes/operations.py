@@ -95,6 +95,7 @@ OPERATIONS: dict[str, list[Mistake]] = {
         Mistake("no argument", served(path="/items/{item}/{part}"), f"{AT}/path", served()),
         Mistake("not in the path", served(path="/items"), f"{AT}/arguments/0/name", served()),
         Mistake("a way out", served(path="/items/../{item}"), f"{AT}/path", served()),
+        Mistake("a way out in disguise", served(path="/items/..;/{item}"), f"{AT}/path", served()),
         Mistake("twice", served(path="/{item}/{item}"), f"{AT}/path", served()),
     ],
     "operation.path_optional": [Mistake("left out", taking(required=[]), "/input_schema/required", taking())],
@@ -167,6 +168,13 @@ OPERATIONS: dict[str, list[Mistake]] = {
         Mistake(
             "an argument's place",
             served(PAGE, credentials=[BEARER | {"in": "query", "name": "page", "scheme": "plain"}])
+            | {"secrets": [KEY]},
+            f"{AT}/credentials/0/name",
+            served(PAGE, credentials=[BEARER]) | {"secrets": [KEY]},
+        ),
+        Mistake(
+            "an argument's place, in other letters",
+            served(PAGE, credentials=[BEARER | {"in": "query", "name": "Page", "scheme": "plain"}])
             | {"secrets": [KEY]},
             f"{AT}/credentials/0/name",
             served(PAGE, credentials=[BEARER]) | {"secrets": [KEY]},

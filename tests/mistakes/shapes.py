@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.mistakes.base import KEY, NET
 
+ASKED = {"server": "https://a.example", "method": "GET", "path": "/"}
 SHAPES: dict[str, tuple[dict[str, Any], str, str]] = {
     "no name": ({"display_name": None}, "", "manifest.required"),
     "an unknown field": ({"colour": "red"}, "", "manifest.additionalProperties"),
@@ -40,6 +41,19 @@ SHAPES: dict[str, tuple[dict[str, Any], str, str]] = {
         "/implementation/program/0",
         "manifest.pattern",
     ),
+    **{
+        f"an operation and {name} of {kind}": (
+            {"implementation": {"kind": kind, "operation": ASKED, name: said, **more}},
+            "/implementation",
+            "manifest.oneOf",
+        )
+        for kind, name, said, more in (
+            ("openapi", "module", "a", {}),
+            ("openapi", "program", ["/bin/sh"], {"package": "a"}),
+            ("openapi", "server", {"module": "a", "listing": "a"}, {}),
+            ("mcp_stdio", "server", {"module": "a", "listing": "a"}, {}),
+        )
+    },
     "an image in capitals": (
         {"implementation": {"module": "a", "image": "X"}},
         "/implementation/image",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from unitools.checks.findings import declare_rule
-from unitools.openapi.requests import PLACEHOLDER, STYLES, is_reserved_header, is_token
+from unitools.openapi.requests import PLACEHOLDER, STYLES, fold_name, is_reserved_header, is_token, leaves_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,7 +135,7 @@ def find_server_problem(server: str) -> str:
         return f"{host} is no host name."
     if _ODD_NUMBER.fullmatch(host.rpartition(".")[2]) or _is_address(host):
         return f"{host} is an address, or is read as one."
-    if any(each in (".", "..") for each in urlsplit(server).path.split("/")):
+    if any(map(leaves_path, urlsplit(server).path.split("/"))):
         return "Its path leads out of itself."
     return ""
 
@@ -177,7 +177,7 @@ def _check_path(manifest: Manifest, operation: dict[str, Any]) -> Iterator[Manif
     arguments = [(place, each) for place, each in enumerate(operation["arguments"]) if each["in"] == "path"]
     if len(set(named)) < len(named) or re.search(r"[{}]", PLACEHOLDER.sub("", path)):
         yield PATH.at((*AT, "path"), "A name stands twice in the path, or a brace stands alone.")
-    if any(each in (".", "..") for each in path.split("/")) or "//" in path:
+    if any(map(leaves_path, path.split("/"))) or "//" in path:
         yield PATH.at((*AT, "path"), "A part of the path is empty, `.` or `..`.")
     for name in named:
         if name not in [each["name"] for _, each in arguments]:
@@ -235,10 +235,7 @@ def _check_body(manifest: Manifest, operation: dict[str, Any]) -> Iterator[Manif
 
 def _check_credentials(manifest: Manifest, operation: dict[str, Any]) -> Iterator[ManifestFinding]:
     secrets = {each["name"] for each in manifest.secrets}
-    taken = {
-        (each["in"], each["name"].lower() if each["in"] == "header" else each["name"])
-        for each in operation["arguments"]
-    }
+    taken = {(each["in"], _fold(each)) for each in operation["arguments"]}
     if "idempotency_header" in operation:
         header = operation["idempotency_header"].lower()
         if is_reserved_header(header) or ("header", header) in taken:
@@ -247,7 +244,7 @@ def _check_credentials(manifest: Manifest, operation: dict[str, Any]) -> Iterato
     used: set[str] = set()
     for place, each in enumerate(operation["credentials"]):
         at = (*AT, "credentials", place)
-        name = each["name"].lower() if each["in"] == "header" else each["name"]
+        name = _fold(each)
         if each["secret"] not in secrets:
             yield CREDENTIALS.at((*at, "secret"), f"The manifest declares no secret {each['secret'][:64]}.")
         if (each["in"], name) in taken:
@@ -263,3 +260,14 @@ def _check_credentials(manifest: Manifest, operation: dict[str, Any]) -> Iterato
     for place, secret in enumerate(manifest.secrets):
         if secret["name"] not in used:
             yield CREDENTIALS.at(("secrets", place, "name"), f"No credential uses {secret['name']}.")
+
+
+def _fold(said: dict[str, Any]) -> str:
+    """One name for all that a service may take for the same."""
+    match said["in"]:
+        case "query":
+            return fold_name(said["name"])
+        case "header":
+            return str(said["name"]).lower()
+        case _:
+            return str(said["name"])

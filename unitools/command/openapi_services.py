@@ -94,7 +94,13 @@ def run(options: argparse.Namespace) -> int:
         entries = {each.id: each for each in [*(document.operations[id] for id in before if id not in gone), *chosen]}
         choices = _make_choices(said, group)
         found = brought_operations.draft_operations(
-            document, list(entries.values()), group, choices, existing, earlier.get("operations")
+            document,
+            list(entries.values()),
+            group,
+            choices,
+            existing,
+            earlier.get("operations"),
+            is_rechosen=said != earlier.get("choices"),
         )
     except documents.DocumentUnfit as error:
         sys.stderr.write(

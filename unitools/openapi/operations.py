@@ -15,6 +15,7 @@ from unitools.openapi.answers import read_output
 from unitools.openapi.arguments import MAX_WHOLE_BYTES, choose_body, keep_arguments, name_arguments, read_input
 from unitools.openapi.documents import DocumentDiagnostic, DocumentUnfit, find_references
 from unitools.openapi.parts import read_parts
+from unitools.openapi.requests import leaves_path
 from unitools.openapi.schemas import keep_reachable, measure_schema
 from unitools.openapi.security import read_security
 from unitools.openapi.servers import choose_server
@@ -58,7 +59,7 @@ def read_operation(document: OpenApiDocument, entry: OperationEntry, choices: Ch
     path = entry.path.partition("#")[
         0
     ]  # some documents tell operations of one path apart by a fragment, which nobody sends
-    if not _PATH.fullmatch(path) or len(path) > 1000 or "//" in path or {".", ".."} & set(path.split("/")):
+    if not _PATH.fullmatch(path) or len(path) > 1000 or "//" in path or any(map(leaves_path, path.split("/"))):
         raise DocumentUnfit(
             entry.pointer,
             "The path holds a query, a fragment, an escape or a way out.",

@@ -19,14 +19,15 @@ from urllib.parse import quote, unquote
 from unitools.strict_json import JsonReader, JsonRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     Pairs = list[tuple[str, str]]
 
 FORM = "application/x-www-form-urlencoded"
 MAX_TARGET_CHARS = 16 * 1024
 MAX_ANSWER_BYTES = 1024 * 1024
-MAX_ANSWER_DEPTH = 64
+MAX_ANSWER_DEPTH = 31  # a result has 32 levels, and the body is one below it
+MAX_COMPRESSED_PARTS = 100
 MAX_LINKS = 10
 MAX_NESTING = 16
 MAX_RETRY_AFTER_S = 24 * 3600
@@ -51,11 +52,13 @@ _RESERVED_BEGINNINGS = ("proxy-", "sec-", "x-forwarded-", "x-toolhub-")
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE = re.compile(r"[!-~](?:[ -~]*[!-~])?|")
 _LEAVES_SEGMENT = re.compile(r"[/\\?#\x00-\x1f\x7f]")
+MAX_ESCAPE_DEPTH = 8  # escapes within escapes; more of them are no value of anybody
 _CHARSETS = {"utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin-1", "windows-1252", "cp1252", "iso-8859-15"}
 _LINK = re.compile(r'<([^<>]{1,4000})>((?:\s*;\s*[a-z*]+\s*=\s*(?:"[^"]*"|[^",;\s]*))*)', re.IGNORECASE)
 _REL = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^",;\s]*))', re.IGNORECASE)
 _LINKED = ("next", "prev", "first", "last")
 MAX_INT_CHARS = 20
+NOT_MODIFIED = 304
 
 
 class ArgumentRefused(ValueError):
@@ -93,7 +96,10 @@ class ServiceAnswer:
 
     @property
     def outcome(self) -> str:
-        """``success`` (2xx), ``refused`` (4xx: the service's lawful no), ``redirected`` (3xx), ``failed`` (all else)."""
+        """``success`` (2xx, and 304: what was asked about is as it was), ``refused`` (4xx: the service's lawful no), ``redirected``
+        (other 3xx), ``failed`` (all else)."""
+        if self.status == NOT_MODIFIED:
+            return "success"
         return {2: "success", 3: "redirected", 4: "refused"}.get(self.status // 100, "failed")
 
     @property
@@ -169,9 +175,15 @@ def _build_path(template: str, given: Sequence[tuple[dict[str, Any], Any]]) -> s
         at = found.end()
     path = "".join([*parts, quote(template[at:], safe="/:@!$&'()*+,;=~")])
     for segment in path.split("/")[1:]:
-        if any(step in (".", "..") for step in _decode_steps(segment)):
+        if any(map(leaves_path, _decode_steps(segment))):
             raise ArgumentRefused("", f"The values make a part of the path {template} that leads out of it.")
     return path
+
+
+def leaves_path(segment: str) -> bool:
+    """Whether some server takes the segment for one that leads out of the path: some drop what follows a semicolon before they look
+    for dots, and some the spaces around them."""
+    return segment.partition(";")[0].strip(" ") in (".", "..")
 
 
 def _write_segment(said: dict[str, Any], value: Any) -> str:
@@ -201,8 +213,8 @@ def _segment_text(name: str, text: str) -> str:
     """One value of a path, encoded once; it must stay one segment however often a server decodes it."""
     if not text:
         raise ArgumentRefused(name, "An empty value has no place in a path.")
-    for step in _decode_steps(text):
-        if step in (".", "..") or not step or _LEAVES_SEGMENT.search(step):
+    for depth, step in enumerate(_decode_steps(text)):
+        if depth >= MAX_ESCAPE_DEPTH or leaves_path(step) or not step or _LEAVES_SEGMENT.search(step):
             raise ArgumentRefused(
                 name, "A value in a path is no `.` or `..` and holds no / \\ ? # or line end, nor their escapes."
             )
@@ -221,36 +233,52 @@ def _decode_steps(text: str) -> Iterator[str]:
 
 def _build_query(operation: Mapping[str, Any], given: Sequence[tuple[dict[str, Any], Any]]) -> str:
     pairs: list[tuple[str, str]] = []
-    taken = {each["name"] for each in operation.get("arguments", ()) if each["in"] == "query"}
-    taken |= {each["name"] for each in operation.get("credentials", ()) if each["in"] == "query"}
+    taken = _list_names(operation, "query")
+    credentials = {fold_name(each["name"]) for each in operation.get("credentials", ()) if each["in"] == "query"}
     for said, value in given:
-        if value is None:
-            continue
-        pairs += _write_pairs(said, value, taken - {said["name"]})
+        if value is not None:
+            pairs += _write_pairs(said, value, taken - {said["name"]}, credentials)
     return "&".join(f"{key}={text}" for key, text in pairs)
 
 
-def _write_pairs(said: dict[str, Any], value: Any, taken: set[str]) -> Pairs:
-    """``key=value`` of a query or a form, both encoded. ``taken``: names that an object's own keys must not become."""
+def _list_names(operation: Mapping[str, Any], place: str) -> set[str]:
+    return {each["name"] for each in operation.get("arguments", ()) if each["in"] == place}
+
+
+def fold_name(name: str) -> str:
+    """The name of a parameter as the most forgiving service reads it: ``Key[]`` and ``key`` are one."""
+    return name.partition("[")[0].lower()
+
+
+def _write_pairs(said: dict[str, Any], value: Any, taken: set[str], credentials: Container[str] = frozenset()) -> Pairs:
+    """``key=value`` of a query or a form, both encoded. ``taken``: names that an object's own keys must not become, since a second
+    value would pass by what was decided about the first; ``credentials``: those that the gate says, folded."""
     name, style = said["argument"], said.get("style", "form")
     explode = said.get("explode", style in ("form", "deepObject"))
     key = _quote(name, said["name"])
     if said.get("as_json"):
         return [(key, _quote(name, _dump_json(name, value)))]
     if style == "deepObject" and isinstance(value, dict | list):
-        return [(_quote(name, path), _quote(name, text)) for path, text in _nested(name, said["name"], value, 0)]
+        nested = list(_nested(name, said["name"], value, 0))
+        _check_own_names(name, (path for path, _ in nested), taken, credentials)
+        return [(_quote(name, path), _quote(name, text)) for path, text in nested]
     if not isinstance(value, dict | list):
         return [(key, _quote(name, _scalar(name, value)))]
     texts = _flat(name, value)
     if explode and isinstance(value, dict):
-        if beside := sorted(taken & value.keys()):
-            raise ArgumentRefused(name, f"Its key {beside[0][:60]!a} is a parameter of its own. Leave it out.")
+        _check_own_names(name, value, taken, credentials)
         return [(_quote(name, each), _quote(name, text)) for each, text in texts]
     if explode:
         return [(key, _quote(name, text)) for _, text in texts]
     sign = _DELIMITERS.get(style, ",")
     quoted = [(each and _quote(name, each), _quote(name, text)) for each, text in texts]
     return [(key, _join(quoted, sign, sign))] if quoted else []
+
+
+def _check_own_names(name: str, keys: Iterable[str], taken: Container[str], credentials: Container[str]) -> None:
+    for key in keys:
+        if key in taken or fold_name(key) in credentials:
+            raise ArgumentRefused(name, f"Its key {key[:60]!a} is a parameter of its own. Leave it out.")
 
 
 def _nested(name: str, path: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
@@ -323,19 +351,22 @@ def _build_body(
             if not isinstance(value, dict):
                 raise ArgumentRefused(whole, "A form is an object.")
             pairs = [
-                pair for key, each in value.items() for pair in _form_pairs({"argument": whole, "name": key}, each)
+                pair
+                for key, each in value.items()
+                for pair in _form_pairs({"argument": whole, "name": key}, each, value.keys() - {key})
             ]
             return "&".join(f"{key}={text}" for key, text in pairs).encode()
         return _dump_json(whole, value).encode()
     if not given and operation["method"] not in ("POST", "PUT", "PATCH"):
         return None
     if body["media_type"] == FORM:
-        pairs = [pair for said, value in given for pair in _form_pairs(said, value)]
+        taken = _list_names(operation, "body")
+        pairs = [pair for said, value in given for pair in _form_pairs(said, value, taken - {said["name"]})]
         return "&".join(f"{key}={text}" for key, text in pairs).encode()
     return _dump_json("", {said["name"]: value for said, value in given}).encode()
 
 
-def _form_pairs(said: dict[str, Any], value: Any) -> Pairs:
+def _form_pairs(said: dict[str, Any], value: Any, taken: set[str]) -> Pairs:
     """Of a form, where null empties what was there, and what is nested without a style is written as deepObject."""
     if value is None:
         return [(_quote(said["argument"], said["name"]), "")]
@@ -344,7 +375,7 @@ def _form_pairs(said: dict[str, Any], value: Any) -> Pairs:
     )
     if is_nested and "style" not in said and not said.get("as_json"):
         said = said | {"style": "deepObject"}
-    return _write_pairs(said, value, set())
+    return _write_pairs(said, value, taken)
 
 
 # Values.
@@ -400,7 +431,7 @@ def _read_whole(text: str) -> int:
     return int(text)
 
 
-_ANSWERS = JsonReader(read_whole=_read_whole)
+_ANSWERS = JsonReader(read_whole=_read_whole, takes_nul=False)
 
 
 def read_answer(
@@ -425,8 +456,13 @@ def read_answer(
         return ServiceAnswer(status, None, {}, retry_after_s)  # what it says belongs to the other address
     if status in (204, 205) or operation["method"] == "HEAD" or not body:
         return ServiceAnswer(status, None, links, retry_after_s)
-    data = _decompress(said.get("content-encoding", ""), body, max_bytes)
-    value = _read_body(operation, status, said.get("content-type", ""), data)
+    try:
+        data = _decompress(said.get("content-encoding", ""), body, max_bytes)
+        value = _read_body(operation, status, said.get("content-type", ""), data)
+    except AnswerUnreadable:
+        if status < 400:
+            raise
+        value = None  # the status says enough, in whatever words the page beside it is written
     return ServiceAnswer(status, value, links, retry_after_s)
 
 
@@ -434,13 +470,10 @@ def _decompress(encoding: str, body: bytes, max_bytes: int) -> bytes:
     """It was asked for as it is; some services compress all the same. Never more than the limit comes out."""
     kind = encoding.strip().lower()
     if kind in ("gzip", "x-gzip", "deflate"):
-        opened = zlib.decompressobj(31 if kind != "deflate" else 15)
         try:
-            body = opened.decompress(body, max_bytes + 1)
+            body = _inflate(body, 31 if kind != "deflate" else 15, max_bytes)
         except zlib.error as error:
             raise AnswerUnreadable(f"The answer says that it is compressed ({kind}), and is not.") from error
-        if len(body) <= max_bytes and not opened.eof:
-            raise AnswerUnreadable("The compressed answer ends too early.")
     elif kind not in ("", "identity"):
         raise AnswerUnreadable(f"The answer is encoded as {kind[:40]!a}, which was not asked for.")
     if len(body) > max_bytes:
@@ -448,6 +481,20 @@ def _decompress(encoding: str, body: bytes, max_bytes: int) -> bytes:
             f"The answer has more than {max_bytes:,} bytes. Ask for less, for example a smaller page."
         )
     return body
+
+
+def _inflate(data: bytes, window: int, max_bytes: int) -> bytes:
+    """All that was compressed, in one part or in several behind each other; of more than the limit so much that it shows."""
+    found = b""
+    for _ in range(MAX_COMPRESSED_PARTS):
+        opened = zlib.decompressobj(window)
+        found += opened.decompress(data, max_bytes + 1 - len(found))
+        if not opened.eof and len(found) <= max_bytes:
+            raise AnswerUnreadable("The compressed answer ends too early.")
+        data = opened.unused_data
+        if not data or len(found) > max_bytes:
+            return found
+    raise AnswerUnreadable(f"The answer was compressed in more than {MAX_COMPRESSED_PARTS} parts.")
 
 
 def _read_body(operation: Mapping[str, Any], status: int, content_type: str, data: bytes) -> Any:
@@ -470,9 +517,12 @@ def _read_body(operation: Mapping[str, Any], status: int, content_type: str, dat
     if charset not in _CHARSETS:
         raise AnswerUnreadable(f"The answer is written in the charset {charset[:40]!a}, which is not read.")
     try:
-        return data.decode(charset)
+        text = data.decode(charset)
     except UnicodeDecodeError as error:
         raise AnswerUnreadable(f"The answer is not written in {charset}, as it says.") from error
+    if "\0" in text:
+        raise AnswerUnreadable("The answer is no text: it holds a NUL character.")
+    return text
 
 
 def _read_links(values: Iterator[str]) -> Iterator[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -51,5 +52,5 @@ def open_egress(
             told = box.door.end()
             seen.connections = earlier
             seen.add(told)
-        except OSError:
+        except (OSError, CancelledError):
             log.exception("What a tool reached for was not told")

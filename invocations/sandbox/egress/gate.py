@@ -157,6 +157,7 @@ class EgressDoor:
         self._visit: EgressSession | None = None
         self._lookups = asyncio.Semaphore(LOOKUPS_OF_BOX)  # one call's may go on in the next
         self._unasked = 0
+        self._told: tuple[ConnectionRecord, ...] = ()  # of a call that others than its owner have ended
 
     def begin(self, rules: EgressRules, *, tenant: str = "", way: ServiceWay | None = None) -> None:
         """Serve a call, until :meth:`end`. ``tenant``: whose share of look-ups is used. ``way``: the one operation that it may ask
@@ -166,7 +167,8 @@ class EgressDoor:
         self._gate.ask(self._begin(rules, tenant, way, trust))
 
     def end(self) -> tuple[ConnectionRecord, ...]:
-        """Close every connection of the call. Returns one record for each attempt, in the order in which they began."""
+        """Close every connection of the call. Returns one record for each attempt, in the order in which they began; also where the
+        gate itself has closed meanwhile, since none would mean that nothing left."""
         return self._gate.ask(self._end())
 
     def close(self) -> None:
@@ -241,7 +243,8 @@ class EgressDoor:
         visit, self._visit = self._visit, None
         self._turn_away()
         if visit is None:
-            return ()
+            told, self._told = self._told, ()
+            return told
         passing = list(visit.passing)
         for task in passing:
             task.cancel()
@@ -255,6 +258,6 @@ class EgressDoor:
                 self._listener.accept()[0].close()
 
     async def _stop(self) -> None:
-        await self._end()
+        self._told = await self._end()
         self._deafen()
         self._listener.close()

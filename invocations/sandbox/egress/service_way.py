@@ -11,10 +11,11 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote_to_bytes, urlsplit
+from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
 
 from invocations.sandbox.egress.denial_reasons import DenialReason, EgressDenied
 from sandbox.protocol import MAX_FRAME_BYTES
+from unitools.openapi.requests import MAX_ESCAPE_DEPTH, fold_name, leaves_path
 from unitools.service_credentials import PLAIN, encode_credential
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ _ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")
 _FIELD_VALUE = re.compile(r"[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?")
 _COOKIE_VALUE = re.compile(r"[!#-+\--:<-\[\]-~]+")
 _VARIABLE = re.compile(r"\{[^{}/]+\}")
-_DEPTH = 8  # escapes within escapes; more of them are no value of anybody
 _USUAL_HEADERS = frozenset({b"accept", b"accept-encoding", b"accept-language", b"content-type"})
 # Never the box's, whatever the document calls an argument: who asks, and through whom.
 _NEVER = frozenset(
@@ -178,9 +178,10 @@ class ServiceWay:
         return all(_fits(raw, pattern) for raw, pattern in zip(segments[1:], self._pattern, strict=True))
 
     def _names_credential(self, query: bytes) -> bool:
-        names = {each.name.encode() for each in self.credentials if each.place == QUERY}
+        names = {fold_name(each.name) for each in self.credentials if each.place == QUERY}
         return bool(names) and any(
-            unquote_to_bytes(part.partition(b"=")[0].replace(b"+", b" ")) in names for part in re.split(rb"[&;]", query)
+            fold_name(unquote(part.partition("=")[0].replace("+", " "), "latin-1")) in names
+            for part in re.split("[&;]", query.decode("latin-1"))
         )
 
     def read_question(self, request: RequestHead, body: bytes) -> Question:
@@ -253,10 +254,9 @@ def _fits(raw: bytes, pattern: re.Pattern[bytes]) -> bool:
         return pattern.pattern == b""
     if not _SEGMENT.fullmatch(raw) or not pattern.fullmatch(unquote_to_bytes(raw)):
         return False
-    for _ in range(_DEPTH):
+    for _ in range(MAX_ESCAPE_DEPTH):
         plain = unquote_to_bytes(raw)
-        # Some servers drop what follows a semicolon before they look for dots.
-        if plain.partition(b";")[0] in (b".", b"..") or any(
+        if leaves_path(plain.decode("latin-1")) or any(
             each in b"/\\?#" or each < 0x20 or each == 0x7F for each in plain
         ):
             return False

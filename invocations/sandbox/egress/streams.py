@@ -122,7 +122,7 @@ class TlsStream(EgressStream):
 
     async def _flush(self) -> None:
         async with self._sending:
-            if data := self._outgoing.read():
+            while data := self._outgoing.read():  # with what reading made of it meanwhile
                 await super().write(data)
 
     async def _receive(self) -> bytes:
@@ -133,7 +133,10 @@ class TlsStream(EgressStream):
             except ssl.SSLZeroReturnError:
                 return b""
             except ssl.SSLWantReadError:
-                await self._flush()
+                # Who answers without taking the rest of a request is read all the same: what TLS itself has to say then goes out
+                # behind that rest.
+                if not self._sending.locked():
+                    await self._flush()
                 await self._feed()
 
     async def write(self, data: bytes) -> None:

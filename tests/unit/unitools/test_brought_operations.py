@@ -15,6 +15,7 @@ from unitools.capsules import open_capsule
 from unitools.command import main
 from unitools.openapi.documents import DocumentUnfit
 from unitools.openapi.operations import Choices
+from unitools.openapi.security import CredentialChoice
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,6 +109,21 @@ def test_an_operation_without_an_id_is_named_by_method_and_path() -> None:
 
 
 @pytest.mark.req("BRING-1")
+@pytest.mark.parametrize("common", ["y" * 80, "\u8ba2\u5355" * 4])
+def test_two_that_differ_in_what_no_id_has_are_two_tools(common: str) -> None:
+    last = "\u4e00\u4e8c"
+    said = service({f"/{number}": {"get": {"operationId": f"{common}{last[number]}"}} for number in (0, 1)})
+    said["paths"] |= {f"/{2 + number}": {"get": {"operationId": last[number]}} for number in (0, 1)}
+    entries = read(said).operations.values()
+
+    names = [derive_operation_segment(each) for each in entries]
+
+    assert len(set(names)) == len(names) == 4
+    assert max(map(len, names)) <= 64
+    assert all(each.isascii() for each in names)
+
+
+@pytest.mark.req("BRING-1")
 def test_two_that_would_be_one_tool_are_refused_with_both_names() -> None:
     said = service({"/a": {"get": {"operationId": "listItems"}}, "/b": {"get": {"operationId": "listitems"}}})
 
@@ -181,6 +197,27 @@ def test_what_a_reviewer_lowered_is_raised_again_when_the_method_is_another() ->
 
 
 @pytest.mark.req("BRING-1")
+def test_other_choices_count_though_the_document_is_the_same() -> None:
+    first = draft(SHOP, "items/list", "createItem")
+    mine = [each.document | {"description": "Mine."} for each in first]
+    earlier = {each.made["origin"]["operation"]: each.made for each in first}
+    document = read(SHOP)
+    choices = Choices((), (CredentialChoice("KEY", "header:X-Key"),), "Idempotency-Key")
+
+    listed, created = draft_operations(
+        document, document.select(["items/list", "createItem"]), GROUP, choices, mine, earlier, is_rechosen=True
+    ).drafts
+
+    assert (listed.document["version"], created.document["version"]) == ("2.0.0", "2.0.0")
+    assert created.document["description"] == "Mine."
+    assert [each["name"] for each in created.document["secrets"]] == ["KEY"]
+    operation = created.document["implementation"]["operation"]
+    assert (operation["idempotency_header"], created.document["idempotency"]) == ("Idempotency-Key", "keyed")
+    assert "idempotency" not in listed.document
+    assert [found.message for found in validate_document(created.document) if found.severity == "error"] == []
+
+
+@pytest.mark.req("BRING-1")
 def test_a_manifest_of_another_operation_is_not_overwritten() -> None:
     (first,) = draft(SHOP, "items/list")
     other = first.document | {"origin": first.document["origin"] | {"operation": "other"}}
@@ -236,6 +273,22 @@ def test_the_command_writes_drafts_and_shows_a_second_time_what_is_different(
     assert "description.changed" in said
     assert (now["secrets"], now["idempotency"]) == (first["secrets"], "keyed")
     assert manifest_of(tmp_path, "items_list")["version"] == "1.0.0"
+
+
+@pytest.mark.req("BRING-1")
+def test_a_second_run_takes_other_choices_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert bring(tmp_path, "--tag", "items", "--secret", "SHOP_KEY=header:X-Key") == 0
+
+    assert bring(tmp_path, "--secret", "OTHER_KEY=query:key", "--idempotency-header", "Idempotency-Key") == 0
+    assert "operation.reach_changed" in capsys.readouterr().out
+    assert bring(tmp_path) == 0
+
+    assert "nothing changed" in capsys.readouterr().out
+    now = manifest_of(tmp_path, "createitem")
+    assert (now["version"], now["idempotency"], now["secrets"][0]["name"]) == ("2.0.0", "keyed", "OTHER_KEY")
 
 
 @pytest.mark.req("BRING-1")

@@ -98,6 +98,7 @@ def test_a_query_is_written_as_its_style_says(style: dict[str, Any], value: Any,
             "%3f",
             "%2523",
         ),
+        *("..;", "..;x=1", "%2e%2e;x", "..%3B", ". ", " ..", "..%20", "%" + "25" * 9 + "41"),
         *("a\nb", "%0d", "\0", None, [], [".."], ["a", ""], {"k/": 1}, "\ud800"),
     ],
 )
@@ -134,11 +135,31 @@ def test_an_objects_own_keys_become_no_parameter_that_the_operation_has() -> Non
     free, page = at("query", "free"), at("query", "page")
     token = {"secret": "TOKEN", "in": "query", "name": "token", "scheme": "plain"}
 
-    for key in ("page", "token"):
+    for key in ("page", "token", "Token", "token[]"):
         with pytest.raises(ArgumentRefused, match="parameter of its own"):
             build_request(operation(free, page, credentials=[token]), {"free": {key: "x"}})
     with pytest.raises(ArgumentRefused, match="bracket"):
         target(at("query", style="deepObject"), {"a][b": 1})
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize("place", ["query", "body"])
+@pytest.mark.parametrize(
+    ("name", "style", "value"),
+    [
+        ("amount", {"style": "form", "explode": True}, {"amount": 999}),
+        ("free[amount]", {"style": "deepObject"}, {"amount": 999}),
+    ],
+)
+def test_no_value_beside_the_one_that_was_decided_about_is_sent(
+    place: str, name: str, style: dict[str, Any], value: Any
+) -> None:
+    """A service would take the first or the last of two, and a policy has seen one."""
+    free, amount = at(place, "free", **style), at(place, name) | {"argument": "amount"}
+    body = {"body": FORM} if place == "body" else {}
+
+    with pytest.raises(ArgumentRefused, match="parameter of its own"):
+        build_request(operation(free, amount, method="POST", **body), {"free": value, "amount": 1})
 
 
 @pytest.mark.req("BRING-1")
@@ -292,6 +313,24 @@ def test_a_lawful_no_is_an_answer_and_a_redirect_is_none() -> None:
     moved = answer(b"secret page", 302, kind="text/html", location="https://elsewhere.example/")
     assert (moved.outcome, moved.body, moved.links) == ("redirected", None, {})
     assert answer(b"", 500).outcome == "failed"
+    assert answer(b"", 304).outcome == "success"
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ("\u6ca1\u6709".encode("gbk"), "text/html; charset=gbk"),
+        (b"\x89PNG", "image/png"),
+        (b"{", "application/json"),
+        (b"x" * 2000, "text/plain"),
+    ],
+)
+def test_a_no_counts_in_whatever_words_it_is_written(body: bytes, kind: str) -> None:
+    for status, outcome in ((404, "refused"), (429, "refused"), (503, "failed")):
+        found = answer(body, status, kind=kind, retry_after="7")
+
+        assert (found.outcome, found.body, found.retry_after_s) == (outcome, None, 7)
 
 
 @pytest.mark.req("BRING-1")
@@ -324,6 +363,11 @@ def test_when_to_ask_again_is_kept_as_seconds(said: str, seconds: int | None) ->
         (gzip.compress(b"0" * 10_000_000), {"content_encoding": "gzip"}),
         (zlib.compress(b"0" * 10_000_000), {"content_encoding": "deflate"}),
         (gzip.compress(b"0" * 900)[:-12], {"content_encoding": "gzip"}),
+        (gzip.compress(b"[1]") + b"more", {"content_encoding": "gzip"}),
+        (gzip.compress(b"") * 200 + gzip.compress(b"[1]"), {"content_encoding": "gzip"}),
+        (b"a\0b", {"kind": "text/plain"}),
+        (b'"\\u0000"', {}),
+        (b"[" * 32 + b"]" * 32, {}),
     ],
 )
 def test_an_answer_that_is_none_is_refused(body: bytes, headers: dict[str, str]) -> None:
@@ -334,6 +378,8 @@ def test_an_answer_that_is_none_is_refused(body: bytes, headers: dict[str, str])
 @pytest.mark.req("BRING-1")
 def test_an_answer_that_is_compressed_all_the_same_is_read() -> None:
     assert answer(gzip.compress(b'{"a": 1}'), content_encoding="gzip").body == {"a": 1}
+    parts = gzip.compress(b'{"a": 1') + gzip.compress(b', "b": 2}')
+    assert answer(parts, content_encoding="gzip").body == {"a": 1, "b": 2}
 
 
 @pytest.mark.req("BRING-1")
