@@ -19,6 +19,7 @@ from bench import (
     list_streams,
     load,
     models,
+    remote_servers,
     sandbox_levels,
     sdk_peers,
     trusted_calls,
@@ -42,6 +43,7 @@ PAST_CALLS = 100_000
 GOVERNED_P50_MS, GOVERNED_P95_MS, GOVERNED_PER_S = 25, 60, 60
 REDACTION_MS = 20
 SERVER_MS, SERVER_TIMES = 60, 8
+REMOTE_MS = 30
 OPERATIONS_S, OPERATIONS_MIB, LISTING_BYTES = 2.0, 250, 120_000
 POLICY_MS = {"decide": 0.05, "analyse": 5_000, "try": 5_000}
 
@@ -116,6 +118,22 @@ def measure_brought_servers(rounds: int) -> list[list[str]]:
             reached=each.p50 <= SERVER_MS and slowest / each.p50 >= SERVER_TIMES,
         )
         for each in found[:-1]
+    ]
+
+
+def measure_remote_servers(rounds: int) -> list[list[str]]:
+    found, requests = remote_servers.measure_remotes(rounds)
+    bare, called = (
+        next(each.p50 for each in found if each.name == way) for way in (remote_servers.CLIENT, remote_servers.CALLED)
+    )
+    rows = [each.row(f"{each.p50 - bare:+.1f}") for each in found]
+    print_table("A call of a server somewhere else, over TLS on loopback", (*HEAD, "p50 beside the client"), rows)
+    return [
+        judge_figure(
+            f"{remote_servers.CALLED}: 1 request, p50 ≤ {REMOTE_MS} ms more than {remote_servers.CLIENT}",
+            f"{requests}, {called - bare:+.1f} ms",
+            reached=requests == 1 and called - bare <= REMOTE_MS,
+        )
     ]
 
 
@@ -322,6 +340,7 @@ def measure_sandbox(asked: argparse.Namespace) -> list[list[str]]:
         *measure_load(asked.seconds),
         *measure_dependencies(asked.rounds),
         *measure_brought_servers(asked.rounds),
+        *measure_remote_servers(asked.rounds),
         *measure_brought_operations(),
         *measure_kills(asked.rounds, asked.kills),
     ]

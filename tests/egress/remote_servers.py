@@ -81,7 +81,7 @@ class RemoteServer:
 
 
 def make_tools() -> MCPServer[Any]:
-    found: MCPServer[Any] = MCPServer("Shop", version="3")
+    found: MCPServer[Any] = MCPServer("Shop", version="3", log_level="WARNING")
 
     @found.tool(name="Get-Item", description="Gives an item by its id.")
     async def get_item(item: str, ctx: Context[Any, Any]) -> dict[str, Any]:
