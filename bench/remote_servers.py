@@ -1,6 +1,6 @@
 """Remote servers: what a call of an MCP server somewhere else costs beyond the call itself.
 
-The same server of the official SDK, behind TLS on loopback, is called by the SDK's own client, which connects for each call as the gate
+One server of the official SDK, behind TLS on loopback, is called by the SDK's own client, which connects for each call as the gate
 does, and by a box through the gate, with the list held before and without.
 """
 
@@ -33,6 +33,8 @@ from unitools.command.remote_servers import list_tools
 from unitools.mcp_http import MODERN
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from invocations.sandbox.docker import DockerSandbox
     from tests.egress.remote_servers import RemoteServer
 
@@ -66,7 +68,7 @@ def _measure(remote: RemoteServer, where: DockerSandbox, rounds: int) -> tuple[l
     plain: dict[str, Any] = {"tool": TOOL, "structured": True}
     held = plain | {"entry": listing.entry_digest(TOOL), "listing": listing.digest}
     tool = BenchTool.of("")
-    ways = {
+    ways: dict[str, Callable[[], None]] = {
         CLIENT: lambda: asyncio.run(_ask(remote.port)),
         CALLED: lambda: _call(where, tool, remote.port, plain),
         HELD: lambda: _call(where, tool, remote.port, held),
