@@ -222,13 +222,14 @@ def check_grant(look: CallLook | AnswerLook | ListingLook | ClaimLook) -> str | 
 
 def _required_by(manifest: Manifest, tool: Subject, context: DecisionContext, arguments: Any) -> CallRequirements:
     """The call as far as grants decide about it. ``tool``: how expressions see it."""
+    names = [each["name"] for each in manifest.secrets]
     return CallRequirements(
         tool=tool,
         agent_id=context.agent_id,
         agent_name=context.agent_name,
         arguments=arguments,
         scopes=manifest.scopes,
-        capabilities=manifest.capabilities,
+        capabilities=manifest.capabilities | ({"secrets": names} if names else {}),
     )
 
 

@@ -95,7 +95,12 @@ def bring(
     """``bring()``: drafted from what the server lists, packed, uploaded, reviewed, enabled, set up and granted."""
 
     def make(
-        name: str = "Get-Item", *, revision: str = MODERN, listing: Listing | None = None, **changes: Any
+        name: str = "Get-Item",
+        *,
+        revision: str = MODERN,
+        listing: Listing | None = None,
+        granted: bool = True,
+        **changes: Any,
     ) -> ToolVersion:
         put_in_force(permit())
         listing = listing or list_of(remote)
@@ -115,7 +120,8 @@ def bring(
         secrets.set_secret(name="token", value=TOKEN, by=operator.by)
         values = Setup(secrets={"SHOP_TOKEN": "token"})
         installations.configure_installation(name=version.tool.name, values=values, reason="x", by=operator.by)
-        grant(tools="mcp.*")
+        if granted:
+            grant(tools="mcp.*")
         return version
 
     return make
@@ -167,6 +173,18 @@ def test_a_tool_of_a_server_elsewhere_is_called_and_witnessed(
     with signing_with():
         seal_everything()
         assert check_log(row.tenant_id) > 0
+
+
+def test_the_grant_that_a_refusal_names_lets_the_call_through(
+    bring: Callable[..., ToolVersion], caller: Caller, grant: Callable[..., Any]
+) -> None:
+    bring(granted=False)
+    refused = assert_problem(caller.invoke(TOOL, {"item": "a"}), 403, "AUTH.NO_GRANT")
+    smallest = refused["error"]["details"]["smallest_grant"]
+
+    grant(tools=smallest["tools"], capabilities=smallest["capabilities"])
+
+    assert caller.invoke(TOOL, {"item": "a"}).status_code == 200
 
 
 @pytest.mark.req("SVC-6")

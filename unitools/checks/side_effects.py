@@ -131,7 +131,7 @@ def check_effect_is_the_gravest(manifest: Manifest) -> Iterator[ManifestFinding]
         yield READ_THAT_WRITES.at(("side_effect",), f"side_effect is {effect}, but files are asked for writing.")
     if runs and effect not in ("None", *GRAVE):
         yield HIDDEN_PROCESS.at(("side_effect",), f"side_effect is {effect}, but the tool asks to start programs.")
-    if effect == "Read":
+    if effect == "Read" and manifest.remote is None:  # MCP asks by POST for everything
         for kind in ("net", "cidr"):
             for place, entry in enumerate(asked.get(kind, [])):
                 if not entry.get("methods") or CHANGES_REMOTE & set(entry["methods"]):
@@ -187,7 +187,8 @@ def check_consent(manifest: Manifest) -> Iterator[ManifestFinding]:
 
 
 def check_repeating(manifest: Manifest) -> Iterator[ManifestFinding]:
-    if manifest.side_effect == "Write" and manifest.idempotency == "none":
+    # A server of MCP somewhere else takes no key, so that there is nothing to honour.
+    if manifest.side_effect == "Write" and manifest.idempotency == "none" and manifest.remote is None:
         yield NOT_KEYED.at(("idempotency",), "A write without an idempotency key is never retried after a crash.")
     if manifest.honours_dry_run and manifest.side_effect in ("None", "Read"):
         yield DRY_RUN_IDLE.at(
