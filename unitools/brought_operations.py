@@ -33,7 +33,7 @@ MAX_SEGMENT_CHARS = 64
 OF_DOCUMENT = (
     "display_name", "description", "input_schema", "output_schema", "side_effect", "safety_class", "capabilities", "secrets",
 )  # fmt: skip
-# What the document does not say, and a person chooses beside it or writes by hand: taken anew where it is known what was chosen before.
+# What a person chooses beside the document or writes by hand: taken anew where it is known what was chosen before.
 _CHOSEN, _CHOSEN_OF_OPERATION = ("idempotency",), ("idempotency_header", "strict")
 _DIGEST_CHARS = 8
 _NOT_A_NAME = re.compile(

@@ -305,13 +305,14 @@ def _list_operations(document: OpenApiDocument) -> None:
         raise DocumentUnfit("/paths", "paths is no object.", "Correct the document.")
     found = list(_iter_operations(document, paths))
     ids: dict[str, int] = {}
+    places = {entry.place for entry in found}
     for entry in found:
         ids[entry.id] = ids.get(entry.id, 0) + 1
     for entry in found:
-        # An operationId that stands twice names neither: both are known by method and path.
+        # An operationId that stands twice names neither, and one that is another's method and path none: they are known by theirs.
         unique = (
             entry
-            if ids[entry.id] == 1
+            if ids[entry.id] == 1 and (entry.id == entry.place or entry.id not in places)
             else OperationEntry(entry.place, entry.method, entry.path, entry.pointer, entry.said, entry.shared)
         )
         document.operations[unique.id] = unique

@@ -98,7 +98,7 @@ def read_parts(document: OpenApiDocument, entry: OperationEntry) -> OperationPar
 
 def _iter_parameters(document: OpenApiDocument, entry: OperationEntry) -> Iterator[tuple[dict[str, Any], str]]:
     """Those of the path and of the operation, which wins."""
-    found: dict[tuple[Any, Any], tuple[dict[str, Any], str]] = {}
+    found: dict[tuple[str, str], tuple[dict[str, Any], str]] = {}
     above = entry.pointer.rpartition("/")[0]
     for owner, at in ((entry.shared, above), (entry.said, entry.pointer)):
         said = owner.get("parameters", [])
@@ -106,7 +106,7 @@ def _iter_parameters(document: OpenApiDocument, entry: OperationEntry) -> Iterat
             parameter, place = document.resolve(each, f"{at}/parameters/{index}")
             if not (isinstance(parameter, dict) and isinstance(parameter.get("name"), str)):
                 raise DocumentUnfit(place, "What stands there is no parameter.", "Correct the document.")
-            found[parameter.get("in"), parameter["name"]] = (parameter, place)
+            found[str(parameter.get("in")), parameter["name"]] = (parameter, place)
     yield from found.values()
 
 
@@ -252,11 +252,9 @@ def _value_schema(said: dict[str, Any]) -> dict[str, Any]:
 
 
 def _collection(said: dict[str, Any], at: str, notes: list[DocumentDiagnostic]) -> tuple[str, bool]:
-    name = said.get("collectionFormat", "csv")
+    name = str(said.get("collectionFormat", "csv"))
     if name not in _COLLECTIONS:
-        notes.append(
-            DocumentDiagnostic(f"{at}/collectionFormat", f"Lists of {str(name)[:20]!a} are written with commas.")
-        )
+        notes.append(DocumentDiagnostic(f"{at}/collectionFormat", f"Lists of {name[:20]!a} are written with commas."))
     return _COLLECTIONS.get(name, ("form", False))
 
 

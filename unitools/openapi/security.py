@@ -133,16 +133,17 @@ def _is_basic(said: dict[str, Any]) -> bool:
     return said.get("type") == "basic" or (said.get("type") == "http" and str(said.get("scheme")).lower() == "basic")
 
 
+def find_schemes(document: OpenApiDocument) -> Any:
+    """What stands where the document has its security schemes."""
+    if document.revision == "2.0":
+        return document.root.get("securityDefinitions")
+    components = document.root.get("components")
+    return components.get("securitySchemes") if isinstance(components, dict) else None
+
+
 def list_schemes(document: OpenApiDocument) -> dict[str, dict[str, Any]]:
     """The security schemes of the document by their names."""
-    components = document.root.get("components")
-    said = (
-        document.root.get("securityDefinitions")
-        if document.revision == "2.0"
-        else components.get("securitySchemes")
-        if isinstance(components, dict)
-        else None
-    )
+    said = find_schemes(document)
     found = {}
     for name, each in said.items() if isinstance(said, dict) else ():
         scheme, _ = document.resolve(each, f"/components/securitySchemes/{name}")
