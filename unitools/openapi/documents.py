@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import unquote
 
 from unitools.mcp_listings import compute_json_digest
-from unitools.strict_json import JsonReader, JsonRefused, build_unique_object
+from unitools.strict_json import JsonReader, JsonRefused, build_unique_object, read_fraction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -292,6 +292,7 @@ def _yaml_loader(yaml: Any) -> Any:
                 pairs.append((str(key.value), self.construct_object(value, deep=True)))
             return build_unique_object(pairs)
 
+    Loader.add_constructor("tag:yaml.org,2002:float", lambda loader, node: read_fraction(node.value))
     Loader.add_constructor("tag:yaml.org,2002:map", lambda loader, node: loader.construct_mapping(node))
     for name, pattern, letters in _PLAIN_WORDS:
         for letter in [*letters, *(["", None] if name == "null" else [])]:

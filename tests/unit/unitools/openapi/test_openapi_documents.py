@@ -176,6 +176,12 @@ def test_what_stands_where_something_else_belongs_breaks_no_reader(said: dict[st
 
 
 @pytest.mark.req("BRING-1")
+def test_a_number_without_end_is_refused_in_yaml_as_in_json() -> None:
+    with pytest.raises(DocumentUnfit, match="number is too large"):
+        read_document(b"openapi: 3.0.3\nx: 1e999\npaths: {}\n")
+
+
+@pytest.mark.req("BRING-1")
 def test_its_digest_is_of_its_bytes() -> None:
     said = service({})
 
