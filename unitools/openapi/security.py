@@ -26,6 +26,15 @@ _TOKENS = re.compile(
     r"client[-_]?secret|secret|bearer|authorization|authentication|password)",
     re.IGNORECASE,
 )
+# Of headers also behind another word, as PRIVATE-TOKEN or X-Shop-Access-Token, but for those that turn pages or guard forms.
+_HEADER_TOKENS = re.compile(
+    r"(?!.*(?:page|next|prev|cursor|continuation|sync|csrf|xsrf|idempotency|client|request|device|upload)[-_]?(?:token|key|secret))"
+    r"(?:[a-z0-9]+[-_])*(?:token|api[-_]?key|access[-_]?key|app[-_]?key|auth[-_]?key|secret|password|auth)",
+    re.IGNORECASE,
+)
+_ALWAYS_TOKENS = frozenset(
+    {"access_token", "accesstoken", "api_key", "apikey", "api-key", "auth_token", "client_secret"}
+)
 _SAYS_IT_PROVES = re.compile(
     r"authenticat|authoriz|bearer|api[ -]?key|access token|requires? (?:\w+ )?scope", re.IGNORECASE
 )
@@ -221,6 +230,10 @@ def proves_identity(parameter: OperationParameter, keys: set[tuple[str, str]]) -
     if (parameter.place, name) in keys or (
         parameter.place == "header" and name in ("authorization", "proxy-authorization")
     ):
+        return True
+    if parameter.place == "query" and name in _ALWAYS_TOKENS:
+        return True
+    if parameter.place == "header" and _HEADER_TOKENS.fullmatch(name):
         return True
     if not _TOKENS.fullmatch(name):
         return False
