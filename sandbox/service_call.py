@@ -15,14 +15,15 @@ from urllib.parse import urlsplit
 
 from sandbox.relay import REFUSED, SOCKET
 from unitools import runtime
-from unitools.openapi.requests import AnswerUnreadable, ArgumentRefused, ServiceRequest, build_request, read_answer
+from unitools.openapi.requests import ArgumentRefused, ServiceRequest, build_request
+from unitools.openapi.service_answers import AnswerUnreadable, read_answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from unitools.openapi.requests import ServiceAnswer
+    from unitools.openapi.service_answers import ServiceAnswer
 
 HTTPS_PORT = 443
 PAUSES_S = (0.2, 0.8)  # before the request is made again, where nothing of it has left

@@ -292,7 +292,7 @@ def _yaml_loader(yaml: Any) -> Any:
                 pairs.append((str(key.value), self.construct_object(value, deep=True)))
             return build_unique_object(pairs)
 
-    Loader.add_constructor("tag:yaml.org,2002:float", lambda loader, node: read_fraction(node.value))
+    Loader.add_constructor("tag:yaml.org,2002:float", lambda _, node: read_fraction(node.value))
     Loader.add_constructor("tag:yaml.org,2002:map", lambda loader, node: loader.construct_mapping(node))
     for name, pattern, letters in _PLAIN_WORDS:
         for letter in [*letters, *(["", None] if name == "null" else [])]:

@@ -95,7 +95,18 @@ def test_a_path_and_its_parameters_agree(path: str, places: list[str]) -> None:
 
 @pytest.mark.req("BRING-1")
 @pytest.mark.parametrize(
-    "name", ["Host", "Content-Length", "Transfer-Encoding", "Connection", "Accept", "Content-Type", "X-Forwarded-For"]
+    "name",
+    [
+        "Host",
+        "Content-Length",
+        "Transfer-Encoding",
+        "Connection",
+        "Accept",
+        "Content-Type",
+        "X-Forwarded-For",
+        "X-Original-Method",
+        "True-Client-IP",
+    ],
 )
 def test_a_header_of_the_gates_is_no_argument(name: str) -> None:
     made, notes = make(of_parameters(parameter(name, "header", required=True)))
