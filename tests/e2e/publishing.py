@@ -1,4 +1,4 @@
-"""People around a push: what do people do at a hub around a push? ``author`` prints a key, ``review`` approves and enables, and sets the
+"""People around a push: what do people do at a hub around a push? ``author`` prints a key, ``review`` approves and enables; it sets
 secrets of what was brought to what stands behind it; with the hub's environment.
 """
 
