@@ -12,14 +12,15 @@ from urllib.parse import urlsplit
 
 from sandbox.gate_requests import CutOff, ask_gate
 from unitools import runtime
-from unitools.openapi.requests import AnswerUnreadable, ArgumentRefused, ServiceRequest, build_request, read_answer
+from unitools.openapi.requests import ArgumentRefused, ServiceRequest, build_request
+from unitools.openapi.service_answers import AnswerUnreadable, read_answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from unitools.openapi.requests import ServiceAnswer
+    from unitools.openapi.service_answers import ServiceAnswer
 
 HTTPS_PORT = 443
 _MAX_BODY_CHARS = 16 * 1024  # of an answer that is told as an error

@@ -32,8 +32,9 @@ MAX_SEGMENT_CHARS = 64
 # What the draft takes from the document anew where the document has it otherwise; all else of a manifest is its author's.
 OF_DOCUMENT = (
     "display_name", "description", "input_schema", "output_schema", "side_effect", "safety_class", "capabilities", "secrets",
+    "deprecations",
 )  # fmt: skip
-# What the document does not say, and a person chooses beside it or writes by hand: taken anew where it is known what was chosen before.
+# What a person chooses beside the document or writes by hand: taken anew where it is known what was chosen before.
 _CHOSEN, _CHOSEN_OF_OPERATION = ("idempotency",), ("idempotency_header", "strict")
 _DIGEST_CHARS = 8
 _NOT_A_NAME = re.compile(
@@ -165,6 +166,8 @@ def _draft(
     changes = compare_manifests(before, merged)
     if changes:
         merged["version"] = raise_version(str(before["version"]), compute_needed_bump(changes))
+        if "deprecations" in merged and "deprecations" not in before:
+            merged["deprecations"] = [each | {"since": merged["version"]} for each in merged["deprecations"]]
     return OperationDraft(merged, made, notes, changes)
 
 

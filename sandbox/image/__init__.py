@@ -35,6 +35,7 @@ SOURCES = (
     "unitools/expressions/*.py",
     "unitools/openapi/__init__.py",
     "unitools/openapi/requests.py",
+    "unitools/openapi/service_answers.py",
     *_DIALECTS,
 )
 RECIPE = tuple(f"sandbox/image/{name}" for name in ("Dockerfile", "assemble.py", "packages.txt", "selfcheck.py"))

@@ -6,7 +6,9 @@ Each speaks TLS on loopback with a certificate of the tests' authority, and keep
 from __future__ import annotations
 
 import re
+import select
 import socket
+import struct
 import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -96,6 +98,68 @@ def serving(context: ssl.SSLContext, *, address: str = PUBLIC, **options: Any) -
     def converse(end: socket.socket) -> None:
         with suppress(OSError), end:
             found.converse(end, context)
+
+    with accept_on(listener, converse):
+        yield found
+
+
+# Connections that end where a test says.
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a connection ends: behind so many bytes of what the gate says ("question") or of what the service says ("answer")."""
+
+    side: str
+    after: int
+    is_abrupt: bool = False  # without an end of TCP
+
+
+@dataclass(slots=True)
+class Wire:
+    """Stands before a service and passes on what is said; it knows no TLS. ``cuts``: of its connections, in turn; the others end by
+    themselves. ``passed``: bytes of each side, in the pieces in which they came, of each connection."""
+
+    to: int
+    port: int = 0
+    cuts: list[Cut] = field(default_factory=list)
+    passed: list[list[tuple[str, int]]] = field(default_factory=list)
+
+    def converse(self, end: socket.socket) -> None:
+        cut = self.cuts[len(self.passed)] if len(self.passed) < len(self.cuts) else None
+        pieces: list[tuple[str, int]] = []
+        self.passed.append(pieces)
+        with socket.create_connection((PUBLIC, self.to), WAIT_S) as service:
+            others = {end: (service, "question"), service: (end, "answer")}
+            while True:
+                ready, _, _ = select.select(list(others), [], [], WAIT_S)
+                for each in ready:
+                    other, side = others[each]
+                    data = each.recv(65536)
+                    left = len(data) if cut is None or cut.side != side else cut.after - self.count(pieces, side)
+                    other.sendall(data[:left])
+                    pieces.append((side, len(data[:left])))
+                    if not data or len(data) > left:
+                        if cut is not None and cut.is_abrupt:
+                            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                        return
+                if not ready:
+                    return
+
+    @staticmethod
+    def count(pieces: list[tuple[str, int]], side: str) -> int:
+        return sum(size for each, size in pieces if each == side)
+
+
+@contextmanager
+def wired(to: int) -> Iterator[Wire]:
+    found = Wire(to)
+    listener = socket.create_server((PUBLIC, 0))
+    found.port = listener.getsockname()[1]
+
+    def converse(end: socket.socket) -> None:
+        with suppress(OSError), end:
+            found.converse(end)
 
     with accept_on(listener, converse):
         yield found

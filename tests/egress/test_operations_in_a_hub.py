@@ -5,6 +5,8 @@ gate saw?
 from __future__ import annotations
 
 import json
+import random
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +25,7 @@ from registry.models import Decision, ToolVersion
 from registry.secrets import services as secrets
 from registry.versions import services as registry
 from tests.egress.conftest import HOST
-from tests.egress.services import Service, answer_with, serving
+from tests.egress.services import Cut, Service, answer_with, serving, wired
 from tests.egress.world import Authority
 from tests.support.calls import PAIR, assert_problem, kinds_of, row_of, run_calls_here, run_calls_in
 from tests.support.evidence_logs import check_log, seal_everything, signing_with
@@ -474,3 +476,55 @@ def test_a_dry_run_asks_no_service_that_would_change_something(
 
     assert_problem(caller.invoke(TOOL, ITEM, dry_run=True), 422, "SERVICE.NO_DRY_RUN")
     assert service.connections == 0
+
+
+CUTS = 200
+
+
+@pytest.mark.long  # two hundred calls, each of which may be asked for twice
+@pytest.mark.req("BRING-1", "SVC-6", "TOOLS-16")
+def test_of_two_hundred_killed_connections_none_is_repeated_that_left_or_unknown_that_did_not(
+    bring: Callable[..., ToolVersion], caller: Caller, authority: Authority
+) -> None:
+    """The connection of a DELETE ends anywhere: in the handshake of TLS, in the request, in the answer. Where nothing of the request
+    can have left, the service is asked once all the same; where something has, it is asked once at most, and the outcome is unknown
+    unless the answer is whole."""
+    body = json.dumps({"ok": True, "more": "x" * 2000}).encode()
+    chance = random.Random(4711)
+    counted: Counter[str] = Counter()
+    with (
+        serving(
+            authority.server_context(HOST), answers=[answer_with(body, content_type="application/json")]
+        ) as service,
+        wired(service.port) as wire,
+    ):
+        bring(document_of(wire.port, "DELETE"))
+        assert caller.invoke(TOOL, ITEM).status_code == 200
+        whole = wire.passed[0]
+        hello = whole[0][1]
+        second = next(place for place, (side, _) in enumerate(whole) if side == "question" and place)
+        shaken = wire.count(whole[:second], "answer")  # by now the gate has done its part of the handshake
+        for number in range(CUTS):
+            side = chance.choice(("question", "answer"))
+            cut = Cut(side, chance.randrange(wire.count(whole, side)), chance.random() < 0.5)
+            wire.passed.clear()
+            wire.cuts = [cut] * chance.choice((1, 1, 2))
+
+            row = row_of(caller.invoke(TOOL, {"item": f"n{number}"}))
+
+            said = end_of(row)["service"]
+            what = f"{number}: {cut}, {row.state} {row.reason}, {said}, {len(wire.passed)} connections"
+            is_unsent = cut.after < (hello if side == "question" else shaken)
+            assert said["left"], what  # in the end: the last connection is not cut
+            if is_unsent:
+                assert (row.state, len(wire.passed)) == (State.SUCCEEDED, len(wire.cuts) + 1), what
+            else:
+                assert len(wire.passed) == 1, what
+                assert row.state == (State.SUCCEEDED if said["complete"] else State.OUTCOME_UNKNOWN), what
+                assert said["complete"] or row.reason == "SERVICE.ANSWER_LOST", what
+            counted["repeated" if is_unsent else str(row.state)] += 1
+
+    asked = Counter(each.split(b" ")[1] for each in service.heard if each.count(b" ") > 1)
+    assert max(asked.values()) == 1, asked
+    assert counted["repeated"] > CUTS // 4
+    assert counted[State.OUTCOME_UNKNOWN] > CUTS // 4

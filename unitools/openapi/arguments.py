@@ -314,9 +314,14 @@ def _is_object(document: OpenApiDocument, schema: Any, pointer: str) -> bool:
 
 def _flatten(document: OpenApiDocument, schema: Any, pointer: str, left: list[int]) -> _PlainObject | None:
     """A plain object, or several that all hold, as one; None: it is anything else. ``left``: how many more are looked at."""
-    said, at = document.resolve(schema, pointer)
     left[0] -= 1
-    if not isinstance(said, dict) or left[0] < 0:
+    if left[0] < 0:
+        return None
+    beside = {name: each for name, each in schema.items() if name != "$ref"} if isinstance(schema, dict) else {}
+    if document.revision == "3.1" and beside and isinstance(schema.get("$ref"), str):  # both count there
+        return _flatten(document, {"allOf": [{"$ref": schema["$ref"]}, {"type": "object", **beside}]}, pointer, left)
+    said, at = document.resolve(schema, pointer)
+    if not isinstance(said, dict):
         return None
     names = {name for name in said if not str(name).startswith("x-")} - {"allOf"}
     if (

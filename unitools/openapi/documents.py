@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import unquote
 
 from unitools.mcp_listings import compute_json_digest
-from unitools.strict_json import JsonReader, JsonRefused, build_unique_object
+from unitools.strict_json import JsonReader, JsonRefused, build_unique_object, read_fraction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -292,6 +292,7 @@ def _yaml_loader(yaml: Any) -> Any:
                 pairs.append((str(key.value), self.construct_object(value, deep=True)))
             return build_unique_object(pairs)
 
+    Loader.add_constructor("tag:yaml.org,2002:float", lambda _, node: read_fraction(node.value))
     Loader.add_constructor("tag:yaml.org,2002:map", lambda loader, node: loader.construct_mapping(node))
     for name, pattern, letters in _PLAIN_WORDS:
         for letter in [*letters, *(["", None] if name == "null" else [])]:
@@ -305,13 +306,14 @@ def _list_operations(document: OpenApiDocument) -> None:
         raise DocumentUnfit("/paths", "paths is no object.", "Correct the document.")
     found = list(_iter_operations(document, paths))
     ids: dict[str, int] = {}
+    places = {entry.place for entry in found}
     for entry in found:
         ids[entry.id] = ids.get(entry.id, 0) + 1
     for entry in found:
-        # An operationId that stands twice names neither: both are known by method and path.
+        # An operationId that stands twice names neither, and one that is another's method and path none: they are known by theirs.
         unique = (
             entry
-            if ids[entry.id] == 1
+            if ids[entry.id] == 1 and (entry.id == entry.place or entry.id not in places)
             else OperationEntry(entry.place, entry.method, entry.path, entry.pointer, entry.said, entry.shared)
         )
         document.operations[unique.id] = unique

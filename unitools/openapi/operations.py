@@ -17,7 +17,7 @@ from unitools.openapi.documents import DocumentDiagnostic, DocumentUnfit, find_r
 from unitools.openapi.parts import read_parts
 from unitools.openapi.requests import leaves_path
 from unitools.openapi.schemas import keep_reachable, measure_schema
-from unitools.openapi.security import read_security
+from unitools.openapi.security import find_schemes, read_security
 from unitools.openapi.servers import choose_server
 from unitools.openapi.texts import clean_text
 
@@ -139,7 +139,7 @@ def compute_operation_digest(document: OpenApiDocument, entry: OperationEntry, s
         "operation": entry.said,
         "security": security,
     }
-    schemes = document.root.get("securityDefinitions") or (document.root.get("components") or {}).get("securitySchemes")
+    schemes = find_schemes(document)
     definitions: dict[str, str] = {}
     waiting = list(find_references(said))
     while waiting:

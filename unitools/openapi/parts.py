@@ -31,6 +31,8 @@ _OF_VALUES = (
     "additionalProperties",
 )  # fmt: skip
 JSON = "application/json"
+_HEADERS_READ = frozenset({"link", "retry-after", "content-type", "content-length", "content-encoding"})
+_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,9 @@ def read_parts(document: OpenApiDocument, entry: OperationEntry) -> OperationPar
         isinstance(body, dict) and body.get("required") is True,
         isinstance(body, dict) and body.get("required") is False,
         body_at,
-        _read_answers(document, entry, lambda said, at: dict(_read_content(said.get("content"), f"{at}/content"))),
+        _read_answers(
+            document, entry, lambda said, at: dict(_read_content(said.get("content"), f"{at}/content")), notes
+        ),
         security,
         notes,
     )
@@ -98,7 +102,7 @@ def read_parts(document: OpenApiDocument, entry: OperationEntry) -> OperationPar
 
 def _iter_parameters(document: OpenApiDocument, entry: OperationEntry) -> Iterator[tuple[dict[str, Any], str]]:
     """Those of the path and of the operation, which wins."""
-    found: dict[tuple[Any, Any], tuple[dict[str, Any], str]] = {}
+    found: dict[tuple[str, str], tuple[dict[str, Any], str]] = {}
     above = entry.pointer.rpartition("/")[0]
     for owner, at in ((entry.shared, above), (entry.said, entry.pointer)):
         said = owner.get("parameters", [])
@@ -106,7 +110,7 @@ def _iter_parameters(document: OpenApiDocument, entry: OperationEntry) -> Iterat
             parameter, place = document.resolve(each, f"{at}/parameters/{index}")
             if not (isinstance(parameter, dict) and isinstance(parameter.get("name"), str)):
                 raise DocumentUnfit(place, "What stands there is no parameter.", "Correct the document.")
-            found[parameter.get("in"), parameter["name"]] = (parameter, place)
+            found[str(parameter.get("in")), parameter["name"]] = (parameter, place)
     yield from found.values()
 
 
@@ -130,6 +134,10 @@ def _read_parameter(
             )
         inner = content[media] if isinstance(content[media], dict) else {}
         schema, pointer, as_json = inner.get("schema", {}), f"{at}/content/{escape_token(media)}/schema", True
+    if said.get("allowReserved") is True:
+        notes.append(
+            DocumentDiagnostic(f"{at}/allowReserved", "Signs such as / and ? are sent escaped, as in every value.")
+        )
     style, explode = said.get("style"), said.get("explode")
     if style is not None and style not in STYLES[place]:
         notes.append(
@@ -176,7 +184,9 @@ def is_json(media: str) -> bool:
     return plain == JSON or (plain.startswith("application/") and plain.endswith("+json"))
 
 
-def _read_answers(document: OpenApiDocument, entry: OperationEntry, read: Any) -> dict[str, dict[str, MediaSchema]]:
+def _read_answers(
+    document: OpenApiDocument, entry: OperationEntry, read: Any, notes: list[DocumentDiagnostic]
+) -> dict[str, dict[str, MediaSchema]]:
     """Those of success; where the document names none, ``default``."""
     said = entry.said.get("responses", {})
     said = said if isinstance(said, dict) else {}
@@ -185,6 +195,10 @@ def _read_answers(document: OpenApiDocument, entry: OperationEntry, read: Any) -
     for status in named or [each for each in said if each == "default"]:
         answer, at = document.resolve(said[status], f"{entry.pointer}/responses/{status}")
         found[status] = read(answer, at) if isinstance(answer, dict) else {}
+        headers = answer.get("headers") if isinstance(answer, dict) else None
+        if lost := [name for name in headers if name.lower() not in _HEADERS_READ] if isinstance(headers, dict) else []:
+            listed = ", ".join(each[:40] for each in lost[:_SHOWN]) + (" …" if len(lost) > _SHOWN else "")
+            notes.append(DocumentDiagnostic(f"{at}/headers", f"Headers of the answer are not returned: {listed}."))
     return found
 
 
@@ -219,7 +233,7 @@ def _read_swagger(
         required,
         bool(whole) and whole[0][0].get("required") is False,
         body_at,
-        _read_answers(document, entry, lambda said, at: _read_swagger_answer(document, entry, said, at)),
+        _read_answers(document, entry, lambda said, at: _read_swagger_answer(document, entry, said, at), notes),
         security,
         notes,
     )
@@ -252,11 +266,9 @@ def _value_schema(said: dict[str, Any]) -> dict[str, Any]:
 
 
 def _collection(said: dict[str, Any], at: str, notes: list[DocumentDiagnostic]) -> tuple[str, bool]:
-    name = said.get("collectionFormat", "csv")
+    name = str(said.get("collectionFormat", "csv"))
     if name not in _COLLECTIONS:
-        notes.append(
-            DocumentDiagnostic(f"{at}/collectionFormat", f"Lists of {str(name)[:20]!a} are written with commas.")
-        )
+        notes.append(DocumentDiagnostic(f"{at}/collectionFormat", f"Lists of {name[:20]!a} are written with commas."))
     return _COLLECTIONS.get(name, ("form", False))
 
 

@@ -26,6 +26,15 @@ _TOKENS = re.compile(
     r"client[-_]?secret|secret|bearer|authorization|authentication|password)",
     re.IGNORECASE,
 )
+# Of headers also behind another word, as PRIVATE-TOKEN or X-Shop-Access-Token, but for those that turn pages or guard forms.
+_HEADER_TOKENS = re.compile(
+    r"(?!.*(?:page|next|prev|cursor|continuation|sync|csrf|xsrf|idempotency|client|request|device|upload)[-_]?(?:token|key|secret))"
+    r"(?:[a-z0-9]+[-_])*(?:token|api[-_]?key|access[-_]?key|app[-_]?key|auth[-_]?key|secret|password|auth)",
+    re.IGNORECASE,
+)
+_ALWAYS_TOKENS = frozenset(
+    {"access_token", "accesstoken", "api_key", "apikey", "api-key", "auth_token", "client_secret"}
+)
 _SAYS_IT_PROVES = re.compile(
     r"authenticat|authoriz|bearer|api[ -]?key|access token|requires? (?:\w+ )?scope", re.IGNORECASE
 )
@@ -133,16 +142,17 @@ def _is_basic(said: dict[str, Any]) -> bool:
     return said.get("type") == "basic" or (said.get("type") == "http" and str(said.get("scheme")).lower() == "basic")
 
 
+def find_schemes(document: OpenApiDocument) -> Any:
+    """What stands where the document has its security schemes."""
+    if document.revision == "2.0":
+        return document.root.get("securityDefinitions")
+    components = document.root.get("components")
+    return components.get("securitySchemes") if isinstance(components, dict) else None
+
+
 def list_schemes(document: OpenApiDocument) -> dict[str, dict[str, Any]]:
     """The security schemes of the document by their names."""
-    components = document.root.get("components")
-    said = (
-        document.root.get("securityDefinitions")
-        if document.revision == "2.0"
-        else components.get("securitySchemes")
-        if isinstance(components, dict)
-        else None
-    )
+    said = find_schemes(document)
     found = {}
     for name, each in said.items() if isinstance(said, dict) else ():
         scheme, _ = document.resolve(each, f"/components/securitySchemes/{name}")
@@ -220,6 +230,10 @@ def proves_identity(parameter: OperationParameter, keys: set[tuple[str, str]]) -
     if (parameter.place, name) in keys or (
         parameter.place == "header" and name in ("authorization", "proxy-authorization")
     ):
+        return True
+    if parameter.place == "query" and name in _ALWAYS_TOKENS:
+        return True
+    if parameter.place == "header" and _HEADER_TOKENS.fullmatch(name):
         return True
     if not _TOKENS.fullmatch(name):
         return False

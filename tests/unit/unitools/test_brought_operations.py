@@ -218,6 +218,17 @@ def test_other_choices_count_though_the_document_is_the_same() -> None:
 
 
 @pytest.mark.req("BRING-1")
+def test_an_operation_that_its_document_calls_deprecated_later_is_deprecated() -> None:
+    first = draft(SHOP, "items/list")
+    newer = changed("paths", "/items", "get", "deprecated", to=True)
+
+    (now,) = draft(newer, "items/list", existing=[first[0].document], earlier={"items/list": first[0].made})
+
+    assert now.document["deprecations"][0]["since"] == now.document["version"] != "1.0.0"
+    assert [found.message for found in validate_document(now.document) if found.severity == "error"] == []
+
+
+@pytest.mark.req("BRING-1")
 def test_a_manifest_of_another_operation_is_not_overwritten() -> None:
     (first,) = draft(SHOP, "items/list")
     other = first.document | {"origin": first.document["origin"] | {"operation": "other"}}

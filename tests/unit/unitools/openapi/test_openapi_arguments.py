@@ -95,7 +95,18 @@ def test_a_path_and_its_parameters_agree(path: str, places: list[str]) -> None:
 
 @pytest.mark.req("BRING-1")
 @pytest.mark.parametrize(
-    "name", ["Host", "Content-Length", "Transfer-Encoding", "Connection", "Accept", "Content-Type", "X-Forwarded-For"]
+    "name",
+    [
+        "Host",
+        "Content-Length",
+        "Transfer-Encoding",
+        "Connection",
+        "Accept",
+        "Content-Type",
+        "X-Forwarded-For",
+        "X-Original-Method",
+        "True-Client-IP",
+    ],
 )
 def test_a_header_of_the_gates_is_no_argument(name: str) -> None:
     made, notes = make(of_parameters(parameter(name, "header", required=True)))
@@ -240,3 +251,53 @@ def test_a_form_is_written_as_its_document_says() -> None:
         {"items": [{"a": 1}], "metadata": {"k": "v"}, "tags": ["x", "y"], "plain": {"b": 2}},
     )
     assert found.body == b"items%5B0%5D%5Ba%5D=1&metadata%5Bk%5D=v&tags=x,y&plain=%7B%22b%22%3A2%7D"
+
+
+@pytest.mark.req("BRING-1")
+def test_what_stands_beside_a_reference_counts_in_a_body_too() -> None:
+    schemas = {"a": {"type": "object", "properties": {"z": {"type": "string"}}}}
+    body = {"$ref": "#/components/schemas/a", "required": ["z"], "properties": {"y": {"type": "string"}}}
+
+    newer, _ = make(of_schemas(schemas, body=body, openapi="3.1.0"))
+    older, _ = make(of_schemas(schemas, body=body))
+
+    assert (list(newer["input_schema"]["properties"]), newer["input_schema"]["required"]) == (["z", "y"], ["z"])
+    assert list(older["input_schema"]["properties"]) == ["z"]
+
+
+@pytest.mark.req("BRING-1")
+def test_what_is_sent_or_answered_otherwise_than_the_document_says_is_told() -> None:
+    answers = {"200": OK["200"] | {"headers": {"X-Total": {}, "Link": {}, "ETag": {}}}}
+    said = of_parameters(parameter(allowReserved=True), responses=answers)
+
+    _, notes = make(said)
+
+    assert [(each.pointer.rpartition("/")[2], each.message) for each in notes] == [
+        ("allowReserved", "Signs such as / and ? are sent escaped, as in every value."),
+        ("headers", "Headers of the answer are not returned: X-Total, ETag."),
+    ]
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize(
+    ("place", "name", "is_token"),
+    [
+        ("header", "PRIVATE-TOKEN", True),
+        ("header", "X-Shop-Access-Token", True),
+        ("header", "X-Session-Token", True),
+        ("query", "access_token", True),
+        ("query", "apikey", True),
+        ("header", "X-Page-Token", False),
+        ("header", "X-CSRF-Token", False),
+        ("header", "X-Idempotency-Key", False),
+        ("query", "page_token", False),
+        ("query", "token", False),
+        ("query", "key", False),
+    ],
+)
+def test_a_token_among_the_parameters_is_known_by_its_name(place: str, name: str, is_token: bool) -> None:
+    made, _ = make(of_parameters(parameter(name, place)))
+
+    operation = made["implementation"]["operation"]
+    assert [each["name"] for each in operation.get("credentials", [])] == [name] * is_token
+    assert [each["name"] for each in operation.get("arguments", [])] == [name] * (not is_token)

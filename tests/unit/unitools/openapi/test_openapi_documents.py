@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -144,6 +145,40 @@ def test_a_path_may_be_a_reference_to_another() -> None:
     )
 
     assert {each.path for each in read(said).operations.values()} == {"/a", "/b"}
+
+
+@pytest.mark.req("BRING-1")
+def test_no_operation_takes_the_place_of_another_by_its_name() -> None:
+    twice = {"operationId": "twice", "responses": OK}
+    said = service({"/a": {"get": twice}, "/b": {"get": twice}, "/c": {"get": {"operationId": "GET /a"}}})
+
+    found = read(said).operations
+
+    assert {id: each.path for id, each in found.items()} == {"GET /a": "/a", "GET /b": "/b", "GET /c": "/c"}
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize(
+    "said",
+    [
+        of_parameters({"name": "a", "in": ["query"]}),
+        of_parameters({"name": "a", "in": {}}),
+        of_parameters() | {"components": []},
+        service(
+            {"/a": {"get": {"parameters": [{"name": "a", "in": "query", "type": "array", "collectionFormat": []}]}}}
+        )
+        | {"swagger": "2.0", "openapi": None},
+    ],
+)
+def test_what_stands_where_something_else_belongs_breaks_no_reader(said: dict[str, Any]) -> None:
+    with suppress(DocumentUnfit):
+        make({name: each for name, each in said.items() if each is not None})
+
+
+@pytest.mark.req("BRING-1")
+def test_a_number_without_end_is_refused_in_yaml_as_in_json() -> None:
+    with pytest.raises(DocumentUnfit, match="number is too large"):
+        read_document(b"openapi: 3.0.3\nx: 1e999\npaths: {}\n")
 
 
 @pytest.mark.req("BRING-1")
