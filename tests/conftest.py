@@ -109,8 +109,9 @@ class Caller:
     def get(self, path: str, **headers: str) -> Any:
         return Client().get(f"/api/v1{path}", headers=self.headers() | headers)
 
-    def put(self, path: str, body: Any) -> Any:
-        return Client().put(f"/api/v1{path}", body, content_type="application/json", headers=self.headers())
+    def put(self, path: str, body: Any, **headers: str) -> Any:
+        asked = self.headers() | headers
+        return Client().put(f"/api/v1{path}", body, content_type="application/json", headers=asked)
 
     def patch(self, path: str, body: Any) -> Any:
         return Client().patch(f"/api/v1{path}", body, content_type="application/json", headers=self.headers())

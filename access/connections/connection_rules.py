@@ -19,7 +19,7 @@ from evidence.kinds import Kind
 from evidence.leaves.connections import ConnectionRuleTerms
 from kernel.database.connections import database_time
 from kernel.ids import encode
-from kernel.problems import SchemaInvalid
+from kernel.problems import SchemaInvalid, StateUnfit
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -28,8 +28,17 @@ if TYPE_CHECKING:
     from access.models import Connection
     from kernel.principal import Principal
 
+# In any hub; what a tenant may say in this one is in list_limits.
+MOST_DAYS = 3650
 LEAST_TOKEN_MINUTES = 10  # some programs fetch a newer token only when a person clicks
+MOST_TOKEN_MINUTES = 24 * 60
 LONGEST_SIGN_IN_MINUTES = 7 * 24 * 60
+ANYWHERE = {
+    "days": (1, MOST_DAYS),
+    "idle_days": (1, MOST_DAYS),
+    "token_minutes": (LEAST_TOKEN_MINUTES, MOST_TOKEN_MINUTES),
+    "sign_in_minutes": (1, LONGEST_SIGN_IN_MINUTES),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +87,8 @@ def find_bounds(tenant_id: UUID) -> ConnectionBounds:
 def list_limits() -> dict[str, tuple[int, int]]:
     """The least and the most that a tenant may say, by field."""
     hub = _hub_bounds()
-    return {
-        "days": (1, hub.days),
-        "idle_days": (1, hub.idle.days),
-        "token_minutes": (LEAST_TOKEN_MINUTES, hub.token_s // 60),
-        "sign_in_minutes": (1, LONGEST_SIGN_IN_MINUTES),
-    }
+    allowed = {"days": hub.days, "idle_days": hub.idle.days, "token_minutes": hub.token_s // 60}
+    return {name: (least, min(most, allowed.get(name, most))) for name, (least, most) in ANYWHERE.items()}
 
 
 @transaction.atomic
@@ -105,7 +110,9 @@ def set_connection_rule(
     for name, (least, most) in list_limits().items():
         value = terms[name]
         if value is not None and not least <= value <= most:
-            raise SchemaInvalid.at(f"/{name}", f"Give a number from {least} to {most}, or leave it empty.")
+            possible = ANYWHERE[name][0] <= value <= ANYWHERE[name][1]  # in another hub
+            kind = StateUnfit if possible else SchemaInvalid
+            raise kind.at(f"/{name}", f"Give a number from {least} to {most}, or leave it empty.")
     rule = ConnectionRule.objects.filter(tenant_id=by.tenant_id).first()
     if {name: getattr(rule, name, None) for name in terms} == terms:
         return rule or ConnectionRule(tenant_id=by.tenant_id, **terms)

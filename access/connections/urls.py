@@ -3,7 +3,7 @@
 from django.urls import path
 from django.utils.translation import gettext_lazy
 
-from access.connections import pages
+from access.connections import api, pages
 from kernel.http.navigation import NavigationEntry, Section
 
 NAVIGATION = [
@@ -16,6 +16,10 @@ NAVIGATION = [
         section=Section.GOVERN,
         order=55,
     ),
+]
+
+API = [
+    path("connection-rule", api.ConnectionRuleView.as_view(), name="api_connection_rule"),
 ]
 
 PAGES = [

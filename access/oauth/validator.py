@@ -27,7 +27,11 @@ from access.roles import AGENT_SCOPES
 Grant: Any = get_grant_model()
 CODE_LASTS = timedelta(seconds=60)
 S256 = "S256"
-ELSEWHERE = ("offline_access", "openid")  # what clients ask for everywhere, and never for alone
+ELSEWHERE = (
+    "offline_access",
+    "openid",
+    "claudeai",
+)  # what clients ask for everywhere, the last of them for alone (Claude)
 SECRET_FORM = "sha256:"  # noqa: S105  how a client's secret is kept: it has 256 bits, so a slow hash protects nothing
 
 

@@ -210,8 +210,9 @@ def send_request(
     deadline.start()
     try:
         connection.request(method, target.path, body=body, headers={"User-Agent": "toolhub", **(headers or {})})
-        response = connection.getresponse()
-        said = response.read(most_bytes + 1) if read else b""
+        # One that is not read to its end would hold the socket open.
+        with contextlib.closing(connection.getresponse()) as response:
+            said = response.read(most_bytes + 1) if read else b""
     except (OSError, http.client.HTTPException, ValueError) as error:
         why = "did not answer in time" if connection.is_hung_up else f"did not answer: {type(error).__name__}"
         raise OutboundFailed(f"{target.host} {why}.") from error

@@ -11,13 +11,13 @@ import pytest
 
 from tests.e2e.conftest import UNPAIRED, Embedded
 from tests.e2e.processes import ROOT, python, run
-from tests.mcp_conformance.document_host import document_host
 from tests.mcp_conformance.issuer import issuing
+from tests.support.document_host import document_host
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.mcp_conformance.document_host import DocumentHost
+    from tests.support.document_host import DocumentHost
 
 
 SETTINGS = {

@@ -1,6 +1,7 @@
 """The suite's server: what does a provider of models see of the hub's tools, when an agent framework passes them on?
 
-A stand-in for OpenAI's chat API and for Gemini's that refuses names as the real ones do, OpenAI's, Anthropic's and Gemini's at once.
+A stand-in for OpenAI's chat API and for Gemini's that refuses names and schemas as the real ones do, OpenAI's, Anthropic's and
+Gemini's at once.
 Asked for the first time, its model calls one tool; shown the result, it repeats that.
 """
 
@@ -10,6 +11,7 @@ import json
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -20,11 +22,16 @@ from starlette.routing import Route
 from scripts.provision.processes import free_port
 from tests.e2e.processes import until
 from tests.support.provider_names import TAKEN, check_taken_by_all
+from tests.support.provider_schemas import check_declaration_taken_by_gemini, check_parameters_taken_by_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from starlette.requests import Request
+
+REFUSED = (
+    "json_schema_2020_12_tool"  # the official suite wants it with conditions at the top level, which no provider takes
+)
 
 
 @dataclass(slots=True)
@@ -38,9 +45,14 @@ class StandIn:
 
     async def answer(self, request: Request) -> JSONResponse:
         body = await request.json()
-        refusal = self._take_names([each["function"]["name"] for each in body.get("tools", ())])
+        functions = [each["function"] for each in body.get("tools", ())]
+        refusal = self._take_names([each["name"] for each in functions])
         if refusal:
             why = f"Invalid 'tools[].function.name': expected a string that matches {TAKEN}. {refusal}"
+            return JSONResponse({"error": {"message": why, "type": "invalid_request_error"}}, 400)
+        taken = {each["name"]: each.get("parameters", {"type": "object"}) for each in functions}
+        if refusal := self._take_schemas(partial(check_parameters_taken_by_all, *each) for each in taken.items()):
+            why = f"Invalid schema for function. {refusal}"
             return JSONResponse({"error": {"message": why, "type": "invalid_request_error"}}, 400)
         last = body["messages"][-1]
         message: dict[str, Any] = {"role": "assistant", "content": None}
@@ -61,6 +73,9 @@ class StandIn:
         if refusal := self._take_names([each["name"] for each in declared]):
             error = {"code": 400, "message": f"Invalid function name. {refusal}", "status": "INVALID_ARGUMENT"}
             return JSONResponse({"error": error}, 400)
+        if refusal := self._take_schemas(partial(check_declaration_taken_by_gemini, each) for each in declared):
+            error = {"code": 400, "message": f"Invalid schema. {refusal}", "status": "INVALID_ARGUMENT"}
+            return JSONResponse({"error": error}, 400)
         last = body["contents"][-1]["parts"][-1]
         if "functionResponse" in last:
             part: dict[str, Any] = {"text": json.dumps(last["functionResponse"]["response"])}
@@ -77,6 +92,16 @@ class StandIn:
                 check_taken_by_all(name)
             except AssertionError as refusal:
                 return str(refusal)
+        return ""
+
+    def _take_schemas(self, checks: Iterable[partial[None]]) -> str:
+        """What a provider says of the first that it does not take, beside the tool of the official suite."""
+        for check in checks:
+            try:
+                check()
+            except AssertionError as refusal:
+                if REFUSED not in str(refusal):
+                    return str(refusal)
         return ""
 
     def _find_name(self) -> str:

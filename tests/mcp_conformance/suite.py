@@ -7,10 +7,15 @@ import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
 
 from scripts.provision import peers
+from scripts.provision.processes import free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PATIENCE_S = 240.0
 TIME = re.compile(r"-20\d\d-\d\d-\d\dT[\d\-]+Z?$")
@@ -63,23 +68,52 @@ def judge(url: str, revision: str, output: Path) -> Verdict:
     return Verdict(all(each.accepted for each in judged), "\n".join(each.said for each in judged), checks)
 
 
+def judge_authorization(issuer: str, program: dict[str, str], sign_in: Callable[[str], None], output: Path) -> Verdict:
+    """Of an authorization server. ``program`` is what the suite is there, as its options; ``sign_in`` what a person does at the
+    address that the suite says, and goes back to the suite.
+    """
+    words = ["authorization", "--url", issuer, *(f"--{name}={value}" for name, value in program.items())]
+    words += ["--port", str(free_port()), "--output-dir", str(output)]
+    said: list[str] = []
+    with subprocess.Popen(
+        _command(words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True
+    ) as suite:
+        assert suite.stdout is not None
+        try:
+            for line in suite.stdout:  # it ends when the suite does, which waits five minutes for an answer
+                said.append(line)
+                if line.startswith(issuer) and "response_type=code" in line:
+                    sign_in(line.strip())
+        finally:
+            suite.kill()
+    checks = _read_all(output, "authorization-server-")
+    return Verdict(suite.returncode == 0, "".join(said)[-6000:], checks)
+
+
 def failures(checks: list[Check]) -> list[Check]:
     """What must and what should be is one to the suite when it is told what to expect."""
     return [check for check in checks if check.status in ("FAILURE", "WARNING")]
 
 
 def _run(url: str, revision: str, output: Path, which: list[str]) -> Verdict:
-    program = peers.ensure_node_modules() / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
-    words = [str(peers.find_node()), str(program), "server", "--url", url, *which]
+    words = ["server", "--url", url, *which]
     words += ["--expected-failures", str(expected_of(revision)), "--output-dir", str(output)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, stdin=subprocess.DEVNULL)
-    checks = [check for file in sorted(output.glob("server-*/checks.json")) for check in _read(file)]
-    return Verdict(done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:], checks)
+    done = subprocess.run(_command(words), capture_output=True, text=True, timeout=PATIENCE_S, stdin=subprocess.DEVNULL)
+    return Verdict(done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:], _read_all(output, "server-"))
 
 
-def _read(file: Path) -> list[Check]:
-    """The folder is ``server-<scenario>-<time>``."""
-    scenario = TIME.sub("", file.parent.name.removeprefix("server-"))
+def _command(words: list[str]) -> list[str]:
+    program = peers.ensure_node_modules() / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
+    return [str(peers.find_node()), str(program), *words]
+
+
+def _read_all(output: Path, prefix: str) -> list[Check]:
+    return [check for file in sorted(output.glob(f"{prefix}*/checks.json")) for check in _read(file, prefix)]
+
+
+def _read(file: Path, prefix: str) -> list[Check]:
+    """The folder is ``<prefix><scenario>-<time>``."""
+    scenario = TIME.sub("", file.parent.name.removeprefix(prefix))
     return [
         Check(scenario, each["id"], each["status"], each.get("errorMessage") or "")
         for each in json.loads(file.read_text())

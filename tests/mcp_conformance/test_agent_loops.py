@@ -1,5 +1,5 @@
-"""Agent loops: does an agent of a framework get through with the hub's tools, when its model's provider refuses names as the
-real ones do?
+"""Agent loops: does an agent of a framework get through with the hub's tools, when its model's provider refuses names and schemas
+as the real ones do?
 """
 
 from __future__ import annotations

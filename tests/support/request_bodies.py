@@ -280,6 +280,7 @@ def bodies(things: Things) -> dict[str, Any]:
         "POST api_runs": RUN,
         "DELETE api_run": None,
         # What agents are given.
+        "PUT api_connection_rule": {"days": 7},
         "POST api_consents": {"tool": WRITE, "purpose": "to test"},
         "POST api_grants": {"agent": agent, "tools": "other.*", **REASON},
         "POST api_grant_extend": {"expires_at": f"{LATER}T12:00:00Z", **REASON},

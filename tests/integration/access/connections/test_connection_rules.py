@@ -20,6 +20,7 @@ from access.models import Connection, ConnectionToken
 from evidence.models import Fact
 from kernel.database.connections import database_time
 from kernel.problems import SchemaInvalid
+from tests.support.calls import assert_problem
 from tests.support.connections import REDIRECT, Program, allow, read_answer
 from tests.support.entry_paths import at_the_door, modern_request, usual_headers
 from tests.support.mcp_streams import OLDER
@@ -65,6 +66,46 @@ def test_a_tenant_says_less_than_the_hub_and_never_more(operator: Person, strang
     client.post("/connections/rule", {})
     assert find_bounds(operator.by.tenant_id).days == settings.TOOLHUB_CONNECTION_DAYS
     assert Fact.objects.filter(kind="connection_rule.set").count() == 2
+
+
+@pytest.mark.req("CONN-1")
+def test_the_rule_is_read_and_set_over_rest_and_what_is_left_out_is_left_to_the_hub(caller: Caller) -> None:
+    before = caller.get("/connection-rule")
+    hub = {"days": settings.TOOLHUB_CONNECTION_DAYS, "idle_days": settings.TOOLHUB_CONNECTION_IDLE_DAYS}
+    hub |= {"token_minutes": settings.TOOLHUB_CONNECTION_TOKEN_S // 60}
+    assert before.json()["data"] == NOTHING | {
+        "in_force": hub | {"sign_in_minutes": None}, "set_by": None, "set_at": None,
+    }  # fmt: skip
+
+    first = caller.put("/connection-rule", {"days": 7, "sign_in_minutes": 60}, **{"If-Match": before.headers["ETag"]})
+    stale = caller.put("/connection-rule", {"days": 8}, **{"If-Match": before.headers["ETag"]})
+    second = caller.put("/connection-rule", {"idle_days": 2})
+
+    said = first.json()["data"]
+    assert (said["days"], said["idle_days"], said["sign_in_minutes"]) == (7, None, 60)
+    assert said["in_force"] == hub | {"days": 7, "sign_in_minutes": 60}
+    assert said["set_by"] == caller.agent.wire_id
+    assert_problem(stale, 412, "STATE.PRECONDITION_FAILED")
+    assert (second.json()["data"]["days"], second.json()["data"]["idle_days"]) == (None, 2)
+    assert second.json() == caller.get("/connection-rule").json()
+    assert Fact.objects.filter(kind="connection_rule.set").count() == 2
+
+
+@pytest.mark.req("CONN-1")
+def test_what_no_hub_takes_is_another_refusal_than_what_this_one_does_not(
+    caller: Caller, foreign_caller: Caller
+) -> None:
+    more = caller.put("/connection-rule", {"days": settings.TOOLHUB_CONNECTION_DAYS + 1})
+    never = caller.put("/connection-rule", {"token_minutes": 9})
+    unknown = caller.put("/connection-rule", {"hours": 1})
+
+    assert_problem(more, 409, "STATE.UNFIT")
+    assert more.json()["error"]["details"]["findings"][0]["pointer"] == "/days"
+    assert_problem(never, 422, "SCHEMA.VALIDATION_FAILED")
+    assert_problem(unknown, 422, "SCHEMA.VALIDATION_FAILED")
+    assert not Fact.objects.filter(kind="connection_rule.set").exists()
+    caller.put("/connection-rule", {"days": 7})
+    assert foreign_caller.get("/connection-rule").json()["data"]["days"] is None
 
 
 @pytest.mark.req("CONN-1")

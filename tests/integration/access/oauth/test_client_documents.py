@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote_plus
+from urllib.parse import quote_plus, urlsplit
 
 import pytest
 from django.conf import settings as configured
@@ -92,6 +92,62 @@ def test_a_document_that_cannot_be_had_makes_nobody_known(
     answer = Program("https://elsewhere.example/client", "http://localhost/callback").open_page(operator.client())
 
     assert answer.status_code == 400
+
+
+@pytest.mark.req("CONN-1")
+@pytest.mark.parametrize(
+    ("client_id", "redirect_uri"),
+    [
+        ("https://claude.ai/oauth/mcp-oauth-client-metadata", "https://claude.ai/api/mcp/auth_callback"),
+        ("https://claude.ai/oauth/claude-code-client-metadata", "http://localhost:53219/callback"),
+        ("https://chatgpt.com/oauth/client.json", "https://chatgpt.com/connector_platform_oauth_redirect"),
+        ("https://vscode.dev/oauth/client-metadata.json", "http://127.0.0.1:33419/"),
+        ("https://vscode.dev/oauth/client-metadata.json", "https://vscode.dev/redirect"),
+    ],
+)
+def test_a_widely_used_program_gets_in_where_its_document_cannot_be_had(
+    client_id: str, redirect_uri: str, monkeypatch: pytest.MonkeyPatch, operator: Person, caller: Caller
+) -> None:
+    asked = serve_document(monkeypatch, {}, raises=OutboundFailed("answered 403"))  # as claude.ai answers servers
+
+    tokens = Program(client_id, redirect_uri).connect(operator, caller.agent)
+
+    assert tokens["access_token"]
+    assert asked == [client_id]
+    assert Connection.objects.get().client_host == urlsplit(client_id).hostname
+
+
+@pytest.mark.req("CONN-1")
+def test_what_a_document_has_said_before_counts_when_it_cannot_be_had_any_more(
+    monkeypatch: pytest.MonkeyPatch, operator: Person
+) -> None:
+    serve_document(monkeypatch, claude_document(redirect_uris=["https://claude.ai/newer"]))
+    assert Program(DOCUMENT, "https://claude.ai/newer").open_page(operator.client()).status_code == 200
+    Application.objects.update(cimd_expires_at=database_time() - timedelta(seconds=1))
+    serve_document(monkeypatch, {}, raises=OutboundFailed("answered 403"))
+
+    newer = Program(DOCUMENT, "https://claude.ai/newer").open_page(operator.client())
+    shipped = Program(DOCUMENT, "http://localhost/callback").open_page(operator.client())
+
+    assert (newer.status_code, shipped.status_code) == (200, 400)
+
+
+@pytest.mark.req("CONN-1")
+@pytest.mark.parametrize(
+    ("methods", "status"),
+    [
+        ({"token_endpoint_auth_methods_supported": ["none", "private_key_jwt"]}, 200),  # as ChatGPT's
+        ({"token_endpoint_auth_methods_supported": ["private_key_jwt"]}, 400),
+        ({"token_endpoint_auth_methods_supported": "none"}, 400),
+        ({}, 400),
+    ],
+)
+def test_a_program_that_prefers_to_sign_and_can_do_without_is_known(
+    methods: dict[str, Any], status: int, monkeypatch: pytest.MonkeyPatch, operator: Person
+) -> None:
+    serve_document(monkeypatch, claude_document(token_endpoint_auth_method="private_key_jwt", **methods))
+
+    assert Program(DOCUMENT, "http://localhost/callback").open_page(operator.client()).status_code == status
 
 
 @pytest.mark.req("CONN-1")

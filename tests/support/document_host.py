@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import ssl
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -29,11 +29,14 @@ HOST = "localhost"
 
 @dataclass(frozen=True, slots=True)
 class DocumentHost:
-    """``settings``: of a hub that reads the documents. ``heard``: the paths that were asked for."""
+    """``settings``: of a hub that reads the documents. ``heard``: the paths that were asked for. ``others``: what is answered at a
+    path in place of its document: status, headers, body.
+    """
 
     url: str
     settings: dict[str, str]
     heard: list[str] = field(default_factory=list)
+    others: dict[str, tuple[int, dict[str, str], bytes]] = field(default_factory=dict)
 
     def build_id(self, program: str) -> str:
         """The id of a program, and where its document is."""
@@ -89,16 +92,20 @@ def document_host(folder: Path) -> Iterator[DocumentHost]:
     """It answers inside the block; its certificates are written to ``folder``."""
     believed, shown = _write_certificates(folder)
     heard: list[str] = []
+    others: dict[str, tuple[int, dict[str, str], bytes]] = {}
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             heard.append(self.path)
-            body = json.dumps(describe(url + self.path)).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
+            usual: tuple[int, dict[str, str], bytes] = (200, {}, json.dumps(describe(url + self.path)).encode())
+            status, headers, body = others.get(self.path, usual)
+            self.send_response(status)
+            lengths = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+            for name, value in (lengths | headers).items():
+                self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(body)
+            with suppress(ConnectionError):  # who asks may have read enough
+                self.wfile.write(body)
 
         def log_message(self, *_: Any) -> None:
             pass
@@ -112,7 +119,7 @@ def document_host(folder: Path) -> Iterator[DocumentHost]:
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield DocumentHost(url, settings, heard)
+        yield DocumentHost(url, settings, heard, others)
     finally:
         server.shutdown()
         thread.join()
