@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("toolhub.problems")
 API_PREFIX = "/api/"
-SERVED_PREFIX = "/v1/"  # formats of others (invocations/model_calls/served)
+SERVED_PREFIXES = ("/v1/", "/v1beta/")  # formats of others (invocations/model_calls/served)
 PROBLEM_JSON = "application/problem+json"
 
 

@@ -6,7 +6,7 @@ request never reaches a view: too large a body, too large a head, no such addres
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,15 +15,16 @@ if TYPE_CHECKING:
 # (Status, body, headers) of a problem.
 ProblemShape = Callable[["Problem"], tuple[int, dict[str, Any], dict[str, str]]]
 
-_shapes: dict[str, ProblemShape] = {}
+# By how an address begins, and how it ends.
+_shapes: dict[tuple[str, str], ProblemShape] = {}
 
 
-def add_problem_shape(prefix: str, shape: ProblemShape) -> None:
-    """Let all addresses that begin like this answer in a shape of their own."""
-    _shapes[prefix] = shape
+def add_problem_shape(prefix: str, shape: ProblemShape, *, endings: Iterable[str] = ("",)) -> None:
+    """Let all addresses that begin like this answer in a shape of their own; of some only those with one of the ``endings``."""
+    _shapes.update(((prefix, each), shape) for each in endings)
 
 
 def find_problem_shape(path: str) -> ProblemShape | None:
-    """That of the longest beginning; None for the envelope."""
-    found = max((prefix for prefix in _shapes if path.startswith(prefix)), key=len, default="")
-    return _shapes[found] if found else None
+    """That of the longest beginning, and of those the longest ending; None for the envelope."""
+    known = [each for each in _shapes if path.startswith(each[0]) and path.endswith(each[1])]
+    return _shapes[max(known, key=lambda each: (len(each[0]), len(each[1])))] if known else None

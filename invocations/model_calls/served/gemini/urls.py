@@ -1,0 +1,36 @@
+"""Addresses of Google's generateContent. Its SDKs ask below either version; what only the stable one has stands beside OpenAI's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.urls import path
+
+from invocations.model_calls.served import model_lists
+from invocations.model_calls.served.gemini import api, verbs
+
+if TYPE_CHECKING:
+    from django.urls import URLPattern
+
+VIEWS = {
+    verbs.GENERATE: (api.GenerateContentView, "served_content"),
+    verbs.STREAM: (api.StreamContentView, "served_content_stream"),
+    verbs.COUNT: (api.ContentCountView, "served_content_count"),
+    verbs.EMBED: (api.EmbedContentView, "served_content_vector"),
+    verbs.EMBED_BATCH: (api.EmbedContentsView, "served_content_vectors"),
+}
+
+
+def build_verbs(version: str, suffix: str = "", **options: Any) -> list[URLPattern]:
+    """The addresses of a version, under names with that suffix."""
+    return [
+        path(f"{version}/models/<path:model_id>:{verb}", view.as_view(**options), name=name + suffix)
+        for verb, (view, name) in VIEWS.items()
+    ]
+
+
+PAGES = [
+    *build_verbs("v1beta"),
+    path("v1beta/models", model_lists.GoogleModelListView.as_view(), name="served_google_models"),
+    path("v1beta/models/<path:model_id>", model_lists.GoogleModelView.as_view(), name="served_google_model"),
+]
