@@ -150,7 +150,7 @@ class Content(BodyPart):
 
 
 @dataclass(frozen=True, slots=True, config=WIRE, kw_only=True)
-class TextPart(BodyPart):
+class InstructionPart(BodyPart):
     text: Words
     part_metadata: Any = None
     thought: Annotated[Any, refuse(FOREIGN, False)] = None
@@ -160,11 +160,11 @@ class TextPart(BodyPart):
 class TextContent(BodyPart):
     """Of which only the texts count, such as an instruction."""
 
-    parts: Annotated[tuple[TextPart, ...], Field(min_length=1)]
+    parts: Annotated[tuple[InstructionPart, ...], Field(min_length=1)]
     role: Any = None
 
 
-class ContentReader:
+class ContentsReader:
     """Contents as messages. What the model says without anybody between is one message: streams are sent back piece by piece.
 
     A call without an id gets one by its place. An answer without an id is that of the first open call of its name; where there is
@@ -194,11 +194,11 @@ class ContentReader:
                     continue
                 self._note_left_out(part, pointer)
                 if content.role == "model":
-                    self._add_said(part, pointer, f"call_{place}_{at}")
+                    self._add_model_part(part, pointer, f"call_{place}_{at}")
                 elif part.function_response is not None:
                     self._add_answer(part.function_response, f"{pointer}/functionResponse")
                     is_new = True
-                elif (segment := self._read_asked(part, pointer)) is not None:
+                elif (segment := self._read_user_part(part, pointer)) is not None:
                     self._add_segment(segment, is_new=is_new)
                     is_new = False
         return self._messages
@@ -218,7 +218,7 @@ class ContentReader:
             self._messages.append({"role": "user", "segments": []})
         self._messages[-1]["segments"].append(segment)
 
-    def _read_asked(self, part: Part, pointer: str) -> dict[str, Any] | None:
+    def _read_user_part(self, part: Part, pointer: str) -> dict[str, Any] | None:
         """A part of what a user says; None for one that says nothing."""
         if part.function_call is not None:
             raise SchemaInvalid.at(f"{pointer}/functionCall", "This stands in a content of the role model.")
@@ -244,7 +244,7 @@ class ContentReader:
             self._open = []
         return self._messages[-1]
 
-    def _add_said(self, part: Part, pointer: str, id: str) -> None:
+    def _add_model_part(self, part: Part, pointer: str, id: str) -> None:
         message = self._open_answer()
         if part.thought_signature is not None:
             state = read_signature(part.thought_signature, f"{pointer}/thoughtSignature")

@@ -15,7 +15,7 @@ from llm.served.gemini_parts import (
     OF_A_PROVIDER,
     WIRE,
     Content,
-    ContentReader,
+    ContentsReader,
     Name,
     TextContent,
     refuse,
@@ -150,7 +150,7 @@ class FunctionDeclaration(BodyPart):
 
 
 @dataclass(frozen=True, slots=True, config=WIRE, kw_only=True)
-class Tool(BodyPart):
+class DeclaredFunctions(BodyPart):
     function_declarations: tuple[FunctionDeclaration, ...] = ()
 
 
@@ -175,7 +175,7 @@ class ToolConfig(BodyPart):
 
 
 @dataclass(frozen=True, slots=True, config=WIRE, kw_only=True)
-class Thinking(BodyPart):
+class ThinkingConfig(BodyPart):
     include_thoughts: Any = None
     thinking_budget: Annotated[Whole, Field(ge=-1)] | None = None
     thinking_level: Literal["THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW", "MEDIUM", "HIGH"] | None = None
@@ -194,7 +194,7 @@ class GenerationConfig(BodyPart):
     response_mime_type: StrictStr = ""
     response_schema: dict[str, Any] | None = None
     response_json_schema: dict[str, Any] | None = None
-    thinking_config: Thinking = Thinking()
+    thinking_config: ThinkingConfig = ThinkingConfig()
 
     @model_validator(mode="after")
     def _check_form(self) -> Self:
@@ -222,7 +222,7 @@ class GenerateBody(BodyPart):
     contents: Annotated[tuple[Content, ...], Field(min_length=1)]
     model: StrictStr | None = None
     system_instruction: TextContent | None = None
-    tools: tuple[Annotated[Tool, BeforeValidator(_check_tool_kind)], ...] = ()
+    tools: tuple[Annotated[DeclaredFunctions, BeforeValidator(_check_tool_kind)], ...] = ()
     tool_config: ToolConfig = ToolConfig()
     generation_config: GenerationConfig = GenerationConfig()
     safety_settings: tuple[SafetySetting, ...] = ()
@@ -254,7 +254,7 @@ def read_generation(
     check_model(read.model, model, "/model")
     safe = read_safety(read.safety_settings, findings)
     findings.check()
-    reader, config = ContentReader(), read.generation_config
+    reader, config = ContentsReader(), read.generation_config
     if read.system_instruction is not None:
         reader.add_instruction(read.system_instruction)
     specs, choice, of_tools = read_tools(read)
@@ -356,7 +356,7 @@ def read_declared(declared: FunctionDeclaration, pointer: str) -> dict[str, Any]
     return declared.parameters_json_schema or {"type": "object", "properties": {}}
 
 
-def read_effort(thinking: Thinking) -> dict[str, Any]:
+def read_effort(thinking: ThinkingConfig) -> dict[str, Any]:
     """How much the model reasons, in the parameters of the hub's chat."""
     level, budget = thinking.thinking_level, thinking.thinking_budget
     effort = None if level in (None, "THINKING_LEVEL_UNSPECIFIED") else str(level).lower()

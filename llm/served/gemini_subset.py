@@ -42,7 +42,7 @@ def read_subset(schema: Any, pointer: str, depth: int = 0) -> Schema:
         raise SchemaInvalid.at(pointer, f"Schemas are at most {MAX_DEPTH} deep.")
     read: Schema = {}
     given: dict[str, tuple[str, Any]] = {
-        NAMES.get(name, name): (name, value) for name, value in schema.items() if value is not None
+        NAMES.get(str(name), str(name)): (str(name), value) for name, value in schema.items() if value is not None
     }
     nullable = given.pop("nullable", ("", False))[1] is True
     order = given.pop("propertyOrdering", ("", []))[1]

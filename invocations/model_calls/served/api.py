@@ -12,8 +12,9 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.renderers import JSONRenderer
 
 from invocations import services
-from invocations.accept.api import CallView
+from invocations.accept.api import AskingView, CallView
 from invocations.answer.envelope import build_answered_envelope
+from invocations.decide.preflight_requests import request_preflight
 from invocations.event_streams.api import EventStreamRenderer
 from invocations.model_calls.answer_streams import EVENT_STREAM, HEADERS, open_event_stream
 from invocations.model_calls.api import LATE_S, ask_model
@@ -30,6 +31,7 @@ from kernel.http.deferred_responses import WaitingResponse
 from kernel.http.exception_handlers import build_problem_response
 from kernel.http.parsers import WideJSONParser
 from kernel.ids import new_id
+from kernel.problems import Internal
 from llm.served.formats import Answered
 from llm.served.openai_chat import OpenAIChatFormat
 from llm.served.openai_embeddings import read_embedding, write_embedding
@@ -49,6 +51,9 @@ if TYPE_CHECKING:
     from llm.served.formats import ChatFormat, ServedChat, StreamWriter
 
 CALL = "X-Hub-Call"
+# What is too much may be counted all the same.
+ABOUT_ROOM = ("LLM.CONTEXT_OVERFLOW", "QUOTA.BUDGET_EXCEEDED", "QUOTA.RATE_LIMITED")
+ESTIMATED = {"counted_by": "estimate"}  # what the hub says beside a count
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{8,64}")
 
 
@@ -199,6 +204,27 @@ class ServedChatView(ServedView):
             stream_type=self.stream_type,
         )
         return ask_model(request, call, wants_stream=asked.wants_stream, form=form)
+
+
+class ServedCountView(AskingView):
+    """How many tokens a conversation has, by the hub's own estimate, which is a high one. No provider is asked."""
+
+    authentication_classes = [ServedKeyAuthentication]
+    required_scope = SCOPE
+    parser_classes = [WideJSONParser]
+    dialect: str
+
+    def count_tokens(self, request: Request, asked: ServedChat) -> int:
+        """As the preflight of the call counts them. Raises what would refuse the call, but for want of room."""
+        by = get_caller(request)
+        call, _ = build_served_call(asked, build_envelope(request, asked.envelope), dialect=self.dialect, by=by)
+        found = request_preflight(call, by=by)
+        if found.problem is not None and found.problem.reason not in ABOUT_ROOM:
+            raise found.problem
+        demand = found.preflight.model_demand if found.preflight is not None else None
+        if demand is None:
+            raise found.problem or Internal()
+        return demand.input_tokens
 
 
 class ServedModelView(ServedView):

@@ -9,15 +9,10 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 
-from invocations.accept.api import AskingView
 from invocations.model_calls.answer_streams import EVENT_STREAM
-from invocations.model_calls.asked_models import SCOPE
-from invocations.model_calls.served.api import ServedChatView, ServedModelView, refer_to
-from invocations.model_calls.served.key_authentication import ServedKeyAuthentication
-from invocations.model_calls.served.conversation_counts import BESIDE, count_tokens
+from invocations.model_calls.served.api import ESTIMATED, ServedChatView, ServedCountView, ServedModelView, refer_to
 from invocations.serializers import KEY_HEADER
 from kernel.http.base_serializers import QuerySerializer
-from kernel.http.parsers import WideJSONParser
 from llm.served.gemini_contents import GeminiContents
 from llm.served.gemini_embeddings import (
     read_batch_embedding,
@@ -77,12 +72,10 @@ class StreamContentView(ServedChatView):
         return self.answer(request)
 
 
-class ContentCountView(AskingView):
+class ContentCountView(ServedCountView):
     """How many tokens contents have, by the hub's own estimate, which is a high one. No provider is asked."""
 
-    authentication_classes = [ServedKeyAuthentication]
-    required_scope = SCOPE
-    parser_classes = [WideJSONParser]
+    dialect = DIALECT
 
     @extend_schema(
         request=refer_to("ServedContentCount"),
@@ -90,8 +83,8 @@ class ContentCountView(AskingView):
         operation_id="count_content_tokens",
     )
     def post(self, request: Request, model_id: str) -> HttpResponse:
-        tokens = count_tokens(request, read_content_count(request.data, model=model_id), dialect=DIALECT)
-        return JsonResponse({"totalTokens": tokens, "hub": BESIDE})
+        tokens = self.count_tokens(request, read_content_count(request.data, model=model_id))
+        return JsonResponse({"totalTokens": tokens, "hub": ESTIMATED})
 
 
 class EmbedContentView(ServedModelView):

@@ -1,4 +1,4 @@
-"""Addresses of Google's generateContent. Its SDKs ask below either version; what only the stable one has stands beside OpenAI's."""
+"""Addresses of Google's generateContent. Its SDKs ask below either version; the document has them once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from django.urls import path
 
-from invocations.model_calls.served import model_lists
 from invocations.model_calls.served.gemini import api, verbs
 
 if TYPE_CHECKING:
@@ -21,16 +20,12 @@ VIEWS = {
 }
 
 
-def build_verbs(version: str, suffix: str = "", **options: Any) -> list[URLPattern]:
-    """The addresses of a version, under names with that suffix."""
+def build_addresses(version: str, suffix: str = "", **options: Any) -> list[URLPattern]:
+    """Those of a version, under names with that suffix."""
     return [
         path(f"{version}/models/<path:model_id>:{verb}", view.as_view(**options), name=name + suffix)
         for verb, (view, name) in VIEWS.items()
     ]
 
 
-PAGES = [
-    *build_verbs("v1beta"),
-    path("v1beta/models", model_lists.GoogleModelListView.as_view(), name="served_google_models"),
-    path("v1beta/models/<path:model_id>", model_lists.GoogleModelView.as_view(), name="served_google_model"),
-]
+PAGES = [*build_addresses("v1beta"), *build_addresses("v1", "_v1", schema=None)]

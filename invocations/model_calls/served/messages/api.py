@@ -8,14 +8,9 @@ from django.http import HttpResponse, JsonResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 
-from invocations.accept.api import AskingView
 from invocations.model_calls.answer_streams import EVENT_STREAM
-from invocations.model_calls.asked_models import SCOPE
-from invocations.model_calls.served.api import ServedChatView, refer_to
-from invocations.model_calls.served.key_authentication import ServedKeyAuthentication
-from invocations.model_calls.served.conversation_counts import BESIDE, count_tokens
+from invocations.model_calls.served.api import ESTIMATED, ServedChatView, ServedCountView, refer_to
 from invocations.serializers import KEY_HEADER
-from kernel.http.parsers import WideJSONParser
 from llm.served.anthropic_messages import AnthropicMessages
 from llm.served.anthropic_requests import read_count
 
@@ -42,12 +37,10 @@ class MessagesView(ServedChatView):
         return self.answer(request)
 
 
-class MessageCountView(AskingView):
+class MessageCountView(ServedCountView):
     """How many tokens a conversation has, by the hub's own estimate, which is a high one. No provider is asked."""
 
-    authentication_classes = [ServedKeyAuthentication]
-    required_scope = SCOPE
-    parser_classes = [WideJSONParser]
+    dialect = DIALECT
 
     @extend_schema(
         request=refer_to("ServedMessageCount"),
@@ -55,5 +48,5 @@ class MessageCountView(AskingView):
         operation_id="count_message_tokens",
     )
     def post(self, request: Request) -> HttpResponse:
-        tokens = count_tokens(request, read_count(request.data), dialect=DIALECT)
-        return JsonResponse({"input_tokens": tokens, "hub": BESIDE})
+        tokens = self.count_tokens(request, read_count(request.data))
+        return JsonResponse({"input_tokens": tokens, "hub": ESTIMATED})

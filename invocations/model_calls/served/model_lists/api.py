@@ -1,4 +1,4 @@
-"""Model lists: the models that an agent may call now, in the words of each format.
+"""Model lists over HTTP: the models that an agent may call now, in the words of each format.
 
 OpenAI's and Google's SDKs look at the same address. Whose it is, the header says in which the key is sent.
 """
@@ -80,7 +80,7 @@ class ServedModelListView(ModelsView):
         return vary(JsonResponse({"object": "list", "data": describe_to_openai(list_offered(by), by=by)}))
 
 
-class ServedModelView(ModelsView):
+class ServedOneModelView(ModelsView):
     """One of them, by its id or its alias."""
 
     @extend_schema(operation_id="read_served_model", responses={200: OpenApiTypes.OBJECT})
