@@ -154,9 +154,12 @@ def _describe_generation() -> dict[str, Schema]:
             "hub": HUB,
         },
     )
-    count = any_of(
-        object_of("contents", contents=contents, hub=HUB),
-        object_of("generateContentRequest", generateContentRequest=refer_to("ServedContents")),
+    whole = {"contents": contents, "generateContentRequest": refer_to("ServedContents"), "hub": HUB}
+    count = describe_body(gemini_requests.COUNTED, "", whole)
+    count["not"] = any_of(
+        {"required": ["generateContentRequest", "contents"]},
+        {"required": ["generateContentRequest", "hub"]},
+        {"not": any_of({"required": ["contents"]}, {"required": ["generateContentRequest"]})},
     )
     return {"ServedContents": body, "ServedGeneration": generation, "ServedContentCount": count}
 

@@ -1,4 +1,4 @@
-"""Gemini contents: is a body of Google's read as what the hub asks, and is an answer of the hub written as Google's clients read one?"""
+"""Gemini contents: is a body of Google's read as what the hub asks, and is what the hub answers written as Google has it?"""
 
 from __future__ import annotations
 

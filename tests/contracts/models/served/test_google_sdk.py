@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from scripts.provision import peers
 from tests.contracts.models.served.provider import HELLO, VECTOR
 from tests.contracts.models.served.test_frameworks import RAN, run_client
+from tests.e2e.processes import clean_environment
 from tests.mcp_conformance.arrange import PREFIX
+from tests.support.doc_blocks import ALL
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.contracts.models.served.conftest import ServedHub
 
 GREET = f"{PREFIX}greet".replace(".", "_")
@@ -109,3 +116,16 @@ def test_a_stream_that_breaks_off_is_an_error_behind_what_was_said(told: dict[st
 def test_who_leaves_a_stream_leaves_nothing_open(told: dict[str, Any]) -> None:
     """The hub counts calls without their pair when it is stopped (tests/contracts/models/served/conftest.py)."""
     assert told["leave_a_stream"] is True
+
+
+@pytest.mark.req("LLM-1")
+def test_the_program_of_the_how_to_runs_as_it_is_written(served: ServedHub, tmp_path: Path) -> None:
+    [block] = [each for each in ALL if each.page.name == "use-googles-sdk.md" and each.language == "python"]
+    here = {"https://hub.example": served.url, "hub_live_…": served.key, "model.openai.main": "model.mock.main"}
+    program = tmp_path / "asked.py"
+    program.write_text(functools.reduce(lambda text, word: text.replace(word, here[word]), here, block.text))
+
+    words = [str(peers.ensure_python("google-genai")), str(program)]
+    said = subprocess.run(words, env=clean_environment(NO_PROXY="*"), cwd=tmp_path, capture_output=True, text=True)
+
+    assert said.stdout.strip() == HELLO, said.stderr
