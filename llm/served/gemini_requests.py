@@ -129,7 +129,13 @@ def _check_tool_kind(value: object) -> object:
     return value
 
 
+def _to_upper(value: object) -> object:
+    """Google's pages have words of closed sets in either case."""
+    return value.upper() if isinstance(value, str) else value
+
+
 Whole = Annotated[StrictInt, BeforeValidator(_to_whole)]
+Upper = BeforeValidator(_to_upper)
 
 
 @dataclass(frozen=True, slots=True, config=WIRE, kw_only=True)
@@ -156,7 +162,7 @@ class DeclaredFunctions(BodyPart):
 
 @dataclass(frozen=True, slots=True, config=WIRE, kw_only=True)
 class CallingConfig(BodyPart):
-    mode: Literal["MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"] = "AUTO"
+    mode: Annotated[Literal["MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"], Upper] = "AUTO"
     allowed_function_names: tuple[Name, ...] = ()
     stream_function_call_arguments: Any = None
 
@@ -178,7 +184,9 @@ class ToolConfig(BodyPart):
 class ThinkingConfig(BodyPart):
     include_thoughts: Any = None
     thinking_budget: Annotated[Whole, Field(ge=-1)] | None = None
-    thinking_level: Literal["THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW", "MEDIUM", "HIGH"] | None = None
+    thinking_level: Annotated[
+        Literal["THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW", "MEDIUM", "HIGH"] | None, Upper
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, config=WIRE, kw_only=True)

@@ -221,6 +221,7 @@ def test_whether_a_function_has_to_be_called_is_the_hubs_own_choice(config: Any,
     [
         ({"thinkingBudget": 0}, {"reasoning_effort": "none"}, 0),
         ({"thinkingBudget": -1, "includeThoughts": False}, {"reasoning_effort": "auto"}, 0),
+        ({"thinkingLevel": "high"}, {"reasoning_effort": "high"}, 0),
         ({"thinkingLevel": "LOW", "thinkingBudget": 9}, {"reasoning_effort": "low", "reasoning_tokens": 9}, 0),
         ({"thinkingLevel": "THINKING_LEVEL_UNSPECIFIED"}, {}, 0),
         ({"includeThoughts": True}, {}, 1),

@@ -63,9 +63,7 @@ def list_googles(asked: Mapping[str, Any], *, by: Principal) -> JsonResponse:
 
 
 class ServedModelListView(ModelsView):
-    """The models that this agent may call now, as OpenAI's list has them; as Google's has them where the key is sent as Google's SDKs
-    send it.
-    """
+    """The models that this agent may call now, as OpenAI's list has them, or as Google's where the key comes in Google's header."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         if GOOGLES in request.headers:
