@@ -129,7 +129,7 @@ def build_problem_response(
 ) -> HttpResponse:
     """The answer for ``problem``. The status is the problem's, also on a page."""
     response: HttpResponse
-    if shape := find_problem_shape(request.path):
+    if shape := find_problem_shape(request.path, request.headers):
         status, said, headers = shape(problem)
         response = JsonResponse(said, status=status, headers=headers | {"Cache-Control": "no-store"})
     elif wants_envelope(request):

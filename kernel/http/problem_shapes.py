@@ -6,25 +6,33 @@ request never reaches a view: too large a body, too large a head, no such addres
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Container, Iterable
+
     from kernel.problems import Problem
 
 # (Status, body, headers) of a problem.
 ProblemShape = Callable[["Problem"], tuple[int, dict[str, Any], dict[str, str]]]
 
-# By how an address begins, and how it ends.
-_shapes: dict[tuple[str, str], ProblemShape] = {}
+# By how an address begins, how it ends, and a header that has to be there.
+_shapes: dict[tuple[str, str, str], ProblemShape] = {}
 
 
-def add_problem_shape(prefix: str, shape: ProblemShape, *, endings: Iterable[str] = ("",)) -> None:
-    """Let all addresses that begin like this answer in a shape of their own; of some only those with one of the ``endings``."""
-    _shapes.update(((prefix, each), shape) for each in endings)
+def add_problem_shape(prefix: str, shape: ProblemShape, *, endings: Iterable[str] = ("",), header: str = "") -> None:
+    """Let all addresses that begin like this answer in a shape of their own; of some only those with one of the ``endings``, or
+    whoever sends a ``header``.
+    """
+    _shapes.update(((prefix, each, header), shape) for each in endings)
 
 
-def find_problem_shape(path: str) -> ProblemShape | None:
-    """That of the longest beginning, and of those the longest ending; None for the envelope."""
-    known = [each for each in _shapes if path.startswith(each[0]) and path.endswith(each[1])]
-    return _shapes[max(known, key=lambda each: (len(each[0]), len(each[1])))] if known else None
+def find_problem_shape(path: str, headers: Container[str] = ()) -> ProblemShape | None:
+    """That of which most is known: the longest beginning first. None for the envelope."""
+    known = [
+        each
+        for each in _shapes
+        if path.startswith(each[0]) and path.endswith(each[1]) and (not each[2] or each[2] in headers)
+    ]
+    return _shapes[max(known, key=lambda each: tuple(map(len, each)))] if known else None

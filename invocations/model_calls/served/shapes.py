@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from invocations.model_calls.served.gemini.verbs import VERBS
+from invocations.model_calls.served.key_authentication import GOOGLES
 from kernel.http.exception_handlers import SERVED_PREFIXES
 from kernel.http.problem_shapes import add_problem_shape
 from llm.served.anthropic_messages import AnthropicMessages
@@ -35,3 +36,4 @@ add_problem_shape(STABLE, build_shape(OpenAIChatFormat().write_problem))
 add_problem_shape(f"{STABLE}messages", build_shape(AnthropicMessages().write_problem))
 add_problem_shape(BETA, build_shape(write_google_problem))
 add_problem_shape(f"{STABLE}models/", build_shape(write_google_problem), endings=[f":{verb}" for verb in VERBS])
+add_problem_shape(f"{STABLE}models", build_shape(write_google_problem), header=GOOGLES)

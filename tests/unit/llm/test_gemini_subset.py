@@ -97,5 +97,16 @@ def test_a_schema_without_end_is_refused() -> None:
 def test_what_the_hub_says_of_a_tool_in_googles_words_is_read_again_as_the_same(schema: dict[str, Any]) -> None:
     again = get_validator(read_subset(Subset(Notes("f")).root(schema), ""))
 
-    for value in ({"a": None}, {"a": 1}, {"a": 0}, {"a": "x"}, {"a": "xyz"}, {"a": ["x"]}, {"a": []}, {"a": ["z"]}, {}):
+    values: tuple[Any, ...] = (
+        {"a": None},
+        {"a": 1},
+        {"a": 0},
+        {"a": "x"},
+        {"a": "xyz"},
+        {"a": ["x"]},
+        {"a": []},
+        {"a": ["z"]},
+        {},
+    )
+    for value in values:
         assert again.is_valid(value) is get_validator(schema).is_valid(value), value

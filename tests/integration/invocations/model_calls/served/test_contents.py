@@ -268,18 +268,22 @@ def test_a_wrong_key_an_address_and_a_method_that_are_not_there_are_told_in_the_
         caller.ask(at("generateContent", version="v1"), build_contents(), **googles),
         caller.ask("/v1beta/cachedContents", {}),
         caller.fetch(at("generateContent", version="v1")),
+        caller.fetch("/v1/models", **googles),
+        caller.fetch("/v1/models/nobody", **googles | {"X-Goog-Api-Key": caller.key}),
     ]
 
     assert [read_google_error(each) for each in answers] == [
         (401, "UNAUTHENTICATED", "AUTH.UNAUTHENTICATED"),
         (404, "NOT_FOUND", "RESOURCE.NOT_FOUND"),
         (405, "INVALID_ARGUMENT", "REQUEST.METHOD_NOT_ALLOWED"),
+        (401, "UNAUTHENTICATED", "AUTH.UNAUTHENTICATED"),
+        (404, "NOT_FOUND", "MODEL.UNKNOWN"),
     ]
 
 
 @pytest.mark.req("LLM-4")
 def test_what_changes_nothing_is_left_out_and_said(caller: Caller, model: Tool) -> None:
-    harmless = {
+    harmless: dict[str, Any] = {
         "safetySettings": None,
         "labels": {},
         "generationConfig": {"candidateCount": 1, "responseModalities": ["TEXT"]},
