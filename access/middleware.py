@@ -18,7 +18,7 @@ from access.models import Tenant
 from access.roles import HUB_OWNERS, HUB_PERMISSIONS
 from access.sign_in.adapters import must_set_up_second_factor
 from kernel.database.tenancy import act_for, hub_wide
-from kernel.http.exception_handlers import API_PREFIX, SERVED_PREFIX
+from kernel.http.exception_handlers import API_PREFIX, SERVED_PREFIXES
 from kernel.ids import decode, encode_user
 from kernel.principal import ActorKind, Principal
 
@@ -64,7 +64,7 @@ def attach_principal(
 ) -> Callable[[HttpRequest], HttpResponseBase]:
     def middleware(request: HttpRequest) -> HttpResponseBase:
         request.principal, request.tenant, request.tenants = None, None, []  # type: ignore[attr-defined]
-        console = not request.path.startswith((API_PREFIX, SERVED_PREFIX, "/static/", "/healthz", "/readyz"))
+        console = not request.path.startswith((API_PREFIX, *SERVED_PREFIXES, "/static/", "/healthz", "/readyz"))
         if console and request.user.is_authenticated:
             tenant, tenants = tenants_for(request)
             if tenant is not None:

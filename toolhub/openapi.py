@@ -12,7 +12,7 @@ from drf_spectacular.views import SpectacularJSONAPIView
 
 from kernel.http.api_versions import HEADER_API_VERSION
 from kernel.http.endpoints import Endpoint
-from kernel.http.exception_handlers import PROBLEM_JSON, SERVED_PREFIX
+from kernel.http.exception_handlers import PROBLEM_JSON, SERVED_PREFIXES
 from kernel.problems import PlatformCode, Problem, Retryable, collect_problem_classes
 from toolhub.embedded_schemas import describe_hub_part, embed_schemas
 from toolhub.problem_catalogue import build_example
@@ -195,7 +195,7 @@ def document_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     }
     for path, item in result["paths"].items():
         for method, operation in item.items():
-            if path.startswith(SERVED_PREFIX):
+            if path.startswith(SERVED_PREFIXES):
                 for status in sorted({*by_status, 400, 529} - {405, 412, 422}):
                     operation["responses"].setdefault(str(status), {"$ref": "#/components/responses/ServedProblem"})
                 continue

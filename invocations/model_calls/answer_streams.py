@@ -55,9 +55,11 @@ async def wait_for_end(run: ModelRun, invocation: Invocation) -> ResponseEnvelop
     return await sync_to_async(read_envelope, thread_sensitive=False)(invocation.pk, invocation.tenant_id)
 
 
-def open_event_stream(run: ModelRun, stream: AsyncIterator[str], headers: dict[str, str]) -> StreamingHttpResponse:
+def open_event_stream(
+    run: ModelRun, stream: AsyncIterator[str], headers: dict[str, str], *, content_type: str = EVENT_STREAM
+) -> StreamingHttpResponse:
     """The answer of a run while it comes. Whoever closes it early, also before it begins, ends the run."""
-    response = StreamingHttpResponse(stream, content_type=EVENT_STREAM, headers=HEADERS | headers)
+    response = StreamingHttpResponse(stream, content_type=content_type, headers=HEADERS | headers)
     response._resource_closers.append(run.leave)  # type: ignore[attr-defined]
     return response
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rest_framework.request import Request
 
+from invocations.model_calls.served.gemini.verbs import WIDE_VERBS
 from invocations.model_calls.served.key_authentication import ServedKeyAuthentication
 from kernel.http.body_limits import WiderRoute
 from kernel.http.parsers import MAX_WIDE_BYTES
@@ -23,5 +24,6 @@ def _agent(request: HttpRequest) -> str:
 # As the views have it that read with WideJSONParser.
 PATHS = re.compile(
     r"/api/v1/models/[^/]+/(?:chat|preflight)|/v1/(?:chat/completions|responses|messages(?:/count_tokens)?)"
+    rf"|/v1(?:beta)?/models/.+:(?:{'|'.join(WIDE_VERBS)})"
 )
 WIDER = (WiderRoute("POST", PATHS, MAX_WIDE_BYTES, _agent),)

@@ -38,8 +38,8 @@ class EndpointSchema(AutoSchema):
 
     def get_override_parameters(self) -> list[Any]:
         parameters: list[Any] = super().get_override_parameters()
-        query = getattr(self.view, "query", QuerySerializer)
-        return [query, *parameters] if self.method == "GET" and query is not QuerySerializer else parameters
+        query = getattr(self.view, "query" if self.method == "GET" else "query_of_changes", QuerySerializer)
+        return parameters if query is QuerySerializer else [query, *parameters]
 
     def get_auth(self) -> list[dict[str, Any]]:
         """What programs have is named before the session of a person. Where a link may be read, its parts stand for a key."""

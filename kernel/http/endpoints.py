@@ -36,11 +36,13 @@ READS = ("GET", "HEAD")
 
 
 class Endpoint(APIView):
-    """``query``: what GET may be asked. ``asked``: what it was asked, read and checked. ``cursor``: the prefix of the ids that the
-    pages of a list go on by. ``conditional``: a change may be asked for on condition that nobody else has made one (``If-Match``).
+    """``query``: what GET may be asked, and ``query_of_changes`` what all else may. ``asked``: what it was asked, read and checked.
+    ``cursor``: the prefix of the ids that the pages of a list go on by. ``conditional``: a change may be asked for on condition that
+    nobody else has made one (``If-Match``).
     """
 
     query: ClassVar[type[QuerySerializer]] = QuerySerializer
+    query_of_changes: ClassVar[type[QuerySerializer]] = QuerySerializer
     cursor: ClassVar[str] = ""
     conditional: ClassVar[bool] = False
     asked: dict[str, Any]
@@ -52,7 +54,7 @@ class Endpoint(APIView):
             raise MethodNotAllowed(str(request.method))
         super().initial(request, *args, **kwargs)
         if method != "options":
-            kind = self.query if request.method in READS else QuerySerializer
+            kind = self.query if request.method in READS else self.query_of_changes
             asked = dict(request.query_params.lists())
             # Most requests ask nothing, of endpoints that take nothing.
             self.asked = kind.read(asked) if asked or kind is not QuerySerializer else {}

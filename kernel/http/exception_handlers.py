@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("toolhub.problems")
 API_PREFIX = "/api/"
-SERVED_PREFIX = "/v1/"  # formats of others (invocations/model_calls/served)
+SERVED_PREFIXES = ("/v1/", "/v1beta/")  # formats of others (invocations/model_calls/served)
 PROBLEM_JSON = "application/problem+json"
 
 
@@ -129,7 +129,7 @@ def build_problem_response(
 ) -> HttpResponse:
     """The answer for ``problem``. The status is the problem's, also on a page."""
     response: HttpResponse
-    if shape := find_problem_shape(request.path):
+    if shape := find_problem_shape(request.path, request.headers):
         status, said, headers = shape(problem)
         response = JsonResponse(said, status=status, headers=headers | {"Cache-Control": "no-store"})
     elif wants_envelope(request):

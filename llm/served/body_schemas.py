@@ -16,6 +16,7 @@ from llm.served.body_forms import (
     one_of,
 )
 from llm.served.chat_schemas import describe_chat
+from llm.served.gemini_schemas import describe_contents
 from llm.served.messages_schemas import describe_messages
 from llm.served.responses_schemas import describe_responses
 
@@ -56,4 +57,5 @@ def describe_bodies() -> dict[str, Schema]:
         **describe_chat(),
         **describe_messages(),
         **describe_responses(),
+        **describe_contents(),
     }

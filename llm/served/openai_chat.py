@@ -29,7 +29,7 @@ SAME = (
 NOT_KEPT = "Answers are not kept for their callers; the call stands in the hub under the id in X-Hub-Call."
 # What the hub takes of its own, in `hub`: of the request, and of the envelope around it.
 OF_REQUEST = ("allow_sensitive", "cache_hint", "strict_parameters")
-OF_ENVELOPE = ("callback", "currency", "locale", "on_consent", "purpose", "session_id", "timezone", "trace")
+OF_ENVELOPE = ("callback", "currency", "locale", "on_consent", "purpose", "session_id", "timezone", "trace", "user_id")
 WHERE_TAKEN = "Where the model takes it; else it is left out with a warning."
 CACHE_KEY = "`cache_hint` of the hub's chat: sent as a digest where the model takes it, else left out with a warning."
 SINGLE = "Where it is false the model proposes one call at a time; where it cannot be told so, a warning says that."

@@ -128,6 +128,7 @@ PAGES_FIND: dict[str, Finds] = {
         env={"TOOLHUB_API_KEY": "$KEY"},
         instead={"--as old.tools": "--as older.tools"},
     ),
+    "use-googles-sdk.md": Finds(instead={"model.openai.main": "model.house.talks"}),
     "long-calls.md": Finds(env={"KEY": "$BOOKKEEPERS_KEY"}),
     "notifications.md": Finds(
         names={"headers": {"webhook-id": "m", "webhook-timestamp": "1"}, "body": "{}", "secret": "whsec_AAAA"}

@@ -216,7 +216,13 @@ def _tools(things: Things) -> dict[str, Any]:
         "model-providers.alias": ALIAS,
         "model_id": MODEL,
         "model-prices.number": 1,
-        "api_model_embed.model_id": f"model.{PROVIDER}.vectors",
+        **{
+            f"{route}.model_id": f"model.{PROVIDER}.vectors"
+            for route in (
+                "api_model_embed",
+                *(f"served_content_{word}{version}" for word in ("vector", "vectors") for version in ("", "_v1")),
+            )
+        },
         "api_model_rerank.model_id": f"model.{PROVIDER}.ranker",
         "capsule_id": uploaded.capsule.pk,
         "publisher_key_id": publisher.pk,

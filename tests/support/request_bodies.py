@@ -24,6 +24,7 @@ from tests.support.connected_models import MODEL, PROVIDER
 from tests.support.manifests import manifest
 from tests.support.policies import permits
 from tests.support.populated_tenant import ECHO, JWKS, OFFERED, PUBLISHER, WRITE
+from tests.support.served_formats import build_contents, build_texts
 from toolhub.configuration import services
 from toolhub.configuration.document import read_document
 
@@ -252,6 +253,13 @@ def bodies(things: Things) -> dict[str, Any]:
         "POST served_messages": {"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]},
         "POST served_message_count": {"model": MODEL, "messages": [{"role": "user", "content": "x"}]},
         "POST served_responses": {"model": MODEL, "input": "x"},
+        **{
+            f"POST served_content{verb}{version}": build_contents("x")
+            for verb in ("", "_stream", "_count")
+            for version in ("", "_v1")
+        },
+        **{f"POST served_content_vector{version}": {"content": {"parts": [{"text": "x"}]}} for version in ("", "_v1")},
+        **{f"POST served_content_vectors{version}": build_texts("x") for version in ("", "_v1")},
         "POST served_embeddings": {"model": f"model.{PROVIDER}.vectors", "input": "x"},
         "POST served_rerank": {"model": f"model.{PROVIDER}.ranker", "query": "x", "documents": ["x"]},
         "POST api_model_providers": {"name": "other", "kind": "scripted", **REASON},

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 API_PREFIX = "api/v1/"
-SERVED_PREFIX = "v1/"
+SERVED_PREFIXES = ("v1/", "v1beta/")
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -27,7 +27,7 @@ class Route:
 
     @property
     def is_api(self) -> bool:
-        return self.path.startswith((API_PREFIX, SERVED_PREFIX))
+        return self.path.startswith((API_PREFIX, *SERVED_PREFIXES))
 
     @property
     def area(self) -> str:

@@ -12,9 +12,9 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.renderers import JSONRenderer
 
 from invocations import services
-from invocations.accept.api import CallView
+from invocations.accept.api import AskingView, CallView
 from invocations.answer.envelope import build_answered_envelope
-from invocations.decide.callable_tools import offer_tools
+from invocations.decide.preflight_requests import request_preflight
 from invocations.event_streams.api import EventStreamRenderer
 from invocations.model_calls.answer_streams import EVENT_STREAM, HEADERS, open_event_stream
 from invocations.model_calls.api import LATE_S, ask_model
@@ -28,19 +28,17 @@ from kernel.database.tenancy import acting_for
 from kernel.http.api_requests import get_caller
 from kernel.http.base_serializers import validate_data
 from kernel.http.deferred_responses import WaitingResponse
-from kernel.http.endpoints import Endpoint
 from kernel.http.exception_handlers import build_problem_response
 from kernel.http.parsers import WideJSONParser
 from kernel.ids import new_id
+from kernel.problems import Internal
 from llm.served.formats import Answered
 from llm.served.openai_chat import OpenAIChatFormat
 from llm.served.openai_embeddings import read_embedding, write_embedding
 from llm.served.rerank import read_rerank, write_rerank
-from registry.model_catalogue.api import find_named_model, show_offered_model
-from registry.models import Installation, ToolKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from django.http.response import HttpResponseBase
     from rest_framework.request import Request
@@ -49,12 +47,13 @@ if TYPE_CHECKING:
     from invocations.model_calls.model_runs import ModelRun
     from invocations.models import Invocation
     from kernel.http.envelopes import RequestEnvelope, ResponseEnvelope
-    from kernel.principal import Principal
     from kernel.problems import Problem
     from llm.served.formats import ChatFormat, ServedChat, StreamWriter
-    from unitools.manifest import Manifest
 
 CALL = "X-Hub-Call"
+# What is too much may be counted all the same.
+ABOUT_ROOM = ("LLM.CONTEXT_OVERFLOW", "QUOTA.BUDGET_EXCEEDED", "QUOTA.RATE_LIMITED")
+ESTIMATED = {"counted_by": "estimate"}  # what the hub says beside a count
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{8,64}")
 
 
@@ -66,7 +65,8 @@ def refer_to(component: str) -> dict[str, Any]:
 class ServedForm:
     """Answers in a served format.
 
-    ``write``: the hub's own answer as the format has it. ``open_stream``: None where it has no streams.
+    ``write``: the hub's own answer as the format has it. ``open_stream``: None where it has no streams; ``stream_type``: what
+    they are.
     """
 
     def __init__(
@@ -77,9 +77,10 @@ class ServedForm:
         warnings: tuple[str, ...] = (),
         options: Mapping[str, Any] | None = None,
         open_stream: Callable[[Answered], StreamWriter] | None = None,
+        stream_type: str = EVENT_STREAM,
     ) -> None:
         self._write, self._names, self._warnings, self._open_stream = write, names, warnings, open_stream
-        self._options = options or {}
+        self._options, self._stream_type = options or {}, stream_type
 
     def describe(self, invocation: Invocation, warnings: tuple[str, ...] = ()) -> Answered:
         return Answered(
@@ -105,7 +106,7 @@ class ServedForm:
         assert self._open_stream is not None
         envelope, writer = read_answer(answered), self._open_stream(self.describe(answered.invocation))
         text = writer.end(envelope.data, envelope.warnings)
-        return add_headers(HttpResponse(text, content_type=EVENT_STREAM, headers=HEADERS), answered)
+        return add_headers(HttpResponse(text, content_type=self._stream_type, headers=HEADERS), answered)
 
     def open_stream(self, request: Request, run: ModelRun, begun: BegunCall) -> HttpResponseBase:
         """A stream where the model says something, and an answer with a status of its own where it fails before that."""
@@ -123,7 +124,8 @@ class ServedForm:
                     return None
             opened = True
             stream = stream_served(run, begun.invocation, writer)
-            return open_event_stream(run, stream, {CALL: begun.invocation.wire_id})
+            headers = {CALL: begun.invocation.wire_id}
+            return open_event_stream(run, stream, headers, content_type=self._stream_type)
 
         def end() -> None:
             if not opened:
@@ -177,11 +179,12 @@ class ServedView(CallView):
 
 
 class ServedChatView(ServedView):
-    """``served``: the format. ``dialect``: that in which its callers are shown the hub's tools."""
+    """``served``: the format. ``dialect``: that in which its callers are shown the hub's tools. ``stream_type``: of its streams."""
 
     parser_classes = [WideJSONParser]
     served: ChatFormat
     dialect: str
+    stream_type: str = EVENT_STREAM
 
     def answer(self, request: Request) -> HttpResponseBase:
         asked: ServedChat = self.served.read(request.data)
@@ -193,9 +196,35 @@ class ServedChatView(ServedView):
             return self.served.open_stream(about, asked.options)
 
         form = ServedForm(
-            self.served.write, names=names, warnings=asked.warnings, options=asked.options, open_stream=open_stream
+            self.served.write,
+            names=names,
+            warnings=asked.warnings,
+            options=asked.options,
+            open_stream=open_stream,
+            stream_type=self.stream_type,
         )
         return ask_model(request, call, wants_stream=asked.wants_stream, form=form)
+
+
+class ServedCountView(AskingView):
+    """How many tokens a conversation has, by the hub's own estimate, which is a high one. No provider is asked."""
+
+    authentication_classes = [ServedKeyAuthentication]
+    required_scope = SCOPE
+    parser_classes = [WideJSONParser]
+    dialect: str
+
+    def count_tokens(self, request: Request, asked: ServedChat) -> int:
+        """As the preflight of the call counts them. Raises what would refuse the call, but for want of room."""
+        by = get_caller(request)
+        call, _ = build_served_call(asked, build_envelope(request, asked.envelope), dialect=self.dialect, by=by)
+        found = request_preflight(call, by=by)
+        if found.problem is not None and found.problem.reason not in ABOUT_ROOM:
+            raise found.problem
+        demand = found.preflight.model_demand if found.preflight is not None else None
+        if demand is None:
+            raise found.problem or Internal()
+        return demand.input_tokens
 
 
 class ServedModelView(ServedView):
@@ -263,45 +292,3 @@ class RerankView(ServedModelView):
     def post(self, request: Request) -> HttpResponseBase:
         model, arguments, wanted = read_rerank(request.data)
         return self.answer(request, model, arguments, {}, partial(write_rerank, **wanted))
-
-
-class ServedModelListView(Endpoint):
-    """The models that this agent may call now, as OpenAI's list has them."""
-
-    authentication_classes = [ServedKeyAuthentication]
-    required_scope = SCOPE
-
-    @extend_schema(operation_id="list_served_models", responses={200: OpenApiTypes.OBJECT})
-    def get(self, request: Request) -> JsonResponse:
-        models = offer_tools(by=get_caller(request), kind=ToolKind.MODEL).manifests
-        return JsonResponse({"object": "list", "data": describe_models(models, by=get_caller(request))})
-
-
-class ServedOneModelView(Endpoint):
-    """One of them, by its id or its alias."""
-
-    authentication_classes = [ServedKeyAuthentication]
-    required_scope = SCOPE
-
-    @extend_schema(operation_id="read_served_model", responses={200: OpenApiTypes.OBJECT})
-    def get(self, request: Request, model_id: str) -> JsonResponse:
-        by = get_caller(request)
-        found = find_named_model(offer_tools(by=by, kind=ToolKind.MODEL).manifests, model_id)
-        return JsonResponse(describe_models([found], by=by)[0])
-
-
-def describe_models(manifests: Iterable[Manifest], *, by: Principal) -> list[dict[str, Any]]:
-    """Each with the time since which it is what it is, and what the hub says of it beside."""
-    models = {each.id: each for each in manifests}
-    rows = Installation.objects.visible_to(by).filter(name__in=models)
-    since = dict(rows.values_list("name", "version__submitted_at"))
-    return [
-        {
-            "id": id,
-            "object": "model",
-            "created": int(since[id].timestamp()) if since.get(id) else 0,
-            "owned_by": id.split(".")[1],
-            "hub": show_offered_model(manifest),
-        }
-        for id, manifest in sorted(models.items())
-    ]

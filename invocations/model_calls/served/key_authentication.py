@@ -1,4 +1,4 @@
-"""Key authentication of served formats: a key of the hub, in either of the headers that SDKs send one in."""
+"""Key authentication of served formats: a key of the hub, in any of the headers that SDKs send one in."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 
+GOOGLES = "X-Goog-Api-Key"
+HEADERS = ("X-Api-Key", GOOGLES)
+
+
 class ServedKeyAuthentication(ApiKeyAuthentication):
-    """A key of the hub, as a bearer or where Anthropic's SDKs send it. Sessions of people count nowhere here."""
+    """A key of the hub, as a bearer or where Anthropic's and Google's SDKs send it. Sessions of people count nowhere here."""
 
     def read_header(self, request: Request) -> str:
-        said, key = super().read_header(request), request.headers.get("X-Api-Key", "")
+        said = super().read_header(request)
+        key = next((found for name in HEADERS if (found := request.headers.get(name))), "")
         return f"{SCHEME} {key}" if key and not said else said
 
 

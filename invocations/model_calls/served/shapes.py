@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kernel.http.exception_handlers import SERVED_PREFIX
+from invocations.model_calls.served.gemini.verbs import VERBS
+from invocations.model_calls.served.key_authentication import GOOGLES
+from kernel.http.exception_handlers import SERVED_PREFIXES
 from kernel.http.problem_shapes import add_problem_shape
 from llm.served.anthropic_messages import AnthropicMessages
+from llm.served.gemini_problems import write_google_problem
 from llm.served.openai_chat import OpenAIChatFormat
 from llm.served.problem_objects import build_headers
 
@@ -28,5 +31,9 @@ def build_shape(write: Callable[[Problem], tuple[int, dict[str, Any]]]) -> Probl
 
 
 # Formats with an error object of their own have a longer beginning.
-add_problem_shape(SERVED_PREFIX, build_shape(OpenAIChatFormat().write_problem))
-add_problem_shape(f"{SERVED_PREFIX}messages", build_shape(AnthropicMessages().write_problem))
+STABLE, BETA = SERVED_PREFIXES
+add_problem_shape(STABLE, build_shape(OpenAIChatFormat().write_problem))
+add_problem_shape(f"{STABLE}messages", build_shape(AnthropicMessages().write_problem))
+add_problem_shape(BETA, build_shape(write_google_problem))
+add_problem_shape(f"{STABLE}models/", build_shape(write_google_problem), endings=[f":{verb}" for verb in VERBS])
+add_problem_shape(f"{STABLE}models", build_shape(write_google_problem), header=GOOGLES)

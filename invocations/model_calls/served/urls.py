@@ -8,6 +8,4 @@ PAGES = [
     path("v1/chat/completions", api.ChatCompletionsView.as_view(), name="served_chat_completions"),
     path("v1/embeddings", api.EmbeddingsView.as_view(), name="served_embeddings"),
     path("v1/rerank", api.RerankView.as_view(), name="served_rerank"),
-    path("v1/models", api.ServedModelListView.as_view(), name="served_models"),
-    path("v1/models/<str:model_id>", api.ServedOneModelView.as_view(), name="served_model"),
 ]

@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 from django.test import Client
 
+from kernel.http.exception_handlers import SERVED_PREFIXES
 from kernel.problems import PlatformCode, Problem, collect_problem_classes
 
 pytestmark = pytest.mark.django_db
@@ -91,7 +92,7 @@ def test_each_operation_says_which_problems_it_may_answer_with() -> None:
             statuses = set(operation["responses"])
             assert statuses >= {"400", "401", "403", "406", "500", "503"}, (method, path)
             # Formats of others say 400 where the hub says 422.
-            refused = {"413", "415"} if path.startswith("/v1/") else {"413", "415", "422"}
+            refused = {"413", "415"} if path.startswith(SERVED_PREFIXES) else {"413", "415", "422"}
             assert ("requestBody" not in operation) or statuses >= refused, (method, path)
             assert ("{" not in path) or "404" in statuses, (method, path)
     run = set(document["paths"]["/api/v1/tools/{tool_id}/invoke"]["post"]["responses"])

@@ -17,7 +17,7 @@ from access.roles import SCOPES
 from kernel.http.endpoints import Endpoint
 from kernel.http.pagination import MAX_LIMIT
 from tests.support.populated_tenant import make_publisher, make_things
-from tests.support.routes import METHODS, SERVED_PREFIX, api_routes
+from tests.support.routes import METHODS, SERVED_PREFIXES, api_routes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +79,7 @@ def test_no_address_ignores_a_query_parameter_that_it_does_not_know(things: Thin
             if route.name in IGNORES:
                 continue
             answer = ask(things, key, route, method, f"{UNKNOWN}=1")
-            if route.path.startswith(SERVED_PREFIX):  # errors in the shapes of others
+            if route.path.startswith(SERVED_PREFIXES):  # errors in the shapes of others
                 if (answer.status_code, answer.headers["X-Hub-Reason"]) != (400, "SCHEMA.VALIDATION_FAILED"):
                     wrong[f"{method} {route.name}"] = (answer.status_code, answer.content[:200])
                 assert UNKNOWN in answer.json()["error"]["message"]
@@ -137,7 +137,7 @@ def strip_links(rows: list[Any]) -> list[Any]:
 def test_every_list_is_read_page_by_page_without_losing_a_row(things: Things, key: dict[str, str]) -> None:
     wrong = {}
     for route, listed in lists():
-        if route.path.startswith(SERVED_PREFIX):  # lists of others have no pages
+        if route.path.startswith(SERVED_PREFIXES):  # lists of others have no pages
             continue
         if not {"after", "limit"} <= set(listed):
             wrong[route.name] = str(sorted(listed))

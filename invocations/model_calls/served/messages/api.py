@@ -8,17 +8,9 @@ from django.http import HttpResponse, JsonResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 
-from invocations.accept.api import AskingView
-from invocations.decide.preflight_requests import request_preflight
 from invocations.model_calls.answer_streams import EVENT_STREAM
-from invocations.model_calls.asked_models import SCOPE
-from invocations.model_calls.served.api import ServedChatView, build_envelope, refer_to
-from invocations.model_calls.served.key_authentication import ServedKeyAuthentication
-from invocations.model_calls.served.served_calls import build_served_call
+from invocations.model_calls.served.api import ESTIMATED, ServedChatView, ServedCountView, refer_to
 from invocations.serializers import KEY_HEADER
-from kernel.http.api_requests import get_caller
-from kernel.http.parsers import WideJSONParser
-from kernel.problems import Internal
 from llm.served.anthropic_messages import AnthropicMessages
 from llm.served.anthropic_requests import read_count
 
@@ -27,8 +19,6 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 DIALECT = "anthropic"
-# What is too much may be counted all the same.
-ABOUT_ROOM = ("LLM.CONTEXT_OVERFLOW", "QUOTA.BUDGET_EXCEEDED", "QUOTA.RATE_LIMITED")
 
 
 class MessagesView(ServedChatView):
@@ -47,12 +37,10 @@ class MessagesView(ServedChatView):
         return self.answer(request)
 
 
-class MessageCountView(AskingView):
+class MessageCountView(ServedCountView):
     """How many tokens a conversation has, by the hub's own estimate, which is a high one. No provider is asked."""
 
-    authentication_classes = [ServedKeyAuthentication]
-    required_scope = SCOPE
-    parser_classes = [WideJSONParser]
+    dialect = DIALECT
 
     @extend_schema(
         request=refer_to("ServedMessageCount"),
@@ -60,12 +48,5 @@ class MessageCountView(AskingView):
         operation_id="count_message_tokens",
     )
     def post(self, request: Request) -> HttpResponse:
-        asked, by = read_count(request.data), get_caller(request)
-        call, _ = build_served_call(asked, build_envelope(request, asked.envelope), dialect=DIALECT, by=by)
-        found = request_preflight(call, by=by)
-        if found.problem is not None and found.problem.reason not in ABOUT_ROOM:
-            raise found.problem
-        demand = found.preflight.model_demand if found.preflight is not None else None
-        if demand is None:
-            raise found.problem or Internal()
-        return JsonResponse({"input_tokens": demand.input_tokens, "hub": {"counted_by": "estimate"}})
+        tokens = self.count_tokens(request, read_count(request.data))
+        return JsonResponse({"input_tokens": tokens, "hub": ESTIMATED})

@@ -25,9 +25,9 @@ BY_TOOL = {"city": "you", "degrees": 1}  # as the provider fills in a schema
 FOREIGN = "LLM.FOREIGN_TOOL"
 
 
-def run_client(program: str, environment: str, served: ServedHub, home: Path) -> dict[str, Any]:
+def run_client(program: str, environment: str, served: ServedHub, home: Path, *more: str) -> dict[str, Any]:
     """What a program says, read as JSON; its last line, since some of them greet."""
-    words = [str(peers.ensure_python(environment)), str(CLIENTS / f"{program}.py"), served.url, served.key]
+    words = [str(peers.ensure_python(environment)), str(CLIENTS / f"{program}.py"), served.url, served.key, *more]
     env = clean_environment(HOME=str(home), NO_PROXY="*", LITELLM_LOCAL_MODEL_COST_MAP="True")
     done = subprocess.run(
         words, env=env, capture_output=True, text=True, timeout=PATIENCE_S, stdin=subprocess.DEVNULL, cwd=home

@@ -22,14 +22,19 @@ SKIPPED = {
     "openai-chat": {"chat-reasoning-summary"},
     "anthropic": {"anth-thinking-display"},
     "open-responses": {"reasoning-summary"},
+    "google-genai": set(),
 }
-# What the hub does not have: it answers 404, as the judge lets it.
-WARNED = {"open-responses": {"compact-response"}}
-WORDS = {"anthropic": ["--auth-header", "x-api-key", "--no-bearer", "--header", "anthropic-version:2023-06-01"]}
+# What the hub does not have: it answers 404, as the judge lets it, and passes on no texts of thoughts.
+WARNED = {"open-responses": {"compact-response"}, "google-genai": {"google-thinking"}}
+WORDS = {
+    "google-genai": ["--auth-header", "x-goog-api-key", "--no-bearer"],
+    "anthropic": ["--auth-header", "x-api-key", "--no-bearer", "--header", "anthropic-version:2023-06-01"],
+}
 
 
 def judge(served: ServedHub, form: str, home: Path) -> list[dict[str, Any]]:
-    words = [sys.executable, "-m", "llm_comply.cli", "--format", form, "--base-url", f"{served.url}/v1", "--json"]
+    base = served.url if form == "google-genai" else f"{served.url}/v1"
+    words = [sys.executable, "-m", "llm_comply.cli", "--format", form, "--base-url", base, "--json"]
     words += ["--api-key", served.key, "--model", "open", "--verbose", *WORDS.get(form, [])]
     env = clean_environment(HOME=str(home), NO_PROXY="*")
     done = subprocess.run(

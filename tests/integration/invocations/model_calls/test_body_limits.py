@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.django_db(transaction=True)
 JSON = {"content-type": "application/json"}
 DOORS = ["/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens"]
+DOORS += [f"/{version}/models/{MODEL}:generateContent" for version in ("v1", "v1beta")]
+DOORS += [f"/v1beta/models/{MODEL}:{verb}" for verb in ("streamGenerateContent", "countTokens")]
 
 
 def see(url: str) -> dict[str, Any]:

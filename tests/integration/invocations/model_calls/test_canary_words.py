@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.apps import apps
 from django.db import connection
-from django.urls import reverse
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
@@ -26,7 +25,7 @@ from tests.support.erasures import cells, forget, opened
 from tests.support.evidence_logs import seal_everything, signing_with
 from tests.support.model_calls import MODEL, ask, say
 from tests.support.scripted_models import text_answer
-from tests.support.served_formats import BODIES, build_chat
+from tests.support.served_formats import BODIES, build_chat, build_contents, build_texts, find_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -137,14 +136,29 @@ def test_after_sealing_the_words_are_in_sealed_values_alone_and_after_an_erasure
 
 
 PERSON = {"user": "person-7"}
-# A body for each door, by the name of its route, with a word of its own in what is asked; all but the last name the person.
+
+
+def choose_word(name: str) -> str:
+    """The word of a door, of which none is the beginning of another."""
+    return f"{ASKED}-{name}-"
+
+
+# A body for each door, by the name of its route, with a word of its own in what is asked; all but some name the person.
 DOORS: dict[str, dict[str, Any]] = {
-    "served_chat_completions": build_chat(f"{ASKED}chat", stream=True, **PERSON),
-    "served_messages": build_chat(f"{ASKED}messages", stream=True, max_tokens=9, metadata={"user_id": "person-7"}),
-    "served_responses": {"model": MODEL, "input": f"{ASKED}responses", "stream": True, **PERSON},
-    "served_embeddings": {"model": "model.script.vectors", "input": f"{ASKED}embeddings", **PERSON},
-    "served_rerank": {"model": "model.script.ranker", "query": "x", "documents": [f"{ASKED}rerank"]},
+    "served_chat_completions": build_chat(choose_word("served_chat_completions"), stream=True, **PERSON),
+    "served_messages": build_chat(
+        choose_word("served_messages"), stream=True, max_tokens=9, metadata={"user_id": "person-7"}
+    ),
+    "served_responses": {"model": MODEL, "input": choose_word("served_responses"), "stream": True, **PERSON},
+    "served_embeddings": {"model": "model.script.vectors", "input": choose_word("served_embeddings"), **PERSON},
+    "served_rerank": {"model": "model.script.ranker", "query": "x", "documents": [choose_word("served_rerank")]},
+    "served_content": build_contents(choose_word("served_content"), hub={"user_id": "person-7"}),
+    "served_content_stream": build_contents(choose_word("served_content_stream"), hub={"user_id": "person-7"}),
+    "served_content_vector": {"content": {"parts": [{"text": choose_word("served_content_vector")}]}},
+    "served_content_vectors": build_texts(choose_word("served_content_vectors")),
 }
+# Rankings and Google's vectors have no place for the person.
+NAMELESS = ("served_rerank", "served_content_vector", "served_content_vectors")
 
 
 @pytest.mark.req("LLM-11")
@@ -165,8 +179,8 @@ def test_whichever_door_it_came_by_a_word_is_in_sealed_values_alone(
     bench.scripts = [text_answer(f"The answer: {ANSWERED}")] * len(DOORS)
 
     with caplog.at_level(logging.DEBUG), signing_with():
-        said = [caller.ask(reverse(name), body) for name, body in DOORS.items()]
-        own = ask(caller, say(f"{ASKED}own"), user_id="person-7", headers={"Accept": "text/event-stream"})
+        said = [caller.ask(find_address(name), body) for name, body in DOORS.items()]
+        own = ask(caller, say(choose_word("own")), user_id="person-7", headers={"Accept": "text/event-stream"})
         stored = list(iter_stored_texts())
         seal_everything()
         sealed = opened()
@@ -174,15 +188,16 @@ def test_whichever_door_it_came_by_a_word_is_in_sealed_values_alone(
         forget("person-7", by=owner.by)
         seal_everything()
 
-    assert [each.status_code for each in (*said, own)] == [200] * 6
-    assert sum("quokka" in each.content.decode() for each in (*said, own)) == 4, "streams of answers"
-    assert set(BODIES) == set(DOORS)
-    words = [f"{ASKED}{name.removeprefix('served_').partition('_')[0]}" for name in (*DOORS, "own")]
+    assert [each.status_code for each in (*said, own)] == [200] * 10
+    assert sum("quokka" in each.content.decode() for each in (*said, own)) == 6, "answers in words"
+    assert {name.removesuffix("_v1") for name in BODIES} == set(DOORS)
+    words = [choose_word(name) for name in (*DOORS, "own")]
     assert [word for word in words if word not in sealed] == []
     assert [table for table, text in stored if "quokka" in text] == []
     assert [each for each in kept if "quokka" in each] == []
     told = "".join(each.to_json() for each in spans.get_finished_spans())
     counted: Any = metrics.get_metrics_data()
-    assert [told.count('"gen_ai.operation.name": '), "quokka" in told + counted.to_json() + caplog.text] == [6, False]
+    assert [told.count('"gen_ai.operation.name": '), "quokka" in told + counted.to_json() + caplog.text] == [10, False]
     left = "".join([*cells(), opened(), *(text for _, text in iter_stored_texts())])
-    assert [word for word in (*words, ANSWERED) if word in left] == [f"{ASKED}rerank"]
+    nameless = [choose_word(name) for name in NAMELESS]
+    assert [word for word in (*words, ANSWERED) if word in left] == nameless

@@ -54,8 +54,16 @@ def talk_on_in_messages(caller: Caller) -> Any:
     return caller.ask("/v1/messages", {"model": MODEL, "max_tokens": 50, "messages": more})
 
 
+def talk_on_in_contents(caller: Caller) -> Any:
+    address, asked = f"/v1beta/models/{MODEL}:generateContent", [{"role": "user", "parts": [{"text": "Hi"}]}]
+    first = caller.ask(address, {"contents": asked}).json()["candidates"][0]["content"]
+    return caller.ask(address, {"contents": [*asked, first, {"role": "user", "parts": [{"text": "And?"}]}]})
+
+
 @pytest.mark.req("LLM-4")
-@pytest.mark.parametrize("talk_on", [talk_on_in_own, talk_on_in_chat, talk_on_in_responses, talk_on_in_messages])
+@pytest.mark.parametrize(
+    "talk_on", [talk_on_in_own, talk_on_in_chat, talk_on_in_responses, talk_on_in_messages, talk_on_in_contents]
+)
 def test_what_a_provider_wants_back_comes_back_unread(
     talk_on: Callable[[Caller], Any], caller: Caller, model: Tool, bench: ProviderBench
 ) -> None:

@@ -18,7 +18,7 @@ from tests.support.dispatches import ECHO, MANGLED
 from tests.support.evidence_logs import seal_everything, signing_with
 from tests.support.mcp_clients import BOTH, ENVELOPE, called, error_of, ring_in_threads, talk, web_server
 from tests.support.model_calls import MODEL, ask, parse_events, say
-from tests.support.served_formats import CHAT, build_function, parse_chunks
+from tests.support.served_formats import CHAT, build_contents, build_function, parse_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,11 +72,19 @@ def read_messages(answer: Any, stream: bool) -> tuple[str, str]:
     return id, "".join(each["partial_json"] for each in deltas if each["type"] == "input_json_delta")
 
 
+def read_contents(answer: Any, stream: bool) -> tuple[str, str]:
+    pieces = parse_chunks(answer.content.decode()) if stream else [answer.json()]
+    parts = [part for each in pieces for part in each["candidates"][0]["content"]["parts"]]
+    [call] = [each["functionCall"] for each in parts if "functionCall" in each]
+    return call["id"], json.dumps(call["args"])
+
+
 TOOL = {"name": MANGLED, "input_schema": {"type": "object"}}
 DOORS: dict[str, tuple[dict[str, Any], Callable[[Any, bool], tuple[str, str]]]] = {
     CHAT: ({"messages": ASKED, "tools": [build_function(MANGLED)]}, read_chat),
     "/v1/responses": ({"input": ASKED, "tools": [{"type": "function", "name": MANGLED}]}, read_responses),
     "/v1/messages": ({"messages": ASKED, "max_tokens": 50, "tools": [TOOL]}, read_messages),
+    f"/v1/models/{MODEL}:": (build_contents(tools=[{"functionDeclarations": [{"name": MANGLED}]}]), read_contents),
 }
 
 
@@ -87,7 +95,10 @@ def test_an_answer_in_a_format_of_others_is_linked_to_by_what_it_says(
     door: str, stream: bool, caller: Caller, proposing: ScriptedSandbox
 ) -> None:
     body, read = DOORS[door]
-    answer = caller.ask(door, {"model": MODEL, "stream": stream, **body})
+    if door.endswith(":"):
+        answer = caller.ask(door + ("streamGenerateContent?alt=sse" if stream else "generateContent"), body)
+    else:
+        answer = caller.ask(door, {"model": MODEL, "stream": stream, **body})
     assert answer.status_code == 200, answer.content
     asked = Invocation.objects.get()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.urls import reverse
 
 from access.agents import services as agents
 from access.budgets.services import set_budget
@@ -19,7 +18,7 @@ from tests.support.budgets import DAY
 from tests.support.calls import PAIR, kinds_of
 from tests.support.policies_in_force import forbid, permit, put_in_force
 from tests.support.routes import routes
-from tests.support.served_formats import BODIES, MODEL
+from tests.support.served_formats import BODIES, MODEL, find_address, find_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,9 +116,9 @@ def test_each_control_refuses_in_each_format_and_nobody_is_asked(
     body = BODIES[name]
     if control is not no_grant:
         grant("model.*")
-    control(World(caller, operator, grant, body["model"]))
+    control(World(caller, operator, grant, find_model(name)))
 
-    answer = caller.ask(reverse(name), body)
+    answer = caller.ask(find_address(name), body)
 
     assert answer.headers["X-Hub-Reason"] == CONTROLS[control], answer.content
     assert answer.json()["error"]["message"]
@@ -135,18 +134,18 @@ def test_where_nothing_is_in_the_way_each_format_makes_one_call(
 ) -> None:
     grant("model.*")
 
-    answer = caller.ask(reverse(name), BODIES[name])
+    answer = caller.ask(find_address(name), BODIES[name])
 
     assert answer.status_code == 200, answer.content
     (call,) = Invocation.objects.all()
-    assert (call.tool, kinds_of(call), answer.headers["X-Hub-Call"]) == (BODIES[name]["model"], PAIR, call.wire_id)
+    assert (call.tool, kinds_of(call), answer.headers["X-Hub-Call"]) == (find_model(name), PAIR, call.wire_id)
 
 
 CONSENT = {"id": "ask", "effect": "consent", "when": {}, "consent": {"mode": "period", "validity_s": 3600}}
 
 
 @pytest.mark.req("TOOLS-19")
-@pytest.mark.parametrize("name", [name for name in BODIES if name not in ("served_embeddings", "served_rerank")])
+@pytest.mark.parametrize("name", [name for name in BODIES if find_model(name) == MODEL])
 def test_no_format_lets_a_call_wait_for_a_person(
     name: str, caller: Caller, grant: Callable[..., Any], models: None, bench: ProviderBench
 ) -> None:
@@ -154,8 +153,8 @@ def test_no_format_lets_a_call_wait_for_a_person(
     put_in_force(permit(), CONSENT)
     hub = {"on_consent": "hold", "purpose": "to help"}
 
-    answer = caller.ask(reverse(name), BODIES[name] | {"hub": hub})
-    asking = caller.ask(reverse(name), BODIES[name] | {"hub": hub | {"on_consent": "ask"}})
+    answer = caller.ask(find_address(name), BODIES[name] | {"hub": hub})
+    asking = caller.ask(find_address(name), BODIES[name] | {"hub": hub | {"on_consent": "ask"}})
 
     assert (answer.status_code, answer.headers["X-Hub-Reason"]) == (400, "SCHEMA.VALIDATION_FAILED")
     assert "not held" in answer.json()["error"]["message"]
