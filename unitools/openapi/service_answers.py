@@ -83,9 +83,9 @@ def read_answer(
         AnswerUnreadable: too long, in no known charset, no JSON though it says so, or a page where data was asked for.
     """
     said: dict[str, str] = {}
-    for name, value in headers:
-        said.setdefault(name.lower(), value)
-    links = dict(_read_links(value for name, value in headers if name.lower() == "link"))
+    for name, text in headers:
+        said.setdefault(name.lower(), text)
+    links = dict(_read_links(text for name, text in headers if name.lower() == "link"))
     retry_after_s = _read_retry_after(said.get("retry-after", ""))
     if 300 <= status < 400:
         return ServiceAnswer(status, None, {}, retry_after_s)  # what it says belongs to the other address
