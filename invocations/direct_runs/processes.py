@@ -124,7 +124,7 @@ class ProcessSandbox(ABC):
         if lacking:
             sentence = f"This sandbox cannot give a tool the capability {' or '.join(lacking)}."
             return RunOutcome(RunStatus.CAPABILITY_BLOCKED, blocked=lacking[0], error_message=sentence)
-        if call.program or call.server or call.operation:
+        if call.program or call.server or call.is_by_gate:
             return RunOutcome(
                 RunStatus.START_FAILED, error_message="This sandbox has no images and no gate: it runs functions only."
             )

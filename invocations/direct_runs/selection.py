@@ -24,7 +24,7 @@ def is_vouched_for(version: ToolVersion) -> bool:
 def needs_box(profile: Profile, call: SandboxCall, *, usual: str) -> bool:
     """For whatever a call is given or may reach beside its arguments, and for each isolation above the usual one."""
     given = (
-        call.dependencies or call.files or call.secrets or call.program or call.server or call.operation or call.image
+        call.dependencies or call.files or call.secrets or call.program or call.server or call.is_by_gate or call.image
     )
     reaches = profile.outside or profile.limits.files or profile.capabilities.secrets
     stronger = LEVELS.index(profile.isolation) > LEVELS.index(usual)

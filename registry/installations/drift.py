@@ -18,6 +18,7 @@ from kernel.principal import Principal
 from kernel.problems import Conflict
 from registry.installations.services import change_state
 from registry.models import Installation, InstallationState, Secret
+from registry.problems import NotInstalled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +63,7 @@ def pause_drifted(*, tenant_id: UUID, version: ToolVersion, changed: Sequence[st
         "version reviewed, then resume."
     )
     by = Principal.system("drift", tenant_id=tenant_id)
-    with suppress(Conflict), transaction.atomic():
+    with suppress(Conflict, NotInstalled), transaction.atomic():
         row = change_state(name, InstallationState.PAUSED, "paused", reason=reason, by=by)
         said = {"tool": name, "version": version.version, "url": f"/tools/{name}"}
         notify_channels(EVENT, subject=row.wire_id, body=said, tenant_id=tenant_id)
