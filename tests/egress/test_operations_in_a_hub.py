@@ -197,13 +197,16 @@ def test_the_secret_of_an_operation_is_given_to_the_gate_only(
 
 @pytest.mark.req("BRING-1", "TOOLS-16")
 def test_the_reviewer_sees_the_request_and_its_credential(caller: Caller, operator: Person, service: Service) -> None:
-    answer = caller.post("/tools", document_of(service.port, "DELETE"))
+    keyed = document_of(service.port, "DELETE", idempotency_header="X-Once") | {"idempotency": "keyed"}
+    answer = caller.post("/tools", keyed)
     assert answer.status_code in (200, 201), answer.content.decode()
     version = ToolVersion.objects.get(tool__name=TOOL)
 
     page = operator.client().get(reverse("review", args=[version.pk])).content.decode()
 
     assert "<b>DELETE</b>" in page
+    assert "item → path item" in page
+    assert "the key of a repeated call → header X-Once" in page
     assert f"https://{HOST}:{service.port}/v1/items/{{item}}" in page
     assert "in the header Authorization (bearer), added by the egress gate; no sandbox sees it" in page
     assert "Shop 3" in page
