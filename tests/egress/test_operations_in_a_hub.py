@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from evidence.kinds import Kind
 from evidence.models import Fact
-from invocations.models import Attempt, State
+from invocations.models import Attempt, Invocation, State
 from invocations.run import execution
 from invocations.sandbox.base import ConnectionRecord, Profile, RunOutcome, RunStatus, ServiceRecord
 from invocations.sandbox.boxes.payloads import pack_call, pack_load
@@ -366,6 +367,27 @@ def test_a_call_of_which_nothing_ever_left_is_not_unknown(
     assert (row.state, row.reason) == (State.FAILED, "SERVICE.UNREACHABLE")
     assert attempts_of(row) == ["unsent", "unsent", "lost"]
     assert service.connections == 0
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize("left", [False, True])
+def test_whoever_cancels_is_told_whether_anything_was_sent(
+    left: bool, bring: Callable[..., ToolVersion], caller: Caller, service: Service, boxes: Boxes
+) -> None:
+    bring(document_of(service.port, "DELETE"))
+    sent = ConnectionRecord(HOST, service.port, True, rule=HOST, service=ServiceRecord("DELETE", "/x", left=left))
+
+    def cancel(outcome: RunOutcome) -> RunOutcome:
+        Invocation.objects.update(cancel_asked_at=timezone.now())
+        return RunOutcome(RunStatus.CANCELLED, box="b", clean=False, connections=(sent,))
+
+    boxes.change = cancel
+    answer = caller.invoke(TOOL, ITEM)
+
+    error = answer.json()["error"]
+    assert row_of(answer).state == State.CANCELLED
+    assert (error["message"] == "This call was cancelled before anything was sent to the service.") is not left
+    assert ("Nothing took place." in error["remedy"]) is not left
 
 
 @pytest.mark.req("BRING-1")
