@@ -264,6 +264,35 @@ def test_what_a_service_answers_is_one_problem_of_the_catalogue(
 
 @pytest.mark.req("BRING-1")
 @pytest.mark.parametrize(
+    ("method", "status", "idempotency", "reason"),
+    [
+        ("DELETE", "503 Service Unavailable", "none", "SERVICE.FAILED"),
+        ("DELETE", "503 Service Unavailable", "keyed", "SERVICE.BUSY"),
+        ("DELETE", "429 Too Many Requests", "none", "SERVICE.BUSY"),
+        ("GET", "503 Service Unavailable", "none", "SERVICE.BUSY"),
+    ],
+)
+def test_nobody_is_told_to_call_again_what_a_proxy_may_have_passed_on(
+    method: str,
+    status: str,
+    idempotency: str,
+    reason: str,
+    bring: Callable[..., ToolVersion],
+    caller: Caller,
+    service: Service,
+) -> None:
+    """A proxy says 503 also of a service that it has asked and whose answer it has lost."""
+    service.answers = [answer_with(b"", status=status)]
+    key = {"idempotency_header": "Idempotency-Key"} if idempotency == "keyed" else {}
+    bring(document_of(service.port, method, **key) | {"idempotency": idempotency})
+
+    problem = caller.invoke(TOOL, ITEM).json()["error"]
+
+    assert (problem["reason"], problem["retryable"]) == (reason, "yes" if reason == "SERVICE.BUSY" else "after_action")
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize(
     ("options", "method", "state", "reason", "left"),
     [
         pytest.param({"refuses": 9}, "DELETE", State.FAILED, "SERVICE.UNREACHABLE", False, id="never left"),
