@@ -187,9 +187,8 @@ def _make_choices(said: dict[str, Any], group: str) -> Choices:
     for text in said["secrets"]:
         found = _SECRET.fullmatch(text)
         if found is None:
-            raise CannotRun(
-                f"--secret is NAME or NAME=HOW, with NAME in capitals, not {text[:60]!r}. A value never stands here."
-            )
+            # What was typed is not said again: it may be the secret itself.
+            raise CannotRun("--secret is NAME or NAME=HOW, with NAME in capitals. A value never stands here.")
         secrets.append(CredentialChoice(found[1], found[2] or ""))
     prefix = group.rpartition(".")[2].upper()[:30]
     return Choices(
