@@ -153,7 +153,7 @@ def _read_retry_after(outcome: RunOutcome) -> int | None:
 
 
 def _is_doubtful(manifest: Manifest, status: int, after: int | None) -> bool:
-    """Whether a 503 may be what a proxy says of a service that it has asked: nobody invites to call again, and again would be twice."""
+    """Whether a 503 may be what a proxy says of a service that it has asked: again would be twice, and nobody invites to it."""
     return status == _UNAVAILABLE and after is None and changes_something(manifest) and manifest.idempotency != "keyed"
 
 
