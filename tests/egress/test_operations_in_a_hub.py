@@ -211,6 +211,7 @@ def test_the_reviewer_sees_the_request_and_its_credential(caller: Caller, operat
     assert f"https://{HOST}:{service.port}/v1/items/{{item}}" in page
     assert "in the header Authorization (bearer), added by the egress gate; no sandbox sees it" in page
     assert "Shop 3" in page
+    assert "as its author says" in page
 
 
 @pytest.mark.req("BRING-1", "TOOLS-3", "TOOLS-16")
