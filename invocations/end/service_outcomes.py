@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from unitools.manifest import Manifest
 
 DRIFTED = "TOOL_DRIFTED"  # as the box calls it
-_DENIED, _BUSY = (401, 403, 407), (429, 503)
+_UNAVAILABLE = 503
+_DENIED, _BUSY = (401, 403, 407), (429, _UNAVAILABLE)
 _NOBODY_THERE = (DenialReason.UNRESOLVED, DenialReason.UNREACHABLE)
 _OURS = (DenialReason.TOO_MUCH, DenialReason.BAD_ANSWER)  # the gate has ended it, and not the service
 # These ended by the hub's own doing, or its host's.
@@ -149,12 +150,8 @@ def _build_answered_ending(manifest: Manifest, outcome: RunOutcome, steps: StepL
         problem = ServiceRedirected(f"The service answered {status} and pointed to another address.", details=details)
     elif status in _DENIED:
         problem = ServiceDenied(f"The service answered {status}: it does not take the credential.", details=details)
-    elif status in _BUSY:
-        after = outcome.error_details.get("retry_after_s")
-        known = isinstance(after, int) and not isinstance(after, bool) and 0 <= after <= _MAX_RETRY_AFTER_S
-        problem = ServiceBusy(
-            f"The service answered {status}.", details=details, retry_after_s=after if known else None
-        )
+    elif status in _BUSY and not _is_doubtful(manifest, status, after := _read_retry_after(outcome)):
+        problem = ServiceBusy(f"The service answered {status}.", details=details, retry_after_s=after)
     elif status < 500:
         return None  # its lawful no, in the service's own words
     elif changes_something(manifest):
@@ -162,6 +159,17 @@ def _build_answered_ending(manifest: Manifest, outcome: RunOutcome, steps: StepL
     else:
         problem = ToolSaysUpstreamError(f"The service answered {status}.", details=details)
     return _failed(problem, outcome, steps)
+
+
+def _read_retry_after(outcome: RunOutcome) -> int | None:
+    after = outcome.error_details.get("retry_after_s")
+    is_known = isinstance(after, int) and not isinstance(after, bool) and 0 <= after <= _MAX_RETRY_AFTER_S
+    return after if is_known else None
+
+
+def _is_doubtful(manifest: Manifest, status: int, after: int | None) -> bool:
+    """Whether a 503 may be what a proxy says of a service that it has asked: again would be twice, and nobody invites to it."""
+    return status == _UNAVAILABLE and after is None and changes_something(manifest) and manifest.idempotency != "keyed"
 
 
 def _keep_words(details: dict[str, Any]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from invocations.end.end_record import Ending, build_caller_principal, end_call
 from invocations.end.obligation_enforcement import enforce_obligations
 from invocations.end.outcomes import build_ending
 from invocations.end.secret_leaks import withhold_leaks
-from invocations.end.service_outcomes import may_be_sent_again
+from invocations.end.service_outcomes import is_unsent, may_be_sent_again
 from invocations.files.services import load_run_files
 from invocations.metrics.call_metrics import count_side_effect, record_queue_wait
 from invocations.models import UNSENT, Invocation, State, build_box_name
@@ -279,7 +279,7 @@ def _judged(
     if outcome.status is RunStatus.START_FAILED:
         log.error("No sandbox for %s: %s", invocation.wire_id, outcome.error_message)
     if outcome.status is RunStatus.CANCELLED and _cancel_was_asked(invocation):
-        ending = _cancelled(outcome, steps)
+        ending = _cancelled(invocation.version, outcome, steps)
     elif leak is not None:
         ending = Ending(state=State.FAILED, problem=leak, outcome=outcome, steps=steps.steps)
     else:
@@ -301,13 +301,16 @@ def _cancel_was_asked(invocation: Invocation) -> bool:
         return False
 
 
-def _cancelled(outcome: RunOutcome, steps: StepLog) -> Ending:
+def _cancelled(version: ToolVersion, outcome: RunOutcome, steps: StepLog) -> Ending:
+    ran = not (outcome.nothing_ran or is_unsent(version.view, outcome))
     if outcome.nothing_ran:
         problem = CallCancelled("This call was cancelled before its tool was run.")
+    elif not ran:
+        remedy = "Call again if it is still wanted. Nothing took place."
+        problem = CallCancelled("This call was cancelled before anything was sent to the service.", remedy=remedy)
     else:
         remedy = "Check whether its effect took place before you call again."
         problem = CallCancelled("This call was cancelled while it ran.", remedy=remedy)
-    ran = not outcome.nothing_ran
     return Ending(state=State.CANCELLED, problem=problem, outcome=outcome, ran=ran, steps=steps.steps)
 
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from evidence.kinds import Kind
 from evidence.models import Fact
-from invocations.models import Attempt, State
+from invocations.models import Attempt, Invocation, State
 from invocations.run import execution
 from invocations.sandbox.base import ConnectionRecord, Profile, RunOutcome, RunStatus, ServiceRecord
 from invocations.sandbox.boxes.payloads import pack_call, pack_load
@@ -197,16 +198,20 @@ def test_the_secret_of_an_operation_is_given_to_the_gate_only(
 
 @pytest.mark.req("BRING-1", "TOOLS-16")
 def test_the_reviewer_sees_the_request_and_its_credential(caller: Caller, operator: Person, service: Service) -> None:
-    answer = caller.post("/tools", document_of(service.port, "DELETE"))
+    keyed = document_of(service.port, "DELETE", idempotency_header="X-Once") | {"idempotency": "keyed"}
+    answer = caller.post("/tools", keyed)
     assert answer.status_code in (200, 201), answer.content.decode()
     version = ToolVersion.objects.get(tool__name=TOOL)
 
     page = operator.client().get(reverse("review", args=[version.pk])).content.decode()
 
     assert "<b>DELETE</b>" in page
+    assert "item → path item" in page
+    assert "the key of a repeated call → header X-Once" in page
     assert f"https://{HOST}:{service.port}/v1/items/{{item}}" in page
     assert "in the header Authorization (bearer), added by the egress gate; no sandbox sees it" in page
     assert "Shop 3" in page
+    assert "as its author says" in page
 
 
 @pytest.mark.req("BRING-1", "TOOLS-3", "TOOLS-16")
@@ -256,6 +261,35 @@ def test_what_a_service_answers_is_one_problem_of_the_catalogue(
     assert body["error"]["details"].get("body") == (None if number == 302 else {"message": "no"})
     assert (answer.headers.get("Retry-After") == "7") == (reason == "SERVICE.BUSY")
     assert end_of(row_of(answer))["service"]["status"] == number
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize(
+    ("method", "status", "idempotency", "reason"),
+    [
+        ("DELETE", "503 Service Unavailable", "none", "SERVICE.FAILED"),
+        ("DELETE", "503 Service Unavailable", "keyed", "SERVICE.BUSY"),
+        ("DELETE", "429 Too Many Requests", "none", "SERVICE.BUSY"),
+        ("GET", "503 Service Unavailable", "none", "SERVICE.BUSY"),
+    ],
+)
+def test_nobody_is_told_to_call_again_what_a_proxy_may_have_passed_on(
+    method: str,
+    status: str,
+    idempotency: str,
+    reason: str,
+    bring: Callable[..., ToolVersion],
+    caller: Caller,
+    service: Service,
+) -> None:
+    """A proxy says 503 also of a service that it has asked and whose answer it has lost."""
+    service.answers = [answer_with(b"", status=status)]
+    key = {"idempotency_header": "Idempotency-Key"} if idempotency == "keyed" else {}
+    bring(document_of(service.port, method, **key) | {"idempotency": idempotency})
+
+    problem = caller.invoke(TOOL, ITEM).json()["error"]
+
+    assert (problem["reason"], problem["retryable"]) == (reason, "yes" if reason == "SERVICE.BUSY" else "after_action")
 
 
 @pytest.mark.req("BRING-1")
@@ -363,6 +397,27 @@ def test_a_call_of_which_nothing_ever_left_is_not_unknown(
     assert (row.state, row.reason) == (State.FAILED, "SERVICE.UNREACHABLE")
     assert attempts_of(row) == ["unsent", "unsent", "lost"]
     assert service.connections == 0
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize("left", [False, True])
+def test_whoever_cancels_is_told_whether_anything_was_sent(
+    left: bool, bring: Callable[..., ToolVersion], caller: Caller, service: Service, boxes: Boxes
+) -> None:
+    bring(document_of(service.port, "DELETE"))
+    sent = ConnectionRecord(HOST, service.port, True, rule=HOST, service=ServiceRecord("DELETE", "/x", left=left))
+
+    def cancel(outcome: RunOutcome) -> RunOutcome:
+        Invocation.objects.update(cancel_asked_at=timezone.now())
+        return RunOutcome(RunStatus.CANCELLED, box="b", clean=False, connections=(sent,))
+
+    boxes.change = cancel
+    answer = caller.invoke(TOOL, ITEM)
+
+    error = answer.json()["error"]
+    assert row_of(answer).state == State.CANCELLED
+    assert (error["message"] == "This call was cancelled before anything was sent to the service.") is not left
+    assert ("Nothing took place." in error["remedy"]) is not left
 
 
 @pytest.mark.req("BRING-1")

@@ -45,6 +45,22 @@ def test_cookies_places_and_credentials_do_not_come_back(trusting: EgressDoor, s
     ]
 
 
+@pytest.mark.attack
+@pytest.mark.req("SVC-6")
+@pytest.mark.parametrize("charset", ["utf-8", "latin-1"])
+def test_a_credential_that_is_not_ascii_does_not_come_back_either(
+    charset: str, trusting: EgressDoor, service: Service
+) -> None:
+    secret = "l\u00f6senord-4711"
+    link = f"<https://{HOST}/next?key={secret}>".encode(charset)
+    service.answers = [b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nLink: " + link + b"\r\n\r\n"]
+    begin(trusting, way_to(service.port, secret, credentials=[{"secret": "TOKEN", "in": "query", "name": "key"}]))
+
+    head, _ = ask(trusting, request(service.port))
+
+    assert f"link: <https://{HOST}/next?key=[secret TOKEN]>".encode() in head
+
+
 @pytest.mark.req("SVC-6", "TOOLS-16")
 def test_a_redirect_is_not_followed(trusting: EgressDoor, service: Service) -> None:
     service.answers = [answer_with(b"", status="302 Found", location="http://169.254.169.254/")]

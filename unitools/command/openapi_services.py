@@ -79,15 +79,11 @@ def run(options: argparse.Namespace) -> int:
             return _offer(document, listed)
         group = check_group(options.group or brought_operations.derive_service_group(document.title))
         folder: Path = options.output or Path(derive_package_name(group))
-        existing = [
-            each
-            for path in sorted((folder / "manifests").glob("*.json"))
-            if "document" in (each := read_json(path)).get("origin", {})
-        ]
+        existing = _read_manifests(folder)
         chosen = document.select(options.operation, options.tag)
         if not existing and not chosen:
             return _offer(document, list(document.operations.values()))
-        earlier = read_json(folder / MADE_FILE) if (folder / MADE_FILE).is_file() else {}
+        earlier = _read_made(folder)
         said = _read_choices(options, earlier.get("choices", {}))
         before = [str(each["origin"]["operation"]) for each in existing]
         gone = [each for each in before if each not in document.operations]
@@ -109,9 +105,55 @@ def run(options: argparse.Namespace) -> int:
         return NO
     except ValueError as error:
         raise CannotRun(str(error)) from error
-    _write(folder, found, said, earlier.get("operations", {}))
+    if found.drafts:  # else a choice that does for none would be taken again the next time
+        _write(folder, found, said, earlier.get("operations", {}))
     _report(folder, found, gone)
     return NO if gone or found.refusals else GOOD
+
+
+def _read_manifests(folder: Path) -> list[dict[str, Any]]:
+    """Those of an earlier run, which a person may have changed."""
+    found = []
+    for path in sorted((folder / "manifests").glob("*.json")):
+        said = read_json(path)
+        origin = said.get("origin") if isinstance(said, dict) else None
+        if isinstance(said, dict) and not (isinstance(origin, dict) and "document" in origin):
+            continue  # it was not brought from a document
+        if not (isinstance(said, dict) and isinstance(origin, dict) and _is_operation(said, origin)):
+            raise CannotRun(f"{path} is no manifest of an operation any more. Correct it, or remove it.")
+        found.append(said)
+    return found
+
+
+def _is_operation(said: dict[str, Any], origin: dict[str, Any]) -> bool:
+    implementation = said.get("implementation")
+    texts = (said.get("id"), said.get("version"), origin.get("operation"), origin.get("operation_digest"))
+    return (
+        all(isinstance(each, str) for each in texts)
+        and isinstance(implementation, dict)
+        and isinstance(implementation.get("operation"), dict)
+    )
+
+
+def _read_made(folder: Path) -> dict[str, Any]:
+    """What an earlier run wrote down of the document and of the choices beside it; empty without one."""
+    path = folder / MADE_FILE
+    if not path.is_file():
+        return {}
+    said = read_json(path)
+    if not (isinstance(said, dict) and _is_as_made(said)):
+        raise CannotRun(f"{path} is not as it was written. Restore it, or remove it and hold the drafts against yours.")
+    return said
+
+
+def _is_as_made(said: dict[str, Any]) -> bool:
+    choices, operations = said.get("choices", {}), said.get("operations", {})
+    return (
+        isinstance(choices, dict)
+        and all(isinstance(choices.get(name, []), list) for name in ("servers", "secrets"))
+        and isinstance(operations, dict)
+        and all(isinstance(each, dict) and isinstance(each.get("implementation"), dict) for each in operations.values())
+    )
 
 
 def _offer(document: OpenApiDocument, entries: Sequence[OperationEntry]) -> int:
@@ -145,9 +187,8 @@ def _make_choices(said: dict[str, Any], group: str) -> Choices:
     for text in said["secrets"]:
         found = _SECRET.fullmatch(text)
         if found is None:
-            raise CannotRun(
-                f"--secret is NAME or NAME=HOW, with NAME in capitals, not {text[:60]!r}. A value never stands here."
-            )
+            # What was typed is not said again: it may be the secret itself.
+            raise CannotRun("--secret is NAME or NAME=HOW, with NAME in capitals. A value never stands here.")
         secrets.append(CredentialChoice(found[1], found[2] or ""))
     prefix = group.rpartition(".")[2].upper()[:30]
     return Choices(

@@ -195,7 +195,7 @@ def _read_how(named: CredentialChoice) -> _Way:
         return _Way(place, name, "plain")
     raise DocumentUnfit(
         "",
-        f"--secret {named.name}={named.how[:60]} does not say how it is sent.",
+        f"What --secret says behind {named.name}= is no way to send it.",  # and perhaps its value, which nobody prints
         "Write bearer, basic, header:NAME, query:NAME, cookie:NAME or a security scheme of the document.",
     )
 

@@ -51,6 +51,9 @@ def _build_trust(roots: bytes) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=roots.decode("ascii", "ignore") if roots else None)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
+    context.options |= (
+        ssl.OP_NO_RENEGOTIATION
+    )  # else a service could have a request wait in the middle of its being written
     context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF  # else an answer that is cut off looks like one that has ended
     return context
 

@@ -8,6 +8,7 @@ are in no box.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -235,11 +236,12 @@ class ServiceWay:
 
     def hide(self, value: bytes) -> bytes:
         """A header's value without any credential."""
-        text = value.decode("latin-1")
         for name, forms in self.hidden.items():
             for form in forms:
-                text = text.replace(form, f"[secret {name}]")
-        return text.encode("latin-1")
+                value = value.replace(form.encode(), f"[secret {name}]".encode())
+                with suppress(UnicodeEncodeError):  # as some services write what is not ASCII
+                    value = value.replace(form.encode("latin-1"), f"[secret {name}]".encode())
+        return value
 
 
 def _segment_pattern(segment: str) -> re.Pattern[bytes]:

@@ -320,12 +320,59 @@ def test_the_command_says_what_is_gone_and_what_cannot_be_brought(
 
 
 @pytest.mark.req("BRING-1")
+@pytest.mark.parametrize("typed", ["KEY=s3cret-value", "s3cret-value", "key=s3cret-value"])
+def test_a_secret_that_was_typed_by_mistake_is_neither_printed_nor_kept(
+    typed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert bring(tmp_path, "--tag", "items", "--secret", typed) != 0
+
+    assert "s3cret" not in "".join(capsys.readouterr())
+    assert not (tmp_path / "service_shop").exists()
+
+
+@pytest.mark.req("BRING-1")
+def test_a_choice_that_does_for_none_is_not_taken_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert bring(tmp_path, "--tag", "items", "--server", "http://shop.example.org") == 2
+    assert not (tmp_path / "service_shop").exists()
+
+    assert bring(tmp_path, "--tag", "items") == 0
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("manifests/service.shop.createitem.json", []),
+        ("manifests/service.shop.createitem.json", {"origin": {"document": {}, "operation": "createItem"}}),
+        ("manifests/service.shop.createitem.json", {"id": "a", "version": "1.0.0", "origin": {"document": {}}}),
+        ("as_brought.json", []),
+        ("as_brought.json", {"operations": []}),
+        ("as_brought.json", {"operations": {"createItem": 5}}),
+        ("as_brought.json", {"choices": {"secrets": 5}}),
+    ],
+)
+def test_a_file_that_was_spoiled_is_named(
+    file: str, said: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert bring(tmp_path, "--tag", "items") == 0
+    (tmp_path / "service_shop" / file).write_text(json.dumps(said))
+
+    assert bring(tmp_path) == 1
+    assert file in capsys.readouterr().err
+
+
+@pytest.mark.req("BRING-1")
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
         (["--operation", "none"], 2, "no operation"),
         (["--secret", "lower", "--tag", "items"], 1, "NAME in capitals"),
-        (["--secret", "KEY=odd", "--tag", "items"], 2, "does not say how it is sent"),
+        (["--secret", "KEY=odd", "--tag", "items"], 2, "no way to send it"),
         (["--idempotency-header", "a b", "--tag", "items"], 1, "no name of a header"),
         (["--group", "Odd", "--tag", "items"], 1, "no name for tools"),
     ],
