@@ -8,6 +8,7 @@ Needs the gettext tools (``apt-get install gettext``).
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import shutil
@@ -21,8 +22,13 @@ from django.conf import settings
 from django.core.management import call_command
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from scripts.sentences import collect_sentences  # noqa: E402
+
 LOCALE = ROOT / "locale"
 LANGUAGES = ["zh_Hans"]
+TEMPLATES = "sentences.json"  # those with values, which pages know again
 SOURCES = ["templates", "kernel", "toolhub", "evidence", "access", "registry", "llm", "invocations"]
 # changes with every run, and says nothing
 DATES = re.compile(r'^"POT-Creation-Date: .*\n', re.MULTILINE)
@@ -46,7 +52,8 @@ def extract_messages(workspace: Path) -> Path:
     """A fresh locale folder, made from the committed one and the sources."""
     for name in SOURCES:
         (workspace / name).symlink_to(ROOT / name)
-    marked = [f"gettext_noop({text!r})\n" for text in sorted(collect_problem_texts() - {""})]
+    said = collect_sentences()
+    marked = [f"gettext_noop({text!r})\n" for text in sorted(collect_problem_texts() | said - {""})]
     (workspace / "texts_of_problems.py").write_text("".join(marked))
     fresh = workspace / "locale"
     shutil.copytree(LOCALE, fresh)
@@ -58,6 +65,8 @@ def extract_messages(workspace: Path) -> Path:
     for po in fresh.glob("*/LC_MESSAGES/django.po"):
         po.write_text(DATES.sub("", po.read_text()))
         subprocess.run(["msgfmt", "--check", "-o", str(po.with_suffix(".mo")), str(po)], check=True)
+    templates = sorted(text for text in said if "{0}" in text)
+    (fresh / TEMPLATES).write_text(json.dumps(templates, indent=0, ensure_ascii=False) + "\n")
     return fresh
 
 
@@ -78,7 +87,7 @@ def main() -> int:
         complaints = [
             f"Not translated: {text}" for po in fresh.glob("*/LC_MESSAGES/django.po") for text in find_untranslated(po)
         ]
-        for path in sorted(fresh.glob("*/LC_MESSAGES/django.?o")):
+        for path in [fresh / TEMPLATES, *sorted(fresh.glob("*/LC_MESSAGES/django.?o"))]:
             committed = LOCALE / path.relative_to(fresh)
             if committed.exists() and committed.read_bytes() == path.read_bytes():
                 continue

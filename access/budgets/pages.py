@@ -15,6 +15,7 @@ from access.budgets.selectors import STATES, filter_by_state, latest_windows, lo
 from access.models import Agent, Budget, BudgetScope, Dimension
 from evidence.search.related_facts import facts_about
 from kernel.components.forms import ReasonForm, submit_form
+from kernel.components.sentences import translate_sentence
 from kernel.database.connections import database_time
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
@@ -101,7 +102,7 @@ def _why_not(check: Any, found: Budget, request: ConsoleRequest) -> str:
     try:
         check(found, by=request.principal)
     except Problem as problem:
-        return problem.detail
+        return translate_sentence(problem.detail)
     return ""
 
 

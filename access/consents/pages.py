@@ -17,6 +17,7 @@ from evidence.search.related_facts import facts_around
 from invocations.approvals.consent_review import load_consent_review, make_dry_run
 from invocations.models import Invocation, State
 from kernel.components.forms import add_problem
+from kernel.components.sentences import translate_sentence
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
 from kernel.problems import Problem, SchemaInvalid
@@ -82,7 +83,7 @@ def _why_not(request: ConsoleRequest, consent: Consent) -> str:
     try:
         services.check_can_decide(consent, by=request.principal)
     except Problem as problem:
-        return problem.detail
+        return translate_sentence(problem.detail)
     return ""
 
 

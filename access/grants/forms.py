@@ -10,6 +10,7 @@ from django.utils.translation import gettext, gettext_lazy
 
 from access.models import Agent, ConsentMode
 from kernel.components.forms import ReasonForm
+from kernel.components.sentences import translate_sentence
 from kernel.http.parsers import read_json
 from kernel.problems import Malformed
 
@@ -42,7 +43,7 @@ class JsonField(forms.CharField):
         try:
             return read_json(text.encode("utf-8", "replace"))
         except Malformed as wrong:
-            raise forms.ValidationError(wrong.detail) from wrong
+            raise forms.ValidationError(translate_sentence(wrong.detail)) from wrong
 
     def prepare_value(self, value: Any) -> Any:
         return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)

@@ -21,6 +21,7 @@ from access.policies.text import read_text, write_text
 from access.sign_in.adapters import recently_authenticated
 from evidence.search.related_facts import facts_about
 from kernel.components.forms import ReasonForm
+from kernel.components.sentences import describe_problem
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
 from kernel.ids import decode
@@ -45,7 +46,7 @@ def why_not(check: Callable[[], None]) -> str:
     try:
         check()
     except Problem as problem:
-        return f"{problem.detail} {problem.remedy}".strip()
+        return describe_problem(problem)
     return ""
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from django import forms
 from django.utils.translation import gettext_lazy
 
+from kernel.components.sentences import describe_problem, translate_sentence
 from kernel.problems import Problem
 
 if TYPE_CHECKING:
@@ -34,9 +35,9 @@ def add_problem(form: forms.BaseForm, problem: Problem, *, about: str = "") -> N
     findings = problem.details.get("findings", [])
     for finding in findings:
         name = finding["pointer"].strip("/").split("/")[0]
-        form.add_error(name if name in form.fields else None, f"{about}{finding['message']}")
+        form.add_error(name if name in form.fields else None, f"{about}{translate_sentence(finding['message'])}")
     if not findings:
-        form.add_error(None, f"{about}{problem.detail} {problem.remedy}".strip())
+        form.add_error(None, f"{about}{describe_problem(problem)}")
 
 
 class ReasonForm(forms.Form):

@@ -21,6 +21,7 @@ from django.utils.translation import gettext as _
 
 from kernel.components import labels, visualizations
 from kernel.components.diffs import draw_invisible
+from kernel.components.sentences import translate_sentence
 from kernel.components.timelines import group_by_day
 
 if TYPE_CHECKING:
@@ -380,6 +381,12 @@ def entry(content: str, label: str, cls: str = "") -> SafeString:
     """A line of a list of what is known of a thing: the label and the value."""
     classes = format_html(' class="{}"', cls) if cls else EMPTY
     return format_html("<div><dt>{}</dt><dd{}>{}</dd></div>", label, classes, content)
+
+
+@register.filter
+def sentence(text: str) -> str:
+    """What a service says, in the language of the page."""
+    return translate_sentence(str(text))
 
 
 @register.filter

@@ -129,6 +129,39 @@ def test_both_typescript_sdks_name_themselves_by_their_document_and_work(
     assert served.count_connections(client_id, kind="document") == 1
 
 
+@pytest.mark.req("CONN-1")
+@pytest.mark.parametrize("generation", ["1", "2"])
+def test_both_typescript_sdks_come_with_an_id_and_a_secret_that_were_entered_by_hand(
+    generation: str, served: Served, tmp_path: Path
+) -> None:
+    entered = {"client_id": served.client_id, "client_secret": served.client_secret}
+    words = [str(peers.find_node()), str(CLIENTS / "with_typescript.mjs"), str(peers.ensure_node_modules())]
+    before = served.count_connections(served.client_id, kind="entered")
+
+    said = printed(
+        [*words, generation, served.url, GREET, json.dumps(NAME), json.dumps(browser(served)), "", json.dumps(entered)],
+        tmp_path,
+    )
+
+    assert said == {"tools": LISTED, "value": GREETED}
+    assert served.count_connections(served.client_id, kind="entered") == before + 1
+
+
+@pytest.mark.req("CONN-2", "SVC-1")
+@pytest.mark.parametrize("how", ["credentials", "header"])
+@pytest.mark.parametrize("generation", ["1", "2"])
+def test_both_typescript_sdks_use_the_key_of_an_agent(
+    generation: str, how: str, served: Served, tmp_path: Path
+) -> None:
+    words = [str(peers.find_node()), str(CLIENTS / "with_typescript_key.mjs"), str(peers.ensure_node_modules())]
+    before = origins(served)
+
+    said = printed([*words, generation, served.url, GREET, json.dumps(NAME), how, served.agent, served.key], tmp_path)
+
+    assert said == {"tools": LISTED, "value": GREETED}
+    assert origins(served) == before + 1
+
+
 @pytest.mark.req("CONN-2")
 def test_the_typescript_sdk_comes_by_what_the_identity_provider_says_of_the_person(
     served: Served, tmp_path: Path

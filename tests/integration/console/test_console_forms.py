@@ -120,6 +120,30 @@ def test_a_page_speaks_the_chosen_language_and_wears_the_chosen_theme(operator: 
     assert "<script>" not in client.get("/tools").content.decode().split("<head", 1)[0]
 
 
+def test_why_a_service_refuses_is_said_in_the_chosen_language(operator: Person, caller: Caller) -> None:
+    chinese = operator.client()
+    chinese.post("/language", {"language": "zh-hans", "next": "/agents"})
+    form = {"name": caller.agent.name}
+
+    refused, said = (each.post("/agents/new", form) for each in (chinese, operator.client()))
+
+    assert (refused.status_code, said.status_code) == (422, 422)
+    assert f"已有名为 {caller.agent.name} 的智能体。" in refused.content.decode()
+    assert f"There is an agent with the name {caller.agent.name} already." in said.content.decode()
+
+
+def test_why_a_page_is_refused_and_what_helps_is_said_in_the_chosen_language(developer: Person) -> None:
+    client = developer.client()
+    client.post("/language", {"language": "zh-hans", "next": "/agents"})
+
+    page = client.post("/agents/new", {"name": "x"}).content.decode()
+
+    _, _, panel = page.partition('id="problem-panel"')
+    assert "请" in panel
+    for english in ("Ask an ", "may not", "does not hold"):
+        assert english not in panel
+
+
 # Pages and fragments.
 
 

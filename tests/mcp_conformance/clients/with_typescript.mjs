@@ -1,13 +1,14 @@
 // The official TypeScript SDK, asked by tests/mcp_conformance/test_clients.py: NODE_MODULES GENERATION URL TOOL ARGUMENTS BROWSER
-// [DOCUMENT]. It knows the URL alone; BROWSER, as JSON, is the command that opens an address and prints where it was sent in the end.
-// DOCUMENT: the address of its document, which is then its id (CIMD); without one it registers.
+// [DOCUMENT] [ENTERED]. It knows the URL alone; BROWSER, as JSON, is the command that opens an address and prints where it was sent in the end.
+// DOCUMENT: the address of its document, which is then its id (CIMD); without one it registers. ENTERED, as JSON: the id and the secret
+// that somebody has entered for it at the hub; DOCUMENT is then empty.
 
 import { execFile } from "node:child_process";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
-const [modules, generation, url, tool, args, browser, clientMetadataUrl] = process.argv.slice(2);
+const [modules, generation, url, tool, args, browser, document, entered] = process.argv.slice(2);
 const load = createRequire(join(modules, "index.js"));
 const { Client, StreamableHTTPClientTransport, UnauthorizedError } =
   generation === "1"
@@ -18,17 +19,17 @@ const { Client, StreamableHTTPClientTransport, UnauthorizedError } =
       }
     : load("@modelcontextprotocol/client");
 
-const kept = {};
+const kept = entered ? { client: JSON.parse(entered) } : {};
 const redirectUrl = "http://127.0.0.1:53219/callback";
 const authProvider = {
   redirectUrl,
-  clientMetadataUrl,
+  clientMetadataUrl: document || undefined,
   clientMetadata: {
     client_name: `TypeScript SDK ${generation}`,
     redirect_uris: [redirectUrl],
     grant_types: ["authorization_code", "refresh_token"],
     response_types: ["code"],
-    token_endpoint_auth_method: "none",
+    token_endpoint_auth_method: entered ? "client_secret_post" : "none",
   },
   state: () => "a-state",
   clientInformation: () => kept.client,
