@@ -55,7 +55,7 @@ def read_content_embedding(body: Any, *, model: str) -> dict[str, Any]:
     hub, _ = read_parameters(given.pop("hub", {}), HUB, findings, "/hub")
     findings.check()
     read = read_document(EmbedBody, given)
-    return _build_arguments([("", read)], model, findings) | hub
+    return _build_arguments([("", read)], model, hub, findings)
 
 
 def read_batch_embedding(body: Any, *, model: str) -> dict[str, Any]:
@@ -71,10 +71,12 @@ def read_batch_embedding(body: Any, *, model: str) -> dict[str, Any]:
         ]
     findings.check()
     read = read_document(BatchBody, given)
-    return _build_arguments([(f"/requests/{at}", each) for at, each in enumerate(read.requests)], model, findings) | hub
+    return _build_arguments([(f"/requests/{at}", each) for at, each in enumerate(read.requests)], model, hub, findings)
 
 
-def _build_arguments(asked: list[tuple[str, EmbedBody]], model: str, findings: Findings) -> dict[str, Any]:
+def _build_arguments(
+    asked: list[tuple[str, EmbedBody]], model: str, hub: dict[str, Any], findings: Findings
+) -> dict[str, Any]:
     items = []
     for pointer, each in asked:
         check_model(each.model, model, f"{pointer}/model")
@@ -86,9 +88,11 @@ def _build_arguments(asked: list[tuple[str, EmbedBody]], model: str, findings: F
             findings.add_unsupported(f"{pointer}/taskType", OTHER_TASK)
         elif each.task_type != asked[0][1].task_type:
             findings.add_unsupported(f"{pointer}/taskType", ONE_TASK)
-    findings.check()
     kind = KINDS.get(asked[0][1].task_type)
-    return {"items": items} | ({"kind": kind} if kind else {})
+    if kind is not None and hub.get("kind", kind) != kind:
+        findings.add_wrong("/hub/kind", "It differs from taskType, which is the same.")
+    findings.check()
+    return {"items": items} | ({"kind": kind} if kind else {}) | hub
 
 
 def write_content_embedding(answer: dict[str, Any], about: Answered) -> dict[str, Any]:

@@ -31,6 +31,7 @@ AT_ONCE = "A call is answered once, before anybody else speaks."
 NO_CLIP = "Parts of a file are not chosen here. Send what counts."
 NOT_KEPT = "Kept nowhere."
 ONE_KIND = "A part is one of text, inlineData, functionCall, functionResponse, or what the hub holds."
+OF_A_USER = "What the hub holds is named in a content of the role user."
 ONE_SIGNATURE = "An answer has one signature."
 KINDS = ("text", "inline_data", "file_data", "function_call", "function_response")
 
@@ -188,7 +189,8 @@ class ContentsReader:
             for at, part in enumerate(content.parts):
                 pointer = f"/contents/{place}/parts/{at}"
                 if not isinstance(part, Part):
-                    self._check_role(content, "user", pointer)
+                    if content.role == "model":
+                        raise SchemaInvalid.at(pointer, OF_A_USER)
                     self._add_segment(asdict(part), is_new=is_new)
                     is_new = False
                     continue
@@ -202,10 +204,6 @@ class ContentsReader:
                     self._add_segment(segment, is_new=is_new)
                     is_new = False
         return self._messages
-
-    def _check_role(self, content: Content, role: str, pointer: str) -> None:
-        if content.role != role:
-            raise SchemaInvalid.at(pointer, f"This stands in a content of the role {role}.")
 
     def _note_left_out(self, part: Part, pointer: str) -> None:
         if part.media_resolution is not None:

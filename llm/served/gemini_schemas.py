@@ -26,7 +26,7 @@ from llm.served.body_forms import (
 )
 from llm.served.openai_embeddings import HUB as OF_EMBEDDING
 
-SAID: Schema = {"type": "string", "maxLength": MAX_TEXT}
+SAID: Schema = {**WORDS, "maxLength": MAX_TEXT}
 # Of an embedding: each way to say the purpose of all texts.
 TASKS = (gemini_embeddings.UNSPECIFIED, *gemini_embeddings.KINDS)
 

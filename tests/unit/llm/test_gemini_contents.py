@@ -16,6 +16,7 @@ from llm.problems import ModelTimedOut, ParameterUnsupported, ProviderRateLimite
 from llm.providers.gemini_streams import ContentReader
 from llm.requests import ChatRequest
 from llm.served.gemini_contents import GeminiContents
+from llm.served.gemini_embeddings import read_batch_embedding
 from llm.served.gemini_problems import find_field
 from llm.served.gemini_requests import GENERATION, PARAMETERS, read_content_count, read_generation
 from llm.served.parameters import Findings, read_parameters
@@ -563,6 +564,25 @@ def test_a_problem_has_the_status_and_the_word_that_googles_clients_know(
 )
 def test_places_are_those_of_the_body(pointer: str, field: str) -> None:
     assert find_field(pointer) == field
+
+
+@pytest.mark.req("LLM-6")
+def test_what_a_vector_is_for_is_the_hubs_kind_and_one_for_all_texts() -> None:
+    def ask(*tasks: str | None, **hub: Any) -> dict[str, Any]:
+        texts = [{"content": {"parts": [{"text": "x"}]}, "taskType": task} for task in tasks]
+        return read_batch_embedding({"requests": texts, "hub": hub}, model="main")
+
+    assert ask("RETRIEVAL_QUERY", "RETRIEVAL_QUERY") == {"items": ["x", "x"], "kind": "query"}
+    assert ask("RETRIEVAL_DOCUMENT", kind="passage", normalize=False)["kind"] == "passage"
+    assert ask(None, "TASK_TYPE_UNSPECIFIED") == {"items": ["x", "x"]}
+    for tasks, hub, pointer in (
+        (("RETRIEVAL_QUERY", None), {}, "/requests/1/taskType"),
+        (("CLUSTERING",), {}, "/requests/0/taskType"),
+        (("RETRIEVAL_QUERY",), {"kind": "passage"}, "/hub/kind"),
+    ):
+        with pytest.raises((ParameterUnsupported, SchemaInvalid)) as refused:
+            ask(*tasks, **hub)
+        assert find_pointers(refused.value) == [pointer]
 
 
 @pytest.mark.req("LLM-7")

@@ -17,9 +17,9 @@ from invocations.model_calls.asked_models import SCOPE
 from invocations.model_calls.served.gemini.verbs import COUNT, EMBED, EMBED_BATCH, GENERATE, STREAM
 from invocations.model_calls.served.key_authentication import GOOGLES, ServedKeyAuthentication
 from kernel.http.api_requests import get_caller
-from kernel.http.base_serializers import QuerySerializer
+from kernel.http.base_serializers import PatternField, QuerySerializer
 from kernel.http.endpoints import Endpoint
-from registry.model_catalogue.api import find_named_model, show_offered_model
+from registry.model_catalogue.api import CURSOR, find_named_model, show_offered_model
 from registry.models import Installation, ToolKind
 
 if TYPE_CHECKING:
@@ -41,7 +41,12 @@ class GooglePageSerializer(QuerySerializer):
 
     def get_fields(self) -> dict[str, Any]:
         size = serializers.IntegerField(required=False, default=PAGE, min_value=1, max_value=LARGEST_PAGE)
-        token = serializers.CharField(required=False, help_text="The `nextPageToken` of the page before.")
+        token = PatternField(
+            f"^{CURSOR.pattern}$",
+            wanted="the id of a model",
+            required=False,
+            help_text="The `nextPageToken` of the page before.",
+        )
         return {**super().get_fields(), "pageSize": size, "pageToken": token}
 
 

@@ -436,6 +436,8 @@ def test_the_list_is_googles_where_the_key_comes_in_googles_header(
     assert embedding["supportedGenerationMethods"] == ["embedContent", "batchEmbedContents"]
     assert (one, first["models"], rest) == (main, [main], {"models": [embedding]})
     assert "nextPageToken" not in listed
+    assert read_google_error(caller.fetch(f"{path}?pageToken=nonsense", **key)) == INVALID
+    assert read_google_error(caller.fetch(f"{path}?pageSize=0", **key)) == INVALID
 
 
 @pytest.mark.req("LLM-1")
