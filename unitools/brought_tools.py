@@ -132,7 +132,7 @@ def _draft(
         raise CannotBring(f"The manifest of {id} was brought from another tool. Remove it, or choose another --group.")
     document = before | {"origin": made["origin"]} | _take_entry(listing, name, before, made, earlier)
     document["implementation"] = before["implementation"] | {"server": _start_as_before(before, source)}
-    document["dependencies"] = _raise_requirement(before.get("dependencies", []), made["dependencies"][0])
+    document["dependencies"] = raise_requirement(before.get("dependencies", []), made["dependencies"][0])
     if source.constraints is not None:
         document["dependency_constraints"] = list(source.constraints)
     if before.get("dependencies") != document["dependencies"]:
@@ -176,7 +176,7 @@ def _start_as_before(before: dict[str, Any], source: Source) -> dict[str, Any]:
     return kept | source.said | {"listing": source.folder}
 
 
-def _raise_requirement(requirements: Sequence[str], wanted: str) -> list[str]:
+def raise_requirement(requirements: Sequence[str], wanted: str) -> list[str]:
     """Those that there are, the one that names its package in this version, with the extras that it had."""
     package, _, version = wanted.partition("==")
     found = [_PACKAGE.match(each) for each in requirements]
@@ -200,7 +200,7 @@ def raise_version(version: str, bump: str) -> str:
 
 def _document(listing: Listing, source: Source, id: str, name: str) -> dict[str, Any]:
     entry = listing.tools[name]
-    for at, text in _texts(entry, ""):
+    for at, text in walk_texts(entry, ""):
         check_text(name, at, text)
     structured = isinstance(entry.get("outputSchema"), dict)
     effect = _proposed_effect(entry)
@@ -248,7 +248,7 @@ def _schema(name: str, said: Any, what: str) -> dict[str, Any]:
     return {word: value for word, value in said.items() if word != "$schema"}
 
 
-def _texts(value: Any, at: str) -> Iterator[tuple[str, str]]:
+def walk_texts(value: Any, at: str) -> Iterator[tuple[str, str]]:
     """Every text and every name of an entry, with its pointer."""
     waiting = [(at, value)]
     while waiting:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unitools.command import mcp_servers, openapi_services
+from unitools.command import mcp_servers, openapi_services, python_objects
 
 if TYPE_CHECKING:
     import argparse
 
 KINDS = {
     "mcp": (mcp_servers, "an MCP server that speaks over stdio, from a Python package"),
+    "python": (python_objects, "tools of LangChain or CrewAI, and plain functions"),
     "openapi": (openapi_services, "operations of a service that an OpenAPI document describes"),
 }
 
