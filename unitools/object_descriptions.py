@@ -211,7 +211,9 @@ def _find_injected(tool: Any, hints: dict[str, Any]) -> Iterator[tuple[str, dict
             continue
         if core.InjectedToolCallId in kinds:
             continue
-        if of_runtime or any(each is not core.InjectedToolArg for each in kinds if issubclass(each, core.InjectedToolArg)):
+        if of_runtime or any(
+            each is not core.InjectedToolArg for each in kinds if issubclass(each, core.InjectedToolArg)
+        ):
             raise NotBrought(f"{tool.name} needs {name} of a running agent graph, which no hub has. Write it without.")
         try:
             yield name, TypeAdapter(get_args(hint)[0] if get_origin(hint) is Annotated else hint).json_schema()

@@ -63,7 +63,8 @@ class ObjectChoices:
 @dataclass(frozen=True, slots=True)
 class BroughtObject:
     """``reference`` is ``module:name``; ``description`` what a trial saw of it. ``origin``: the package that brings it with its
-    version, or the digest of the author's own modules. ``is_ahead``: its module is imported before the call."""
+    version, or the digest of the author's own modules. ``is_ahead``: its module is imported before the call.
+    ``needs``: names of the environment that it cannot be made without."""
 
     reference: str
     description: dict[str, Any]
@@ -71,6 +72,7 @@ class BroughtObject:
     is_class: bool
     origin: dict[str, str]
     is_ahead: bool = False
+    needs: tuple[str, ...] = ()
 
     @property
     def is_own(self) -> bool:
@@ -227,9 +229,13 @@ def _list_secrets(brought: BroughtObject, choices: ObjectChoices) -> list[dict[s
 
 def _list_environment(brought: BroughtObject, choices: ObjectChoices) -> dict[str, dict[str, Any]]:
     """Names of the environment that are secrets: those that the object declares itself, and those of this run."""
-    declared = {each["name"]: each for each in brought.description["env_vars"] if each["name"] not in choices.environment}
+    declared = {
+        each["name"]: each for each in brought.description["env_vars"] if each["name"] not in choices.environment
+    }
     return declared | {
-        name: {"name": name, "description": "", "required": True} for name in choices.secrets if name not in declared
+        name: {"name": name, "description": "", "required": True}
+        for name in (*brought.needs, *choices.secrets)
+        if name not in declared
     }
 
 
@@ -277,7 +283,9 @@ What stands in `build` is done in each call, in a process of its own: nothing th
 
 from __future__ import annotations
 """
-    standard = [each for each in ("os", "sys") if any(f"{each}." in line for line in (*environment, *_own_lines(brought)))]
+    standard = [
+        each for each in ("os", "sys") if any(f"{each}." in line for line in (*environment, *_own_lines(brought)))
+    ]
     imports = [f"import {each}" for each in standard]
     if any("suppress" in line for line in environment):
         imports.append("from contextlib import suppress")

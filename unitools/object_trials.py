@@ -59,7 +59,10 @@ def main() -> None:
     output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what is tried may print
     sys.path[:0] = [each for each in asked["folders"] if each not in sys.path]
-    said = try_object(asked["object"], asked.get("own", "")) if "object" in asked else list_objects(asked["module"])
+    if "object" in asked:
+        said = try_object(asked["object"], asked["own"])
+    else:
+        said = list_objects(asked["module"])
     json.dump(said, output)
     output.flush()
     os._exit(0)  # threads that were started are not waited for
@@ -82,7 +85,7 @@ def try_object(reference: str, own: str = "") -> dict[str, Any]:
         said |= {"digest": read_description(made).digest}
     except NotBrought as error:
         said["refused"] = str(error)
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001  it is code of others
         said["failed"] = _describe_failure(error)
     said |= {"stage": trial.stage, "starts": trial.starts}
     said["reads"] = {name: stage for name, stage in trial.reads.items() if name not in before}
@@ -204,9 +207,13 @@ def _shown(path: Path, own: str) -> str:
     return path.relative_to(own).as_posix() if own else "/".join(path.parts[-2:])
 
 
-def list_objects(module: str) -> list[list[str]]:
+def list_objects(module: str) -> dict[str, Any]:
     """Tools of the frameworks and functions that a module itself defines: name, framework, first line of what it says."""
-    found = importlib.import_module(module)
+    _watch(Trial())
+    try:
+        found = importlib.import_module(module)
+    except BaseException as error:  # noqa: BLE001  it is code of others
+        return {"failed": _describe_failure(error)}
     listed = []
     for name, each in sorted(vars(found).items()):
         framework = find_framework(each)
@@ -215,9 +222,15 @@ def list_objects(module: str) -> list[list[str]]:
             continue
         if framework == FUNCTION and not (inspect.isfunction(each) and is_here):
             continue
-        said = inspect.getdoc(each) if inspect.isroutine(each) or inspect.isclass(each) else each.description
+        said = inspect.getdoc(each) if framework == FUNCTION else _read_text(each)
         listed.append([name, framework, (said or "").strip().partition("\n")[0]])
-    return listed
+    return {"listed": listed}
+
+
+def _read_text(tool: Any) -> str:
+    """What a tool, or its class, says of itself."""
+    said = tool.model_fields["description"].default if inspect.isclass(tool) else tool.description
+    return said if isinstance(said, str) else ""
 
 
 if __name__ == "__main__":

@@ -332,6 +332,8 @@ ORIGIN_KINDS = {
     "document": "origin.document_changed",
     "operation": "origin.operation_changed",
     "operation_digest": "origin.description_changed",
+    "object": "origin.object_changed",
+    "object_digest": "origin.object_description_changed",
 }
 # What an operation reaches, and as whom; the rest is how its arguments are written.
 OPERATION_REACH = ("server", "method", "path", "credentials")

@@ -21,17 +21,17 @@ MISSING = declare_rule(
 )
 ALONE = declare_rule(
     "origin.without_server",
-    "An origin belongs to a tool that a server of others or a service answers.",
+    "An origin belongs to a tool that a server of others, a service or an object that a function makes answers.",
     "Remove origin.",
 )
 NOT_NEEDED = declare_rule(
     "origin.not_a_dependency",
-    "The package that brings the server is one of the dependencies, in the same version.",
+    "The package that brings the server or the object is one of the dependencies, in the same version.",
     "Name it under dependencies as package==version.",
 )
 OUTSIDE = declare_rule(
     "origin.outside_sandbox",
-    "A server of others runs in the sandbox.",
+    "A server or an object of others runs in the sandbox.",
     "Set requires_sandbox to true, or leave it out.",
 )
 IMAGE = declare_rule(
@@ -58,29 +58,41 @@ _RESERVED = re.compile(
 def check_origin(manifest: Manifest) -> Iterator[ManifestFinding]:
     server, origin = manifest.server, manifest.origin
     if server is None and manifest.operation is None:
-        if origin:
+        if "object" in origin and manifest.module:
+            yield from _check_object(manifest, origin["object"])
+        elif origin:
             yield ALONE.at(("origin",), "The tool is written for a hub and names an origin.")
         return
     if not origin:
         yield MISSING.at(("origin",), "A server of others or a service answers, and nothing says which.")
         return
-    if ("document" in origin) != (server is None):
+    if ("document" in origin) != (server is None) or "object" in origin:
         yield MISSING.at(("origin",), "The origin is of another kind than what answers.")
         return
     if server is None:
         return
-    named = {
-        normalize_name(re.split(r"[\s\[=<>!~;@]", each, maxsplit=1)[0]): each.partition("==")[2].split()[0:1]
-        for each in manifest.dependencies
-    }
-    if named.get(normalize_name(origin["package"])) != [origin["version"]]:
-        message = f"{origin['package']}=={origin['version']} is not among the dependencies."
-        yield NOT_NEEDED.at(("origin", "package"), message)
+    yield from _check_package(manifest, origin, ("origin", "package"))
     if manifest.document.get("requires_sandbox") is False:
         yield OUTSIDE.at(("requires_sandbox",), "A server of others answers, but no sandbox is asked for.")
     if manifest.image != "python":
         yield IMAGE.at(("implementation", "image"), f"The image would be {manifest.image}.")
     yield from _check_environment(manifest, server.get("environment", []))
+
+
+def _check_object(manifest: Manifest, said: dict[str, str]) -> Iterator[ManifestFinding]:
+    if "package" in said:
+        yield from _check_package(manifest, said, ("origin", "object", "package"))
+    if manifest.document.get("requires_sandbox") is False:
+        yield OUTSIDE.at(("requires_sandbox",), "An object of others answers, but no sandbox is asked for.")
+
+
+def _check_package(manifest: Manifest, said: dict[str, str], at: tuple[str, ...]) -> Iterator[ManifestFinding]:
+    named = {
+        normalize_name(re.split(r"[\s\[=<>!~;@]", each, maxsplit=1)[0]): each.partition("==")[2].split()[0:1]
+        for each in manifest.dependencies
+    }
+    if named.get(normalize_name(said["package"])) != [said["version"]]:
+        yield NOT_NEEDED.at(at, f"{said['package']}=={said['version']} is not among the dependencies.")
 
 
 def find_entry_differences(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[ManifestFinding]:

@@ -49,8 +49,8 @@ class ObjectTrial:
         return str(self.seen["digest"])
 
     @property
-    def origin_name(self) -> str:
-        return self.reference
+    def module(self) -> str:
+        return self.reference.partition(":")[0]
 
     @property
     def is_class(self) -> bool:
@@ -87,11 +87,9 @@ class ObjectTrial:
 
     def find_secrets(self, said: Iterable[str]) -> dict[str, str]:
         """What its source reads from the environment and looks like a secret, beside what is said already."""
-        known = {*said, *(each["name"] for each in self.description["env_vars"])}
+        known = {*said, *self.needs, *(each["name"] for each in self.description["env_vars"])}
         return {
-            name: place
-            for name, place in self.scan.environment.items()
-            if is_secret_name(name) and name not in known
+            name: place for name, place in self.scan.environment.items() if is_secret_name(name) and name not in known
         }
 
     def check_made(self) -> None:
@@ -145,8 +143,12 @@ def try_reference(reference: str, folders: Sequence[Path], said: dict[str, Any])
 
 
 def list_module(module: str, folders: Sequence[Path]) -> list[list[str]]:
-    found: list[list[str]] = _run({"module": module}, folders, {})
-    return found
+    found = _run({"module": module}, folders, {})
+    if "failed" in found:
+        failed = found["failed"]
+        raise CannotRun(f"{module} cannot be imported: {failed['type']}: {format_shown(failed['message'], 600)}")
+    listed: list[list[str]] = found["listed"]
+    return listed
 
 
 def _run(asked: dict[str, Any], folders: Sequence[Path], environment: dict[str, str]) -> Any:
@@ -173,4 +175,6 @@ def _run(asked: dict[str, Any], folders: Sequence[Path], environment: dict[str, 
         return json.loads(done.stdout)
     except ValueError:
         tail = [format_shown(line) for line in done.stderr[-_TAIL_BYTES:].splitlines()]
-        raise CannotRun("\n".join(["The process that tried it ended before it could say what it saw.", *tail])) from None
+        raise CannotRun(
+            "\n".join(["The process that tried it ended before it could say what it saw.", *tail])
+        ) from None

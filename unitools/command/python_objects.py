@@ -33,7 +33,9 @@ MADE_FILE = "as_brought.json"  # what the objects alone made, by which the next 
 EFFECTS = ("None", "Read", "Write", "Network", "Filesystem", "Process", "Browser")
 _MODULE = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*"
 _REFERENCE = re.compile(f"({_MODULE})(?::({_MODULE}))?")
-_PACKAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:\[[A-Za-z0-9,._-]+\])?(?:==[A-Za-z0-9][A-Za-z0-9.!+_-]*)?")
+_PACKAGE = re.compile(
+    r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:\[[A-Za-z0-9,._-]+\])?(?:==[A-Za-z0-9][A-Za-z0-9.!+_-]*)?"
+)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _WARNING = """\
 This runs code of {what} on this machine, with your rights and with your network: code that nobody here has reviewed. A hub runs it in a
@@ -42,18 +44,30 @@ sandbox. To run it here all the same, say --run-here; or run the whole command i
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("object", nargs="+", metavar="MODULE:OBJECT", help="again for more; MODULE alone lists its tools")
     command.add_argument(
-        "--package", action="append", default=[], metavar="NAME[==VERSION]", help="installed to look at, and a dependency"
+        "object", nargs="+", metavar="MODULE:OBJECT", help="again for more; MODULE alone lists its tools"
+    )
+    command.add_argument(
+        "--package",
+        action="append",
+        default=[],
+        metavar="NAME[==VERSION]",
+        help="installed to look at, and a dependency",
     )
     command.add_argument("--constraint", action="append", default=[], metavar="NAME<2", help="for what comes along")
-    command.add_argument("--run-here", action="store_true", help="run code of packages on this machine, to see what it says")
+    command.add_argument(
+        "--run-here", action="store_true", help="run code of packages on this machine, to see what it says"
+    )
     command.add_argument("--effect", choices=EFFECTS, default="", help="of all of them; Write where nobody says")
-    command.add_argument("--secret", action="append", default=[], metavar="NAME", help="of the environment, kept in the hub")
+    command.add_argument(
+        "--secret", action="append", default=[], metavar="NAME", help="of the environment, kept in the hub"
+    )
     command.add_argument(
         "--environment", action="append", default=[], metavar="NAME=VALUE", help="what it finds there beside secrets"
     )
-    command.add_argument("--host", action="append", default=[], metavar="HOST", help="that the tools may reach by https")
+    command.add_argument(
+        "--host", action="append", default=[], metavar="HOST", help="that the tools may reach by https"
+    )
     command.add_argument(
         "--inject",
         action="append",
@@ -124,7 +138,7 @@ def _bring(options: argparse.Namespace, modules: list[str], given: list[str], gr
         tuple(said["constraints"]),
     )
     drafts = draft_objects(objects, group, choices, dependencies, existing, sources, earlier.get("objects"))
-    _write(folder, drafts, said, {each.origin_name: each for each in kept.values()}, own)
+    _write(folder, drafts, said, kept, own)
     _report(folder, drafts, kept, said, gone)
     return NO if gone else GOOD
 
@@ -185,14 +199,17 @@ def _to_object(trial: ObjectTrial, said: dict[str, Any], own: Path) -> BroughtOb
     origin = {"package": trial.package, "version": trial.distributions.get(trial.package, "")}
     if trial.is_own:
         digest = hashlib.sha256()
-        for name, data in _read_own(trial.reference, own):
+        for name, data in _read_own(trial.module, own):
             digest.update(f"{name}\0{len(data)}\0".encode() + data)
         origin = {"source_digest": f"sha256:{digest.hexdigest()}"}
     elif not trial.package:
-        raise CannotBring(f"No package brings {trial.reference}: name it with --package, or bring a module of your own.")
-    reads = {*said["secrets"], *said["environment"], *(each["name"] for each in description["env_vars"])}
+        raise CannotBring(
+            f"No package brings {trial.reference}: name it with --package, or bring a module of your own."
+        )
+    needs = tuple(each for each in trial.needs if each not in said["environment"])
+    reads = {*needs, *said["secrets"], *said["environment"], *(each["name"] for each in description["env_vars"])}
     is_ahead = not trial.is_own and trial.imported_alone and not (trial.read_at_import & reads)
-    return BroughtObject(trial.reference, description, trial.digest, trial.is_class, origin, is_ahead)
+    return BroughtObject(trial.reference, description, trial.digest, trial.is_class, origin, is_ahead, needs)
 
 
 def _list_dependencies(trials: Iterable[ObjectTrial], packages: Sequence[str]) -> list[str]:
@@ -208,18 +225,18 @@ def _list_dependencies(trials: Iterable[ObjectTrial], packages: Sequence[str]) -
 
 
 def _ask(said: dict[str, Any], trials: Iterable[ObjectTrial], *, take: bool) -> dict[str, Any]:
-    """What the source names and nobody has said: asked at a terminal, taken with --guess. What an object cannot be made without is
-    taken in any case."""
+    """What the source names and nobody has said: asked at a terminal, taken with --guess."""
     secrets, hosts = dict.fromkeys(said["secrets"]), dict.fromkeys(said["hosts"])
     asks = sys.stdin.isatty() and not take
     effect = said["effect"]
     for trial in trials:
-        secrets |= dict.fromkeys(each for each in trial.needs if each not in said["environment"])
         for name, place in trial.find_secrets([*secrets, *said["environment"]]).items():
             if take or (asks and _confirm(f"{name} is read at {place}. Is it a secret of the tenant?")):
                 secrets[name] = None
         for host, place in trial.scan.hosts.items():
-            if host not in hosts and (take or (asks and _confirm(f"{host} is named at {place}. May the tools reach it?"))):
+            if host not in hosts and (
+                take or (asks and _confirm(f"{host} is named at {place}. May the tools reach it?"))
+            ):
                 hosts[host] = None
         if asks and not effect:
             effect = _choose(f"What does {trial.reference} do outside?", trial.guessed_effect)
@@ -255,8 +272,10 @@ def _write(
     folder: Path, drafts: list[ObjectDraft], said: dict[str, Any], trials: dict[str, ObjectTrial], own: Path
 ) -> None:
     files: dict[str, bytes] = {"__init__.py": b""}
-    for name, trial in trials.items():
-        files |= {f"{SOURCE_FOLDER}/{path}": data for path, data in _read_own(name, own)} if trial.is_own else {}
+    for trial in trials.values():
+        files |= (
+            {f"{SOURCE_FOLDER}/{path}": data for path, data in _read_own(trial.module, own)} if trial.is_own else {}
+        )
     made = {
         draft.made["origin"]["object"]["name"]: {"made": draft.made, "source": draft.made_source} for draft in drafts
     }
@@ -289,18 +308,29 @@ def _report(
             print_lines(f"  {format_shown(note, 300)}")
         for name in trial.needs:
             print_lines(f"  It cannot be made without {format_shown(name)}, which is one of its secrets.")
-        for name, place in trial.find_secrets([*said["secrets"], *said["environment"]]).items():
-            print_lines(f"  {format_shown(name)} is read at {format_shown(place)}, and not given: --secret {format_shown(name)}")
-        for host, place in trial.scan.hosts.items():
-            if host not in said["hosts"]:
-                print_lines(f"  {format_shown(host)} is named at {format_shown(place)}, and not reached: --host {format_shown(host)}")
-        for command, place in trial.scan.installs.items():
-            print_lines(f"  {format_shown(place)} would install packages ({format_shown(command)}), which no sandbox lets it.")
         if draft.source_difference:
             print_lines(f"  Your {_place_of(folder, document['id'])} is left as it is. What is made otherwise:")
             print_lines(*(f"    {format_shown(line, 200)}" for line in draft.source_difference.splitlines()))
+    _tell_guesses(trials.values(), said)
     for name in gone:
         sys.stderr.write(f"There is no {format_shown(name)} any more; its manifest is left as it is.\n")
     print_lines(f"Read and correct them (build, effect, hosts, limits), then: unitools pack {folder}")
 
 
+def _tell_guesses(trials: Iterable[ObjectTrial], said: dict[str, Any]) -> None:
+    """What the source names and nobody has said: a guess for a person, each once."""
+    lines: dict[str, None] = {}
+    for trial in trials:
+        for name, place in trial.find_secrets([*said["secrets"], *said["environment"]]).items():
+            lines[
+                f"{format_shown(name)} is read at {format_shown(place)}, and not given: --secret {format_shown(name)}"
+            ] = None
+        for host, place in trial.scan.hosts.items():
+            if host not in said["hosts"]:
+                shown = format_shown(host)
+                lines[f"{shown} is named at {format_shown(place)}, and not reached: --host {shown}"] = None
+        for command, place in trial.scan.installs.items():
+            shown = format_shown(command)
+            lines[f"{format_shown(place)} installs packages ({shown}), which no sandbox lets it do."] = None
+    if lines:
+        print_lines(*lines)
