@@ -59,10 +59,7 @@ def main() -> None:
     output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what is tried may print
     sys.path[:0] = [each for each in asked["folders"] if each not in sys.path]
-    if "object" in asked:
-        said = try_object(asked["object"], asked["own"])
-    else:
-        said = list_objects(asked["module"])
+    said = try_object(asked["object"], asked["own"]) if "object" in asked else list_objects(asked["module"])
     json.dump(said, output)
     output.flush()
     os._exit(0)  # threads that were started are not waited for
@@ -194,7 +191,7 @@ def _list_sources(reference: str, top: str) -> list[Path]:
     function = getattr(found, "func", None) or getattr(found, "coroutine", None)
     if inspect.isfunction(function):
         modules.append(function.__module__)
-    files = {}
+    files: dict[str, None] = {}
     for name in modules:
         place = getattr(sys.modules.get(name), "__file__", None)
         if name.partition(".")[0] == top and isinstance(place, str) and place.endswith(".py"):
@@ -229,7 +226,8 @@ def list_objects(module: str) -> dict[str, Any]:
 
 def _read_text(tool: Any) -> str:
     """What a tool, or its class, says of itself."""
-    said = tool.model_fields["description"].default if inspect.isclass(tool) else tool.description
+    fields: Any = getattr(tool, "model_fields", {}) if isinstance(tool, type) else {}
+    said = fields["description"].default if fields else tool.description
     return said if isinstance(said, str) else ""
 
 

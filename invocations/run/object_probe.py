@@ -119,6 +119,6 @@ def _differs(manifest: Manifest, found: Any) -> Failure:
     return Failure(
         "object_differs",
         f"The object says of itself something else than when it was brought.{what}",
-        "Bring it again with `unitools bring python` and --package, so that it is looked at with the packages that the hub locks; what says "
-        "something else each time cannot be pinned.",
+        "Bring it again with `unitools bring python` and --package, so that it is looked at with the packages that the hub locks. "
+        "What says something else each time cannot be pinned.",
     )

@@ -76,8 +76,8 @@ class _Teller:
 
 
 class Builder:
-    """What one process remembers between passes. ``probe`` tries the server or the object of a version with the folder of its dependencies,
-    and raises :class:`CannotBuild` when it is not what the manifest pins; without one no such version is locked."""
+    """What one process remembers between passes. ``probe`` tries the server or object of a version with its dependencies, and
+    raises :class:`CannotBuild` when it is not what the manifest pins; without one no such version is locked."""
 
     def __init__(
         self, is_stopped: Callable[[], bool] = lambda: False, tell: Tell = log.debug, *, probe: Probe | None = None

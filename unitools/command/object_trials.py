@@ -114,12 +114,12 @@ class ObjectTrial:
             )
         raise CannotBring(
             f"{said}: {failed['type']}: {failed['message']}. What it reads from its environment is given with --secret NAME or "
-            "--environment NAME=VALUE; what it is made with stands best in a module of your own: bring an object or a function of that."
+            "--environment NAME=VALUE; what it is made with stands best in a module of your own: bring one of that."
         )
 
 
 def try_reference(reference: str, folders: Sequence[Path], said: dict[str, Any]) -> ObjectTrial:
-    """``folders``: where modules are looked for first; the first one is the author's own. ``said``: what is known of its environment."""
+    """``folders``: where modules are looked for first; the author's own first. ``said``: what is known of its environment."""
     given: dict[str, str] = dict(said["environment"])
     trial = ObjectTrial(reference, _run({"object": reference, "own": str(folders[0])}, folders, given))
     trial.imported_alone = trial.seen["stage"] != "import"

@@ -38,8 +38,8 @@ _PACKAGE = re.compile(
 )
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _WARNING = """\
-This runs code of {what} on this machine, with your rights and with your network: code that nobody here has reviewed. A hub runs it in a
-sandbox. To run it here all the same, say --run-here; or run the whole command in a container.
+This runs code of {what} on this machine, with your rights and with your network: code that nobody here has reviewed. A hub runs it in
+a sandbox. To run it here all the same, say --run-here; or run the whole command in a container.
 """
 
 
@@ -86,6 +86,7 @@ def run(options: argparse.Namespace) -> int:
         raise CannotRun("Objects are named MODULE:OBJECT, packages NAME or NAME==VERSION.")
     modules = [each[1] for each in asked if each is not None]
     given = [each[0] for each in asked if each is not None and each[2]]
+    bare = [each[1] for each in asked if each is not None and not each[2]]
     try:
         group = check_group(options.group or derive_object_group(modules[0]))
         folder: Path = options.output or Path(derive_package_name(group))
@@ -93,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
             raise CannotRun(
                 f"The folder of the group {group} is called {derive_package_name(group)}; choose another --output."
             )
-        return _bring(options, modules, given, group, folder)
+        return _bring(options, modules, bare, given, group, folder)
     except CannotBring as error:
         sys.stderr.write(f"{format_shown(str(error), 1000)}\n")
         return NO
@@ -101,7 +102,9 @@ def run(options: argparse.Namespace) -> int:
         raise CannotRun(str(error)) from error
 
 
-def _bring(options: argparse.Namespace, modules: list[str], given: list[str], group: str, folder: Path) -> int:
+def _bring(
+    options: argparse.Namespace, modules: list[str], bare: list[str], given: list[str], group: str, folder: Path
+) -> int:
     existing = [
         each
         for path in sorted((folder / "manifests").glob("*.json"))
@@ -118,8 +121,8 @@ def _bring(options: argparse.Namespace, modules: list[str], given: list[str], gr
         if said["packages"]:
             folders.append(Path(place, "site"))
             install_wheels(said["packages"], said["constraints"], folders[1])
-        if not names or (not given and not before):
-            return _offer(modules[0], folders)
+        if bare:
+            return _offer(bare[0], folders)
         trials = {each: try_reference(each, folders, said) for each in names}
     gone = [each for each in before if trials[each].is_gone and each not in given]
     kept = {name: trial for name, trial in trials.items() if name not in gone}
