@@ -71,6 +71,7 @@ def try_object(reference: str, own: str = "") -> dict[str, Any]:
     before = set(os.environ)
     _watch(trial)
     said: dict[str, Any] = {}
+    found: Any = None
     try:
         found = load_object(reference)
         trial.stage = MAKE
@@ -88,7 +89,7 @@ def try_object(reference: str, own: str = "") -> dict[str, Any]:
     said["reads"] = {name: stage for name, stage in trial.reads.items() if name not in before}
     trial.stage = ""
     with suppress(Exception):
-        said |= _look_at_source(reference, own)
+        said |= _look_at_source(reference, found, own)
     return said
 
 
@@ -98,12 +99,16 @@ def _watch(trial: Trial) -> None:
 
     def refuse(event: str, arguments: tuple[Any, ...]) -> None:
         if event in _STARTS and trial.stage:
-            words = arguments[1] if event == "subprocess.Popen" else arguments[0]
-            command = words if isinstance(words, (str, bytes)) else " ".join(map(str, words))
-            trial.starts.append(str(command)[:200])
-            raise ProgramRefused(f"No program is started while this is tried: {str(command)[:200]}")
+            command = _format_command(arguments[1] if event == "subprocess.Popen" else arguments[0])
+            trial.starts.append(command)
+            raise ProgramRefused(f"No program is started while this is tried: {command}")
 
     sys.addaudithook(refuse)
+
+
+def _format_command(said: Any) -> str:
+    words = [said] if isinstance(said, (str, bytes, os.PathLike)) else list(said)
+    return " ".join(map(os.fsdecode, words))[:200]
 
 
 def _describe_failure(error: BaseException) -> dict[str, Any]:
@@ -122,13 +127,14 @@ def _describe_failure(error: BaseException) -> dict[str, Any]:
     return {"type": type(error).__name__, "message": text[:_MAX_TEXT], "missing": missing}
 
 
-def _look_at_source(reference: str, own: str) -> dict[str, Any]:
-    """What its source names, and which packages bring it and what the author's own modules import."""
+def _look_at_source(reference: str, found: Any, own: str) -> dict[str, Any]:
+    """What its source names, and which packages bring it and what the author's own modules import. ``found``: None where it could not
+    be imported, and then nothing more of it is."""
     module = reference.partition(":")[0]
     top = module.partition(".")[0]
     scan = SourceScan()
     is_own = _is_below(_origin_of(top), own)
-    for path in _list_own(top, own) if is_own else _list_sources(reference, top):
+    for path in _list_own(top, own) if is_own else _list_sources(module, found, top):
         data = path.read_bytes()
         if len(data) <= MAX_SCANNED_BYTES:
             scan.add(data.decode(errors="replace"), _shown(path, own if is_own else ""))
@@ -136,8 +142,7 @@ def _look_at_source(reference: str, own: str) -> dict[str, Any]:
     wanted = {top} if not is_own else {each for each in scan.imports if each != top}
     wanted -= set(sys.stdlib_module_names) | {"unitools"}
     names = {each for word in wanted for each in known.get(word, ())[:1]} | set(_RUNS_ON)
-    with suppress(Exception):
-        names.add(FRAMEWORKS[find_framework(load_object(reference))][1])
+    names.add(FRAMEWORKS[find_framework(found)][1])
     brings = known.get(top, ())[:1] if not is_own else ()
     return {
         "is_own": is_own,
@@ -183,11 +188,10 @@ def _list_own(top: str, own: str) -> list[Path]:
     return sorted(folder.rglob("*.py"))[:MAX_SCANNED_FILES] if folder.is_dir() else [Path(own, f"{top}.py")]
 
 
-def _list_sources(reference: str, top: str) -> list[Path]:
+def _list_sources(module: str, found: Any, top: str) -> list[Path]:
     """The files of the module, and of the classes that the object is of, as far as they are of the same package."""
-    found = load_object(reference)
     kind = found if isinstance(found, type) else type(found)
-    modules = [reference.partition(":")[0], *(each.__module__ for each in kind.__mro__)]
+    modules = [module, *(each.__module__ for each in kind.__mro__)]
     function = getattr(found, "func", None) or getattr(found, "coroutine", None)
     if inspect.isfunction(function):
         modules.append(function.__module__)
