@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 
-from unitools.brought_objects import ANSWER, CREWAI, FUNCTION, LANGCHAIN, find_framework, wants_call_id
+from unitools.brought_objects import ANSWER, CREWAI, FUNCTION, LANGCHAIN, PINNED, find_framework, wants_call_id
 from unitools.hub_context import collect_requested_inputs
 from unitools.mcp_listings import compute_json_digest
 from unitools.registration_errors import RegistrationError
@@ -58,7 +58,7 @@ class ObjectDescription:
     @property
     def pinned(self) -> dict[str, Any]:
         """What a model is told of it."""
-        return {name: getattr(self, name) for name in ("name", "description", "input_schema", "output_schema")}
+        return {name: getattr(self, name) for name in PINNED}
 
     @property
     def digest(self) -> str:

@@ -44,6 +44,7 @@ _SOURCES = {
     "call": "runtime.current_call().{}",
 }
 _OF_CALL = frozenset({"call_id", "locale", "currency", "timezone", "request_id", "session_id", "idempotency_key"})
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _KEY = re.compile(r"(config|secret|call)\.([A-Za-z_][A-Za-z0-9_]{0,63})")
 
 
@@ -232,6 +233,8 @@ def _list_environment(brought: BroughtObject, choices: ObjectChoices) -> dict[st
     declared = {
         each["name"]: each for each in brought.description["env_vars"] if each["name"] not in choices.environment
     }
+    if unfit := [name for name in declared if not _NAME.fullmatch(name)]:
+        raise CannotBring(f"{brought.reference} declares what is no name of the environment: {unfit[0][:60]!r}.")
     return declared | {
         name: {"name": name, "description": "", "required": True}
         for name in (*brought.needs, *choices.secrets)

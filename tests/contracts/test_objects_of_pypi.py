@@ -54,6 +54,7 @@ class Search(BaseTool):
 
         return Found(title=word, key_length=len(os.environ["SHOP_KEY"]))
 """
+SETUP = {"balance": Setup(config={"user": "ada"}), "Keyed": Setup(secrets={"SHOP_KEY": "shop"})}
 
 
 @pytest.fixture(scope="module")
@@ -103,10 +104,10 @@ def build_all() -> None:
         pass
 
 
-def enable(version: ToolVersion, by: Person, **values: Any) -> None:
+def enable(version: ToolVersion, by: Person, values: Setup) -> None:
     reviews.review_version(version_id=version.pk, decision=Decision.APPROVE, note="", by=by.by)
     lifecycle.enable_tool(name=version.tool.name, version_id=version.pk, reason="x", by=by.by)
-    installations.configure_installation(name=version.tool.name, values=Setup(**values), reason="x", by=by.by)
+    installations.configure_installation(name=version.tool.name, values=values, reason="x", by=by.by)
 
 
 def state_of(version: ToolVersion) -> tuple[str, dict[str, Any]]:
@@ -160,8 +161,7 @@ def test_tools_of_langchain_and_functions_go_from_nothing_to_a_governed_call(
     assert {name: state_of(each) for name, each in versions.items()} == dict.fromkeys(versions, ("locked", {}))
     secrets.set_secret(name="shop", value=KEY, by=operator.by)
     for name, version in versions.items():
-        values: dict[str, Any] = {"config": {"user": "ada"}} if name == "balance" else {}
-        enable(version, operator, **values | ({"secrets": {"SHOP_KEY": "shop"}} if name == "Keyed" else {}))
+        enable(version, operator, SETUP.get(name, Setup()))
     build_all()
     assert_problem(caller.invoke(manifests["add"]["id"], {"a": 1}), 403, "AUTH.NO_GRANT")
     grant(tools="python.*")
@@ -235,10 +235,27 @@ def test_a_tool_of_crewai_gets_its_secrets_and_is_made_anew_for_each_call(
     manifest = read_manifests(project / "python_shop")["Search"]
     assert manifest["output_schema"]["properties"].keys() == {"title", "key_length"}
     secrets.set_secret(name="shop", value=KEY, by=operator.by)
-    enable(version, operator, secrets={"SHOP_KEY": "shop"})
+    enable(version, operator, SETUP["Keyed"])
     build_all()
     grant(tools="python.*")
 
     answers = [caller.invoke(manifest["id"], {"word": "tea"}) for _ in range(2)]
 
     assert [each.json().get("data") for each in answers] == [{"title": "tea", "key_length": len(KEY)}] * 2
+
+
+@pytest.mark.req("BRING-4")
+def test_what_no_model_can_be_told_is_refused_with_what_to_do(project: Path) -> None:
+    (project / "shop.py").write_text(LANGCHAIN)
+    why = {
+        "Untyped": "does not say of what type its word, times is. Annotate the parameters of its _run",
+        "balance": "--inject user=config.user",
+        "in_a_graph": "needs state of a running agent graph",
+    }
+    bring = ("--run-here", "--package", PACKAGE)
+
+    told = {name: bring_python(project, *bring, f"shop:{name}") for name in why}
+
+    assert {name: (each.returncode, why[name] in each.stderr) for name, each in told.items()} == dict.fromkeys(
+        why, (2, True)
+    ), [each.stderr for each in told.values()]

@@ -102,6 +102,16 @@ def named(word: str, call: Annotated[str, InjectedToolCallId]) -> str:
     return f"{word} {bool(call)}"
 
 
+class InjectedState(InjectedToolArg):
+    """As LangGraph has it."""
+
+
+@tool
+def in_a_graph(word: str, state: Annotated[dict[str, str], InjectedState]) -> str:
+    """Look into the state of an agent."""
+    return state[word]
+
+
 single = Tool(name="single", func=lambda text: text.upper(), description="In capitals.")
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from unitools.brought_objects import MADE_FILE
 from unitools.checks.findings import ManifestFinding, declare_rule
 from unitools.dependency_locks import normalize_name
 from unitools.mcp_listings import LISTING_FILE, Listing, compute_json_digest, read_entry_schema
+from unitools.strict_json import STRICT, JsonRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -99,6 +101,8 @@ def find_entry_differences(manifest: Manifest, files: Mapping[str, bytes]) -> It
     """What a model is shown, or a policy decides by, that the server's own entry does not say: no error, for the author may know
     better, but the reviewer sees it. ``files`` hold the listing that is shipped, and it has been held against the digests.
     """
+    if "object" in manifest.origin:
+        yield from _find_object_differences(manifest, files.get(f"{manifest.package}/{MADE_FILE}", b""))
     if manifest.server is None:
         return
     entry = Listing.from_bytes(files[f"{manifest.package}/{LISTING_FILE}"]).tools[manifest.origin["tool"]]
@@ -115,12 +119,27 @@ def find_entry_differences(manifest: Manifest, files: Mapping[str, bytes]) -> It
         )
 
 
+def _find_object_differences(manifest: Manifest, made: bytes) -> Iterator[ManifestFinding]:
+    """What was pinned travels beside the source files; whoever has changed it has only the digest left to be held against."""
+    try:
+        pinned = STRICT.read(made)["objects"][manifest.origin["object"]["name"]]["pinned"]
+        is_it = compute_json_digest(pinned) == manifest.origin["object_digest"]
+    except (JsonRefused, KeyError, TypeError):
+        is_it = False
+    if not is_it:
+        yield _differs("origin", f"{MADE_FILE} does not hold what the origin pins, so nobody can see what differs.")
+        return
+    for name in ("description", "input_schema", "output_schema"):
+        if compute_json_digest(pinned.get(name)) != compute_json_digest(manifest.document.get(name)):
+            yield _differs(name, f"{name} differs from what the object says of itself, which {MADE_FILE} has.")
+
+
 def _differs(name: str, message: str) -> ManifestFinding:
     return ManifestFinding(
         f"/{name}",
         "origin.differs",
         message,
-        "Hold the two against each other: the pin is the server's entry.",
+        "Hold the two against each other: what is pinned is the word of those who made it.",
         "warning",
     )
 

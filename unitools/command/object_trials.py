@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,9 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unitools.brought_objects import PINNED
 from unitools.brought_tools import CannotBring
 from unitools.command.terminal import CannotRun, format_shown
 from unitools.source_scans import SourceScan, guess_effect, is_secret_name
+from unitools.strict_json import STRICT, JsonRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,6 +29,7 @@ TRY_WITHIN_S = 120
 PLACEHOLDER = "not-a-secret"
 _MAX_TRIES = 5
 _TAIL_BYTES = 2048
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")  # of the environment, as a source file may hold it
 
 
 @dataclass(slots=True)
@@ -51,6 +55,11 @@ class ObjectTrial:
     @property
     def module(self) -> str:
         return self.reference.partition(":")[0]
+
+    @property
+    def pinned(self) -> dict[str, Any]:
+        """What its digest is made of."""
+        return {name: self.description[name] for name in PINNED}
 
     @property
     def is_class(self) -> bool:
@@ -132,7 +141,9 @@ def try_reference(reference: str, folders: Sequence[Path], said: dict[str, Any])
         new = [
             each
             for each in trial.seen["reads"]
-            if each not in given and (each in declared or each in named or is_secret_name(each))
+            if NAME.fullmatch(each)
+            and each not in given
+            and (each in declared or each in named or is_secret_name(each))
         ]
         if not new:
             break
@@ -160,10 +171,8 @@ def _run(asked: dict[str, Any], folders: Sequence[Path], environment: dict[str, 
         try:
             done = subprocess.run(
                 [sys.executable, "-P", "-m", "unitools.object_trials"],
-                input=json.dumps(asked | {"folders": [str(each) for each in folders]}),
+                input=json.dumps(asked | {"folders": [str(each) for each in folders]}).encode(),
                 capture_output=True,
-                text=True,
-                errors="replace",
                 timeout=TRY_WITHIN_S,
                 env=values,
                 cwd=home,
@@ -172,9 +181,9 @@ def _run(asked: dict[str, Any], folders: Sequence[Path], environment: dict[str, 
         except subprocess.TimeoutExpired:
             raise CannotRun(f"It was not imported and made within {TRY_WITHIN_S} seconds.") from None
     try:
-        return json.loads(done.stdout)
-    except ValueError:
-        tail = [format_shown(line) for line in done.stderr[-_TAIL_BYTES:].splitlines()]
+        return STRICT.read(done.stdout)
+    except JsonRefused:
+        tail = [format_shown(line) for line in done.stderr[-_TAIL_BYTES:].decode(errors="replace").splitlines()]
         raise CannotRun(
             "\n".join(["The process that tried it ended before it could say what it saw.", *tail])
         ) from None

@@ -14,8 +14,9 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unitools.brought_objects import MADE_FILE
 from unitools.brought_tools import CannotBring
-from unitools.command.object_trials import ObjectTrial, list_module, try_reference
+from unitools.command.object_trials import NAME, ObjectTrial, list_module, try_reference
 from unitools.command.pack import read_file_bytes, write_file
 from unitools.command.terminal import GOOD, NO, CannotRun, format_shown, print_changes, print_lines, read_json
 from unitools.command.wheels import install_wheels
@@ -29,14 +30,12 @@ if TYPE_CHECKING:
 
     from unitools.object_drafts import ObjectDraft
 
-MADE_FILE = "as_brought.json"  # what the objects alone made, by which the next run sees what they say otherwise
 EFFECTS = ("None", "Read", "Write", "Network", "Filesystem", "Process", "Browser")
 _MODULE = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*"
 _REFERENCE = re.compile(f"({_MODULE})(?::({_MODULE}))?")
 _PACKAGE = re.compile(
     r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:\[[A-Za-z0-9,._-]+\])?(?:==[A-Za-z0-9][A-Za-z0-9.!+_-]*)?"
 )
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _WARNING = """\
 This runs code of {what} on this machine, with your rights and with your network: code that nobody here has reviewed. A hub runs it in
 a sandbox. To run it here all the same, say --run-here; or run the whole command in a container.
@@ -157,12 +156,12 @@ def _offer(module: str, folders: list[Path]) -> int:
 def _read_said(options: argparse.Namespace, before: dict[str, Any]) -> dict[str, Any]:
     """What this run says, and else what an earlier one said."""
     for each in options.secret:
-        if not _NAME.fullmatch(each):
+        if not NAME.fullmatch(each):
             raise CannotRun(f"--secret is a name of the environment, not {each[:60]!r}. A value never stands here.")
     pairs = {}
     for option in ("environment", "inject"):
         found = [each.partition("=") for each in getattr(options, option)]
-        if wrong := [name for name, sign, _ in found if not sign or not _NAME.fullmatch(name)]:
+        if wrong := [name for name, sign, _ in found if not sign or not NAME.fullmatch(name)]:
             raise CannotRun(f"--{option} is NAME=…, not {wrong[0][:60]!r}.")
         pairs[option] = {name: value for name, _, value in found} or before.get(option, {})
     return pairs | {
@@ -280,7 +279,9 @@ def _write(
             {f"{SOURCE_FOLDER}/{path}": data for path, data in _read_own(trial.module, own)} if trial.is_own else {}
         )
     made = {
-        draft.made["origin"]["object"]["name"]: {"made": draft.made, "source": draft.made_source} for draft in drafts
+        name: {"made": draft.made, "source": draft.made_source, "pinned": trials[name].pinned}
+        for draft in drafts
+        for name in (draft.made["origin"]["object"]["name"],)
     }
     files[MADE_FILE] = _json({"choices": said, "objects": made})
     for draft in drafts:

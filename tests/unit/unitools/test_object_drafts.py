@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from registry.versions.manifest_checks import validate_document
+from unitools.brought_objects import PINNED
 from unitools.brought_tools import CannotBring
+from unitools.checks import find_entry_differences
+from unitools.manifest import Manifest
 from unitools.object_descriptions import ObjectDescription
 from unitools.object_drafts import BroughtObject, ObjectChoices, ObjectDraft, build_source, draft_objects
 
@@ -133,6 +137,31 @@ def test_a_secret_that_a_tenant_may_do_without_is_left_out_of_the_environment() 
 def test_texts_of_others_are_taken_as_they_can_be_seen_or_not_at_all(changes: dict[str, Any], why: str) -> None:
     with pytest.raises(CannotBring, match=why):
         draft(brought(**changes))
+
+
+@pytest.mark.req("BRING-4")
+def test_nothing_that_an_object_declares_becomes_code() -> None:
+    name = 'X"] = 1; import os; os.environ["Y'
+
+    with pytest.raises(CannotBring, match="no name of the environment"):
+        draft(brought(env_vars=[{"name": name, "description": "", "required": True}]))
+
+
+@pytest.mark.req("BRING-4")
+def test_the_reviewer_is_told_where_a_manifest_says_otherwise_than_the_object() -> None:
+    one = draft(brought())
+    pinned = {"objects": {"langchain_shop:Find": {"pinned": {name: brought().description[name] for name in PINNED}}}}
+    place = "python_shop/as_brought.json"
+
+    def find(data: Any, **changes: Any) -> list[str]:
+        manifest = Manifest(one.document | changes)
+        return [each.pointer for each in find_entry_differences(manifest, {place: json.dumps(data).encode()})]
+
+    assert find(pinned) == []
+    assert find(pinned, description="My words.", output_schema={}) == ["/description", "/output_schema"]
+    lost: list[Any] = [{}, {"objects": []}, {"objects": {"langchain_shop:Find": {"pinned": {}}}}]
+    for gone in lost:
+        assert find(gone) == ["/origin"]
 
 
 @pytest.mark.req("BRING-4")
