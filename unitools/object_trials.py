@@ -23,7 +23,7 @@ from unitools.brought_objects import FRAMEWORKS, FUNCTION, find_framework, load_
 from unitools.object_descriptions import NotBrought, read_description, read_env_vars
 from unitools.source_scans import SourceScan
 
-IMPORT, MAKE, DESCRIBE = "import", "make", "describe"
+IMPORT, FIND, MAKE, DESCRIBE = "import", "find", "make", "describe"
 MAX_SCANNED_FILES, MAX_SCANNED_BYTES = 200, 1024 * 1024
 _RUNS_ON = ("anyio", "pydantic")
 _STARTS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.startfile", "pty.spawn")
@@ -73,6 +73,8 @@ def try_object(reference: str, own: str = "") -> dict[str, Any]:
     said: dict[str, Any] = {}
     found: Any = None
     try:
+        importlib.import_module(reference.partition(":")[0])
+        trial.stage = FIND
         found = load_object(reference)
         trial.stage = MAKE
         said["env_vars"] = read_env_vars(found)

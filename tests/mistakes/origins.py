@@ -47,6 +47,7 @@ ORIGINS: dict[str, list[Mistake]] = {
     "origin.not_a_dependency": [
         Mistake("not named", served(dependencies=["another==1.0"]), "/origin/package", served()),
         Mistake("another version", served(dependencies=["a-server==1.1"]), "/origin/package", served()),
+        Mistake("nothing", made(origin=OWN, dependencies=[]), "/origin/object", made(origin=OWN)),
         Mistake("of an object", made(dependencies=["a_package==1.1"]), "/origin/object/package", made()),
     ],
     "origin.outside_sandbox": [

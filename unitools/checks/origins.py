@@ -82,7 +82,9 @@ def check_origin(manifest: Manifest) -> Iterator[ManifestFinding]:
 
 
 def _check_object(manifest: Manifest, said: dict[str, str]) -> Iterator[ManifestFinding]:
-    if "package" in said:
+    if not manifest.dependencies:
+        yield NOT_NEEDED.at(("origin", "object"), "No dependencies are named, so the hub has nothing to try it with.")
+    elif "package" in said:
         yield from _check_package(manifest, said, ("origin", "object", "package"))
     if manifest.document.get("requires_sandbox") is False:
         yield OUTSIDE.at(("requires_sandbox",), "An object of others answers, but no sandbox is asked for.")

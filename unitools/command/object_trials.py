@@ -89,10 +89,8 @@ class ObjectTrial:
     @property
     def is_gone(self) -> bool:
         """Whether there is no object of this name any more."""
-        return self.seen["stage"] == "import" and self.seen.get("failed", {}).get("type") in (
-            "AttributeError",
-            "ModuleNotFoundError",
-        )
+        missing = self.seen.get("failed", {}).get("missing", ())
+        return self.seen["stage"] == "find" or (self.seen["stage"] == "import" and self.module in missing)
 
     def find_secrets(self, said: Iterable[str]) -> dict[str, str]:
         """What its source reads from the environment and looks like a secret, beside what is said already."""
@@ -108,7 +106,7 @@ class ObjectTrial:
         if "failed" not in self.seen:
             return
         failed, starts = self.seen["failed"], self.seen["starts"]
-        said = f"{self.reference} cannot be {'made' if self.seen['stage'] != 'import' else 'imported'}"
+        said = f"{self.reference} cannot be {'made' if self.seen['stage'] in ('make', 'describe') else 'imported'}"
         missing = ", ".join(dict.fromkeys(failed["missing"]))
         if starts and self.seen["stage"] != "describe":
             what = "A hub locks all packages before the review, and a call installs none and starts no program."

@@ -110,7 +110,7 @@ def _bring(
         if "object" in (each := read_json(path)).get("origin", {})
     ]
     earlier = read_json(folder / MADE_FILE) if (folder / MADE_FILE).is_file() else {}
-    said = _read_said(options, earlier.get("choices", {}))
+    said = _read_choices(options, earlier.get("choices", {}))
     before = [str(each["origin"]["object"]["name"]) for each in existing]
     own = Path.cwd()
     names = list(dict.fromkeys([*before, *given]))
@@ -153,7 +153,7 @@ def _offer(module: str, folders: list[Path]) -> int:
     return GOOD
 
 
-def _read_said(options: argparse.Namespace, before: dict[str, Any]) -> dict[str, Any]:
+def _read_choices(options: argparse.Namespace, before: dict[str, Any]) -> dict[str, Any]:
     """What this run says, and else what an earlier one said."""
     for each in options.secret:
         if not NAME.fullmatch(each):
@@ -310,6 +310,8 @@ def _report(
         print_changes(draft.changes)
         for note in trial.description["notes"]:
             print_lines(f"  {format_shown(note, 300)}")
+        for command in trial.seen["starts"]:
+            print_lines(f"  It wanted to start a program, and was made without: {format_shown(command)}")
         for name in trial.needs:
             print_lines(f"  It cannot be made without {format_shown(name)}, which is one of its secrets.")
         if draft.source_difference:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.e2e.processes import ROOT
 from tests.support.brought_objects import PLAIN, bring_python, read_manifests
+from tests.support.wheels import make_wheel
 from unitools.capsules import open_capsule, pack_capsule
 
 if TYPE_CHECKING:
@@ -110,6 +111,50 @@ def test_what_the_source_names_is_taken_where_the_author_says_so(tmp_path: Path)
     manifest = read_manifests(tmp_path / "python_shop")["ask"]
     assert manifest["capabilities"] == {"net": [{"host": "api.example.org"}]}
     assert [(each["name"], each["hosts"]) for each in manifest["secrets"]] == [("SHOP_KEY", ["api.example.org"])]
+
+
+@pytest.mark.req("BRING-4")
+def test_an_object_that_is_gone_leaves_its_manifest(tmp_path: Path) -> None:
+    (tmp_path / "heat.py").write_text(
+        f"{PLAIN}\n\ndef melt(celsius: float) -> bool:\n    'Melt it.'\n    return celsius > 0\n"
+    )
+    bring_python(tmp_path, "heat:convert", "heat:melt")
+    (tmp_path / "heat.py").write_text(PLAIN)
+
+    said = bring_python(tmp_path, "heat:convert")
+
+    assert (said.returncode, "There is no heat:melt any more" in said.stderr) == (2, True), said.stderr
+    assert read_manifests(tmp_path / "python_heat")["melt"]["version"] == "1.0.0"
+    assert read_manifests(tmp_path / "python_heat")["convert"]["version"] == "1.0.1"
+
+
+@pytest.mark.req("BRING-4")
+def test_a_module_of_a_package_is_imported_ahead_unless_it_reads_a_secret_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "import os\nKEY = os.environ.get('SHOP_KEY')\ndef ask(word: str) -> str:\n    'Ask.'\n    return f'{word} {KEY}'\n"
+    make_wheel(tmp_path / "wheels", "a-shop", "1.5", code=code)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
+    bring = ("a_shop:ask", "--run-here", "--package", "a-shop")
+
+    open_said = bring_python(tmp_path, *bring)
+    ahead = (tmp_path / "python_a_shop" / "ask.py").read_text()
+    bring_python(tmp_path, *bring, "--secret", "SHOP_KEY")
+    later = (tmp_path / "python_a_shop" / "ask.py").read_text()
+
+    assert "SHOP_KEY is read at a_shop.py:2" in open_said.stdout.replace("site/", ""), open_said.stderr
+    manifest = read_manifests(tmp_path / "python_a_shop")["ask"]
+    assert "a-shop==1.5" in manifest["dependencies"]
+    assert manifest["origin"]["object"] == {
+        "name": "a_shop:ask",
+        "framework": "function",
+        "package": "a-shop",
+        "version": "1.5",
+    }
+    assert "import a_shop as brought" in ahead
+    assert 'load_object("a_shop:ask")' in later
+    assert manifest["version"] == "2.0.0"  # tenants have to give it a secret
 
 
 @pytest.mark.req("BRING-4")
