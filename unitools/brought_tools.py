@@ -180,7 +180,9 @@ def raise_requirement(requirements: Sequence[str], wanted: str) -> list[str]:
     """Those that there are, the one that names its package in this version, with the extras that it had."""
     package, _, version = wanted.partition("==")
     found = [_PACKAGE.match(each) for each in requirements]
-    is_same = [each is not None and normalize_name(each["name"]) == normalize_name(package) for each in found]
+    is_same = [
+        each is not None and normalize_name(each["name"]) == normalize_name(package.partition("[")[0]) for each in found
+    ]
     kept = [
         f"{each[0]}=={version}" if each is not None and same else text
         for text, each, same in zip(requirements, found, is_same, strict=True)

@@ -17,11 +17,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unitools.brought_objects import FRAMEWORKS, FUNCTION, find_framework, load_object, make_object
 from unitools.object_descriptions import NotBrought, read_description, read_env_vars
 from unitools.source_scans import SourceScan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 IMPORT, FIND, MAKE, DESCRIBE = "import", "find", "make", "describe"
 MAX_SCANNED_FILES, MAX_SCANNED_BYTES = 200, 1024 * 1024
@@ -59,14 +62,19 @@ def main() -> None:
     output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what is tried may print
     sys.path[:0] = [each for each in asked["folders"] if each not in sys.path]
-    said = try_object(asked["object"], asked["own"]) if "object" in asked else list_objects(asked["module"])
+    said = (
+        try_object(asked["object"], asked["own"], asked["packages"])
+        if "object" in asked
+        else list_objects(asked["module"])
+    )
     json.dump(said, output)
     output.flush()
     os._exit(0)  # threads that were started are not waited for
 
 
-def try_object(reference: str, own: str = "") -> dict[str, Any]:
-    """``own``: the folder of the author's own modules. Says what was seen also where it came to nothing."""
+def try_object(reference: str, own: str = "", packages: Sequence[str] = ()) -> dict[str, Any]:
+    """``own``: the folder of the author's own modules; ``packages``: what was installed for it. Says what was seen
+    also where it came to nothing."""
     trial = Trial()
     before = set(os.environ)
     _watch(trial)
@@ -92,6 +100,7 @@ def try_object(reference: str, own: str = "") -> dict[str, Any]:
     trial.stage = ""
     with suppress(Exception):
         said |= _look_at_source(reference, found, own)
+        said["distributions"] |= dict(_read_versions(set(packages)))
     return said
 
 
@@ -125,7 +134,7 @@ def _describe_failure(error: BaseException) -> dict[str, Any]:
         each = each.__cause__ or each.__context__
     text = "(it cannot be shown)"
     with suppress(Exception):
-        text = str(error)
+        text = " ".join(str(error).split())  # in one line
     return {"type": type(error).__name__, "message": text[:_MAX_TEXT], "missing": missing}
 
 

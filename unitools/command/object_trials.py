@@ -128,7 +128,9 @@ class ObjectTrial:
 def try_reference(reference: str, folders: Sequence[Path], said: dict[str, Any]) -> ObjectTrial:
     """``folders``: where modules are looked for first; the author's own first. ``said``: what is known of its environment."""
     given: dict[str, str] = dict(said["environment"])
-    trial = ObjectTrial(reference, _run({"object": reference, "own": str(folders[0])}, folders, given))
+    names = [re.split(r"[\[=]", each, maxsplit=1)[0] for each in said["packages"]]
+    asked = {"object": reference, "own": str(folders[0]), "packages": names}
+    trial = ObjectTrial(reference, _run(asked, folders, given))
     trial.imported_alone = trial.seen["stage"] != "import"
     trial.read_at_import = {name for name, stage in trial.seen["reads"].items() if stage == "import"}
     for _ in range(_MAX_TRIES):
@@ -147,7 +149,7 @@ def try_reference(reference: str, folders: Sequence[Path], said: dict[str, Any])
             break
         given |= dict.fromkeys(new, PLACEHOLDER)
         trial.needs += new
-        trial.seen = _run({"object": reference, "own": str(folders[0])}, folders, given)
+        trial.seen = _run(asked, folders, given)
     return trial
 
 

@@ -20,6 +20,7 @@ from unitools.command.object_trials import NAME, ObjectTrial, list_module, try_r
 from unitools.command.pack import read_file_bytes, write_file
 from unitools.command.terminal import GOOD, NO, CannotRun, format_shown, print_changes, print_lines, read_json
 from unitools.command.wheels import install_wheels
+from unitools.dependency_locks import normalize_name
 from unitools.object_drafts import SOURCE_FOLDER, BroughtObject, ObjectChoices, derive_object_group, draft_objects
 from unitools.packages import PackageError, read_package_files
 from unitools.publications import check_group, derive_package_name
@@ -217,12 +218,11 @@ def _to_object(trial: ObjectTrial, said: dict[str, Any], own: Path) -> BroughtOb
 def _list_dependencies(trials: Iterable[ObjectTrial], packages: Sequence[str]) -> list[str]:
     """Exact versions: of what was asked for with its extras, of what brings the objects, and of what they import."""
     found: dict[str, str] = {}
-    asked = {re.split(r"[\[=]", each)[0].lower(): each.partition("==")[0] for each in packages}
+    names = [each.partition("==")[0] for each in packages]
+    asked = {normalize_name(each.partition("[")[0]): each for each in names}
     for trial in trials:
         for name, version in trial.distributions.items():
-            found[name.lower()] = f"{asked.get(name.lower(), name)}=={version}"
-    if missing := sorted(asked.keys() - found.keys()):
-        raise CannotRun(f"{', '.join(missing)} was installed, and has another name. Say it as it calls itself.")
+            found[normalize_name(name)] = f"{asked.get(normalize_name(name), name)}=={version}"
     return sorted(found.values(), key=str.lower)
 
 
