@@ -87,10 +87,10 @@ def try_object(reference: str, own: str = "", packages: Sequence[str] = ()) -> d
         trial.stage = MAKE
         said["env_vars"] = read_env_vars(found)
         said["is_class"] = isinstance(found, type)
-        made = make_object(found)
+        found = make_object(found)
         trial.stage = DESCRIBE
-        said["description"] = read_description(made).to_json()
-        said |= {"digest": read_description(made).digest}
+        description = read_description(found)
+        said |= {"description": description.to_json(), "digest": description.digest}
     except NotBrought as error:
         said["refused"] = str(error)
     except BaseException as error:  # noqa: BLE001  it is code of others
@@ -200,9 +200,10 @@ def _list_own(top: str, own: str) -> list[Path]:
 
 
 def _list_sources(module: str, found: Any, top: str) -> list[Path]:
-    """The files of the module, and of the classes that the object is of, as far as they are of the same package."""
+    """The files of the module, of the classes of the object and of what it holds, as far as they are of the same package."""
     kind = found if isinstance(found, type) else type(found)
-    modules = [module, *(each.__module__ for each in kind.__mro__)]
+    kinds = [*kind.__mro__, *(type(each) for each in getattr(found, "__dict__", {}).values())]  # clients that it holds
+    modules = [module, *(each.__module__ for each in kinds)]
     function = getattr(found, "func", None) or getattr(found, "coroutine", None)
     if inspect.isfunction(function):
         modules.append(function.__module__)
