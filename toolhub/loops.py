@@ -48,7 +48,7 @@ LOOPS = (
     Loop("sweeper", "invocations.queue.sweeper.run_sweeper", _CALLS | _SENDING),
     # The embedded default has no Redis to listen to; a run there is cancelled in its own process.
     Loop("canceller", "invocations.run.cancellation.listen_for_cancellations", frozenset({ProcessRole.WORKER})),
-    Loop("builder", "invocations.run.server_probe.run_builder", _CALLS),
+    Loop("builder", "invocations.run.probes.run_builder", _CALLS),
     Loop("reporter", "invocations.sandbox_hosts.reports.run_reporter", _CALLS),
     Loop("chains", "invocations.chains.orchestration.run_chain_loop", _CALLS),
     Loop("agent_runs", "invocations.agent_runs.orchestration.run_agent_run_loop", _CALLS),

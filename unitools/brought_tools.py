@@ -110,7 +110,7 @@ class Source:
 
     def renew(self, document: dict[str, Any], before: dict[str, Any], made: dict[str, Any]) -> None:
         document["implementation"] = before["implementation"] | {"server": self._start_as(before)}
-        document["dependencies"] = _raise_requirement(before.get("dependencies", []), made["dependencies"][0])
+        document["dependencies"] = raise_requirement(before.get("dependencies", []), made["dependencies"][0])
         if self.constraints is not None:
             document["dependency_constraints"] = list(self.constraints)
         if before.get("dependencies") != document["dependencies"]:
@@ -211,11 +211,13 @@ def _read_entry(entry: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _raise_requirement(requirements: Sequence[str], wanted: str) -> list[str]:
+def raise_requirement(requirements: Sequence[str], wanted: str) -> list[str]:
     """Those that there are, the one that names its package in this version, with the extras that it had."""
     package, _, version = wanted.partition("==")
     found = [_PACKAGE.match(each) for each in requirements]
-    is_same = [each is not None and normalize_name(each["name"]) == normalize_name(package) for each in found]
+    is_same = [
+        each is not None and normalize_name(each["name"]) == normalize_name(package.partition("[")[0]) for each in found
+    ]
     kept = [
         f"{each[0]}=={version}" if each is not None and same else text
         for text, each, same in zip(requirements, found, is_same, strict=True)
@@ -235,7 +237,7 @@ def raise_version(version: str, bump: str) -> str:
 
 def _document(listing: Listing, source: BroughtSource, id: str, name: str) -> dict[str, Any]:
     entry = listing.tools[name]
-    for at, text in _texts(entry, ""):
+    for at, text in walk_texts(entry, ""):
         check_text(name, at, text)
     structured = isinstance(entry.get("outputSchema"), dict)
     effect = _proposed_effect(entry)
@@ -279,7 +281,7 @@ def _schema(name: str, said: Any, what: str) -> dict[str, Any]:
     return {word: value for word, value in said.items() if word != "$schema"}
 
 
-def _texts(value: Any, at: str) -> Iterator[tuple[str, str]]:
+def walk_texts(value: Any, at: str) -> Iterator[tuple[str, str]]:
     """Every text and every name of an entry, with its pointer."""
     waiting = [(at, value)]
     while waiting:

@@ -269,9 +269,14 @@ class Manifest:
 
     @property
     def origin(self) -> dict[str, Any]:
-        """What the tool was brought from: a package's server, one that is somewhere else, or a document's operation. Empty: it was
-        written for a hub."""
+        """What the tool was brought from: a server of a package or elsewhere, a document's operation, an object. Empty: it
+        was written for a hub."""
         return dict(self.document.get("origin", {}))
+
+    @property
+    def is_tried(self) -> bool:
+        """Whether the hub tries it before its review: a server of others is started, an object is made."""
+        return self.server is not None or "object" in self.origin
 
     @property
     def server_request(self) -> dict[str, Any]:

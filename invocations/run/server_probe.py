@@ -12,7 +12,7 @@ import zipfile
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from invocations.problems import ImageMissing
@@ -21,7 +21,6 @@ from invocations.sandbox.base import Limits, Profile, RunStatus, SandboxCall
 from invocations.sandbox.factory import current_sandbox
 from kernel.database.connections import release_connection
 from kernel.problems import Problem
-from registry.dependencies import builder
 from registry.dependencies.failures import CannotBuild, CannotBuildYet, Failure
 from registry.dependencies.states import MAX_ATTEMPTS
 from unitools.mcp_listings import (
@@ -35,7 +34,6 @@ from unitools.mcp_listings import (
 )
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable
     from pathlib import Path
 
@@ -48,9 +46,9 @@ BEAT_S = 0.5
 SLOW_ATTEMPTS = 2  # a host that is loaded is slow, too
 OUTPUT_BYTES = 2048
 _NOT_ITS_DOING = {
-    RunStatus.START_FAILED: "No box could be started to try the server in.",
-    RunStatus.LOST: "The box in which the server was tried was lost.",
-    RunStatus.CANCELLED: "The box in which the server was tried was ended.",
+    RunStatus.START_FAILED: "No box could be started to try it in.",
+    RunStatus.LOST: "The box in which it was tried was lost.",
+    RunStatus.CANCELLED: "The box in which it was tried was ended.",
 }
 PLACEHOLDER = "not-a-secret"  # many servers only look whether there is a value
 _CONTEXT = {"started_at": "2026-01-01T00:00:00+00:00", "seed": "0"}
@@ -90,27 +88,13 @@ _OTHERWISE = (
 )
 
 
-def run_builder(stop: threading.Event) -> None:
-    """The loop that resolves and builds, in a process that has a sandbox to start servers in."""
-    builder.run_builder(stop, probe=probe_server)
-
-
 def probe_server(version: ToolVersion, folder: Path, beat: Callable[[], None]) -> None:
     """Raises :class:`CannotBuild` with what a person can do; :class:`CannotBuildYet` where the hub's own trouble may be the cause.
     ``beat`` is called about twice a second, and may end it."""
-    try:
-        package, image = stage_package(version), find_run_image(version)
-    except ImageMissing as problem:
-        missing = Failure("image_missing", str(problem), problem.remedy)
-        raise CannotBuildYet(missing, attempts=MAX_ATTEMPTS) from problem
-    except Problem as problem:
-        raise CannotBuild(
-            Failure("package_changed", str(problem), problem.remedy or "Submit a new version.")
-        ) from problem
-    release_connection()
-    call = _build_probe(version.view, package, folder)
+    package, image = stage_probe(version)
+    call = build_probe(version.view, package, folder, server=version.view.server_start)
     pinned = _read_pinned(package, version.view.package)
-    outcome = _run(replace(call, image=image), version.view, beat)
+    outcome = run_alone(replace(call, image=image), _build_limits(version.view), beat)
     if outcome.status is not RunStatus.OK:
         raise _build_error(outcome)
     try:
@@ -123,13 +107,28 @@ def probe_server(version: ToolVersion, folder: Path, beat: Callable[[], None]) -
         raise CannotBuild(listing_differs(f"The server speaks MCP {found.protocol[:40]}, not {pinned.protocol}."))
 
 
-def _build_probe(manifest: Manifest, package: bytes, folder: Path) -> SandboxCall:
+def stage_probe(version: ToolVersion) -> tuple[bytes, str]:
+    """The package and the image of what is tried. Raises as :func:`probe_server`."""
+    try:
+        package, image = stage_package(version), find_run_image(version)
+    except ImageMissing as problem:
+        missing = Failure("image_missing", str(problem), problem.remedy)
+        raise CannotBuildYet(missing, attempts=MAX_ATTEMPTS) from problem
+    except Problem as problem:
+        raise CannotBuild(
+            Failure("package_changed", str(problem), problem.remedy or "Submit a new version.")
+        ) from problem
+    release_connection()
+    return package, image
+
+
+def build_probe(manifest: Manifest, package: bytes, folder: Path, **asked: Any) -> SandboxCall:
+    """``asked``: what the box is to do, in place of a call. It has values that are no secrets."""
     settings = (manifest.config_schema or {}).get("properties", {})
+    called: dict[str, Any] = {"module": "", "entry": ""} | asked
     return SandboxCall(
         name=f"probe-{uuid4().hex}",
         package=package,
-        module="",
-        entry="",
         arguments=b"{}",
         context=_CONTEXT | {"call_id": "probe", "tool_id": manifest.id, "tool_version": manifest.version},
         labels={"toolhub.tool": manifest.id},
@@ -138,7 +137,7 @@ def _build_probe(manifest: Manifest, package: bytes, folder: Path) -> SandboxCal
             name: said["default"] for name, said in settings.items() if isinstance(said, dict) and "default" in said
         },
         secrets={each["name"]: PLACEHOLDER for each in manifest.secrets},
-        server=manifest.server_start,
+        **called,
     )
 
 
@@ -147,14 +146,18 @@ def _read_pinned(package: bytes, name: str) -> Listing:
         return Listing.from_bytes(archive.read(f"{name}/{LISTING_FILE}"))
 
 
-def _run(call: SandboxCall, manifest: Manifest, beat: Callable[[], None]) -> RunOutcome:
-    limits = Limits(
+def _build_limits(manifest: Manifest) -> Limits:
+    return Limits(
         wall_ms=WALL_MS,
         cpu_s=WALL_MS // 1000,
         memory_bytes=manifest.limit("memory_bytes"),
         result_bytes=2 * MAX_LISTING_BYTES,
         result_depth=MAX_LISTING_DEPTH,
     )
+
+
+def run_alone(call: SandboxCall, limits: Limits, beat: Callable[[], None]) -> RunOutcome:
+    """In a box that is used once."""
     sandbox = current_sandbox()
     with ThreadPoolExecutor(1, thread_name_prefix="probe") as threads:
         running = threads.submit(partial(sandbox.run, Profile(limits, isolation="single"), call))
@@ -172,19 +175,23 @@ def _build_error(outcome: RunOutcome) -> CannotBuild:
     if outcome.status in (RunStatus.BAD_RESULT, RunStatus.RESULT_TOO_LARGE):
         return CannotBuild(listing_unfit(outcome.error_message))
     failure = describe_failure(outcome)
-    if outcome.status in _NOT_ITS_DOING:
+    return judge_failure(failure, outcome.status)
+
+
+def judge_failure(failure: Failure, status: RunStatus) -> CannotBuild:
+    """Whether it is believed at once."""
+    if status in _NOT_ITS_DOING:
         return CannotBuildYet(failure, attempts=MAX_ATTEMPTS)
-    if outcome.status in (RunStatus.TIMED_OUT, RunStatus.LOAD_TIMED_OUT):
+    if status in (RunStatus.TIMED_OUT, RunStatus.LOAD_TIMED_OUT):
         return CannotBuildYet(failure, attempts=SLOW_ATTEMPTS)
     return CannotBuild(failure)
 
 
 def describe_failure(outcome: RunOutcome) -> Failure:
     """Of a server that did not answer with its list: why, as far as it can be seen, and what is usually done about it."""
-    output = _tail(outcome.stderr or outcome.stdout)
+    output = tail_text(outcome.stderr or outcome.stdout)
     if outcome.status in _NOT_ITS_DOING:
-        message = f"{_NOT_ITS_DOING[outcome.status]} {outcome.error_message}".rstrip()
-        return Failure("not_probed", _clean(message)[:400], "See `manage.py doctor` on the workers; then retry.")
+        return not_tried(outcome)
     match outcome.status:
         case RunStatus.TIMED_OUT | RunStatus.LOAD_TIMED_OUT:
             message = f"The server did not list its tools within {WALL_MS // 1000} seconds."
@@ -193,22 +200,27 @@ def describe_failure(outcome: RunOutcome) -> Failure:
         case _:
             message = f"The server does not start: {outcome.error_type} {outcome.error_message}".rstrip()
     return Failure(
-        "server_unstartable", _clean(message)[:400], _find_remedy(f"{output}\n{outcome.error_message}"), output
+        "server_unstartable", clean_text(message)[:400], _find_remedy(f"{output}\n{outcome.error_message}"), output
     )
+
+
+def not_tried(outcome: RunOutcome) -> Failure:
+    message = f"{_NOT_ITS_DOING[outcome.status]} {outcome.error_message}".rstrip()
+    return Failure("not_probed", clean_text(message)[:400], "See `manage.py doctor` on the workers; then retry.")
 
 
 def listing_unfit(why: str) -> Failure:
     remedy = "Such a server cannot be brought: tell its author, or use another one."
-    return Failure("listing_unfit", _clean(why)[:400], remedy)
+    return Failure("listing_unfit", clean_text(why)[:400], remedy)
 
 
 def listing_differs(why: str, differences: str = "") -> Failure:
     return Failure(
         "listing_differs",
-        _clean(why)[:400],
+        clean_text(why)[:400],
         "Look at what is different below. Where the machine decides it, such as its time zone, give the server an argument or an "
         "environment that does, and bring it again with `unitools bring mcp`. A list that changes with each start cannot be pinned.",
-        _tail(differences),
+        tail_text(differences),
     )
 
 
@@ -219,10 +231,10 @@ def _find_remedy(text: str) -> str:
     return _OTHERWISE
 
 
-def _tail(text: str) -> str:
-    return _clean(text.encode()[-OUTPUT_BYTES:].decode(errors="replace")).strip()
+def tail_text(text: str) -> str:
+    return clean_text(text.encode()[-OUTPUT_BYTES:].decode(errors="replace")).strip()
 
 
-def _clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """The words of others: no control characters but line ends."""
     return "".join(each if each.isprintable() or each == "\n" else " " for each in text)

@@ -76,7 +76,7 @@ class _Teller:
 
 
 class Builder:
-    """What one process remembers between passes. ``probe`` starts the server of a version in the folder of its dependencies, and
+    """What one process remembers between passes. ``probe`` tries the server or object of a version with its dependencies, and
     raises :class:`CannotBuild` when it is not what the manifest pins; without one no such version is locked."""
 
     def __init__(
@@ -139,16 +139,20 @@ class Builder:
             states.write_failed(claimed, unexpected_failure())
 
     def _lock_of(self, claimed: Dependencies, talk: ProgressHooks) -> list[str]:
-        """What the manifest says or pip finds. A server of others has been started from it, and is what the manifest pins."""
+        """What the manifest says or pip finds. A server or object of others has been tried with it, and is what the manifest pins."""
         manifest = claimed.version.view
         lines = manifest.dependency_lock or build_steps.resolve_requirements(
             manifest.dependencies, talk=talk, constraints=manifest.dependency_constraints
         )
-        if manifest.server is not None:
+        if manifest.is_tried:
             if self.probe is None:
                 raise CannotBuild(not_probed())
             folder, _ = build_steps.build_folder(lines, manifest.dependencies, talk=talk)
-            talk.say("Starting the server, to see what it lists")
+            talk.say(
+                "Starting the server, to see what it lists"
+                if manifest.server
+                else "Making the object, to see what it says"
+            )
             self.probe(claimed.version, folder, talk.beat)
         return lines
 

@@ -99,8 +99,8 @@ def note_dependencies(version: ToolVersion, *, by: Principal) -> None:
     """In the transaction that registers the version: what its dependencies are, if it has any."""
     if not version.view.dependencies:
         return
-    # A server of others is started before its lock is believed, also one that the manifest brings.
-    lines = normalize_lock_lines(version.view.dependency_lock if version.view.server is None else ())
+    # What others have made is tried before its lock is believed, also one that the manifest brings.
+    lines = normalize_lock_lines(() if version.view.is_tried else version.view.dependency_lock)
     row = Dependencies.objects.create(
         version=version,
         state=DependencyState.LOCKED if lines else DependencyState.RESOLVING,

@@ -102,6 +102,8 @@ ACTS = {
     "origin.document…": ("unitools/changes/fields.py", '"document"'),
     "origin.operation": ("unitools/changes/fields.py", '"operation"'),
     "origin.operation_digest": ("unitools/changes/fields.py", '"operation_digest"'),
+    "origin.object…": ("unitools/checks/origins.py", '"object"'),
+    "origin.object_digest": ("invocations/run/object_probe.py", '"object_digest"'),
     "model…": ("unitools/manifest.py", "def model"),
     "requires_sandbox": ("registry/tools/lifecycle.py", "requires_sandbox"),
     "isolation": ("registry/versions/compiler.py", "manifest.isolation"),

@@ -17,6 +17,15 @@ ORIGIN = {
     "protocol": "2025-11-25",
 }
 
+OBJECT = {"name": "a_package:Find", "framework": "langchain", "package": "a-package", "version": "1.0"}
+MADE_OF = {"object": OBJECT, "object_digest": DIGEST}
+OWN = {"object": {"name": "shop:find", "framework": "function", "source_digest": DIGEST}, "object_digest": DIGEST}
+
+
+def made(**more: Any) -> Changes:
+    """A manifest whose calls an object answers that a function of its module makes."""
+    return {"origin": MADE_OF, "dependencies": ["a_package==1.0"]} | more
+
 
 def served(*environment: dict[str, str], **more: Any) -> Changes:
     """A manifest whose calls a server of others answers."""
@@ -30,14 +39,20 @@ SETTING = {"name": "ZONE", "config": "zone"}
 ZONED = {"config_schema": {"type": "object", "properties": {"zone": {"type": "string"}}, "additionalProperties": False}}
 
 ORIGINS: dict[str, list[Mistake]] = {
-    "origin.missing": [Mistake("no word of it", served(origin=None), "/origin", served())],
-    "origin.without_server": [Mistake("a function", {"origin": ORIGIN}, "/origin")],
+    "origin.missing": [
+        Mistake("no word of it", served(origin=None), "/origin", served()),
+        Mistake("an object", served(origin=MADE_OF), "/origin", served()),
+    ],
+    "origin.without_server": [Mistake("a function", {"origin": ORIGIN}, "/origin", made(origin=OWN))],
     "origin.not_a_dependency": [
         Mistake("not named", served(dependencies=["another==1.0"]), "/origin/package", served()),
         Mistake("another version", served(dependencies=["a-server==1.1"]), "/origin/package", served()),
+        Mistake("nothing", made(origin=OWN, dependencies=[]), "/origin/object", made(origin=OWN)),
+        Mistake("of an object", made(dependencies=["a_package==1.1"]), "/origin/object/package", made()),
     ],
     "origin.outside_sandbox": [
-        Mistake("a plain process", served(requires_sandbox=False), "/requires_sandbox", served(requires_sandbox=True))
+        Mistake("a plain process", served(requires_sandbox=False), "/requires_sandbox", served(requires_sandbox=True)),
+        Mistake("an object", made(requires_sandbox=False), "/requires_sandbox", made(requires_sandbox=True)),
     ],
     "origin.image": [Mistake("a browser", served() | BROWSER, "/implementation/image", served())],
     "origin.environment": [

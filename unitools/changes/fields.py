@@ -333,6 +333,8 @@ ORIGIN_KINDS = {
     "document": "origin.document_changed",
     "operation": "origin.operation_changed",
     "operation_digest": "origin.description_changed",
+    "object": "origin.object_changed",
+    "object_digest": "origin.object_description_changed",
 }
 # What is reached, and as whom; the rest is how it is asked for.
 REACH = {"operation": ("server", "method", "path", "credentials"), "remote": ("url", "credentials")}

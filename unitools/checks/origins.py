@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from unitools.brought_objects import MADE_FILE
 from unitools.checks.findings import ManifestFinding, declare_rule
 from unitools.dependency_locks import normalize_name
 from unitools.mcp_listings import LISTING_FILE, Listing, compute_json_digest, read_entry_schema
+from unitools.strict_json import STRICT, JsonRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,17 +23,17 @@ MISSING = declare_rule(
 )
 ALONE = declare_rule(
     "origin.without_server",
-    "An origin belongs to a tool that a server of others or a service answers.",
+    "An origin belongs to a tool that a server of others, a service or an object that a function makes answers.",
     "Remove origin.",
 )
 NOT_NEEDED = declare_rule(
     "origin.not_a_dependency",
-    "The package that brings the server is one of the dependencies, in the same version.",
+    "The package that brings the server or the object is one of the dependencies, in the same version.",
     "Name it under dependencies as package==version.",
 )
 OUTSIDE = declare_rule(
     "origin.outside_sandbox",
-    "A server of others runs in the sandbox.",
+    "A server or an object of others runs in the sandbox.",
     "Set requires_sandbox to true, or leave it out.",
 )
 IMAGE = declare_rule(
@@ -58,7 +60,9 @@ _RESERVED = re.compile(
 def check_origin(manifest: Manifest) -> Iterator[ManifestFinding]:
     server, origin = manifest.server, manifest.origin
     if server is None and not manifest.is_by_gate:
-        if origin:
+        if "object" in origin and manifest.module:
+            yield from _check_object(manifest, origin["object"])
+        elif origin:
             yield ALONE.at(("origin",), "The tool is written for a hub and names an origin.")
         return
     if not origin:
@@ -70,13 +74,7 @@ def check_origin(manifest: Manifest) -> Iterator[ManifestFinding]:
         return
     if server is None:
         return
-    named = {
-        normalize_name(re.split(r"[\s\[=<>!~;@]", each, maxsplit=1)[0]): each.partition("==")[2].split()[0:1]
-        for each in manifest.dependencies
-    }
-    if named.get(normalize_name(origin["package"])) != [origin["version"]]:
-        message = f"{origin['package']}=={origin['version']} is not among the dependencies."
-        yield NOT_NEEDED.at(("origin", "package"), message)
+    yield from _check_package(manifest, origin, ("origin", "package"))
     if manifest.document.get("requires_sandbox") is False:
         yield OUTSIDE.at(("requires_sandbox",), "A server of others answers, but no sandbox is asked for.")
     if manifest.image != "python":
@@ -84,10 +82,30 @@ def check_origin(manifest: Manifest) -> Iterator[ManifestFinding]:
     yield from _check_environment(manifest, server.get("environment", []))
 
 
+def _check_object(manifest: Manifest, said: dict[str, str]) -> Iterator[ManifestFinding]:
+    if not manifest.dependencies:
+        yield NOT_NEEDED.at(("origin", "object"), "No dependencies are named, so the hub has nothing to try it with.")
+    elif "package" in said:
+        yield from _check_package(manifest, said, ("origin", "object", "package"))
+    if manifest.document.get("requires_sandbox") is False:
+        yield OUTSIDE.at(("requires_sandbox",), "An object of others answers, but no sandbox is asked for.")
+
+
+def _check_package(manifest: Manifest, said: dict[str, str], at: tuple[str, ...]) -> Iterator[ManifestFinding]:
+    named = {
+        normalize_name(re.split(r"[\s\[=<>!~;@]", each, maxsplit=1)[0]): each.partition("==")[2].split()[0:1]
+        for each in manifest.dependencies
+    }
+    if named.get(normalize_name(said["package"])) != [said["version"]]:
+        yield NOT_NEEDED.at(at, f"{said['package']}=={said['version']} is not among the dependencies.")
+
+
 def find_entry_differences(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[ManifestFinding]:
     """What a model is shown, or a policy decides by, that the server's own entry does not say: no error, for the author may know
     better, but the reviewer sees it. ``files`` hold the listing that is shipped, and it has been held against the digests.
     """
+    if "object" in manifest.origin:
+        yield from _find_object_differences(manifest, files.get(f"{manifest.package}/{MADE_FILE}", b""))
     if not manifest.listing:
         return
     entry = Listing.from_bytes(files[f"{manifest.package}/{LISTING_FILE}"]).tools[manifest.origin["tool"]]
@@ -104,12 +122,27 @@ def find_entry_differences(manifest: Manifest, files: Mapping[str, bytes]) -> It
         )
 
 
+def _find_object_differences(manifest: Manifest, made: bytes) -> Iterator[ManifestFinding]:
+    """What was pinned travels beside the source files; whoever has changed it has only the digest left to be held against."""
+    try:
+        pinned = STRICT.read(made)["objects"][manifest.origin["object"]["name"]]["pinned"]
+        is_it = compute_json_digest(pinned) == manifest.origin["object_digest"]
+    except (JsonRefused, KeyError, TypeError):
+        is_it = False
+    if not is_it:
+        yield _differs("origin", f"{MADE_FILE} does not hold what the origin pins, so nobody can see what differs.")
+        return
+    for name in ("description", "input_schema", "output_schema"):
+        if compute_json_digest(pinned.get(name)) != compute_json_digest(manifest.document.get(name)):
+            yield _differs(name, f"{name} differs from what the object says of itself, which {MADE_FILE} has.")
+
+
 def _differs(name: str, message: str) -> ManifestFinding:
     return ManifestFinding(
         f"/{name}",
         "origin.differs",
         message,
-        "Hold the two against each other: the pin is the server's entry.",
+        "Hold the two against each other: what is pinned is the word of those who made it.",
         "warning",
     )
 

@@ -23,7 +23,7 @@ COMMANDS = {  # what each is for
     "catalogue": "send the tools of a capabilities.json to a hub",
     "diff": "compare two manifests, and check the version number",
     "lock": "print a requirements file with hashes as a manifest's dependency_lock",
-    "bring": "write the manifests of tools that others have made: an MCP server, here or somewhere else, or operations of a service",
+    "bring": "write the manifests of tools that others have made: an MCP server, operations of a service, tools of a framework",
     "pack": "pack a package and its manifests into one archive, and sign it",
     "verify": "verify that an archive is complete, and who signed it",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unitools.command import mcp_servers, openapi_services, remote_servers
+from unitools.command import mcp_servers, openapi_services, python_objects, remote_servers
 
 if TYPE_CHECKING:
     import argparse
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 KINDS = {
     "mcp": (mcp_servers, "an MCP server that speaks over stdio, from a Python package"),
     "remote": (remote_servers, "an MCP server that is somewhere else, by its address"),
+    "python": (python_objects, "tools of LangChain or CrewAI, and plain functions"),
     "openapi": (openapi_services, "operations of a service that an OpenAPI document describes"),
 }
 

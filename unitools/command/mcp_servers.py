@@ -23,7 +23,8 @@ from unitools.brought_tools import CannotBring, Source, derive_group
 from unitools.command.brought_folder import BroughtFolder
 from unitools.command.pack import read_file_bytes
 from unitools.command.terminal import NO, CannotRun, format_shown
-from unitools.dependency_locks import format_constraint, normalize_name
+from unitools.command.wheels import install_wheels
+from unitools.dependency_locks import normalize_name
 from unitools.mcp_conversation import RequestRefused, ServerEnded, ServerUnfit
 from unitools.mcp_listings import Listing, ListingUnfit
 from unitools.mcp_pipes import PipeConversation
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-INSTALL_WITHIN_S = 600
 LIST_WITHIN_S = 60
 _PACKAGE = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:==([A-Za-z0-9][A-Za-z0-9.!+_-]*))?")
 _WARNING = """\
@@ -140,7 +140,7 @@ def _look(
     sys.stderr.write(f"Starting {package} on this machine, outside any sandbox.\n")
     with tempfile.TemporaryDirectory(prefix="unitools-bring-") as place:
         site = Path(place, "site")
-        _install(options.package, constraints, site)
+        install_wheels([options.package], constraints, site)
         found = next(each for each in distributions(path=[str(site)]) if _is_named(each, package))
         start = start if is_known else {"script": _only_script(found, package)} | start
         return _list_tools(site, Path(place), start), found.version, start
@@ -155,22 +155,6 @@ def _read_environment(text: str) -> dict[str, str]:
     if not sign:
         raise CannotRun(f"--environment is NAME=VALUE, not {text!r}. Secrets are named in the manifest, not here.")
     return {"name": name, "value": value}
-
-
-def _install(requirement: str, constraints: list[str], site: Path) -> None:
-    listed = site.with_name("constraints.txt")
-    listed.write_text("".join(f"{format_constraint(each)}\n" for each in constraints))
-    command = [sys.executable, "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
-    command += ["--only-binary", ":all:", "--target", str(site), "--constraint", str(listed), "--", requirement]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_WITHIN_S, check=False)
-    except subprocess.TimeoutExpired:
-        raise CannotRun(f"pip did not install {requirement} within {INSTALL_WITHIN_S} seconds.") from None
-    if done.returncode:
-        said = [format_shown(line) for line in done.stderr.splitlines() if line.startswith("ERROR:")] or [
-            "pip is not here."
-        ]
-        raise CannotRun("\n".join([f"{requirement} cannot be installed from wheels:", *said[-3:]]))
 
 
 def _only_script(found: Distribution, package: str) -> str:

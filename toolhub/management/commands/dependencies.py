@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from invocations.run.server_probe import probe_server
+from invocations.run.probes import probe_version
 from registry.dependencies import builder, store
 from registry.dependencies.builder import Builder
 from registry.dependencies.target import folder_name, target_name
@@ -37,7 +37,7 @@ class Command(BaseCommand):
             sys.exit(2)
 
     def _build(self) -> None:
-        made = Builder(tell=lambda line: self.stdout.write(f"       {line}"), probe=probe_server)
+        made = Builder(tell=lambda line: self.stdout.write(f"       {line}"), probe=probe_version)
         while made.pass_once():
             pass
 

@@ -145,10 +145,31 @@ def test_what_a_server_said_last_is_shown_as_text_with_what_is_hidden_in_it(
     shown = page_of(version, operator)
     seen = caller.get(f"/tools/{ECHO}/versions/1.0.0").json()["data"]["dependencies"]["failure"]
 
-    assert "What the server said last" in shown
+    assert "What it said last" in shown
     assert "&lt;b&gt;a" in shown
     assert "\u200b" not in shown
     assert seen["output"] == "<b>a\u200bb</b>"
+
+
+@pytest.mark.req("BRING-4")
+def test_what_was_brought_from_an_object_says_whose_it_is_and_is_tried_also_with_a_lock_of_its_own(
+    submit: Callable[..., ToolVersion], operator: Person, lock: list[str]
+) -> None:
+    of_package = {"name": "first:Find", "framework": "langchain", "package": "first", "version": "1.0"}
+    of_author = {"name": "shop:find", "framework": "function", "source_digest": f"sha256:{'0' * 64}"}
+    said = {"dependencies": FIRST, "dependency_lock": lock}
+
+    one, other = [
+        submit(version=number, origin={"object": each, "object_digest": f"sha256:{'0' * 64}"}, **said)
+        for number, each in (("1.0.0", of_package), ("1.0.1", of_author))
+    ]
+    build_all()  # by a builder that has no sandbox to try in
+
+    assert [state_of(each) for each in (one, other)] == ["unresolved"] * 2
+    shown = [operator.client().get(f"/reviews/{each.wire_id}").content.decode() for each in (one, other)]
+    assert "first:Find" in shown[0]
+    assert "modules of its author" in shown[1]
+    assert "as_brought.json does not hold what the origin pins" in shown[0]
 
 
 @pytest.mark.req("SVC-9")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.mistakes import remotes
 from tests.mistakes.operations import DOCUMENT, PAGE, READ_FROM, served
-from tests.mistakes.origins import ORIGIN
+from tests.mistakes.origins import MADE_OF, OBJECT, ORIGIN
 from tests.support.manifests import manifest
 from unitools.changes import KINDS, compare_manifests, compute_needed_bump
 from unitools.changes.fields import INPUT_LIMITS, RUN_LIMITS
@@ -34,6 +34,10 @@ def _locked(lines: list[str]) -> dict[str, Any]:
 
 def _origins(**changes: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"origin": ORIGIN}, {"origin": ORIGIN | changes}
+
+
+def _objects(**changes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    return {"origin": MADE_OF}, {"origin": MADE_OF | changes}
 
 
 def _documents(**changes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -135,6 +139,8 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
     "origin.document_changed": (*_documents(document=DOCUMENT | {"version": "4"}), "/origin/document", "patch", "low"),
     "origin.operation_changed": (*_documents(operation="other"), "/origin/operation", "major", "high"),
     "origin.description_changed": (*_documents(operation_digest="sha256:" + "b" * 64), "/origin/operation_digest", "patch", "high"),
+    "origin.object_changed": (*_objects(object=OBJECT | {"version": "1.1"}), "/origin/object", "patch", "high"),
+    "origin.object_description_changed": (*_objects(object_digest="sha256:" + "b" * 64), "/origin/object_digest", "patch", "high"),
     "operation.changed": (*_operations(PAGE), "/implementation/operation/arguments", "patch", "medium"),
     "operation.reach_changed": (*_operations(method="DELETE"), "/implementation/operation/method", "major", "high"),
     "origin.url_changed": (*_remotes(origin={"url": "https://b.example.org/mcp"}), "/origin/url", "major", "high"),

@@ -1,0 +1,84 @@
+"""Source scans: is what source names of the world outside found, and nothing that is only told of?"""
+
+from __future__ import annotations
+
+import pytest
+
+from unitools.source_scans import SourceScan, guess_effect, is_secret_name
+
+SOURCE = '''
+"""A client of https://docs.example.org/ that reads os.environ["OF_THE_DOCSTRING"]."""
+import os, subprocess
+from os import environ, getenv
+import requests
+
+class Client:
+    url = f"https://api.example.org:8443/v1/{os.environ['SHOP_KEY']}"
+    region = os.environ.get("SHOP_REGION", "eu")
+    token = getenv("SHOP_TOKEN")
+    other = environ["OTHER"]
+    env_vars = [EnvVar(name="DECLARED_KEY", description="x")]
+    def validate(self, values):
+        return get_from_dict_or_env(values, "key", "DICT_KEY")
+    def post(self):
+        subprocess.run(["uv", "add", "exa_py"], check=True)
+        requests.post(self.url)
+'''
+
+
+def scan(source: str) -> SourceScan:
+    found = SourceScan()
+    found.add(source, "client.py")
+    return found
+
+
+@pytest.mark.req("BRING-4")
+def test_names_of_the_environment_hosts_and_installers_are_found_with_their_lines() -> None:
+    found = scan(SOURCE)
+
+    assert found.environment == {
+        "SHOP_KEY": "client.py:8",
+        "SHOP_REGION": "client.py:9",
+        "SHOP_TOKEN": "client.py:10",
+        "OTHER": "client.py:11",
+        "DECLARED_KEY": "client.py:12",
+        "DICT_KEY": "client.py:14",
+    }
+    assert found.hosts == {"api.example.org": "client.py:8"}
+    assert found.installs == {"uv add exa_py": "client.py:16"}
+    assert {"os", "requests", "subprocess"} <= found.imports
+
+
+@pytest.mark.req("BRING-4")
+@pytest.mark.parametrize("source", ["def broken(:", "\0", "(" * 5000])
+def test_source_that_cannot_be_read_names_nothing(source: str) -> None:
+    assert scan(source) == SourceScan()
+
+
+@pytest.mark.req("BRING-4")
+@pytest.mark.parametrize(
+    ("source", "effect"),
+    [
+        ("def add(a, b): return a + b", "None"),
+        ("import httpx\ndef get(): return httpx.get('https://a.example')", "Write"),
+        ("def keep(x): open('a', 'w').write(x)", "Write"),
+        ("import os\nos.environ['HOME']", "Write"),
+    ],
+)
+def test_an_effect_is_guessed_none_only_where_nothing_outside_is_named(source: str, effect: str) -> None:
+    assert guess_effect(scan(source)) == effect
+
+
+@pytest.mark.req("BRING-4")
+def test_names_of_credentials_are_told_from_others() -> None:
+    names = [
+        "OPENAI_API_KEY",
+        "GITHUB_TOKEN",
+        "DB_PASSWORD",
+        "SERPER_APIKEY",
+        "MONKEY_HOUSE",
+        "SHOP_REGION",
+        "KEYBOARD",
+    ]
+
+    assert [each for each in names if is_secret_name(each)] == names[:4]

@@ -1,0 +1,189 @@
+"""Object trials: how the command tries an object, and what it concludes from what was seen.
+
+The process that tries is started anew until it has all that it asks its environment for: first without any secret, then with values
+that are none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unitools.brought_objects import PINNED
+from unitools.brought_tools import CannotBring
+from unitools.command.terminal import CannotRun, format_shown
+from unitools.source_scans import SourceScan, guess_effect, is_secret_name
+from unitools.strict_json import STRICT, JsonRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+TRY_WITHIN_S = 120
+PLACEHOLDER = "not-a-secret"
+_MAX_TRIES = 5
+_TAIL_BYTES = 2048
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")  # of the environment, as a source file may hold it
+
+
+@dataclass(slots=True)
+class ObjectTrial:
+    """What the last process saw of one object. ``needs``: what it could not be made without; ``imported_alone``: whether its module
+    was imported without any of that."""
+
+    reference: str
+    seen: dict[str, Any]
+    needs: list[str] = field(default_factory=list)
+    imported_alone: bool = False
+    read_at_import: set[str] = field(default_factory=set)
+
+    @property
+    def description(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.seen["description"]
+        return found
+
+    @property
+    def digest(self) -> str:
+        return str(self.seen["digest"])
+
+    @property
+    def module(self) -> str:
+        return self.reference.partition(":")[0]
+
+    @property
+    def pinned(self) -> dict[str, Any]:
+        """What its digest is made of."""
+        return {name: self.description[name] for name in PINNED}
+
+    @property
+    def is_class(self) -> bool:
+        return bool(self.seen["is_class"])
+
+    @property
+    def is_own(self) -> bool:
+        return bool(self.seen["is_own"])
+
+    @property
+    def package(self) -> str:
+        return str(self.seen["package"])
+
+    @property
+    def distributions(self) -> dict[str, str]:
+        found: dict[str, str] = self.seen["distributions"]
+        return found
+
+    @property
+    def scan(self) -> SourceScan:
+        return SourceScan(**self.seen.get("scan", {}))
+
+    @property
+    def guessed_effect(self) -> str:
+        return guess_effect(self.scan)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether there is no object of this name any more."""
+        missing = self.seen.get("failed", {}).get("missing", ())
+        return self.seen["stage"] == "find" or (self.seen["stage"] == "import" and self.module in missing)
+
+    def find_secrets(self, said: Iterable[str]) -> dict[str, str]:
+        """What its source reads from the environment and looks like a secret, beside what is said already."""
+        known = {*said, *self.needs, *(each["name"] for each in self.description["env_vars"])}
+        return {
+            name: place for name, place in self.scan.environment.items() if is_secret_name(name) and name not in known
+        }
+
+    def check_made(self) -> None:
+        """Raises :class:`CannotBring` with what a person can do."""
+        if "refused" in self.seen:
+            raise CannotBring(f"{self.reference}: {self.seen['refused']}")
+        if "failed" not in self.seen:
+            return
+        failed, starts = self.seen["failed"], self.seen["starts"]
+        said = f"{self.reference} cannot be {'made' if self.seen['stage'] in ('make', 'describe') else 'imported'}"
+        missing = ", ".join(dict.fromkeys(failed["missing"]))
+        if starts and self.seen["stage"] != "describe":
+            what = "A hub locks all packages before the review, and a call installs none and starts no program."
+            name = f" ({missing})" if missing else ""
+            raise CannotBring(
+                f"{said} without starting a program: {starts[0]}. {what} Name the package that it needs{name} with "
+                "--package, so that it is locked with the others; a program that is no installer has to be in the image."
+            )
+        if missing:
+            raise CannotBring(
+                f"{said}: the module {missing} did not come along. Name the package that has it with --package."
+            )
+        raise CannotBring(
+            f"{said}: {failed['type']}: {failed['message']}. What it reads from its environment is given with --secret NAME or "
+            "--environment NAME=VALUE; what it is made with stands best in a module of your own: bring one of that."
+        )
+
+
+def try_reference(reference: str, folders: Sequence[Path], said: dict[str, Any]) -> ObjectTrial:
+    """``folders``: where modules are looked for first; the author's own first. ``said``: what is known of its environment."""
+    given: dict[str, str] = dict(said["environment"])
+    names = [re.split(r"[\[=]", each, maxsplit=1)[0] for each in said["packages"]]
+    asked = {"object": reference, "own": str(folders[0]), "packages": names}
+    trial = ObjectTrial(reference, _run(asked, folders, given))
+    trial.imported_alone = trial.seen["stage"] != "import"
+    trial.read_at_import = {name for name, stage in trial.seen["reads"].items() if stage == "import"}
+    for _ in range(_MAX_TRIES):
+        if "failed" not in trial.seen or trial.seen["starts"]:
+            break
+        declared = [*said["secrets"], *(each["name"] for each in trial.seen.get("env_vars", ()))]
+        named = trial.scan.environment
+        new = [
+            each
+            for each in trial.seen["reads"]
+            if NAME.fullmatch(each)
+            and each not in given
+            and (each in declared or each in named or is_secret_name(each))
+        ]
+        if not new:
+            break
+        given |= dict.fromkeys(new, PLACEHOLDER)
+        trial.needs += new
+        trial.seen = _run(asked, folders, given)
+    return trial
+
+
+def list_module(module: str, folders: Sequence[Path]) -> list[list[str]]:
+    found = _run({"module": module}, folders, {})
+    if "failed" in found:
+        failed = found["failed"]
+        raise CannotRun(f"{module} cannot be imported: {failed['type']}: {format_shown(failed['message'], 600)}")
+    listed: list[list[str]] = found["listed"]
+    return listed
+
+
+def _run(asked: dict[str, Any], folders: Sequence[Path], environment: dict[str, str]) -> Any:
+    """What the process says that tries it. It has nothing of this one's environment."""
+    ours = Path(__file__).parents[2]
+    with tempfile.TemporaryDirectory(prefix="unitools-trial-") as home:
+        places = [*map(str, folders[1:]), str(ours)]
+        values = {"PATH": os.defpath, "HOME": home, "TZ": "UTC", "PYTHONPATH": os.pathsep.join(places), **environment}
+        try:
+            done = subprocess.run(
+                [sys.executable, "-P", "-m", "unitools.object_trials"],
+                input=json.dumps(asked | {"folders": [str(each) for each in folders]}).encode(),
+                capture_output=True,
+                timeout=TRY_WITHIN_S,
+                env=values,
+                cwd=home,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise CannotRun(f"It was not imported and made within {TRY_WITHIN_S} seconds.") from None
+    try:
+        return STRICT.read(done.stdout)
+    except JsonRefused:
+        tail = [format_shown(line) for line in done.stderr[-_TAIL_BYTES:].decode(errors="replace").splitlines()]
+        raise CannotRun(
+            "\n".join(["The process that tried it ended before it could say what it saw.", *tail])
+        ) from None

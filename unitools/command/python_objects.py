@@ -1,0 +1,342 @@
+"""Command ``unitools bring python MODULE:OBJECT``: source files and manifests of tools that are written in Python.
+
+An object has to be made to be described. A module of the author's own, in this folder, is imported as by any command; a package of
+others only where the author says so. Each is tried in a process of its own that has no secrets and starts no program.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unitools.brought_objects import MADE_FILE
+from unitools.brought_tools import CannotBring
+from unitools.command.object_trials import NAME, ObjectTrial, list_module, try_reference
+from unitools.command.pack import read_file_bytes, write_file
+from unitools.command.terminal import GOOD, NO, CannotRun, format_shown, print_changes, print_lines, read_json
+from unitools.command.wheels import install_wheels
+from unitools.dependency_locks import normalize_name
+from unitools.object_drafts import SOURCE_FOLDER, BroughtObject, ObjectChoices, derive_object_group, draft_objects
+from unitools.packages import PackageError, read_package_files
+from unitools.publications import check_group, derive_package_name
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Sequence
+
+    from unitools.object_drafts import ObjectDraft
+
+EFFECTS = ("None", "Read", "Write", "Network", "Filesystem", "Process", "Browser")
+_MODULE = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*"
+_REFERENCE = re.compile(f"({_MODULE})(?::({_MODULE}))?")
+_PACKAGE = re.compile(
+    r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:\[[A-Za-z0-9,._-]+\])?(?:==[A-Za-z0-9][A-Za-z0-9.!+_-]*)?"
+)
+_WARNING = """\
+This runs code of {what} on this machine, with your rights and with your network: code that nobody here has reviewed. A hub runs it in
+a sandbox. To run it here all the same, say --run-here; or run the whole command in a container.
+"""
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "object", nargs="+", metavar="MODULE:OBJECT", help="again for more; MODULE alone lists its tools"
+    )
+    command.add_argument(
+        "--package",
+        action="append",
+        default=[],
+        metavar="NAME[==VERSION]",
+        help="installed to look at, and a dependency",
+    )
+    command.add_argument("--constraint", action="append", default=[], metavar="NAME<2", help="for what comes along")
+    command.add_argument(
+        "--run-here", action="store_true", help="run code of packages on this machine, to see what it says"
+    )
+    command.add_argument("--effect", choices=EFFECTS, default="", help="of all of them; Write where nobody says")
+    command.add_argument(
+        "--secret", action="append", default=[], metavar="NAME", help="of the environment, kept in the hub"
+    )
+    command.add_argument(
+        "--environment", action="append", default=[], metavar="NAME=VALUE", help="what it finds there beside secrets"
+    )
+    command.add_argument(
+        "--host", action="append", default=[], metavar="HOST", help="that the tools may reach by https"
+    )
+    command.add_argument(
+        "--inject",
+        action="append",
+        default=[],
+        metavar="PARAMETER=KEY",
+        help="where a parameter comes from that no model gives: config.NAME, secret.NAME or call.FIELD",
+    )
+    command.add_argument("--guess", action="store_true", help="take the hosts and secrets that the source names")
+    command.add_argument("--group", default="", metavar="group.package", help="what the tools stand under in a hub")
+    command.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="instead of one named after the group")
+
+
+def run(options: argparse.Namespace) -> int:
+    asked = [_REFERENCE.fullmatch(each) for each in options.object]
+    if None in asked or any(not _PACKAGE.fullmatch(each) for each in options.package):
+        raise CannotRun("Objects are named MODULE:OBJECT, packages NAME or NAME==VERSION.")
+    modules = [each[1] for each in asked if each is not None]
+    given = [each[0] for each in asked if each is not None and each[2]]
+    bare = [each[1] for each in asked if each is not None and not each[2]]
+    try:
+        group = check_group(options.group or derive_object_group(modules[0]))
+        folder: Path = options.output or Path(derive_package_name(group))
+        if folder.name != derive_package_name(group):
+            raise CannotRun(
+                f"The folder of the group {group} is called {derive_package_name(group)}; choose another --output."
+            )
+        return _bring(options, modules, bare, given, group, folder)
+    except CannotBring as error:
+        sys.stderr.write(f"{format_shown(str(error), 1000)}\n")
+        return NO
+    except (ValueError, PackageError) as error:
+        raise CannotRun(str(error)) from error
+
+
+def _bring(
+    options: argparse.Namespace, modules: list[str], bare: list[str], given: list[str], group: str, folder: Path
+) -> int:
+    existing = [
+        each
+        for path in sorted((folder / "manifests").glob("*.json"))
+        if "object" in (each := read_json(path)).get("origin", {})
+    ]
+    earlier = read_json(folder / MADE_FILE) if (folder / MADE_FILE).is_file() else {}
+    said = _read_choices(options, earlier.get("choices", {}))
+    before = [str(each["origin"]["object"]["name"]) for each in existing]
+    own = Path.cwd()
+    names = list(dict.fromkeys([*before, *given]))
+    _check_may_run(options, said["packages"], [*modules, *(each.partition(":")[0] for each in names)], own)
+    with tempfile.TemporaryDirectory(prefix="unitools-bring-") as place:
+        folders = [own]
+        if said["packages"]:
+            folders.append(Path(place, "site"))
+            install_wheels(said["packages"], said["constraints"], folders[1])
+        if bare:
+            return _offer(bare[0], folders)
+        trials = {each: try_reference(each, folders, said) for each in names}
+    gone = [each for each in before if trials[each].is_gone and each not in given]
+    kept = {name: trial for name, trial in trials.items() if name not in gone}
+    for trial in kept.values():
+        trial.check_made()
+    said = _ask(said, kept.values(), take=options.guess)
+    objects = [_to_object(trial, said, own) for trial in kept.values()]
+    dependencies = _list_dependencies(kept.values(), said["packages"])
+    sources = {each["id"]: text for each in existing if (text := _read_source(folder, each["id"])) is not None}
+    choices = ObjectChoices(
+        said["effect"],
+        tuple(said["secrets"]),
+        tuple(said["hosts"]),
+        said["environment"],
+        said["inject"],
+        tuple(said["constraints"]),
+    )
+    drafts = draft_objects(objects, group, choices, dependencies, existing, sources, earlier.get("objects"))
+    _write(folder, drafts, said, kept, own)
+    _report(folder, drafts, kept, said, gone)
+    return NO if gone else GOOD
+
+
+def _offer(module: str, folders: list[Path]) -> int:
+    listed = list_module(module, folders)
+    print_lines(f"{module} has {len(listed)} tools and functions; choose with {module}:NAME, again for more:")
+    for name, framework, text in listed:
+        print_lines(f"  {framework:9}  {format_shown(name)}  {format_shown(text)}")
+    return GOOD
+
+
+def _read_choices(options: argparse.Namespace, before: dict[str, Any]) -> dict[str, Any]:
+    """What this run says, and else what an earlier one said."""
+    for each in options.secret:
+        if not NAME.fullmatch(each):
+            raise CannotRun(f"--secret is a name of the environment, not {each[:60]!r}. A value never stands here.")
+    pairs = {}
+    for option in ("environment", "inject"):
+        found = [each.partition("=") for each in getattr(options, option)]
+        if wrong := [name for name, sign, _ in found if not sign or not NAME.fullmatch(name)]:
+            raise CannotRun(f"--{option} is NAME=…, not {wrong[0][:60]!r}.")
+        pairs[option] = {name: value for name, _, value in found} or before.get(option, {})
+    return pairs | {
+        "effect": options.effect or before.get("effect", ""),
+        "secrets": options.secret or before.get("secrets", []),
+        "hosts": options.host or before.get("hosts", []),
+        "packages": options.package or before.get("packages", []),
+        "constraints": options.constraint or before.get("constraints", []),
+    }
+
+
+def _check_may_run(options: argparse.Namespace, packages: Sequence[str], modules: Iterable[str], own: Path) -> None:
+    """A module of this folder is the author's; whatever else is named is code of others."""
+    others = [each for each in modules if _find_own(each, own) is None]
+    if options.run_here or not (packages or others):
+        return
+    raise CannotRun(_WARNING.format(what=", ".join(dict.fromkeys([*packages, *others]))))
+
+
+def _find_own(module: str, own: Path) -> Path | None:
+    top = own / module.partition(".")[0]
+    if top.is_dir() and (top / "__init__.py").is_file():
+        return top
+    return top.with_suffix(".py") if top.with_suffix(".py").is_file() else None
+
+
+def _read_own(module: str, own: Path) -> list[tuple[str, bytes]]:
+    """The author's own module as it travels: a package whole, any other file alone."""
+    place = _find_own(module, own)
+    if place is None:
+        return []
+    return read_package_files(place) if place.is_dir() else [(place.name, read_file_bytes(place))]
+
+
+def _to_object(trial: ObjectTrial, said: dict[str, Any], own: Path) -> BroughtObject:
+    description = trial.description
+    origin = {"package": trial.package, "version": trial.distributions.get(trial.package, "")}
+    if trial.is_own:
+        digest = hashlib.sha256()
+        for name, data in _read_own(trial.module, own):
+            digest.update(f"{name}\0{len(data)}\0".encode() + data)
+        origin = {"source_digest": f"sha256:{digest.hexdigest()}"}
+    elif not trial.package:
+        raise CannotBring(
+            f"No package brings {trial.reference}: name it with --package, or bring a module of your own."
+        )
+    needs = tuple(each for each in trial.needs if each not in said["environment"])
+    reads = {*needs, *said["secrets"], *said["environment"], *(each["name"] for each in description["env_vars"])}
+    is_ahead = not trial.is_own and trial.imported_alone and not (trial.read_at_import & reads)
+    return BroughtObject(trial.reference, description, trial.digest, trial.is_class, origin, is_ahead, needs)
+
+
+def _list_dependencies(trials: Iterable[ObjectTrial], packages: Sequence[str]) -> list[str]:
+    """Exact versions: of what was asked for with its extras, of what brings the objects, and of what they import."""
+    found: dict[str, str] = {}
+    names = [each.partition("==")[0] for each in packages]
+    asked = {normalize_name(each.partition("[")[0]): each for each in names}
+    for trial in trials:
+        for name, version in trial.distributions.items():
+            found[normalize_name(name)] = f"{asked.get(normalize_name(name), name)}=={version}"
+    return sorted(found.values(), key=str.lower)
+
+
+def _ask(said: dict[str, Any], trials: Iterable[ObjectTrial], *, take: bool) -> dict[str, Any]:
+    """What the source names and nobody has said: asked at a terminal, taken with --guess."""
+    secrets, hosts = dict.fromkeys(said["secrets"]), dict.fromkeys(said["hosts"])
+    asks = sys.stdin.isatty() and not take
+    effect = said["effect"]
+    for trial in trials:
+        for name, place in trial.find_secrets([*secrets, *said["environment"]]).items():
+            if take or (asks and _confirm(f"{name} is read at {place}. Is it a secret of the tenant?")):
+                secrets[name] = None
+        for host, place in trial.scan.hosts.items():
+            if host not in hosts and (
+                take or (asks and _confirm(f"{host} is named at {place}. May the tools reach it?"))
+            ):
+                hosts[host] = None
+        if asks and not effect:
+            effect = _choose(f"What does {trial.reference} do outside?", trial.guessed_effect)
+    return said | {"secrets": list(secrets), "hosts": list(hosts), "effect": effect}
+
+
+def _confirm(question: str) -> bool:
+    sys.stderr.write(f"{format_shown(question, 300)} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _choose(question: str, guess: str) -> str:
+    while True:
+        sys.stderr.write(f"{format_shown(question, 300)} {', '.join(EFFECTS)} [{guess}] ")
+        sys.stderr.flush()
+        line = sys.stdin.readline()
+        answer = line.strip() or guess
+        if answer in EFFECTS or not line:
+            return answer
+
+
+def _read_source(folder: Path, id: str) -> str | None:
+    path = _place_of(folder, id)
+    return read_file_bytes(path).decode(errors="replace") if path.is_file() else None
+
+
+def _place_of(folder: Path, id: str) -> Path:
+    return folder / f"{id.rpartition('.')[2]}.py"
+
+
+def _write(
+    folder: Path, drafts: list[ObjectDraft], said: dict[str, Any], trials: dict[str, ObjectTrial], own: Path
+) -> None:
+    files: dict[str, bytes] = {"__init__.py": b""}
+    for trial in trials.values():
+        files |= (
+            {f"{SOURCE_FOLDER}/{path}": data for path, data in _read_own(trial.module, own)} if trial.is_own else {}
+        )
+    made = {
+        name: {"made": draft.made, "source": draft.made_source, "pinned": trials[name].pinned}
+        for draft in drafts
+        for name in (draft.made["origin"]["object"]["name"],)
+    }
+    files[MADE_FILE] = _json({"choices": said, "objects": made})
+    for draft in drafts:
+        files[f"manifests/{draft.document['id']}.json"] = _json(draft.document)
+        files[_place_of(Path(), draft.document["id"]).as_posix()] = draft.source.encode()
+    for name, data in files.items():
+        path = folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CannotRun(f"{path.parent} cannot be made: {error.strerror}.") from error
+        write_file(path, data)
+
+
+def _json(value: Any) -> bytes:
+    return f"{json.dumps(value, indent=2, ensure_ascii=False)}\n".encode()
+
+
+def _report(
+    folder: Path, drafts: list[ObjectDraft], trials: dict[str, ObjectTrial], said: dict[str, Any], gone: list[str]
+) -> None:
+    for draft in drafts:
+        document = draft.document
+        trial = trials[document["origin"]["object"]["name"]]
+        print_lines(f"{document['id']} {document['version']}  {document['side_effect']}, from {trial.reference}")
+        print_changes(draft.changes)
+        for note in trial.description["notes"]:
+            print_lines(f"  {format_shown(note, 300)}")
+        for command in trial.seen["starts"]:
+            print_lines(f"  It wanted to start a program, and was made without: {format_shown(command)}")
+        for name in trial.needs:
+            print_lines(f"  It cannot be made without {format_shown(name)}, which is one of its secrets.")
+        if draft.source_difference:
+            print_lines(f"  Your {_place_of(folder, document['id'])} is left as it is. What is made otherwise:")
+            print_lines(*(f"    {format_shown(line, 200)}" for line in draft.source_difference.splitlines()))
+    _tell_guesses(trials.values(), said)
+    for name in gone:
+        sys.stderr.write(f"There is no {format_shown(name)} any more; its manifest is left as it is.\n")
+    print_lines(f"Read and correct them (build, effect, hosts, limits), then: unitools pack {folder}")
+
+
+def _tell_guesses(trials: Iterable[ObjectTrial], said: dict[str, Any]) -> None:
+    """What the source names and nobody has said: a guess for a person, each once."""
+    lines: dict[str, None] = {}
+    for trial in trials:
+        for name, place in trial.find_secrets([*said["secrets"], *said["environment"]]).items():
+            lines[
+                f"{format_shown(name)} is read at {format_shown(place)}, and not given: --secret {format_shown(name)}"
+            ] = None
+        for host, place in trial.scan.hosts.items():
+            if host not in said["hosts"]:
+                shown = format_shown(host)
+                lines[f"{shown} is named at {format_shown(place)}, and not reached: --host {shown}"] = None
+        for command, place in trial.scan.installs.items():
+            shown = format_shown(command)
+            lines[f"{format_shown(place)} installs packages ({shown}), which no sandbox lets it do."] = None
+    if lines:
+        print_lines(*lines)

@@ -1,0 +1,111 @@
+"""Source scans: what Python source names of the world outside: its environment, hosts, programs that install packages.
+
+The source is read as a tree and never run. What is found is a guess for a person to correct: names that are put together while the
+source runs are not seen, and what is seen may never be reached.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{1,63}")
+_URL = re.compile(r"(?:https?|wss?)://([A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?\.[A-Za-z]{2,})(?=[:/?#\s]|$)")
+_READERS = {  # functions that are given the name of what they read, and at which place
+    "getenv": 0,
+    "from_env": 0,
+    "secret_from_env": 0,
+    "get_from_env": 1,
+    "get_from_dict_or_env": 2,
+    "EnvVar": 0,
+}
+_READ_BY_KEY = ("get", "pop", "setdefault")
+_INSTALLERS = frozenset({"pip", "pip3", "uv", "poetry", "conda", "npm"})
+_INSTALLS = frozenset({"install", "add", "sync"})
+_WRITES = frozenset({"post", "put", "patch", "delete", "unlink", "rmtree", "remove", "write_text", "write_bytes"})
+_REACHES = frozenset({"aiohttp", "boto3", "http", "httpx", "httpx2", "requests", "socket", "subprocess", "urllib"})
+_SECRET = re.compile(r"(?:^|_)(?:KEYS?|TOKEN|SECRET|PASSWORD|PASS|PWD|CREDENTIALS?|APIKEY|AUTH)(?:_|$)", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class SourceScan:
+    """Each by the place that names it first, ``file:line``. ``writes`` and ``reaches``: whether anything looks as if it did."""
+
+    environment: dict[str, str] = field(default_factory=dict)
+    hosts: dict[str, str] = field(default_factory=dict)
+    installs: dict[str, str] = field(default_factory=dict)
+    imports: set[str] = field(default_factory=set)
+    writes: bool = False
+    reaches: bool = False
+
+    def add(self, source: str, file: str) -> None:
+        """What another file names. What cannot be read as Python names nothing."""
+        try:
+            tree = ast.parse(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return
+        texts = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}  # docstrings run nothing
+        for node in ast.walk(tree):
+            place = f"{file}:{getattr(node, 'lineno', 0)}"
+            for name in _read_names(node):
+                self.environment.setdefault(name, place)
+            match node:
+                case ast.Constant(value=str(text)) if id(node) not in texts:
+                    for host in _URL.findall(text):
+                        self.hosts.setdefault(host.lower(), place)
+                case ast.List(elts=parts) | ast.Tuple(elts=parts) if said := _find_install(parts):
+                    self.installs.setdefault(said, place)
+                case ast.Import(names=names):
+                    self.imports.update(each.name.partition(".")[0] for each in names)
+                case ast.ImportFrom(module=str(module), level=0):
+                    self.imports.add(module.partition(".")[0])
+                case ast.Call(func=ast.Attribute(attr=attribute)) if attribute in _WRITES:
+                    self.writes = True
+                case ast.Call(func=ast.Name(id="open"), args=[_, ast.Constant(value=str(mode)), *_]) if mode != "r":
+                    self.writes = True
+        self.reaches = self.reaches or bool(self.hosts) or bool(self.imports & _REACHES)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a name of the environment looks like that of a credential."""
+    return _SECRET.search(name) is not None
+
+
+def guess_effect(scan: SourceScan) -> str:
+    """What a person is asked to say better. ``None`` is guessed only where nothing outside is named."""
+    return "None" if not (scan.writes or scan.reaches or scan.environment or scan.installs) else "Write"
+
+
+def _read_names(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Subscript(value=target, slice=ast.Constant(value=str(name))) if _is_environment(target):
+            yield from _NAME.findall(name)[:1]
+        case ast.Call(func=ast.Attribute(value=target, attr=how), args=[ast.Constant(value=str(name)), *_]) if (
+            how in _READ_BY_KEY and _is_environment(target)
+        ):
+            yield from _NAME.findall(name)[:1]
+        case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called), args=args, keywords=words) if (
+            called in _READERS
+        ):
+            place = _READERS[called]
+            said = args[place : place + 1] + [each.value for each in words if each.arg in ("name", "key", "env_key")]
+            for each in said:
+                if isinstance(each, ast.Constant) and isinstance(each.value, str) and _NAME.fullmatch(each.value):
+                    yield each.value
+
+
+def _is_environment(node: ast.expr) -> bool:
+    return (isinstance(node, ast.Attribute) and node.attr == "environ") or (
+        isinstance(node, ast.Name) and node.id == "environ"
+    )
+
+
+def _find_install(parts: list[ast.expr]) -> str:
+    """``uv add x`` of a command that is written out; empty for any other list."""
+    words = [each.value for each in parts if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    return " ".join(words) if _INSTALLERS & set(words) and _INSTALLS & set(words) else ""
