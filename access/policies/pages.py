@@ -21,7 +21,7 @@ from access.policies.text import read_text, write_text
 from access.sign_in.adapters import recently_authenticated
 from evidence.search.related_facts import facts_about
 from kernel.components.forms import ReasonForm
-from kernel.components.sentences import describe_problem
+from kernel.components.sentences import describe_problem, translate_sentence
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
 from kernel.ids import decode
@@ -230,7 +230,7 @@ def _add_findings(form: forms.Form, problem: SchemaInvalid) -> None:
     """At the field that the pointer ends in or leads through; the rest above the form."""
     for finding in problem.details["findings"]:
         field = next((part for part in finding["pointer"].split("/") if part in form.fields), None)
-        form.add_error(field, f"{finding['message']} {finding['fix']}")
+        form.add_error(field, f"{translate_sentence(finding['message'])} {translate_sentence(finding['fix'])}")
 
 
 @require_POST

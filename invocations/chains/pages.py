@@ -14,6 +14,7 @@ from evidence.search.related_facts import facts_around
 from invocations.chains import orchestration, services
 from invocations.chains.answers import group_calls_by_step
 from invocations.chains.models import Chain, ChainState, ChainStep
+from kernel.components.sentences import translate_sentence
 from kernel.components.waterfall import Step, lay_out_steps
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
@@ -82,7 +83,7 @@ def chain_detail(request: ConsoleRequest, chain_id: UUID) -> HttpResponse:
     try:
         services.check_can_cancel(found)
     except Problem as problem:
-        why_not = problem.detail
+        why_not = translate_sentence(problem.detail)
     context = {
         "section": "invocations",
         "chain": found,

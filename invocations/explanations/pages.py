@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 from access.grants.requests import request_grant
 from access.models import Agent, GrantRequest, RequestState
 from invocations.explanations.services import describe_steps, explain_call, list_conditions, suggest_changes
+from kernel.components.sentences import translate_sentence
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.ids import decode
 from kernel.problems import NotFound
@@ -81,7 +82,7 @@ def explain_decision(request: ConsoleRequest) -> HttpResponse:
                 tool=form.cleaned_data["tool"], agent=chosen, arguments=form.cleaned_data["arguments"], by=by
             )
         except UnknownTool as problem:
-            form.add_error("tool", problem.detail)
+            form.add_error("tool", translate_sentence(problem.detail))
         else:
             context |= {
                 "agent": chosen,

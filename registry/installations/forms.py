@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.utils.translation import gettext, gettext_lazy
 
+from kernel.components.sentences import translate_sentence
 from registry.installations import setup
 from registry.installations.services import Setup
 
@@ -181,4 +182,4 @@ class SetupForm(forms.Form):
             kind = {"config": "config", "secrets": "secret"}.get(parts[0], "") if parts else ""
             candidates = [f"{kind}:{parts[1]}"] if kind and len(parts) > 1 else []
             field = next((each for each in [*candidates, *parts[:1]] if each in self.fields), None)
-            self.add_error(field, finding["message"])
+            self.add_error(field, translate_sentence(finding["message"]))

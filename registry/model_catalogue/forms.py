@@ -8,6 +8,7 @@ from django import forms
 from django.utils.translation import gettext_lazy
 
 from kernel.components.forms import ReasonForm, add_problem
+from kernel.components.sentences import translate_sentence
 from llm.model_features import CHAT_PARAMETERS, CONTENT, EMBED_PARAMETERS, Treatment
 from registry.model_providers.manifests import DEFAULT_OUTPUT_TOKENS, MAX_TOKENS, ModelTerms
 
@@ -125,6 +126,6 @@ class ModelTermsForm(forms.Form):
         for finding in problem.details.get("findings", []):
             head, _, rest = finding["pointer"].strip("/").partition("/")
             name = f"feature:{rest}" if head == "features" else head
-            self.add_error(name if name in self.fields else None, finding["message"])
+            self.add_error(name if name in self.fields else None, translate_sentence(finding["message"]))
         if not problem.details.get("findings"):
             add_problem(self, problem)

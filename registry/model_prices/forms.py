@@ -9,6 +9,7 @@ from django import forms
 from django.utils.translation import gettext, gettext_lazy
 
 from kernel.components.forms import ReasonForm, add_problem
+from kernel.components.sentences import translate_sentence
 
 if TYPE_CHECKING:
     from kernel.problems import Problem
@@ -64,7 +65,9 @@ class DayPriceForm(forms.Form):
         """Show what is wrong with this price at its field; what is wrong with another one, above the form."""
         for finding in problem.details.get("findings", []):
             start, _, name = finding["pointer"].rpartition("/")
-            self.add_error(name if start == "/prices/0" and name in self.fields else None, finding["message"])
+            self.add_error(
+                name if start == "/prices/0" and name in self.fields else None, translate_sentence(finding["message"])
+            )
         if not problem.details.get("findings"):
             add_problem(self, problem)
 
@@ -89,6 +92,6 @@ class DocumentForm(forms.Form):
     def add_findings(self, problem: Problem) -> None:
         """Each with its place in the document."""
         for finding in problem.details.get("findings", []):
-            self.add_error("document", f"{finding['pointer']} {finding['message']}".strip())
+            self.add_error("document", f"{finding['pointer']} {translate_sentence(finding['message'])}".strip())
         if not problem.details.get("findings"):
             add_problem(self, problem)

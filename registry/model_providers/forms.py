@@ -10,6 +10,7 @@ from django import forms
 from django.utils.translation import gettext_lazy
 
 from kernel.components.forms import ReasonForm
+from kernel.components.sentences import describe_problem, translate_sentence
 from llm.provider_factory import list_foreign_kinds
 from llm.providers.kinds import MODULES
 from registry.installations.forms import JsonArea
@@ -169,8 +170,6 @@ class ProviderForm(forms.Form):
         for finding in findings:
             parts = finding["pointer"].strip("/").split("/")
             named = (each for each in (*reversed(parts[:3]), parts[0]) if each in self.fields)
-            self.add_error(next(named, None), finding["message"])
+            self.add_error(next(named, None), translate_sentence(finding["message"]))
         if not findings:
-            self.add_error(
-                "key" if problem.reason == "PROVIDER.AUTH" else None, f"{problem.detail} {problem.remedy}".strip()
-            )
+            self.add_error("key" if problem.reason == "PROVIDER.AUTH" else None, describe_problem(problem))

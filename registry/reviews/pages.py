@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from access.object_permissions.rules import allowed_on
 from kernel.components.diffs import diff_documents
 from kernel.components.forms import add_problem
+from kernel.components.sentences import translate_sentence
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
 from kernel.http.parsers import read_json
@@ -43,7 +44,7 @@ def tool_submit(request: ConsoleRequest) -> HttpResponse:
             version = services.submit_version(document=read_json(raw), by=request.principal)
         except (ManifestInvalid, WrongBump) as problem:
             findings = problem.details["findings"]
-            form.add_error(None, problem.detail)
+            form.add_error(None, translate_sentence(problem.detail))
         except Problem as problem:
             add_problem(form, problem)
         else:
@@ -90,7 +91,7 @@ def _review_page(
         reviews.check_can_review(version, by=request.principal)
         why_not = ""
     except Problem as refused:
-        why_not = refused.detail
+        why_not = translate_sentence(refused.detail)
     base, changes = bump.changes_now(version)
     form = ReviewForm(chosen, changes=changes)
     if problem is not None:
@@ -132,7 +133,7 @@ def _wrong_bump(version: ToolVersion, base: ToolVersion | None) -> str:
     try:
         bump.check_bump(base, version.manifest)
     except WrongBump as problem:
-        return problem.detail
+        return translate_sentence(problem.detail)
     return ""
 
 

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 from access.object_permissions.rules import allowed_on
 from evidence.search.related_facts import facts_naming
 from kernel.components.forms import add_problem
+from kernel.components.sentences import translate_sentence
 from kernel.database.tenancy import hub_wide
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.problems import Problem
@@ -47,7 +48,7 @@ def _why_not_trusted(version: ToolVersion) -> str:
     try:
         check_can_trust(version)
     except Problem as problem:
-        return problem.detail
+        return translate_sentence(problem.detail)
     return ""
 
 
