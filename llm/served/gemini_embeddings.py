@@ -66,7 +66,7 @@ def read_batch_embedding(body: Any, *, model: str) -> dict[str, Any]:
     requests = given.get("requests")
     if isinstance(requests, list):
         given["requests"] = [
-            read_parameters(name_fields(each, EMBEDDED), EMBEDDED, findings, f"/requests/{at}")[0]
+            read_parameters(name_fields(each, EMBEDDED, f"/requests/{at}"), EMBEDDED, findings, f"/requests/{at}")[0]
             for at, each in enumerate(requests)
         ]
     findings.check()

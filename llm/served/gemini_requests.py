@@ -255,7 +255,7 @@ def read_generation(
     findings = Findings()
     given, warnings = read_parameters(name_fields(body, PARAMETERS), PARAMETERS, findings)
     of_request, envelope = read_hub(given, findings)
-    wanted = name_fields(given.get("generationConfig", {}), GENERATION)
+    wanted = name_fields(given.get("generationConfig", {}), GENERATION, "/generationConfig")
     generation, said = read_parameters(wanted, GENERATION, findings, "/generationConfig")
     findings.check()
     read = read_document(GenerateBody, given | {"generationConfig": generation})
@@ -300,7 +300,7 @@ def read_content_count(body: Any, *, model: str) -> ServedChat:
     return read_generation(whole, model=model)
 
 
-def name_fields(body: Any, table: Iterable[Parameter]) -> Any:
+def name_fields(body: Any, table: Iterable[Parameter], at: str = "") -> Any:
     """The body with its fields under the names of the table: Google's clients may write them with underscores."""
     if not isinstance(body, dict):
         return body
@@ -309,7 +309,7 @@ def name_fields(body: Any, table: Iterable[Parameter]) -> Any:
     for name, value in body.items():
         wire = to_wire(name) if to_wire(name) in known else name
         if wire in named:
-            raise SchemaInvalid.at(f"/{wire}", "This field stands here twice.")
+            raise SchemaInvalid.at(f"{at}/{wire}", "This field stands here twice.")
         named[wire] = value
     return named
 

@@ -190,6 +190,9 @@ def test_names_may_be_written_with_underscores_but_not_both_ways_at_once() -> No
     assert [each.name for each in asked.own_tools] == ["f"]
     with pytest.raises(SchemaInvalid, match="stands here twice"):
         read(generation_config=config, generationConfig=config)
+    with pytest.raises(SchemaInvalid) as inner:
+        read(generationConfig={"top_p": 1, "topP": 1})
+    assert find_pointers(inner.value) == ["/generationConfig/topP"]
     with pytest.raises(SchemaInvalid) as twice:
         read([user({"inlineData": {"data": "AAAA", "mimeType": "image/png", "mime_type": "image/png"}})])
     assert find_pointers(twice.value) == ["/contents/0/parts/0/inlineData/mime_type"]

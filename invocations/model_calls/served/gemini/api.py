@@ -38,7 +38,7 @@ class StreamQuerySerializer(QuerySerializer):
 
 
 class GenerateContentView(ServedChatView):
-    """Google's generateContent, whole. Calls of tools that the model proposes are returned and never made."""
+    """Google's generateContent, whole; also below /v1. Calls of tools that the model proposes are returned and never made."""
 
     dialect = DIALECT
 
@@ -54,7 +54,7 @@ class GenerateContentView(ServedChatView):
 
 
 class StreamContentView(ServedChatView):
-    """The same as a stream, in either of Google's forms."""
+    """The same as a stream, in either of Google's forms; also below /v1."""
 
     dialect = DIALECT
     query_of_changes = StreamQuerySerializer
@@ -73,7 +73,7 @@ class StreamContentView(ServedChatView):
 
 
 class ContentCountView(ServedCountView):
-    """How many tokens contents have, by the hub's own estimate, which is a high one. No provider is asked."""
+    """How many tokens contents have, by the hub's own estimate, which is a high one; also below /v1. No provider is asked."""
 
     dialect = DIALECT
 
@@ -88,7 +88,7 @@ class ContentCountView(ServedCountView):
 
 
 class EmbedContentView(ServedModelView):
-    """Google's embedContent: the vector of one text."""
+    """Google's embedContent: the vector of one text; also below /v1."""
 
     operation = "embed"
 
@@ -104,7 +104,7 @@ class EmbedContentView(ServedModelView):
 
 
 class EmbedContentsView(ServedModelView):
-    """Google's batchEmbedContents: the vectors of several texts, which its SDKs ask for also where there is one."""
+    """Google's batchEmbedContents: the vectors of several texts, or of one, as its SDKs ask for it; also below /v1."""
 
     operation = "embed"
 
