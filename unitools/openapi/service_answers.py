@@ -93,12 +93,12 @@ def read_answer(
         return ServiceAnswer(status, None, links, retry_after_s)
     try:
         data = _decompress(said.get("content-encoding", ""), body, max_bytes)
-        value: Any = _read_body(operation, status, said.get("content-type", ""), data)
+        content = _read_body(operation, status, said.get("content-type", ""), data)
     except AnswerUnreadable:
         if status < 400:
             raise
-        value = None  # the status says enough, in whatever words the page beside it is written
-    return ServiceAnswer(status, value, links, retry_after_s)
+        content = None  # the status says enough, in whatever words the page beside it is written
+    return ServiceAnswer(status, content, links, retry_after_s)
 
 
 def _decompress(encoding: str, body: bytes, max_bytes: int) -> bytes:
