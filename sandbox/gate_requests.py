@@ -60,16 +60,17 @@ class GateAnswer:
         self._way.close()
 
 
-def ask_gate(data: bytes) -> GateAnswer:
-    """Again where the gate says that nothing has left; it lets nothing that counts through once something has.
+def ask_gate(data: bytes, *, limit_s: float | None = None) -> GateAnswer:
+    """Again where the gate says that nothing has left; it lets nothing that counts through once something has. ``limit_s``: what is
+    asked for once, and waited for so long at each step.
 
     Raises:
         runtime.UpstreamError: nobody answered, or hung up before the head of an answer was whole.
         OSError: the gate refuses the request.
     """
-    for pause in (*PAUSES_S, None):
+    for pause in (*(PAUSES_S if limit_s is None else ()), None):
         try:
-            line, answer = _ask(data)
+            line, answer = _ask(data, limit_s)
         except (CutOff, OSError):
             raise runtime.UpstreamError("The service hung up before its answer was whole.") from None
         said = dict(answer.headers)
@@ -85,9 +86,10 @@ def ask_gate(data: bytes) -> GateAnswer:
     raise runtime.UpstreamError("The service did not answer.", gate=reason, left=said.get("x-toolhub-left") != "0")
 
 
-def _ask(data: bytes) -> tuple[str, GateAnswer]:
+def _ask(data: bytes, limit_s: float | None) -> tuple[str, GateAnswer]:
     """The first line of what comes back, and the answer up to its body."""
     way = socket.socket(socket.AF_UNIX)
+    way.settimeout(limit_s)
     try:
         way.connect(SOCKET)
         with suppress(BrokenPipeError, ConnectionResetError):  # who is refused before all was said still reads why

@@ -16,7 +16,7 @@ from sandbox.gate_requests import CutOff, ask_gate
 from sandbox.mcp_results import ask_tool, read_result
 from unitools import runtime
 from unitools.mcp_conversation import PROGRESS_TOKEN, RequestRefused, ServerEnded, ServerUnfit
-from unitools.mcp_http import MODERN, HttpAnswer, HttpConversation, StatusRefused
+from unitools.mcp_http import HttpAnswer, HttpConversation, StatusRefused
 from unitools.mcp_listings import LISTING_FILE, Listing, ListingUnfit, list_entry_changes
 
 TYPE_CHECKING = False
@@ -45,7 +45,7 @@ class RemoteServer:
         url = urlsplit(remote["url"])
         self._authority = f"{url.hostname}:{url.port or HTTPS_PORT}"
         self._path = url.path or "/"
-        self._modern = remote["revision"] == MODERN
+        self._revision = remote["revision"]
         self._listing = f"{PACKAGE}/{remote['listing']}/{LISTING_FILE}"
 
     def find_entry(self, head: dict[str, Any]) -> Callable[..., Any]:
@@ -55,7 +55,8 @@ class RemoteServer:
     def call(self, asks: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
         """``asks``: the ``tool`` by its own name, whether its result is ``structured``, and the digests of its ``entry`` and the whole
         ``listing`` where they are to be held against what the server lists now."""
-        talk = HttpConversation(self._ask, modern=self._modern, log=_log, note=runtime.warn, progress=runtime.progress)
+        ways = {"log": _log, "note": runtime.warn, "progress": runtime.progress}
+        talk = HttpConversation(self._ask, revision=self._revision, **ways)
         params = {"name": asks["tool"], "arguments": arguments, "_meta": {"progressToken": PROGRESS_TOKEN}}
         try:
             talk.begin()
@@ -72,7 +73,7 @@ class RemoteServer:
         except ServerEnded:
             raise runtime.UpstreamError("The server ended its answer without a result.", unusable=True) from None
         except CutOff:
-            raise runtime.UpstreamError(_HUNG_UP) from None
+            raise runtime.UpstreamError(_HUNG_UP, cut=True) from None
         finally:
             talk.end()
 
@@ -96,7 +97,9 @@ class RemoteServer:
         lines = [f"{method} http://{self._authority}{self._path} HTTP/1.1"]
         lines += [f"{name}: {value}" for name, value in headers]
         lines.append(f"Content-Length: {len(body)}")
-        answer = ask_gate("\r\n".join([*lines, "", ""]).encode() + body)
+        # A session that is not ended has nothing to do with the call's result.
+        limit_s = _END_S if method == "DELETE" else None
+        answer = ask_gate("\r\n".join([*lines, "", ""]).encode() + body, limit_s=limit_s)
         said = dict(reversed(answer.headers))
         pieces = answer.read_pieces()
         return HttpAnswer(answer.status, said, pieces, lambda: _finish(answer, pieces))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ _MAX_STRAY = 1000  # messages that belong to nothing
 _MAX_PROGRESS = 500
 _MOST = 1e15
 _NO_SUCH_METHOD = -32601
+_REVISION = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
@@ -71,6 +73,7 @@ class McpConversation:
         self._strays = self._told = 0
         self._noted: set[str] = set()
         self.revision = ""  # of MCP, as the server has agreed to it
+        self.offered = PROTOCOL
 
     def _send(self, message: dict[str, Any]) -> None:
         raise NotImplementedError
@@ -81,11 +84,12 @@ class McpConversation:
 
     def initialize(self) -> dict[str, Any]:
         """The handshake, without any capability of a client: what a server lists may depend on them."""
-        asked = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": CLIENT}
+        asked = {"protocolVersion": self.offered, "capabilities": {}, "clientInfo": CLIENT}
         answer = self.request("initialize", asked)
-        if not isinstance(answer.get("protocolVersion"), str):
+        revision = answer.get("protocolVersion")
+        if not (isinstance(revision, str) and _REVISION.fullmatch(revision)):
             raise ServerUnfit("The server does not say which revision of MCP it speaks.")
-        self.revision = answer["protocolVersion"]
+        self.revision = revision
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return answer
 

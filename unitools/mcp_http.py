@@ -59,13 +59,16 @@ class HttpAnswer:
 
 
 class HttpConversation(McpConversation):
-    """``ask`` sends a method, headers and a body to the server's address. ``modern``: as since 2026-07-28."""
+    """``ask`` sends a method, headers and a body to the server's address. ``revision``: of MCP, that the server is known to speak;
+    empty: any with a handshake."""
 
-    def __init__(self, ask: Callable[[str, Headers, bytes], HttpAnswer], *, modern: bool, **ways: Any) -> None:
+    def __init__(self, ask: Callable[[str, Headers, bytes], HttpAnswer], *, revision: str, **ways: Any) -> None:
         super().__init__(**ways)
         self._ask = ask
-        self._modern = modern
-        self.revision = MODERN if modern else ""
+        self._known = revision
+        self._modern = revision >= MODERN
+        self.revision = revision if self._modern else ""
+        self.offered = revision or self.offered
         self._session = ""
         self._open: HttpAnswer | None = None
         self._messages: Iterator[dict[str, Any]] = iter(())
@@ -74,6 +77,10 @@ class HttpConversation(McpConversation):
         """What comes before the first request, where something does."""
         if not self._modern:
             self.initialize()
+            if self.revision >= MODERN or self._known not in ("", self.revision):
+                raise ServerUnfit(
+                    f"The server speaks MCP {self.revision}, not {self._known or 'one with a handshake'}."
+                )
 
     def end(self) -> None:
         """The session as well, where there is one. A server that does not end it has nothing to do with us any more."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import re
 
 BEARER, BASIC, PLAIN = "bearer", "basic", "plain"
+_FIELD_VALUE = re.compile(r"[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?")
 
 
 def encode_credential(scheme: str, value: str) -> str:
@@ -14,3 +16,8 @@ def encode_credential(scheme: str, value: str) -> str:
     if scheme == BASIC:
         return "Basic " + base64.b64encode(value.encode()).decode()
     return value
+
+
+def fits_header(value: str) -> bool:
+    """Whether a header can hold it as it is."""
+    return _FIELD_VALUE.fullmatch(value) is not None

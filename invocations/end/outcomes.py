@@ -14,7 +14,7 @@ from invocations.artifacts.description import describe_artifact
 from invocations.decide.input_validation import collect_findings
 from invocations.end.end_record import NOTHING, Ending, split_plan
 from invocations.end.output_repair import repair_output
-from invocations.end.service_outcomes import build_service_ending, is_service_result
+from invocations.end.service_outcomes import build_service_ending, is_service_result, is_unsent
 from invocations.metrics.call_metrics import count_validation
 from invocations.models import State
 from invocations.run.time_limits import build_load_timeout_problem, build_timeout_problem
@@ -159,16 +159,19 @@ def build_ending(
     if outcome.status is not RunStatus.OK:
         if ending := build_service_ending(version, outcome, steps):
             return ending
+        is_asked = not is_unsent(version.view, outcome)
         if outcome.status is RunStatus.TIMED_OUT:
             state = State.TIMED_OUT
-            problem: Problem = build_timeout_problem(outcome, limits, limiters=limiters, manifest=version.view)
+            problem: Problem = build_timeout_problem(
+                outcome, limits, limiters=limiters, manifest=version.view, is_asked=is_asked
+            )
         else:
             state, problem = classify_outcome(outcome)
         return Ending(
             state=state,
             problem=problem,
             outcome=outcome,
-            ran=not outcome.nothing_ran,
+            ran=is_asked and not outcome.nothing_ran,
             steps=steps.steps,
             sources=hash_sources(outcome.report),
         )

@@ -6,7 +6,6 @@ tool is: the result, or the service's words in place of one.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from invocations.end.egress_report import find_exchange
@@ -28,7 +27,7 @@ from invocations.sandbox.problems import (
 from registry.installations.drift import PARTS
 
 if TYPE_CHECKING:
-    from invocations.sandbox.base import RunOutcome
+    from invocations.sandbox.base import ConnectionRecord, RunOutcome
     from invocations.step_log import StepLog
     from kernel.problems import Problem
     from registry.models import ToolVersion
@@ -91,7 +90,7 @@ def build_service_ending(version: ToolVersion, outcome: RunOutcome, steps: StepL
     if exchange is None or exchange.service is None:  # the gate has not answered
         lost = outcome.status is RunStatus.DOMAIN_ERROR and changes_something(manifest)
         return _unknown(outcome, steps) if lost else None
-    if exchange.service.complete:
+    if exchange.service.complete or _is_read_whole(manifest, outcome, exchange):
         return _build_answered_ending(manifest, outcome, steps, exchange.service.status)
     status = exchange.service.status
     if exchange.why in _OURS and status and outcome.status is RunStatus.DOMAIN_ERROR:
@@ -104,24 +103,25 @@ def build_service_ending(version: ToolVersion, outcome: RunOutcome, steps: StepL
     return _failed(ToolSaysUpstreamError(said), outcome, steps)
 
 
+def _is_read_whole(manifest: Manifest, outcome: RunOutcome, exchange: ConnectionRecord) -> bool:
+    """Whether the box has read an answer to its end which the server then left open: events may go on behind it."""
+    assert exchange.service is not None
+    is_said = outcome.status is RunStatus.DOMAIN_ERROR and outcome.error_details.get("cut") is not True
+    return manifest.remote is not None and is_said and exchange.service.status == 200 and not exchange.why
+
+
 def _build_unsent_ending(manifest: Manifest, outcome: RunOutcome, steps: StepLog) -> Ending | None:
     exchange = find_exchange(outcome)
     why = exchange.why if exchange is not None else ""
     problem: Problem
-    if manifest.remote is not None and outcome.error_code == DRIFTED:
-        said = outcome.error_details.get("changed")
-        changed = (
-            sorted(PARTS.intersection(each for each in said if isinstance(each, str))) if isinstance(said, list) else []
-        )
-        problem = ToolDrifted(outcome.error_message, details={"changed": changed})
-    elif exchange is not None and exchange.service is not None and exchange.service.complete:
-        # Of a server somewhere else, what came before the call: its session, or its list.
-        answered = _build_answered_ending(manifest, outcome, steps, exchange.service.status)
-        return answered and replace(answered, ran=False)
+    if outcome.status is RunStatus.DOMAIN_ERROR and manifest.remote is not None and outcome.error_code == DRIFTED:
+        problem = ToolDrifted(outcome.error_message, details={"changed": _list_changed(outcome.error_details)})
     elif outcome.status is RunStatus.DOMAIN_ERROR and why == DenialReason.UNTRUSTED:
         problem = ServiceUntrusted()
     elif outcome.status is RunStatus.DOMAIN_ERROR and why in _NOBODY_THERE:
         problem = ServiceUnreachable(details={"gate": why})
+    elif outcome.status is RunStatus.DOMAIN_ERROR and exchange is not None and exchange.service is not None:
+        problem = _describe_before_call(outcome, exchange.service.status)
     elif outcome.status in (RunStatus.LOST, RunStatus.EXITED, RunStatus.OUT_OF_MEMORY):
         problem = ServiceUnreachable("The run ended before anything was sent to the service.")
     elif outcome.status is RunStatus.CANCELLED and not outcome.nothing_ran:
@@ -130,6 +130,24 @@ def _build_unsent_ending(manifest: Manifest, outcome: RunOutcome, steps: StepLog
     else:
         return None
     return Ending(state=State.FAILED, problem=problem, outcome=outcome, ran=False, steps=steps.steps)
+
+
+def _list_changed(details: dict[str, Any]) -> list[str]:
+    """Which parts of the tool's entry are otherwise, in words that are ours."""
+    said = details.get("changed")
+    return sorted(PARTS.intersection(each for each in said if isinstance(each, str))) if isinstance(said, list) else []
+
+
+def _describe_before_call(outcome: RunOutcome, status: int) -> Problem:
+    """What a server somewhere else answered to what comes before a call, its session or its list, so that the tool was not called."""
+    details = {"status": status} if status else {}
+    if status in _DENIED:
+        return ServiceDenied(f"The server answered {status}: it does not take the credential.", details=details)
+    if status in _BUSY:
+        return ServiceBusy(f"The server answered {status}.", details=details, retry_after_s=_read_retry_after(outcome))
+    if 300 <= status < 400:
+        return ServiceRedirected(f"The server answered {status} and pointed to another address.", details=details)
+    return ToolSaysUpstreamError(f"The tool was not called. {outcome.error_message}".strip(), details=details)
 
 
 def _build_answered_ending(manifest: Manifest, outcome: RunOutcome, steps: StepLog, status: int) -> Ending | None:

@@ -25,7 +25,7 @@ def build_request(invocation: Invocation) -> dict[str, Any]:
     version = invocation.version
     assert version is not None
     asks = version.view.server_request
-    if version.view.remote is None or was_listing_held(tenant_id=invocation.tenant_id, name=invocation.tool):
+    if version.view.remote is None or was_listing_held(tenant_id=invocation.tenant_id, version=version):
         return asks
     origin = version.view.origin
     return asks | {"entry": origin["entry_digest"], "listing": origin["listing_digest"]}
@@ -45,6 +45,8 @@ def follow_listing(invocation: Invocation, ending: Ending) -> None:
             note_listing_held(tenant_id=invocation.tenant_id, version=version, at=at)
     except (OperationalError, InterfaceError) as error:
         log.warning("What the server of %s lists was not noted: %s", invocation.tool, error)
+    except Exception:  # the call has its End, and the worker goes on
+        log.exception("What the server of %s lists was not noted", invocation.tool)
 
 
 def _was_held(ending: Ending) -> bool:

@@ -42,9 +42,9 @@ def find_limiters(explanation: Sequence[Mapping[str, str]], rules: Mapping[str, 
 
 
 def build_timeout_problem(
-    outcome: RunOutcome, limits: Limits, *, limiters: Mapping[str, str], manifest: Manifest
+    outcome: RunOutcome, limits: Limits, *, limiters: Mapping[str, str], manifest: Manifest, is_asked: bool = True
 ) -> ToolTimedOut:
-    """The problem of a run that was stopped by a clock."""
+    """The problem of a run that was stopped by a clock. ``is_asked``: not so where the gate has sent nothing that counts."""
     match outcome.error_code:
         case code if code == IDLE:
             told = f"said nothing for {limits.idle_ms:,} ms"
@@ -61,7 +61,9 @@ def build_timeout_problem(
     return ToolTimedOut(
         f"The tool {told}, {said}, and was stopped.",
         details=details | {"set_by": by} | ({"rule": rule} if rule else {}),
-        remedy="Check whether its effect took place; then make a new call, under a new key where you send one.",
+        remedy="Check whether its effect took place; then make a new call, under a new key where you send one."
+        if is_asked
+        else "Make a new call, under a new key where you send one. Nothing was sent that could have an effect.",
     )
 
 

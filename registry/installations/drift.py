@@ -16,7 +16,7 @@ from access.notifications.services import notify_channels
 from kernel.database.connections import database_time
 from kernel.principal import Principal
 from kernel.problems import Conflict
-from registry.installations.services import change_state
+from registry.installations.services import change_state, locked_installation
 from registry.models import Installation, InstallationState, Secret
 from registry.problems import NotInstalled
 
@@ -33,9 +33,10 @@ PARTS = frozenset(
 )
 
 
-def was_listing_held(*, tenant_id: UUID, name: str) -> bool:
-    """Whether the list of the tool's server was held against the review within the last minutes, with the settings of now."""
-    row = Installation.objects.filter(tenant_id=tenant_id, name=name).exclude(state=InstallationState.REMOVED).first()
+def was_listing_held(*, tenant_id: UUID, version: ToolVersion) -> bool:
+    """Whether the list of the tool's server was held against this version within the last minutes, with the settings of now."""
+    rows = Installation.objects.filter(tenant_id=tenant_id, name=version.tool.name, version=version)
+    row = rows.exclude(state=InstallationState.REMOVED).first()
     if row is None or row.listing_held_at is None:
         return False
     held = row.listing_held_at
@@ -55,15 +56,18 @@ def note_listing_held(*, tenant_id: UUID, version: ToolVersion, at: datetime) ->
 def pause_drifted(*, tenant_id: UUID, version: ToolVersion, changed: Sequence[str]) -> bool:
     """Pause the tenant's installation and tell its operators; false where it has another version by now, or does not run anyway."""
     name = version.tool.name
-    if not Installation.objects.filter(tenant_id=tenant_id, name=name, version=version).exists():
+    by = Principal.system("drift", tenant_id=tenant_id)
+    try:
+        if locked_installation(name, by=by).version_id != version.pk:
+            return False
+    except NotInstalled:
         return False
     what = ", ".join(each for each in changed if each in PARTS) or "the tool"
     reason = (
         f"Its server lists it otherwise than {version.version} was reviewed with: {what} changed. Bring it again, have the next "
         "version reviewed, then resume."
     )
-    by = Principal.system("drift", tenant_id=tenant_id)
-    with suppress(Conflict, NotInstalled), transaction.atomic():
+    with suppress(Conflict), transaction.atomic():
         row = change_state(name, InstallationState.PAUSED, "paused", reason=reason, by=by)
         said = {"tool": name, "version": version.version, "url": f"/tools/{name}"}
         notify_channels(EVENT, subject=row.wire_id, body=said, tenant_id=tenant_id)

@@ -49,15 +49,15 @@ GOOD = result(content=[{"type": "text", "text": "hi"}], resultType="complete")
 def call(sandbox: DockerSandbox, service: Service, request: pytest.FixtureRequest) -> Callable[..., RunOutcome]:  # noqa: F811
     """``call(answers)``: one call of the tool, to which the server answers these in turn."""
 
-    def make(*answers: bytes, check: bool = False, **limits: int) -> RunOutcome:
+    def make(*answers: bytes, check: bool = False, revision: str = MODERN, **limits: int) -> RunOutcome:
         service.echo_ids = True
         service.answers = list(answers)
         service.heard.clear()
         asks: dict[str, Any] = {"tool": "echo", "structured": False}
         if check:
             asks |= {"entry": PINNED.entry_digest("echo"), "listing": PINNED.digest}
-        remote = {"url": f"https://{HOST}:{service.port}/mcp", "listing": "mcp_x", "revision": MODERN}
-        net = Capabilities.from_json({"net": [{"host": HOST, "port": service.port, "methods": ["POST"]}]})
+        remote = {"url": f"https://{HOST}:{service.port}/mcp", "listing": "mcp_x", "revision": revision}
+        net = Capabilities.from_json({"net": [{"host": HOST, "port": service.port, "methods": ["DELETE", "POST"]}]})
         run = replace(
             call_of(PACKAGE), key=BoxKey("tenant", request.node.name), remote=remote, asks=asks, module="", entry=""
         )
@@ -139,3 +139,33 @@ def test_progress_and_questions_of_the_server_come_before_its_answer(call: Calla
 
     assert outcome.status is RunStatus.OK, (outcome.error_type, outcome.error_message, outcome.stderr[-900:])
     assert outcome.report["warnings"] == ["The server asked its client for sampling/createMessage, which no call has."]
+
+
+OPEN = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+
+
+def test_a_stream_that_the_server_leaves_open_is_read_to_the_answer(
+    call: Callable[..., RunOutcome],
+    service: Service,  # noqa: F811
+) -> None:
+    service.hangs_up = "never"
+    listed = result(tools=[ENTRY], resultType="complete")
+
+    outcome = call(OPEN + events(listed), OPEN + events(GOOD), check=True)
+
+    assert outcome.status is RunStatus.OK, (outcome.error_type, outcome.error_message, outcome.stderr[-900:])
+    assert len(service.heard) == 2
+
+
+def test_an_older_server_that_speaks_another_revision_by_now_is_not_called(
+    call: Callable[..., RunOutcome],
+    service: Service,  # noqa: F811
+) -> None:
+    said = say(result(protocolVersion="2024-11-05\r\nX: y", capabilities={}, serverInfo={}))
+    other = say(result(protocolVersion="2024-11-05", capabilities={}, serverInfo={}))
+
+    outcomes = [call(each, revision="2025-11-25") for each in (said, other)]
+
+    assert [each.status for each in outcomes] == [RunStatus.DOMAIN_ERROR] * 2
+    assert "2024-11-05, not 2025-11-25" in outcomes[1].error_message
+    assert not any(b"tools/call" in each for each in service.heard)

@@ -168,3 +168,17 @@ def test_a_tool_that_wants_headers_of_its_own_is_refused(
 
     assert bring(remote, "--listing", str(tmp_path / "kept.json"), "--tool", "Get-Item") == NO
     assert "wants an argument in a header of its own" in capsys.readouterr().err
+
+
+@pytest.mark.req("SVC-6")
+@pytest.mark.parametrize("value", ["se\ncret", "secret-of-a-file\n"])
+def test_a_secret_that_no_header_can_hold_is_not_printed(
+    value: str, remote: RemoteServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(SECRET, value)
+
+    assert bring(remote, "--secret", SECRET) == COULD_NOT_RUN
+
+    said = capsys.readouterr()
+    assert f"The environment variable {SECRET} holds what no header can" in said.err
+    assert value.strip() not in said.err + said.out

@@ -42,12 +42,15 @@ class Heard:
 
 @dataclass(slots=True)
 class RemoteServer:
-    """``token``: without it 401. ``hangs_up_on``: a method of MCP of which the answer is cut off."""
+    """``token``: without it 401. ``hangs_up_on``: a method of MCP of which the answer is cut off;
+    ``silent_on``: one of MCP or HTTP that gets none; ``refuses``: the status that a method of MCP is answered."""
 
     tools: MCPServer[Any]
     port: int = 0
     token: str = TOKEN
     hangs_up_on: str = ""
+    silent_on: str = ""
+    refuses: dict[str, int] = field(default_factory=dict)
     heard: list[Heard] = field(default_factory=list)
 
     def asked(self) -> list[str]:
@@ -72,6 +75,12 @@ class RemoteServer:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             await send({"type": "http.response.body", "body": b"{", "more_body": True})
             raise ConnectionAbortedError
+        if self.silent_on in (asks := said.get("method", ""), scope["method"]):
+            await asyncio.Event().wait()
+        if asks in self.refuses:
+            await send({"type": "http.response.start", "status": self.refuses[asks], "headers": []})
+            await send({"type": "http.response.body", "body": b"no"})
+            return
         unread = [{"type": "http.request", "body": body}]
 
         async def replay() -> Message:

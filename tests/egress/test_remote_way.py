@@ -11,7 +11,7 @@ from invocations.sandbox.egress import RemoteWay
 from tests.egress.conftest import HOST
 from tests.egress.operations import TOKEN, ask
 from tests.egress.services import Service, answer_with
-from tests.egress.world import rules, tls
+from tests.egress.world import Client, rules, tls
 
 if TYPE_CHECKING:
     from invocations.sandbox.egress import EgressDoor
@@ -24,6 +24,7 @@ CALL: dict[str, Any] = {
     "method": "tools/call",
     "params": {"name": "Get-Item", "arguments": {}},
 }
+SENT = json.dumps(CALL, separators=(",", ":")).encode()
 LIST = {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}
 
 
@@ -50,10 +51,12 @@ def test_the_gate_says_which_method_and_tool_it_is_whatever_the_box_says(
         post(
             service.port,
             CALL,
+            "Content-Type: application/json; charset=utf-7",
             "Mcp-Method: tools/list",
             "Mcp-Name: other",
             "Authorization: mine",
-            f"MCP-Protocol-Version: {MODERN}",
+            "MCP-Protocol-Version: 2025-03-26",
+            "Mcp-Session-Id: another",
             "X-Other: dropped",
         ),
     )
@@ -63,14 +66,16 @@ def test_the_gate_says_which_method_and_tool_it_is_whatever_the_box_says(
     assert lines[0] == "POST /mcp HTTP/1.1"
     assert set(lines[1:]) == {
         f"Host: {HOST}:{service.port}",
+        "Content-Type: application/json",
         f"MCP-Protocol-Version: {MODERN}",
         "Mcp-Method: tools/call",
         "Mcp-Name: Get-Item",
         f"Authorization: Bearer {TOKEN}",
         "User-Agent: toolhub",
-        f"Content-Length: {len(json.dumps(CALL))}",
+        f"Content-Length: {len(SENT)}",
         "Connection: close",
     }
+    assert heard.partition(b"\r\n\r\n")[2] == SENT
     (record,) = trusting.end()
     assert record.service is not None
     assert (record.service.asks, record.service.counts, record.service.left) == ("tools/call", True, True)
@@ -93,6 +98,11 @@ def test_a_name_that_no_header_can_hold_is_written_in_base64(trusting: EgressDoo
         pytest.param(CALL | {"params": {}}, id="no tool"),
         pytest.param(CALL | {"method": "resources/read"}, id="another method"),
         pytest.param(CALL | {"method": "initialize"}, id="a session, which the revision has not"),
+        pytest.param(CALL | {"params": {"name": "Get-Item", "Name": "Delete-All"}}, id="a name in another case"),
+        pytest.param(CALL | {"params": {"name": "Get-Item", "task": {}}}, id="what the call has no use for"),
+        pytest.param(LIST | {"params": {"name": "Delete-All"}}, id="a list of a tool"),
+        pytest.param(CALL | {"method": ["tools/call"]}, id="a list of methods"),
+        pytest.param(CALL | {"method": None}, id="no method"),
         pytest.param([CALL], id="a batch"),
         pytest.param([LIST, CALL | {"params": {"name": "Delete-All"}}], id="a batch of two"),
         pytest.param(CALL | {"jsonrpc": "1.0"}, id="another protocol"),
@@ -108,7 +118,7 @@ def test_a_name_that_no_header_can_hold_is_written_in_base64(trusting: EgressDoo
         ),
         pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}{}', id="more behind it"),
         pytest.param(b"\xff\xfe", id="no UTF-8"),
-        pytest.param(b"[" * 100_000, id="nested without end"),
+        pytest.param(b"[" * 40_000, id="nested without end"),
         pytest.param(b"", id="nothing"),
     ],
 )
@@ -130,6 +140,7 @@ def test_what_is_no_message_of_the_tool_leaves_nowhere(message: Any, trusting: E
     [
         pytest.param(lambda port: post(port, CALL, path="/mcp/"), id="another path"),
         pytest.param(lambda port: post(port, CALL, path="/mcp?x=1#y"), id="a fragment"),
+        pytest.param(lambda port: post(port, CALL, path="/mcp?account=another"), id="a query"),
         pytest.param(lambda port: post(port, CALL, method="PUT"), id="another method of HTTP"),
         pytest.param(lambda port: post(port, b"", method="DELETE"), id="the end of a session that there is none of"),
         pytest.param(lambda port: post(port, CALL, method="GET"), id="a stream"),
@@ -182,3 +193,41 @@ def test_a_session_that_holds_the_token_is_hidden_from_the_box(trusting: EgressD
     head, _ = ask(trusting, post(service.port, {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}))
 
     assert TOKEN.encode() not in head
+
+
+@pytest.mark.req("SVC-6")
+def test_what_is_sent_is_written_anew_in_ascii(trusting: EgressDoor, service: Service) -> None:
+    begin(trusting, service.port)
+    said = CALL | {
+        "params": {"name": "Get-Item", "arguments": {"text": "+ACI- \u00fc \U0001f600", "n": 10**30, "x": 0.1}}
+    }
+
+    ask(trusting, post(service.port, json.dumps(said, ensure_ascii=False, indent=2).encode()))
+
+    body = service.requests()[0].partition(b"\r\n\r\n")[2]
+    assert body.isascii()
+    assert json.loads(body) == said
+
+
+def test_a_message_that_takes_long_to_read_is_not_read(trusting: EgressDoor, service: Service) -> None:
+    begin(trusting, service.port)
+    many = CALL | {"params": {"name": "Get-Item", "arguments": {"x": [[]] * 60_000}}}
+
+    head, _ = ask(trusting, post(service.port, many))
+
+    assert head.startswith(b"HTTP/1.1 413 ")
+    assert service.connections == 0
+
+
+def test_a_box_that_hangs_up_makes_room_for_its_next_request(trusting: EgressDoor, service: Service) -> None:
+    service.hangs_up = "never"
+    service.answers = [b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: {}\n\n"]
+    begin(trusting, service.port)
+
+    for count in (1, 2):
+        with Client(trusting) as client:
+            client.say(post(service.port, LIST))
+            service.requests(count)
+    service.hangs_up = ""
+
+    assert ask(trusting, post(service.port, CALL))[0].startswith(b"HTTP/1.1 200 ")

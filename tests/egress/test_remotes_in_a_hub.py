@@ -15,9 +15,11 @@ from access.models import Delivery, Notification
 from evidence.kinds import Kind
 from evidence.models import Fact
 from invocations.models import State
-from invocations.sandbox.base import Profile, RunOutcome
+from invocations.run import execution
+from invocations.sandbox.base import ConnectionRecord, Profile, RunOutcome, RunStatus, ServiceRecord
 from invocations.sandbox.boxes.payloads import pack_call, pack_load
 from registry.installations import services as installations
+from registry.installations.drift import pause_drifted, was_listing_held
 from registry.installations.services import Setup
 from registry.models import Decision, Installation, InstallationState, ToolVersion
 from registry.reviews import services as reviews
@@ -56,12 +58,15 @@ class Boxes:
     def __init__(self, boxes: DockerSandbox) -> None:
         self._boxes = boxes
         self.calls: list[SandboxCall] = []
+        self.instead: list[RunOutcome] = []  # of runs, in turn
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._boxes, name)
 
     def run(self, profile: Profile, call: SandboxCall, on_event: Any = None) -> RunOutcome:
         self.calls.append(call)
+        if self.instead:
+            return self.instead.pop(0)
         return self._boxes.run(profile, call, on_event)
 
 
@@ -347,3 +352,83 @@ def test_the_reviewer_sees_the_address_and_the_credential(
     assert f"https://{HOST}:{remote.port}/mcp" in page
     assert "in the header Authorization (bearer), added by the egress gate; no sandbox sees it" in page
     assert "Get-Item" in page
+
+
+@pytest.mark.parametrize(
+    ("status", "http", "reason"),
+    [
+        (500, 502, "DOMAIN.UPSTREAM_ERROR"),
+        (503, 503, "SERVICE.BUSY"),
+        (302, 502, "SERVICE.REDIRECTED"),
+        (403, 502, "SERVICE.ACCESS_DENIED"),
+    ],
+)
+def test_what_is_said_before_the_call_has_had_no_effect(
+    status: int, http: int, reason: str, bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller
+) -> None:
+    bring(side_effect="Network")
+    remote.refuses = {"tools/list": status}
+
+    answer = caller.invoke(TOOL, {"item": "a"})
+
+    assert_problem(answer, http, reason)
+    assert row_of(answer).state == State.FAILED
+    assert "effect" not in answer.json()["error"]["remedy"]
+    assert remote.asked() == ["tools/list"]
+
+
+@pytest.mark.parametrize(("silent_on", "asked"), [("tools/list", False), ("tools/call", True)])
+def test_who_is_timed_out_is_told_whether_the_tool_had_been_called(
+    silent_on: str, asked: bool, bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller
+) -> None:
+    bring(timeout_ms=1500)
+    remote.silent_on = silent_on
+
+    answer = caller.invoke(TOOL, {"item": "a"})
+
+    assert row_of(answer).state == State.TIMED_OUT
+    assert ("Check whether its effect took place" in answer.json()["error"]["remedy"]) is asked
+
+
+def test_a_run_that_was_lost_before_the_call_had_no_effect(
+    bring: Callable[..., ToolVersion], caller: Caller, boxes: Boxes
+) -> None:
+    bring(side_effect="Network")
+    listed = ServiceRecord("POST", "/mcp", 200, True, True, asks="tools/list", counts=False)
+    lost = RunOutcome(
+        RunStatus.LOST, box="b", clean=False, connections=(ConnectionRecord(HOST, 1, True, rule=HOST, service=listed),)
+    )
+    boxes.instead = [lost] * 3
+
+    row = row_of(caller.invoke(TOOL, {"item": "a"}))
+    execution.run_queued_calls()
+
+    row.refresh_from_db()
+    assert (row.state, row.reason) == (State.FAILED, "SERVICE.UNREACHABLE")
+
+
+def test_a_session_whose_end_is_not_answered_costs_no_result(
+    bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller
+) -> None:
+    bring(revision=LEGACY)
+    remote.silent_on = "DELETE"
+
+    answer = caller.invoke(TOOL, {"item": "a"})
+
+    assert answer.json()["data"] == {"item": "a", "price": 3}
+    assert remote.asked()[-1] == "DELETE"
+
+
+def test_a_list_that_was_held_against_one_version_says_nothing_of_another(
+    bring: Callable[..., ToolVersion], caller: Caller
+) -> None:
+    first = bring()
+    assert caller.invoke(TOOL, {"item": "a"}).status_code == 200
+    tenant = caller.agent.tenant_id
+    assert was_listing_held(tenant_id=tenant, version=first)
+
+    second = bring(version="1.0.1", display_name="An item")
+
+    assert not was_listing_held(tenant_id=tenant, version=first)
+    assert not was_listing_held(tenant_id=tenant, version=second)
+    assert not pause_drifted(tenant_id=tenant, version=first, changed=["description"])

@@ -11,6 +11,7 @@ import os
 import re
 import ssl
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -21,10 +22,10 @@ from unitools.command.brought_folder import BroughtFolder
 from unitools.command.pack import read_file_bytes
 from unitools.command.terminal import NO, CannotRun, format_shown
 from unitools.mcp_conversation import RequestRefused, ServerEnded, ServerUnfit
-from unitools.mcp_http import HttpAnswer, HttpConversation, StatusRefused
+from unitools.mcp_http import MODERN, HttpAnswer, HttpConversation, StatusRefused
 from unitools.mcp_listings import Listing, ListingUnfit
 from unitools.publications import check_group
-from unitools.service_credentials import BEARER, PLAIN, encode_credential
+from unitools.service_credentials import BEARER, PLAIN, encode_credential, fits_header
 
 if TYPE_CHECKING:
     import argparse
@@ -70,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
             listing = Listing.from_bytes(read_file_bytes(options.listing))
         else:
             listing = list_tools(options.url, _read_values(kept if said is None else list(said)))
-        check_needs_no_headers(listing, options.tool)
+        check_needs_no_headers(listing, [*options.tool, *(each["origin"]["tool"] for each in brought)])
         return folder.bring(listing, RemoteSource(options.url, group, listing.protocol, said), options.tool, brought)
     except (CannotBring, ListingUnfit) as error:
         sys.stderr.write(f"{error}\n")
@@ -103,7 +104,12 @@ def _read_values(credentials: list[dict[str, str]]) -> Headers:
         value = os.environ.get(each["secret"], "")
         if not value:
             raise CannotRun(f"Set the environment variable {each['secret']} to the secret that the server asks for.")
-        found.append((each["name"], encode_credential(each["scheme"], value)))
+        sent = encode_credential(each["scheme"], value)
+        if not fits_header(sent):
+            raise CannotRun(
+                f"The environment variable {each['secret']} holds what no header can: a line break, or a space at an end."
+            )
+        found.append((each["name"], sent))
     return found
 
 
@@ -111,14 +117,14 @@ def list_tools(url: str, headers: Headers) -> Listing:
     """What the server lists: as since 2026-07-28, else after a handshake. :class:`CannotRun` with what it says instead."""
     server = _Server(url, headers)
     try:
-        return _list(server, modern=True)
+        return _list(server, MODERN)
     except StatusRefused as refused:
         if refused.status in _OF_ACCESS:
             raise CannotRun(_denied(refused)) from refused
     except (RequestRefused, ServerUnfit, ServerEnded):
         pass  # perhaps it is an older one
     try:
-        return _list(server, modern=False)
+        return _list(server, "")
     except StatusRefused as refused:
         if refused.status in _OF_ACCESS:
             raise CannotRun(_denied(refused)) from refused
@@ -135,8 +141,10 @@ def _denied(refused: StatusRefused) -> str:
     return f"{refused} Name the secret that it asks for: --secret NAME."
 
 
-def _list(server: _Server, *, modern: bool) -> Listing:
-    talk = HttpConversation(server.ask, modern=modern, log=_tell, note=_tell, progress=lambda _fraction, _message: None)
+def _list(server: _Server, revision: str) -> Listing:
+    talk = HttpConversation(
+        server.ask, revision=revision, log=_tell, note=_tell, progress=lambda _fraction, _message: None
+    )
     try:
         talk.begin()
         return Listing.from_json({"protocol": talk.revision, "tools": talk.list_tools()})
@@ -160,17 +168,20 @@ class _Server:
             answer = connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            raise CannotRun(f"{self._host} does not answer: {error}") from error
+            raise CannotRun(f"{self._host} does not answer: {format_shown(str(error))}") from error
         said = {name.lower(): value for name, value in answer.getheaders()}
         return HttpAnswer(answer.status, said, _read(answer), connection.close)
 
 
 def _read(answer: http.client.HTTPResponse) -> Iterator[bytes]:
     try:
+        until = time.monotonic() + ANSWER_WITHIN_S
         while piece := answer.read1(_PIECE_BYTES):
+            if time.monotonic() > until:
+                raise CannotRun(f"The server's answer took longer than {ANSWER_WITHIN_S} seconds.")
             yield piece
     except (OSError, http.client.HTTPException) as error:
-        raise CannotRun(f"The server's answer was cut off: {error}") from error
+        raise CannotRun(f"The server's answer was cut off: {format_shown(str(error))}") from error
 
 
 def _tell(line: str) -> None:

@@ -81,7 +81,7 @@ class EgressSession:
     # What this call may ask for, in place of all else, and whom its TLS trusts.
     way: ServiceWay | None = None
     trust: ssl.SSLContext | None = None
-    asking: bool = False  # a request is on its way
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)  # a request is on its way
     asked: bool = False  # the one that counts has left
     bytes: int = 0
     attempts: int = 0
@@ -223,23 +223,26 @@ class ConnectionHandler:
         way.check(request)
         if refusal := visit.rules.way_refusal(way, request.method):
             raise EgressDenied(refusal)
-        if visit.asking:
-            raise EgressDenied(DenialReason.TOO_OFTEN)
-        visit.asking = True
+        try:  # who has just hung up on one may be here with the next before that is seen
+            async with asyncio.timeout(caps.place_s):
+                await visit.asking.acquire()
+        except TimeoutError as error:
+            raise EgressDenied(DenialReason.TOO_OFTEN) from error
         self._exchange = exchange = ServiceExchange(way, request, self._box, self._count)
         try:
             await exchange.take_body(most=caps.question_bytes, seconds=caps.head_s)
+            self._count(request.length or 0)
+            exchange.read_question()
             if visit.asked and exchange.question.counts:
                 raise EgressDenied(DenialReason.TOO_OFTEN)
-            self._count(request.length or 0)
             self._there = end = await self._connect(request.target)
             assert visit.trust is not None
             await exchange.open(end, visit.pace, visit.trust, seconds=caps.tls_s)
             self._let_through = True
             await exchange.pass_on(head_bytes=caps.answer_head_bytes, answer_bytes=caps.answer_bytes)
         finally:
-            visit.asking = False
             visit.asked |= exchange.left and exchange.question.counts
+            visit.asking.release()
 
     # -- https, and addresses
 

@@ -78,7 +78,12 @@ class ServiceExchange:
         if self._box.ahead:  # a second request in the same breath
             raise EgressDenied(DenialReason.MALFORMED)
         self._body = b"".join(pieces)
+
+    def read_question(self) -> None:
+        """What the whole request asks for; :class:`EgressDenied`."""
         self.question = self._way.read_question(self._request, self._body)
+        if self.question.body is not None:
+            self._body = self.question.body
 
     async def open(self, end: socket.socket, pace: ReadPace, context: ssl.SSLContext, *, seconds: float) -> None:
         """TLS with who answers there, whom an authority must vouch for. ``end`` is closed by who has made it."""
@@ -92,14 +97,19 @@ class ServiceExchange:
             raise EgressDenied(DenialReason.UNREACHABLE) from error
 
     async def pass_on(self, *, head_bytes: int, answer_bytes: int) -> None:
-        """Send the request, and give the box what comes back. :class:`EgressDenied` with what came between."""
+        """Send the request, and give the box what comes back, until it hangs up. :class:`EgressDenied` with what came between."""
         assert self._service is not None
         question = asyncio.ensure_future(self._send(self._service))
+        answer = asyncio.ensure_future(self._relay(self._service, head_bytes, answer_bytes))
+        gone = asyncio.ensure_future(self._box.read(1))
         try:
-            await self._relay(self._service, head_bytes, answer_bytes)
+            await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
+            if answer.done():
+                answer.result()
         finally:
-            question.cancel()
-            await asyncio.gather(question, return_exceptions=True)
+            for each in (question, answer, gone):
+                each.cancel()
+            await asyncio.gather(question, answer, gone, return_exceptions=True)
 
     async def _send(self, service: TlsStream) -> None:
         """Who answers before it has read everything, and hangs up, is heard all the same."""

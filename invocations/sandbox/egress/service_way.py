@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
 from invocations.sandbox.egress.denial_reasons import DenialReason, EgressDenied
 from sandbox.protocol import MAX_FRAME_BYTES
 from unitools.openapi.requests import MAX_ESCAPE_DEPTH, fold_name, leaves_path
-from unitools.service_credentials import PLAIN, encode_credential
+from unitools.service_credentials import PLAIN, encode_credential, fits_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,7 +30,6 @@ AGENT = b"toolhub"  # some services answer nobody who does not say what he is
 
 _SEGMENT = re.compile(rb"(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})+")
 _ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")
-_FIELD_VALUE = re.compile(r"[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?")
 _COOKIE_VALUE = re.compile(r"[!#-+\--:<-\[\]-~]+")
 _VARIABLE = re.compile(r"\{[^{}/]+\}")
 _USUAL_HEADERS = frozenset({b"accept", b"accept-encoding", b"accept-language", b"content-type"})
@@ -58,7 +57,7 @@ class ServiceCredential:
         """``said``: an entry of the operation's ``credentials``. :class:`CredentialUnfit`."""
         place, scheme = said["in"], said.get("scheme", PLAIN)
         value = encode_credential(scheme, value)
-        if place == HEADER and not _FIELD_VALUE.fullmatch(value):
+        if place == HEADER and not fits_header(value):
             raise CredentialUnfit(
                 f"The secret {said['secret']} holds what no header can: a line break, or a space at an end."
             )
@@ -72,11 +71,12 @@ class ServiceCredential:
 @dataclass(frozen=True, slots=True)
 class Question:
     """What a request asks for, once its body is there. ``asks``: the method of MCP, where it is one; ``counts``: whether the call is
-    for it; ``headers``: what the gate says of it."""
+    for it; ``headers``: what the gate says of it; ``body``: what it sends in place of the box's."""
 
     asks: str = ""
     counts: bool = True
     headers: tuple[tuple[bytes, bytes], ...] = ()
+    body: bytes | None = None
 
 
 def sort_hidden_texts(hidden: Mapping[str, Iterable[str]] | None) -> dict[str, tuple[str, ...]]:
@@ -142,6 +142,11 @@ class ServiceWay:
     @property
     def methods(self) -> frozenset[str]:
         return frozenset({self.method})
+
+    @property
+    def usual_headers(self) -> frozenset[bytes]:
+        """What the box may say of any request, in small letters."""
+        return _USUAL_HEADERS
 
     @property
     def answer_headers(self) -> frozenset[bytes]:
@@ -226,7 +231,7 @@ class ServiceWay:
     def _may_set(self, name: bytes) -> bool:
         """Whether the box may say this header. Those of credentials are the gate's, whatever an argument is called."""
         ours = {each.name.lower().encode() for each in self.credentials if each.place == HEADER}
-        return name in _USUAL_HEADERS | self.headers and name not in ours | _NEVER
+        return name in self.usual_headers | self.headers and name not in ours | _NEVER
 
     def _sets_cookie_of_credential(self, value: bytes) -> bool:
         ours = {each.name.encode() for each in self.credentials if each.place == COOKIE}
