@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from unitools.brought_tools import CannotBring
 from unitools.checks.operations import find_server_problem, read_server
+from unitools.checks.remotes import OWN_HEADER, wants_own_header
 from unitools.mcp_http import MODERN
 from unitools.publications import derive_package_name
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from unitools.mcp_listings import Listing
 
 _NO_WORDS = frozenset({"mcp", "api", "www", "app", "server"})
-_OWN_HEADER = "x-mcp-header"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +92,5 @@ def derive_remote_group(url: str) -> str:
 def check_needs_no_headers(listing: Listing, names: Sequence[str]) -> None:
     """:class:`CannotBring`, where a tool wants arguments in headers of their own, which the gate does not write."""
     for name in names:
-        waiting: list[Any] = [listing.tools.get(name, {}).get("inputSchema")]
-        while waiting:
-            found = waiting.pop()
-            if isinstance(found, dict):
-                if _OWN_HEADER in found:
-                    raise CannotBring(
-                        f"{name} wants an argument in a header of its own ({_OWN_HEADER}), which no hub sends."
-                    )
-                waiting += found.values()
-            elif isinstance(found, list):
-                waiting += found
+        if wants_own_header(listing.tools.get(name, {}).get("inputSchema")):
+            raise CannotBring(f"{name} wants an argument in a header of its own ({OWN_HEADER}), which no hub sends.")

@@ -89,5 +89,19 @@ REMOTES: dict[str, list[Mistake]] = {
     "remote.other_origin": [
         Mistake("read from elsewhere", served(origin={"url": "https://mcp.example.com/mcp"}), f"{AT}/url", served())
     ],
+    "remote.own_header": [
+        Mistake(
+            "an argument in a header",
+            served()
+            | {
+                "input_schema": {
+                    "type": "object",
+                    "properties": {"text": {"type": "string", "x-mcp-header": "Text"}},
+                }
+            },
+            "/input_schema",
+            served(),
+        )
+    ],
     "remote.keyed": [Mistake("keyed", served() | {"idempotency": "keyed"}, "/idempotency", served())],
 }
