@@ -41,7 +41,8 @@ def main(what: str, value: str = "") -> None:
     for version in ToolVersion.objects.filter(tool__name__startswith=GROUP):
         registry.review_version(version_id=version.pk, decision=Decision.APPROVE, note="", by=olivia)
         registry.enable_tool(name=version.tool.name, version_id=version.pk, reason="For a test.", by=olivia)
-        if named := {each["name"]: each["name"].lower() for each in version.view.secrets}:
+        named = {each["name"]: each["name"].lower() for each in version.view.secrets}
+        if value and named:
             for name in named.values():
                 secrets.set_secret(name=name, value=value, by=olivia)
             put_in_force(permit())  # which reaches every host, as the hub's own does not

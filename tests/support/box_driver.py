@@ -126,6 +126,7 @@ class DrivenBox:
             "program": None,
             "server": None,
             "operation": None,
+            "remote": None,
             "ahead": True,
             "load_ms": 60_000,
             "import_ms": 60_000,
