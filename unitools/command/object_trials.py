@@ -25,6 +25,8 @@ from unitools.strict_json import STRICT, JsonRefused
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from unitools.object_drafts import ObjectChoices
+
 TRY_WITHIN_S = 120
 PLACEHOLDER = "not-a-secret"
 _MAX_TRIES = 5
@@ -125,10 +127,10 @@ class ObjectTrial:
         )
 
 
-def try_reference(reference: str, folders: Sequence[Path], said: dict[str, Any]) -> ObjectTrial:
+def try_reference(reference: str, folders: Sequence[Path], packages: Sequence[str], said: ObjectChoices) -> ObjectTrial:
     """``folders``: where modules are looked for first; the author's own first. ``said``: what is known of its environment."""
-    given: dict[str, str] = dict(said["environment"])
-    names = [re.split(r"[\[=]", each, maxsplit=1)[0] for each in said["packages"]]
+    given: dict[str, str] = dict(said.environment)
+    names = [re.split(r"[\[=]", each, maxsplit=1)[0] for each in packages]
     asked = {"object": reference, "own": str(folders[0]), "packages": names}
     trial = ObjectTrial(reference, _run(asked, folders, given))
     trial.imported_alone = trial.seen["stage"] != "import"
@@ -136,7 +138,7 @@ def try_reference(reference: str, folders: Sequence[Path], said: dict[str, Any])
     for _ in range(_MAX_TRIES):
         if "failed" not in trial.seen or trial.seen["starts"]:
             break
-        declared = [*said["secrets"], *(each["name"] for each in trial.seen.get("env_vars", ()))]
+        declared = [*said.secrets, *(each["name"] for each in trial.seen.get("env_vars", ()))]
         named = trial.scan.environment
         new = [
             each

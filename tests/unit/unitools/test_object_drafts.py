@@ -36,7 +36,7 @@ def brought(name: str = "Find-It", *, origin: dict[str, str] | None = None, **ch
 
 
 def draft(found: BroughtObject, **more: Any) -> ObjectDraft:
-    choices = more.pop("choices", ObjectChoices())
+    choices = {found.reference: more.pop("choices", ObjectChoices())}
     return draft_objects([found], GROUP, choices, more.pop("needs", NEEDS), **more)[0]
 
 
@@ -169,7 +169,7 @@ def test_names_that_lead_to_one_name_are_refused_with_both() -> None:
     other = replace(brought("find.it"), reference="langchain_shop:Other")
 
     with pytest.raises(CannotBring, match="langchain_shop:Find and langchain_shop:Other would both be"):
-        draft_objects([brought(), other], GROUP, ObjectChoices(), NEEDS)
+        draft_objects([brought(), other], GROUP, {}, NEEDS)
 
 
 @pytest.mark.req("BRING-4")

@@ -1,0 +1,61 @@
+"""Command bring python, its choices: does what is said of one object stay with it, and is nothing of a person's written over?"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.brought_objects import bring_python, read_manifests
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TWO = """
+def f(word: str) -> str:
+    'Say it.'
+    return word
+
+
+def g(word: str) -> str:
+    'Say it again.'
+    return word * 2
+"""
+
+
+def reach_of(manifest: dict[str, Any]) -> tuple[list[tuple[str, list[str]]], list[str]]:
+    """Its secrets with their hosts, and the hosts that it reaches."""
+    hosts = [each["host"] for each in manifest.get("capabilities", {}).get("net", ())]
+    return [(each["name"], each["hosts"]) for each in manifest.get("secrets", ())], hosts
+
+
+@pytest.mark.req("BRING-4")
+def test_an_effect_is_of_the_objects_that_a_run_names_and_no_later_one_inherits_it(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(TWO)
+
+    bring_python(tmp_path, "shop:f", "--effect", "None")
+    bring_python(tmp_path, "shop:g")
+
+    assert {name: each["side_effect"] for name, each in read_manifests(tmp_path / "python_shop").items()} == {
+        "f": "None",
+        "g": "Write",
+    }
+    kept = json.loads((tmp_path / "python_shop" / "as_brought.json").read_text())["objects"]
+    assert {name: each["choices"]["effect"] for name, each in kept.items()} == {"shop:f": "None", "shop:g": ""}
+
+
+@pytest.mark.req("BRING-4")
+def test_secrets_and_hosts_of_one_object_are_given_to_no_other(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(TWO)
+
+    bring_python(tmp_path, "shop:f", "--secret", "A_KEY", "--host", "a.example.org", "--environment", "REGION=eu")
+    bring_python(tmp_path, "shop:g", "--secret", "B_KEY", "--host", "b.example.org")
+    once = read_manifests(tmp_path / "python_shop")
+    bring_python(tmp_path, "shop:f")
+
+    assert reach_of(once["f"]) == ([("A_KEY", ["a.example.org"])], ["a.example.org"])
+    assert reach_of(once["g"]) == ([("B_KEY", ["b.example.org"])], ["b.example.org"])
+    assert read_manifests(tmp_path / "python_shop") == once
+    assert ("REGION" in (tmp_path / "python_shop" / "f.py").read_text()) is True
+    assert ("REGION" in (tmp_path / "python_shop" / "g.py").read_text()) is False
