@@ -115,8 +115,8 @@ def draft_objects(
     sources: Mapping[str, str] | None = None,
     earlier: Mapping[str, dict[str, Any]] | None = None,
 ) -> list[ObjectDraft]:
-    """Drafts of these objects. ``choices``: by references; ``existing``: manifests of an earlier run; ``sources``: the source files that
-    are there, by ids; ``earlier``: what that run made, by references, each ``{"made": …, "source": …}``.
+    """Drafts of these objects. ``choices``: by references; ``existing``: manifests of an earlier run; ``sources``: the source files
+    that are there, by ids; ``earlier``: what that run made, by references, each ``{"made": …, "source": …}``.
     """
     if len(objects) > MAX_CHOSEN:
         raise CannotBring(f"At most {MAX_CHOSEN} objects are brought at once; these are {len(objects)}.")

@@ -24,7 +24,14 @@ from unitools.command.pack import read_file_bytes, write_file
 from unitools.command.terminal import GOOD, NO, CannotRun, format_shown, print_changes, print_lines, read_json
 from unitools.command.wheels import install_wheels
 from unitools.dependency_locks import normalize_name
-from unitools.object_drafts import SOURCE_FOLDER, BroughtObject, ObjectChoices, derive_object_group, draft_objects
+from unitools.object_drafts import (
+    SOURCE_FOLDER,
+    BroughtObject,
+    ObjectChoices,
+    derive_object_group,
+    derive_object_id,
+    draft_objects,
+)
 from unitools.packages import PackageError, read_package_files
 from unitools.publications import check_group, derive_package_name
 
@@ -96,6 +103,11 @@ def _bring(
         if "object" in (each := read_json(path)).get("origin", {})
     ]
     earlier = read_json(folder / MADE_FILE) if (folder / MADE_FILE).is_file() else {}
+    if not earlier and (foreign := sorted(folder.glob("*.py"))):
+        raise CannotRun(
+            f"{folder} holds Python files that were not brought ({foreign[0].name}): it has no {MADE_FILE}. Choose another --group "
+            "or --output, or put that file back."
+        )
     objects_before = earlier.get("objects", {})
     packages = options.package or earlier.get("packages", [])
     constraints = options.constraint or earlier.get("constraints", [])
@@ -126,7 +138,8 @@ def _bring(
     choices = ask_choices(choices, [kept[each] for each in kept if each in given], take=options.guess)
     objects = [_to_object(trial, choices[name], own) for name, trial in kept.items()]
     dependencies = _list_dependencies(kept.values(), packages)
-    sources = {each["id"]: text for each in existing if (text := _read_source(folder, each["id"])) is not None}
+    ids = [derive_object_id(group, each) for each in objects]  # a file may be there also where its manifest is not
+    sources = {id: text for id in ids if (text := _read_source(folder, id)) is not None}
     drafts = draft_objects(objects, group, choices, dependencies, existing, sources, objects_before)
     made = {"packages": packages, "constraints": constraints, "objects": _list_made(drafts, kept, choices)}
     _write(folder, drafts, made, kept, own)
@@ -222,7 +235,7 @@ def _list_made(
 def _write(
     folder: Path, drafts: list[ObjectDraft], made: dict[str, Any], trials: dict[str, ObjectTrial], own: Path
 ) -> None:
-    files: dict[str, bytes] = {"__init__.py": b""}
+    files: dict[str, bytes] = {} if (folder / "__init__.py").exists() else {"__init__.py": b""}
     for trial in trials.values():
         files |= (
             {f"{SOURCE_FOLDER}/{path}": data for path, data in _read_own(trial.module, own)} if trial.is_own else {}

@@ -59,3 +59,33 @@ def test_secrets_and_hosts_of_one_object_are_given_to_no_other(tmp_path: Path) -
     assert read_manifests(tmp_path / "python_shop") == once
     assert ("REGION" in (tmp_path / "python_shop" / "f.py").read_text()) is True
     assert ("REGION" in (tmp_path / "python_shop" / "g.py").read_text()) is False
+
+
+@pytest.mark.req("BRING-4")
+def test_a_source_file_that_a_person_wrote_survives_the_loss_of_its_manifest(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(TWO)
+    bring_python(tmp_path, "shop:f")
+    folder = tmp_path / "python_shop"
+    mine = (folder / "f.py").read_text().replace("return load_object", "return  load_object")
+    (folder / "f.py").write_text(mine)
+    (folder / "__init__.py").write_text("# mine\n")
+    (folder / "g.py").write_text("# mine\n")
+    (folder / "manifests" / "python.shop.f.json").unlink()
+
+    said = bring_python(tmp_path, "shop:f", "shop:g")
+
+    assert said.returncode == 0, said.stderr
+    assert [(folder / f"{each}.py").read_text() for each in ("f", "__init__", "g")] == [mine, "# mine\n", "# mine\n"]
+    assert "g.py is left as it is. What is made otherwise:" in said.stdout
+
+
+@pytest.mark.req("BRING-4")
+def test_a_folder_of_code_that_was_not_brought_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(TWO)
+    (tmp_path / "python_shop").mkdir()
+    (tmp_path / "python_shop" / "f.py").write_text("# mine\n")
+
+    said = bring_python(tmp_path, "shop:f")
+
+    assert (said.returncode, "holds Python files that were not brought" in said.stderr) == (1, True), said.stderr
+    assert [each.name for each in (tmp_path / "python_shop").iterdir()] == ["f.py"]
