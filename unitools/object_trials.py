@@ -145,12 +145,16 @@ def _look_at_source(reference: str, found: Any, own: str) -> dict[str, Any]:
     top = module.partition(".")[0]
     scan = SourceScan()
     is_own = _is_below(_origin_of(top), own)
-    for path in _list_own(top, own) if is_own else _list_sources(module, found, top):
+    paths = _list_own(top, own) if is_own else _list_sources(module, found, top)
+    scan.is_whole = 0 < len(paths) <= MAX_SCANNED_FILES
+    for path in paths[:MAX_SCANNED_FILES]:
         data = path.read_bytes()
         if len(data) <= MAX_SCANNED_BYTES:
             scan.add(data.decode(errors="replace"), _shown(path, own if is_own else ""))
+        else:
+            scan.is_whole = False
     known = packages_distributions()
-    wanted = {top} if not is_own else {each for each in scan.imports if each != top}
+    wanted = {top} if not is_own else scan.imports - {top, "."}
     wanted -= set(sys.stdlib_module_names) | {"unitools"}
     names = {each for word in wanted for each in known.get(word, ())[:1]} | set(_RUNS_ON)
     names.add(FRAMEWORKS[find_framework(found)][1])
@@ -164,8 +168,10 @@ def _look_at_source(reference: str, found: Any, own: str) -> dict[str, Any]:
             "environment": scan.environment,
             "hosts": scan.hosts,
             "installs": scan.installs,
-            "writes": scan.writes,
-            "reaches": scan.reaches,
+            # Of the author's own all files were looked at; of a package only those of the object.
+            "imports": sorted(scan.imports - {top, "."} if is_own else scan.imports),
+            "acts": scan.acts,
+            "is_whole": scan.is_whole,
         },
     }
 
@@ -196,7 +202,7 @@ def _is_below(path: str, folder: str) -> bool:
 def _list_own(top: str, own: str) -> list[Path]:
     """All that is shipped of the author's own."""
     folder = Path(own, top)
-    return sorted(folder.rglob("*.py"))[:MAX_SCANNED_FILES] if folder.is_dir() else [Path(own, f"{top}.py")]
+    return sorted(folder.rglob("*.py")) if folder.is_dir() else [Path(own, f"{top}.py")]
 
 
 def _list_sources(module: str, found: Any, top: str) -> list[Path]:
@@ -212,7 +218,7 @@ def _list_sources(module: str, found: Any, top: str) -> list[Path]:
         place = getattr(sys.modules.get(name), "__file__", None)
         if name.partition(".")[0] == top and isinstance(place, str) and place.endswith(".py"):
             files[place] = None
-    return [Path(each) for each in files][:MAX_SCANNED_FILES]
+    return [Path(each) for each in files]
 
 
 def _shown(path: Path, own: str) -> str:

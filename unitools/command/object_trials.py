@@ -82,7 +82,8 @@ class ObjectTrial:
 
     @property
     def scan(self) -> SourceScan:
-        return SourceScan(**self.seen.get("scan", {}))
+        said = self.seen.get("scan", {"is_whole": False})
+        return SourceScan(**said | {"imports": set(said.get("imports", ()))})
 
     @property
     def guessed_effect(self) -> str:

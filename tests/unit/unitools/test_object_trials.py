@@ -1,0 +1,32 @@
+"""Object trials: is what an object does while it is imported and made seen, and is nothing concluded from what was not?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from unitools.command.object_trials import ObjectTrial, try_reference
+from unitools.object_drafts import ObjectChoices
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PURE = "import math\n\n\ndef f(word: str) -> str:\n    'Say it.'\n    return word * math.floor(1.5)\n"
+
+
+def look_at(folder: Path, reference: str = "shop:f", choices: ObjectChoices | None = None) -> ObjectTrial:
+    return try_reference(reference, [folder], [], choices or ObjectChoices())
+
+
+@pytest.mark.req("BRING-4")
+def test_an_effect_is_guessed_from_all_files_of_the_author_or_not_at_all(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "__init__.py").write_text(f"from shop.parts import f\nfrom . import parts\n{PURE}")
+    (tmp_path / "shop" / "parts.py").write_text(PURE)
+
+    read = look_at(tmp_path)
+    (tmp_path / "shop" / "parts.py").write_text(f"{PURE}# {'x' * (1 << 20)}\n")
+    too_large = look_at(tmp_path)
+
+    assert (read.guessed_effect, too_large.guessed_effect) == ("None", "Write")
