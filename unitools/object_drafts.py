@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from unitools.brought_objects import CREWAI, FRAMEWORKS, FUNCTION, LANGCHAIN
+from unitools.brought_objects import CREWAI, FRAMEWORKS, FUNCTION, LANGCHAIN, SOURCE_FOLDER
 from unitools.brought_tools import (
     FIRST_VERSION,
     MAX_CHOSEN,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from unitools.changes import ManifestChange
 
-SOURCE_FOLDER = "source"  # in which the author's own modules travel
 MEMORY_BYTES = {CREWAI: 1024 * 1024 * 1024}  # its import alone takes a quarter of that
 # What a draft takes from its object anew where that has it otherwise; all else of a manifest is its author's.
 OF_OBJECT = (

@@ -39,8 +39,8 @@ _SECRET = re.compile(r"(?:^|_)(?:KEYS?|TOKEN|SECRET|PASSWORD|PASS|PWD|CREDENTIAL
 
 @dataclass(slots=True)
 class SourceScan:
-    """Each by the place that names it first, ``file:line``. ``imports``: top-level names, ``.`` for a relative one; ``acts``: whether it
-    opens a file or runs text as code; ``is_whole``: whether all that was to be read was, as Python."""
+    """Each by the place that names it first, ``file:line``. ``imports``: top-level names, ``.`` for a relative one; ``acts``: whether
+    it opens a file or runs text as code; ``is_whole``: whether all that was to be read was."""
 
     environment: dict[str, str] = field(default_factory=dict)
     hosts: dict[str, str] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unitools.brought_objects import MADE_FILE
+from unitools.brought_objects import MADE_FILE, SOURCE_FOLDER
 from unitools.brought_tools import CannotBring
 from unitools.command.object_choices import add_arguments as add_choices
 from unitools.command.object_choices import ask_choices, merge_choices, read_kept, read_options, write_kept
@@ -25,7 +25,6 @@ from unitools.command.terminal import GOOD, NO, CannotRun, format_shown, print_c
 from unitools.command.wheels import install_wheels
 from unitools.dependency_locks import normalize_name
 from unitools.object_drafts import (
-    SOURCE_FOLDER,
     BroughtObject,
     ObjectChoices,
     derive_object_group,
