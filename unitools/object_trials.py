@@ -63,7 +63,7 @@ def main() -> None:
     os.dup2(2, 1)  # what is tried may print
     sys.path[:0] = [each for each in asked["folders"] if each not in sys.path]
     said = (
-        try_object(asked["object"], asked["own"], asked["packages"])
+        try_object(asked["object"], asked["own"], asked["packages"], asked["given"])
         if "object" in asked
         else list_objects(asked["module"])
     )
@@ -72,11 +72,13 @@ def main() -> None:
     os._exit(0)  # threads that were started are not waited for
 
 
-def try_object(reference: str, own: str = "", packages: Sequence[str] = ()) -> dict[str, Any]:
-    """``own``: the folder of the author's own modules; ``packages``: what was installed for it. Says what was seen
-    also where it came to nothing."""
+def try_object(
+    reference: str, own: str = "", packages: Sequence[str] = (), given: Sequence[str] = ()
+) -> dict[str, Any]:
+    """``own``: the folder of the author's own modules; ``packages``: what was installed for it; ``given``: names of the environment that
+    are there for it. Says what was seen also where it came to nothing."""
     trial = Trial()
-    before = set(os.environ)
+    before = set(os.environ) - set(given)
     _watch(trial)
     said: dict[str, Any] = {}
     found: Any = None

@@ -132,7 +132,7 @@ def try_reference(reference: str, folders: Sequence[Path], packages: Sequence[st
     """``folders``: where modules are looked for first; the author's own first. ``said``: what is known of its environment."""
     given: dict[str, str] = dict(said.environment)
     names = [re.split(r"[\[=]", each, maxsplit=1)[0] for each in packages]
-    asked = {"object": reference, "own": str(folders[0]), "packages": names}
+    asked = {"object": reference, "own": str(folders[0]), "packages": names, "given": list(given)}
     trial = ObjectTrial(reference, _run(asked, folders, given))
     trial.imported_alone = trial.seen["stage"] != "import"
     trial.read_at_import = {name for name, stage in trial.seen["reads"].items() if stage == "import"}

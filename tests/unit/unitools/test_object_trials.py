@@ -30,3 +30,12 @@ def test_an_effect_is_guessed_from_all_files_of_the_author_or_not_at_all(tmp_pat
     too_large = look_at(tmp_path)
 
     assert (read.guessed_effect, too_large.guessed_effect) == ("None", "Write")
+
+
+@pytest.mark.req("BRING-4")
+def test_what_is_read_while_a_module_is_imported_is_seen_also_where_it_is_given(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(f"import os\nREGION = os.environ.get('REGION')\nHOME = os.environ['HOME']\n{PURE}")
+
+    trial = look_at(tmp_path, choices=ObjectChoices(environment={"REGION": "eu"}))
+
+    assert trial.read_at_import == {"REGION"}
