@@ -75,8 +75,8 @@ def main() -> None:
 def try_object(
     reference: str, own: str = "", packages: Sequence[str] = (), given: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """``own``: the folder of the author's own modules; ``packages``: what was installed for it; ``given``: names of the environment that
-    are there for it. Says what was seen also where it came to nothing."""
+    """``own``: the folder of the author's own modules; ``packages``: what was installed for it; ``given``: names of the environment
+    that are there for it. Says what was seen also where it came to nothing."""
     trial = Trial()
     before = set(os.environ) - set(given)
     _watch(trial)

@@ -126,7 +126,7 @@ def _find_object_differences(manifest: Manifest, made: bytes) -> Iterator[Manife
     """What was pinned travels beside the source files; whoever has changed it has only the digest left to be held against."""
     try:
         pinned = STRICT.read(made)["objects"][manifest.origin["object"]["name"]]["pinned"]
-        is_it = compute_json_digest(pinned) == manifest.origin["object_digest"]
+        is_it = isinstance(pinned, dict) and compute_json_digest(pinned) == manifest.origin["object_digest"]
     except (JsonRefused, KeyError, TypeError):
         is_it = False
     if not is_it:

@@ -14,6 +14,7 @@ from unitools.brought_objects import PINNED
 from unitools.brought_tools import CannotBring
 from unitools.checks import find_entry_differences
 from unitools.manifest import Manifest
+from unitools.mcp_listings import compute_json_digest
 from unitools.object_descriptions import ObjectDescription
 from unitools.object_drafts import BroughtObject, ObjectChoices, ObjectDraft, build_source, draft_objects
 
@@ -162,6 +163,18 @@ def test_the_reviewer_is_told_where_a_manifest_says_otherwise_than_the_object() 
     lost: list[Any] = [{}, {"objects": []}, {"objects": {"langchain_shop:Find": {"pinned": {}}}}]
     for gone in lost:
         assert find(gone) == ["/origin"]
+
+
+@pytest.mark.req("BRING-4")
+@pytest.mark.parametrize("pinned", ["x", [], 1, None])
+def test_a_record_that_was_written_by_hand_is_told_and_ends_nothing(pinned: Any) -> None:
+    found = draft(brought()).document
+    origin = found["origin"] | {"object_digest": compute_json_digest(pinned)}
+    files = {
+        "python_shop/as_brought.json": json.dumps({"objects": {"langchain_shop:Find": {"pinned": pinned}}}).encode()
+    }
+
+    assert [each.pointer for each in find_entry_differences(Manifest(found | {"origin": origin}), files)] == ["/origin"]
 
 
 @pytest.mark.req("BRING-4")
