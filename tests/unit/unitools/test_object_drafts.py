@@ -210,7 +210,7 @@ def test_a_second_run_keeps_what_a_person_has_changed_and_shows_what_is_new() ->
     assert (same.document, same.changes) == (mine, [])
     assert (newer.document["version"], newer.document["description"]) == ("1.0.1", "My words.")
     assert newer.document["dependencies"] == ["anyio==4.16.0", "langchain-core==1.9.0", NEEDS[2], "requests==2.34.2"]
-    assert {"dependencies.changed", "origin.object_changed"} == {each.kind for each in newer.changes or ()}
+    assert {"dependencies.changed", "origin.object_version_changed"} == {each.kind for each in newer.changes or ()}
     assert (breaks.document["version"], breaks.document["side_effect"]) == ("2.0.0", "Read")
     assert breaks.document["description"] == "Other words."
     assert "origin.object_description_changed" in {each.kind for each in breaks.changes or ()}

@@ -71,7 +71,7 @@ def test_the_code_of_the_author_decides_the_version(tmp_path: Path) -> None:
     said = bring_python(tmp_path, "heat:convert")
 
     assert "python.heat.convert 1.0.1" in said.stdout
-    assert "origin.object_changed" in said.stdout
+    assert "origin.object_version_changed" in said.stdout
 
 
 @pytest.mark.req("BRING-4")
