@@ -110,7 +110,7 @@ KINDS: dict[str, Kind] = {
     "origin.operation_changed": Kind("major", "high", "Another operation of the document answers: {after} instead of {before}."),
     "origin.description_changed": Kind("patch", "high", "The document describes the operation otherwise: texts, schemas or answers."),
     "origin.object_changed": Kind("major", "high", "Another object answers: {after} instead of {before}."),
-    "origin.object_version_changed": Kind("patch", "high", "The object is of another version, or of other files: {after} instead of {before}."),
+    "origin.object_version_changed": Kind("patch", "high", "It is another version of the object: {after} instead of {before}."),
     "origin.object_description_changed": Kind("patch", "high", "The object describes itself otherwise: name, texts or schemas."),
     "quotes.added": Kind("minor", "low", "Answers quote something that is soon out of date: {after}."),
     "quotes.removed": Kind("minor", "low", "Answers no longer quote: {before}."),
