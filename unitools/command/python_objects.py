@@ -6,7 +6,6 @@ others only where the author says so. Each is tried in a process of its own that
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import sys
@@ -31,7 +30,7 @@ from unitools.object_drafts import (
     derive_object_id,
     draft_objects,
 )
-from unitools.packages import PackageError, read_package_files
+from unitools.packages import PackageError, compute_files_digest, read_package_files
 from unitools.publications import check_group, derive_package_name
 
 if TYPE_CHECKING:
@@ -181,10 +180,7 @@ def _to_object(trial: ObjectTrial, said: ObjectChoices, own: Path) -> BroughtObj
     description = trial.description
     origin = {"package": trial.package, "version": trial.distributions.get(trial.package, "")}
     if trial.is_own:
-        digest = hashlib.sha256()
-        for name, data in _read_own(trial.module, own):
-            digest.update(f"{name}\0{len(data)}\0".encode() + data)
-        origin = {"source_digest": f"sha256:{digest.hexdigest()}"}
+        origin = {"source_digest": compute_files_digest(_read_own(trial.module, own))}
     elif not trial.package:
         raise CannotBring(
             f"No package brings {trial.reference}: name it with --package, or bring a module of your own."
@@ -243,6 +239,7 @@ def _write(
     for draft in drafts:
         files[f"manifests/{draft.document['id']}.json"] = _json(draft.document)
         files[_place_of(Path(), draft.document["id"]).as_posix()] = draft.source.encode()
+    _remove_stale(folder, [each.module for each in trials.values() if each.is_own], files)
     for name, data in files.items():
         path = folder / name
         try:
@@ -250,6 +247,15 @@ def _write(
         except OSError as error:
             raise CannotRun(f"{path.parent} cannot be made: {error.strerror}.") from error
         write_file(path, data)
+
+
+def _remove_stale(folder: Path, modules: Iterable[str], files: Mapping[str, bytes]) -> None:
+    """What the author's modules had when they were brought before, and have no more: it would travel along."""
+    for top in {each.partition(".")[0] for each in modules}:
+        place = folder / SOURCE_FOLDER
+        for path in [place / f"{top}.py", *(place / top).rglob("*.py")]:
+            if path.is_file() and path.relative_to(folder).as_posix() not in files:
+                path.unlink()
 
 
 def _json(value: Any) -> bytes:

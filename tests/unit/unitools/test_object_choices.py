@@ -89,3 +89,22 @@ def test_a_folder_of_code_that_was_not_brought_is_left_alone(tmp_path: Path) -> 
 
     assert (said.returncode, "holds Python files that were not brought" in said.stderr) == (1, True), said.stderr
     assert [each.name for each in (tmp_path / "python_shop").iterdir()] == ["f.py"]
+
+
+@pytest.mark.req("BRING-4")
+def test_a_file_that_the_module_has_no_more_does_not_travel(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "__init__.py").write_text(TWO)
+    (tmp_path / "shop" / "parts.py").write_text("A = 1\n")
+    bring_python(tmp_path, "shop:f")
+    (tmp_path / "shop" / "parts.py").unlink()
+    (tmp_path / "python_shop" / "source" / "mine.py").write_text("A = 2\n")
+
+    said = bring_python(tmp_path, "shop:f")
+
+    assert said.returncode == 0, said.stderr
+    source = tmp_path / "python_shop" / "source"
+    assert sorted(each.relative_to(source).as_posix() for each in source.rglob("*.py")) == [
+        "mine.py",
+        "shop/__init__.py",
+    ]

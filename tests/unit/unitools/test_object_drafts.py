@@ -17,6 +17,7 @@ from unitools.manifest import Manifest
 from unitools.mcp_listings import compute_json_digest
 from unitools.object_descriptions import ObjectDescription
 from unitools.object_drafts import BroughtObject, ObjectChoices, ObjectDraft, build_source, draft_objects
+from unitools.packages import compute_files_digest
 
 GROUP = "python.shop"
 NEEDS = ["anyio==4.16.0", "langchain-core==1.8.3", "pydantic==2.14.4"]
@@ -163,6 +164,28 @@ def test_the_reviewer_is_told_where_a_manifest_says_otherwise_than_the_object() 
     lost: list[Any] = [{}, {"objects": []}, {"objects": {"langchain_shop:Find": {"pinned": {}}}}]
     for gone in lost:
         assert find(gone) == ["/origin"]
+
+
+@pytest.mark.req("BRING-4")
+def test_the_reviewer_is_told_where_other_modules_travel_than_were_brought() -> None:
+    place = "python_shop/source"
+    sources = {f"{place}/langchain_shop/__init__.py": b"", f"{place}/langchain_shop/parts.py": b"A = 1"}
+    digest = compute_files_digest((name.removeprefix(f"{place}/"), data) for name, data in sources.items())
+    pinned = {name: brought().description[name] for name in PINNED}
+    record = {
+        "python_shop/as_brought.json": json.dumps({"objects": {"langchain_shop:Find": {"pinned": pinned}}}).encode()
+    }
+
+    def find(one: ObjectDraft, files: dict[str, bytes]) -> list[str]:
+        return [each.message for each in find_entry_differences(Manifest(one.document), record | files)]
+
+    own = draft(brought(origin={"source_digest": digest}))
+    changed = sources | {f"{place}/langchain_shop/parts.py": b"A = 2"}
+    assert find(own, sources | {f"{place}/another.py": b"", "python_shop/langchain_shop.py": b""}) == []
+    assert [("source_digest" in each) for each in find(own, changed)] == [True]
+    assert [("source_digest" in each) for each in find(own, {})] == [True]
+    assert find(draft(brought()), {}) == []
+    assert [("travels along" in each) for each in find(draft(brought()), sources)] == [True]
 
 
 @pytest.mark.req("BRING-4")
