@@ -245,6 +245,8 @@ def _keys_of(brought: BroughtObject, choices: ObjectChoices) -> dict[str, str]:
     """Where each injected parameter comes from."""
     found = {}
     for name in brought.description["injected"]:
+        if not _NAME.fullmatch(name):
+            raise CannotBring(f"{brought.reference} takes what is no name of a parameter: {name[:60]!r}.")
         key = choices.injected.get(name, "")
         said = _KEY.fullmatch(key)
         if said is None or (said[1] == "call" and said[2] not in _OF_CALL):

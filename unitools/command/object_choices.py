@@ -63,14 +63,20 @@ def _read_pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
 
 
 def read_kept(kept: Mapping[str, Any]) -> ObjectChoices:
-    """What an earlier run was told of one object."""
-    return ObjectChoices(
-        kept.get("effect", ""),
-        tuple(kept.get("secrets", ())),
-        tuple(kept.get("hosts", ())),
-        kept.get("environment", {}),
-        kept.get("injected", {}),
-    )
+    """What an earlier run was told of one object. Raises :class:`ValueError` where no option could have said so."""
+    effect, hosts = kept.get("effect", ""), kept.get("hosts", [])
+    if effect not in ("", *EFFECTS):
+        raise ValueError(f"{str(effect)[:60]!r} is no effect")
+    if not (isinstance(hosts, list) and all(isinstance(each, str) for each in hosts)):
+        raise ValueError("hosts are texts")
+    secrets = kept.get("secrets", [])
+    pairs = {name: kept.get(name, {}) for name in ("environment", "injected")}
+    for name in (*secrets, *pairs["environment"], *pairs["injected"]):
+        if not (isinstance(name, str) and NAME.fullmatch(name)):
+            raise ValueError(f"{str(name)[:60]!r} is no name")
+    if not all(isinstance(value, str) for each in pairs.values() for value in each.values()):
+        raise ValueError("values are texts")
+    return ObjectChoices(effect, tuple(secrets), tuple(hosts), pairs["environment"], pairs["injected"])
 
 
 def write_kept(choices: ObjectChoices) -> dict[str, Any]:

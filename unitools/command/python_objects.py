@@ -7,7 +7,6 @@ others only where the author says so. Each is tried in a process of its own that
 from __future__ import annotations
 
 import json
-import re
 import sys
 import tempfile
 from dataclasses import replace
@@ -17,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 from unitools.brought_objects import MADE_FILE, SOURCE_FOLDER
 from unitools.brought_tools import CannotBring
 from unitools.command.object_choices import add_arguments as add_choices
-from unitools.command.object_choices import ask_choices, merge_choices, read_kept, read_options, write_kept
+from unitools.command.object_choices import ask_choices, merge_choices, read_options, write_kept
+from unitools.command.object_record import CONSTRAINT, PACKAGE, REFERENCE, read_record
 from unitools.command.object_trials import ObjectTrial, list_module, try_reference
 from unitools.command.pack import read_file_bytes, write_file
-from unitools.command.terminal import GOOD, NO, CannotRun, format_shown, print_changes, print_lines, read_json
+from unitools.command.terminal import GOOD, NO, CannotRun, format_shown, print_changes, print_lines
 from unitools.command.wheels import install_wheels
 from unitools.dependency_locks import normalize_name
 from unitools.object_drafts import (
@@ -39,11 +39,6 @@ if TYPE_CHECKING:
 
     from unitools.object_drafts import ObjectDraft
 
-_MODULE = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*"
-_REFERENCE = re.compile(f"({_MODULE})(?::({_MODULE}))?")
-_PACKAGE = re.compile(
-    r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:\[[A-Za-z0-9,._-]+\])?(?:==[A-Za-z0-9][A-Za-z0-9.!+_-]*)?"
-)
 _WARNING = """\
 This runs code of {what} on this machine, with your rights and with your network: code that nobody here has reviewed. A hub runs it in
 a sandbox. To run it here all the same, say --run-here; or run the whole command in a container.
@@ -71,9 +66,11 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    asked = [_REFERENCE.fullmatch(each) for each in options.object]
-    if None in asked or any(not _PACKAGE.fullmatch(each) for each in options.package):
+    asked = [REFERENCE.fullmatch(each) for each in options.object]
+    if None in asked or any(not PACKAGE.fullmatch(each) for each in options.package):
         raise CannotRun("Objects are named MODULE:OBJECT, packages NAME or NAME==VERSION.")
+    if wrong := [each for each in options.constraint if not CONSTRAINT.fullmatch(each)]:
+        raise CannotRun(f"--constraint is NAME<2 or the like, not {wrong[0][:60]!r}.")
     modules = [each[1] for each in asked if each is not None]
     given = [each[0] for each in asked if each is not None and each[2]]
     bare = [each[1] for each in asked if each is not None and not each[2]]
@@ -95,29 +92,20 @@ def run(options: argparse.Namespace) -> int:
 def _bring(
     options: argparse.Namespace, modules: list[str], bare: list[str], given: list[str], group: str, folder: Path
 ) -> int:
-    existing = [
-        each
-        for path in sorted((folder / "manifests").glob("*.json"))
-        if "object" in (each := read_json(path)).get("origin", {})
-    ]
-    earlier = read_json(folder / MADE_FILE) if (folder / MADE_FILE).is_file() else {}
-    if not earlier and (foreign := sorted(folder.glob("*.py"))):
+    before = read_record(folder)
+    if not (before.is_brought or bare) and (foreign := sorted(folder.glob("*.py"))):
         raise CannotRun(
             f"{folder} holds Python files that were not brought ({foreign[0].name}): it has no {MADE_FILE}. Choose another --group "
             "or --output, or put that file back."
         )
-    objects_before = earlier.get("objects", {})
-    packages = options.package or earlier.get("packages", [])
-    constraints = options.constraint or earlier.get("constraints", [])
-    before = [str(each["origin"]["object"]["name"]) for each in existing]
+    packages = options.package or before.packages
+    constraints = options.constraint or before.constraints
     own = Path.cwd()
-    names = list(dict.fromkeys([*before, *given]))
+    names = list(dict.fromkeys([*before.references, *given]))
     said = replace(read_options(options), constraints=tuple(constraints))
     nothing = ObjectChoices(constraints=tuple(constraints))
     choices = {
-        each: merge_choices(
-            read_kept(objects_before.get(each, {}).get("choices", {})), said if each in given else nothing
-        )
+        each: merge_choices(before.choices.get(each, ObjectChoices()), said if each in given else nothing)
         for each in names
     }
     _check_may_run(options, packages, [*modules, *(each.partition(":")[0] for each in names)], own)
@@ -129,7 +117,7 @@ def _bring(
         if bare:
             return _offer(bare[0], folders)
         trials = {each: try_reference(each, folders, packages, choices[each]) for each in names}
-    gone = [each for each in before if trials[each].is_gone and each not in given]
+    gone = [each for each in before.references if trials[each].is_gone and each not in given]
     kept = {name: trial for name, trial in trials.items() if name not in gone}
     for trial in kept.values():
         trial.check_made()
@@ -138,7 +126,7 @@ def _bring(
     dependencies = _list_dependencies(kept.values(), packages)
     ids = [derive_object_id(group, each) for each in objects]  # a file may be there also where its manifest is not
     sources = {id: text for id in ids if (text := _read_source(folder, id)) is not None}
-    drafts = draft_objects(objects, group, choices, dependencies, existing, sources, objects_before)
+    drafts = draft_objects(objects, group, choices, dependencies, before.manifests, sources, before.objects)
     made = {"packages": packages, "constraints": constraints, "objects": _list_made(drafts, kept, choices)}
     _write(folder, drafts, made, kept, own)
     _report(folder, drafts, kept, choices, gone)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.brought_objects import bring_python, read_manifests
+from unitools.command.object_record import read_record
+from unitools.command.terminal import CannotRun
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,3 +110,83 @@ def test_a_file_that_the_module_has_no_more_does_not_travel(tmp_path: Path) -> N
         "mine.py",
         "shop/__init__.py",
     ]
+
+
+def put(folder: Path, record: Any, manifest: Any = None) -> Path:
+    """A folder as it comes with a repository."""
+    (folder / "manifests").mkdir(parents=True)
+    (folder / "as_brought.json").write_text(json.dumps(record))
+    if manifest is not None:
+        (folder / "manifests" / "python.shop.f.json").write_text(json.dumps(manifest))
+    return folder
+
+
+CODE = 'X"]=1;import evil #'
+NAMED = {"id": "python.shop.f", "version": "1.0.0", "origin": {"object": {"name": "shop:f"}}}
+
+
+@pytest.mark.req("BRING-4")
+@pytest.mark.parametrize(
+    "record",
+    [
+        [],
+        {"objects": []},
+        {"objects": {"shop:f": []}},
+        {"objects": {CODE: {}}},
+        {"objects": {"shop:f": {"made": [], "source": "x"}}},
+        {"packages": ["--index-url=https://example.org"]},
+        {"packages": [1]},
+        {"constraints": ["-r\nother.txt"]},
+        *(
+            {"objects": {"shop:f": {"choices": each}}}
+            for each in (
+                {"environment": {CODE: "1"}},
+                {"environment": {"X": 1}},
+                {"environment": ["X"]},
+                {"injected": {CODE: "config.user"}},
+                {"secrets": [CODE]},
+                {"secrets": [1]},
+                {"hosts": [1]},
+                {"effect": "Nothing"},
+            )
+        ),
+    ],
+)
+def test_a_record_that_no_run_has_written_is_refused(tmp_path: Path, record: Any) -> None:
+    with pytest.raises(CannotRun, match=r"as_brought\.json is not as `unitools bring python` writes it"):
+        read_record(put(tmp_path / "python_shop", record))
+
+
+@pytest.mark.req("BRING-4")
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        [],
+        {"origin": {"object": {"name": "shop:f"}}},
+        NAMED | {"id": 1},
+        NAMED | {"origin": []},
+        NAMED | {"origin": {"object": {"framework": "function"}}},
+        NAMED | {"origin": {"object": {"name": f"shop:{CODE}"}}},
+    ],
+)
+def test_a_manifest_of_no_object_that_says_it_is_one_is_refused(tmp_path: Path, manifest: Any) -> None:
+    with pytest.raises(CannotRun, match=r"python\.shop\.f\.json is no manifest of an object"):
+        read_record(put(tmp_path / "python_shop", {}, manifest))
+
+
+@pytest.mark.req("BRING-4")
+def test_what_a_run_has_written_is_read_again(tmp_path: Path) -> None:
+    choices = {"effect": "Read", "secrets": ["A_KEY"], "hosts": ["a.example.org"], "environment": {"REGION": "eu"}}
+    record = {"packages": ["a-shop[x]==1.0"], "constraints": ["b<2"], "objects": {"shop:f": {"choices": choices}}}
+
+    found = read_record(put(tmp_path / "python_shop", record, NAMED))
+
+    assert (found.references, found.packages, found.constraints) == (["shop:f"], ["a-shop[x]==1.0"], ["b<2"])
+    said = found.choices["shop:f"]
+    assert (said.effect, said.secrets, said.hosts, said.environment) == (
+        "Read",
+        ("A_KEY",),
+        ("a.example.org",),
+        {"REGION": "eu"},
+    )
+    assert read_record(put(tmp_path / "other", {}, {"id": "a.b.c", "origin": {"url": "x"}})).manifests == []

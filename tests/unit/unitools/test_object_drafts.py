@@ -147,6 +147,8 @@ def test_nothing_that_an_object_declares_becomes_code() -> None:
 
     with pytest.raises(CannotBring, match="no name of the environment"):
         draft(brought(env_vars=[{"name": name, "description": "", "required": True}]))
+    with pytest.raises(CannotBring, match="no name of a parameter"):
+        draft(brought(injected={name: {}}), choices=ObjectChoices(injected={name: "config.user"}))
 
 
 @pytest.mark.req("BRING-4")

@@ -34,7 +34,9 @@ def test_an_effect_is_guessed_from_all_files_of_the_author_or_not_at_all(tmp_pat
 
 @pytest.mark.req("BRING-4")
 def test_what_is_read_while_a_module_is_imported_is_seen_also_where_it_is_given(tmp_path: Path) -> None:
-    (tmp_path / "shop.py").write_text(f"import os\nREGION = os.environ.get('REGION')\nHOME = os.environ['HOME']\n{PURE}")
+    (tmp_path / "shop.py").write_text(
+        f"import os\nREGION = os.environ.get('REGION')\nHOME = os.environ['HOME']\n{PURE}"
+    )
 
     trial = look_at(tmp_path, choices=ObjectChoices(environment={"REGION": "eu"}))
 
