@@ -125,7 +125,8 @@ def _format_command(said: Any) -> str:
 
 
 def _describe_failure(error: BaseException) -> dict[str, Any]:
-    """``missing``: modules that did not come along, also where they were caught on the way."""
+    """``missing``: modules that did not come along, also where they were caught on the way. ``attribute``: what the error itself says
+    is not there."""
     missing: list[str] = []
     each: BaseException | None = error
     seen: set[int] = set()
@@ -134,10 +135,11 @@ def _describe_failure(error: BaseException) -> dict[str, Any]:
         if isinstance(each, ModuleNotFoundError) and each.name:
             missing.append(each.name)
         each = each.__cause__ or each.__context__
+    attribute = str(error.name or "") if isinstance(error, AttributeError) else ""
     text = "(it cannot be shown)"
     with suppress(Exception):
         text = " ".join(str(error).split())  # in one line
-    return {"type": type(error).__name__, "message": text[:_MAX_TEXT], "missing": missing}
+    return {"type": type(error).__name__, "message": text[:_MAX_TEXT], "missing": missing, "attribute": attribute}
 
 
 def _look_at_source(reference: str, found: Any, own: str) -> dict[str, Any]:

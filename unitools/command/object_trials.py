@@ -91,9 +91,14 @@ class ObjectTrial:
 
     @property
     def is_gone(self) -> bool:
-        """Whether there is no object of this name any more."""
-        missing = self.seen.get("failed", {}).get("missing", ())
-        return self.seen["stage"] == "find" or (self.seen["stage"] == "import" and self.module in missing)
+        """Whether there is no object of this name any more. A package that is not here at all says nothing of its objects."""
+        failed = self.seen.get("failed", {})
+        match self.seen["stage"]:
+            case "find":
+                return failed.get("attribute") in self.reference.partition(":")[2].split(".")
+            case "import" if failed.get("type") == ModuleNotFoundError.__name__ and failed["missing"]:
+                return "." in failed["missing"][0] and f"{self.module}.".startswith(f"{failed['missing'][0]}.")
+        return False
 
     def find_secrets(self, said: Iterable[str]) -> dict[str, str]:
         """What its source reads from the environment and looks like a secret, beside what is said already."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Mapping, Sequence
 
+    from unitools.command.object_record import ObjectRecord
     from unitools.object_drafts import ObjectDraft
 
 _WARNING = """\
@@ -101,7 +102,8 @@ def _bring(
     packages = options.package or before.packages
     constraints = options.constraint or before.constraints
     own = Path.cwd()
-    names = list(dict.fromkeys([*before.references, *given]))
+    lost = [each for each in _list_lost(before, own) if each not in given]
+    names = [each for each in dict.fromkeys([*before.references, *given]) if each not in lost]
     said = replace(read_options(options), constraints=tuple(constraints))
     nothing = ObjectChoices(constraints=tuple(constraints))
     choices = {
@@ -117,7 +119,7 @@ def _bring(
         if bare:
             return _offer(bare[0], folders)
         trials = {each: try_reference(each, folders, packages, choices[each]) for each in names}
-    gone = [each for each in before.references if trials[each].is_gone and each not in given]
+    gone = [*lost, *(each for each in names if trials[each].is_gone and each not in given)]
     kept = {name: trial for name, trial in trials.items() if name not in gone}
     for trial in kept.values():
         trial.check_made()
@@ -127,7 +129,12 @@ def _bring(
     ids = [derive_object_id(group, each) for each in objects]  # a file may be there also where its manifest is not
     sources = {id: text for id in ids if (text := _read_source(folder, id)) is not None}
     drafts = draft_objects(objects, group, choices, dependencies, before.manifests, sources, before.objects)
-    made = {"packages": packages, "constraints": constraints, "objects": _list_made(drafts, kept, choices)}
+    left = {each: before.objects[each] for each in gone if each in before.objects}  # until it is there again
+    made = {
+        "packages": packages,
+        "constraints": constraints,
+        "objects": left | _list_made(drafts, kept, choices),
+    }
     _write(folder, drafts, made, kept, own)
     _report(folder, drafts, kept, choices, gone)
     return NO if gone else GOOD
@@ -154,6 +161,15 @@ def _find_own(module: str, own: Path) -> Path | None:
     if top.is_dir() and (top / "__init__.py").is_file():
         return top
     return top.with_suffix(".py") if top.with_suffix(".py").is_file() else None
+
+
+def _list_lost(before: ObjectRecord, own: Path) -> list[str]:
+    """Objects of modules that the author has no more in this folder."""
+    return [
+        reference
+        for reference, manifest in zip(before.references, before.manifests, strict=True)
+        if "source_digest" in manifest["origin"]["object"] and _find_own(reference.partition(":")[0], own) is None
+    ]
 
 
 def _read_own(module: str, own: Path) -> list[tuple[str, bytes]]:

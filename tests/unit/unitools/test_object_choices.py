@@ -190,3 +190,35 @@ def test_what_a_run_has_written_is_read_again(tmp_path: Path) -> None:
         {"REGION": "eu"},
     )
     assert read_record(put(tmp_path / "other", {}, {"id": "a.b.c", "origin": {"url": "x"}})).manifests == []
+
+
+LESS = TWO[: TWO.index("def g")]
+
+
+@pytest.mark.req("BRING-4")
+def test_an_object_that_was_gone_for_a_while_comes_back_with_what_a_person_wrote(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(TWO)
+    bring_python(tmp_path, "shop:f", "shop:g", "--secret", "A_KEY", "--effect", "Read")
+    place = tmp_path / "python_shop" / "manifests" / "python.shop.g.json"
+    mine = json.loads(place.read_text()) | {"description": "My words."}
+    place.write_text(json.dumps(mine))
+
+    (tmp_path / "shop.py").write_text(LESS)
+    gone = bring_python(tmp_path, "shop:f")
+    (tmp_path / "shop.py").write_text(TWO)
+    back = bring_python(tmp_path, "shop:f")
+
+    assert (gone.returncode, back.returncode) == (2, 0), back.stderr
+    assert json.loads(place.read_text()) == mine
+
+
+@pytest.mark.req("BRING-4")
+def test_the_authors_module_that_is_gone_takes_its_objects_along(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(TWO)
+    (tmp_path / "more.py").write_text(TWO)
+    bring_python(tmp_path, "shop:f", "more:g")
+    (tmp_path / "more.py").unlink()
+
+    said = bring_python(tmp_path, "shop:f")
+
+    assert (said.returncode, "There is no more:g any more" in said.stderr) == (2, True), said.stderr

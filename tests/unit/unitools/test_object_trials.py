@@ -41,3 +41,23 @@ def test_what_is_read_while_a_module_is_imported_is_seen_also_where_it_is_given(
     trial = look_at(tmp_path, choices=ObjectChoices(environment={"REGION": "eu"}))
 
     assert trial.read_at_import == {"REGION"}
+
+
+@pytest.mark.req("BRING-4")
+@pytest.mark.parametrize(
+    ("reference", "code", "is_gone"),
+    [
+        ("shop:f", "", True),
+        ("shop:F.of", "class F: pass", True),
+        ("shop.parts:f", "", True),
+        ("shop:f", "def __getattr__(name): raise ValueError(name)", False),
+        ("shop:f", "def __getattr__(name): return None.of", False),
+        ("shop:f", "import a_module_that_nobody_has", False),
+        ("shop:f", "raise AttributeError('f')", False),
+    ],
+)
+def test_an_object_is_gone_only_where_its_name_is(tmp_path: Path, reference: str, code: str, *, is_gone: bool) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "__init__.py").write_text(code)
+
+    assert look_at(tmp_path, reference).is_gone is is_gone
