@@ -222,3 +222,14 @@ def test_the_authors_module_that_is_gone_takes_its_objects_along(tmp_path: Path)
     said = bring_python(tmp_path, "shop:f")
 
     assert (said.returncode, "There is no more:g any more" in said.stderr) == (2, True), said.stderr
+
+
+@pytest.mark.req("BRING-4")
+def test_a_secret_is_not_written_into_the_source_file(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(TWO)
+
+    said = bring_python(tmp_path, "shop:f", "--environment", "SHOP_API_KEY=k3y-of-the-author")
+
+    assert (said.returncode, "Say --secret SHOP_API_KEY" in said.stderr) == (1, True), said.stderr
+    assert "k3y-of-the-author" not in said.stderr
+    assert not (tmp_path / "python_shop").exists()
