@@ -81,6 +81,12 @@ class ObjectTrial:
         return found
 
     @property
+    def left_behind(self) -> list[str]:
+        """What the author's own modules import and nobody brings."""
+        found: list[str] = self.seen["unknown"] if self.is_own else []
+        return found
+
+    @property
     def scan(self) -> SourceScan:
         said = self.seen.get("scan", {"is_whole": False})
         return SourceScan(**said | {"imports": set(said.get("imports", ()))})

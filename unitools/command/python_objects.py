@@ -137,7 +137,8 @@ def _bring(
     }
     _write(folder, drafts, made, kept, own)
     _report(folder, drafts, kept, choices, gone)
-    return NO if gone else GOOD
+    renamed = _tell_renamed(before, drafts)
+    return NO if gone or renamed else GOOD
 
 
 def _offer(module: str, folders: list[Path]) -> int:
@@ -273,6 +274,7 @@ def _report(
     choices: Mapping[str, ObjectChoices],
     gone: list[str],
 ) -> None:
+    travel = {each.module.partition(".")[0] for each in trials.values() if each.is_own}
     for draft in drafts:
         document = draft.document
         trial = trials[document["origin"]["object"]["name"]]
@@ -284,6 +286,10 @@ def _report(
             print_lines(f"  It wanted to start a program, and was made without: {format_shown(command)}")
         for name in trial.needs:
             print_lines(f"  It cannot be made without {format_shown(name)}, which is one of its secrets.")
+        for name in (each for each in trial.left_behind if each not in travel):
+            print_lines(
+                f"  It imports {format_shown(name)}, which no package brings and which does not travel: make one package of both."
+            )
         if draft.source_difference:
             print_lines(f"  Your {_place_of(folder, document['id'])} is left as it is. What is made otherwise:")
             print_lines(*(f"    {format_shown(line, 200)}" for line in draft.source_difference.splitlines()))
@@ -291,6 +297,22 @@ def _report(
     for name in gone:
         sys.stderr.write(f"There is no {format_shown(name)} any more; its manifest is left as it is.\n")
     print_lines(f"Read and correct them (build, effect, hosts, limits), then: unitools pack {folder}")
+
+
+def _tell_renamed(before: ObjectRecord, drafts: list[ObjectDraft]) -> bool:
+    """Whether a manifest is left of a tool that has another name now. Both would be packed."""
+    ids = {draft.made["origin"]["object"]["name"]: draft.document["id"] for draft in drafts}
+    left = [
+        (manifest["id"], reference)
+        for reference, manifest in zip(before.references, before.manifests, strict=True)
+        if reference in ids and manifest["id"] != ids[reference]
+    ]
+    for id, reference in left:
+        sys.stderr.write(
+            f"{format_shown(reference)} is called otherwise now, and has become {ids[reference]}. The manifest of {format_shown(id)} "
+            "is left as it is: remove it with its source file, unless callers still need it.\n"
+        )
+    return bool(left)
 
 
 def _tell_guesses(trials: Iterable[ObjectTrial], choices: Mapping[str, ObjectChoices]) -> None:

@@ -233,3 +233,27 @@ def test_a_secret_is_not_written_into_the_source_file(tmp_path: Path) -> None:
     assert (said.returncode, "Say --secret SHOP_API_KEY" in said.stderr) == (1, True), said.stderr
     assert "k3y-of-the-author" not in said.stderr
     assert not (tmp_path / "python_shop").exists()
+
+
+@pytest.mark.req("BRING-4")
+def test_a_tool_that_is_called_otherwise_now_leaves_a_manifest_that_is_told(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(f"{LESS}\n\nf.__name__ = 'find'\n")
+    bring_python(tmp_path, "shop:f")
+    (tmp_path / "shop.py").write_text(f"{LESS}\n\nf.__name__ = 'search'\n")
+
+    said = bring_python(tmp_path, "shop:f")
+
+    assert said.returncode == 2
+    assert "shop:f is called otherwise now, and has become python.shop.search." in said.stderr
+    assert "The manifest of python.shop.find is left as it is" in said.stderr
+
+
+@pytest.mark.req("BRING-4")
+def test_a_module_of_the_author_that_does_not_travel_is_told(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(f"import helpers\nimport json\nimport pydantic\n{TWO}")
+    (tmp_path / "helpers.py").write_text("")
+
+    said = bring_python(tmp_path, "shop:f")
+
+    assert said.stdout.count("which does not travel") == 1, said.stderr
+    assert "It imports helpers, which no package brings" in said.stdout
