@@ -1,7 +1,8 @@
 """Object trials: what an object of others says of itself, when it is made in a process of its own without anybody's secrets.
 
-``python -m unitools.object_trials`` reads what to try as JSON and writes what it saw. No program is started for the code that is
-tried: one that installs packages would change what is being looked at.
+This module, run as a program, reads what to try as JSON and writes what it saw. The code that is tried is refused the usual ways to
+start a program, for one that installs packages would change what is being looked at. That is a help for whoever looks and no wall:
+code in the same process can undo it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from unitools.brought_objects import FRAMEWORKS, FUNCTION, find_framework, load_object, make_object
 from unitools.object_descriptions import NotBrought, read_description, read_env_vars
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 IMPORT, FIND, MAKE, DESCRIBE = "import", "find", "make", "describe"
 MAX_SCANNED_FILES, MAX_SCANNED_BYTES = 200, 1024 * 1024
 _RUNS_ON = ("anyio", "pydantic")
-_STARTS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.startfile", "pty.spawn")
+_STARTS = (
+    "subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.startfile", "pty.spawn",
+)  # fmt: skip
 _MAX_TEXT = 600
 
 
@@ -43,7 +46,7 @@ class Trial:
 
 
 class ProgramRefused(PermissionError):
-    """No program is started while an object is tried."""
+    """No program is to be started while an object is tried."""
 
 
 class _WatchedEnvironment(type(os.environ)):  # type: ignore[misc]
@@ -99,7 +102,6 @@ def try_object(
         said["failed"] = _describe_failure(error)
     said |= {"stage": trial.stage, "starts": trial.starts}
     said["reads"] = {name: stage for name, stage in trial.reads.items() if name not in before}
-    trial.stage = ""
     with suppress(Exception):
         said |= _look_at_source(reference, found, own)
         said["distributions"] |= dict(_read_versions(set(packages)))
@@ -110,16 +112,24 @@ def _watch(trial: Trial) -> None:
     _WatchedEnvironment.trial = trial
     os.environ.__class__ = _WatchedEnvironment
 
-    def refuse(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in _STARTS and trial.stage:
-            command = _format_command(arguments[1] if event == "subprocess.Popen" else arguments[0])
-            trial.starts.append(command)
-            raise ProgramRefused(f"No program is started while this is tried: {command}")
+    def refuse(command: str) -> NoReturn:
+        trial.starts.append(command)
+        raise ProgramRefused(f"No program is started while this is tried: {command}")
 
-    sys.addaudithook(refuse)
+    def hear(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in _STARTS:
+            refuse(_format_command(event, arguments))
+
+    sys.addaudithook(hear)
+    with suppress(ImportError):  # what multiprocessing starts its processes by, of which no hook hears
+        posix: Any = importlib.import_module("_posixsubprocess")
+        posix.fork_exec = lambda arguments, *_: refuse(_format_command("", (arguments,)))
 
 
-def _format_command(said: Any) -> str:
+def _format_command(event: str, arguments: tuple[Any, ...]) -> str:
+    if not arguments:
+        return event  # a fork
+    said = arguments[1] if event == "subprocess.Popen" else arguments[0]
     words = [said] if isinstance(said, (str, bytes, os.PathLike)) else list(said)
     return " ".join(map(os.fsdecode, words))[:200]
 

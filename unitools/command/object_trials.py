@@ -31,6 +31,17 @@ TRY_WITHIN_S = 120
 PLACEHOLDER = "not-a-secret"
 _MAX_TRIES = 5
 _TAIL_BYTES = 2048
+# The interpreter starts without the folders of others, so that none of their files (a sitecustomize, a unitools) stands in for ours.
+_START = """\
+import importlib.util, runpy, sys
+ours, *others = sys.argv[1:]
+sys.argv[1:] = []
+sys.path[:0] = [*others, ours]
+spec = importlib.util.spec_from_file_location("unitools", f"{ours}/unitools/__init__.py")
+sys.modules["unitools"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(sys.modules["unitools"])
+runpy.run_module("unitools.object_trials", run_name="__main__")
+"""
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")  # of the environment, as a source file may hold it
 
 
@@ -178,13 +189,11 @@ def list_module(module: str, folders: Sequence[Path]) -> list[list[str]]:
 
 def _run(asked: dict[str, Any], folders: Sequence[Path], environment: dict[str, str]) -> Any:
     """What the process says that tries it. It has nothing of this one's environment."""
-    ours = Path(__file__).parents[2]
     with tempfile.TemporaryDirectory(prefix="unitools-trial-") as home:
-        places = [*map(str, folders[1:]), str(ours)]
-        values = {"PATH": os.defpath, "HOME": home, "TZ": "UTC", "PYTHONPATH": os.pathsep.join(places), **environment}
+        values = {"PATH": os.defpath, "HOME": home, "TZ": "UTC", **environment}
         try:
             done = subprocess.run(
-                [sys.executable, "-P", "-m", "unitools.object_trials"],
+                [sys.executable, "-P", "-c", _START, str(Path(__file__).parents[2]), *map(str, folders[1:])],
                 input=json.dumps(asked | {"folders": [str(each) for each in folders]}).encode(),
                 capture_output=True,
                 timeout=TRY_WITHIN_S,

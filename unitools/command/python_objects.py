@@ -1,7 +1,7 @@
 """Command ``unitools bring python MODULE:OBJECT``: source files and manifests of tools that are written in Python.
 
 An object has to be made to be described. A module of the author's own, in this folder, is imported as by any command; a package of
-others only where the author says so. Each is tried in a process of its own that has no secrets and starts no program.
+others only where the author says so. Each is tried in a process of its own that has no secrets and is not to start a program.
 """
 
 from __future__ import annotations

@@ -61,3 +61,56 @@ def test_an_object_is_gone_only_where_its_name_is(tmp_path: Path, reference: str
     (tmp_path / "shop" / "__init__.py").write_text(code)
 
     assert look_at(tmp_path, reference).is_gone is is_gone
+
+
+@pytest.mark.req("BRING-4")
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("import os\nos.fork()", "os.fork"),
+        ("import os\nos.forkpty()", "os.forkpty"),
+        (
+            "import multiprocessing, os\ncontext = multiprocessing.get_context('spawn')\ncontext.Process(target=os.getpid).start()",
+            "-c from multiprocessing",
+        ),
+        ("import os\nos.posix_spawn('/bin/true', ['true'], {})", "/bin/true"),
+    ],
+)
+def test_the_usual_ways_to_start_a_program_are_refused(tmp_path: Path, code: str, told: str) -> None:
+    (tmp_path / "shop.py").write_text(f"{code}\n{PURE}")
+
+    found = look_at(tmp_path).seen
+
+    assert found["failed"]["type"] == "ProgramRefused"
+    assert told in found["starts"][0]
+
+
+@pytest.mark.req("BRING-4")
+def test_programs_are_refused_also_after_the_object_is_made(tmp_path: Path) -> None:
+    ran, site = tmp_path / "ran", tmp_path / "site"
+    site.mkdir()
+    (tmp_path / "own").mkdir()
+    (site / "shop.py").write_text(
+        "import os\n\n\nclass Tool:\n    def __getattr__(self, name):\n"
+        f"        if name == 'func':\n            os.system('touch {ran}')\n        raise AttributeError(name)\n\n\ntool = Tool()\n"
+    )
+
+    try_reference("shop:tool", [tmp_path / "own", site], [], ObjectChoices())
+
+    assert not ran.exists()
+
+
+@pytest.mark.req("BRING-4")
+def test_no_file_of_a_package_stands_in_for_one_of_ours(tmp_path: Path) -> None:
+    own, site = tmp_path / "own", tmp_path / "site"
+    own.mkdir()
+    (site / "unitools").mkdir(parents=True)
+    for place in (site / "unitools" / "__init__.py", site / "sitecustomize.py"):
+        place.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nraise SystemExit(3)\n")
+    (site / "a_shop.py").write_text(PURE)
+    (own / "shop.py").write_text("from a_shop import f\n")
+
+    trial = try_reference("shop:f", [own, site], [], ObjectChoices())
+
+    assert trial.seen["stage"] == "describe"
+    assert not (tmp_path / "ran").exists()
