@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from unitools.brought_objects import PINNED
 from unitools.brought_tools import CannotBring
 from unitools.command.terminal import CannotRun, format_shown
+from unitools.command.trial_answers import check_answer, check_failure, check_listing
 from unitools.source_scans import SourceScan, guess_effect, is_secret_name
 from unitools.strict_json import STRICT, JsonRefused
 
@@ -47,11 +48,12 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")  # of the environment, as a so
 
 @dataclass(slots=True)
 class ObjectTrial:
-    """What the last process saw of one object. ``needs``: what it could not be made without; ``imported_alone``: whether its module
-    was imported without any of that."""
+    """What the last process saw of one object. ``is_here``: whether the author's folder has its module; ``needs``: what it could not
+    be made without; ``imported_alone``: whether its module was imported without any of that."""
 
     reference: str
     seen: dict[str, Any]
+    is_here: bool = False
     needs: list[str] = field(default_factory=list)
     imported_alone: bool = False
     read_at_import: set[str] = field(default_factory=set)
@@ -80,7 +82,7 @@ class ObjectTrial:
 
     @property
     def is_own(self) -> bool:
-        return bool(self.seen["is_own"])
+        return self.is_here and self.seen.get("is_own") is True
 
     @property
     def package(self) -> str:
@@ -155,7 +157,8 @@ def try_reference(reference: str, folders: Sequence[Path], packages: Sequence[st
     given: dict[str, str] = dict(said.environment)
     names = [re.split(r"[\[=]", each, maxsplit=1)[0] for each in packages]
     asked = {"object": reference, "own": str(folders[0]), "packages": names, "given": list(given)}
-    trial = ObjectTrial(reference, _run(asked, folders, given))
+    module = reference.partition(":")[0]
+    trial = ObjectTrial(reference, _try(asked, folders, given), find_own(module, folders[0]) is not None)
     trial.imported_alone = trial.seen["stage"] != "import"
     trial.read_at_import = {name for name, stage in trial.seen["reads"].items() if stage == "import"}
     for _ in range(_MAX_TRIES):
@@ -174,17 +177,30 @@ def try_reference(reference: str, folders: Sequence[Path], packages: Sequence[st
             break
         given |= dict.fromkeys(new, PLACEHOLDER)
         trial.needs += new
-        trial.seen = _run(asked, folders, given)
+        trial.seen = _try(asked, folders, given)
     return trial
+
+
+def find_own(module: str, own: Path) -> Path | None:
+    """The author's own module: a package's folder or a file; None: it is code of others."""
+    top = own / module.partition(".")[0]
+    if top.is_dir() and (top / "__init__.py").is_file():
+        return top
+    return top.with_suffix(".py") if top.with_suffix(".py").is_file() else None
+
+
+def _try(asked: dict[str, Any], folders: Sequence[Path], environment: dict[str, str]) -> dict[str, Any]:
+    return check_answer(_run(asked, folders, environment), folders, sys.path)
 
 
 def list_module(module: str, folders: Sequence[Path]) -> list[list[str]]:
     found = _run({"module": module}, folders, {})
-    if "failed" in found:
-        failed = found["failed"]
-        raise CannotRun(f"{module} cannot be imported: {failed['type']}: {format_shown(failed['message'], 600)}")
-    listed: list[list[str]] = found["listed"]
-    return listed
+    if isinstance(found, dict) and "failed" in found:
+        failed = check_failure(found)
+        raise CannotRun(
+            f"{module} cannot be imported: {format_shown(failed['type'])}: {format_shown(failed['message'], 600)}"
+        )
+    return check_listing(found)
 
 
 def _run(asked: dict[str, Any], folders: Sequence[Path], environment: dict[str, str]) -> Any:

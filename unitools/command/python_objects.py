@@ -18,7 +18,7 @@ from unitools.brought_tools import CannotBring
 from unitools.command.object_choices import add_arguments as add_choices
 from unitools.command.object_choices import ask_choices, merge_choices, read_options, write_kept
 from unitools.command.object_record import CONSTRAINT, PACKAGE, REFERENCE, read_record
-from unitools.command.object_trials import ObjectTrial, list_module, try_reference
+from unitools.command.object_trials import ObjectTrial, find_own, list_module, try_reference
 from unitools.command.pack import read_file_bytes, write_file
 from unitools.command.terminal import GOOD, NO, CannotRun, format_shown, print_changes, print_lines
 from unitools.command.wheels import install_wheels
@@ -151,17 +151,10 @@ def _offer(module: str, folders: list[Path]) -> int:
 
 def _check_may_run(options: argparse.Namespace, packages: Sequence[str], modules: Iterable[str], own: Path) -> None:
     """A module of this folder is the author's; whatever else is named is code of others."""
-    others = [each for each in modules if _find_own(each, own) is None]
+    others = [each for each in modules if find_own(each, own) is None]
     if options.run_here or not (packages or others):
         return
     raise CannotRun(_WARNING.format(what=", ".join(dict.fromkeys([*packages, *others]))))
-
-
-def _find_own(module: str, own: Path) -> Path | None:
-    top = own / module.partition(".")[0]
-    if top.is_dir() and (top / "__init__.py").is_file():
-        return top
-    return top.with_suffix(".py") if top.with_suffix(".py").is_file() else None
 
 
 def _list_lost(before: ObjectRecord, own: Path) -> list[str]:
@@ -169,13 +162,13 @@ def _list_lost(before: ObjectRecord, own: Path) -> list[str]:
     return [
         reference
         for reference, manifest in zip(before.references, before.manifests, strict=True)
-        if "source_digest" in manifest["origin"]["object"] and _find_own(reference.partition(":")[0], own) is None
+        if "source_digest" in manifest["origin"]["object"] and find_own(reference.partition(":")[0], own) is None
     ]
 
 
 def _read_own(module: str, own: Path) -> list[tuple[str, bytes]]:
     """The author's own module as it travels: a package whole, any other file alone."""
-    place = _find_own(module, own)
+    place = find_own(module, own)
     if place is None:
         return []
     return read_package_files(place) if place.is_dir() else [(place.name, read_file_bytes(place))]

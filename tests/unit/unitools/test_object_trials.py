@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from unitools.command.object_trials import ObjectTrial, try_reference
+from unitools.command.terminal import CannotRun
+from unitools.command.trial_answers import check_answer
+from unitools.object_descriptions import ObjectDescription
 from unitools.object_drafts import ObjectChoices
 
 if TYPE_CHECKING:
@@ -114,3 +119,48 @@ def test_no_file_of_a_package_stands_in_for_one_of_ours(tmp_path: Path) -> None:
 
     assert trial.seen["stage"] == "describe"
     assert not (tmp_path / "ran").exists()
+
+
+FORGED: dict[str, Any] = {
+    "stage": "describe", "starts": [], "reads": {}, "is_class": False, "is_own": True, "package": "", "unknown": [],
+    "distributions": {"pydantic": version("pydantic")}, "env_vars": [], "digest": "sha256:" + "0" * 64,
+    "description": ObjectDescription("function", "f", "Say it.", {"type": "object"}, {}).to_json(),
+    "scan": {"environment": {}, "hosts": {}, "installs": {}, "imports": [], "acts": False, "is_whole": True},
+}  # fmt: skip
+
+
+@pytest.mark.req("BRING-4")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"stage": "x"},
+        {"starts": [1]},
+        {"reads": []},
+        {"distributions": {"pydantic": "0.0.1"}},
+        {"distributions": {"a-package-that-nobody-has": "1.0"}},
+        {"package": "a-package-that-nobody-has"},
+        {"description": {}},
+        {"description": FORGED["description"] | {"framework": "mine"}},
+        {"description": FORGED["description"] | {"env_vars": [{"name": 1}]}},
+        {"scan": {"environment": {}}},
+        {"failed": "no"},
+    ],
+)
+def test_what_no_trial_says_is_not_believed(tmp_path: Path, changes: dict[str, Any]) -> None:
+    with pytest.raises(CannotRun, match="The process that tried it"):
+        check_answer(FORGED | changes, [tmp_path], sys.path)
+
+
+@pytest.mark.req("BRING-4")
+@pytest.mark.parametrize("said", [[], None, {}, {"stage": "describe"}, {"listed": []}])
+def test_an_answer_of_another_shape_is_told(tmp_path: Path, said: Any) -> None:
+    with pytest.raises(CannotRun, match="did not say what such a process says"):
+        check_answer(said, [tmp_path], sys.path)
+
+
+@pytest.mark.req("BRING-4")
+def test_what_is_known_better_is_not_taken_from_the_answer(tmp_path: Path) -> None:
+    seen = check_answer(FORGED, [tmp_path], sys.path)
+
+    assert seen["digest"] == ObjectDescription("function", "f", "Say it.", {"type": "object"}, {}).digest
+    assert ObjectTrial("shop:f", seen, is_here=False).is_own is False
