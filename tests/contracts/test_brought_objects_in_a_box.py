@@ -131,6 +131,11 @@ def test_it_says_of_itself_in_a_box_what_it_said_where_it_was_brought(
             "installs packages",
         ),
         ("import a_module_that_nobody_has", "a_module_that_nobody_has did not come along"),
+        (
+            "raise ImportError('Could not import wiki python package. Please install it with `pip install wiki`.')",
+            "The module wiki did not come along",
+        ),
+        ("raise ImportError('`exa_py` not found, please run `uv add exa_py`')", "The module exa_py did not come along"),
         ("import os\nos.environ['API_KEY_OF_IT']", "wants API_KEY_OF_IT in its environment"),
         ("def ask(", "Read what it says below."),
     ],
