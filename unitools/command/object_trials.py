@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,13 +30,15 @@ if TYPE_CHECKING:
     from unitools.object_drafts import ObjectChoices
 
 TRY_WITHIN_S = 120
+MAX_OUTPUT_BYTES = 64 * 1024 * 1024  # and of any file that it writes
 PLACEHOLDER = "not-a-secret"
 _MAX_TRIES = 5
 _TAIL_BYTES = 2048
 # The interpreter starts without the folders of others, so that none of their files (a sitecustomize, a unitools) stands in for ours.
 _START = """\
-import importlib.util, runpy, sys
-ours, *others = sys.argv[1:]
+import importlib.util, resource, runpy, sys
+most, ours, *others = sys.argv[1:]
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(most), int(most)))
 sys.argv[1:] = []
 sys.path[:0] = [*others, ours]
 spec = importlib.util.spec_from_file_location("unitools", f"{ours}/unitools/__init__.py")
@@ -207,22 +210,39 @@ def _run(asked: dict[str, Any], folders: Sequence[Path], environment: dict[str, 
     """What the process says that tries it. It has nothing of this one's environment."""
     with tempfile.TemporaryDirectory(prefix="unitools-trial-") as home:
         values = {"PATH": os.defpath, "HOME": home, "TZ": "UTC", **environment}
-        try:
-            done = subprocess.run(
-                [sys.executable, "-P", "-c", _START, str(Path(__file__).parents[2]), *map(str, folders[1:])],
-                input=json.dumps(asked | {"folders": [str(each) for each in folders]}).encode(),
-                capture_output=True,
-                timeout=TRY_WITHIN_S,
+        with Path(home, ".answer").open("w+b") as answer, Path(home, ".output").open("w+b") as output:
+            ours, others = str(Path(__file__).parents[2]), map(str, folders[1:])
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _START, str(MAX_OUTPUT_BYTES), ours, *others],
+                stdin=subprocess.PIPE,
+                stdout=answer,
+                stderr=output,
                 env=values,
                 cwd=home,
-                check=False,
+                start_new_session=True,
             )
-        except subprocess.TimeoutExpired:
-            raise CannotRun(f"It was not imported and made within {TRY_WITHIN_S} seconds.") from None
+            try:
+                process.communicate(
+                    json.dumps(asked | {"folders": [str(each) for each in folders]}).encode(), TRY_WITHIN_S
+                )
+            except subprocess.TimeoutExpired:
+                raise CannotRun(f"It was not imported and made within {TRY_WITHIN_S} seconds.") from None
+            finally:
+                _end(process)
+            answer.seek(0)
+            output.seek(max(0, output.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            said, told = answer.read(), output.read()
     try:
-        return STRICT.read(done.stdout)
+        return STRICT.read(said)
     except JsonRefused:
-        tail = [format_shown(line) for line in done.stderr[-_TAIL_BYTES:].decode(errors="replace").splitlines()]
+        tail = [format_shown(line) for line in told.decode(errors="replace").splitlines()]
         raise CannotRun(
             "\n".join(["The process that tried it ended before it could say what it saw.", *tail])
         ) from None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """With all that it has started, if it is still there."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

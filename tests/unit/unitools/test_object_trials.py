@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from unitools.command import object_trials
 from unitools.command.object_trials import ObjectTrial, try_reference
 from unitools.command.terminal import CannotRun
 from unitools.command.trial_answers import check_answer
@@ -164,3 +165,20 @@ def test_what_is_known_better_is_not_taken_from_the_answer(tmp_path: Path) -> No
 
     assert seen["digest"] == ObjectDescription("function", "f", "Say it.", {"type": "object"}, {}).digest
     assert ObjectTrial("shop:f", seen, is_here=False).is_own is False
+
+
+@pytest.mark.req("BRING-4")
+def test_what_a_trial_prints_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_trials, "MAX_OUTPUT_BYTES", 1 << 20)
+    (tmp_path / "shop.py").write_text("import os\nfor _ in range(4096):\n    os.write(2, b'x' * 65536)\n")
+
+    assert look_at(tmp_path).seen["failed"]["message"] == "[Errno 27] File too large"
+
+
+@pytest.mark.req("BRING-4")
+def test_a_trial_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_trials, "TRY_WITHIN_S", 1)
+    (tmp_path / "shop.py").write_text("import signal\nsignal.pause()\n")
+
+    with pytest.raises(CannotRun, match="within 1 seconds"):
+        look_at(tmp_path)
