@@ -20,6 +20,8 @@ from importlib.machinery import (
 from opcode import opmap
 from types import CodeType
 
+from unitools.brought_objects import MADE_FILE, SOURCE_FOLDER
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,6 +133,18 @@ class PackageFinder:
 def find_top_levels(names: list[str]) -> set[str]:
     """What the package's files are imported by."""
     return {name.split("/", 1)[0].removesuffix(".py") for name in names}
+
+
+def select_preloading(codes: dict[str, CodeType], names: list[str], place: str) -> list[CodeType]:
+    """The codes whose imports are worth having before a call. An author's modules that were brought are imported in the call, after
+    its secrets: what they import may read those while it is imported.
+    """
+    brought = [f"{place}/{name.removesuffix(MADE_FILE)}{SOURCE_FOLDER}/" for name in names if _is_made_file(name)]
+    return [code for path, code in codes.items() if not path.startswith(tuple(brought))]
+
+
+def _is_made_file(name: str) -> bool:
+    return name.count("/") == 1 and name.endswith(f"/{MADE_FILE}")
 
 
 def preload_imports(codes: list[CodeType], own: set[str]) -> list[str]:

@@ -26,6 +26,7 @@ from sandbox.package import (
     compile_package,
     find_top_levels,
     preload_imports,
+    select_preloading,
     write_package,
 )
 from sandbox.siblings import Siblings
@@ -86,7 +87,7 @@ def _load(body: bytes, others: list[int]) -> tuple[BoxIsolation, list[str]]:
     # In a box for one call nothing is worth more here than in the call; nor where it has failed here before.
     codes = compile_package(names, contents, PACKAGE) if rooms.reused and loaded["ahead"] else {}
     del contents
-    preloaded = preload_imports(list(codes.values()), own)
+    preloaded = preload_imports(select_preloading(codes, names, PACKAGE), own)
     if rooms.server is not None and rooms.reused and loaded["ahead"]:
         preloaded += _import_server(rooms.server)
     if rooms.operation is not None and rooms.reused:

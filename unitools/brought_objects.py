@@ -24,6 +24,7 @@ FRAMEWORKS = {  # what is imported of each before the call, and which package br
     CREWAI: ("crewai.tools", "crewai"),
     FUNCTION: ("unitools.boxed", ""),
 }
+SOURCE_FOLDER = "source"  # in which the author's own modules travel
 MADE_FILE = "as_brought.json"  # what the objects said when they were brought; it travels with the source files
 ANSWER = "answer"  # a plain function has one name for the SDK, whatever it is called
 PINNED = ("name", "description", "input_schema", "output_schema")  # what a model is told of one

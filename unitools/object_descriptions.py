@@ -88,7 +88,8 @@ def read_description(found: Any) -> ObjectDescription:
 def _of_langchain(tool: Any) -> ObjectDescription:
     function = getattr(tool, "func", None) or getattr(tool, "coroutine", None) or type(tool)._run
     hints = _read_hints(function)
-    injected = dict(_find_injected(tool, hints))
+    marked = dict(_find_injected(tool, hints))
+    injected = {name: _schema_of(hint) for name, (hint, needs) in marked.items() if needs}
     notes = []
     if isinstance(tool.args_schema, dict):
         said = dict(tool.tool_call_schema)
@@ -107,7 +108,7 @@ def _of_langchain(tool: Any) -> ObjectDescription:
         LANGCHAIN,
         tool.name,
         inspect.cleandoc(tool.description),
-        _close(said, tool.name, set(injected)),
+        _close(said, tool.name, set(marked)),
         _output_of(hints.get("return", Any), notes, has_artifact=has_artifact, is_message=wants_call_id(tool)),
         asynchronous=_is_async_only(tool),
         injected=injected,
@@ -193,8 +194,9 @@ def _is_async_only(tool: Any) -> bool:
     return False
 
 
-def _find_injected(tool: Any, hints: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Parameters that a model must not give and that need a value. The id of the call is LangChain's own to give."""
+def _find_injected(tool: Any, hints: dict[str, Any]) -> Iterator[tuple[str, tuple[Any, bool]]]:
+    """Parameters that a model must not give, each with its type and whether it needs a value. The id of the call is LangChain's own
+    to give."""
     core: Any = importlib.import_module("langchain_core.tools")
     found: dict[str, tuple[Any, bool, list[Any]]] = {}
     for name, hint in hints.items():
@@ -207,18 +209,24 @@ def _find_injected(tool: Any, hints: dict[str, Any]) -> Iterator[tuple[str, dict
     for name, (hint, needs, marks) in found.items():
         kinds = [each if isinstance(each, type) else type(each) for each in marks]
         of_runtime = getattr(get_origin(hint) or hint, "__name__", "") == "ToolRuntime"
-        if not (of_runtime or any(issubclass(each, core.InjectedToolArg) for each in kinds)) or not needs:
+        if not (of_runtime or any(issubclass(each, core.InjectedToolArg) for each in kinds)):
             continue
         if core.InjectedToolCallId in kinds:
+            yield name, (hint, False)
             continue
-        if of_runtime or any(
-            each is not core.InjectedToolArg for each in kinds if issubclass(each, core.InjectedToolArg)
+        if needs and (
+            of_runtime
+            or any(each is not core.InjectedToolArg for each in kinds if issubclass(each, core.InjectedToolArg))
         ):
             raise NotBrought(f"{tool.name} needs {name} of a running agent graph, which no hub has. Write it without.")
-        try:
-            yield name, TypeAdapter(get_args(hint)[0] if get_origin(hint) is Annotated else hint).json_schema()
-        except _CANNOT_BE_SAID:
-            yield name, {}
+        yield name, (hint, needs)
+
+
+def _schema_of(hint: Any) -> dict[str, Any]:
+    try:
+        return TypeAdapter(get_args(hint)[0] if get_origin(hint) is Annotated else hint).json_schema()
+    except _CANNOT_BE_SAID:
+        return {}
 
 
 def _needs_value(tool: Any, name: str) -> bool:
@@ -258,6 +266,9 @@ def _close(said: dict[str, Any], name: str, injected: set[str] | None = None) ->
     schema.setdefault("properties", {})
     if both := (injected or set()) & schema["properties"].keys():
         raise NotBrought(f"{name} shows to models what they must not give: {', '.join(sorted(both))}.")
+    if injected:  # nor may a model give them as what nobody has named
+        schema.pop("patternProperties", None)
+        return schema | {"additionalProperties": False}
     return schema | {"additionalProperties": schema.get("additionalProperties", False)}
 
 

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from unitools.brought_objects import CREWAI, FRAMEWORKS, FUNCTION, LANGCHAIN
+from unitools.brought_objects import CREWAI, FRAMEWORKS, FUNCTION, LANGCHAIN, SOURCE_FOLDER
 from unitools.brought_tools import (
     FIRST_VERSION,
     MAX_CHOSEN,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from unitools.changes import ManifestChange
 
-SOURCE_FOLDER = "source"  # in which the author's own modules travel
 MEMORY_BYTES = {CREWAI: 1024 * 1024 * 1024}  # its import alone takes a quarter of that
 # What a draft takes from its object anew where that has it otherwise; all else of a manifest is its author's.
 OF_OBJECT = (
@@ -50,7 +49,7 @@ _KEY = re.compile(r"(config|secret|call)\.([A-Za-z_][A-Za-z0-9_]{0,63})")
 
 @dataclass(frozen=True, slots=True)
 class ObjectChoices:
-    """What a person says of the objects of one run. ``secrets``: names of the environment. ``environment``: names and fixed values.
+    """What a person says of one object. ``secrets``: names of the environment. ``environment``: names and fixed values.
     ``injected``: parameters that a model must not give, and where each comes from."""
 
     effect: str = ""
@@ -109,14 +108,14 @@ def derive_object_id(group: str, brought: BroughtObject) -> str:
 def draft_objects(
     objects: Sequence[BroughtObject],
     group: str,
-    choices: ObjectChoices,
+    choices: Mapping[str, ObjectChoices],
     dependencies: Sequence[str],
     existing: Sequence[dict[str, Any]] = (),
     sources: Mapping[str, str] | None = None,
     earlier: Mapping[str, dict[str, Any]] | None = None,
 ) -> list[ObjectDraft]:
-    """Drafts of these objects. ``existing``: manifests of an earlier run; ``sources``: the source files that are there, by ids;
-    ``earlier``: what that run made, by references, each ``{"made": …, "source": …}``.
+    """Drafts of these objects. ``choices``: by references; ``existing``: manifests of an earlier run; ``sources``: the source files
+    that are there, by ids; ``earlier``: what that run made, by references, each ``{"made": …, "source": …}``.
     """
     if len(objects) > MAX_CHOSEN:
         raise CannotBring(f"At most {MAX_CHOSEN} objects are brought at once; these are {len(objects)}.")
@@ -129,8 +128,8 @@ def draft_objects(
     drafts = []
     for each in objects:
         id = derive_object_id(group, each)
-        made = _make_manifest(each, id, choices, dependencies)
-        text = build_source(each, choices)
+        made = _make_manifest(each, id, choices[each.reference], dependencies)
+        text = build_source(each, choices[each.reference])
         was = before.get(id)
         if was is not None and was.get("origin", {}).get("object", {}).get("name") != each.reference:
             raise CannotBring(
@@ -246,6 +245,8 @@ def _keys_of(brought: BroughtObject, choices: ObjectChoices) -> dict[str, str]:
     """Where each injected parameter comes from."""
     found = {}
     for name in brought.description["injected"]:
+        if not _NAME.fullmatch(name):
+            raise CannotBring(f"{brought.reference} takes what is no name of a parameter: {name[:60]!r}.")
         key = choices.injected.get(name, "")
         said = _KEY.fullmatch(key)
         if said is None or (said[1] == "call" and said[2] not in _OF_CALL):

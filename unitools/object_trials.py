@@ -1,7 +1,8 @@
 """Object trials: what an object of others says of itself, when it is made in a process of its own without anybody's secrets.
 
-``python -m unitools.object_trials`` reads what to try as JSON and writes what it saw. No program is started for the code that is
-tried: one that installs packages would change what is being looked at.
+This module, run as a program, reads what to try as JSON and writes what it saw. The code that is tried is refused the usual ways to
+start a program, for one that installs packages would change what is being looked at. That is a help for whoever looks and no wall:
+code in the same process can undo it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from unitools.brought_objects import FRAMEWORKS, FUNCTION, find_framework, load_object, make_object
 from unitools.object_descriptions import NotBrought, read_description, read_env_vars
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 IMPORT, FIND, MAKE, DESCRIBE = "import", "find", "make", "describe"
 MAX_SCANNED_FILES, MAX_SCANNED_BYTES = 200, 1024 * 1024
 _RUNS_ON = ("anyio", "pydantic")
-_STARTS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.startfile", "pty.spawn")
+_STARTS = (
+    "subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.startfile", "pty.spawn",
+)  # fmt: skip
 _MAX_TEXT = 600
 
 
@@ -43,7 +46,7 @@ class Trial:
 
 
 class ProgramRefused(PermissionError):
-    """No program is started while an object is tried."""
+    """No program is to be started while an object is tried."""
 
 
 class _WatchedEnvironment(type(os.environ)):  # type: ignore[misc]
@@ -63,7 +66,7 @@ def main() -> None:
     os.dup2(2, 1)  # what is tried may print
     sys.path[:0] = [each for each in asked["folders"] if each not in sys.path]
     said = (
-        try_object(asked["object"], asked["own"], asked["packages"])
+        try_object(asked["object"], asked["own"], asked["packages"], asked["given"])
         if "object" in asked
         else list_objects(asked["module"])
     )
@@ -72,11 +75,13 @@ def main() -> None:
     os._exit(0)  # threads that were started are not waited for
 
 
-def try_object(reference: str, own: str = "", packages: Sequence[str] = ()) -> dict[str, Any]:
-    """``own``: the folder of the author's own modules; ``packages``: what was installed for it. Says what was seen
-    also where it came to nothing."""
+def try_object(
+    reference: str, own: str = "", packages: Sequence[str] = (), given: Sequence[str] = ()
+) -> dict[str, Any]:
+    """``own``: the folder of the author's own modules; ``packages``: what was installed for it; ``given``: names of the environment
+    that are there for it. Says what was seen also where it came to nothing."""
     trial = Trial()
-    before = set(os.environ)
+    before = set(os.environ) - set(given)
     _watch(trial)
     said: dict[str, Any] = {}
     found: Any = None
@@ -97,7 +102,6 @@ def try_object(reference: str, own: str = "", packages: Sequence[str] = ()) -> d
         said["failed"] = _describe_failure(error)
     said |= {"stage": trial.stage, "starts": trial.starts}
     said["reads"] = {name: stage for name, stage in trial.reads.items() if name not in before}
-    trial.stage = ""
     with suppress(Exception):
         said |= _look_at_source(reference, found, own)
         said["distributions"] |= dict(_read_versions(set(packages)))
@@ -108,22 +112,31 @@ def _watch(trial: Trial) -> None:
     _WatchedEnvironment.trial = trial
     os.environ.__class__ = _WatchedEnvironment
 
-    def refuse(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in _STARTS and trial.stage:
-            command = _format_command(arguments[1] if event == "subprocess.Popen" else arguments[0])
-            trial.starts.append(command)
-            raise ProgramRefused(f"No program is started while this is tried: {command}")
+    def refuse(command: str) -> NoReturn:
+        trial.starts.append(command)
+        raise ProgramRefused(f"No program is started while this is tried: {command}")
 
-    sys.addaudithook(refuse)
+    def hear(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in _STARTS:
+            refuse(_format_command(event, arguments))
+
+    sys.addaudithook(hear)
+    with suppress(ImportError):  # what multiprocessing starts its processes by, of which no hook hears
+        posix: Any = importlib.import_module("_posixsubprocess")
+        posix.fork_exec = lambda arguments, *_: refuse(_format_command("", (arguments,)))
 
 
-def _format_command(said: Any) -> str:
+def _format_command(event: str, arguments: tuple[Any, ...]) -> str:
+    if not arguments:
+        return event  # a fork
+    said = arguments[1] if event == "subprocess.Popen" else arguments[0]
     words = [said] if isinstance(said, (str, bytes, os.PathLike)) else list(said)
     return " ".join(map(os.fsdecode, words))[:200]
 
 
 def _describe_failure(error: BaseException) -> dict[str, Any]:
-    """``missing``: modules that did not come along, also where they were caught on the way."""
+    """``missing``: modules that did not come along, also where they were caught on the way. ``attribute``: what the error itself says
+    is not there."""
     missing: list[str] = []
     each: BaseException | None = error
     seen: set[int] = set()
@@ -132,10 +145,11 @@ def _describe_failure(error: BaseException) -> dict[str, Any]:
         if isinstance(each, ModuleNotFoundError) and each.name:
             missing.append(each.name)
         each = each.__cause__ or each.__context__
+    attribute = str(error.name or "") if isinstance(error, AttributeError) else ""
     text = "(it cannot be shown)"
     with suppress(Exception):
         text = " ".join(str(error).split())  # in one line
-    return {"type": type(error).__name__, "message": text[:_MAX_TEXT], "missing": missing}
+    return {"type": type(error).__name__, "message": text[:_MAX_TEXT], "missing": missing, "attribute": attribute}
 
 
 def _look_at_source(reference: str, found: Any, own: str) -> dict[str, Any]:
@@ -145,12 +159,16 @@ def _look_at_source(reference: str, found: Any, own: str) -> dict[str, Any]:
     top = module.partition(".")[0]
     scan = SourceScan()
     is_own = _is_below(_origin_of(top), own)
-    for path in _list_own(top, own) if is_own else _list_sources(module, found, top):
+    paths = _list_own(top, own) if is_own else _list_sources(module, found, top)
+    scan.is_whole = 0 < len(paths) <= MAX_SCANNED_FILES
+    for path in paths[:MAX_SCANNED_FILES]:
         data = path.read_bytes()
         if len(data) <= MAX_SCANNED_BYTES:
             scan.add(data.decode(errors="replace"), _shown(path, own if is_own else ""))
+        else:
+            scan.is_whole = False
     known = packages_distributions()
-    wanted = {top} if not is_own else {each for each in scan.imports if each != top}
+    wanted = {top} if not is_own else scan.imports - {top, "."}
     wanted -= set(sys.stdlib_module_names) | {"unitools"}
     names = {each for word in wanted for each in known.get(word, ())[:1]} | set(_RUNS_ON)
     names.add(FRAMEWORKS[find_framework(found)][1])
@@ -164,8 +182,10 @@ def _look_at_source(reference: str, found: Any, own: str) -> dict[str, Any]:
             "environment": scan.environment,
             "hosts": scan.hosts,
             "installs": scan.installs,
-            "writes": scan.writes,
-            "reaches": scan.reaches,
+            # Of the author's own all files were looked at; of a package only those of the object.
+            "imports": sorted(scan.imports - {top, "."} if is_own else scan.imports),
+            "acts": scan.acts,
+            "is_whole": scan.is_whole,
         },
     }
 
@@ -196,7 +216,7 @@ def _is_below(path: str, folder: str) -> bool:
 def _list_own(top: str, own: str) -> list[Path]:
     """All that is shipped of the author's own."""
     folder = Path(own, top)
-    return sorted(folder.rglob("*.py"))[:MAX_SCANNED_FILES] if folder.is_dir() else [Path(own, f"{top}.py")]
+    return sorted(folder.rglob("*.py")) if folder.is_dir() else [Path(own, f"{top}.py")]
 
 
 def _list_sources(module: str, found: Any, top: str) -> list[Path]:
@@ -212,7 +232,7 @@ def _list_sources(module: str, found: Any, top: str) -> list[Path]:
         place = getattr(sys.modules.get(name), "__file__", None)
         if name.partition(".")[0] == top and isinstance(place, str) and place.endswith(".py"):
             files[place] = None
-    return [Path(each) for each in files][:MAX_SCANNED_FILES]
+    return [Path(each) for each in files]
 
 
 def _shown(path: Path, own: str) -> str:

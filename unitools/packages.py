@@ -249,12 +249,16 @@ def zip_files(files: Iterable[tuple[str, bytes]]) -> bytes:
 
 def compute_zip_digest(archive: bytes) -> str:
     """``sha256:…`` over the names and contents of what :func:`build_zip` made, whatever wrote the zip around them."""
-    digest = hashlib.sha256()
     with zipfile.ZipFile(io.BytesIO(archive)) as opened:
-        for name in opened.namelist():
-            content = opened.read(name)
-            digest.update(f"{name}\0{len(content)}\0".encode())
-            digest.update(content)
+        return compute_files_digest((name, opened.read(name)) for name in opened.namelist())
+
+
+def compute_files_digest(files: Iterable[tuple[str, bytes]]) -> str:
+    """``sha256:…`` over names and contents, in this order."""
+    digest = hashlib.sha256()
+    for name, content in files:
+        digest.update(f"{name}\0{len(content)}\0".encode())
+        digest.update(content)
     return f"sha256:{digest.hexdigest()}"
 
 

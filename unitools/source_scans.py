@@ -27,27 +27,34 @@ _READERS = {  # functions that are given the name of what they read, and at whic
 _READ_BY_KEY = ("get", "pop", "setdefault")
 _INSTALLERS = frozenset({"pip", "pip3", "uv", "poetry", "conda", "npm"})
 _INSTALLS = frozenset({"install", "add", "sync"})
-_WRITES = frozenset({"post", "put", "patch", "delete", "unlink", "rmtree", "remove", "write_text", "write_bytes"})
-_REACHES = frozenset({"aiohttp", "boto3", "http", "httpx", "httpx2", "requests", "socket", "subprocess", "urllib"})
+# What reaches nothing outside by itself. Whoever imports anything else may do what no tree says.
+_PURE = frozenset({
+    "__future__", "abc", "base64", "binascii", "bisect", "calendar", "cmath", "collections", "colorsys", "copy", "dataclasses",
+    "datetime", "decimal", "difflib", "enum", "fractions", "functools", "hashlib", "heapq", "html", "itertools", "json", "math",
+    "numbers", "operator", "re", "statistics", "string", "textwrap", "typing", "unicodedata",
+})  # fmt: skip
+_ACTS = frozenset({"__builtins__", "__import__", "breakpoint", "compile", "eval", "exec", "input", "open"})
 _SECRET = re.compile(r"(?:^|_)(?:KEYS?|TOKEN|SECRET|PASSWORD|PASS|PWD|CREDENTIALS?|APIKEY|AUTH)(?:_|$)", re.IGNORECASE)
 
 
 @dataclass(slots=True)
 class SourceScan:
-    """Each by the place that names it first, ``file:line``. ``writes`` and ``reaches``: whether anything looks as if it did."""
+    """Each by the place that names it first, ``file:line``. ``imports``: top-level names, ``.`` for a relative one; ``acts``: whether
+    it opens a file or runs text as code; ``is_whole``: whether all that was to be read was."""
 
     environment: dict[str, str] = field(default_factory=dict)
     hosts: dict[str, str] = field(default_factory=dict)
     installs: dict[str, str] = field(default_factory=dict)
     imports: set[str] = field(default_factory=set)
-    writes: bool = False
-    reaches: bool = False
+    acts: bool = False
+    is_whole: bool = True
 
     def add(self, source: str, file: str) -> None:
-        """What another file names. What cannot be read as Python names nothing."""
+        """What another file names. What cannot be read as Python names nothing, and may do anything."""
         try:
             tree = ast.parse(source)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
+            self.is_whole = False
             return
         texts = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}  # docstrings run nothing
         for node in ast.walk(tree):
@@ -64,11 +71,10 @@ class SourceScan:
                     self.imports.update(each.name.partition(".")[0] for each in names)
                 case ast.ImportFrom(module=str(module), level=0):
                     self.imports.add(module.partition(".")[0])
-                case ast.Call(func=ast.Attribute(attr=attribute)) if attribute in _WRITES:
-                    self.writes = True
-                case ast.Call(func=ast.Name(id="open"), args=[_, ast.Constant(value=str(mode)), *_]) if mode != "r":
-                    self.writes = True
-        self.reaches = self.reaches or bool(self.hosts) or bool(self.imports & _REACHES)
+                case ast.ImportFrom():
+                    self.imports.add(".")
+                case ast.Name(id=name) if name in _ACTS:
+                    self.acts = True
 
 
 def is_secret_name(name: str) -> bool:
@@ -77,8 +83,9 @@ def is_secret_name(name: str) -> bool:
 
 
 def guess_effect(scan: SourceScan) -> str:
-    """What a person is asked to say better. ``None`` is guessed only where nothing outside is named."""
-    return "None" if not (scan.writes or scan.reaches or scan.environment or scan.installs) else "Write"
+    """What a person is asked to say better. ``None`` is guessed only where all of it was read and nothing in it can reach outside."""
+    names_something = scan.acts or scan.hosts or scan.environment or scan.installs
+    return "None" if scan.is_whole and scan.imports <= _PURE and not names_something else "Write"
 
 
 def _read_names(node: ast.AST) -> Iterator[str]:

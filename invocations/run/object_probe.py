@@ -37,6 +37,13 @@ DESCRIBE = "describe"
 _NOT_TRIED = (RunStatus.START_FAILED, RunStatus.LOST, RunStatus.CANCELLED)
 _SUBMIT = "and submit a new version of the tool."
 _LOCKED = "A hub locks all packages before the review, and a call installs none and starts no program."
+_MISSING = f"The module {{0}} did not come along: add the package that has it to dependencies {_SUBMIT}"
+# The error that ended it says what is missing, and what a person would type: it has installed nothing.
+_ASKS_FOR = re.compile(
+    r"(?:ImportError|ModuleNotFoundError): [^\n]*?(?:No module named '([\w.]{1,100})'"
+    r"|\bimport (?:the )?[`'\"]?([\w.-]{1,100})[`'\"]? (?:python )?package\b"
+    r"|\b(?:pip3? install|uv add) ([A-Za-z0-9][\w.-]{0,100}))"
+)
 _REMEDIES: tuple[tuple[str, str], ...] = (
     (
         r"\b(?:pip3?|uv|poetry|conda)\b\W{1,6}(?:add|install|sync|pip)\b",
@@ -44,7 +51,7 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"ModuleNotFoundError: No module named '([\w.]{1,100})'",
-        f"The module {{0}} did not come along: add the package that has it to dependencies {_SUBMIT}",
+        _MISSING,
     ),
     (
         r"module '[\w.]{1,200}' has no attribute 'describe'",
@@ -97,11 +104,15 @@ def describe_failure(outcome: RunOutcome) -> Failure:
             message = "The object was not made within its memory: raise limits.memory_bytes."
         case _:
             message = f"The object cannot be made: {outcome.error_type} {outcome.error_message}".rstrip()
-    text = f"{outcome.stderr}\n{outcome.error_type}: {outcome.error_message}"
-    return Failure("object_not_made", clean_text(message)[:400], _find_remedy(text), output)
+    last = " ".join(f"{outcome.error_type}: {outcome.error_message}".split())
+    return Failure(
+        "object_not_made", clean_text(message)[:400], _find_remedy(f"{outcome.stderr}\n{last}", last), output
+    )
 
 
-def _find_remedy(text: str) -> str:
+def _find_remedy(text: str, last: str) -> str:
+    if asked := _ASKS_FOR.match(last):
+        return _MISSING.format(next(filter(None, asked.groups())))
     for pattern, remedy in _REMEDIES:
         if found := re.search(pattern, text):
             return remedy.format(next((each for each in found.groups() if each), ""))

@@ -177,7 +177,7 @@ def worker_lost(times: int) -> Failure:
 def not_probed() -> Failure:
     return Failure(
         "not_probed",
-        "A server of others is started before its version is reviewed, and this process has no sandbox to start it in.",
+        "What others have written is tried before its version is reviewed, and this process has no sandbox to try it in.",
         "Let a worker do it (`manage.py serve`, or a worker of the production shape); then retry.",
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +75,7 @@ def run(
         arguments=json.dumps(arguments).encode(),
         context=CONTEXT,
         dependencies=needs,
-        key=BoxKey("tenant", str(folder), dependencies="sdk"),
+        key=BoxKey("tenant", str(folder), dependencies=str(needs)),
         secrets={"SHOP_KEY": KEY},
     )
     return sandbox.run(Profile(PROBED, isolation=level), call)
@@ -89,6 +90,25 @@ def test_each_call_has_its_secrets_and_nothing_of_the_one_before(
 
     for each in outcomes:
         assert (each.status, each.value) == (RunStatus.OK, {"said": "teateateatea", "calls": 1, "key": KEY[-3:]}), each
+
+
+@pytest.mark.req("BRING-4")
+def test_a_package_that_reads_a_secret_while_it_is_imported_is_imported_after_the_secrets(
+    sandbox: DockerSandbox, brought: Path, sdk_dependencies: Path, tmp_path: Path
+) -> None:
+    needs = tmp_path / "deps"
+    shutil.copytree(sdk_dependencies, needs, symlinks=True)
+    (needs / "serplib.py").write_text("import os\nKEY = os.environ.get('SHOP_KEY')\n")
+    tmp_path.chmod(0o755)  # tools are nobody
+    (brought / "source" / "shop" / "parts.py").write_text(
+        "import serplib\ndef double(word: str) -> str:\n    return f'{word} {serplib.KEY}'\n"
+    )
+
+    outcome = run(sandbox, brought, needs, level="shared", word="tea")
+
+    assert (outcome.status, outcome.value) == (RunStatus.OK, {"said": f"tea {KEY}", "calls": 1, "key": KEY[-3:]}), (
+        outcome
+    )
 
 
 @pytest.mark.req("BRING-4")
@@ -111,6 +131,11 @@ def test_it_says_of_itself_in_a_box_what_it_said_where_it_was_brought(
             "installs packages",
         ),
         ("import a_module_that_nobody_has", "a_module_that_nobody_has did not come along"),
+        (
+            "raise ImportError('Could not import wiki python package. Please install it with `pip install wiki`.')",
+            "The module wiki did not come along",
+        ),
+        ("raise ImportError('`exa_py` not found, please run `uv add exa_py`')", "The module exa_py did not come along"),
         ("import os\nos.environ['API_KEY_OF_IT']", "wants API_KEY_OF_IT in its environment"),
         ("def ask(", "Read what it says below."),
     ],

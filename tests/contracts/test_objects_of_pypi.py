@@ -251,6 +251,7 @@ def test_what_no_model_can_be_told_is_refused_with_what_to_do(project: Path) -> 
         "Untyped": "does not say of what type its word, times is. Annotate the parameters of its _run",
         "balance": "--inject user=config.user",
         "in_a_graph": "needs state of a running agent graph",
+        "Shown": "shows to models what they must not give: user",
     }
     bring = ("--run-here", "--package", PACKAGE)
 
@@ -259,3 +260,17 @@ def test_what_no_model_can_be_told_is_refused_with_what_to_do(project: Path) -> 
     assert {name: (each.returncode, why[name] in each.stderr) for name, each in told.items()} == dict.fromkeys(
         why, (2, True)
     ), [each.stderr for each in told.values()]
+
+
+@pytest.mark.req("BRING-4")
+def test_what_a_model_must_not_give_is_not_given_under_a_name_that_nobody_has_said(project: Path) -> None:
+    (project / "shop.py").write_text(LANGCHAIN)
+
+    said = bring_python(project, "--run-here", "--package", PACKAGE, "shop:Open")
+
+    assert said.returncode == 0, said.stderr
+    assert read_manifests(project / "python_shop")["Open"]["input_schema"] == {
+        "type": "object",
+        "properties": {"word": {"type": "string"}},
+        "additionalProperties": False,
+    }

@@ -58,6 +58,20 @@ def balance(currency: str, user: Annotated[str, InjectedToolArg]) -> str:
     return f"{user} {currency}"
 
 
+class Open(BaseTool):
+    name: str = "open"
+    description: str = "It takes what nobody has named."
+    args_schema: dict = {"type": "object", "properties": {"word": {"type": "string"}}, "additionalProperties": True}
+
+    def _run(self, word: str, user: Annotated[str, InjectedToolArg] = "nobody") -> str:
+        return f"{user} {word}"
+
+
+class Shown(Open):
+    name: str = "shown"
+    args_schema: dict = {"type": "object", "properties": {"word": {"type": "string"}, "user": {"type": "string"}}}
+
+
 class Keyed(BaseTool):
     name: str = "keyed"
     description: str = "Say how long the key is."

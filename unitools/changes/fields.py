@@ -336,6 +336,8 @@ ORIGIN_KINDS = {
     "object": "origin.object_changed",
     "object_digest": "origin.object_description_changed",
 }
+# What an object is; the rest is which state of it.
+OBJECT_IDENTITY = ("name", "framework", "package")
 # What is reached, and as whom; the rest is how it is asked for.
 REACH = {"operation": ("server", "method", "path", "credentials"), "remote": ("url", "credentials")}
 
@@ -360,8 +362,18 @@ def compare_origin(old: Any, new: Any) -> Changes:
         yield make_change("origin.added" if old is None else "origin.removed", "/origin", old, new)
         return
     for name, kind in ORIGIN_KINDS.items():
+        was, is_now = old.get(name), new.get(name)
+        if name == "object" and isinstance(was, dict) and isinstance(is_now, dict):
+            yield from _compare_object(was, is_now)
+        elif was != is_now:
+            yield make_change(kind, f"/origin/{name}", was, is_now)
+
+
+def _compare_object(old: dict[str, Any], new: dict[str, Any]) -> Changes:
+    for name in sorted(old.keys() | new.keys()):
         if old.get(name) != new.get(name):
-            yield make_change(kind, f"/origin/{name}", old.get(name), new.get(name))
+            kind = "origin.object_changed" if name in OBJECT_IDENTITY else "origin.object_version_changed"
+            yield make_change(kind, f"/origin/object/{name}", old.get(name), new.get(name))
 
 
 def _is_origin(value: Any) -> bool:

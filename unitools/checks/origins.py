@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from unitools.brought_objects import MADE_FILE
+from unitools.brought_objects import MADE_FILE, SOURCE_FOLDER
 from unitools.checks.findings import ManifestFinding, declare_rule
 from unitools.dependency_locks import normalize_name
 from unitools.mcp_listings import LISTING_FILE, Listing, compute_json_digest, read_entry_schema
+from unitools.packages import compute_files_digest
 from unitools.strict_json import STRICT, JsonRefused
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def find_entry_differences(manifest: Manifest, files: Mapping[str, bytes]) -> It
     """
     if "object" in manifest.origin:
         yield from _find_object_differences(manifest, files.get(f"{manifest.package}/{MADE_FILE}", b""))
+        yield from _find_source_differences(manifest, files)
     if not manifest.listing:
         return
     entry = Listing.from_bytes(files[f"{manifest.package}/{LISTING_FILE}"]).tools[manifest.origin["tool"]]
@@ -126,7 +128,7 @@ def _find_object_differences(manifest: Manifest, made: bytes) -> Iterator[Manife
     """What was pinned travels beside the source files; whoever has changed it has only the digest left to be held against."""
     try:
         pinned = STRICT.read(made)["objects"][manifest.origin["object"]["name"]]["pinned"]
-        is_it = compute_json_digest(pinned) == manifest.origin["object_digest"]
+        is_it = isinstance(pinned, dict) and compute_json_digest(pinned) == manifest.origin["object_digest"]
     except (JsonRefused, KeyError, TypeError):
         is_it = False
     if not is_it:
@@ -135,6 +137,22 @@ def _find_object_differences(manifest: Manifest, made: bytes) -> Iterator[Manife
     for name in ("description", "input_schema", "output_schema"):
         if compute_json_digest(pinned.get(name)) != compute_json_digest(manifest.document.get(name)):
             yield _differs(name, f"{name} differs from what the object says of itself, which {MADE_FILE} has.")
+
+
+def _find_source_differences(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[ManifestFinding]:
+    """Of the module that is named, what travels. Which module a package brings is its author's word: no package is here to look at."""
+    said = manifest.origin["object"]
+    module = re.split(r"[.:]", said["name"], maxsplit=1)[0]
+    folder = f"{manifest.package}/{SOURCE_FOLDER}/"
+    found = [
+        (name.removeprefix(folder), files[name])
+        for name in sorted(files)
+        if name.startswith(f"{folder}{module}/") or name == f"{folder}{module}.py"
+    ]
+    if "source_digest" in said and compute_files_digest(found) != said["source_digest"]:
+        yield _differs("origin", f"{SOURCE_FOLDER}/ holds other files of {module} than source_digest was made of.")
+    if "package" in said and found:
+        yield _differs("origin", f"The object is said to be of {said['package']}, and a module {module} travels along.")
 
 
 def _differs(name: str, message: str) -> ManifestFinding:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,26 +20,43 @@ from typing import TYPE_CHECKING, Any
 from unitools.brought_objects import PINNED
 from unitools.brought_tools import CannotBring
 from unitools.command.terminal import CannotRun, format_shown
+from unitools.command.trial_answers import check_answer, check_failure, check_listing
 from unitools.source_scans import SourceScan, guess_effect, is_secret_name
 from unitools.strict_json import STRICT, JsonRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from unitools.object_drafts import ObjectChoices
+
 TRY_WITHIN_S = 120
+MAX_OUTPUT_BYTES = 64 * 1024 * 1024  # and of any file that it writes
 PLACEHOLDER = "not-a-secret"
 _MAX_TRIES = 5
 _TAIL_BYTES = 2048
+# The interpreter starts without the folders of others, so that none of their files (a sitecustomize, a unitools) stands in for ours.
+_START = """\
+import importlib.util, resource, runpy, sys
+most, ours, *others = sys.argv[1:]
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(most), int(most)))
+sys.argv[1:] = []
+sys.path[:0] = [*others, ours]
+spec = importlib.util.spec_from_file_location("unitools", f"{ours}/unitools/__init__.py")
+sys.modules["unitools"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(sys.modules["unitools"])
+runpy.run_module("unitools.object_trials", run_name="__main__")
+"""
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")  # of the environment, as a source file may hold it
 
 
 @dataclass(slots=True)
 class ObjectTrial:
-    """What the last process saw of one object. ``needs``: what it could not be made without; ``imported_alone``: whether its module
-    was imported without any of that."""
+    """What the last process saw of one object. ``is_here``: whether the author's folder has its module; ``needs``: what it could not
+    be made without; ``imported_alone``: whether its module was imported without any of that."""
 
     reference: str
     seen: dict[str, Any]
+    is_here: bool = False
     needs: list[str] = field(default_factory=list)
     imported_alone: bool = False
     read_at_import: set[str] = field(default_factory=set)
@@ -67,7 +85,7 @@ class ObjectTrial:
 
     @property
     def is_own(self) -> bool:
-        return bool(self.seen["is_own"])
+        return self.is_here and self.seen.get("is_own") is True
 
     @property
     def package(self) -> str:
@@ -79,8 +97,15 @@ class ObjectTrial:
         return found
 
     @property
+    def left_behind(self) -> list[str]:
+        """What the author's own modules import and nobody brings."""
+        found: list[str] = self.seen["unknown"] if self.is_own else []
+        return found
+
+    @property
     def scan(self) -> SourceScan:
-        return SourceScan(**self.seen.get("scan", {}))
+        said = self.seen.get("scan", {"is_whole": False})
+        return SourceScan(**said | {"imports": set(said.get("imports", ()))})
 
     @property
     def guessed_effect(self) -> str:
@@ -88,9 +113,14 @@ class ObjectTrial:
 
     @property
     def is_gone(self) -> bool:
-        """Whether there is no object of this name any more."""
-        missing = self.seen.get("failed", {}).get("missing", ())
-        return self.seen["stage"] == "find" or (self.seen["stage"] == "import" and self.module in missing)
+        """Whether there is no object of this name any more. A package that is not here at all says nothing of its objects."""
+        failed = self.seen.get("failed", {})
+        match self.seen["stage"]:
+            case "find":
+                return failed.get("attribute") in self.reference.partition(":")[2].split(".")
+            case "import" if failed.get("type") == ModuleNotFoundError.__name__ and failed["missing"]:
+                return "." in failed["missing"][0] and f"{self.module}.".startswith(f"{failed['missing'][0]}.")
+        return False
 
     def find_secrets(self, said: Iterable[str]) -> dict[str, str]:
         """What its source reads from the environment and looks like a secret, beside what is said already."""
@@ -125,18 +155,19 @@ class ObjectTrial:
         )
 
 
-def try_reference(reference: str, folders: Sequence[Path], said: dict[str, Any]) -> ObjectTrial:
+def try_reference(reference: str, folders: Sequence[Path], packages: Sequence[str], said: ObjectChoices) -> ObjectTrial:
     """``folders``: where modules are looked for first; the author's own first. ``said``: what is known of its environment."""
-    given: dict[str, str] = dict(said["environment"])
-    names = [re.split(r"[\[=]", each, maxsplit=1)[0] for each in said["packages"]]
-    asked = {"object": reference, "own": str(folders[0]), "packages": names}
-    trial = ObjectTrial(reference, _run(asked, folders, given))
+    given: dict[str, str] = dict(said.environment)
+    names = [re.split(r"[\[=]", each, maxsplit=1)[0] for each in packages]
+    asked = {"object": reference, "own": str(folders[0]), "packages": names, "given": list(given)}
+    module = reference.partition(":")[0]
+    trial = ObjectTrial(reference, _try(asked, folders, given), find_own(module, folders[0]) is not None)
     trial.imported_alone = trial.seen["stage"] != "import"
     trial.read_at_import = {name for name, stage in trial.seen["reads"].items() if stage == "import"}
     for _ in range(_MAX_TRIES):
         if "failed" not in trial.seen or trial.seen["starts"]:
             break
-        declared = [*said["secrets"], *(each["name"] for each in trial.seen.get("env_vars", ()))]
+        declared = [*said.secrets, *(each["name"] for each in trial.seen.get("env_vars", ()))]
         named = trial.scan.environment
         new = [
             each
@@ -149,41 +180,69 @@ def try_reference(reference: str, folders: Sequence[Path], said: dict[str, Any])
             break
         given |= dict.fromkeys(new, PLACEHOLDER)
         trial.needs += new
-        trial.seen = _run(asked, folders, given)
+        trial.seen = _try(asked, folders, given)
     return trial
+
+
+def find_own(module: str, own: Path) -> Path | None:
+    """The author's own module: a package's folder or a file; None: it is code of others."""
+    top = own / module.partition(".")[0]
+    if top.is_dir() and (top / "__init__.py").is_file():
+        return top
+    return top.with_suffix(".py") if top.with_suffix(".py").is_file() else None
+
+
+def _try(asked: dict[str, Any], folders: Sequence[Path], environment: dict[str, str]) -> dict[str, Any]:
+    return check_answer(_run(asked, folders, environment), folders, sys.path)
 
 
 def list_module(module: str, folders: Sequence[Path]) -> list[list[str]]:
     found = _run({"module": module}, folders, {})
-    if "failed" in found:
-        failed = found["failed"]
-        raise CannotRun(f"{module} cannot be imported: {failed['type']}: {format_shown(failed['message'], 600)}")
-    listed: list[list[str]] = found["listed"]
-    return listed
+    if isinstance(found, dict) and "failed" in found:
+        failed = check_failure(found)
+        raise CannotRun(
+            f"{module} cannot be imported: {format_shown(failed['type'])}: {format_shown(failed['message'], 600)}"
+        )
+    return check_listing(found)
 
 
 def _run(asked: dict[str, Any], folders: Sequence[Path], environment: dict[str, str]) -> Any:
     """What the process says that tries it. It has nothing of this one's environment."""
-    ours = Path(__file__).parents[2]
     with tempfile.TemporaryDirectory(prefix="unitools-trial-") as home:
-        places = [*map(str, folders[1:]), str(ours)]
-        values = {"PATH": os.defpath, "HOME": home, "TZ": "UTC", "PYTHONPATH": os.pathsep.join(places), **environment}
-        try:
-            done = subprocess.run(
-                [sys.executable, "-P", "-m", "unitools.object_trials"],
-                input=json.dumps(asked | {"folders": [str(each) for each in folders]}).encode(),
-                capture_output=True,
-                timeout=TRY_WITHIN_S,
+        values = {"PATH": os.defpath, "HOME": home, "TZ": "UTC", **environment}
+        with Path(home, ".answer").open("w+b") as answer, Path(home, ".output").open("w+b") as output:
+            ours, others = str(Path(__file__).parents[2]), map(str, folders[1:])
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _START, str(MAX_OUTPUT_BYTES), ours, *others],
+                stdin=subprocess.PIPE,
+                stdout=answer,
+                stderr=output,
                 env=values,
                 cwd=home,
-                check=False,
+                start_new_session=True,
             )
-        except subprocess.TimeoutExpired:
-            raise CannotRun(f"It was not imported and made within {TRY_WITHIN_S} seconds.") from None
+            try:
+                process.communicate(
+                    json.dumps(asked | {"folders": [str(each) for each in folders]}).encode(), TRY_WITHIN_S
+                )
+            except subprocess.TimeoutExpired:
+                raise CannotRun(f"It was not imported and made within {TRY_WITHIN_S} seconds.") from None
+            finally:
+                _end(process)
+            answer.seek(0)
+            output.seek(max(0, output.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            said, told = answer.read(), output.read()
     try:
-        return STRICT.read(done.stdout)
+        return STRICT.read(said)
     except JsonRefused:
-        tail = [format_shown(line) for line in done.stderr[-_TAIL_BYTES:].decode(errors="replace").splitlines()]
+        tail = [format_shown(line) for line in told.decode(errors="replace").splitlines()]
         raise CannotRun(
             "\n".join(["The process that tried it ended before it could say what it saw.", *tail])
         ) from None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """With all that it has started, if it is still there."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -157,6 +157,20 @@ def test_only_what_is_of_others_is_imported_beforehand(tmp_path: Path, monkeypat
         sys.modules.pop(name, None)
 
 
+@pytest.mark.req("BRING-4")
+def test_what_the_modules_of_an_author_import_that_were_brought_is_left_to_the_call(tmp_path: Path) -> None:
+    names = ["python_shop/ask.py", "python_shop/source/shop.py", "python_shop/source/more/__init__.py"]
+    place = str(tmp_path)
+    codes = package.compile_package(names, [b"import a", b"import b", b"import c"], place)
+
+    def select(*more: str) -> list[str]:
+        chosen = package.select_preloading(codes, [*names, *more], place)
+        return [name for code in chosen for name, _ in package.imports_of(code)]
+
+    assert select("python_shop/as_brought.json") == ["a"]
+    assert select() == select("other/as_brought.json") == ["a", "b", "c"]
+
+
 def test_a_box_does_not_load_what_is_large_and_not_needed() -> None:
     command = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import sandbox.supervisor; print(*sys.modules)"
     said = subprocess.run(

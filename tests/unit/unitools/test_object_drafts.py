@@ -14,8 +14,10 @@ from unitools.brought_objects import PINNED
 from unitools.brought_tools import CannotBring
 from unitools.checks import find_entry_differences
 from unitools.manifest import Manifest
+from unitools.mcp_listings import compute_json_digest
 from unitools.object_descriptions import ObjectDescription
 from unitools.object_drafts import BroughtObject, ObjectChoices, ObjectDraft, build_source, draft_objects
+from unitools.packages import compute_files_digest
 
 GROUP = "python.shop"
 NEEDS = ["anyio==4.16.0", "langchain-core==1.8.3", "pydantic==2.14.4"]
@@ -36,7 +38,7 @@ def brought(name: str = "Find-It", *, origin: dict[str, str] | None = None, **ch
 
 
 def draft(found: BroughtObject, **more: Any) -> ObjectDraft:
-    choices = more.pop("choices", ObjectChoices())
+    choices = {found.reference: more.pop("choices", ObjectChoices())}
     return draft_objects([found], GROUP, choices, more.pop("needs", NEEDS), **more)[0]
 
 
@@ -145,6 +147,8 @@ def test_nothing_that_an_object_declares_becomes_code() -> None:
 
     with pytest.raises(CannotBring, match="no name of the environment"):
         draft(brought(env_vars=[{"name": name, "description": "", "required": True}]))
+    with pytest.raises(CannotBring, match="no name of a parameter"):
+        draft(brought(injected={name: {}}), choices=ObjectChoices(injected={name: "config.user"}))
 
 
 @pytest.mark.req("BRING-4")
@@ -165,11 +169,45 @@ def test_the_reviewer_is_told_where_a_manifest_says_otherwise_than_the_object() 
 
 
 @pytest.mark.req("BRING-4")
+def test_the_reviewer_is_told_where_other_modules_travel_than_were_brought() -> None:
+    place = "python_shop/source"
+    sources = {f"{place}/langchain_shop/__init__.py": b"", f"{place}/langchain_shop/parts.py": b"A = 1"}
+    digest = compute_files_digest((name.removeprefix(f"{place}/"), data) for name, data in sources.items())
+    pinned = {name: brought().description[name] for name in PINNED}
+    record = {
+        "python_shop/as_brought.json": json.dumps({"objects": {"langchain_shop:Find": {"pinned": pinned}}}).encode()
+    }
+
+    def find(one: ObjectDraft, files: dict[str, bytes]) -> list[str]:
+        return [each.message for each in find_entry_differences(Manifest(one.document), record | files)]
+
+    own = draft(brought(origin={"source_digest": digest}))
+    changed = sources | {f"{place}/langchain_shop/parts.py": b"A = 2"}
+    assert find(own, sources | {f"{place}/another.py": b"", "python_shop/langchain_shop.py": b""}) == []
+    assert [("source_digest" in each) for each in find(own, changed)] == [True]
+    assert [("source_digest" in each) for each in find(own, {})] == [True]
+    assert find(draft(brought()), {}) == []
+    assert [("travels along" in each) for each in find(draft(brought()), sources)] == [True]
+
+
+@pytest.mark.req("BRING-4")
+@pytest.mark.parametrize("pinned", ["x", [], 1, None])
+def test_a_record_that_was_written_by_hand_is_told_and_ends_nothing(pinned: Any) -> None:
+    found = draft(brought()).document
+    origin = found["origin"] | {"object_digest": compute_json_digest(pinned)}
+    files = {
+        "python_shop/as_brought.json": json.dumps({"objects": {"langchain_shop:Find": {"pinned": pinned}}}).encode()
+    }
+
+    assert [each.pointer for each in find_entry_differences(Manifest(found | {"origin": origin}), files)] == ["/origin"]
+
+
+@pytest.mark.req("BRING-4")
 def test_names_that_lead_to_one_name_are_refused_with_both() -> None:
     other = replace(brought("find.it"), reference="langchain_shop:Other")
 
     with pytest.raises(CannotBring, match="langchain_shop:Find and langchain_shop:Other would both be"):
-        draft_objects([brought(), other], GROUP, ObjectChoices(), NEEDS)
+        draft_objects([brought(), other], GROUP, {}, NEEDS)
 
 
 @pytest.mark.req("BRING-4")
@@ -197,7 +235,7 @@ def test_a_second_run_keeps_what_a_person_has_changed_and_shows_what_is_new() ->
     assert (same.document, same.changes) == (mine, [])
     assert (newer.document["version"], newer.document["description"]) == ("1.0.1", "My words.")
     assert newer.document["dependencies"] == ["anyio==4.16.0", "langchain-core==1.9.0", NEEDS[2], "requests==2.34.2"]
-    assert {"dependencies.changed", "origin.object_changed"} == {each.kind for each in newer.changes or ()}
+    assert {"dependencies.changed", "origin.object_version_changed"} == {each.kind for each in newer.changes or ()}
     assert (breaks.document["version"], breaks.document["side_effect"]) == ("2.0.0", "Read")
     assert breaks.document["description"] == "Other words."
     assert "origin.object_description_changed" in {each.kind for each in breaks.changes or ()}

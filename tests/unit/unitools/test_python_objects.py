@@ -71,7 +71,7 @@ def test_the_code_of_the_author_decides_the_version(tmp_path: Path) -> None:
     said = bring_python(tmp_path, "heat:convert")
 
     assert "python.heat.convert 1.0.1" in said.stdout
-    assert "origin.object_changed" in said.stdout
+    assert "origin.object_version_changed" in said.stdout
 
 
 @pytest.mark.req("BRING-4")
@@ -227,7 +227,8 @@ def test_at_a_terminal_effect_hosts_and_secrets_are_asked_for(tmp_path: Path) ->
     manifest = read_manifests(tmp_path / "python_shop")["ask"]
     assert (manifest["side_effect"], [each["name"] for each in manifest["secrets"]]) == ("Read", ["SHOP_KEY"])
     assert "capabilities" not in manifest
-    assert json.loads((tmp_path / "python_shop" / "as_brought.json").read_text())["choices"]["effect"] == "Read"
+    kept = json.loads((tmp_path / "python_shop" / "as_brought.json").read_text())["objects"]["shop:ask"]
+    assert kept["choices"]["effect"] == "Read"
 
 
 def _read(terminal: int) -> bytes:

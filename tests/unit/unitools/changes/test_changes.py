@@ -139,7 +139,8 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
     "origin.document_changed": (*_documents(document=DOCUMENT | {"version": "4"}), "/origin/document", "patch", "low"),
     "origin.operation_changed": (*_documents(operation="other"), "/origin/operation", "major", "high"),
     "origin.description_changed": (*_documents(operation_digest="sha256:" + "b" * 64), "/origin/operation_digest", "patch", "high"),
-    "origin.object_changed": (*_objects(object=OBJECT | {"version": "1.1"}), "/origin/object", "patch", "high"),
+    "origin.object_changed": (*_objects(object=OBJECT | {"name": "a_package:Wipe"}), "/origin/object/name", "major", "high"),
+    "origin.object_version_changed": (*_objects(object=OBJECT | {"version": "1.1"}), "/origin/object/version", "patch", "high"),
     "origin.object_description_changed": (*_objects(object_digest="sha256:" + "b" * 64), "/origin/object_digest", "patch", "high"),
     "operation.changed": (*_operations(PAGE), "/implementation/operation/arguments", "patch", "medium"),
     "operation.reach_changed": (*_operations(method="DELETE"), "/implementation/operation/method", "major", "high"),
@@ -426,3 +427,20 @@ def test_what_would_take_too_long_to_compare_counts_as_breaking() -> None:
     )
 
     assert [(each.kind, each.bump, each.risk) for each in found] == [("input.cannot_be_compared", "major", "high")]
+
+
+@pytest.mark.req("BRING-4")
+@pytest.mark.parametrize(
+    ("changes", "bump"),
+    [
+        ({"name": "a_package:Wipe"}, "major"),
+        ({"package": "another"}, "major"),
+        ({"framework": "crewai"}, "major"),
+        ({"version": "2.0"}, "patch"),
+        ({"source_digest": "sha256:" + "b" * 64}, "patch"),
+    ],
+)
+def test_another_object_is_another_tool_and_a_newer_one_is_not(changes: dict[str, str], bump: str) -> None:
+    before, after = _objects(object=OBJECT | changes)
+
+    assert [each.bump for each in compare_manifests(before, after)] == [bump]
