@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from abc import ABC, abstractmethod
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _draw_id() -> int:
     return int.from_bytes(os.urandom(4), "big") >> 1
 
 
-class McpConversation:
+class McpConversation(ABC):
     """What both ways have in common; a subclass sends a message and gives the next one that has come.
 
     ``log`` takes what is a log, ``note`` what a person should know of it, ``progress`` a fraction and a message. ``new_id``: of a
@@ -75,12 +76,12 @@ class McpConversation:
         self.revision = ""  # of MCP, as the server has agreed to it
         self.offered = PROTOCOL
 
-    def _send(self, message: dict[str, Any]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _send(self, message: dict[str, Any]) -> None: ...
 
+    @abstractmethod
     def _next_message(self) -> dict[str, Any]:
         """Raises :class:`ServerEnded` when there will be none."""
-        raise NotImplementedError
 
     def initialize(self) -> dict[str, Any]:
         """The handshake, without any capability of a client: what a server lists may depend on them."""
