@@ -26,6 +26,7 @@ from registry.models import Decision, ToolVersion
 from registry.secrets import services as secrets
 from registry.versions import services as registry
 from tests.egress.conftest import HOST
+from tests.egress.recorded_boxes import RecordedBoxes
 from tests.egress.services import Cut, Service, answer_with, serving, wired
 from tests.egress.world import Authority
 from tests.support.calls import PAIR, assert_problem, kinds_of, row_of, run_calls_here, run_calls_in
@@ -35,7 +36,6 @@ from tests.support.policies_in_force import permit, put_in_force
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from invocations.sandbox.base import SandboxCall
     from invocations.sandbox.docker import DockerSandbox
     from tests.conftest import Caller, Person
 
@@ -46,29 +46,10 @@ DIGEST = "sha256:" + "0" * 64
 ITEM = {"item": "a b"}
 
 
-class Boxes:
-    """The real boxes; the call is kept, and a test may have the outcome changed."""
-
-    def __init__(self, boxes: DockerSandbox) -> None:
-        self._boxes = boxes
-        self.calls: list[SandboxCall] = []
-        self.change: Callable[[RunOutcome], RunOutcome] = lambda outcome: outcome
-        self.instead: list[RunOutcome] = []  # of runs, in turn
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._boxes, name)
-
-    def run(self, profile: Profile, call: SandboxCall, on_event: Any = None) -> RunOutcome:
-        self.calls.append(call)
-        if self.instead:
-            return self.instead.pop(0)
-        return self.change(self._boxes.run(profile, call, on_event))
-
-
 @pytest.fixture(autouse=True)
-def boxes(sandbox: DockerSandbox, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Boxes:
+def boxes(sandbox: DockerSandbox, monkeypatch: pytest.MonkeyPatch, settings: Any) -> RecordedBoxes:
     """Calls run in boxes, in the thread of who waits for them."""
-    found = Boxes(sandbox)
+    found = RecordedBoxes(sandbox)
     run_calls_in(found, monkeypatch)
     run_calls_here(monkeypatch, settings)
     return found
@@ -182,7 +163,7 @@ def test_an_operation_is_uploaded_reviewed_granted_called_and_witnessed(
 
 @pytest.mark.req("BRING-1", "SVC-6")
 def test_the_secret_of_an_operation_is_given_to_the_gate_only(
-    bring: Callable[..., ToolVersion], caller: Caller, service: Service, boxes: Boxes
+    bring: Callable[..., ToolVersion], caller: Caller, service: Service, boxes: RecordedBoxes
 ) -> None:
     """What the box gets is looked through; what it holds in memory, files and environment can be no more than that."""
     bring(document_of(service.port))
@@ -369,7 +350,7 @@ def attempts_of(row: Any) -> list[str]:
 
 @pytest.mark.req("BRING-1")
 def test_a_run_that_was_lost_is_made_again_where_nothing_had_left(
-    bring: Callable[..., ToolVersion], caller: Caller, service: Service, boxes: Boxes
+    bring: Callable[..., ToolVersion], caller: Caller, service: Service, boxes: RecordedBoxes
 ) -> None:
     bring(document_of(service.port, "DELETE"))
     boxes.instead = [LOST_RUN]
@@ -385,7 +366,7 @@ def test_a_run_that_was_lost_is_made_again_where_nothing_had_left(
 
 @pytest.mark.req("BRING-1")
 def test_a_call_of_which_nothing_ever_left_is_not_unknown(
-    bring: Callable[..., ToolVersion], caller: Caller, service: Service, boxes: Boxes
+    bring: Callable[..., ToolVersion], caller: Caller, service: Service, boxes: RecordedBoxes
 ) -> None:
     bring(document_of(service.port, "DELETE"))
     boxes.instead = [LOST_RUN] * 3
@@ -402,7 +383,7 @@ def test_a_call_of_which_nothing_ever_left_is_not_unknown(
 @pytest.mark.req("BRING-1")
 @pytest.mark.parametrize("left", [False, True])
 def test_whoever_cancels_is_told_whether_anything_was_sent(
-    left: bool, bring: Callable[..., ToolVersion], caller: Caller, service: Service, boxes: Boxes
+    left: bool, bring: Callable[..., ToolVersion], caller: Caller, service: Service, boxes: RecordedBoxes
 ) -> None:
     bring(document_of(service.port, "DELETE"))
     sent = ConnectionRecord(HOST, service.port, True, rule=HOST, service=ServiceRecord("DELETE", "/x", left=left))
@@ -422,7 +403,7 @@ def test_whoever_cancels_is_told_whether_anything_was_sent(
 
 @pytest.mark.req("BRING-1")
 def test_of_a_keyed_call_that_left_once_nobody_says_that_nothing_left(
-    bring: Callable[..., ToolVersion], caller: Caller, service: Service, boxes: Boxes
+    bring: Callable[..., ToolVersion], caller: Caller, service: Service, boxes: RecordedBoxes
 ) -> None:
     keyed = document_of(service.port, "DELETE", idempotency_header="Idempotency-Key") | {"idempotency": "keyed"}
     bring(keyed)
@@ -439,7 +420,7 @@ def test_of_a_keyed_call_that_left_once_nobody_says_that_nothing_left(
 
 @pytest.mark.req("BRING-1")
 def test_a_run_that_was_lost_after_its_request_left_is_not_made_again(
-    bring: Callable[..., ToolVersion], caller: Caller, service: Service, boxes: Boxes
+    bring: Callable[..., ToolVersion], caller: Caller, service: Service, boxes: RecordedBoxes
 ) -> None:
     bring(document_of(service.port, "DELETE"))
 
