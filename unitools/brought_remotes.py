@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from unitools.brought_tools import CannotBring
 from unitools.checks.operations import find_server_problem, read_server
-from unitools.checks.remotes import OWN_HEADER, wants_own_header
+from unitools.mcp_argument_headers import MarkUnfit, find_argument_headers
 from unitools.mcp_http import MODERN
 from unitools.publications import derive_package_name
 
@@ -89,8 +89,12 @@ def derive_remote_group(url: str) -> str:
     return f"mcp.{word if word[0].isalpha() else f's_{word}'}"
 
 
-def check_needs_no_headers(listing: Listing, names: Sequence[str]) -> None:
-    """:class:`CannotBring`, where a tool wants arguments in headers of their own, which the gate does not write."""
+def check_argument_headers(listing: Listing, names: Sequence[str]) -> None:
+    """:class:`CannotBring`, where a tool wants to hear arguments in headers otherwise than MCP has it."""
+    if listing.protocol < MODERN:
+        return
     for name in names:
-        if wants_own_header(listing.tools.get(name, {}).get("inputSchema")):
-            raise CannotBring(f"{name} wants an argument in a header of its own ({OWN_HEADER}), which no hub sends.")
+        try:
+            find_argument_headers(listing.tools.get(name, {}).get("inputSchema"))
+        except MarkUnfit as error:
+            raise CannotBring(f"{name} cannot be called: {error}") from error

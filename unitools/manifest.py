@@ -12,6 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from unitools.mcp_argument_headers import find_argument_headers
+from unitools.mcp_http import MODERN
+
 SCHEMA_PATH = Path(__file__).with_name("manifest.schema.json")
 BROWSER_MEMORY_BYTES = 1024 * 1024 * 1024  # where a manifest says nothing: a browser is several programs
 
@@ -282,7 +285,17 @@ class Manifest:
     def server_request(self) -> dict[str, Any]:
         """What the server is asked for: its ``tool``, and whether the result is ``structured``; empty: no server answers."""
         origin = self.origin
-        return {"tool": origin["tool"], "structured": origin["result"] == "structured"} if "tool" in origin else {}
+        if "tool" not in origin:
+            return {}
+        asks = {"tool": origin["tool"], "structured": origin["result"] == "structured"}
+        return asks | {"headers": said} if (said := self.argument_headers) else asks
+
+    @property
+    def argument_headers(self) -> list[dict[str, Any]]:
+        """Which arguments a server somewhere else wants to hear in headers too (:mod:`unitools.mcp_argument_headers`).
+        :class:`~unitools.mcp_argument_headers.MarkUnfit`."""
+        remote = self.remote
+        return find_argument_headers(self.input_schema) if remote and remote["revision"] >= MODERN else []
 
     @property
     def package(self) -> str:

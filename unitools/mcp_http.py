@@ -37,7 +37,7 @@ NAMED = {"tools/call": "name"}  # by method: the parameter that stands in a head
 
 _META = "io.modelcontextprotocol/"
 _SESSION = re.compile(r"[!-~]{1,1024}")
-_PLAIN = re.compile(r"[!-~](?:[ -~]*[!-~])?")
+_PLAIN = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")
 _EVENTS = "text/event-stream"
 
 

@@ -159,15 +159,15 @@ def test_what_lists_nothing_is_told_in_one_sentence(
     assert said in capsys.readouterr().err
 
 
-def test_a_tool_that_wants_headers_of_its_own_is_refused(
+def test_a_tool_that_wants_what_no_header_holds_in_one_is_refused(
     remote: RemoteServer, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    schema = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
+    schema = {"type": "object", "properties": {"regions": {"type": "array", "x-mcp-header": "Regions"}}}
     listing = {"protocol": "2026-07-28", "tools": [{"name": "Get-Item", "inputSchema": schema}]}
     (tmp_path / "kept.json").write_text(json.dumps(listing))
 
     assert bring(remote, "--listing", str(tmp_path / "kept.json"), "--tool", "Get-Item") == NO
-    assert "wants an argument in a header of its own" in capsys.readouterr().err
+    assert "Get-Item cannot be called: regions is to be said in a header" in capsys.readouterr().err
 
 
 @pytest.mark.req("SVC-6")

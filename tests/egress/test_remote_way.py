@@ -14,6 +14,8 @@ from tests.egress.services import Service, answer_with
 from tests.egress.world import Client, rules, tls
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from invocations.sandbox.egress import EgressDoor
 
 MODERN, LEGACY = "2026-07-28", "2025-06-18"
@@ -28,9 +30,11 @@ SENT = json.dumps(CALL, separators=(",", ":")).encode()
 LIST = {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}
 
 
-def begin(door: EgressDoor, port: int, *, revision: str = MODERN, tool: str = "Get-Item") -> None:
+def begin(
+    door: EgressDoor, port: int, *, revision: str = MODERN, tool: str = "Get-Item", said: Sequence[dict[str, Any]] = ()
+) -> None:
     remote = {"url": f"https://{HOST}:{port}/mcp", "credentials": [BEARER], "revision": revision}
-    way = RemoteWay.build_for(remote, {"tool": tool}, {"TOKEN": TOKEN}, {"TOKEN": [TOKEN]})
+    way = RemoteWay.build_for(remote, {"tool": tool, "headers": list(said)}, {"TOKEN": TOKEN}, {"TOKEN": [TOKEN]})
     door.begin(rules(net=[tls(HOST, port)]), way=way)
 
 
@@ -88,6 +92,34 @@ def test_a_name_that_no_header_can_hold_is_written_in_base64(trusting: EgressDoo
     ask(trusting, post(service.port, CALL | {"params": {"name": "zeichne\u00b7ü"}}))
 
     assert b"Mcp-Name: =?base64?emVpY2huZcK3w7w=?=\r\n" in service.requests()[0]
+
+
+REGION = {"header": "Mcp-Param-Region", "path": ["place", "region"]}
+
+
+@pytest.mark.req("SVC-6")
+def test_an_argument_that_the_server_marked_is_said_in_its_header_by_the_gate_alone(
+    trusting: EgressDoor, service: Service
+) -> None:
+    begin(trusting, service.port, said=[REGION, {"header": "Mcp-Param-Limit", "path": ["limit"]}])
+    params = {"name": "Get-Item", "arguments": {"place": {"region": "Zürich\r\nHost: other"}, "limit": None}}
+
+    ask(trusting, post(service.port, CALL | {"params": params}, "Mcp-Param-Region: other", "Mcp-Param-Limit: 5"))
+
+    head = service.requests()[0].partition(b"\r\n\r\n")[0]
+    said = [line for line in head.split(b"\r\n") if line.lower().startswith(b"mcp-param-")]
+    assert said == [b"Mcp-Param-Region: =?base64?WsO8cmljaA0KSG9zdDogb3RoZXI=?="]
+
+
+@pytest.mark.req("SVC-6")
+def test_an_argument_that_is_more_than_a_header_leaves_nowhere(trusting: EgressDoor, service: Service) -> None:
+    begin(trusting, service.port, said=[REGION])
+    params = {"name": "Get-Item", "arguments": {"place": {"region": "a" * 9_000}}}
+
+    head, _ = ask(trusting, post(service.port, CALL | {"params": params}))
+
+    assert head.startswith(b"HTTP/1.1 413 ")
+    assert service.connections == 0
 
 
 @pytest.mark.req("SVC-6")

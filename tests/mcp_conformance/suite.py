@@ -1,9 +1,10 @@
-"""The conformance suite: what does the official conformance suite of MCP say about a server, and what do we expect it to say?"""
+"""The conformance suite: what does the official suite of MCP say about a server or a client, and what do we expect it to say?"""
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,9 +52,9 @@ def expected_of(revision: str) -> Path:
     return EXPECTED / f"{revision}.yml"
 
 
-def expected_failures(revision: str) -> set[str]:
-    """Scenarios, and ``scenario:check``."""
-    return set(yaml.safe_load(expected_of(revision).read_text())["server"])
+def expected_failures(revision: str, role: str = "server") -> set[str]:
+    """Scenarios, and ``scenario:check``, of the hub as a ``server`` or of our ``client``."""
+    return set(yaml.safe_load(expected_of(revision).read_text()).get(role, ()))
 
 
 def judge(url: str, revision: str, output: Path) -> Verdict:
@@ -90,6 +91,13 @@ def judge_authorization(issuer: str, program: dict[str, str], sign_in: Callable[
     return Verdict(suite.returncode == 0, "".join(said)[-6000:], checks)
 
 
+def judge_client(command: list[str], scenario: str, revision: str, output: Path) -> Verdict:
+    """Of a client, which is told the suite's server as its last word."""
+    words = ["client", "--command", shlex.join(command), "--scenario", scenario, "--spec-version", revision]
+    done = _finish([*words, "--output-dir", str(output)])
+    return Verdict(done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:], _read_all(output, ""))
+
+
 def failures(checks: list[Check]) -> list[Check]:
     """What must and what should be is one to the suite when it is told what to expect."""
     return [check for check in checks if check.status in ("FAILURE", "WARNING")]
@@ -98,8 +106,12 @@ def failures(checks: list[Check]) -> list[Check]:
 def _run(url: str, revision: str, output: Path, which: list[str]) -> Verdict:
     words = ["server", "--url", url, *which]
     words += ["--expected-failures", str(expected_of(revision)), "--output-dir", str(output)]
-    done = subprocess.run(_command(words), capture_output=True, text=True, timeout=PATIENCE_S, stdin=subprocess.DEVNULL)
+    done = _finish(words)
     return Verdict(done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:], _read_all(output, "server-"))
+
+
+def _finish(words: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(_command(words), capture_output=True, text=True, timeout=PATIENCE_S, stdin=subprocess.DEVNULL)
 
 
 def _command(words: list[str]) -> list[str]:

@@ -37,6 +37,14 @@ def sent(*credentials: dict[str, str]) -> Changes:
     return served(credentials=list(credentials)) | {"secrets": [KEY]}
 
 
+MARKED = {"type": "string", "x-mcp-header": "Text"}
+
+
+def marked(argument: dict[str, Any]) -> Changes:
+    """One whose server wants to hear an argument in a header too."""
+    return served() | {"input_schema": {"type": "object", "properties": {"text": argument}}}
+
+
 REMOTES: dict[str, list[Mistake]] = {
     "remote.outside_sandbox": [
         Mistake("a plain process", served() | {"requires_sandbox": False}, "/requires_sandbox", served()),
@@ -89,19 +97,12 @@ REMOTES: dict[str, list[Mistake]] = {
     "remote.other_origin": [
         Mistake("read from elsewhere", served(origin={"url": "https://mcp.example.com/mcp"}), f"{AT}/url", served())
     ],
-    "remote.own_header": [
+    "remote.argument_headers": [
         Mistake(
-            "an argument in a header",
-            served()
-            | {
-                "input_schema": {
-                    "type": "object",
-                    "properties": {"text": {"type": "string", "x-mcp-header": "Text"}},
-                }
-            },
-            "/input_schema",
-            served(),
-        )
+            "a list in a header", marked({"type": "array", "x-mcp-header": "Text"}), "/input_schema", marked(MARKED)
+        ),
+        Mistake("no name of a header", marked(MARKED | {"x-mcp-header": "a b"}), "/input_schema", marked(MARKED)),
+        Mistake("in each of a list", marked({"type": "array", "items": MARKED}), "/input_schema", marked(MARKED)),
     ],
     "remote.keyed": [Mistake("keyed", served() | {"idempotency": "keyed"}, "/idempotency", served())],
 }

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from unitools.checks.findings import declare_rule
 from unitools.checks.operations import find_server_problem, holds_method, read_server
+from unitools.mcp_argument_headers import MarkUnfit, find_argument_headers
 from unitools.mcp_http import MODERN
 from unitools.openapi.requests import is_reserved_header, is_token
 
@@ -50,11 +51,10 @@ OTHER_ORIGIN = declare_rule(
     "The address that is called is the one that the list was read from.",
     "Bring the tool from the address that it is to be called at.",
 )
-OWN_HEADER = "x-mcp-header"
-HEADERS = declare_rule(
-    "remote.own_header",
-    "No argument is said in a header of its own: the gate writes none.",
-    "Leave the tool out, or ask the server's author for one that takes all arguments in the body.",
+ARGUMENT_HEADERS = declare_rule(
+    "remote.argument_headers",
+    "The arguments that are said in headers too are texts, whole numbers, or yes and no, each in a header of its own.",
+    "Leave the tool out, or ask the server's author to mark them as MCP has it (x-mcp-header).",
 )
 KEYED = declare_rule(
     "remote.keyed",
@@ -78,24 +78,18 @@ def check_remote(manifest: Manifest) -> Iterator[ManifestFinding]:
         yield KEYED.at(("idempotency",), "The key of a call would reach nobody.")
     if manifest.origin.get("url", remote["url"]) != remote["url"]:
         yield OTHER_ORIGIN.at((*AT, "url"), "origin names another address.")
-    if wants_own_header(manifest.input_schema):
-        yield HEADERS.at(("input_schema",), f"An argument is marked with {OWN_HEADER}.")
+    yield from _check_argument_headers(manifest, remote)
     yield from _check_address(manifest, remote)
     yield from _check_credentials(manifest, remote)
 
 
-def wants_own_header(schema: Any) -> bool:
-    """Whether an argument is to be said in a header (SEP-2243), as MCP has it since 2026-07-28."""
-    waiting: list[Any] = [schema]
-    while waiting:
-        found = waiting.pop()
-        if isinstance(found, dict):
-            if OWN_HEADER in found:
-                return True
-            waiting += found.values()
-        elif isinstance(found, list):
-            waiting += found
-    return False
+def _check_argument_headers(manifest: Manifest, remote: dict[str, Any]) -> Iterator[ManifestFinding]:
+    if remote["revision"] < MODERN:
+        return
+    try:
+        find_argument_headers(manifest.input_schema)
+    except MarkUnfit as error:
+        yield ARGUMENT_HEADERS.at(("input_schema",), str(error))
 
 
 def _check_address(manifest: Manifest, remote: dict[str, Any]) -> Iterator[ManifestFinding]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from unitools.brought_remotes import RemoteSource, check_address, check_needs_no_headers, derive_remote_group
+from unitools.brought_remotes import RemoteSource, check_address, check_argument_headers, derive_remote_group
 from unitools.brought_tools import CannotBring
 from unitools.command.brought_folder import BroughtFolder
 from unitools.command.pack import read_file_bytes
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
             listing = Listing.from_bytes(read_file_bytes(options.listing))
         else:
             listing = list_tools(options.url, _read_values(kept if said is None else list(said)))
-        check_needs_no_headers(listing, [*options.tool, *(each["origin"]["tool"] for each in brought)])
+        check_argument_headers(listing, [*options.tool, *(each["origin"]["tool"] for each in brought)])
         return folder.bring(listing, RemoteSource(options.url, group, listing.protocol, said), options.tool, brought)
     except (CannotBring, ListingUnfit) as error:
         sys.stderr.write(f"{error}\n")

@@ -19,6 +19,7 @@ from invocations.sandbox.egress.service_way import (
     ServiceWay,
     sort_hidden_texts,
 )
+from unitools.mcp_argument_headers import list_argument_headers
 from unitools.mcp_http import MODERN, REVISION, SESSION, list_routing_headers
 from unitools.strict_json import STRICT, JsonRefused
 
@@ -38,16 +39,18 @@ _LEGACY_PARAMS: dict[str, set[str]] = _MODERN_PARAMS | {
 _PARTS = frozenset({"jsonrpc", "id", "method", "params"})
 _MAX_DEPTH = 100
 _MAX_BYTES = 2 * 1024 * 1024
+_MAX_HEADER_BYTES = 8 * 1024  # of arguments: servers that take more are rare
 _MAX_NESTED = 50_000  # lists and objects: reading them is time of the gate's one thread
 _JSON = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True)
 class RemoteWay(ServiceWay):
-    """``tool``: by the server's own name; ``revision``: of MCP, that is spoken."""
+    """``tool``: by the server's own name; ``revision``: of MCP, that is spoken; ``said``: which arguments are said in headers too."""
 
     tool: str = ""
     revision: str = MODERN
+    said: tuple[dict[str, Any], ...] = ()
 
     @classmethod
     def build_for(
@@ -75,6 +78,7 @@ class RemoteWay(ServiceWay):
             hidden=sort_hidden_texts(hidden),
             tool=asks["tool"],
             revision=remote["revision"],
+            said=tuple(asks.get("headers", ())),
         )
 
     @property
@@ -117,7 +121,16 @@ class RemoteWay(ServiceWay):
             headers.append((REVISION, self.revision))
         if self.modern:
             headers += list_routing_headers(method, params)
+        if method == CALL:
+            headers += self._list_argument_headers(params)
         return Question(method, method == CALL, _encode(headers), _JSON.encode(message).encode())
+
+    def _list_argument_headers(self, params: dict[str, Any]) -> list[tuple[str, str]]:
+        arguments = params.get("arguments")
+        found = list_argument_headers(self.said, arguments if isinstance(arguments, dict) else {})
+        if sum(len(name) + len(value) for name, value in found) > _MAX_HEADER_BYTES:
+            raise EgressDenied(DenialReason.TOO_MUCH)
+        return found
 
     def _read_message(self, body: bytes) -> tuple[str, dict[str, Any], dict[str, Any]]:
         if body.count(b"[") + body.count(b"{") > _MAX_NESTED:
