@@ -104,6 +104,7 @@ class ServerAccount(models.Model):
     refreshable = models.BooleanField(default=False)
     expires_at = models.DateTimeField(null=True, blank=True)  # of the access token; None: it does not say
     refreshing_until = models.DateTimeField(null=True, blank=True)  # one process fetches newer tokens until then
+    lists_held = models.JSONField(default=dict)  # by tool version, when the server's list was held against it
     requested_at = models.DateTimeField(auto_now_add=True)
     connected_at = models.DateTimeField(null=True, blank=True)
     refreshed_at = models.DateTimeField(null=True, blank=True)

@@ -1,7 +1,8 @@
 """Authorizations: how a person connects their account at a server elsewhere (OAuth 2.1: code with PKCE).
 
 What was begun is kept in the session of the browser, for once: the state, the verifier, and whose answer is waited for. The
-answer must come to the same browser and person, and from the server that was asked (RFC 9207). No transaction is open while others are asked.
+answer must come to the same browser and person, and from the server that was asked (RFC 9207). No transaction is open while others are
+asked.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ def begin_authorization(
     terms = discover_terms(account.server.resource)
     client = choose_client(account.server, terms)
     server = _keep_terms(account.server, terms, client, by=by)
+    scopes = server.scopes or terms.scopes
     state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(64)
     begun = {
         "account": str(account.pk),
@@ -71,7 +73,7 @@ def begin_authorization(
         "says_issuer": terms.says_issuer,
         "client": server.client_id,
         "verifier": verifier,
-        "scopes": server.scopes or terms.scopes,
+        "scopes": scopes,
         "agents": agents,
         "at": time.time(),
     }
@@ -87,8 +89,8 @@ def begin_authorization(
         "code_challenge_method": "S256",
         "resource": terms.resource,
     }
-    if begun["scopes"]:
-        asked["scope"] = " ".join(begun["scopes"])
+    if scopes:
+        asked["scope"] = " ".join(scopes)
     endpoint = terms.authorization_endpoint
     return f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{urlencode(asked)}"
 

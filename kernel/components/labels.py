@@ -54,6 +54,7 @@ STATUS: dict[str, tuple[str, str, Text]] = {
     "used": ("hold", "check", gettext_lazy("Used")),
     "waiting": ("warn", "hourglass", gettext_lazy("Waiting")),
     "granted": ("ok", "handshake", gettext_lazy("Granted")),
+    "connected": ("ok", "link", gettext_lazy("Connected")),
     "declined": ("bad", "ban", gettext_lazy("Declined")),
     "once": ("info", "stamp", gettext_lazy("For one call")),
     "period": ("info", "calendar-clock", gettext_lazy("For a time")),
