@@ -18,7 +18,7 @@ from access.server_accounts.answers import ServerSilent
 from access.server_accounts.discovery import AuthorizationTerms
 from access.server_accounts.problems import AccountRequired, AccountUnavailable
 from access.server_accounts.services import RAN_OUT, REFUSED, account_url, end_account, lock_account, token_client
-from access.server_accounts.token_requests import FOR_GOOD, TokenRefused, refresh_tokens
+from access.server_accounts.token_requests import FOR_GOOD, TokenRefused, refresh_tokens, revoke_tokens
 from access.server_accounts.token_seals import TOKEN_COLUMNS, open_tokens, seal_tokens
 from evidence import services as evidence
 from evidence.kinds import Kind
@@ -86,7 +86,12 @@ def _refresh(account: ServerAccount) -> str:
         return _go_without(account, tokens, str(error))
     except ServerSilent as error:
         return _go_without(account, tokens, str(error))
-    return _keep(account, tokens, found)
+    try:
+        return _keep(account, tokens, found)
+    except AccountRequired:  # it has ended meanwhile, and what comes for it is for nobody
+        if terms.revocation_endpoint:
+            revoke_tokens(token_client(account.server), found.tokens, endpoint=terms.revocation_endpoint)
+        raise
 
 
 def _go_without(account: ServerAccount, tokens: AccountTokens, why: str) -> str:

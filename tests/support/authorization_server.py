@@ -1,8 +1,8 @@
 """An authorization server on this machine, as MCP has them: it hands out codes and tokens to whoever asks rightly, and keeps count.
 
-It checks what it is for servers to check: PKCE, the redirect URI, the resource (RFC 8707), that a code and a rotating refresh token are
-good for once, and who the client is. Beside it, at ``/mcp``, stands a resource that asks for its tokens. A test says who is signed in
-there, and what it does wrong.
+It checks what it is for servers to check: PKCE, the redirect URI, the resource (RFC 8707), that a code and a rotating refresh token
+are good for once, and who the client is. Beside it, at ``/mcp``, stands a resource that asks for its tokens. A test
+says who is signed in there, and what it does wrong.
 """
 
 from __future__ import annotations
@@ -113,6 +113,11 @@ class AuthorizationServer:
         self.clients[client], self.redirect_uris[client] = secret, [redirect_uri]
         return client
 
+    def give_token(self, user: str) -> str:
+        """Somebody has one by another way."""
+        issued = Issued(user, "elsewhere", "", "", secrets.token_hex(4))
+        return str(self._issue(issued)["access_token"])
+
     # What it does.
 
     def authorize(self, asked: dict[str, str]) -> str:
@@ -183,10 +188,8 @@ class AuthorizationServer:
             kept.ends = time.time() + self.lasts_s
             self.access[access] = kept
             said: dict[str, Any] = {"access_token": access, "token_type": "Bearer", "expires_in": int(self.lasts_s)}
-            if self.refreshes and self.rotates:
-                self.refresh[refresh] = issued
-                said["refresh_token"] = refresh
-            elif self.refreshes and not any(each.family == issued.family for each in self.refresh.values()):
+            is_first = not any(each.family == issued.family for each in self.refresh.values())
+            if self.refreshes and (self.rotates or is_first):
                 self.refresh[refresh] = issued
                 said["refresh_token"] = refresh
         return said | ({"scope": issued.scope} if issued.scope else {})
@@ -239,7 +242,7 @@ def serving_authorization(**options: Any) -> Iterator[AuthorizationServer]:
             else:
                 self.answer(404, {})
 
-        do_GET = do_POST = respond
+        do_GET = do_POST = respond  # noqa: N815  as http.server calls them
 
     with serve_requests(Handler) as port:
         server.url = f"http://127.0.0.1:{port}"
