@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class AccountServer(models.Model):
     """A server elsewhere that is asked by accounts of persons: who gives tokens for it, and who the hub is there."""
 
-    class ClientKind(models.TextChoices):
+    class HubClientKind(models.TextChoices):
         # The hub's document at the address that is its id (CIMD).
         DOCUMENT = "document"
         # The hub has registered itself (RFC 7591).
@@ -39,7 +39,7 @@ class AccountServer(models.Model):
     issuer = models.CharField(max_length=400, blank=True)
     terms = models.JSONField(default=dict)  # what its metadata said: access.server_accounts.discovery
     client_id = models.CharField(max_length=500, blank=True)
-    client_kind = models.CharField(max_length=12, choices=ClientKind, blank=True)
+    client_kind = models.CharField(max_length=12, choices=HubClientKind, blank=True)
     # The client's secret, wrapped by a master key; empty: it has none.
     key_id = models.CharField(max_length=64, blank=True)
     wrapped_key = models.BinaryField(default=b"")

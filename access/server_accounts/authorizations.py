@@ -106,7 +106,7 @@ def _keep_terms(
     server = AccountServer.objects.select_for_update().get(pk=server.pk)
     client_id, kind, secret = client
     is_other = (server.issuer, server.client_id, server.client_kind) != (terms.issuer, client_id, kind)
-    if is_other and kind != AccountServer.ClientKind.ENTERED:
+    if is_other and kind != AccountServer.HubClientKind.ENTERED:
         server.client_id, server.client_kind = client_id, kind
         seal_client_secret(server, secret)
     server.issuer, server.terms = terms.issuer, terms.to_json()

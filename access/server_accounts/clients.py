@@ -67,7 +67,7 @@ def choose_client(server: AccountServer, terms: AuthorizationTerms) -> tuple[str
 
     :class:`AccountClientMissing` where somebody has to enter one first.
     """
-    kinds = AccountServer.ClientKind
+    kinds = AccountServer.HubClientKind
     if server.client_kind == kinds.ENTERED:
         return server.client_id, kinds.ENTERED, ""
     if takes_document(terms):
@@ -99,4 +99,4 @@ def _register(terms: AuthorizationTerms) -> tuple[str, str, str]:
         raise AccountClientMissing(f"The authorization server did not register the hub: it answered {answer.status}.")
     if not isinstance(secret, str) or len(secret) > MAX_SECRET:
         raise AccountClientMissing("The authorization server gave the hub a secret that cannot be kept.")
-    return client, AccountServer.ClientKind.REGISTERED, secret
+    return client, AccountServer.HubClientKind.REGISTERED, secret

@@ -260,7 +260,7 @@ def enter_client(*, resource: str, client_id: str, client_secret: str, by: Princ
     server = get_server(resource, tenant_id=by.tenant_id)
     server = AccountServer.objects.select_for_update().get(pk=server.pk)
     server.client_id = client_id
-    server.client_kind = AccountServer.ClientKind.ENTERED if client_id else ""
+    server.client_kind = AccountServer.HubClientKind.ENTERED if client_id else ""
     server.entered_by = by.id if client_id else ""
     seal_client_secret(server, client_secret.strip())
     server.save(update_fields=["client_id", "client_kind", "entered_by", "changed_at", *SECRET_COLUMNS])

@@ -212,7 +212,7 @@ def test_the_hub_registers_once_and_may_be_given_a_secret(
 
     assert server.count("/register") == 1
     row = AccountServer.objects.get()
-    assert row.client_kind == AccountServer.ClientKind.REGISTERED
+    assert row.client_kind == AccountServer.HubClientKind.REGISTERED
     assert server.clients[row.client_id].encode() not in bytes(row.ciphertext)
 
 
