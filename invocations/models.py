@@ -251,6 +251,11 @@ class Invocation(models.Model):
         return encode("inv", self.id)
 
     @property
+    def account_wire_id(self) -> str:
+        """Of the person's account that it uses, or waits for; empty: of none."""
+        return encode("sac", self.account_id) if self.account_id else ""
+
+    @property
     def is_final(self) -> bool:
         return self.state in FINAL
 

@@ -181,7 +181,7 @@ FIELDS: dict[str, tuple[Callable[[CallFacts, Invocation], Any], Callable[[CallFa
     ),
     "account": (
         lambda told, _: told.find_decided(lambda each: each.account) or "",
-        lambda _, row: _wire("sac", row.account_id),
+        lambda _, row: row.account_wire_id,
     ),
     "profile": (lambda told, _: _profile(told), lambda _, row: row.profile_hash),
     "profile_document": (
