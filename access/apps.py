@@ -25,6 +25,7 @@ class AccessConfig(AppConfig):
     def ready(self) -> None:
         import access.agents.services  # noqa: PLC0415  tells the search of facts the names of agents; models load only after the apps
         import access.consents.erasure  # noqa: PLC0415  says what is kept of persons
+        import access.server_accounts.erasure  # noqa: PLC0415  the same
         import access.sign_in.facts  # noqa: F401, PLC0415  hears of changes that django-allauth makes
 
         post_migrate.connect(sync_role_permissions, sender=self, dispatch_uid="sync_roles")

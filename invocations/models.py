@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db import models
 from django.db.models import Q
 
-from access.models import Agent, Consent, Grant, Tenant
+from access.models import Agent, Consent, Grant, ServerAccount, Tenant
 from evidence.models import SubjectKey
 from invocations.agent_runs.models import AgentRunStep
 from invocations.artifacts.models import Artifact, ArtifactContent
@@ -92,9 +92,14 @@ class Resolution(models.TextChoices):
 
 class InvocationQuerySet(models.QuerySet["Invocation"]):
     def visible_to(self, principal: Principal) -> InvocationQuerySet:
-        """People see their tenant's calls; an agent sees its own."""
+        """People see their tenant's calls; an agent sees its own; a program of a person, none that went out by another's account."""
         mine = self.filter(tenant_id=principal.tenant_id)
-        return mine.filter(agent_id=principal.agent_id) if principal.agent_id else mine
+        if principal.agent_id:
+            mine = mine.filter(agent_id=principal.agent_id)
+        if principal.connection is not None:  # others' programs act as the same agent
+            own = ServerAccount.objects.filter(member_id=int(principal.connection.member.removeprefix("usr_")))
+            mine = mine.filter(Q(account_id=None) | Q(account_id__in=own.values("pk")))
+        return mine
 
     def by_or_for(self, **agent: object) -> InvocationQuerySet:
         """Those that the agent made, and those that others made under what it had handed on: ``name=…``, ``pk=…``."""
@@ -129,6 +134,7 @@ class Invocation(models.Model):
     key_id = models.UUIDField(null=True)  # of the API key that made the call; it may be gone
     connection_id = models.UUIDField(null=True)  # of the program that made the call, if a person has let it
     installation = models.ForeignKey(Installation, models.PROTECT, null=True, related_name="invocations")
+    account_id = models.UUIDField(null=True)  # of the person's account that it uses, or waits for
     origin = models.CharField(max_length=8, choices=Origin, default=Origin.API)
     state = models.CharField(max_length=16, choices=State)
     dry_run = models.BooleanField(default=False)
@@ -215,6 +221,11 @@ class Invocation(models.Model):
             # Of all rows: a statement that is planned once for any request_id cannot use a part of them.
             models.Index(fields=["agent", "request_id"], name="invocation_of_request"),
             models.Index(fields=["id"], name="invocation_open", condition=Q(finished_at=None)),
+            models.Index(
+                fields=["account_id"],
+                name="invocation_held_for_account",
+                condition=Q(state="held", account_id__isnull=False),
+            ),
             models.Index(fields=["proposed_by"], name="invocation_proposed_by", condition=Q(proposed_by__isnull=False)),
             models.Index(fields=["run_step"], name="invocation_of_run", condition=Q(run_step__isnull=False)),
             models.Index(
@@ -238,6 +249,11 @@ class Invocation(models.Model):
     @property
     def wire_id(self) -> str:
         return encode("inv", self.id)
+
+    @property
+    def account_wire_id(self) -> str:
+        """Of the person's account that it uses, or waits for; empty: of none."""
+        return encode("sac", self.account_id) if self.account_id else ""
 
     @property
     def is_final(self) -> bool:

@@ -30,7 +30,7 @@ from invocations.approvals.held_calls import (
     cancel_call,
     hold_call,
     needs_person,
-    refuse_and_request_consent,
+    refuse_and_request,
     run_full_preflight,
 )
 from invocations.callbacks.services import find_endpoint
@@ -219,7 +219,7 @@ def record_refusal(incoming: IncomingCall, refusal: Refusal) -> CallRefused:
     """The refused call as its caller is told of it. It is written down, unless too many of this agent's are."""
     check_is_recorded(refusal.problem, by=incoming.by)
     if refusal.asks_person:
-        refusal, denied = refuse_and_request_consent(incoming, refusal)
+        refusal, denied = refuse_and_request(incoming, refusal)
     else:
         denied = record_denied(incoming, refusal)
     return CallRefused(refusal.problem, denied, refusal.preflight)

@@ -103,6 +103,8 @@ PREFIXES = (
         "plg",
         "plc",
         "plm",
+        "asv",
+        "sac",
     ),
 )
 

@@ -23,12 +23,14 @@ _NO_WORDS = frozenset({"mcp", "api", "www", "app", "server"})
 
 @dataclass(frozen=True, slots=True)
 class RemoteSource:
-    """``credentials``: entries of ``implementation.remote.credentials``; None: those that were chosen before stay."""
+    """``credentials``: entries of ``implementation.remote.credentials``; ``account``: what ``implementation.remote.account`` says,
+    where the server is asked as the person whom a call is for. None of both: what was chosen before stays."""
 
     url: str
     group: str
     revision: str
     credentials: tuple[dict[str, str], ...] | None = None
+    account: dict[str, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -48,7 +50,9 @@ class RemoteSource:
             "side_effect": "Write",
             "safety_class": "Medium",
         }
-        if self.credentials:
+        if self.account is not None:
+            said["implementation"]["remote"]["account"] = self.account
+        elif self.credentials:
             said["implementation"]["remote"]["credentials"] = list(self.credentials)
             said["secrets"] = self._list_secrets()
         return said
@@ -57,7 +61,11 @@ class RemoteSource:
         """The address, and the credentials where they are said; effect, hosts and limits are the author's."""
         ours = {"url": self.url, "listing": derive_package_name(self.group)}
         remote = dict(before["implementation"]["remote"]) | ours
-        if self.credentials is not None:
+        if self.account is not None:
+            remote = {name: part for name, part in remote.items() if name != "credentials"} | {"account": self.account}
+            document.pop("secrets", None)
+        elif self.credentials is not None:
+            remote.pop("account", None)
             remote["credentials"] = list(self.credentials)
             document["secrets"] = self._list_secrets()
         document["implementation"] = before["implementation"] | {"remote": remote}

@@ -242,6 +242,13 @@ class Manifest:
         return said and {"credentials": []} | said | {"revision": self.origin.get("protocol", "")}
 
     @property
+    def account(self) -> dict[str, Any] | None:
+        """That the server is asked as the person whom a call is for, by their own account there, with its ``scopes``. None: as the
+        tenant, or as nobody."""
+        said = (self.remote or {}).get("account")
+        return None if said is None else {"scopes": []} | said
+
+    @property
     def listing(self) -> str:
         """The folder that is shipped of a tool which a server of others answers: its list of tools. Empty: no server does."""
         return str((self.server or self.remote or {}).get("listing", ""))

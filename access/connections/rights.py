@@ -33,11 +33,12 @@ CONNECT = "agents.connect"
 
 @dataclass(frozen=True, slots=True)
 class ConnectionRights:
-    """``tools``: None for all that the agent may call."""
+    """``tools``: None for all that the agent may call. ``member_id``: who has let the program; 0: nobody."""
 
     wire_id: str
     in_force: bool
     tools: frozenset[str] | None
+    member_id: int = 0
 
 
 def select_permitted(rows: QuerySet[Connection]) -> QuerySet[Connection]:
@@ -92,7 +93,8 @@ def find_connection_rights(connection_id: UUID, *, tenant_id: UUID, agent_id: UU
         return ConnectionRights("", in_force=False, tools=frozenset())
     (found,) = rows
     tools = None if found.tools is None else frozenset(found.tools)
-    return ConnectionRights(found.wire_id, in_force=bool(permitted) and is_alive(found, now=now), tools=tools)
+    in_force = bool(permitted) and is_alive(found, now=now)
+    return ConnectionRights(found.wire_id, in_force=in_force, tools=tools, member_id=found.member_id)
 
 
 def find_ended_connections(ids: Iterable[UUID]) -> list[UUID]:

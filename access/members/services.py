@@ -22,6 +22,7 @@ from access.models import Membership, Tenant
 from access.object_permissions.rules import build_permission_data, list_object_permissions, user_object_permissions
 from access.problems import LastOwner, SelfApproval
 from access.roles import HUB_OWNERS, ROLE_PERMISSIONS, Role
+from access.server_accounts.services import end_accounts_of
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.people import ChangedRole, CreatedTenant, PersonPermission
@@ -211,6 +212,7 @@ def end_membership(*, user_id: int, role: Role, by: Principal, reason: str = "")
         for permission, thing in [*beside, *user_object_permissions(user, tenant_id=tenant.pk)]:
             _take(user, permission, thing, by=by)
         end_connections_of(user, tenant_id=tenant.pk, by=by)
+        end_accounts_of(user, tenant_id=tenant.pk, by=by)
         _end_links(user)
 
 

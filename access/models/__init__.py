@@ -17,11 +17,13 @@ from access.models.people import (
 )
 from access.models.policies import POLICY_TRANSITIONS, PolicyState, PolicyVersion
 from access.models.requests import REQUEST_TRANSITIONS, GrantRequest, RequestState
+from access.models.server_accounts import AccountServer, ServerAccount, ServerAccountState
 
 __all__ = [
     "CONSENT_TRANSITIONS",
     "POLICY_TRANSITIONS",
     "REQUEST_TRANSITIONS",
+    "AccountServer",
     "Agent",
     "AgentIdentity",
     "ApiKey",
@@ -48,6 +50,8 @@ __all__ = [
     "Reach",
     "RequestState",
     "Reservation",
+    "ServerAccount",
+    "ServerAccountState",
     "Tenant",
     "TrustedIssuer",
 ]

@@ -25,6 +25,8 @@ EVENTS = {
     "connection.requested": gettext_lazy("Somebody asks to connect a program"),
     "review.waiting": gettext_lazy("A tool version is waiting for review"),
     "tool.drifted": gettext_lazy("A tool of a server elsewhere has changed and was paused"),
+    "account.requested": gettext_lazy("A person is asked for their account at a server"),
+    "account.ended": gettext_lazy("A person's account at a server is not connected any more"),
     "policy.waiting": gettext_lazy("A policy draft is waiting to be published"),
     "budget.low": gettext_lazy("A budget is nearly used up"),
     "halt.thrown": gettext_lazy("A kill switch was thrown"),

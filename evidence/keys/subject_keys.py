@@ -141,11 +141,16 @@ def wrap_under(row: SubjectKey, data_key: bytes) -> bytes:
     return _encrypted(_key(row), data_key, row.id.bytes)
 
 
+def unwrap_under(row: SubjectKey, wrapped: bytes) -> bytes:
+    """What :func:`wrap_under` gave; raises :class:`ValuesErased` when the person was forgotten."""
+    return _decrypted(_key(row), wrapped, row.id.bytes)
+
+
 def unwrap_key(row: WrappedValue) -> bytes:
     """The key of a row's value; raises :class:`ValuesErased` when the person was forgotten."""
     if row.subject_key is None:
         return get_keystore().unwrap(row.key_id, bytes(row.wrapped_key), context=row.tenant_id.bytes)
-    return _decrypted(_key(row.subject_key), bytes(row.wrapped_key), row.subject_key.id.bytes)
+    return unwrap_under(row.subject_key, bytes(row.wrapped_key))
 
 
 def fingerprint_under(row: SubjectKey, value: bytes) -> str:

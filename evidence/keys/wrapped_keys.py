@@ -40,6 +40,7 @@ SEALED = (
     SealedColumn("callbacks", "invocations.CallbackSecret", "key_id", "wrapped_key"),
     SealedColumn("exports", "evidence.ExportJob", "key_id", "wrapped_key"),
     SealedColumn("event sinks", "evidence.SinkSecret", "key_id", "wrapped_key"),
+    SealedColumn("account servers", "access.AccountServer", "key_id", "wrapped_key"),
     SealedColumn("notifications", "access.Notification", "secret_key_id", "secret"),
 )
 

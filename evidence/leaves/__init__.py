@@ -23,6 +23,7 @@ from evidence.leaves import (
     playgrounds,
     reasons,
     replays,
+    server_accounts,
     tools,
 )
 from evidence.leaves.base import (
@@ -65,5 +66,6 @@ __all__ = [
     "playgrounds",
     "reasons",
     "replays",
+    "server_accounts",
     "tools",
 ]

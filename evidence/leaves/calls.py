@@ -197,6 +197,9 @@ class DecidedCall(LeafData):
     grant: Annotated[str | None, "that the call rests on"] = None
     actors: Annotated[list[Any] | None, "the chain of agents that delegated the grant"] = None
     consent: Annotated[str | None, "that the call rests on", SearchTerm("consent")] = None
+    account: Annotated[
+        str | None, "the person's own account by which a server elsewhere is asked, or that the call waits for"
+    ] = None
     decision_input: Annotated[dict[str, Any] | None, "what the policy was asked"] = None
     decision: Annotated[PolicyDecision | None, "what it said, rule by rule"] = None
     budget: Annotated[ReservedBudget | None, "what the call holds until its End"] = None
@@ -261,7 +264,8 @@ class Begin(DecidedCall):
 class HeldCall(LeafData):
     """That a call waits for a person."""
 
-    consent: Annotated[str, "that it waits for", SearchTerm("consent")]
+    consent: Annotated[str, "that it waits for; empty: for none", SearchTerm("consent")]
+    account: Annotated[str | None, "of a person at a server elsewhere, that it waits for"] = None
     until: Annotated[str, "when it stops waiting"]
 
 
@@ -438,6 +442,7 @@ class End(LeafData):
     connections_known: Annotated[bool | None, "false: the gate has not answered, so there may have been some"] = None
     connections_elsewhere: Annotated[int | None, "how many attempts no rule names"] = None
     service: Annotated[AskedService | None, "the operation of a service that answered"] = None
+    account: Annotated[str | None, "the person's own account by which the server elsewhere was asked"] = None
     artifacts: Annotated[ArtifactSummary | None, "what the call leaves for its caller"] = None
     files: Annotated[FileChanges | None, "what the run did with files of the tenant"] = None
 

@@ -115,6 +115,7 @@ def build_begin_leaf(
         grant=(encode("grt", grant.id) if grant else "") if preflight else None,
         actors=grant.actors if grant and grant.actors else None,
         consent=(encode("cns", consent.id) if consent else "") if preflight else None,
+        account=preflight.account.wire_id if preflight and preflight.account else None,
         consent_binds=compute_consent_binding(consent) if consent is not None else None,
         decision_input=preflight.decision_input if preflight and decided else None,
         decision=preflight.decision if preflight and decided else None,
@@ -174,6 +175,7 @@ def build_decided_fields(preflight: Preflight) -> dict[str, Any]:
     """The fields of the row that preflight decides, as far as it came; a held call that is queued gets them anew."""
     return {
         "grant_id": preflight.grant.id if preflight.grant else None,
+        "account_id": preflight.account.pk if preflight.account else None,
         "actors": preflight.grant.actors if preflight.grant else [],
         "policy_version": preflight.policy_label,
         "policy_hash": preflight.policy_hash,

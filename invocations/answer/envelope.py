@@ -12,6 +12,8 @@ from uuid import UUID
 
 from django.conf import settings
 
+from access.models import ServerAccount
+from access.server_accounts.services import account_url
 from evidence import services as evidence
 from evidence.models import Snapshot, SnapshotKind
 from invocations.artifacts.links import build_artifact_link
@@ -79,14 +81,24 @@ def build_call_object(
         call["live"] = live
     if preflight is not None and preflight.refused_at:
         call["refused_at"] = preflight.refused_at
-    if invocation.state == State.HELD and invocation.consent_id is not None:
-        wire_id = encode("cns", invocation.consent_id)
-        call["held"] = {
-            "consent": wire_id,
-            "url": f"{settings.TOOLHUB_PUBLIC_URL}/consents/{wire_id}",
-            "until": invocation.held_until.isoformat() if invocation.held_until else None,
-        }
+    if invocation.state == State.HELD:
+        call["held"] = describe_wait(invocation)
     return call
+
+
+def describe_wait(invocation: Invocation) -> dict[str, Any]:
+    """What a held call waits for. ``url``: the page of it; of the account first, which the caller's own user sees to."""
+    until = invocation.held_until.isoformat() if invocation.held_until else None
+    said: dict[str, Any] = {}
+    if invocation.consent_id is not None:
+        wire_id = encode("cns", invocation.consent_id)
+        said = {"consent": wire_id, "url": f"{settings.TOOLHUB_PUBLIC_URL}/consents/{wire_id}"}
+    if invocation.account_id is not None:
+        account = ServerAccount.objects.get(pk=invocation.account_id)
+        said |= {"account": account.wire_id}
+        if invocation.consent_id is None or not account.is_connected:
+            said |= {"url": account_url(account)} | ({"consent_url": said["url"]} if "url" in said else {})
+    return said | {"until": until}
 
 
 def collect_sources(invocation: Invocation) -> tuple[EvidenceSource, ...]:

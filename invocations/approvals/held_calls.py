@@ -1,8 +1,8 @@
 """Held calls: how a call waits for a person, and what ends its waiting.
 
-A held call has its Begin, its sealed input and a request for a consent that is bound to its arguments and to the policy, all
-in one transaction. The decision, the end of its time or the agent's own word ends the waiting: it is queued as if it came
-now, with everything looked at again, or it gets its End.
+A held call has its Begin, its sealed input and a request for a consent that is bound to its arguments and to the policy, or for the
+account of its person at a server elsewhere, or for both, all in one transaction. The decision, the account, the end of its time or the
+agent's own word ends the waiting: it is queued as if it came now, with everything looked at again, or it gets its End.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ from access.budgets.services import keep_manifest_limit
 from access.consents.matcher import ConsentValue
 from access.consents.services import console_url, request_consent, spend_consent, version_range, withdraw_request
 from access.consents.signals import consent_decided
-from access.models import Consent, ConsentMode, ConsentState
+from access.models import Consent, ConsentMode, ConsentState, ServerAccount, ServerAccountState
 from access.problems import ConsentDenied, ConsentExpired, ConsentRequired, ConsentVoid
+from access.server_accounts.problems import AccountDeclined, AccountRequired
+from access.server_accounts.services import account_url, request_account
+from access.server_accounts.signals import account_changed
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.calls import HeldCall, PolicyReference, ResumedCall
@@ -38,6 +41,7 @@ from invocations.accept.begin_record import (
     write_begin,
 )
 from invocations.calls import CallRequest
+from invocations.decide.call_accounts import read_member
 from invocations.decide.decision import name_step
 from invocations.decide.preflight import run_preflight
 from invocations.end.end_record import Ending, build_caller_principal, end_call
@@ -57,6 +61,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
+    from django.db.models import QuerySet
+
     from invocations.calls import IncomingCall
     from invocations.decide.decision import Hold, Refusal
     from invocations.decide.preflight import Preflight
@@ -64,14 +70,19 @@ if TYPE_CHECKING:
     from registry.decision_context import DecisionContext
 
 WAIT_STEP = "consent.wait"
+WAITABLE = (ConsentRequired, AccountRequired)  # somebody can see to it while the call waits
 
 
 # Beginning to wait.
 
 
 def needs_person(call: CallRequest, preflight: Preflight) -> bool:
-    """Whether a person's word is missing and the caller wants somebody to be asked for it."""
-    return call.envelope.on_consent != "refuse" and isinstance(preflight.problem, ConsentRequired)
+    """Whether a person's word is missing, or their account, and the caller wants somebody to be asked for it."""
+    return call.envelope.on_consent != "refuse" and isinstance(preflight.problem, WAITABLE)
+
+
+def find_missing(preflight: Preflight, *kind: type[Problem]) -> Problem | None:
+    return next((each for each in preflight.problems.values() if isinstance(each, kind)), None)
 
 
 def run_full_preflight(
@@ -79,11 +90,11 @@ def run_full_preflight(
 ) -> tuple[Preflight, StepLog]:
     """The decision with every step of it: nobody is asked about a call that something else forbids.
 
-    Its problem is then whatever else is in the way, and the missing consent when that is all.
+    Its problem is then whatever else is in the way, and what a person is asked for when that is all.
     """
     log = StepLog(log.created_at)
     preflight = run_preflight(call, decision_context, fingerprints, log=log, everything=True)
-    others = [step for step in preflight.problems if step != "consent"]
+    others = [step for step, problem in preflight.problems.items() if not isinstance(problem, WAITABLE)]
     if others:
         preflight.refused_at, preflight.problem = others[0], preflight.problems[others[0]]
     return preflight, log
@@ -93,8 +104,9 @@ def request_call_consent(incoming: IncomingCall, preflight: Preflight, *, until:
     """The request for a consent to this call, in the transaction of the caller. It may be one that waits already."""
     assert preflight.version is not None
     assert preflight.decision_context.installed is not None
-    assert preflight.problem is not None
-    manifest, mode = preflight.version.manifest, preflight.problem.details.get("mode", ConsentMode.ONCE)
+    missing = find_missing(preflight, ConsentRequired)
+    assert missing is not None
+    manifest, mode = preflight.version.manifest, missing.details.get("mode", ConsentMode.ONCE)
     demanded = preflight.verdict.consent if preflight.verdict else None
     validity_s = manifest.consent_validity_s
     consent = request_consent(
@@ -104,7 +116,7 @@ def request_call_consent(incoming: IncomingCall, preflight: Preflight, *, until:
         validity_s=min(validity_s, demanded.validity_s) if demanded else validity_s,
         mode=mode,
         widest=mode,
-        data_classes=sorted({*manifest.data_classes, *preflight.problem.details.get("data_classes", ())}),
+        data_classes=sorted({*manifest.data_classes, *missing.details.get("data_classes", ())}),
         policy_hash=preflight.policy_hash,
         invocation_id=incoming.id,
         until=until,
@@ -114,24 +126,51 @@ def request_call_consent(incoming: IncomingCall, preflight: Preflight, *, until:
     return Consent.objects.select_for_update().get(pk=consent.pk)  # nobody decides until this call is written down
 
 
+def request_call_account(incoming: IncomingCall, preflight: Preflight) -> ServerAccount | None:
+    """The request that the person of the call connects their account, in the transaction of the caller; None where none is missing."""
+    missing = find_missing(preflight, AccountRequired)
+    if missing is None:
+        return None
+    assert preflight.version is not None
+    manifest = preflight.version.manifest
+    assert manifest.account is not None
+    assert manifest.remote is not None
+    member_id = read_member(missing.details["person"])
+    assert member_id is not None
+    return request_account(
+        resource=manifest.remote["url"],
+        scopes=manifest.account["scopes"],
+        member_id=member_id,
+        agent=missing.details["agent"],
+        tool=incoming.call.tool,
+        by=incoming.by,
+    )
+
+
 @transaction.atomic
 def hold_call(incoming: IncomingCall, hold: Hold) -> Invocation:
-    """Row, sealed input, Begin and the request for a consent, all or nothing. No budget is taken while it waits."""
-    until = database_time() + timedelta(seconds=settings.TOOLHUB_HOLD_S)
-    with name_step("consent"):
-        consent = request_call_consent(incoming, hold.preflight, until=until)
-        if consent.state != ConsentState.REQUESTED or consent.expires_at is None:
-            raise ConsentRequired(
-                "The same request was decided on at this moment.",
-                remedy="Call again.",
-                details={"consent": consent.wire_id, "state": consent.shown_state},
-            )
-    until = min(until, consent.expires_at)
-    asked = ConsentValue(consent.pk, consent.mode, consent.versions, state=consent.state)
+    """Row, sealed input, Begin and the requests for what is missing, all or nothing. No budget is taken while it waits."""
+    until, preflight = database_time() + timedelta(seconds=settings.TOOLHUB_HOLD_S), hold.preflight
+    consent: Consent | None = None
+    account = request_call_account(incoming, preflight)
+    if account is not None:
+        preflight = replace(preflight, account=account)
+    if find_missing(preflight, ConsentRequired):
+        with name_step("consent"):
+            consent = request_call_consent(incoming, hold.preflight, until=until)
+            if consent.state != ConsentState.REQUESTED or consent.expires_at is None:
+                raise ConsentRequired(
+                    "The same request was decided on at this moment.",
+                    remedy="Call again.",
+                    details={"consent": consent.wire_id, "state": consent.shown_state},
+                )
+        until = min(until, consent.expires_at)
+        asked = ConsentValue(consent.pk, consent.mode, consent.versions, state=consent.state)
+        preflight = replace(preflight, consent=asked)
     invocation = write_begin(
         incoming,
         state=State.HELD,
-        preflight=replace(hold.preflight, consent=asked),
+        preflight=preflight,
         log=hold.log,
         held_until=until,
         **build_admitted_fields(incoming, hold),
@@ -142,35 +181,53 @@ def hold_call(incoming: IncomingCall, hold: Hold) -> Invocation:
         actor=incoming.by,
         invocation_id=incoming.id,
         tool=invocation.tool,
-        data=HeldCall(consent=consent.wire_id, until=until.isoformat()),
+        data=HeldCall(
+            consent=consent.wire_id if consent else "",
+            account=account.wire_id if account else None,
+            until=until.isoformat(),
+        ),
     )
     return invocation
 
 
 @transaction.atomic
-def refuse_and_request_consent(incoming: IncomingCall, refusal: Refusal) -> tuple[Refusal, Invocation]:
-    """The refused call with its Begin and End, and the request for a consent to it, all or nothing."""
+def refuse_and_request(incoming: IncomingCall, refusal: Refusal) -> tuple[Refusal, Invocation]:
+    """The refused call with its Begin and End, and the requests for what is missing of a person, all or nothing."""
     assert refusal.preflight is not None
     try:
         with transaction.atomic():
-            consent = request_call_consent(incoming, refusal.preflight)
+            problem = _request_missing(incoming, refusal.preflight)
     except Problem as full:
         # Too many wait already: nobody is asked, and the call is refused for that.
-        refusal = replace(refusal, problem=full)
-    else:
+        problem = full
+    refusal = replace(refusal, problem=problem)
+    return refusal, record_denied(incoming, refusal)
+
+
+def _request_missing(incoming: IncomingCall, preflight: Preflight) -> Problem:
+    """What the caller is told. Where an account and a consent are missing it is told of the account, which is its own user's to see
+    to, and somebody is asked for the consent all the same."""
+    account = request_call_account(incoming, preflight)
+    asked: dict[str, Any] = {}
+    missing = find_missing(preflight, ConsentRequired)
+    if missing is not None:
+        consent = request_call_consent(incoming, preflight)
         asked = {
             "consent": consent.wire_id,
             "state": consent.shown_state,
             "url": console_url(consent),
             "until": consent.expires_at.isoformat() if consent.expires_at else None,
         }
-        problem = ConsentRequired(
-            refusal.problem.detail,
-            remedy="Show your user `details.url`, where somebody decides, and call again once it is approved.",
-            details=refusal.problem.details | asked,
-        )
-        refusal = replace(refusal, problem=problem)
-    return refusal, record_denied(incoming, refusal)
+    if account is None:
+        assert missing is not None
+        remedy = "Show your user `details.url`, where somebody decides, and call again once it is approved."
+        return ConsentRequired(missing.detail, remedy=remedy, details=missing.details | asked)
+    missing = find_missing(preflight, AccountRequired)
+    assert missing is not None
+    said = {"account": account.wire_id, "url": account_url(account)} | (
+        {"consent": asked["consent"], "consent_url": asked["url"]} if asked else {}
+    )
+    return AccountRequired(missing.detail, details=missing.details | said)
 
 
 # Ending the wait.
@@ -202,23 +259,55 @@ def _log_wait(invocation: Invocation, note: str) -> StepLog:
 @receiver(consent_decided, sender=Consent)
 def follow_decision(*, consent: Consent, by: Principal, **_: Any) -> None:
     """What was decided holds for every call that waits for it, in the transaction of the decision."""
-    waiting = (
-        Invocation.objects.select_for_update(of=("self",))
-        .select_related("version__tool")
-        .filter(consent_id=consent.pk, state=State.HELD)
-        .order_by("id")
-    )
-    for invocation in waiting:
-        log = _log_wait(invocation, consent.wire_id)
-        try:
-            if consent.state != ConsentState.APPROVED:
-                raise build_decision_problem(consent)
-            with transaction.atomic():
-                _resume(invocation, consent, log, by=by)
-        except Problem as problem:
-            state = State.EXPIRED if isinstance(problem, ConsentExpired) else State.DENIED
-            ending = Ending(state=state, problem=problem, ran=False, steps=log.steps)
-            end_call(invocation, ending, actor=by, attempt=invocation.attempt, only=Q(state=State.HELD))
+    for invocation in _lock_held(consent_id=consent.pk):
+        refusal = None if consent.state == ConsentState.APPROVED else build_decision_problem(consent)
+        _go_on(invocation, consent, refusal, _log_wait(invocation, consent.wire_id), by=by)
+
+
+@receiver(account_changed, sender=ServerAccount)
+def follow_account_change(*, account: ServerAccount, by: Principal, **_: Any) -> None:
+    """A connected account lets every call go on that waits for it, and one that its person does not connect ends them; in the
+    transaction of that. Consents are locked before calls, as by a decision."""
+    waiting = Invocation.objects.filter(account_id=account.pk, state=State.HELD)
+    consents = {each for each in waiting.values_list("consent_id", flat=True) if each}
+    locked = {each.pk: each for each in Consent.objects.select_for_update().filter(pk__in=consents).order_by("pk")}
+    for invocation in _lock_held(account_id=account.pk):
+        refusal = None
+        if account.state == ServerAccountState.ENDED:
+            refusal = AccountDeclined(details={"account": account.wire_id, "why": account.end_reason})
+        consent = locked.get(invocation.consent_id) if invocation.consent_id else None
+        _go_on(invocation, consent, refusal, _log_wait(invocation, account.wire_id), by=by)
+
+
+def _lock_held(**which: Any) -> QuerySet[Invocation]:
+    rows = Invocation.objects.select_for_update(of=("self",)).select_related("version__tool")
+    return rows.filter(state=State.HELD, **which).order_by("id")
+
+
+def _go_on(
+    invocation: Invocation, consent: Consent | None, refusal: Problem | None, log: StepLog, *, by: Principal
+) -> None:
+    """Queue it, let it wait for the other thing that is missing, or end it."""
+    try:
+        if refusal is not None:
+            raise refusal
+        with transaction.atomic():
+            _resume(invocation, consent, log, by=by)
+    except Problem as problem:
+        if _waits_on(invocation, consent, problem):
+            return
+        state = State.EXPIRED if isinstance(problem, ConsentExpired) else State.DENIED
+        ending = Ending(state=state, problem=problem, ran=False, steps=log.steps)
+        end_call(invocation, ending, actor=by, attempt=invocation.attempt, only=Q(state=State.HELD))
+
+
+def _waits_on(invocation: Invocation, consent: Consent | None, problem: Problem) -> bool:
+    """Whether what is in the way is the other thing that the call waits for, and somebody may still see to it."""
+    if isinstance(problem, ConsentRequired):
+        return consent is not None and consent.shown_state == ConsentState.REQUESTED
+    if not isinstance(problem, AccountRequired) or invocation.account_id is None:
+        return False
+    return ServerAccount.objects.filter(pk=invocation.account_id).exclude(state=ServerAccountState.ENDED).exists()
 
 
 def build_decision_problem(consent: Consent) -> Problem:
@@ -234,8 +323,9 @@ def build_expiry_problem(details: dict[str, Any]) -> Problem:
     )
 
 
-def check_held_call_unchanged(invocation: Invocation, consent: Consent, preflight: Preflight) -> None:
-    """A person has agreed to this call by this version, and for one call also under this policy."""
+def check_held_call_unchanged(invocation: Invocation, consent: Consent | None, preflight: Preflight) -> None:
+    """A person has seen to this call by this version; who has agreed to one call, also under this policy."""
+    asked = {"consent": consent.wire_id} if consent else {}
     installed = preflight.decision_context.installed
     now = installed.version if installed else ""
     assert invocation.version is not None
@@ -243,21 +333,17 @@ def check_held_call_unchanged(invocation: Invocation, consent: Consent, prefligh
         raise ConsentVoid(
             f"The call was held for {invocation.tool} {invocation.version.version}; calls now get {now or 'none'}.",
             remedy="Call again; somebody is asked about the version that would run.",
-            details={"consent": consent.wire_id, "held_for": invocation.version.version, "in_force": now},
+            details=asked | {"held_for": invocation.version.version, "in_force": now},
         )
-    if consent.mode == ConsentMode.ONCE and preflight.policy_hash != invocation.policy_hash:
+    if consent and consent.mode == ConsentMode.ONCE and preflight.policy_hash != invocation.policy_hash:
         raise ConsentVoid(
             "The policy has changed since somebody was asked about this call.",
             remedy="Call again; somebody is asked under the policy that is in force.",
-            details={
-                "consent": consent.wire_id,
-                "held_under": invocation.policy_version,
-                "in_force": preflight.policy_label,
-            },
+            details=asked | {"held_under": invocation.policy_version, "in_force": preflight.policy_label},
         )
 
 
-def _resume(invocation: Invocation, consent: Consent, log: StepLog, *, by: Principal) -> None:
+def _resume(invocation: Invocation, consent: Consent | None, log: StepLog, *, by: Principal) -> None:
     """Queue a held call as if it came now: everything is looked at again, and its budgets are taken."""
     call, agent = restore_call(invocation), build_caller_principal(invocation)
     fingerprints = {
@@ -272,17 +358,22 @@ def _resume(invocation: Invocation, consent: Consent, log: StepLog, *, by: Princ
     )
     preflight = run_preflight(call, decision_context, fingerprints, log=log)
     check_held_call_unchanged(invocation, consent, preflight)
-    if consent.mode == ConsentMode.ONCE and consent.pk not in {each.id for each in decision_context.consents}:
+    is_agreed = consent is not None and consent.state != ConsentState.REQUESTED
+    once = consent if consent is not None and is_agreed and consent.mode == ConsentMode.ONCE else None
+    if once is not None and once.pk not in {each.id for each in decision_context.consents}:
         raise ConsentVoid(
             "The consent was for one call, and another that waited with the same arguments has used it.",
             remedy="Call again if it is really to be done twice.",
-            details={"consent": consent.wire_id},
+            details={"consent": once.wire_id},
         )
     if preflight.problem is not None:
         raise preflight.problem
     assert preflight.version is not None
     assert preflight.profile is not None
     assert preflight.grant is not None
+    found = preflight.consent if consent is None else None  # that came about while the call waited for something else
+    consent_id = consent.pk if consent else found.id if found else None
+    spends = once is not None or (found is not None and found.mode == ConsentMode.ONCE)
     check_rates(preflight.lines, take=True)
     won = Invocation.objects.move(
         invocation.pk,
@@ -290,6 +381,7 @@ def _resume(invocation: Invocation, consent: Consent, log: StepLog, *, by: Princ
         attempt=invocation.attempt,
         only=Q(state=State.HELD),
         held_until=None,
+        consent_id=consent_id,
         steps=[*invocation.steps, *log.steps],
         **build_decided_fields(preflight),
         **build_queued_fields(somebody_waits=False),
@@ -303,7 +395,8 @@ def _resume(invocation: Invocation, consent: Consent, log: StepLog, *, by: Princ
         invocation_id=invocation.pk,
         tool=invocation.tool,
         data=ResumedCall(
-            consent=consent.wire_id,
+            consent=encode("cns", consent_id) if consent_id else "",
+            account=preflight.account.wire_id if preflight.account else None,
             grant=encode("grt", preflight.grant.id),
             actors=preflight.grant.actors,
             policy=PolicyReference(version=preflight.policy_label, hash=preflight.policy_hash),
@@ -316,8 +409,8 @@ def _resume(invocation: Invocation, consent: Consent, log: StepLog, *, by: Princ
     )
     transaction.on_commit(partial(inject_fault, "resume.committed"))
     transaction.on_commit(partial(outbox.notify_workers, invocation))
-    if consent.mode == ConsentMode.ONCE:
-        spend_consent(consent_id=consent.pk, invocation_id=invocation.pk, by=agent)
+    if spends and consent_id is not None:
+        spend_consent(consent_id=consent_id, invocation_id=invocation.pk, by=agent)
     limit = preflight.version.manifest.max_concurrency
     lines = keep_manifest_limit(preflight.lines, tenant_id=invocation.tenant_id, tool=invocation.tool, limit=limit)
     reserve_call_budgets(
@@ -338,7 +431,7 @@ def cancel_call(*, invocation_id: UUID, by: Principal) -> Invocation:
         state=State.CANCELLED,
         problem=CallCancelled(f"This call was cancelled {when}."),
         ran=invocation.attempt > 0,
-        steps=_log_wait(invocation, "").steps if consent else [],
+        steps=_log_wait(invocation, "").steps if invocation.state == State.HELD else [],
     )
     waits = Q(state__in=[State.HELD, State.QUEUED])
     if not end_call(invocation, ending, actor=by, attempt=invocation.attempt, only=waits):

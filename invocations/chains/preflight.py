@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from access.budgets.chain_reservations import ChainShare, check_room
 from access.problems import ConsentRequired, RateLimited, TooManyAtOnce
+from access.server_accounts.problems import AccountRequired
 from invocations import services
 from invocations.calls import CallRequest, compute_fingerprints
 from invocations.chains.models import StepRole
@@ -127,7 +128,11 @@ def _sort_out(examined: ExaminedCall, envelope: RequestEnvelope) -> None:
     """Which problems of a preflight are in the way of the chain, and which only keep its call waiting."""
     assert examined.preflight is not None
     for problem in examined.preflight.problems.values():
-        if isinstance(problem, ConsentRequired) and envelope.on_consent == "hold":
+        if isinstance(problem, AccountRequired) and envelope.on_consent == "hold":
+            examined.warnings.append(
+                "A person must connect their account when this step is made; the chain waits for that."
+            )
+        elif isinstance(problem, ConsentRequired) and envelope.on_consent == "hold":
             examined.warnings.append("A person must agree when this step is made; the chain waits for that.")
         elif isinstance(problem, (RateLimited, TooManyAtOnce)) and problem.retry_after is not None:
             examined.warnings.append(f"This step may have to wait: {problem.detail}")

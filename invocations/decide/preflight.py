@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from access.consents.matcher import ConsentValue
     from access.grants.matcher import GrantValue
+    from access.models import ServerAccount
     from access.policies.compiler import CompiledPolicy
     from invocations.calls import CallRequest
     from invocations.decide.profiles import ResolvedProfile
@@ -63,6 +64,7 @@ class Preflight:
     grant: GrantValue | None = None
     consent: ConsentValue | None = None
     needs_consent: bool = False
+    account: ServerAccount | None = None  # by which a server elsewhere is asked
     reach: ResolvedProfile | None = None
     demand: Demand = field(default_factory=Demand)
     model_request: ModelRequest | None = None  # of a call of a model; then `model_demand` is set as well

@@ -20,6 +20,7 @@ from access.halts.services import check_not_halted
 from access.models import Consent, ConsentMode
 from access.policies.clauses import MODES
 from access.problems import ConsentRequired, NoGrant, QuotaExceeded
+from invocations.decide.call_accounts import check_account_still, check_answer_is_own, choose_account
 from invocations.decide.input_validation import check_input
 from invocations.decide.looks import LOOKS, AnswerLook, CallLook, ClaimLook, ListingLook, Look, RuleMoment
 from invocations.decide.policy_denial import build_policy_denial
@@ -238,6 +239,26 @@ def _without_conditions(context: DecisionContext) -> tuple[GrantValue, ...]:
     return tuple(grant._replace(conditions=()) for grant in context.grants)
 
 
+def check_account(look: CallLook | ClaimLook | AnswerLook) -> str | None:
+    """Where a server elsewhere is asked as the person whom a call is for: is their account there connected, for this agent? A stored
+    answer is given to the same person only.
+    """
+    context = look.decision_context
+    match look:
+        case CallLook():
+            look.result.account = choose_account(look.call, context, look.version.manifest)
+            return look.result.account.wire_id if look.result.account else None
+        case ClaimLook(invocation=invocation):
+            if invocation.account_id is not None:
+                check_account_still(invocation.account_id, tenant_id=context.tenant_id, tool=invocation.tool)
+        case AnswerLook(invocation=earlier):
+            if earlier.account_id is not None:
+                check_answer_is_own(earlier.account_id, look.call, context)
+        case _:
+            assert_never(look)
+    return None
+
+
 def check_quota(look: CallLook) -> None:
     """The first grant whose budgets, with those of tenant, agent and tool, have room for the call. What an accepted call may take was
     reserved for it.
@@ -427,6 +448,7 @@ RULES: tuple[Rule, ...] = (
     Rule("key", "grant", check_key_in_force),
     Rule("connection", "grant", check_connection),
     Rule("grant", "grant", check_grant),
+    Rule("account", "grant", check_account),
     Rule("quota", "quota", check_quota),
     Rule("consent", "consent", check_consent),
     Rule("policy", "profile", check_policy),

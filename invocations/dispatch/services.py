@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.conf import settings
 
 from access.problems import ConsentRequired, RateLimited
+from access.server_accounts.problems import AccountRequired
 from invocations import services
 from invocations.answer.envelope import build_answer_envelope
 from invocations.calls import CallRefused, CallRequest
@@ -272,7 +273,7 @@ def choose_result_status(problem: Problem, *, ran: bool) -> Status:
             return Status.UNKNOWN_TOOL
         case ArgumentsTruncated():
             return Status.TRUNCATED
-        case ConsentRequired():
+        case ConsentRequired() | AccountRequired():
             return Status.NEEDS_APPROVAL
         case CallCancelled():
             return Status.CANCELLED

@@ -241,6 +241,7 @@ def build_end_leaf(
         connections_known=egress.known,
         connections_elsewhere=egress.elsewhere,
         service=describe_service(outcome, unlike_document=ending.unlike_document) if outcome is not None else None,
+        account=invocation.account_wire_id or None if ending.ran else None,
     )
 
 

@@ -25,6 +25,7 @@ from mcp_types import (
     JSONRPCRequest,
 )
 
+from access.server_accounts.problems import AccountRequired
 from invocations.answer.wake_ups import get_waker
 from kernel.database.connections import release_connection
 
@@ -53,10 +54,20 @@ def build_elicitation(tool: str, *, url: str, consent: str = "") -> ElicitReques
     return ElicitRequestURLParams(message=message, url=url, elicitation_id=consent or None)
 
 
-def build_form(tool: str, *, url: str) -> ElicitRequestFormParams:
+def build_url_params(problem: Problem, tool: str, *, url: str) -> ElicitRequestURLParams:
+    """What is missing is a consent, which somebody gives, or an account, which the person at the client connects."""
+    if isinstance(problem, AccountRequired):
+        message = f"{tool} asks its server as you. Open the page and connect your account there."
+        return ElicitRequestURLParams(message=message, url=url, elicitation_id=problem.details.get("account"))
+    return build_elicitation(tool, url=url, consent=problem.details["consent"])
+
+
+def build_form(tool: str, *, url: str, for_account: bool = False) -> ElicitRequestFormParams:
     """There is nothing to fill in: what counts is what is decided on the page."""
     message = (
-        f"{tool} needs the consent of a person who may give it. Open {url}, read what is to be done, and decide there. "
+        f"{tool} asks its server as you. Open {url} and connect your account there. Then come back and accept, and the call goes on."
+        if for_account
+        else f"{tool} needs the consent of a person who may give it. Open {url}, read what is to be done, and decide there. "
         "Then come back and accept, and the call goes on."
     )
     return ElicitRequestFormParams(message=message, requested_schema={"type": "object", "properties": {}})
@@ -67,11 +78,10 @@ def elicit_consent(problem: Problem, tool: str, *, modern: bool) -> InputRequire
     url = problem.details.get("url")
     if not url:
         return None
+    params = build_url_params(problem, tool, url=url)
     if not modern:
-        raise UrlElicitationRequiredError(
-            [build_elicitation(tool, url=url, consent=problem.details["consent"])], problem.detail
-        )
-    return InputRequiredResult(input_requests={CONSENT: ElicitRequest(params=build_elicitation(tool, url=url))})
+        raise UrlElicitationRequiredError([params], problem.detail)
+    return InputRequiredResult(input_requests={CONSENT: ElicitRequest(params=params)})
 
 
 def elicit_by_form(
@@ -81,7 +91,7 @@ def elicit_by_form(
     url = problem.details.get("url")
     if not url:
         return None
-    params = build_form(tool, url=url)
+    params = build_form(tool, url=url, for_account=isinstance(problem, AccountRequired))
     if modern:
         return InputRequiredResult(input_requests={CONSENT: ElicitRequest(params=params)})
     return ShownForm(params, refusal)

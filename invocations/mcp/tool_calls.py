@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from access.problems import ConsentRequired
 from invocations import services
 from invocations.answer.envelope import build_answer_envelope
-from invocations.approvals.held_calls import cancel_call
+from invocations.approvals.held_calls import WAITABLE, cancel_call
 from invocations.calls import BegunCall, CallRefused
 from invocations.mcp.call_params import (
     build_unknown_tool_error,
@@ -143,9 +143,9 @@ def _refused(wish: McpToolCall, refused: CallRefused, *, by: Principal) -> Shown
     problem = refused.problem
     answer = build_answer_envelope(refused.invocation, problem=problem, preflight=refused.preflight)
     refusal = build_call_result(answer, by=by, modern=wish.modern)
-    if isinstance(problem, ConsentRequired) and wish.shows_url:
+    if isinstance(problem, WAITABLE) and wish.shows_url:
         return elicit_consent(problem, wish.call.tool, modern=wish.modern) or refusal
-    if isinstance(problem, ConsentRequired) and wish.shows_form:
+    if isinstance(problem, WAITABLE) and wish.shows_form:
         return elicit_by_form(problem, wish.call.tool, modern=wish.modern, refusal=refusal) or refusal
     return refusal
 

@@ -354,7 +354,10 @@ def find_waiting(by: Principal) -> list[tuple[Invocation, UUID]]:
     if not by.may("consents.decide"):
         return []
     rows = Invocation.objects.filter(
-        tenant_id=by.tenant_id, state=State.HELD, run_step__run__playground_side__isnull=False
+        tenant_id=by.tenant_id,
+        state=State.HELD,
+        consent__isnull=False,
+        run_step__run__playground_side__isnull=False,
     )
     rows = rows.exclude(run_step__run__playground_side__message__conversation__person=by.id).filter(
         run_step__run__playground_side__message__conversation__in=PlaygroundConversation.objects.visible_to(by)

@@ -179,6 +179,10 @@ FIELDS: dict[str, tuple[Callable[[CallFacts, Invocation], Any], Callable[[CallFa
         lambda told, _: told.find_decided(lambda each: each.consent),
         lambda _, row: _wire("cns", row.consent_id),
     ),
+    "account": (
+        lambda told, _: told.find_decided(lambda each: each.account) or "",
+        lambda _, row: row.account_wire_id,
+    ),
     "profile": (lambda told, _: _profile(told), lambda _, row: row.profile_hash),
     "profile_document": (
         lambda told, row: _profile(told) if row.profile is not None else "",

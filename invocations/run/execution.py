@@ -35,6 +35,7 @@ from invocations.models import UNSENT, Invocation, State, build_box_name
 from invocations.problems import CallCancelled, OutcomeUnknown, RunCancelled
 from invocations.queue.claims import claim_next_call, has_queued_calls, is_working
 from invocations.queue.retries import derive_tool_key, may_run_again, requeue_call
+from invocations.run.call_tokens import add_credential, fetch_call_token, follow_token
 from invocations.run.lease_heartbeat import keep_lease
 from invocations.run.live_output import LiveReport
 from invocations.run.remote_listings import build_request, follow_listing
@@ -121,6 +122,7 @@ def build_sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
     within = reach.secrets  # what grant and policy left of those that the manifest names
     secrets = {name: value for name, value in secrets.items() if name in within}
     manifest = invocation.version.view
+    secrets |= fetch_call_token(invocation, manifest)
     if manifest.is_by_gate:
         check_credentials(manifest, secrets)
     context = {
@@ -156,7 +158,7 @@ def build_sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
         server=invocation.version.view.server_start,
         asks=build_request(invocation),
         operation=manifest.operation,
-        remote=manifest.remote,
+        remote=add_credential(manifest),
         hidden=list_hidden_texts(manifest, secrets),
         image=find_run_image(invocation.version),
         trusted=is_vouched_for(invocation.version),
@@ -406,3 +408,4 @@ def _run_claimed(invocation: Invocation) -> None:
             invocation.attempt,
         )
     follow_listing(invocation, ending)
+    follow_token(invocation, ending)

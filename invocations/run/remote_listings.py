@@ -25,7 +25,9 @@ def build_request(invocation: Invocation) -> dict[str, Any]:
     version = invocation.version
     assert version is not None
     asks = version.view.server_request
-    if version.view.remote is None or was_listing_held(tenant_id=invocation.tenant_id, version=version):
+    if version.view.remote is None or was_listing_held(
+        tenant_id=invocation.tenant_id, version=version, account_id=invocation.account_id
+    ):
         return asks
     origin = version.view.origin
     return asks | {"entry": origin["entry_digest"], "listing": origin["listing_digest"]}
@@ -42,7 +44,7 @@ def follow_listing(invocation: Invocation, ending: Ending) -> None:
             pause_drifted(tenant_id=invocation.tenant_id, version=version, changed=ending.problem.details["changed"])
         elif _was_held(ending):
             at = invocation.started_at or database_time()
-            note_listing_held(tenant_id=invocation.tenant_id, version=version, at=at)
+            note_listing_held(tenant_id=invocation.tenant_id, version=version, account_id=invocation.account_id, at=at)
     except (OperationalError, InterfaceError) as error:
         log.warning("What the server of %s lists was not noted: %s", invocation.tool, error)
     except Exception:  # the call has its End, and the worker goes on

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 
+from access.models import ServerAccount
 from access.notifications.services import notify_channels
 from kernel.database.connections import database_time
 from kernel.principal import Principal
@@ -28,26 +29,46 @@ if TYPE_CHECKING:
 
 EVENT = "tool.drifted"
 HOLDS_FOR = timedelta(minutes=5)
+MAX_LISTS = 100  # of one account, the newest
 PARTS = frozenset(
     {"name", "title", "description", "inputSchema", "outputSchema", "annotations", "icons", "execution", "other"}
 )
 
 
-def was_listing_held(*, tenant_id: UUID, version: ToolVersion) -> bool:
-    """Whether the list of the tool's server was held against this version within the last minutes, with the settings of now."""
+def was_listing_held(*, tenant_id: UUID, version: ToolVersion, account_id: UUID | None = None) -> bool:
+    """Whether the list of the tool's server was held against this version within the last minutes, with the settings of now; and,
+    where it is asked as a person, by that person's account: a server may list something else to each.
+    """
     rows = Installation.objects.filter(tenant_id=tenant_id, name=version.tool.name, version=version)
     row = rows.exclude(state=InstallationState.REMOVED).first()
-    if row is None or row.listing_held_at is None:
+    if row is None:
         return False
-    held = row.listing_held_at
-    if held < max(row.changed_at, database_time() - HOLDS_FOR):
+    held = row.listing_held_at if account_id is None else _find_held(account_id, version)
+    if held is None or held < max(row.changed_at, database_time() - HOLDS_FOR):
         return False
     names = set(row.secrets.values())
     return not Secret.objects.filter(tenant_id=tenant_id, name__in=names, set_at__gt=held).exists()
 
 
-def note_listing_held(*, tenant_id: UUID, version: ToolVersion, at: datetime) -> None:
+def _find_held(account_id: UUID, version: ToolVersion) -> datetime | None:
+    known = ServerAccount.objects.filter(pk=account_id).values_list("lists_held", flat=True).first()
+    at = (known or {}).get(str(version.pk))
+    return datetime.fromisoformat(at) if at else None
+
+
+def _note_held(account_id: UUID, version: ToolVersion, at: datetime) -> None:
+    """What another run notes at this moment may be lost: that costs a look, and nothing else."""
+    row = ServerAccount.objects.filter(pk=account_id).only("lists_held").first()
+    if row is not None:
+        known = sorted((row.lists_held | {str(version.pk): at.isoformat()}).items(), key=lambda each: each[1])
+        ServerAccount.objects.filter(pk=account_id).update(lists_held=dict(known[-MAX_LISTS:]))
+
+
+def note_listing_held(*, tenant_id: UUID, version: ToolVersion, account_id: UUID | None = None, at: datetime) -> None:
     """``at``: when the run began that has seen the list, so that what was set meanwhile is asked with anew."""
+    if account_id is not None:
+        _note_held(account_id, version, at)
+        return
     rows = Installation.objects.filter(tenant_id=tenant_id, name=version.tool.name, version=version)
     rows.exclude(state=InstallationState.REMOVED).update(listing_held_at=at)
 

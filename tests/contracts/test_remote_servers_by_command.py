@@ -10,6 +10,7 @@ import pytest
 from tests.egress.conftest import authority  # noqa: F401  fixture
 from tests.egress.remote_servers import TOKEN, RemoteServer, serving_remote
 from tests.egress.services import Service, answer_with, serving
+from tests.support.authorization_server import serving_authorization
 from unitools.checks import check_manifest
 from unitools.command import main
 from unitools.command.terminal import COULD_NOT_RUN, GOOD, NO
@@ -182,3 +183,49 @@ def test_a_secret_that_no_header_can_hold_is_not_printed(
     said = capsys.readouterr()
     assert f"The environment variable {SECRET} holds what no header can" in said.err
     assert value.strip() not in said.err + said.out
+
+
+@pytest.fixture
+def of_persons(
+    authority: Authority,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> Iterator[RemoteServer]:
+    """A server that asks persons to sign in."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.roots))
+    monkeypatch.chdir(tmp_path)
+    with (
+        serving_authorization() as accounts,
+        serving_remote(authority.server_context("localhost"), host="localhost", accounts=accounts) as found,
+    ):
+        yield found
+
+
+def test_a_server_that_asks_persons_to_sign_in_is_told_of_and_brought_so(
+    of_persons: RemoteServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert bring(of_persons) == COULD_NOT_RUN
+    said = capsys.readouterr().err
+    assert "asks persons to sign in" in said
+    assert "--account" in said
+    assert of_persons.accounts is not None
+    token = of_persons.accounts.give_token("author")
+    monkeypatch.setenv("MCP_ACCESS_TOKEN", token)
+
+    assert bring(of_persons, "--account", "--scope", "notes:read", "--tool", "read-notes") == GOOD
+
+    found = draft(tmp_path, "read_notes")
+    assert [each for each in check_manifest(found) if each.severity == "error"] == []
+    assert found["implementation"]["remote"]["account"] == {"scopes": ["notes:read"]}
+    assert "secrets" not in found
+    assert token not in json.dumps(found)
+    assert bring(of_persons) == GOOD  # what was chosen stays
+    assert draft(tmp_path, "read_notes")["implementation"]["remote"]["account"] == {"scopes": ["notes:read"]}
+
+
+@pytest.mark.parametrize("arguments", [("--account", "--secret", SECRET), ("--scope", "a")])
+def test_a_person_and_a_secret_are_not_asked_for_at_once(
+    arguments: tuple[str, ...], of_persons: RemoteServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bring(of_persons, *arguments) == COULD_NOT_RUN
+    assert "--account" in capsys.readouterr().err

@@ -22,12 +22,15 @@ from tests.support.drawn_pictures import draw
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from tests.support.authorization_server import AuthorizationServer
+
 TOKEN = "t0ken-of-the-tenant-4711"
 """What the server asks for, where it asks for any."""
+METADATA = "/.well-known/oauth-protected-resource/mcp"
 
 
 @dataclass(slots=True)
@@ -42,16 +45,31 @@ class Heard:
 
 @dataclass(slots=True)
 class RemoteServer:
-    """``token``: without it 401. ``hangs_up_on``: a method of MCP of which the answer is cut off;
-    ``silent_on``: one of MCP or HTTP that gets none; ``refuses``: the status that a method of MCP is answered."""
+    """``token``: without it 401; ``accounts``: who gives tokens in place of it, to each user their own.
+
+    ``hangs_up_on``: a method of MCP of which the answer is cut off; ``silent_on``: one of MCP or HTTP that gets none; ``refuses``: the
+    status that a method of MCP is answered; ``while_called``: happens while a call waits for its answer.
+    """
 
     tools: MCPServer[Any]
     port: int = 0
     token: str = TOKEN
+    host: str = ""
+    accounts: AuthorizationServer | None = None
     hangs_up_on: str = ""
     silent_on: str = ""
     refuses: dict[str, int] = field(default_factory=dict)
     heard: list[Heard] = field(default_factory=list)
+    while_called: Callable[[], object] = lambda: None
+
+    @property
+    def resource(self) -> str:
+        return f"https://{self.host}:{self.port}/mcp"
+
+    def takes(self, authorization: str) -> bool:
+        if self.accounts is not None:
+            return self.accounts.find_user(authorization.removeprefix("Bearer ")) is not None
+        return not self.token or authorization == f"Bearer {self.token}"
 
     def asked(self) -> list[str]:
         return [each.asks or each.method for each in self.heard]
@@ -64,10 +82,21 @@ class RemoteServer:
             body += message.get("body", b"")
             if not message.get("more_body"):
                 break
+        if self.accounts is not None and scope["path"] == METADATA:
+            await send(
+                {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]}
+            )
+            document = json.dumps(self.accounts.describe_resource(self.resource)).encode()
+            await send({"type": "http.response.body", "body": document})
+            return
         said = json.loads(body) if body else {}
         self.heard.append(Heard(scope["method"], given, said.get("method", ""), said.get("params", {})))
-        if self.token and given.get("authorization") != f"Bearer {self.token}":
-            await send({"type": "http.response.start", "status": 401, "headers": [(b"content-type", b"text/plain")]})
+        if not self.takes(given.get("authorization", "")):
+            headers = [(b"content-type", b"text/plain")]
+            if self.accounts is not None:
+                known = f'Bearer resource_metadata="https://{self.host}:{self.port}{METADATA}"'
+                headers.append((b"www-authenticate", known.encode()))
+            await send({"type": "http.response.start", "status": 401, "headers": headers})
             await send({"type": "http.response.body", "body": b"who are you"})
             return
         if self.hangs_up_on and said.get("method") == self.hangs_up_on:
@@ -81,6 +110,8 @@ class RemoteServer:
             await send({"type": "http.response.start", "status": self.refuses[asks], "headers": []})
             await send({"type": "http.response.body", "body": b"no"})
             return
+        if asks == "tools/call":
+            self.while_called()
         unread = [{"type": "http.request", "body": body}]
 
         async def replay() -> Message:
@@ -89,7 +120,7 @@ class RemoteServer:
         await app(scope, replay, send)
 
 
-def make_tools() -> MCPServer[Any]:
+def make_tools(accounts: AuthorizationServer | None = None) -> MCPServer[Any]:
     found: MCPServer[Any] = MCPServer("Shop", version="3", log_level="WARNING")
 
     @found.tool(name="Get-Item", description="Gives an item by its id.")
@@ -103,13 +134,21 @@ def make_tools() -> MCPServer[Any]:
     def draw_picture() -> Image:
         return Image(data=draw(), format="png")
 
+    if accounts is not None:
+
+        @found.tool(name="read-notes", description="Reads the notes of who asks.")
+        def read_notes(ctx: Context[Any, Any]) -> dict[str, Any]:
+            request = ctx.request_context.request
+            user = accounts.find_user(request.headers["authorization"].removeprefix("Bearer "))
+            return {"notes": [f"note of {user}"], "of": user}
+
     return found
 
 
 @contextmanager
 def serving_remote(context: ssl.SSLContext, **options: Any) -> Iterator[RemoteServer]:
     """Until the block ends."""
-    remote = RemoteServer(make_tools(), **options)
+    remote = RemoteServer(make_tools(options.get("accounts")), **options)
     inner = remote.tools.streamable_http_app(
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False)
     )

@@ -228,6 +228,9 @@ PUBLIC = {
     "oauth_openid_configuration", "oauth_nothing_known", "oauth_nothing_known_of_mcp", "oauth_guessed_authorize",
     "oauth_protected_tenant_mcp", "oauth_nothing_known_of_tenant_mcp",
     "oauth_guessed_token", "oauth_guessed_register", "oauth_token", "oauth_revoke", "oauth_register",
+    "oauth_hub_client",
+    "my_server_accounts", "server_account", "server_account_begin", "server_account_connect", "server_account_callback",
+    "server_account_agents", "server_account_end",
     "authorize", "my_connections",  # which send who is not signed in to the sign-in
 }  # fmt: skip
 

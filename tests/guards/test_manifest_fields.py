@@ -73,6 +73,7 @@ ACTS = {
     "implementation.server.environment.secret": ("sandbox/mcp_server.py", '"secret"'),
     "implementation.server.listing": ("unitools/packages.py", "manifest.package"),
     "implementation.remote.url": ("sandbox/remote_call.py", '"url"'),
+    "implementation.remote.account…": ("invocations/decide/call_accounts.py", "manifest.account"),
     "implementation.remote.credentials…": ("unitools/manifest.py", "def gate_credentials"),
     "implementation.remote.listing": ("sandbox/remote_call.py", '"listing"'),
     "implementation.operation.server": ("unitools/checks/operations.py", '"server"'),

@@ -45,6 +45,11 @@ def marked(argument: dict[str, Any]) -> Changes:
     return served() | {"input_schema": {"type": "object", "properties": {"text": argument}}}
 
 
+def account(**changes: Any) -> Changes:
+    """A manifest whose server is asked as the person whom a call is for."""
+    return served(account={}, **changes)
+
+
 REMOTES: dict[str, list[Mistake]] = {
     "remote.outside_sandbox": [
         Mistake("a plain process", served() | {"requires_sandbox": False}, "/requires_sandbox", served()),
@@ -93,6 +98,10 @@ REMOTES: dict[str, list[Mistake]] = {
         Mistake("twice", sent(BEARER, BEARER), f"{AT}/credentials/1/name", sent(BEARER)),
         Mistake("the protocol's", sent(BEARER | {"name": "Mcp-Session-Id"}), f"{AT}/credentials/0/name"),
         Mistake("the gate's", sent(BEARER | {"name": "Host"}), f"{AT}/credentials/0/name"),
+    ],
+    "remote.mixed_credentials": [
+        Mistake("both", sent(BEARER) | account(credentials=[BEARER]), f"{AT}/credentials", account()),
+        Mistake("a secret beside it", account() | {"secrets": [KEY]}, "/secrets", account()),
     ],
     "remote.other_origin": [
         Mistake("read from elsewhere", served(origin={"url": "https://mcp.example.com/mcp"}), f"{AT}/url", served())

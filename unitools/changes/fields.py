@@ -339,7 +339,7 @@ ORIGIN_KINDS = {
 # What an object is; the rest is which state of it.
 OBJECT_IDENTITY = ("name", "framework", "package")
 # What is reached, and as whom; the rest is how it is asked for.
-REACH = {"operation": ("server", "method", "path", "credentials"), "remote": ("url", "credentials")}
+REACH = {"operation": ("server", "method", "path", "credentials"), "remote": ("url", "credentials", "account")}
 
 
 def compare_implementation(old: dict[str, Any], new: dict[str, Any]) -> Changes:

@@ -46,6 +46,11 @@ CREDENTIALS = declare_rule(
     "Each secret is a credential that the gate adds, each in a header of its own.",
     "Name the secret under secrets and under implementation.remote.credentials.",
 )
+MIXED = declare_rule(
+    "remote.mixed_credentials",
+    "A version asks its server either with the tenant's credentials or as the person whom a call is for, never both.",
+    "Leave implementation.remote.account out, or the credentials and their secrets; bring the tool twice where both are needed.",
+)
 OTHER_ORIGIN = declare_rule(
     "remote.other_origin",
     "The address that is called is the one that the list was read from.",
@@ -111,6 +116,9 @@ def _check_address(manifest: Manifest, remote: dict[str, Any]) -> Iterator[Manif
 
 
 def _check_credentials(manifest: Manifest, remote: dict[str, Any]) -> Iterator[ManifestFinding]:
+    if manifest.account is not None and (remote["credentials"] or manifest.secrets):
+        where = (*AT, "credentials") if remote["credentials"] else ("secrets",)
+        yield MIXED.at(where, "A person's own account and a secret of the tenant are asked for at once.")
     secrets = {each["name"] for each in manifest.secrets}
     taken: set[str] = set()
     used: set[str] = set()

@@ -7,13 +7,14 @@ against the pin before it calls a tool.
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import re
 import ssl
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from unitools.brought_remotes import RemoteSource, check_address, check_argument_headers, derive_remote_group
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from unitools.mcp_http import Headers
 
 ANSWER_WITHIN_S = 60
+OWN_TOKEN = "MCP_ACCESS_TOKEN"  # noqa: S105  the name of an environment variable
+_METADATA = "/.well-known/oauth-protected-resource"
+_NOT_SIGNED_IN = 401
 _PIECE_BYTES = 1 << 16
 _OF_ACCESS = (401, 403)
 _SECRET = re.compile(r"([A-Z][A-Z0-9_]{0,63})(?:=(?:(bearer|basic)|header:([!#$%&'*+.^_`|~0-9A-Za-z-]{1,100})))?")
@@ -52,6 +56,19 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         help="a credential that the server asks for: bearer (usual), basic or header:X-Key; its value is read here from the "
         "environment variable of that name",
     )
+    command.add_argument(
+        "--account",
+        action="store_true",
+        help="the server asks persons to sign in (OAuth): each connects their own account in the hub, and is asked for as themselves. "
+        f"The list is read with an access token of yours from the environment variable {OWN_TOKEN}",
+    )
+    command.add_argument(
+        "--scope",
+        action="append",
+        default=[],
+        metavar="SCOPE",
+        help="with --account: what a person is asked for; again for more, otherwise what the server itself asks for",
+    )
     command.add_argument("--group", default="", metavar="group.package", help="what the tools stand under in a hub")
     command.add_argument("--listing", type=Path, metavar="FILE", help="what the server lists, instead of asking it")
     command.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="instead of one named after the group")
@@ -63,16 +80,17 @@ def run(options: argparse.Namespace) -> int:
         group = check_group(options.group or derive_remote_group(options.url))
         folder = BroughtFolder.choose(group, options.output)
         brought = folder.read_brought()
-        said = _read_credentials(options)
-        kept: list[dict[str, str]] = next(
-            (each["implementation"]["remote"].get("credentials", []) for each in brought), []
-        )
+        said, account = _read_credentials(options), _read_account(options)
+        before: dict[str, Any] = next((each["implementation"]["remote"] for each in brought), {})
+        asks_as_person = account is not None or (said is None and "account" in before)
         if options.listing:
             listing = Listing.from_bytes(read_file_bytes(options.listing))
         else:
-            listing = list_tools(options.url, _read_values(kept if said is None else list(said)))
+            used = before.get("credentials", []) if said is None else list(said)
+            listing = list_tools(options.url, _read_own_token() if asks_as_person else _read_values(used))
         check_argument_headers(listing, [*options.tool, *(each["origin"]["tool"] for each in brought)])
-        return folder.bring(listing, RemoteSource(options.url, group, listing.protocol, said), options.tool, brought)
+        source = RemoteSource(options.url, group, listing.protocol, said, account)
+        return folder.bring(listing, source, options.tool, brought)
     except (CannotBring, ListingUnfit) as error:
         sys.stderr.write(f"{error}\n")
         return NO
@@ -98,6 +116,30 @@ def _read_credentials(options: argparse.Namespace) -> tuple[dict[str, str], ...]
     return tuple(found) or None
 
 
+def _read_account(options: argparse.Namespace) -> dict[str, Any] | None:
+    """None: nothing is said of it."""
+    if not options.account:
+        if options.scope:
+            raise CannotRun("--scope says what a person is asked for, so it goes with --account.")
+        return None
+    if options.secret:
+        raise CannotRun(
+            "A version asks its server as a person or with a secret of the tenant: --account or --secret, not both."
+        )
+    return {"scopes": list(dict.fromkeys(options.scope))} if options.scope else {}
+
+
+def _read_own_token() -> Headers:
+    """Nothing where there is none: some servers list their tools to everybody."""
+    token = os.environ.get(OWN_TOKEN, "")
+    if not token:
+        return []
+    sent = encode_credential(BEARER, token)
+    if not fits_header(sent):
+        raise CannotRun(f"The environment variable {OWN_TOKEN} holds what no header can.")
+    return [("Authorization", sent)]
+
+
 def _read_values(credentials: list[dict[str, str]]) -> Headers:
     found: Headers = []
     for each in credentials:
@@ -120,14 +162,14 @@ def list_tools(url: str, headers: Headers) -> Listing:
         return _list(server, MODERN)
     except StatusRefused as refused:
         if refused.status in _OF_ACCESS:
-            raise CannotRun(_denied(refused)) from refused
+            raise CannotRun(_denied(refused, server)) from refused
     except (RequestRefused, ServerUnfit, ServerEnded):
         pass  # perhaps it is an older one
     try:
         return _list(server, "")
     except StatusRefused as refused:
         if refused.status in _OF_ACCESS:
-            raise CannotRun(_denied(refused)) from refused
+            raise CannotRun(_denied(refused, server)) from refused
         raise CannotRun(
             f"{refused} It speaks no MCP over HTTP there; servers of before 2025-03-26 are not spoken to."
         ) from refused
@@ -137,7 +179,13 @@ def list_tools(url: str, headers: Headers) -> Listing:
         ) from error
 
 
-def _denied(refused: StatusRefused) -> str:
+def _denied(refused: StatusRefused, server: _Server) -> str:
+    if refused.status == _NOT_SIGNED_IN and server.asks_persons():
+        return (
+            f"{refused} It asks persons to sign in (OAuth). With --account each person connects their own account in the hub; set "
+            f"the environment variable {OWN_TOKEN} to an access token of yours, by which the list is read once. For one account of "
+            "the whole organisation name its secret instead: --secret NAME."
+        )
     return f"{refused} Name the secret that it asks for: --secret NAME."
 
 
@@ -160,6 +208,7 @@ class _Server:
         self._host, self._port, self._path = parts.hostname or "", parts.port or 443, parts.path or "/"
         self._headers = headers
         self._context = ssl.create_default_context()
+        self._challenge = ""
 
     def ask(self, method: str, headers: Headers, body: bytes) -> HttpAnswer:
         connection = http.client.HTTPSConnection(self._host, self._port, timeout=ANSWER_WITHIN_S, context=self._context)
@@ -170,7 +219,23 @@ class _Server:
             connection.close()
             raise CannotRun(f"{self._host} does not answer: {format_shown(str(error))}") from error
         said = {name.lower(): value for name, value in answer.getheaders()}
+        self._challenge = said.get("www-authenticate", "")
         return HttpAnswer(answer.status, said, _read(answer), connection.close)
+
+    def asks_persons(self) -> bool:
+        """Whether it says who gives tokens for it: in its refusal, or in a document beside it (RFC 9728)."""
+        if "resource_metadata=" in self._challenge:
+            return True
+        connection = http.client.HTTPSConnection(self._host, self._port, timeout=ANSWER_WITHIN_S, context=self._context)
+        try:
+            connection.request("GET", f"{_METADATA}{self._path.rstrip('/')}")
+            answer = connection.getresponse()
+            found = json.loads(answer.read(_PIECE_BYTES)) if answer.status == http.client.OK else None
+        except (OSError, http.client.HTTPException, ValueError, RecursionError):
+            return False
+        finally:
+            connection.close()
+        return isinstance(found, dict) and bool(found.get("authorization_servers"))
 
 
 def _read(answer: http.client.HTTPResponse) -> Iterator[bytes]:

@@ -179,6 +179,10 @@ def test_public_pages_need_nobody() -> None:
         "oauth_guessed_register": 404,
         "authorize": 302,
         "my_connections": 302,
+        "oauth_hub_client": 200,
+        "my_server_accounts": 302,
+        "server_account_begin": 302,
+        "server_account_callback": 302,
     }
 
 

@@ -1,0 +1,208 @@
+"""Authorizations: how a person connects their account at a server elsewhere (OAuth 2.1: code with PKCE).
+
+What was begun is kept in the session of the browser, for once: the state, the verifier, and whose answer is waited for. The
+answer must come to the same browser and person, and from the server that was asked (RFC 9207). No transaction is open while others are
+asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from base64 import urlsafe_b64encode
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode, urlsplit
+from uuid import UUID
+
+from django.db import transaction
+
+from access.models import AccountServer, ServerAccount, ServerAccountState
+from access.server_accounts.answers import ServerSilent
+from access.server_accounts.clients import callback_url, choose_client
+from access.server_accounts.discovery import AuthorizationTerms, discover_terms
+from access.server_accounts.problems import AccountUnavailable, AuthorizationRefused
+from access.server_accounts.services import (
+    check_is_own,
+    check_open,
+    end_account,
+    lock_own,
+    record_server,
+    token_client,
+)
+from access.server_accounts.signals import account_changed
+from access.server_accounts.token_requests import TokenRefused, redeem_code
+from access.server_accounts.token_seals import SECRET_COLUMNS, TOKEN_COLUMNS, seal_client_secret, seal_tokens
+from evidence import services as evidence
+from evidence.kinds import Kind
+from evidence.leaves.server_accounts import ConnectedServerAccount
+from kernel.database.connections import database_time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, MutableMapping
+
+    from access.server_accounts.token_requests import TokenAnswer
+    from kernel.principal import Principal
+
+BEGUN = "server_account_authorizations"  # of a session
+LASTS_S = 15 * 60
+MAX_BEGUN = 5  # of one browser, the newest
+MAX_ANSWER = 4096
+
+
+def begin_authorization(
+    *, account_id: UUID, session: MutableMapping[str, Any], agents: list[str], by: Principal
+) -> str:
+    """The address that the person's browser is sent to. ``agents``: those that the account is connected for, too.
+
+    What the server says of itself is read anew each time, so that nothing of it grows old here.
+    """
+    account = ServerAccount.objects.select_related("server").get(pk=account_id, tenant_id=by.tenant_id)
+    check_is_own(account, by=by)
+    check_open(account)
+    terms = discover_terms(account.server.resource)
+    client = choose_client(account.server, terms)
+    server = _keep_terms(account.server, terms, client, by=by)
+    scopes = server.scopes or terms.scopes
+    state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(64)
+    begun = {
+        "account": str(account.pk),
+        "person": by.id,
+        "issuer": terms.issuer,
+        "says_issuer": terms.says_issuer,
+        "client": server.client_id,
+        "verifier": verifier,
+        "scopes": scopes,
+        "agents": agents,
+        "at": time.time(),
+    }
+    # Assigned as a whole: a session is written where one of its names gets another value.
+    kept = sorted(session.get(BEGUN, {}).items(), key=lambda each: each[1]["at"])[-(MAX_BEGUN - 1) :]
+    session[BEGUN] = {**dict(kept), _digest(state): begun}
+    asked = {
+        "response_type": "code",
+        "client_id": server.client_id,
+        "redirect_uri": callback_url(),
+        "state": state,
+        "code_challenge": urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode(),
+        "code_challenge_method": "S256",
+        "resource": terms.resource,
+    }
+    if scopes:
+        asked["scope"] = " ".join(scopes)
+    endpoint = terms.authorization_endpoint
+    return f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{urlencode(asked)}"
+
+
+def _digest(state: str) -> str:
+    return hashlib.sha256(state.encode()).hexdigest()
+
+
+@transaction.atomic
+def _keep_terms(
+    server: AccountServer, terms: AuthorizationTerms, client: tuple[str, str, str], *, by: Principal
+) -> AccountServer:
+    server = AccountServer.objects.select_for_update().get(pk=server.pk)
+    client_id, kind, secret = client
+    is_other = (server.issuer, server.client_id, server.client_kind) != (terms.issuer, client_id, kind)
+    if is_other and kind != AccountServer.HubClientKind.ENTERED:
+        server.client_id, server.client_kind = client_id, kind
+        seal_client_secret(server, secret)
+    server.issuer, server.terms = terms.issuer, terms.to_json()
+    server.save(update_fields=["issuer", "terms", "client_id", "client_kind", "changed_at", *SECRET_COLUMNS])
+    if is_other:
+        record_server(server, Kind.ACCOUNT_SERVER_MET, by=by)
+    return server
+
+
+def finish_authorization(
+    *, answer: Mapping[str, str], session: MutableMapping[str, Any], by: Principal
+) -> ServerAccount:
+    """The account, connected. Whatever comes of it, the state is used up."""
+    begun = take_begun(answer.get("state", ""), session=session, by=by)
+    check_issuer(begun, answer.get("iss"))
+    if answer.get("error") or not answer.get("code"):
+        raise AuthorizationRefused(
+            f"The authorization server says {answer.get('error', 'nothing')[:60]!r}.",
+            details={"account": begun["account"]},
+        )
+    account = ServerAccount.objects.select_related("server").get(pk=UUID(begun["account"]), tenant_id=by.tenant_id)
+    check_is_own(account, by=by)
+    check_open(account)
+    server = account.server
+    terms = AuthorizationTerms.from_json(server.terms)
+    if (server.issuer, server.client_id) != (begun["issuer"], begun["client"]):
+        raise AuthorizationRefused("Who gives tokens for this server has changed meanwhile.")
+    try:
+        found = redeem_code(
+            token_client(server),
+            code=answer["code"][:MAX_ANSWER],
+            verifier=begun["verifier"],
+            redirect_uri=callback_url(),
+            resource=terms.resource,
+        )
+    except TokenRefused as error:
+        raise AuthorizationRefused(str(error)) from error
+    except ServerSilent as error:
+        raise AccountUnavailable(str(error), remedy="Begin again from the page of the account.") from error
+    return _connect(account, found, begun, by=by)
+
+
+def take_begun(state: str, *, session: MutableMapping[str, Any], by: Principal) -> dict[str, Any]:
+    """What this browser has begun under this state, once."""
+    known = dict(session.get(BEGUN, {}))
+    begun: dict[str, Any] | None = known.pop(_digest(state), None) if state and len(state) <= MAX_ANSWER else None
+    session[BEGUN] = known
+    if begun is None or begun["person"] != by.id or time.time() - begun["at"] > LASTS_S:
+        raise AuthorizationRefused("This answer belongs to nothing that you have begun in this browser of late.")
+    return begun
+
+
+def check_issuer(begun: dict[str, Any], said: str | None) -> None:
+    """RFC 9207: whose answer it is. Who says that it names itself must; who is named must be who was asked."""
+    if said is None and not begun["says_issuer"]:
+        return
+    if not hmac.compare_digest((said or "").encode(), begun["issuer"].encode()):
+        raise AuthorizationRefused("This answer comes from another authorization server than the one that was asked.")
+
+
+@transaction.atomic
+def _connect(account: ServerAccount, found: TokenAnswer, begun: dict[str, Any], *, by: Principal) -> ServerAccount:
+    account, now = lock_own(account.pk, by=by), database_time()
+    if account.is_connected:  # anew, perhaps as somebody else there, so it is another account
+        agents = account.agents
+        end_account(account, why="replaced", by=by)
+        account = ServerAccount(
+            tenant_id=account.tenant_id, member_id=account.member_id, server=account.server, agents=agents
+        )
+        account.save(force_insert=True)
+    check_open(account)
+    seal_tokens(account, found.tokens)
+    account.state, account.connected_at, account.number = ServerAccountState.CONNECTED, now, 1
+    account.refreshable, account.expires_at = bool(found.tokens.refresh), found.find_end(now)
+    account.scopes = found.scopes if found.scopes is not None else begun["scopes"]
+    account.agents = sorted({*account.agents, *begun["agents"]})
+    account.asked_by = [each for each in account.asked_by if each not in account.agents]
+    account.save(
+        update_fields=[
+            *TOKEN_COLUMNS,
+            *("state", "connected_at", "number", "refreshable", "expires_at", "scopes", "agents", "asked_by"),
+        ]
+    )
+    evidence.record(
+        kind=Kind.SERVER_ACCOUNT_CONNECTED,
+        subject=account.wire_id,
+        actor=by,
+        data=ConnectedServerAccount(
+            member=account.person,
+            resource=account.server.resource,
+            issuer=account.server.issuer,
+            client=account.server.client_id,
+            scopes=account.scopes,
+            agents=account.agents,
+            refreshable=account.refreshable,
+        ),
+    )
+    account_changed.send(ServerAccount, account=account, by=by)
+    return account

@@ -1,0 +1,102 @@
+"""Clients: who the hub is at an authorization server elsewhere.
+
+What somebody of the tenant has entered counts first; else the hub is its own document at the address that is its id (CIMD), where the
+server takes such; else it registers itself there (RFC 7591), once a tenant and server.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.http import JsonResponse
+from django.views.decorators.http import require_GET
+
+from access.models import AccountServer
+from access.server_accounts.answers import ServerSilent, ask, read_object
+from access.server_accounts.problems import AccountClientMissing, AccountServerUnfit
+from kernel.http.console import public
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+    from access.server_accounts.discovery import AuthorizationTerms
+
+DOCUMENT, CALLBACK = "/oauth/hub-client.json", "/server-accounts/callback"
+MAX_ID, MAX_SECRET = 500, 4096
+
+
+def callback_url() -> str:
+    return f"{settings.TOOLHUB_PUBLIC_URL}{CALLBACK}"
+
+
+def document_url() -> str:
+    return f"{settings.TOOLHUB_PUBLIC_URL}{DOCUMENT}"
+
+
+def describe_hub() -> dict[str, Any]:
+    """What the hub says of itself as a client."""
+    return {
+        "client_name": "toolhub",
+        "client_uri": str(settings.TOOLHUB_PUBLIC_URL),
+        "redirect_uris": [callback_url()],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": "none",
+        "application_type": "web",
+    }
+
+
+@require_GET
+@public
+def hub_client(request: HttpRequest) -> HttpResponse:
+    """The document that is the hub's id at authorization servers elsewhere."""
+    del request
+    said = {"client_id": document_url()} | describe_hub()
+    return JsonResponse(said, headers={"Cache-Control": "public, max-age=300"})
+
+
+def takes_document(terms: AuthorizationTerms) -> bool:
+    """A document can be an id only where others can read it: https, as its specification says."""
+    return terms.takes_documents and document_url().startswith("https://")
+
+
+def choose_client(server: AccountServer, terms: AuthorizationTerms) -> tuple[str, str, str]:
+    """Id, kind and secret of the hub's client; what is known already stays while the issuer does. No transaction is open.
+
+    :class:`AccountClientMissing` where somebody has to enter one first.
+    """
+    kinds = AccountServer.HubClientKind
+    if server.client_kind == kinds.ENTERED:
+        return server.client_id, kinds.ENTERED, ""
+    if takes_document(terms):
+        return document_url(), kinds.DOCUMENT, ""
+    if server.client_kind == kinds.REGISTERED and server.issuer == terms.issuer:
+        return server.client_id, kinds.REGISTERED, ""
+    if not terms.registration_endpoint:
+        raise AccountClientMissing(
+            f"{server.host} takes neither the hub's document as its client nor registrations, and nobody has entered a client.",
+            details={"server": server.resource, "redirect_uri": callback_url()},
+        )
+    return _register(terms)
+
+
+def _register(terms: AuthorizationTerms) -> tuple[str, str, str]:
+    wanted = describe_hub()
+    if "none" not in terms.auth_methods:
+        wanted["token_endpoint_auth_method"] = next(
+            (each for each in ("client_secret_basic", "client_secret_post") if each in terms.auth_methods), "none"
+        )
+    body, headers = json.dumps(wanted).encode(), {"Content-Type": "application/json"}
+    try:
+        answer = ask(terms.registration_endpoint, method="POST", body=body, headers=headers)
+    except ServerSilent as error:
+        raise AccountServerUnfit(str(error)) from error
+    said = read_object(answer) if answer.status in (200, 201) else None
+    client, secret = (said or {}).get("client_id"), (said or {}).get("client_secret") or ""
+    if not isinstance(client, str) or not 0 < len(client) <= MAX_ID or not client.isprintable():
+        raise AccountClientMissing(f"The authorization server did not register the hub: it answered {answer.status}.")
+    if not isinstance(secret, str) or len(secret) > MAX_SECRET:
+        raise AccountClientMissing("The authorization server gave the hub a secret that cannot be kept.")
+    return client, AccountServer.HubClientKind.REGISTERED, secret

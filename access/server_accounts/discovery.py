@@ -1,0 +1,174 @@
+"""Discovery: which authorization server gives tokens for a server elsewhere, and how it is asked (RFC 9728, RFC 8414).
+
+All that is read here was written by others. Each document must name the one that was asked for, so that none speaks for another, and
+what is asked afterwards goes the hub's guarded way.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from access.server_accounts.answers import ServerSilent, ask, read_object
+from access.server_accounts.problems import AccountServerUnfit
+from kernel.http.outbound import AddressRefused, read_url
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
+MAX_TEXT = 400
+MAX_SCOPES = 50
+_PARAMETER = re.compile(r'([A-Za-z_]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))')
+_SCOPE = re.compile(r"[!#-\[\]-~]{1,200}")
+# Of a server of MCP, which answers 401 where it asks for a token.
+_QUESTION = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizationTerms:
+    """What is known of who gives tokens. ``resource``: what they are for (RFC 8707), as the server itself names it."""
+
+    resource: str
+    issuer: str
+    authorization_endpoint: str
+    token_endpoint: str
+    registration_endpoint: str = ""
+    revocation_endpoint: str = ""
+    says_issuer: bool = False  # in its answers (RFC 9207)
+    takes_documents: bool = False  # as ids of clients (CIMD)
+    auth_methods: list[str] = field(default_factory=lambda: ["client_secret_basic"])  # at its token endpoint
+    scopes: list[str] = field(default_factory=list)  # that the server asks for
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, said: dict[str, Any]) -> AuthorizationTerms:
+        return cls(**said)
+
+
+def discover_terms(resource: str) -> AuthorizationTerms:
+    """:class:`AccountServerUnfit`, which says what is missing."""
+    challenge = _read_challenge(resource)
+    document, scopes = _find_resource_document(resource, challenge), challenge.get("scope", "").split()
+    servers = _texts(document.get("authorization_servers"))
+    if not servers:
+        raise AccountServerUnfit(f"{_host(resource)} names no authorization server.")
+    issuer = servers[0]
+    said = _find_server_document(issuer)
+    if "S256" not in _texts(said.get("code_challenge_methods_supported")):
+        raise AccountServerUnfit(f"{_host(issuer)} does not say that it takes PKCE with S256.")
+    methods = _texts(said.get("token_endpoint_auth_methods_supported"))
+    return AuthorizationTerms(
+        resource=str(document["resource"]),
+        issuer=issuer,
+        authorization_endpoint=_endpoint(said, "authorization_endpoint", issuer),
+        token_endpoint=_endpoint(said, "token_endpoint", issuer),
+        registration_endpoint=_endpoint(said, "registration_endpoint", issuer, needed=False),
+        revocation_endpoint=_endpoint(said, "revocation_endpoint", issuer, needed=False),
+        says_issuer=said.get("authorization_response_iss_parameter_supported") is True,
+        takes_documents=said.get("client_id_metadata_document_supported") is True,
+        auth_methods=methods or ["client_secret_basic"],
+        scopes=_keep_scopes(scopes or _texts(document.get("scopes_supported"))),
+    )
+
+
+def find_challenge(header: str) -> dict[str, str]:
+    """The parameters of a Bearer challenge (RFC 9728, RFC 6750); none where there is no such challenge."""
+    scheme, _, rest = header.strip().partition(" ")
+    if scheme.lower() != "bearer":
+        return {}
+    return {name.lower(): (quoted or plain).replace('\\"', '"') for name, quoted, plain in _PARAMETER.findall(rest)}
+
+
+def _read_challenge(resource: str) -> dict[str, str]:
+    """What the server says to whoever comes without a token."""
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    try:
+        answer = ask(resource, method="POST", body=_QUESTION, headers=headers)
+    except ServerSilent as error:
+        raise AccountServerUnfit(str(error)) from error
+    return find_challenge(answer.headers.get("www-authenticate", "")) if answer.status == 401 else {}
+
+
+def _find_resource_document(resource: str, challenge: dict[str, str]) -> dict[str, Any]:
+    parts = urlsplit(resource)
+    origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
+    named = challenge.get("resource_metadata", "")
+    guesses = [named] if named else dict.fromkeys([f"{origin}{RESOURCE_METADATA}{path}", origin + RESOURCE_METADATA])
+    for said in _documents(guesses):
+        if _covers(said.get("resource"), resource):
+            return said
+    raise AccountServerUnfit(
+        f"{parts.hostname} does not say who gives tokens for it: no document of the protected resource (RFC 9728) names it."
+    )
+
+
+def _find_server_document(issuer: str) -> dict[str, Any]:
+    parts = urlsplit(issuer)
+    origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
+    known = [f"{origin}/.well-known/{name}{path}" for name in ("oauth-authorization-server", "openid-configuration")]
+    if path:
+        known.append(f"{origin}{path}/.well-known/openid-configuration")
+    for said in _documents(known):
+        if said.get("issuer") == issuer:  # letter by letter: another's document speaks for nobody else
+            return said
+    raise AccountServerUnfit(
+        f"{parts.hostname} has no metadata of an authorization server that name it as their issuer."
+    )
+
+
+def _documents(urls: Any) -> Iterator[dict[str, Any]]:
+    silent = None
+    for url in urls:
+        try:
+            answer = ask(url)
+        except ServerSilent as error:
+            silent = error
+            continue
+        found = read_object(answer) if answer.status == 200 else None
+        if found is not None:
+            yield found
+    if silent is not None:
+        raise AccountServerUnfit(str(silent)) from silent
+
+
+def _covers(said: Any, resource: str) -> bool:
+    """Whether a document of this resource speaks for the address: it is the same one, or one that the address lies below."""
+    if not isinstance(said, str) or len(said) > MAX_TEXT:
+        return False
+    ours, theirs = urlsplit(resource), urlsplit(said)
+    if (ours.scheme, ours.netloc) != (theirs.scheme, theirs.netloc) or theirs.query or theirs.fragment:
+        return False
+    below = theirs.path.rstrip("/")
+    return ours.path.rstrip("/") == below or ours.path.startswith(f"{below}/")
+
+
+def _endpoint(said: dict[str, Any], name: str, issuer: str, *, needed: bool = True) -> str:
+    found = said.get(name)
+    if found is None and not needed:
+        return ""
+    if not isinstance(found, str) or len(found) > MAX_TEXT:
+        raise AccountServerUnfit(f"{_host(issuer)} names no {name}.")
+    try:
+        read_url(found)
+    except AddressRefused as error:
+        raise AccountServerUnfit(f"The {name} of {_host(issuer)} is not asked: {error}") from error
+    return found
+
+
+def _texts(said: Any) -> list[str]:
+    found = said if isinstance(said, list) else []
+    return [each for each in found if isinstance(each, str) and 0 < len(each) <= MAX_TEXT]
+
+
+def _keep_scopes(said: list[str]) -> list[str]:
+    return [each for each in dict.fromkeys(said) if _SCOPE.fullmatch(each)][:MAX_SCOPES]
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).hostname or url[:100]

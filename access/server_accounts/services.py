@@ -1,0 +1,275 @@
+"""Server accounts: how a person is asked for one, what agents they let use it, and how it ends.
+
+How tokens come and are renewed: :mod:`access.server_accounts.authorizations`, :mod:`access.server_accounts.renewals`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.db import IntegrityError, transaction
+
+from access.models import AccountServer, Membership, ServerAccount, ServerAccountState
+from access.models.server_accounts import SERVER_ACCOUNT_TRANSITIONS
+from access.notifications.services import notify_channels
+from access.server_accounts.clients import MAX_ID, MAX_SECRET
+from access.server_accounts.discovery import AuthorizationTerms
+from access.server_accounts.signals import account_changed
+from access.server_accounts.token_requests import TokenClient, revoke_tokens
+from access.server_accounts.token_seals import (
+    SECRET_COLUMNS,
+    TOKEN_COLUMNS,
+    clear_tokens,
+    open_client_secret,
+    open_tokens,
+    seal_client_secret,
+)
+from evidence import services as evidence
+from evidence.kinds import Kind
+from evidence.leaves.server_accounts import AccountServerTerms, EndedServerAccount, ServerAccountUse
+from evidence.problems import KeyUnavailable, ValuesErased
+from kernel.database.connections import database_time
+from kernel.principal import ActorKind, Principal
+from kernel.problems import Conflict, Forbidden, SchemaInvalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from uuid import UUID
+
+    from access.server_accounts.token_seals import AccountTokens
+
+DISCONNECTED, DECLINED, REFUSED, RAN_OUT = "disconnected", "declined", "refused", "ran_out"
+REPLACED, LEFT, ERASED = "replaced", "left", "erased"
+REQUESTED_EVENT, ENDED_EVENT = "account.requested", "account.ended"
+BY_ITSELF = (REFUSED, RAN_OUT)  # the person has not done it, so they are told
+OPEN = (ServerAccountState.REQUESTED, ServerAccountState.CONNECTED)
+MAX_SCOPES = 50
+
+
+def account_path(account: ServerAccount) -> str:
+    return f"/server-accounts/{account.wire_id}"
+
+
+def account_url(account: ServerAccount) -> str:
+    """Where the person connects it, and nobody else."""
+    return f"{settings.TOOLHUB_PUBLIC_URL}{account_path(account)}"
+
+
+# Finding.
+
+
+def is_member(member_id: int, *, tenant_id: UUID) -> bool:
+    """Whether somebody may act in the tenant at this moment."""
+    return Membership.objects.filter(tenant_id=tenant_id, user_id=member_id, user__is_active=True).exists()
+
+
+def find_open_account(member_id: int, *, tenant_id: UUID, resource: str) -> ServerAccount | None:
+    """The one that is connected or asked for."""
+    rows = ServerAccount.objects.select_related("server")
+    return rows.filter(tenant_id=tenant_id, member_id=member_id, server__resource=resource, state__in=OPEN).first()
+
+
+def check_is_own(account: ServerAccount, *, by: Principal) -> None:
+    """Only the person whose account it is does anything with it."""
+    if by.kind is not ActorKind.USER or account.tenant_id != by.tenant_id or account.person != by.id:
+        raise Forbidden("This is the account of somebody else.", remedy="Each person connects their own.")
+
+
+def lock_account(account_id: UUID) -> ServerAccount:
+    rows = ServerAccount.objects.select_for_update(of=("self",))
+    return rows.select_related("server", "subject_key__tenant_key").get(pk=account_id)
+
+
+def lock_own(account_id: UUID, *, by: Principal) -> ServerAccount:
+    account = lock_account(account_id)
+    check_is_own(account, by=by)
+    return account
+
+
+# Asking.
+
+
+def get_server(resource: str, *, scopes: Iterable[str] = (), tenant_id: UUID) -> AccountServer:
+    """The row of a server that tools name, made the first time; it keeps which scopes they ask for."""
+    server, _ = AccountServer.objects.get_or_create(tenant_id=tenant_id, resource=resource)
+    wanted = list(dict.fromkeys([*server.scopes, *scopes]))[:MAX_SCOPES]
+    if wanted != server.scopes:
+        server.scopes = wanted
+        server.save(update_fields=["scopes", "changed_at"])
+    return server
+
+
+@transaction.atomic
+def request_account(
+    *, resource: str, scopes: Sequence[str], member_id: int, agent: str = "", tool: str = "", by: Principal
+) -> ServerAccount:
+    """Ask a person to connect their account at a server, or to let ``agent`` (``agt_…``) use the one that is connected. Asking again
+    gives the same request back."""
+    server = get_server(resource, scopes=scopes, tenant_id=by.tenant_id)
+    which = {"tenant_id": by.tenant_id, "member_id": member_id, "server": server}
+    account = ServerAccount.objects.filter(state__in=OPEN, **which).first()
+    is_new = account is None
+    if account is None:
+        try:
+            with transaction.atomic():
+                account = ServerAccount.objects.create(**which)
+        except IntegrityError:
+            account = ServerAccount.objects.get(state__in=OPEN, **which)
+    account = lock_account(account.pk)
+    if not is_new and (not agent or agent in account.asked_by or agent in account.agents):
+        return account
+    account.asked_by = [*account.asked_by, agent] if agent else account.asked_by
+    account.save(update_fields=["asked_by"])
+    evidence.record(
+        kind=Kind.SERVER_ACCOUNT_REQUESTED,
+        subject=account.wire_id,
+        actor=by,
+        tool=tool,
+        data=ServerAccountUse(member=account.person, resource=resource, agents=[agent] if agent else []),
+    )
+    said = {"member": name_member(account), "tool": tool, "url": account_path(account)}
+    notify_channels(REQUESTED_EVENT, subject=account.wire_id, body=said, tenant_id=account.tenant_id)
+    return account
+
+
+def name_member(account: ServerAccount) -> str:
+    return str(get_user_model().objects.get(pk=account.member_id).get_username())
+
+
+# What the person says.
+
+
+@transaction.atomic
+def allow_agents(*, account_id: UUID, agents: Iterable[str], by: Principal) -> ServerAccount:
+    """From now on these agents, and no others, may use the account on their own word that a call is for the person."""
+    account = lock_own(account_id, by=by)
+    check_open(account)
+    account.agents = sorted(set(agents))
+    account.asked_by = [each for each in account.asked_by if each not in account.agents]
+    account.save(update_fields=["agents", "asked_by"])
+    evidence.record(
+        kind=Kind.SERVER_ACCOUNT_ALLOWED,
+        subject=account.wire_id,
+        actor=by,
+        data=ServerAccountUse(member=account.person, resource=account.server.resource, agents=account.agents),
+    )
+    account_changed.send(ServerAccount, account=account, by=by)
+    return account
+
+
+@transaction.atomic
+def disconnect_account(*, account_id: UUID, by: Principal) -> ServerAccount:
+    """Calls stop at once; the tokens are given back where the authorization server takes them."""
+    account = lock_own(account_id, by=by)
+    end_account(account, why=DISCONNECTED if account.is_connected else DECLINED, by=by)
+    return account
+
+
+def check_open(account: ServerAccount) -> None:
+    if account.state == ServerAccountState.ENDED:
+        raise Conflict("This account is not connected any more.", remedy="Open My server accounts to begin anew.")
+
+
+# Ending.
+
+
+def end_account(account: ServerAccount, *, why: str, by: Principal) -> None:
+    """In the transaction of the caller, who has locked the row. Nothing of the tokens stays."""
+    if ServerAccountState.ENDED not in SERVER_ACCOUNT_TRANSITIONS[account.state]:
+        raise Conflict("This account is not connected any more.")
+    give_back = _prepare_revocation(account) if why not in BY_ITSELF else None
+    clear_tokens(account)
+    account.state, account.ended_at, account.ended_by, account.end_reason = (
+        ServerAccountState.ENDED,
+        database_time(),
+        by.id,
+        why,
+    )
+    account.save(
+        update_fields=[
+            *TOKEN_COLUMNS,
+            *("refreshable", "expires_at", "refreshing_until", "state", "ended_at", "ended_by", "end_reason"),
+        ]
+    )
+    evidence.record(
+        kind=Kind.SERVER_ACCOUNT_ENDED,
+        subject=account.wire_id,
+        actor=by,
+        data=EndedServerAccount(member=account.person, resource=account.server.resource, why=why),
+    )
+    if why in BY_ITSELF:
+        said = {"member": name_member(account), "url": account_path(account)}
+        notify_channels(ENDED_EVENT, subject=account.wire_id, body=said, tenant_id=account.tenant_id)
+    account_changed.send(ServerAccount, account=account, by=by)
+    if give_back is not None:
+        transaction.on_commit(give_back, robust=True)
+
+
+def token_client(server: AccountServer) -> TokenClient:
+    terms = AuthorizationTerms.from_json(server.terms)
+    return TokenClient(server.client_id, open_client_secret(server), terms.token_endpoint, tuple(terms.auth_methods))
+
+
+def _prepare_revocation(account: ServerAccount) -> Any:
+    """What gives the tokens back, once it is written that they are gone here; None where that cannot be."""
+    endpoint = account.server.terms.get("revocation_endpoint", "")
+    if not account.is_connected or not endpoint:
+        return None
+    try:
+        tokens: AccountTokens = open_tokens(account)
+        return partial(revoke_tokens, token_client(account.server), tokens, endpoint=endpoint)
+    except (KeyUnavailable, ValuesErased):
+        return None
+
+
+def end_accounts_of(member: Any, *, tenant_id: UUID, by: Principal) -> int:
+    """Those of somebody who leaves the tenant, in the transaction of the caller."""
+    rows = ServerAccount.objects.filter(tenant_id=tenant_id, member=member, state__in=OPEN).order_by("pk")
+    return _end_all(rows.values_list("pk", flat=True), why=LEFT, by=by)
+
+
+def end_erased_accounts(account_ids: Iterable[UUID], *, tenant_id: UUID) -> int:
+    """Those of a person who was erased: their key is destroyed, and the rows say so."""
+    return _end_all(account_ids, why=ERASED, by=Principal.system("erasure", tenant_id=tenant_id))
+
+
+def _end_all(account_ids: Iterable[UUID], *, why: str, by: Principal) -> int:
+    found = list(account_ids)
+    for account_id in found:
+        end_account(lock_account(account_id), why=why, by=by)
+    return len(found)
+
+
+# What operators enter.
+
+
+@transaction.atomic
+def enter_client(*, resource: str, client_id: str, client_secret: str, by: Principal) -> AccountServer:
+    """The client that the owner of an authorization server has given the hub; an empty id: back to what the hub finds by itself."""
+    by.check("secrets.manage")
+    client_id = client_id.strip()
+    if len(client_id) > MAX_ID or not client_id.isprintable():
+        raise SchemaInvalid.at("/client_id", f"An id has at most {MAX_ID} visible characters.")
+    if len(client_secret) > MAX_SECRET or (client_secret and not client_id):
+        raise SchemaInvalid.at(
+            "/client_secret", f"A secret belongs to an id, and has at most {MAX_SECRET:,} characters."
+        )
+    server = get_server(resource, tenant_id=by.tenant_id)
+    server = AccountServer.objects.select_for_update().get(pk=server.pk)
+    server.client_id = client_id
+    server.client_kind = AccountServer.HubClientKind.ENTERED if client_id else ""
+    server.entered_by = by.id if client_id else ""
+    seal_client_secret(server, client_secret.strip())
+    server.save(update_fields=["client_id", "client_kind", "entered_by", "changed_at", *SECRET_COLUMNS])
+    record_server(server, Kind.ACCOUNT_SERVER_ENTERED, by=by)
+    return server
+
+
+def record_server(server: AccountServer, kind: Kind, *, by: Principal) -> None:
+    said = AccountServerTerms(
+        resource=server.resource, issuer=server.issuer, client=server.client_id, how=str(server.client_kind)
+    )
+    evidence.record(kind=kind, subject=server.wire_id, actor=by, data=said)

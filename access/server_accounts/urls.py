@@ -1,0 +1,18 @@
+"""Addresses of server accounts."""
+
+from django.urls import path
+
+from access.server_accounts import clients, pages
+
+PAGES = [
+    path("oauth/hub-client.json", clients.hub_client, name="oauth_hub_client"),
+    path("server-accounts", pages.my_server_accounts, name="my_server_accounts"),
+    path("server-accounts/begin", pages.server_account_begin, name="server_account_begin"),
+    path("server-accounts/callback", pages.server_account_callback, name="server_account_callback"),
+    path("server-accounts/servers", pages.account_servers, name="account_servers"),
+    path("server-accounts/servers/client", pages.account_server_client, name="account_server_client"),
+    path("server-accounts/<sac:account_id>", pages.server_account, name="server_account"),
+    path("server-accounts/<sac:account_id>/connect", pages.server_account_connect, name="server_account_connect"),
+    path("server-accounts/<sac:account_id>/agents", pages.server_account_agents, name="server_account_agents"),
+    path("server-accounts/<sac:account_id>/end", pages.server_account_end, name="server_account_end"),
+]

@@ -1,0 +1,106 @@
+"""Call accounts: by whose account a call asks a server elsewhere that takes each person for themselves.
+
+For whom a call is counts only where the hub knows it: a person has let the program act as the agent, or writes in the playground. What
+an agent says by itself counts only where that person has let this agent say so, and never against what the hub knows.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from access.models import ServerAccount
+from access.server_accounts.problems import AccountOfAnother, AccountPersonMissing, AccountRequired
+from access.server_accounts.services import account_url, find_open_account, is_member
+from invocations.models import Origin
+from invocations.playground.models import PlaygroundSide
+from kernel.ids import encode, encode_user
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from invocations.calls import CallRequest
+    from registry.decision_context import DecisionContext
+    from unitools.manifest import Manifest
+
+_USER = re.compile(r"usr_([0-9]{1,18})")
+
+
+@dataclass(frozen=True, slots=True)
+class CallPerson:
+    """For whom a call is. ``vouched``: the hub knows it by itself."""
+
+    member_id: int
+    vouched: bool
+
+
+def read_member(user_id: str) -> int | None:
+    """Whom the envelope names, if it is somebody of the hub."""
+    found = _USER.fullmatch(user_id)
+    return int(found[1]) if found else None
+
+
+def find_person(call: CallRequest, context: DecisionContext) -> CallPerson:
+    named = read_member(call.envelope.user_id)
+    if context.connection is not None:
+        if named not in (None, context.connection.member_id):
+            raise AccountOfAnother(
+                "The person who has connected this program is another than the one whom the call names."
+            )
+        return CallPerson(context.connection.member_id, vouched=True)
+    # A reviewer tries somebody's call: not with that person's account.
+    if named is None or call.origin is Origin.SYSTEM:
+        raise AccountPersonMissing(
+            f"{context.tool} asks its server as the person whom a call is for, and this one is for nobody."
+        )
+    step = call.run_step
+    return CallPerson(named, vouched=step is not None and PlaygroundSide.objects.filter(run_id=step.run_id).exists())
+
+
+def choose_account(call: CallRequest, context: DecisionContext, manifest: Manifest) -> ServerAccount | None:
+    """The account that the call goes out with; None where the tool asks for none. :class:`AccountRequired` says whose is missing."""
+    if manifest.account is None or manifest.remote is None:
+        return None
+    person, resource = find_person(call, context), manifest.remote["url"]
+    if not is_member(person.member_id, tenant_id=context.tenant_id):
+        raise AccountPersonMissing(f"{encode_user(person.member_id)} is nobody who may act in this tenant.")
+    found = find_open_account(person.member_id, tenant_id=context.tenant_id, resource=resource)
+    agent = encode("agt", context.agent_id)
+    if found is not None and found.serves(agent, vouched=person.vouched):
+        return found
+    whose = encode_user(person.member_id)
+    lacks_leave = found is not None and found.is_connected
+    detail = (
+        f"{whose} has not let this agent use their account, on its word alone that a call is for them."
+        if lacks_leave
+        else f"{whose} must connect their account at the server of {context.tool} first."
+    )
+    raise AccountRequired(
+        detail,
+        details={
+            "tool": context.tool,
+            "person": whose,
+            "agent": "" if person.vouched else agent,
+            "url": account_url(found) if found else f"{settings.TOOLHUB_PUBLIC_URL}/server-accounts",
+        },
+    )
+
+
+def check_account_still(account_id: UUID, *, tenant_id: UUID, tool: str) -> None:
+    """Of a call that was accepted: is the account connected, and does its person still belong to the tenant?"""
+    found = ServerAccount.objects.filter(pk=account_id, tenant_id=tenant_id).select_related("server").first()
+    if found is None or not found.is_connected or not is_member(found.member_id, tenant_id=tenant_id):
+        raise AccountRequired(
+            f"The account by which {tool} was to ask its server is not connected any more.",
+            details={"tool": tool} | ({"person": found.person, "url": account_url(found)} if found else {}),
+        )
+
+
+def check_answer_is_own(account_id: UUID, call: CallRequest, context: DecisionContext) -> None:
+    """Of an answer that is asked for again: it was given to the same person."""
+    person = find_person(call, context)
+    if not ServerAccount.objects.filter(pk=account_id, member_id=person.member_id).exists():
+        raise AccountOfAnother("The first call with this Idempotency-Key was for another person.")

@@ -1,0 +1,56 @@
+"""Call tokens: the token of the person whom a call is for, where a server elsewhere is asked as that person.
+
+It is fetched by the worker right before the run, given to the gate and to nobody else, and named in evidence by its account.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from django.db import InterfaceError, OperationalError
+
+from access.server_accounts.renewals import fetch_access_token, note_token_refused
+from invocations.sandbox.problems import ServiceDenied
+from kernel.problems import Internal
+
+if TYPE_CHECKING:
+    from invocations.end.end_record import Ending
+    from invocations.models import Invocation
+    from unitools.manifest import Manifest
+
+log = logging.getLogger(__name__)
+NAME = "account"  # of the token, where secrets are named
+CREDENTIAL = {"secret": NAME, "in": "header", "name": "Authorization", "scheme": "bearer"}
+NOT_TAKEN = 401
+
+
+def fetch_call_token(invocation: Invocation, manifest: Manifest) -> dict[str, str]:
+    """By the name under which the gate looks for it; empty where the server is asked as the tenant, or as nobody."""
+    if manifest.account is None:
+        return {}
+    if invocation.account_id is None:  # the call was accepted for a version that asks for none
+        raise Internal("The call has no account to go out with.")
+    return {NAME: fetch_access_token(invocation.account_id)}
+
+
+def add_credential(manifest: Manifest) -> dict[str, Any] | None:
+    """The server as the gate is told of it."""
+    if manifest.remote is None or manifest.account is None:
+        return manifest.remote
+    return manifest.remote | {"credentials": [CREDENTIAL]}
+
+
+def follow_token(invocation: Invocation, ending: Ending) -> None:
+    """After the call's end: a token that the server did not take is not used again. The call has its End in any case."""
+    problem, since = ending.problem, invocation.started_at
+    if invocation.account_id is None or since is None or not isinstance(problem, ServiceDenied):
+        return
+    if problem.details.get("status") != NOT_TAKEN:
+        return
+    try:
+        note_token_refused(invocation.account_id, since=since)
+    except (OperationalError, InterfaceError) as error:
+        log.warning("That the server of %s did not take a token was not noted: %s", invocation.tool, error)
+    except Exception:  # the call has its End, and the worker goes on
+        log.exception("That the server of %s did not take a token was not noted", invocation.tool)

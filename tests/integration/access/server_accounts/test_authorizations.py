@@ -1,0 +1,279 @@
+"""Authorizations: does a person connect their own account and nobody else's, and does an answer count only where it belongs?"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from access.models import AccountServer, ServerAccount
+from access.server_accounts import services
+from access.server_accounts.authorizations import BEGUN
+from access.server_accounts.clients import callback_url, document_url
+from access.server_accounts.discovery import discover_terms, find_challenge
+from access.server_accounts.problems import AccountServerUnfit
+from access.server_accounts.token_seals import open_tokens
+from evidence.kinds import Kind
+from evidence.models import Fact
+from tests.support.authorization_server import serving_authorization
+
+if TYPE_CHECKING:
+    from tests.conftest import Person
+    from tests.integration.access.server_accounts.conftest import Browser
+    from tests.support.authorization_server import AuthorizationServer
+
+pytestmark = pytest.mark.django_db
+
+
+def said_of(account: ServerAccount) -> list[str]:
+    return [each.kind for each in Fact.objects.filter(subject=account.wire_id).order_by("id")]
+
+
+def assert_refused(answer: Any, reason: str, status: int = 409) -> None:
+    assert answer.status_code == status, answer.content.decode()[-2000:]
+    assert answer.context["problem"].reason == reason
+
+
+def test_a_person_connects_their_account_and_sees_it(alice: Browser, server: AuthorizationServer) -> None:
+    account = alice.connect()
+
+    assert account.is_connected
+    assert account.scopes == ["notes:read"]
+    assert server.find_user(open_tokens(account).access) == "alice"
+    form = next(form for path, form in server.asked if path == "/token")
+    assert form["resource"] == server.resource
+    assert len(form["code_verifier"]) >= 43
+    page = alice.client.get(reverse("server_account", args=[account.pk]))
+    assert "Connected" in page.content.decode()
+    assert said_of(account) == [Kind.SERVER_ACCOUNT_REQUESTED, Kind.SERVER_ACCOUNT_CONNECTED]
+    kept = open_tokens(account)
+    for fact in Fact.objects.all():
+        assert not any(each.encode() in bytes(fact.leaf) for each in (kept.access, kept.refresh))
+
+
+def test_nothing_of_a_token_stands_readable_in_the_database(alice: Browser) -> None:
+    account = alice.connect()
+    kept = open_tokens(account)
+
+    row = ServerAccount.objects.filter(pk=account.pk).values().get()
+
+    for value in row.values():
+        raw = bytes(value) if isinstance(value, bytes | memoryview) else json.dumps(value, default=str).encode()
+        assert kept.access.encode() not in raw
+        assert kept.refresh.encode() not in raw
+
+
+def test_nobody_else_sees_or_connects_it(alice: Browser, bob: Browser) -> None:
+    account = alice.request()
+
+    for name in ("server_account_connect", "server_account_agents", "server_account_end"):
+        assert bob.client.post(reverse(name, args=[account.pk])).status_code == 404
+    assert bob.client.get(reverse("server_account", args=[account.pk])).status_code == 404
+    assert not alice.find_newest().is_connected
+
+
+def test_an_answer_counts_once(alice: Browser) -> None:
+    account = alice.request()
+    back = alice.agree(alice.begin(account))
+    alice.come_back(back)
+
+    assert_refused(alice.come_back(back), "ACCOUNT.AUTHORIZATION_REFUSED")
+
+
+def test_an_answer_counts_in_the_browser_that_began_and_for_its_person(alice: Browser, bob: Browser) -> None:
+    back = alice.agree(alice.begin(alice.request()))
+
+    assert_refused(bob.come_back(back), "ACCOUNT.AUTHORIZATION_REFUSED")
+    other = Client()
+    other.force_login(alice.person.user)
+    alice.client, first = other, alice.client
+    assert_refused(alice.come_back(back), "ACCOUNT.AUTHORIZATION_REFUSED")
+    alice.client = first
+    assert alice.come_back(back).status_code == 302
+
+
+@pytest.mark.parametrize("state", ["", "made-up", None])
+def test_an_answer_with_another_state_counts_nothing(state: str | None, alice: Browser) -> None:
+    back = alice.agree(alice.begin(alice.request()))
+
+    assert_refused(alice.come_back(back, state=state), "ACCOUNT.AUTHORIZATION_REFUSED")
+
+
+@pytest.mark.parametrize("issuer", ["https://evil.example", None, ""])
+def test_an_answer_of_another_server_is_refused_and_its_code_is_sent_nowhere(
+    issuer: str | None, alice: Browser, server: AuthorizationServer
+) -> None:
+    back = alice.agree(alice.begin(alice.request()))
+
+    assert_refused(alice.come_back(back, iss=issuer), "ACCOUNT.AUTHORIZATION_REFUSED")
+    assert server.count("/token") == 0
+
+
+def test_a_server_that_does_not_name_itself_is_taken_but_not_one_that_names_another(
+    alice: Browser, server: AuthorizationServer
+) -> None:
+    server.says_issuer = False
+    back = alice.agree(alice.begin(alice.request()))
+    assert_refused(alice.come_back(back, iss="https://evil.example"), "ACCOUNT.AUTHORIZATION_REFUSED")
+
+    assert alice.connect(alice.find_newest()).is_connected
+
+
+def test_an_authorization_of_long_ago_counts_nothing(alice: Browser) -> None:
+    back = alice.agree(alice.begin(alice.request()))
+    session = alice.client.session
+    begun = session[BEGUN]
+    session[BEGUN] = {name: each | {"at": each["at"] - 3600} for name, each in begun.items()}
+    session.save()
+
+    assert_refused(alice.come_back(back), "ACCOUNT.AUTHORIZATION_REFUSED")
+
+
+def test_a_code_without_its_verifier_gives_nothing(alice: Browser, server: AuthorizationServer) -> None:
+    back = alice.agree(alice.begin(alice.request()))
+    session = alice.client.session
+    session[BEGUN] = {name: each | {"verifier": "x" * 64} for name, each in session[BEGUN].items()}
+    session.save()
+
+    assert_refused(alice.come_back(back), "ACCOUNT.AUTHORIZATION_REFUSED")
+    assert not server.access
+
+
+def test_who_says_no_there_is_told_so(alice: Browser) -> None:
+    back = alice.agree(alice.begin(alice.request()))
+
+    assert_refused(alice.come_back(back, code=None, error="access_denied"), "ACCOUNT.AUTHORIZATION_REFUSED")
+
+
+def test_a_token_endpoint_that_redirects_is_not_followed(alice: Browser, server: AuthorizationServer) -> None:
+    with serving_authorization() as other:
+        server.wrong["/token"] = (307, {"Location": f"{other.url}/token"}, {})
+        back = alice.agree(alice.begin(alice.request()))
+
+        assert_refused(alice.come_back(back), "ACCOUNT.UNAVAILABLE", 503)
+        assert other.asked == []
+    assert not alice.find_newest().is_connected
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ({"code_challenge_methods_supported": ["plain"]}, "PKCE"),
+        ({"issuer": "https://other.example"}, "issuer"),
+        ({"token_endpoint": None}, "token_endpoint"),
+        ({"token_endpoint": "file:///etc/passwd"}, "token_endpoint"),
+    ],
+)
+def test_a_server_that_does_not_do_as_it_should_is_not_asked(
+    metadata: dict[str, Any], said: str, alice: Browser, server: AuthorizationServer
+) -> None:
+    server.metadata = metadata
+
+    page = alice.press_connect(alice.request())
+
+    assert page.status_code == 502
+    assert said in page.content.decode()
+    assert server.count("/register") == 0
+
+
+def test_a_resource_that_speaks_for_another_is_not_believed(server: AuthorizationServer) -> None:
+    said = server.describe_resource("https://victim.example/mcp")
+    server.wrong["/.well-known/oauth-protected-resource/mcp"] = (200, {}, said)
+
+    with pytest.raises(AccountServerUnfit, match="does not say who gives tokens"):
+        discover_terms(server.resource)
+
+
+def test_servers_on_private_addresses_are_not_asked(server: AuthorizationServer, settings: Any) -> None:
+    settings.TOOLHUB_OUTBOUND_NETWORKS = []
+
+    with pytest.raises(AccountServerUnfit):
+        discover_terms(server.resource)
+    assert server.asked == []
+
+
+def test_challenges_are_read() -> None:
+    said = find_challenge('Bearer realm="x", resource_metadata="https://a.example/.well-known/x", scope="a b"')
+
+    assert said == {"realm": "x", "resource_metadata": "https://a.example/.well-known/x", "scope": "a b"}
+    assert find_challenge("Basic realm=x") == {}
+
+
+def test_the_hub_registers_once_and_may_be_given_a_secret(
+    alice: Browser, bob: Browser, server: AuthorizationServer
+) -> None:
+    server.needs_secret = True
+    alice.connect()
+    server.user = "bob"
+    bob.connect()
+
+    assert server.count("/register") == 1
+    row = AccountServer.objects.get()
+    assert row.client_kind == AccountServer.HubClientKind.REGISTERED
+    assert server.clients[row.client_id].encode() not in bytes(row.ciphertext)
+
+
+def test_a_hub_behind_https_is_its_own_document(alice: Browser, server: AuthorizationServer, settings: Any) -> None:
+    settings.TOOLHUB_PUBLIC_URL = "https://hub.example"
+    server.takes_documents = True
+    alice.connect()
+
+    assert AccountServer.objects.get().client_id == document_url()
+    assert server.count("/register") == 0
+    said = Client().get(reverse("oauth_hub_client")).json()
+    assert (said["client_id"], said["redirect_uris"]) == (document_url(), [callback_url()])
+
+
+def test_an_entered_client_is_used_and_its_secret_is_kept_sealed(
+    alice: Browser, server: AuthorizationServer, operator: Person
+) -> None:
+    server.registers, server.needs_secret = False, True
+    page = alice.press_connect(alice.request())
+    assert page.context["problem"].reason == "ACCOUNT.CLIENT_MISSING"
+    client = server.add_client(callback_url(), secret="s3cret-of-the-hub")
+
+    answer = operator.client().post(
+        reverse("account_server_client"),
+        {"resource": server.resource, "client_id": client, "client_secret": "s3cret-of-the-hub"},
+    )
+
+    assert answer.status_code == 302, answer.content.decode()
+    assert alice.connect(alice.find_newest()).is_connected
+    assert b"s3cret-of-the-hub" not in bytes(AccountServer.objects.get().ciphertext)
+    leaf = bytes(Fact.objects.get(kind=Kind.ACCOUNT_SERVER_ENTERED).leaf)
+    assert b"s3cret-of-the-hub" not in leaf
+    assert client.encode() in leaf
+
+
+def test_connecting_again_gives_the_old_tokens_back(
+    alice: Browser, server: AuthorizationServer, django_capture_on_commit_callbacks: Any
+) -> None:
+    first = alice.connect()
+    old = open_tokens(first)
+    server.user = "alice.other"
+
+    with django_capture_on_commit_callbacks(execute=True):
+        second = alice.connect(alice.find_newest())
+
+    first.refresh_from_db()
+    assert (first.state, first.end_reason, first.subject_key) == ("ended", "replaced", None)
+    assert server.find_user(open_tokens(second).access) == "alice.other"
+    assert server.find_user(old.access) is None
+
+
+def test_disconnecting_ends_it_there_too(
+    alice: Browser, server: AuthorizationServer, django_capture_on_commit_callbacks: Any
+) -> None:
+    account = alice.connect()
+
+    with django_capture_on_commit_callbacks(execute=True):
+        alice.client.post(reverse("server_account_end", args=[account.pk]))
+
+    account.refresh_from_db()
+    assert (account.end_reason, bytes(account.ciphertext)) == (services.DISCONNECTED, b"")
+    assert not server.access
+    assert not server.refresh
+    assert said_of(account)[-1] == Kind.SERVER_ACCOUNT_ENDED

@@ -1,0 +1,186 @@
+"""Renewals: do two workers at once fetch newer tokens once, and does what is refused, silent or lost end as it should?"""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import connection
+
+from access.models import ServerAccount
+from access.server_accounts import services
+from access.server_accounts.problems import AccountRequired, AccountUnavailable
+from access.server_accounts.renewals import fetch_access_token, note_token_refused
+from evidence.kinds import Kind
+from evidence.models import Fact
+from kernel.database.connections import database_time
+from tests.support.concurrency import at_once
+
+if TYPE_CHECKING:
+    from tests.integration.access.server_accounts.conftest import Browser
+    from tests.support.authorization_server import AuthorizationServer
+
+
+def let_run_out(account: ServerAccount, server: AuthorizationServer) -> None:
+    server.let_run_out()
+    ServerAccount.objects.filter(pk=account.pk).update(expires_at=database_time() - timedelta(seconds=1))
+
+
+def count_refreshes(server: AuthorizationServer) -> int:
+    return server.count("/token", grant_type="refresh_token")
+
+
+@pytest.mark.req("BRING-3")
+@pytest.mark.django_db(transaction=True)
+def test_workers_that_need_newer_tokens_at_once_fetch_them_once(alice: Browser, server: AuthorizationServer) -> None:
+    account = alice.connect()
+    let_run_out(account, server)
+
+    found = at_once(4, lambda _: fetch_access_token(account.pk))
+
+    assert len(set(found)) == 1, found
+    assert server.find_user(str(found[0])) == "alice"
+    assert count_refreshes(server) == 1
+    assert alice.find_newest().number == 2
+
+
+@pytest.mark.django_db
+def test_each_rotated_token_is_used_for_the_next_one(alice: Browser, server: AuthorizationServer) -> None:
+    account = alice.connect()
+    for _ in range(3):
+        let_run_out(account, server)
+        assert server.find_user(fetch_access_token(account.pk)) == "alice"
+
+    assert count_refreshes(server) == 3
+    assert len(server.used) == 3
+
+
+@pytest.mark.django_db
+def test_a_server_that_does_not_rotate_is_asked_with_the_same_token(
+    alice: Browser, server: AuthorizationServer
+) -> None:
+    server.rotates = False
+    account = alice.connect()
+    for _ in range(2):
+        let_run_out(account, server)
+        fetch_access_token(account.pk)
+
+    tokens = {form["refresh_token"] for path, form in server.asked if path == "/token" and "refresh_token" in form}
+    assert len(tokens) == 1
+
+
+@pytest.mark.django_db
+def test_a_token_that_is_good_is_taken_without_asking_anybody(alice: Browser, server: AuthorizationServer) -> None:
+    account = alice.connect()
+
+    assert fetch_access_token(account.pk) == fetch_access_token(account.pk)
+    assert count_refreshes(server) == 0
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("answer", "ends"),
+    [
+        ((400, {}, {"error": "invalid_grant"}), True),
+        ((401, {}, {"error": "invalid_client"}), True),
+        ((400, {}, {"error": "temporarily_unavailable"}), False),
+        ((503, {}, {}), False),
+        ((200, {}, {"token_type": "Bearer"}), False),
+        ((200, {}, {"token_type": "mac", "access_token": "x"}), False),
+        ((200, {}, {"token_type": "Bearer", "access_token": "with space"}), False),
+        ((302, {"Location": "http://127.0.0.1:9/"}, {}), False),
+    ],
+)
+def test_only_a_lasting_no_ends_an_account(
+    answer: tuple[int, dict[str, str], Any], ends: bool, alice: Browser, server: AuthorizationServer
+) -> None:
+    account = alice.connect()
+    let_run_out(account, server)
+    server.wrong["/token"] = answer
+
+    with pytest.raises(AccountRequired if ends else AccountUnavailable):
+        fetch_access_token(account.pk)
+
+    account.refresh_from_db()
+    assert (account.state == "ended") is ends
+    if not ends:  # and once it answers again, the account is good as before
+        del server.wrong["/token"]
+        assert server.find_user(fetch_access_token(account.pk)) == "alice"
+    else:
+        assert account.end_reason == services.REFUSED
+        assert bytes(account.ciphertext) == b""
+        assert Fact.objects.filter(kind=Kind.SERVER_ACCOUNT_ENDED, subject=account.wire_id).count() == 1
+
+
+@pytest.mark.django_db
+def test_a_token_that_still_lasts_is_used_while_the_server_is_silent(
+    alice: Browser, server: AuthorizationServer
+) -> None:
+    account = alice.connect()
+    first = fetch_access_token(account.pk)
+    ServerAccount.objects.filter(pk=account.pk).update(expires_at=database_time() + timedelta(seconds=20))
+    server.wrong["/token"] = (503, {}, {})
+
+    assert fetch_access_token(account.pk) == first
+    assert count_refreshes(server) == 1
+
+
+@pytest.mark.django_db
+def test_without_a_refresh_token_an_account_runs_out(alice: Browser, server: AuthorizationServer) -> None:
+    server.refreshes = False
+    account = alice.connect()
+    assert not account.refreshable
+    let_run_out(account, server)
+
+    with pytest.raises(AccountRequired):
+        fetch_access_token(account.pk)
+
+    account.refresh_from_db()
+    assert account.end_reason == services.RAN_OUT
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_comes_for_an_account_that_ended_meanwhile_is_not_kept(
+    alice: Browser, server: AuthorizationServer
+) -> None:
+    account = alice.connect()
+    let_run_out(account, server)
+    ended = threading.Event()
+
+    def end() -> None:
+        def disconnect() -> None:
+            try:
+                services.disconnect_account(account_id=account.pk, by=alice.person.by)
+            finally:
+                connection.close()
+
+        if not ended.is_set():
+            ended.set()
+            thread = threading.Thread(target=disconnect)
+            thread.start()
+            thread.join()
+
+    server.before_token = end
+
+    with pytest.raises(AccountRequired):
+        fetch_access_token(account.pk)
+
+    account.refresh_from_db()
+    assert (account.end_reason, bytes(account.ciphertext)) == (services.DISCONNECTED, b"")
+    assert not server.access
+    assert not server.refresh
+
+
+@pytest.mark.django_db
+def test_a_refusal_of_an_older_token_says_nothing_of_a_newer_one(alice: Browser, server: AuthorizationServer) -> None:
+    account = alice.connect()
+    began = database_time()
+    let_run_out(account, server)
+    fetch_access_token(account.pk)
+
+    note_token_refused(account.pk, since=began)
+
+    fetch_access_token(account.pk)
+    assert count_refreshes(server) == 1
