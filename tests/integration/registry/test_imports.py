@@ -12,7 +12,6 @@ from evidence.models import Fact
 from registry.imports import services as imports
 from registry.imports.models import Import, ImportState
 from registry.models import ToolVersion
-from tests.support.calls import kinds_of
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -90,7 +89,7 @@ def test_a_document_is_uploaded_chosen_from_corrected_and_submitted(developer: P
 
     answer = client.post(f"{answer.url}/choose?tag=search", {"names": ["searchItems", "getItem"]})
     assert answer.url == f"/bring/{row.wire_id}?tag=search#drafts"
-    draft = f"/bring/{row.wire_id}/drafts/service.shop.search_items"
+    draft = f"/bring/{row.wire_id}/drafts/service.shop.searchitems"
     fields = {"description": "Looks.", "side_effect": "Read", "safety_class": "Low", "timeout_ms": "5000"}
     refused = client.post(draft, fields)
     assert refused.status_code == 422
@@ -100,8 +99,8 @@ def test_a_document_is_uploaded_chosen_from_corrected_and_submitted(developer: P
     client.post(f"/bring/{row.wire_id}/submit")
 
     versions = {each.tool.name: each for each in ToolVersion.objects.select_related("tool")}
-    assert versions.keys() == {"service.shop.search_items", "service.shop.get_item"}
-    search = versions["service.shop.search_items"]
+    assert versions.keys() == {"service.shop.searchitems", "service.shop.getitem"}
+    search = versions["service.shop.searchitems"]
     assert (search.side_effect, search.version, search.submitted_by) == ("Read", "1.0.0", developer.by.id)
     assert search.view.secrets[0]["name"] == "SHOP_TOKEN"
     chosen = data_of("import.effect_chosen")
@@ -188,7 +187,7 @@ def test_an_import_that_is_removed_leaves_its_versions(developer: Person) -> Non
 
     assert not Import.objects.exists()
     assert ToolVersion.objects.count() == 1
-    assert "import.removed" in kinds_of(row.wire_id)
+    assert data_of("import.removed")["group"] == "service.shop"
 
 
 @pytest.mark.req("BRING-2")
