@@ -27,7 +27,7 @@ class LinesField(forms.CharField):
     """One entry a line; empty lines are none."""
 
     def __init__(self, **more: Any) -> None:
-        attrs = {"rows": 2, "spellcheck": "false", "class": "mono"}
+        attrs = {"rows": 3, "spellcheck": "false"}
         super().__init__(required=False, max_length=MAX_TEXT, strip=False, widget=forms.Textarea(attrs=attrs), **more)
 
     def clean(self, value: Any) -> list[str]:

@@ -159,7 +159,7 @@ def _import_page(request: ConsoleRequest, row: Import, *, problem: str = "", cho
         "problem": problem,
     }
     return render_page(
-        request, "imports/import_detail.html", context, partial="waiting", status=422 if problem else 200
+        request, "imports/import_detail.html", context, status=422 if problem else 200
     )
 
 
