@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from django.http import QueryDict
 
     from registry.imports.drafts import ImportDraft
+    from registry.imports.known_sources import KnownSource
     from registry.imports.models import Import
 
 MAX_TEXT = 12_000
@@ -90,6 +91,10 @@ class DocumentForm(_GroupForm):
             "idempotency_header": said["idempotency_header"],
         }
 
+    @staticmethod
+    def initial_of_known(known: KnownSource) -> dict[str, Any]:
+        return {"group": known.group, "secrets": "\n".join(known.secrets)}
+
 
 class RemoteForm(_GroupForm):
     url = forms.CharField(
@@ -119,6 +124,10 @@ class RemoteForm(_GroupForm):
     def initial_of(row: Import) -> dict[str, Any]:
         secret = next((_write_credential(each) for each in row.source["credentials"]), "")
         return {"group": row.group, "url": row.source["url"], "secret": secret}
+
+    @staticmethod
+    def initial_of_known(known: KnownSource) -> dict[str, Any]:
+        return {"group": known.group}
 
 
 def _write_credential(said: dict[str, str]) -> str:
@@ -177,6 +186,16 @@ class PackageForm(_GroupForm):
             "arguments": "\n".join(start.get("arguments", [])),
             "environment": "\n".join(f"{each['name']}={each['value']}" for each in start.get("environment", [])),
             "script": start.get("script", ""),
+        }
+
+    @staticmethod
+    def initial_of_known(known: KnownSource) -> dict[str, Any]:
+        return {
+            "group": known.group,
+            "package": known.package,
+            "version": known.version,
+            "constraints": "\n".join(known.constraints),
+            "arguments": "\n".join(known.arguments),
         }
 
 

@@ -17,10 +17,11 @@ from kernel.components.sentences import translate_sentence
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
 from kernel.ids import decode
-from kernel.problems import Problem
+from kernel.problems import NotFound, Problem
 from registry.imports import drafts as import_drafts
-from registry.imports import services
+from registry.imports import next_versions, services, submissions
 from registry.imports.forms import DocumentForm, DraftForm, ManifestForm, PackageForm, RemoteForm
+from registry.imports.known_sources import BY_KEY, KNOWN_SOURCES, KnownSource
 from registry.imports.models import Import, ImportState
 from registry.imports.offers import select_offers
 from registry.versions.presentation import shown_changes
@@ -73,24 +74,31 @@ def _find_earlier(request: ConsoleRequest, kind: str) -> Import | None:
     return found.filter(kind=kind).first()
 
 
-def _source_page(
-    request: ConsoleRequest, kind: str, template: str, read: Callable[[dict[str, Any]], Import]
-) -> HttpResponse:
+def _find_known(request: ConsoleRequest, kind: str) -> KnownSource | None:
+    """The known source that the form is filled in from."""
+    known = BY_KEY.get(request.GET.get("known", ""))
+    return known if known is not None and known.kind == kind else None
+
+
+def _choices_of(known: KnownSource | None) -> dict[str, Any]:
+    return {"wanted": known.wanted, "effects": known.effects} if known else {}
+
+
+def _source_page(request: ConsoleRequest, kind: str, template: str, read: Callable[..., Import]) -> HttpResponse:
     """A form that names a source. Nothing that was typed is lost when the source cannot be brought."""
-    earlier = _find_earlier(request, kind)
-    form = FORMS[kind](
-        request.POST or None, request.FILES or None, initial=FORMS[kind].initial_of(earlier) if earlier else None
-    )
+    earlier, known = _find_earlier(request, kind), _find_known(request, kind)
+    initial = FORMS[kind].initial_of(earlier) if earlier else FORMS[kind].initial_of_known(known) if known else None
+    form = FORMS[kind](request.POST or None, request.FILES or None, initial=initial)
     findings: list[dict[str, str]] = []
     if request.method == "POST" and form.is_valid():
         try:
-            row = read(form.cleaned_data)
+            row = read(form.cleaned_data, **_choices_of(known))
         except Problem as problem:
             add_problem(form, problem)
             findings = [each for each in problem.details.get("findings", []) if "fix" in each]
         else:
             return redirect("import", row.pk)
-    context = {"section": "imports", "form": form, "findings": findings, "earlier": earlier}
+    context = {"section": "imports", "form": form, "findings": findings, "earlier": earlier, "known": known}
     return render_page(request, template, context, status=422 if form.is_bound else 200)
 
 
@@ -104,9 +112,10 @@ def import_document(request: ConsoleRequest) -> HttpResponse:
         request,
         "openapi",
         "imports/import_document.html",
-        lambda data: services.import_document(
+        lambda data, **chosen: services.import_document(
             data=data.pop("file").read(),
             by=request.principal,
+            **chosen,
             **{each: data[each] for each in ("group", "servers", "secrets", "idempotency_header")},
         ),
     )
@@ -117,7 +126,7 @@ def import_document(request: ConsoleRequest) -> HttpResponse:
 def import_remote(request: ConsoleRequest) -> HttpResponse:
     """Context: as of import_document, with a RemoteForm."""
 
-    def read(data: dict[str, Any]) -> Import:
+    def read(data: dict[str, Any], **chosen: Any) -> Import:
         secret = data["secret"].strip()
         return services.import_remote(
             url=data["url"].strip(),
@@ -125,6 +134,7 @@ def import_remote(request: ConsoleRequest) -> HttpResponse:
             secrets=[secret] if secret else [],
             values={secret.partition("=")[0]: data["token"]},
             by=request.principal,
+            **chosen,
         )
 
     return _source_page(request, "remote", "imports/import_remote.html", read)
@@ -138,8 +148,52 @@ def import_package(request: ConsoleRequest) -> HttpResponse:
         request,
         "package",
         "imports/import_package.html",
-        lambda data: services.import_package(by=request.principal, **data),
+        lambda data, **chosen: services.import_package(by=request.principal, **data, **chosen),
     )
+
+
+@require_GET
+@needs("tools.submit")
+def known_sources(request: ConsoleRequest) -> HttpResponse:
+    """Context: rows (list of {known, brought: Import or None})."""
+    mine = Import.objects.filter(tenant_id=request.principal.tenant_id).defer(*LONG_FIELDS)
+    brought = {each.group: each for each in mine}
+    context = {
+        "section": "imports",
+        "rows": [{"known": each, "brought": brought.get(each.group)} for each in KNOWN_SOURCES],
+        "addresses": ADDRESSES,
+    }
+    return render_page(request, "imports/known_sources.html", context)
+
+
+@require_POST
+@needs("tools.submit")
+def known_source_take(request: ConsoleRequest, key: str) -> HttpResponse:
+    """A server of a package that needs nothing more to be said."""
+    known = BY_KEY.get(key)
+    if known is None or known.takes_a_form:
+        raise NotFound(gettext("There is no such source."))
+    row = services.import_package(
+        package=known.package,
+        version=known.version,
+        group=known.group,
+        constraints=known.constraints,
+        arguments=known.arguments,
+        by=request.principal,
+        **_choices_of(known),
+    )
+    return redirect("import", row.pk)
+
+
+@require_POST
+@needs("tools.submit")
+def tool_next_version(request: ConsoleRequest, name: str) -> HttpResponse:
+    """What the server of a paused tool lists now becomes the version that follows, and waits for its review."""
+    made = next_versions.make_next_version(name=name, by=request.principal)
+    messages.success(request, gettext("Submitted. Another person must review it."))
+    if "tools.review" in allowed_on(request.principal, made.tool):
+        return redirect("review", made.pk)
+    return redirect("version", made.pk)
 
 
 def _import_page(request: ConsoleRequest, row: Import, *, problem: str = "", chosen: Any = ()) -> HttpResponse:
@@ -158,9 +212,7 @@ def _import_page(request: ConsoleRequest, row: Import, *, problem: str = "", cho
         "again": f"{reverse(ADDRESSES[row.kind])}?import={row.wire_id}",
         "problem": problem,
     }
-    return render_page(
-        request, "imports/import_detail.html", context, status=422 if problem else 200
-    )
+    return render_page(request, "imports/import_detail.html", context, status=422 if problem else 200)
 
 
 def _shown_draft(draft: ImportDraft) -> dict[str, Any]:
@@ -169,7 +221,7 @@ def _shown_draft(draft: ImportDraft) -> dict[str, Any]:
         "draft": draft,
         "document": document,
         "risk": max((str(each["risk"]) for each in draft["changes"]), key=_RISKS.index, default=""),
-        "other_effect": services.has_other_effect(draft),
+        "other_effect": submissions.has_other_effect(draft),
         "is_same": not import_drafts.is_otherwise(draft),
     }
 
@@ -209,7 +261,7 @@ def import_submit(request: ConsoleRequest, import_id: UUID) -> HttpResponse:
     """The drafts become versions that wait for their review."""
     row = _find(request, import_id)
     try:
-        made = services.submit_import(import_id=import_id, by=request.principal)
+        made = submissions.submit_import(import_id=import_id, by=request.principal)
     except Problem as problem:
         if problem.status >= 500:
             raise

@@ -15,9 +15,8 @@ from django.utils import timezone
 from access.models import Tenant
 from evidence import services as evidence
 from evidence.kinds import Kind
-from evidence.leaves.imports import ChosenEffect, ReadSource, RemovedImport, SubmittedImport
+from evidence.leaves.imports import ReadSource, RemovedImport
 from kernel.problems import Conflict, NotFound, SchemaInvalid
-from registry.capsules.services import upload_capsule
 from registry.imports import drafts as import_drafts
 from registry.imports.models import Import, ImportKind, ImportState
 from registry.imports.problems import ImportUnready, TooManyImports
@@ -28,14 +27,10 @@ from registry.imports.sources import (
     read_package_source,
     read_remote_credentials,
 )
-from registry.versions import services as versions
 from unitools.brought_operations import derive_service_group
 from unitools.brought_remotes import derive_remote_group
 from unitools.brought_tools import MAX_CHOSEN, derive_group
-from unitools.capsules import pack_capsule
-from unitools.mcp_listings import LISTING_FILE, Listing
 from unitools.openapi.documents import DocumentUnfit, read_document
-from unitools.publications import derive_package_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,7 +38,8 @@ if TYPE_CHECKING:
 
     from kernel.principal import Principal
     from registry.imports.drafts import ImportDraft
-    from registry.models import ToolVersion
+    from registry.imports.known_sources import EffectChoice
+    from unitools.mcp_listings import Listing
 
 MAX_IMPORTS = 200
 MAX_SUMMARY_CHARS = 300
@@ -58,6 +54,7 @@ def import_document(
     secrets: Sequence[str] = (),
     idempotency_header: str = "",
     wanted: Sequence[str] = (),
+    effects: Mapping[str, EffectChoice] | None = None,
     by: Principal,
 ) -> Import:
     """Read an OpenAPI document. ``wanted``: operations of which drafts are made at once, beside those that were brought before."""
@@ -81,7 +78,7 @@ def import_document(
     ]
     source = {"title": document.title, "version": document.version, "choices": choices}
     with transaction.atomic():
-        row = _open(ImportKind.OPENAPI, group, source, by=by)
+        row = _open(ImportKind.OPENAPI, group, source | keep_effects(effects), by=by)
         return _keep_content(row, data, document.digest, offered, wanted, by=by)
 
 
@@ -92,15 +89,33 @@ def import_remote(
     secrets: Sequence[str] = (),
     values: Mapping[str, str] | None = None,
     wanted: Sequence[str] = (),
+    effects: Mapping[str, EffectChoice] | None = None,
     by: Principal,
 ) -> Import:
     """Ask a server somewhere else for its list. ``values`` of secrets are sent with that and kept nowhere."""
     credentials = read_remote_credentials(list(secrets))
     listing = fetch_remote_list(url, build_headers(credentials, values or {}))
     group = read_group(group or derive_remote_group(url))
-    with transaction.atomic():
-        row = _open(ImportKind.REMOTE, group, {"url": url, "credentials": credentials}, by=by)
-        return _keep_content(row, listing.to_bytes(), listing.digest, list_offered(listing), wanted, by=by)
+    return import_remote_list(
+        url=url, credentials=credentials, group=group, listing=listing, wanted=wanted, effects=effects, by=by
+    )
+
+
+@transaction.atomic
+def import_remote_list(
+    *,
+    url: str,
+    credentials: Sequence[Mapping[str, str]],
+    group: str,
+    listing: Listing,
+    wanted: Sequence[str] = (),
+    effects: Mapping[str, EffectChoice] | None = None,
+    by: Principal,
+) -> Import:
+    """Keep what a server somewhere else lists."""
+    source = {"url": url, "credentials": [dict(each) for each in credentials]} | keep_effects(effects)
+    row = _open(ImportKind.REMOTE, group, source, by=by)
+    return _keep_content(row, listing.to_bytes(), listing.digest, list_offered(listing), wanted, by=by)
 
 
 @transaction.atomic
@@ -115,6 +130,7 @@ def import_package(
     environment: Sequence[str] = (),
     hosts: Sequence[str] = (),
     wanted: Sequence[str] = (),
+    effects: Mapping[str, EffectChoice] | None = None,
     by: Principal,
 ) -> Import:
     """Have a worker start the server of a package in a box, to see what it lists. The page waits for it."""
@@ -127,11 +143,17 @@ def import_package(
         environment=list(environment),
         hosts=list(hosts),
     )
-    row = _open(ImportKind.PACKAGE, read_group(group or derive_group(package.strip())), source, by=by)
+    group = read_group(group or derive_group(package.strip()))
+    row = _open(ImportKind.PACKAGE, group, source | keep_effects(effects), by=by)
     row.state, row.wanted = ImportState.LISTING, list(wanted)
     row.failure, row.progress, row.attempt, row.lease_until, row.worker = {}, [], 0, None, ""
     row.save()
     return row
+
+
+def keep_effects(effects: Mapping[str, EffectChoice] | None) -> dict[str, Any]:
+    """Effects that new drafts get in place of the proposed ones, each with its reason."""
+    return {"effects": {name: choice._asdict() for name, choice in effects.items()}} if effects else {}
 
 
 def _open(kind: ImportKind, group: str, source: dict[str, Any], *, by: Principal) -> Import:
@@ -207,6 +229,15 @@ def propose_drafts(row: Import, wanted: Sequence[str]) -> None:
         row.drafts = []
         return
     made, row.refusals = import_drafts.make_drafts(row, names)
+    known = {each["name"] for each in row.drafts}
+    for draft in made:
+        if (
+            draft["name"] not in known
+            and not draft["base"]
+            and (choice := row.source.get("effects", {}).get(draft["name"]))
+        ):
+            draft["document"] |= {each: choice[each] for each in ("side_effect", "safety_class")}
+            draft["reason"] = choice["reason"]
     row.drafts = [each for each in made if each["name"] in asked or import_drafts.is_otherwise(each)]
 
 
@@ -216,7 +247,7 @@ def find_gone(row: Import) -> list[str]:
     return sorted(name for name in import_drafts.find_brought(row) if name not in there)
 
 
-def _lock(import_id: UUID, *, by: Principal) -> Import:
+def lock_import(import_id: UUID, *, by: Principal) -> Import:
     row = Import.objects.select_for_update().filter(pk=import_id, tenant_id=by.tenant_id).first()
     if row is None:
         raise NotFound("There is no such import.")
@@ -231,7 +262,7 @@ def check_read(row: Import) -> None:
 @transaction.atomic
 def choose_tools(*, import_id: UUID, names: Sequence[str], by: Principal) -> Import:
     """Add drafts of these to those that there are."""
-    row = _lock(import_id, by=by)
+    row = lock_import(import_id, by=by)
     check_read(row)
     there = {each["name"] for each in row.offered}
     if unknown := [name for name in names if name not in there]:
@@ -261,7 +292,7 @@ def find_draft(row: Import, tool: str) -> ImportDraft:
 @transaction.atomic
 def edit_draft(*, import_id: UUID, tool: str, document: Any, reason: str, by: Principal) -> Import:
     """Change a draft. Another effect than the source proposes needs a reason, which is kept as evidence with the submission."""
-    row = _lock(import_id, by=by)
+    row = lock_import(import_id, by=by)
     draft = find_draft(row, tool)
     reason = reason.strip()
     if not isinstance(document, dict) or document.get("id") != tool:
@@ -290,7 +321,7 @@ def edit_draft(*, import_id: UUID, tool: str, document: Any, reason: str, by: Pr
 
 @transaction.atomic
 def remove_draft(*, import_id: UUID, tool: str, by: Principal) -> Import:
-    row = _lock(import_id, by=by)
+    row = lock_import(import_id, by=by)
     find_draft(row, tool)
     row.drafts = [each for each in row.drafts if each["id"] != tool]
     row.save(update_fields=["drafts", "changed_at"])
@@ -298,66 +329,9 @@ def remove_draft(*, import_id: UUID, tool: str, by: Principal) -> Import:
 
 
 @transaction.atomic
-def submit_import(*, import_id: UUID, by: Principal) -> list[ToolVersion]:
-    """Register the drafts as versions that wait for their review; all of them, or none."""
-    row = _lock(import_id, by=by)
-    check_read(row)
-    drafts: list[ImportDraft] = row.drafts
-    if not drafts:
-        raise Conflict("There are no drafts to submit.", remedy="Choose operations or tools first.")
-    documents = [each["document"] for each in drafts]
-    if row.kind == ImportKind.OPENAPI:
-        prepared = [versions.prepare_version(document=each, by=by) for each in documents]
-        made = [versions.register_version(each, by=by) for each in prepared]
-    else:
-        listing = {f"{derive_package_name(row.group)}/{LISTING_FILE}": row.unpack_content()}
-        made = upload_capsule(content=pack_capsule(documents, listing).data, by=by).versions
-    evidence.record(
-        kind=Kind.IMPORT_SUBMITTED,
-        subject=row.wire_id,
-        actor=by,
-        data=SubmittedImport(
-            group=row.group,
-            digest=row.digest,
-            versions=[{"tool": each.tool.name, "version": each.version, "id": each.wire_id} for each in made],
-        ),
-    )
-    by_tool = {each.tool.name: each for each in made}
-    for draft in filter(has_other_effect, drafts):
-        _record_effect(draft, by_tool[draft["id"]], by=by)
-    if row.kind == ImportKind.OPENAPI:
-        operations = dict(row.made.get("operations", {})) | {each["name"]: each["made"] for each in drafts}
-        row.made = {"choices": row.source["choices"], "operations": operations}
-    row.drafts, row.refusals = [], []
-    row.save(update_fields=["drafts", "refusals", "made", "changed_at"])
-    return made
-
-
-def has_other_effect(draft: ImportDraft) -> bool:
-    """Whether a person has chosen another one than the source proposes."""
-    return bool(draft["document"].get("side_effect") != draft["proposed"]["side_effect"])
-
-
-def _record_effect(draft: ImportDraft, version: ToolVersion, *, by: Principal) -> None:
-    evidence.record(
-        kind=Kind.IMPORT_EFFECT_CHOSEN,
-        subject=version.tool.urn,
-        actor=by,
-        tool=version.tool.name,
-        data=ChosenEffect(
-            version=version.version,
-            id=version.wire_id,
-            proposed=draft["proposed"]["side_effect"],
-            chosen=version.side_effect,
-            reason=draft["reason"],
-        ),
-    )
-
-
-@transaction.atomic
 def remove_import(*, import_id: UUID, by: Principal) -> None:
     """Forget the source and the drafts. Versions that were made of it stay."""
-    row = _lock(import_id, by=by)
+    row = lock_import(import_id, by=by)
     evidence.record(
         kind=Kind.IMPORT_REMOVED,
         subject=row.wire_id,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +20,15 @@ if TYPE_CHECKING:
 
 BUILD_MS = 5 * PATIENCE_MS  # thirty packages of an index
 TIME = "mcp.time.get_current_time"
-in_two_languages = pytest.mark.parametrize(
+in_other_ways = pytest.mark.parametrize(
     "variant",
-    [Variant("chinese-dark", language="zh-hans", dark=True), pytest.param(Variant("without-scripts", scripts=False), marks=SEEN_SELDOM)],
+    [
+        Variant("chinese-dark", language="zh-hans", dark=True),
+        pytest.param(Variant("narrow", width=390, height=844), marks=SEEN_SELDOM),
+        pytest.param(Variant("without-scripts", scripts=False), marks=SEEN_SELDOM),
+    ],
     ids=lambda variant: variant.name,
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")

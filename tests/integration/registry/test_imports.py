@@ -7,11 +7,14 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db import transaction
 
 from evidence.models import Fact
 from registry.imports import services as imports
+from registry.imports import submissions
 from registry.imports.models import Import, ImportState
 from registry.models import ToolVersion
+from unitools.mcp_listings import Listing
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -64,8 +67,8 @@ def write(said: dict[str, Any]) -> bytes:
 
 
 def data_of(kind: str) -> dict[str, Any]:
-    leaf: dict[str, Any] = json.loads(bytes(Fact.objects.filter(kind=kind).latest("pk").leaf))
-    return leaf["data"]
+    data: dict[str, Any] = json.loads(bytes(Fact.objects.filter(kind=kind).latest("pk").leaf))["data"]
+    return data
 
 
 def upload(client: Client, data: bytes, **fields: str) -> Any:
@@ -87,8 +90,8 @@ def test_a_document_is_uploaded_chosen_from_corrected_and_submitted(developer: P
     assert "searchItems" in page
     assert "getItem" not in page
 
-    answer = client.post(f"{answer.url}/choose?tag=search", {"names": ["searchItems", "getItem"]})
-    assert answer.url == f"/bring/{row.wire_id}?tag=search#drafts"
+    chosen = client.post(f"{answer.url}/choose?tag=search", {"names": ["searchItems", "getItem"]})
+    assert chosen.headers["Location"] == f"/bring/{row.wire_id}?tag=search#drafts"
     draft = f"/bring/{row.wire_id}/drafts/service.shop.searchitems"
     fields = {"description": "Looks.", "side_effect": "Read", "safety_class": "Low", "timeout_ms": "5000"}
     refused = client.post(draft, fields)
@@ -103,9 +106,9 @@ def test_a_document_is_uploaded_chosen_from_corrected_and_submitted(developer: P
     search = versions["service.shop.searchitems"]
     assert (search.side_effect, search.version, search.submitted_by) == ("Read", "1.0.0", developer.by.id)
     assert search.view.secrets[0]["name"] == "SHOP_TOKEN"
-    chosen = data_of("import.effect_chosen")
-    assert (chosen["proposed"], chosen["chosen"]) == ("Write", "Read")
-    assert "changes nothing" not in json.dumps(chosen)
+    effect = data_of("import.effect_chosen")
+    assert (effect["proposed"], effect["chosen"]) == ("Write", "Read")
+    assert "changes nothing" not in json.dumps(effect)
     read = data_of("import.read")
     assert (read["digest"], read["offered"]) == (row.digest, 2)
     assert len(data_of("import.submitted")["versions"]) == 2
@@ -115,7 +118,7 @@ def test_a_document_is_uploaded_chosen_from_corrected_and_submitted(developer: P
 def test_a_second_document_proposes_versions_only_of_what_changed(developer: Person) -> None:
     row = imports.import_document(data=write(document()), by=developer.by)
     imports.choose_tools(import_id=row.pk, names=["getItem", "searchItems"], by=developer.by)
-    imports.submit_import(import_id=row.pk, by=developer.by)
+    submissions.submit_import(import_id=row.pk, by=developer.by)
     newer = document()
     newer["paths"]["/items/{id}"]["get"]["summary"] = "Gives an item and its price"
     del newer["paths"]["/search"]
@@ -128,7 +131,7 @@ def test_a_second_document_proposes_versions_only_of_what_changed(developer: Per
     assert imports.find_gone(row) == ["searchItems"]
     page = developer.client().get(f"/bring/{row.wire_id}").text
     assert "These were brought and are not there any more" in page
-    imports.submit_import(import_id=row.pk, by=developer.by)
+    submissions.submit_import(import_id=row.pk, by=developer.by)
     assert imports.import_document(data=write(newer), by=developer.by).drafts == []
 
 
@@ -181,7 +184,7 @@ def test_nobody_brings_tools_who_may_not_submit_or_is_of_another_tenant(
 @pytest.mark.req("BRING-1")
 def test_an_import_that_is_removed_leaves_its_versions(developer: Person) -> None:
     row = imports.import_document(data=write(document()), wanted=["getItem"], by=developer.by)
-    imports.submit_import(import_id=row.pk, by=developer.by)
+    submissions.submit_import(import_id=row.pk, by=developer.by)
 
     developer.client().post(f"/bring/{row.wire_id}/remove")
 
@@ -199,7 +202,7 @@ def test_a_package_waits_for_a_worker_and_keeps_what_was_typed(developer: Person
 
     row = Import.objects.get()
     assert (row.state, row.group) == (ImportState.LISTING, "mcp.sqlite")
-    assert "started in a sandbox" in client.get(answer.url).text
+    assert "started in a sandbox" in client.get(answer.headers["Location"]).text
     refused = client.post(f"/bring/{row.wire_id}/choose", {"names": ["x"]})
     assert refused.status_code == 422
     again = client.get(f"/bring/package?import={row.wire_id}").text
@@ -208,3 +211,53 @@ def test_a_package_waits_for_a_worker_and_keeps_what_was_typed(developer: Person
     wrong = client.post("/bring/package", {"package": "mcp-server-time", "environment": "API_KEY"})
     assert wrong.status_code == 422
     assert "A line is NAME=VALUE" in wrong.text
+
+
+@pytest.mark.req("BRING-1")
+def test_a_known_service_is_drafted_when_its_document_is_uploaded(developer: Person) -> None:
+    client = developer.client()
+    assert "Stripe" in client.get("/bring/known").text
+    form = client.get("/bring/document?known=stripe").text
+    assert "service.stripe" in form
+    assert "github.com/stripe/openapi" in form
+    balance = {"get": {"operationId": "GetBalance", "responses": {"200": {"description": "it"}}}}
+    file = io.BytesIO(write(document(**{"/balance": balance})))
+    file.name = "stripe.json"
+
+    client.post(
+        "/bring/document?known=stripe", {"file": file, "group": "service.stripe", "secrets": "STRIPE_KEY=bearer"}
+    )
+
+    row = Import.objects.get()
+    assert [each["name"] for each in row.drafts] == ["GetBalance"]
+    assert "/balance" in row.drafts[0]["document"]["implementation"]["operation"]["path"]
+
+
+@pytest.mark.req("BRING-2")
+def test_a_known_server_has_its_effect_and_the_reason_for_it(developer: Person) -> None:
+    answer = developer.client().post("/bring/known/calculator/take")
+    row = Import.objects.get()
+    assert answer.headers["Location"] == f"/bring/{row.wire_id}"
+    assert (row.source["version"], row.wanted) == ("0.2.1", ["calculate"])
+    schema = {"type": "object", "properties": {"expression": {"type": "string"}}}
+    listing = Listing("2025-11-25", {"calculate": {"name": "calculate", "inputSchema": schema}})
+    row.source |= {"found": {"version": "0.2.1", "start": {"script": "mcp-server-calculator"}}}
+
+    with transaction.atomic():
+        imports.keep_listing(row, listing, by=developer.by)
+    [made] = submissions.submit_import(import_id=row.pk, by=developer.by)
+
+    assert made.side_effect == "None"
+    assert (data_of("import.effect_chosen")["proposed"], made.submitted_by) == ("Write", developer.by.id)
+
+
+@pytest.mark.req("BRING-2")
+def test_at_most_fifty_are_brought_at_once(developer: Person) -> None:
+    paths = {f"/p{n}": {"get": {"operationId": f"op{n}", "responses": {}}} for n in range(51)}
+    row = imports.import_document(data=write(document(**paths)), by=developer.by)
+
+    answer = developer.client().post(f"/bring/{row.wire_id}/choose", {"names": [f"op{n}" for n in range(51)]})
+
+    assert answer.status_code == 422
+    assert "At most 50 are brought at once" in answer.text
+    assert answer.text.count(" checked") > 40  # what was ticked on the page is ticked still
