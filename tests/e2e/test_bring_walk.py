@@ -6,10 +6,12 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
+from bench.service_documents import DOCUMENTS, fetch_documents
 from tests.e2e.browser import PATIENCE_MS, SEEN_SELDOM, Variant, Visitor, chromium
 from tests.e2e.test_console_walk import give_grant
 
@@ -20,9 +22,17 @@ if TYPE_CHECKING:
 
 BUILD_MS = 5 * PATIENCE_MS  # thirty packages of an index
 TIME = "mcp.time.get_current_time"
-in_other_ways = pytest.mark.parametrize(
+OPERATIONS = {
+    "light": "issues/list-for-repo",
+    "chinese-dark": "issues/get",
+    "narrow": "pulls/list",
+    "without-scripts": "repos/get",
+}
+ARGUMENTS = {"issues/get": {"issue_number": 1}}
+in_each_way = pytest.mark.parametrize(
     "variant",
     [
+        Variant("light"),
         Variant("chinese-dark", language="zh-hans", dark=True),
         pytest.param(Variant("narrow", width=390, height=844), marks=SEEN_SELDOM),
         pytest.param(Variant("without-scripts", scripts=False), marks=SEEN_SELDOM),
@@ -87,10 +97,16 @@ def review_and_enable(olivia: Visitor, tool: str) -> None:
     for _ in range(BUILD_MS // 2000):  # its packages are resolved, and the server is tried
         olivia.page.reload()
         olivia.ready()
-        if olivia.page.get_by_text(olivia.variant.say("They are installed on the workers when this version is first used.")).count():
+        if olivia.page.get_by_text(
+            olivia.variant.say("They are installed on the workers when this version is first used.")
+        ).count():
             break
         olivia.page.wait_for_timeout(2000)
     olivia.check("brought-review")
+    enable(olivia, tool)
+
+
+def enable(olivia: Visitor, tool: str) -> None:
     olivia.button("Approve").click()
     olivia.sees("Approved: enable it now?")
     olivia.label("Reason").fill("Its listing was read.")
@@ -138,4 +154,74 @@ def test_a_server_of_a_package_is_brought_from_nothing_to_a_governed_call(
             answer = hub.agent.invoke(TIME, {"timezone": "Europe/Berlin"})
         assert answer.status == 200, answer
         assert answer.json()["data"]["timezone"] == "Europe/Berlin"
+        hub.agent.check_pair(answer.call_id)
+
+
+@pytest.fixture(scope="module")
+def github() -> Iterator[Path]:
+    wanted = [each for each in DOCUMENTS if each.name == "GitHub"]
+    with fetch_documents(wanted) as found:
+        yield found["GitHub"]
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.long  # 3 MB from npm
+@in_each_way
+def test_an_operation_of_github_is_brought_from_nothing_to_a_governed_call(
+    hub: Embedded, browser: Browser, shots: Path, github: Path, variant: Variant
+) -> None:
+    assert hub.credentials
+    operation = OPERATIONS[variant.name]
+    tool = f"service.github.{operation.replace('/', '_').replace('-', '_')}"
+    with Visitor(browser, hub.url, variant, shots) as dana, Visitor(browser, hub.url, variant, shots) as olivia:
+        dana.sign_in("dana", hub.credentials.password("dana"))
+        dana.go("Bring a tool")
+        dana.follow("Known servers and services")
+        dana.check("known-sources")
+        bring = Clicking(dana)
+        bring.go("Bring a tool")
+        bring.follow("OpenAPI document")
+        dana.check("bring-document")
+        dana.button("Read it").click()
+        dana.sees("Nothing was changed yet.")
+        dana.check("bring-document-missing")
+        dana.label("OpenAPI document").set_input_files(github)
+        dana.label("Credentials").fill("GITHUB_TOKEN")
+        bring.press("Read it")
+        expect(dana.page.locator("#offers-h")).to_be_visible(timeout=PATIENCE_MS)
+        dana.ready()
+        dana.check("bring-choose-operations")
+        dana.page.locator("#f-tag").select_option(operation.partition("/")[0])
+        bring.press("Apply")
+        dana.ready()
+        dana.page.locator("#f-q").fill(operation)
+        bring.press("Apply")
+        dana.ready()
+        dana.check("bring-filtered")
+        bring.click(dana.page.get_by_role("checkbox", name=operation, exact=True))
+        bring.press("Make drafts of the chosen")
+        expect(dana.page.locator("#drafts")).to_be_visible(timeout=PATIENCE_MS)
+        dana.ready()
+        assert dict(parse_qsl(urlsplit(dana.page.url).query))["q"] == operation
+        dana.page.locator("#drafts").get_by_role("link", name=tool).click()
+        dana.sees("Correct the draft")
+        dana.ready()
+        dana.check("bring-draft")
+        dana.button("Save the draft").click()
+        expect(dana.page.locator("#drafts")).to_be_visible(timeout=PATIENCE_MS)
+        dana.ready()
+        dana.check("bring-drafts-of-operations")
+        bring.click(dana.page.locator("#drafts form[action$=submit] button"))
+        expect(dana.page.get_by_role("heading", level=1)).to_contain_text(tool, timeout=PATIENCE_MS)
+        assert bring.clicks <= 8
+
+        olivia.sign_in("olivia", hub.credentials.password("olivia"))
+        olivia.go("Review queue")
+        olivia.follow(tool)
+        olivia.check("brought-operation-review")
+        enable(olivia, tool)
+        give_grant(olivia, tool, hub.agent.name)
+        answer = hub.agent.invoke(tool, dict.fromkeys(("owner", "repo"), "x") | ARGUMENTS.get(operation, {}))
+        # No tenant's secret is set, so nothing is sent to GitHub: the call is decided, and refused with what is missing.
+        assert answer.status in (403, 409), answer
         hub.agent.check_pair(answer.call_id)
