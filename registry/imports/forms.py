@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.utils.translation import gettext_lazy
 
+from kernel.components.sentences import translate_sentence
 from kernel.http.parsers import read_json
 from kernel.problems import Malformed
 from unitools.expressions import EFFECTS, SAFETY_CLASSES
@@ -48,7 +49,7 @@ class _GroupForm(forms.Form):
     )
 
 
-class DocumentForm(_GroupForm):
+class SourceDocumentForm(_GroupForm):
     file = forms.FileField(
         label=gettext_lazy("OpenAPI document"),
         help_text=gettext_lazy(
@@ -174,6 +175,11 @@ class PackageForm(_GroupForm):
     )
     field_order = ["package", "version", "constraints", "hosts", "group", "arguments", "environment", "script"]
 
+    @property
+    def has_hidden_errors(self) -> bool:
+        """Whether something is wrong with a field that is folded away."""
+        return bool({"constraints", "arguments", "environment", "script", "group"} & self.errors.keys())
+
     @staticmethod
     def initial_of(row: Import) -> dict[str, Any]:
         source, start = row.source, row.source["start"]
@@ -199,7 +205,7 @@ class PackageForm(_GroupForm):
         }
 
 
-class DraftForm(forms.Form):
+class ToolDraftForm(forms.Form):
     """What is corrected most; the whole manifest is another form."""
 
     description = forms.CharField(
@@ -300,4 +306,4 @@ class ManifestForm(forms.Form):
         try:
             return read_json(str(self.cleaned_data["text"]).encode())
         except Malformed as problem:
-            raise forms.ValidationError(problem.detail) from problem
+            raise forms.ValidationError(translate_sentence(problem.detail)) from problem

@@ -20,7 +20,7 @@ from kernel.ids import decode
 from kernel.problems import NotFound, Problem
 from registry.imports import drafts as import_drafts
 from registry.imports import next_versions, services, submissions
-from registry.imports.forms import DocumentForm, DraftForm, ManifestForm, PackageForm, RemoteForm
+from registry.imports.forms import ManifestForm, PackageForm, RemoteForm, SourceDocumentForm, ToolDraftForm
 from registry.imports.known_sources import BY_KEY, KNOWN_SOURCES, KnownSource
 from registry.imports.models import Import, ImportState
 from registry.imports.offers import select_offers
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 # Of an import, left out of lists.
 LONG_FIELDS = ("content", "offered", "made")
-FORMS: dict[str, type[DocumentForm | RemoteForm | PackageForm]] = {
-    "openapi": DocumentForm,
+FORMS: dict[str, type[SourceDocumentForm | RemoteForm | PackageForm]] = {
+    "openapi": SourceDocumentForm,
     "remote": RemoteForm,
     "package": PackageForm,
 }
@@ -105,8 +105,8 @@ def _source_page(request: ConsoleRequest, kind: str, template: str, read: Callab
 @require_http_methods(["GET", "POST"])
 @needs("tools.submit")
 def import_document(request: ConsoleRequest) -> HttpResponse:
-    """Context: form (DocumentForm), findings (list of {pointer, message, fix}), earlier (the Import that it is filled in from, or
-    None).
+    """Context: form (SourceDocumentForm), findings (list of {pointer, message, fix}), earlier (the Import that it is filled in from,
+    or None), known (KnownSource or None).
     """
     return _source_page(
         request,
@@ -296,7 +296,7 @@ def import_remove(request: ConsoleRequest, import_id: UUID) -> HttpResponse:
 
 
 def _draft_page(
-    request: ConsoleRequest, row: Import, draft: ImportDraft, form: DraftForm, whole: ManifestForm
+    request: ConsoleRequest, row: Import, draft: ImportDraft, form: ToolDraftForm, whole: ManifestForm
 ) -> HttpResponse:
     base = import_drafts.find_base(row, draft)
     context = {
@@ -316,14 +316,14 @@ def _draft_page(
 @require_http_methods(["GET", "POST"])
 @needs("tools.submit")
 def import_draft(request: ConsoleRequest, import_id: UUID, tool: str) -> HttpResponse:
-    """Context: import, draft (ImportDraft), form (DraftForm), whole (ManifestForm), base (ToolVersion or None), changes, diff. POST
-    with ``whole`` sends the manifest as a text, else the fields.
+    """Context: import, draft (ImportDraft), form (ToolDraftForm), whole (ManifestForm), base (ToolVersion or None), changes, diff.
+    POST with ``whole`` sends the manifest as a text, else the fields.
     """
     row = _find(request, import_id)
     draft = services.find_draft(row, tool)
     is_whole = request.method == "POST" and "whole" in request.POST
     is_fields = request.method == "POST" and not is_whole
-    form = DraftForm(request.POST if is_fields else None, draft=draft)
+    form = ToolDraftForm(request.POST if is_fields else None, draft=draft)
     whole = ManifestForm(request.POST if is_whole else None, draft=draft)
     sent: Form = whole if is_whole else form
     if request.method == "POST" and sent.is_valid():

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
-from django.utils import timezone
 
 from access.models import Tenant
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.imports import ReadSource, RemovedImport
+from kernel.database.connections import database_time
 from kernel.problems import Conflict, NotFound, SchemaInvalid
 from registry.imports import drafts as import_drafts
 from registry.imports.models import Import, ImportKind, ImportState
@@ -146,8 +146,9 @@ def import_package(
     group = read_group(group or derive_group(package.strip()))
     row = _open(ImportKind.PACKAGE, group, source | keep_effects(effects), by=by)
     row.state, row.wanted = ImportState.LISTING, list(wanted)
-    row.failure, row.progress, row.attempt, row.lease_until, row.worker = {}, [], 0, None, ""
-    row.save()
+    row.failure, row.progress, row.attempt, row.worker = {}, [], 0, ""
+    row.lease_until = database_time()  # whoever was at it has lost it
+    _save(row, "wanted", "attempt")
     return row
 
 
@@ -176,6 +177,15 @@ def _open(kind: ImportKind, group: str, source: dict[str, Any], *, by: Principal
     return row
 
 
+def _save(row: Import, *changed: str) -> None:
+    """A new one, or what beside the source was changed of one that was there."""
+    if row._state.adding:
+        row.save(force_insert=True)
+        return
+    always = ("source", "started_by", "state", "failure", "progress", "lease_until", "worker", "changed_at")
+    row.save(update_fields=[*always, *changed])
+
+
 def list_offered(listing: Listing) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for name, entry in sorted(listing.tools.items()):
@@ -199,10 +209,10 @@ def _keep_content(
 ) -> Import:
     """What the source says now, and drafts of what it says otherwise than the catalogue has it."""
     row.pack_content(data)
-    row.digest, row.offered, row.state, row.read_at = digest, offered, ImportState.READ, timezone.now()
+    row.digest, row.offered, row.state, row.read_at = digest, offered, ImportState.READ, database_time()
     row.failure, row.progress, row.wanted, row.refusals, row.lease_until, row.worker = {}, [], [], [], None, ""
     propose_drafts(row, wanted)
-    row.save()
+    _save(row, "content", "digest", "offered", "wanted", "drafts", "refusals", "read_at")
     evidence.record(
         kind=Kind.IMPORT_READ,
         subject=row.wire_id,

@@ -69,12 +69,20 @@ class Clicking:
         self.clicks += 1
         self.visitor.go(section)
 
-    def follow(self, link: str) -> None:
+    def take_way(self, way: str) -> None:
         self.clicks += 1
-        self.visitor.follow(link)
+        take_way(self.visitor, way)
 
     def press(self, text: str) -> None:
         self.click(self.visitor.button(text))
+
+
+def take_way(visitor: Visitor, way: str) -> None:
+    """A link of the first page, which says beside its name what it leads to."""
+    name = visitor.variant.say(way)
+    visitor.page.get_by_role("main").get_by_role("link").filter(has_text=name).first.click()
+    expect(visitor.page.get_by_role("heading", level=1, name=name)).to_be_visible(timeout=PATIENCE_MS)
+    visitor.ready()
 
 
 def wait_until_listed(dana: Visitor) -> None:
@@ -127,7 +135,7 @@ def test_a_server_of_a_package_is_brought_from_nothing_to_a_governed_call(
         bring = Clicking(dana)
         bring.go("Bring a tool")
         dana.check("bring")
-        bring.follow("MCP server of a package")
+        bring.take_way("MCP server of a package")
         dana.check("bring-package")
         dana.label("Package").fill("mcp-server-time")
         bring.press("Start it in a sandbox")
@@ -176,11 +184,11 @@ def test_an_operation_of_github_is_brought_from_nothing_to_a_governed_call(
     with Visitor(browser, hub.url, variant, shots) as dana, Visitor(browser, hub.url, variant, shots) as olivia:
         dana.sign_in("dana", hub.credentials.password("dana"))
         dana.go("Bring a tool")
-        dana.follow("Known servers and services")
+        take_way(dana, "Known servers and services")
         dana.check("known-sources")
         bring = Clicking(dana)
         bring.go("Bring a tool")
-        bring.follow("OpenAPI document")
+        bring.take_way("OpenAPI document")
         dana.check("bring-document")
         dana.button("Read it").click()
         dana.sees("Nothing was changed yet.")

@@ -76,7 +76,7 @@ def enabled(remote: RemoteServer, developer: Person, operator: Person) -> ToolVe
     return version
 
 
-@pytest.mark.req("BRING-3")
+@pytest.mark.req("TOOLS-16")
 def test_a_server_is_asked_for_its_tools_and_the_token_is_kept_nowhere(
     remote: RemoteServer, developer: Person
 ) -> None:
@@ -91,7 +91,7 @@ def test_a_server_is_asked_for_its_tools_and_the_token_is_kept_nowhere(
     assert "Get-Item" in developer.client().get(answer.headers["Location"]).text
 
 
-@pytest.mark.req("BRING-3")
+@pytest.mark.req("TOOLS-16")
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
@@ -113,7 +113,7 @@ def test_a_server_that_cannot_be_brought_says_why_and_nothing_typed_is_lost(
     assert not Import.objects.exists()
 
 
-@pytest.mark.req("BRING-3")
+@pytest.mark.req("TOOLS-16")
 def test_an_address_in_a_private_network_is_not_asked(
     remote: RemoteServer, developer: Person, settings: Any
 ) -> None:
@@ -126,7 +126,7 @@ def test_an_address_in_a_private_network_is_not_asked(
     assert remote.heard == []
 
 
-@pytest.mark.req("BRING-3")
+@pytest.mark.req("TOOLS-16")
 def test_one_click_makes_the_next_version_of_what_its_server_lists_otherwise(
     enabled: ToolVersion, remote: RemoteServer, operator: Person, developer: Person
 ) -> None:
@@ -158,7 +158,7 @@ def test_one_click_makes_the_next_version_of_what_its_server_lists_otherwise(
     assert Installation.objects.get(name=TOOL).state == "enabled"
 
 
-@pytest.mark.req("BRING-3")
+@pytest.mark.req("TOOLS-16")
 def test_what_is_as_it_was_reviewed_or_gone_makes_no_version(
     enabled: ToolVersion, remote: RemoteServer, developer: Person
 ) -> None:
