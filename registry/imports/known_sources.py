@@ -28,7 +28,7 @@ class KnownSource:
     """``wanted``: the names of the tools or operations that are taken. ``offered_at``: where the document is to be had."""
 
     key: str
-    title: str
+    title: _StrPromise | str
     about: _StrPromise
     group: str
     wanted: tuple[str, ...]
@@ -58,7 +58,7 @@ _DIRECTORY = "https://github.com/APIs-guru/openapi-directory"
 KNOWN_SOURCES = (
     KnownSource(
         key="time",
-        title="Time",
+        title=gettext_lazy("Time of day"),
         about=gettext_lazy("The time of now in any time zone, and conversion between two."),
         group="mcp.time",
         package="mcp-server-time",
@@ -67,7 +67,7 @@ KNOWN_SOURCES = (
     ),
     KnownSource(
         key="calculator",
-        title="Calculator",
+        title=gettext_lazy("Calculator"),
         about=gettext_lazy("Calculates what an expression comes to."),
         group="mcp.calculator",
         package="mcp-server-calculator",
@@ -89,7 +89,7 @@ KNOWN_SOURCES = (
     ),
     KnownSource(
         key="fetch",
-        title="Fetch",
+        title=gettext_lazy("Fetch a page"),
         about=gettext_lazy("Fetches a page of a host that you name, and gives its text to the model."),
         group="mcp.fetch",
         package="mcp-server-fetch",

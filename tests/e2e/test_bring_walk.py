@@ -210,7 +210,7 @@ def test_an_operation_of_github_is_brought_from_nothing_to_a_governed_call(
         expect(dana.page.locator("#drafts")).to_be_visible(timeout=PATIENCE_MS)
         dana.ready()
         assert dict(parse_qsl(urlsplit(dana.page.url).query))["q"] == operation
-        draft = dana.page.locator("#drafts th a")
+        draft = dana.page.locator("#drafts th a").filter(has_text=operation.replace("/", "_").replace("-", "_"))
         tool = draft.inner_text().strip()
         assert tool.endswith(f".{operation.replace('/', '_').replace('-', '_')}")
         draft.click()
