@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from access.object_permissions.rules import allowed_on
 from kernel.components.diffs import diff_documents
 from kernel.components.forms import add_problem
-from kernel.components.sentences import translate_sentence
+from kernel.components.sentences import describe_problem
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
 from kernel.ids import decode
@@ -28,7 +28,7 @@ from registry.versions.presentation import shown_changes
 from unitools.brought_tools import MAX_CHOSEN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from uuid import UUID
 
     from django.forms import Form
@@ -196,7 +196,9 @@ def tool_next_version(request: ConsoleRequest, name: str) -> HttpResponse:
     return redirect("version", made.pk)
 
 
-def _import_page(request: ConsoleRequest, row: Import, *, problem: str = "", chosen: Any = ()) -> HttpResponse:
+def _import_page(
+    request: ConsoleRequest, row: Import, *, problem: Problem | None = None, chosen: Collection[str] = ()
+) -> HttpResponse:
     drafted = {each["name"] for each in row.drafts}
     offers = select_offers(row.offered, request.GET)
     context = {
@@ -211,6 +213,9 @@ def _import_page(request: ConsoleRequest, row: Import, *, problem: str = "", cho
         "gone": services.find_gone(row) if row.state == ImportState.READ else [],
         "again": f"{reverse(ADDRESSES[row.kind])}?import={row.wire_id}",
         "problem": problem,
+        "said": describe_problem(problem) if problem else "",
+        "refused_tool": problem.details.get("tool", "") if problem else "",
+        "findings": problem.details.get("findings", []) if problem else [],
     }
     return render_page(request, "imports/import_detail.html", context, status=422 if problem else 200)
 
@@ -234,7 +239,8 @@ _RISKS = ["", "none", "low", "medium", "high"]
 def import_detail(request: ConsoleRequest, import_id: UUID) -> HttpResponse:
     """Context: import (Import), waits (a worker is at it), drafts (list of {draft, document, risk, other_effect, is_same}), room (how
     many more may be chosen), offers (Offers), rows (of this page, with drafted and ticked), gone (names that were brought and are not
-    there any more), again (address of the form that reads the source anew), problem (sentence or "").
+    there any more), again (address of the form that reads the source anew), problem (or None), said (what it says), refused_tool,
+    findings (of the draft that was refused).
     """
     return _import_page(request, _find(request, import_id))
 
@@ -249,8 +255,7 @@ def import_choose(request: ConsoleRequest, import_id: UUID) -> HttpResponse:
     except Problem as problem:
         if problem.status >= 500:
             raise
-        said = f"{translate_sentence(problem.detail)} {translate_sentence(problem.remedy)}".strip()
-        return _import_page(request, row, problem=said, chosen=set(names))
+        return _import_page(request, row, problem=problem, chosen=set(names))
     query = request.GET.urlencode()
     return redirect(reverse("import", args=[row.pk]) + (f"?{query}" if query else "") + "#drafts")
 
@@ -265,9 +270,7 @@ def import_submit(request: ConsoleRequest, import_id: UUID) -> HttpResponse:
     except Problem as problem:
         if problem.status >= 500:
             raise
-        tool = problem.details.get("tool", "")
-        said = f"{translate_sentence(problem.detail)} {translate_sentence(problem.remedy)}".strip()
-        return _import_page(request, row, problem=f"{tool}: {said}" if tool else said)
+        return _import_page(request, row, problem=problem)
     n = len(made)
     messages.success(
         request,

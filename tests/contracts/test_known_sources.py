@@ -36,7 +36,7 @@ def list_errors(document: dict[str, Any]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def files() -> Iterator[dict[str, Path]]:
-    names = {each.title for each in SERVICES}
+    names = {str(each.title) for each in SERVICES}
     with fetch_documents([each for each in DOCUMENTS if each.name in names]) as found:
         yield found
 
@@ -46,7 +46,7 @@ def files() -> Iterator[dict[str, Path]]:
 def test_each_operation_of_a_known_service_is_in_its_document_and_drafted(
     files: dict[str, Path], known: KnownSource
 ) -> None:
-    document = read_document(files[known.title].read_bytes())
+    document = read_document(files[str(known.title)].read_bytes())
     choices = read_document_choices(servers=[], secrets=list(known.secrets), idempotency_header="")
 
     found = draft_operations(

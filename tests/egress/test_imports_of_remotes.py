@@ -77,9 +77,7 @@ def enabled(remote: RemoteServer, developer: Person, operator: Person) -> ToolVe
 
 
 @pytest.mark.req("TOOLS-16")
-def test_a_server_is_asked_for_its_tools_and_the_token_is_kept_nowhere(
-    remote: RemoteServer, developer: Person
-) -> None:
+def test_a_server_is_asked_for_its_tools_and_the_token_is_kept_nowhere(remote: RemoteServer, developer: Person) -> None:
     answer = name_server(developer.client(), remote)
 
     row = Import.objects.get()
@@ -114,9 +112,7 @@ def test_a_server_that_cannot_be_brought_says_why_and_nothing_typed_is_lost(
 
 
 @pytest.mark.req("TOOLS-16")
-def test_an_address_in_a_private_network_is_not_asked(
-    remote: RemoteServer, developer: Person, settings: Any
-) -> None:
+def test_an_address_in_a_private_network_is_not_asked(remote: RemoteServer, developer: Person, settings: Any) -> None:
     settings.TOOLHUB_OUTBOUND_NETWORKS = []
 
     answer = name_server(developer.client(), remote)

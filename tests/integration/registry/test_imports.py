@@ -261,3 +261,22 @@ def test_at_most_fifty_are_brought_at_once(developer: Person) -> None:
     assert answer.status_code == 422
     assert "At most 50 are brought at once" in answer.text
     assert answer.text.count(" checked") > 40  # what was ticked on the page is ticked still
+
+
+@pytest.mark.req("BRING-1")
+def test_a_draft_that_no_hub_takes_is_refused_with_its_findings_and_kept(developer: Person) -> None:
+    row = imports.import_document(data=write(document()), wanted=["getItem", "searchItems"], by=developer.by)
+    client = developer.client()
+    [first, _] = row.drafts
+    wrong = first["document"] | {"timeout_ms": -1}
+    draft = f"/bring/{row.wire_id}/drafts/{first['id']}"
+    assert client.post(draft, {"whole": "1", "text": "{"}).status_code == 422
+    assert client.post(draft, {"whole": "1", "text": json.dumps(wrong)}).status_code == 302
+
+    answer = client.post(f"/bring/{row.wire_id}/submit")
+
+    assert answer.status_code == 422
+    assert first["id"] in answer.text
+    assert "/timeout_ms" in answer.text
+    assert not ToolVersion.objects.exists()  # all of them, or none
+    assert len(Import.objects.get().drafts) == 2
