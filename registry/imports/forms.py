@@ -237,6 +237,10 @@ class ToolDraftForm(forms.Form):
         if draft["document"]["implementation"].get("kind") != "mcp_stdio":
             del self.fields["hosts"], self.fields["secrets"]
 
+    def clean_description(self) -> str:
+        """A browser ends each line of a form with a carriage return, which no reader of the manifest is to be shown."""
+        return str(self.cleaned_data["description"]).replace("\r\n", "\n")
+
     def apply_to(self, document: dict[str, Any]) -> dict[str, Any]:
         """The manifest with what was typed."""
         data = self.cleaned_data

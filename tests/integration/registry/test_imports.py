@@ -93,7 +93,7 @@ def test_a_document_is_uploaded_chosen_from_corrected_and_submitted(developer: P
     chosen = client.post(f"{answer.url}/choose?tag=search", {"names": ["searchItems", "getItem"]})
     assert chosen.headers["Location"] == f"/bring/{row.wire_id}?tag=search#drafts"
     draft = f"/bring/{row.wire_id}/drafts/service.shop.searchitems"
-    fields = {"description": "Looks.", "side_effect": "Read", "safety_class": "Low", "timeout_ms": "5000"}
+    fields = {"description": "Looks.\r\nAnd finds.", "side_effect": "Read", "safety_class": "Low", "timeout_ms": "5000"}
     refused = client.post(draft, fields)
     assert refused.status_code == 422
     assert "Write why the effect is another one" in refused.text
@@ -105,6 +105,7 @@ def test_a_document_is_uploaded_chosen_from_corrected_and_submitted(developer: P
     assert versions.keys() == {"service.shop.searchitems", "service.shop.getitem"}
     search = versions["service.shop.searchitems"]
     assert (search.side_effect, search.version, search.submitted_by) == ("Read", "1.0.0", developer.by.id)
+    assert search.view.description == "Looks.\nAnd finds."
     assert search.view.secrets[0]["name"] == "SHOP_TOKEN"
     effect = data_of("import.effect_chosen")
     assert (effect["proposed"], effect["chosen"]) == ("Write", "Read")
