@@ -79,6 +79,10 @@ class Kind(TextChoices):
     PUBLISHER_KEY_ADDED = "publisher_key.added"
     PUBLISHER_KEY_REVOKED = "publisher_key.revoked"
     PUBLISHING_CHANGED = "publishing.changed"
+    IMPORT_READ = "import.read"
+    IMPORT_SUBMITTED = "import.submitted"
+    IMPORT_EFFECT_CHOSEN = "import.effect_chosen"
+    IMPORT_REMOVED = "import.removed"
 
     FILE_STORED = "file.stored"
     FILE_READ = "file.read"

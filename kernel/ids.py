@@ -100,6 +100,7 @@ PREFIXES = (
         "ver",
         "cap",
         "pbk",
+        "imp",
         "plg",
         "plc",
         "plm",

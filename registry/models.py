@@ -18,6 +18,7 @@ from access.models import Tenant
 from access.roles import ON_TOOL
 from kernel.ids import encode, new_id
 from registry.capsules.models import Capsule, PublisherKey, PublishingRules
+from registry.imports.models import Import
 from registry.model_prefixes.models import ModelPrefix
 from registry.model_prices.models import ModelPrices
 from registry.model_providers.models import ModelCircuit, ModelCircuitState, ModelProvider, ModelProviderState
@@ -36,6 +37,7 @@ __all__ = [
     "Decision",
     "Dependencies",
     "DependencyState",
+    "Import",
     "Installation",
     "InstallationState",
     "ModelCircuit",

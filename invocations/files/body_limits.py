@@ -16,6 +16,7 @@ from kernel.http.body_limits import WiderRoute
 from kernel.ids import encode_user
 from kernel.problems import Unauthenticated
 from unitools.capsules import MAX_CAPSULE_BYTES
+from unitools.openapi.documents import MAX_DOCUMENT_BYTES
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -41,4 +42,5 @@ WIDER = (
     WiderRoute("PUT", re.compile(r"/api/v1/files/.+"), MAX_FILE_BYTES, _agent),
     WiderRoute("POST", re.compile(r"/api/v1/capsules"), MAX_CAPSULE_BYTES, _agent),
     WiderRoute("POST", re.compile(r"/files"), MAX_FILE_BYTES + FORM_BYTES, _person),
+    WiderRoute("POST", re.compile(r"/bring/document"), MAX_DOCUMENT_BYTES + FORM_BYTES, _person),
 )

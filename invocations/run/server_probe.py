@@ -51,7 +51,7 @@ _NOT_ITS_DOING = {
     RunStatus.CANCELLED: "The box in which it was tried was ended.",
 }
 PLACEHOLDER = "not-a-secret"  # many servers only look whether there is a value
-_CONTEXT = {"started_at": "2026-01-01T00:00:00+00:00", "seed": "0"}
+CONTEXT = {"started_at": "2026-01-01T00:00:00+00:00", "seed": "0"}
 
 _SUBMIT = "and submit a new version of the tool."
 _REMEDIES: tuple[tuple[str, str], ...] = (
@@ -96,7 +96,7 @@ def probe_server(version: ToolVersion, folder: Path, beat: Callable[[], None]) -
     pinned = _read_pinned(package, version.view.package)
     outcome = run_alone(replace(call, image=image), _build_limits(version.view), beat)
     if outcome.status is not RunStatus.OK:
-        raise _build_error(outcome)
+        raise build_error(outcome)
     try:
         found = Listing.from_json(outcome.value)
     except ListingUnfit as error:
@@ -130,7 +130,7 @@ def build_probe(manifest: Manifest, package: bytes, folder: Path, **asked: Any) 
         name=f"probe-{uuid4().hex}",
         package=package,
         arguments=b"{}",
-        context=_CONTEXT | {"call_id": "probe", "tool_id": manifest.id, "tool_version": manifest.version},
+        context=CONTEXT | {"call_id": "probe", "tool_id": manifest.id, "tool_version": manifest.version},
         labels={"toolhub.tool": manifest.id},
         dependencies=folder,
         config={
@@ -170,7 +170,7 @@ def run_alone(call: SandboxCall, limits: Limits, beat: Callable[[], None]) -> Ru
         return running.result()
 
 
-def _build_error(outcome: RunOutcome) -> CannotBuild:
+def build_error(outcome: RunOutcome) -> CannotBuild:
     """What is no word about the server is believed when it comes again."""
     if outcome.status in (RunStatus.BAD_RESULT, RunStatus.RESULT_TOO_LARGE):
         return CannotBuild(listing_unfit(outcome.error_message))

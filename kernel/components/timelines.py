@@ -37,6 +37,7 @@ PAGES = {
     "fct": "fact",
     "iss": "issuer",
     "ntf": "notification",
+    "imp": "import",
 }
 
 

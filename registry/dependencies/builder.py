@@ -26,11 +26,21 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
     from pathlib import Path
+    from typing import Protocol
 
     from registry.models import ToolVersion
 
     Tell = Callable[[str], object]
     Probe = Callable[[ToolVersion, Path, Callable[[], None]], None]
+
+    class Errand(Protocol):
+        """Something else that needs packages of others built, done where and while nobody else builds on the host."""
+
+        def is_waiting(self) -> bool: ...
+
+        def do_next(self, is_stopped: Callable[[], bool]) -> bool:
+            """Whether there was anything to do."""
+            ...
 
 log = logging.getLogger("toolhub.builder")
 EVERY_S = 2.0
@@ -80,15 +90,20 @@ class Builder:
     raises :class:`CannotBuild` when it is not what the manifest pins; without one no such version is locked."""
 
     def __init__(
-        self, is_stopped: Callable[[], bool] = lambda: False, tell: Tell = log.debug, *, probe: Probe | None = None
+        self,
+        is_stopped: Callable[[], bool] = lambda: False,
+        tell: Tell = log.debug,
+        *,
+        probe: Probe | None = None,
+        errand: Errand | None = None,
     ) -> None:
-        self.is_stopped, self.tell, self.probe = is_stopped, tell, probe
+        self.is_stopped, self.tell, self.probe, self.errand = is_stopped, tell, probe, errand
         self.look_here_at = self.collect_at = 0.0
         self.pauses: dict[str, tuple[int, float]] = {}  # of what could not be made here: how often, and not before when
 
     def pass_once(self) -> bool:
         """One thing done, or looked for. Whether there may be more to do at once."""
-        if not Dependencies.objects.exists():
+        if not Dependencies.objects.exists() and not (self.errand and self.errand.is_waiting()):
             return False
         try:
             with store.claim_host() as is_mine:
@@ -104,6 +119,8 @@ class Builder:
         claimed = states.claim_next()
         if claimed is not None:
             self._work_on(claimed)
+            return True
+        if self.errand is not None and self.errand.do_next(self.is_stopped):
             return True
         self._collect()
         return self._make_missing()
@@ -216,9 +233,9 @@ def collect_folders(*, older_than: timedelta = REMOVE_AFTER) -> list[str]:
     return gone
 
 
-def run_builder(stop: threading.Event, *, probe: Probe | None = None) -> None:
+def run_builder(stop: threading.Event, *, probe: Probe | None = None, errand: Errand | None = None) -> None:
     """Build until told to stop."""
-    builder = Builder(stop.is_set, probe=probe)
+    builder = Builder(stop.is_set, probe=probe, errand=errand)
     repeat_work(
         lambda: Rest(0) if builder.pass_once() else None,
         stop,

@@ -16,6 +16,7 @@ from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
 from kernel.problems import NotFound, Problem
 from registry.forms import StateForm
+from registry.imports.next_versions import can_have_next_version
 from registry.installations import services as installations
 from registry.installations.api import list_missing_setup
 from registry.installations.catalogue import not_gone, publisher_slugs, shared_tools
@@ -130,6 +131,9 @@ def _page(
         "lacking": list_missing_setup(row, present),
         "allowed": sorted(INSTALLATION_TRANSITIONS[row.state]),
         "may_install": "tools.install" in allowed_on(by, row.tool),
+        "may_make_next": row.tool.tenant_id == by.tenant_id
+        and by.may("tools.submit")
+        and can_have_next_version(row.version, row),
         "may_secrets": by.may("secrets.manage"),
         "may_halt": by.may("halts.throw"),
         "form": form,
@@ -144,8 +148,8 @@ def _page(
 @needs("tools.view")
 def installation(request: ConsoleRequest, name: str) -> HttpResponse:
     """Context: installation, tool, version, manifest, publisher (slug), is_own, lacking (sentences), allowed (states),
-    may_install, may_secrets, may_halt, form (SetupForm, None without a version), change_form, what (the change that was not
-    right, or ""), facts.
+    may_install, may_make_next, may_secrets, may_halt, form (SetupForm, None without a version), change_form, what (the change that was
+    not right, or ""), facts.
     """
     return _page(request, _installation(request, name), None, {})
 

@@ -117,7 +117,7 @@ def remove_secret(*, name: str, by: Principal) -> None:
 
 
 def open_secret(secret: Secret) -> str:
-    """The value, for whoever runs a call that was accepted, and nobody else."""
+    """The value, for whoever runs a call that was accepted, or asks the server that calls send it to for its list; for nobody else."""
     data_key = get_keystore().unwrap(secret.key_id, bytes(secret.wrapped_key), context=secret.tenant_id.bytes)
     try:
         plain = AESGCM(data_key).decrypt(
@@ -129,7 +129,7 @@ def open_secret(secret: Secret) -> str:
 
 
 def open_secrets(installation: Installation, manifest: Manifest) -> dict[str, str]:
-    """For the worker that runs a call, and nobody else: the values of what the manifest declares, by its names."""
+    """As :func:`open_secret`: the values of what the manifest declares, by its names."""
     wanted = {name: installation.secrets[name] for name in declared_secrets(manifest) if name in installation.secrets}
     # One prepared statement each: most tools have one secret or two, and each call of them reads it.
     found = {target: NAMED.first(tenant_id=installation.tenant_id, name=target) for target in set(wanted.values())}

@@ -19,6 +19,7 @@ from kernel.ids import decode
 from kernel.problems import NotFound, Problem
 from registry.discovery import selectors as discovery_selectors
 from registry.forms import DeprecateForm, EnableForm, StateForm
+from registry.imports.next_versions import can_have_next_version
 from registry.installations.resolution import is_usable, usable_versions
 from registry.models import TRANSITIONS, Installation, InstallationState, Tool, ToolKind, ToolState
 from registry.object_permissions import on_tool
@@ -56,13 +57,14 @@ def _tool_page(
 ) -> HttpResponse:
     """The frame of all tabs. Context: tool, tab, manifest (of the current or newest version, or None), version, allowed (states),
     may_operate, may_halt, latest_approved (ToolVersion to enable, or None), yanked (the current version was), installation (the
-    tenant's own, or None), enable_form, pause_form, deprecate_form, share_form, and the tab's own.
+    tenant's own, or None), may_make_next, enable_form, pause_form, deprecate_form, share_form, and the tab's own.
     """
     found = selectors.get_tool(name, tenant_id=request.principal.tenant_id)
     newest = found.versions.order_by("-pk").first()
     version = found.current or newest
     approved = next(iter(usable_versions(found)), None)
     mine = Installation.objects.visible_to(request.principal).filter(tool=found)
+    installation = mine.exclude(state=InstallationState.REMOVED).first()
     is_tool = found.kind == ToolKind.TOOL  # a model is operated under its provider
     context = {
         "section": "tools",
@@ -76,7 +78,8 @@ def _tool_page(
         "may_halt": request.principal.may("halts.throw"),
         "latest_approved": approved if approved and approved != found.current else None,
         "yanked": found.current is not None and not is_usable(found.current),
-        "installation": mine.exclude(state=InstallationState.REMOVED).first(),
+        "installation": installation,
+        "may_make_next": request.principal.may("tools.submit") and can_have_next_version(version, installation),
         "enable_form": EnableForm(),
         "pause_form": StateForm(),
         "deprecate_form": DeprecateForm(tool=name),

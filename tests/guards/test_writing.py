@@ -50,6 +50,7 @@ RECORDS = {"record", "record_opening", "reveal_values", "reveal_committed"}
 ROWS_OF_OTHER_THINGS = {  # modules whose rows are no decisions, or are bound by a fact that others write
     "access/budgets/chain_reservations.py": "what a call takes: its Begin says what it holds, its End what it gave",
     "access/budgets/ledger.py": "the same",
+    "registry/imports/lister.py": "leases and progress of asking a server for its list, whose end is a fact",
     "registry/installations/drift.py": "when a list was last looked at; what was seen is recorded with the pause",
     "evidence/log/": "the log: made of facts, and verified against them",
     "evidence/sinks/delivery.py": "how far a sink was told; what it is told of are the facts",
@@ -70,6 +71,11 @@ ROWS_OF_OTHER_THINGS = {  # modules whose rows are no decisions, or are bound by
 }
 WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "evidence/services.py:record": "it is the fact",
+    "registry/imports/services.py:import_package": "a worker is to ask for a list; that it was read is a fact",
+    "registry/imports/services.py:_save": "part of reading a source",
+    "registry/imports/services.py:choose_tools": "drafts; what is submitted of them has its facts",
+    "registry/imports/services.py:edit_draft": "the same",
+    "registry/imports/services.py:remove_draft": "the same",
     "evidence/erasures/free_text.py:FreeTextColumn.forget": "part of asking for an erasure, whose fact counts them",
     "evidence/keys/check_values.py:key_fits": "by what a key is recognised that is in use already",
     "evidence/keys/check_values.py:forget_check_values": "the same, of keys that are gone and have wrapped nothing",

@@ -59,6 +59,7 @@ from registry.capsules.publisher_keys import add_publisher_key
 from registry.capsules.services import upload_capsule
 from registry.dependencies import states
 from registry.dependencies.failures import Failure
+from registry.imports.services import import_document
 from registry.model_prefixes.services import set_prefix
 from registry.model_prices.services import set_model_prices
 from registry.models import Decision, ToolVersion
@@ -73,6 +74,7 @@ from tests.support.capsules import capsule, pem_of, public_pem_of, shouting
 from tests.support.connected_models import ALIAS, MODEL, PROVIDER, connect_scripted_model
 from tests.support.connections import make_connection
 from tests.support.evidence_logs import seal_everything, signing_with
+from tests.support.import_sources import DRAFTED, GROUP, REMOTE_TOOL, write_document
 from tests.support.manifests import manifest
 from tests.support.model_calls import say
 from tests.support.policies import permits
@@ -205,7 +207,15 @@ def _tools(things: Things) -> dict[str, Any]:
     access.give_grant(agent_id=None, tools="model.*", reason=things.word, by=things.people["first"].by)
     for path in ("/data/of/all.csv", f"/data/of/{things.word}.csv"):
         files.store_file(path=path, content=b"not shown anywhere", by=things.people["first"].by)
+    brought = import_document(
+        data=write_document(things.word), group=GROUP, wanted=["getItem"], by=things.people["author"].by
+    )
     return {
+        "import_id": brought.pk,
+        "import_draft.tool": DRAFTED,
+        "import_draft_remove.tool": DRAFTED,
+        "known_source_take.key": "time",
+        "tool_next_version.name": REMOTE_TOOL,
         "tool_id": ECHO,
         "tools.name": ECHO,
         "installations.name": ECHO,

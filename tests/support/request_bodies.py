@@ -21,6 +21,7 @@ from registry.model_providers.services import pause_provider
 from registry.tools import lifecycle
 from tests.support.capsules import ANOTHER, capsule, public_pem_of, shouting
 from tests.support.connected_models import MODEL, PROVIDER
+from tests.support.import_sources import URL, bring_remote_tool, build_upload
 from tests.support.manifests import manifest
 from tests.support.policies import permits
 from tests.support.populated_tenant import ECHO, JWKS, OFFERED, PUBLISHER, WRITE
@@ -124,6 +125,18 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "budget_raise": {"amount": "5", **REASON},
         "budget_end": REASON,
         # Tools.
+        "import_document": {"file": build_upload("another"), "group": "acme.another"},
+        "import_remote": {"url": URL},
+        "import_package": {"package": "mcp-server-time"},
+        "known_source_take": {},
+        "import_choose": {"names": ["getPrice"]},
+        "import_submit": {},
+        "import_remove": {},
+        "import_draft": {
+            "description": "Gives it.", "side_effect": "Read", "safety_class": "Low", "timeout_ms": "5000",
+        },
+        "import_draft_remove": {},
+        "tool_next_version": {},
         "tool_submit": {"text": json.dumps(manifest("raises"))},
         "tool_enable": {"version": "", **REASON},
         "tool_pause": REASON,
@@ -437,8 +450,13 @@ def _end_talk(things: Things, by: Principal) -> None:
     runs.update(state="failed", finished_at=database_time())
 
 
+def _bring_remote_tool(things: Things, by: Principal) -> None:
+    bring_remote_tool(by=things.people["author"].by)
+
+
 PREPARATIONS: dict[str, Callable[[Things, Principal], None]] = {
     "tool_enable": _pause_tool,
+    "tool_next_version": _bring_remote_tool,
     "api_tool_enable": _pause_tool,
     "api_tool_unshare": _share_tool,
     "api_installation_resume": _pause_installation,

@@ -108,6 +108,9 @@ NO_WORDS = {
     "registry.PublisherKey": {"name": CHOSEN} | dict.fromkeys(("key_id", "public_key", "added_by", "revoked_by"), IDS),
     "registry.Capsule": dict.fromkeys(("digest", "package", "envelope"), AUTHORS) | {"uploaded_by": IDS},
     "registry.PublishingRules": {"changed_by": IDS},
+    "registry.Import": dict.fromkeys(("group", "source", "offered", "wanted", "drafts", "refusals", "made"), AUTHORS)
+    | dict.fromkeys(("failure", "progress", "worker"), HUBS)
+    | {"digest": IDS, "started_by": IDS},
     "registry.Tool": {"name": AUTHORS, "successor": AUTHORS, "state_changed_by": IDS},
     "registry.ToolVersion": dict.fromkeys(("version", "manifest", "warnings", "changes", "display_name", "tags"), AUTHORS)
     | dict.fromkeys(("domains", "search", "title_words", "text_words", "side_effect", "safety_class"), AUTHORS)

@@ -1,0 +1,76 @@
+"""Package lists: what a server of a package lists, seen in a box that is used once, without a network, files or secrets."""
+
+from __future__ import annotations
+
+from importlib.metadata import distributions
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from invocations.run.server_probe import (
+    CONTEXT,
+    WALL_MS,
+    build_error,
+    listing_unfit,
+    run_alone,
+)
+from invocations.sandbox.base import Limits, RunStatus, SandboxCall
+from registry.dependencies.failures import CannotBuild, Failure
+from registry.imports.lister import ListedServer
+from unitools.dependency_locks import normalize_name
+from unitools.mcp_listings import MAX_LISTING_BYTES, MAX_LISTING_DEPTH, Listing, ListingUnfit
+from unitools.packages import build_empty_zip
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from importlib.metadata import Distribution
+    from pathlib import Path
+
+MEMORY_BYTES = 256 * 1024 * 1024
+
+
+def list_package(source: dict[str, Any], folder: Path, beat: Callable[[], None]) -> ListedServer:
+    """Raises :class:`CannotBuild` with what a person can do."""
+    package = source["package"]
+    found = next(
+        each for each in distributions(path=[str(folder)]) if normalize_name(each.name or "") == normalize_name(package)
+    )
+    start = source["start"]
+    if "script" not in start and "module" not in start:
+        start = {"script": choose_script(found, package)} | start
+    call = SandboxCall(
+        name=f"import-{uuid4().hex}",
+        package=build_empty_zip(),
+        module="",
+        entry="",
+        arguments=b"{}",
+        context=CONTEXT | {"call_id": "import", "tool_id": "import", "tool_version": found.version},
+        labels={"toolhub.tool": "import"},
+        dependencies=folder,
+        server=start | {"package": package},
+    )
+    limits = Limits(
+        wall_ms=WALL_MS,
+        cpu_s=WALL_MS // 1000,
+        memory_bytes=MEMORY_BYTES,
+        result_bytes=2 * MAX_LISTING_BYTES,
+        result_depth=MAX_LISTING_DEPTH,
+    )
+    outcome = run_alone(call, limits, beat)
+    if outcome.status is not RunStatus.OK:
+        raise build_error(outcome)
+    try:
+        return ListedServer(Listing.from_json(outcome.value), found.version, start)
+    except ListingUnfit as error:
+        raise CannotBuild(listing_unfit(str(error))) from error
+
+
+def choose_script(found: Distribution, package: str) -> str:
+    """The one program that the package brings, or the one of its name."""
+    names = sorted(each.name for each in found.entry_points if each.group == "console_scripts")
+    if len(names) == 1:
+        return names[0]
+    if package in names:
+        return package
+    listed = ", ".join(names)[:200]
+    why = f"{package} brings several programs: {listed}." if names else f"{package} brings no program."
+    raise CannotBuild(Failure("no_program", why, "Say which program is the server."))

@@ -1,0 +1,1 @@
+"""Imports: tools that others have made, brought in the console."""

@@ -1,0 +1,188 @@
+"""Import drafts: manifests that are made of what a source says, held against the versions that the catalogue has.
+
+What a person writes into a draft stays when the source is read again; the number of a version is what its changes ask for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from registry.imports.models import ImportKind
+from registry.imports.pinned_listings import read_pinned_listing
+from registry.imports.problems import SourceUnfit
+from registry.imports.sources import build_brought_source, build_choices
+from registry.models import Tool, ToolVersion, VersionState
+from unitools import brought_operations, brought_remotes, brought_tools
+from unitools.changes import ManifestChange, compare_manifests, compute_needed_bump
+from unitools.mcp_listings import Listing, ListingUnfit
+from unitools.openapi.documents import DocumentUnfit, read_document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from registry.imports.models import Import
+
+_KINDS = {ImportKind.OPENAPI: "openapi", ImportKind.REMOTE: "mcp_remote", ImportKind.PACKAGE: "mcp_stdio"}
+_NOT_OF_A_TOOL = "/origin"  # what changed there alone is no other tool
+
+
+class ImportDraft(TypedDict):
+    """``name`` as the source has it; ``base``: the version that it changes, empty for a new tool; ``proposed``: what the source
+    makes of the effect; ``reason``: why a person has chosen another one; ``made``: as the document alone has it."""
+
+    id: str
+    name: str
+    document: dict[str, Any]
+    base: str
+    changes: list[dict[str, Any]]
+    notes: list[dict[str, str]]
+    proposed: dict[str, str]
+    reason: str
+    made: dict[str, Any]
+
+
+def find_brought(row: Import) -> dict[str, ToolVersion]:
+    """The newest version of each tool of the group that came from such a source, by the source's name for it."""
+    found: dict[str, ToolVersion] = {}
+    tools = Tool.objects.filter(tenant_id=row.tenant_id, name__startswith=f"{row.group}.")
+    for tool in tools.order_by("name"):
+        version = find_newest(tool)
+        if version is not None and (name := read_source_name(version, ImportKind(row.kind))):
+            found[name] = version
+    return found
+
+
+def find_newest(tool: Tool) -> ToolVersion | None:
+    versions = tool.versions.filter(yanked_at=None).exclude(review_state=VersionState.REFUSED)
+    return versions.select_related("tool").order_by("-pk").first()
+
+
+def read_source_name(version: ToolVersion, kind: ImportKind) -> str:
+    """What the source calls the tool; empty: it came from another kind of source, or from none."""
+    manifest = version.view
+    if manifest.document.get("implementation", {}).get("kind") != _KINDS[kind]:
+        return ""
+    return str(manifest.origin.get("operation" if kind == ImportKind.OPENAPI else "tool", ""))
+
+
+def make_drafts(row: Import, names: Sequence[str]) -> tuple[list[ImportDraft], list[dict[str, str]]]:
+    """Drafts of what the source calls so, and of which none can be made. Raises :class:`SourceUnfit` where none can at all."""
+    brought = find_brought(row)
+    kept: dict[str, ImportDraft] = {each["name"]: each for each in row.drafts}
+    if row.kind == ImportKind.OPENAPI:
+        return _make_of_document(row, names, brought, kept)
+    return _make_of_listing(row, names, brought, kept), []
+
+
+def _make_of_document(
+    row: Import, names: Sequence[str], brought: dict[str, ToolVersion], kept: dict[str, ImportDraft]
+) -> tuple[list[ImportDraft], list[dict[str, str]]]:
+    earlier = dict(row.made.get("operations", {})) | {name: draft["made"] for name, draft in kept.items()}
+    existing = [kept[name]["document"] if name in kept else version.manifest for name, version in brought.items()]
+    existing += [draft["document"] for name, draft in kept.items() if name not in brought]
+    try:
+        document = read_document(row.unpack_content())
+        found = brought_operations.draft_operations(
+            document,
+            document.select(names),
+            row.group,
+            build_choices(row.source, row.group),
+            existing,
+            earlier,
+            is_rechosen=row.made.get("choices") not in (None, row.source.get("choices")),
+        )
+    except DocumentUnfit as error:
+        raise unfit_document(error) from error
+    drafts = []
+    for each in found.drafts:
+        name = str(each.made["origin"]["operation"])
+        notes = [{"pointer": note.pointer, "message": note.message} for note in each.diagnostics]
+        drafts.append(settle_draft(row, name, each.document, brought.get(name), each.made, notes, kept.get(name)))
+    return drafts, [
+        {"name": each.operation, "pointer": each.pointer, "message": each.message, "remedy": each.remedy}
+        for each in found.refusals
+    ]
+
+
+def _make_of_listing(
+    row: Import, names: Sequence[str], brought: dict[str, ToolVersion], kept: dict[str, ImportDraft]
+) -> list[ImportDraft]:
+    drafts = []
+    try:
+        listing = Listing.from_bytes(row.unpack_content())
+        source = build_brought_source(row, listing.protocol)
+        if row.kind == ImportKind.REMOTE:
+            brought_remotes.check_needs_no_headers(listing, names)
+        # Two names that would be one id are found here, before any of them is looked at with what there was.
+        brought_tools.draft_tools(listing, source, names)
+        for name in dict.fromkeys(names):
+            version, draft = brought.get(name), kept.get(name)
+            before = draft["document"] if draft else version.manifest if version else None
+            earlier = read_pinned_listing(version) if version is not None and draft is None else None
+            [made] = brought_tools.draft_tools(listing, source, [name])
+            [found] = brought_tools.draft_tools(listing, source, [name], [before] if before else [], earlier)
+            drafts.append(settle_draft(row, name, found.document, version, made.document, [], draft))
+    except brought_tools.CannotBring as error:
+        raise SourceUnfit(str(error)) from error
+    except ListingUnfit as error:
+        raise SourceUnfit(str(error)) from error
+    return drafts
+
+
+def settle_draft(
+    row: Import,
+    name: str,
+    document: dict[str, Any],
+    version: ToolVersion | None,
+    made: dict[str, Any],
+    notes: Iterable[dict[str, str]],
+    kept: ImportDraft | None,
+) -> ImportDraft:
+    """The draft with the number that its changes need. Numbers that are taken are passed over."""
+    number, changes = brought_tools.FIRST_VERSION, list[ManifestChange]()
+    if version is not None:
+        number = version.version
+        changes = compare_manifests(version.manifest, document | {"version": number})
+    if version is None or changes:
+        number = brought_tools.raise_version(number, compute_needed_bump(changes)) if changes else number
+        number = _find_free_number(row, str(document["id"]), number)
+    document = document | {"version": number}
+    return ImportDraft(
+        id=str(document["id"]),
+        name=name,
+        document=document,
+        base=version.version if version else "",
+        changes=[each.to_json() for each in changes],
+        notes=list(notes),
+        proposed={each: str(made[each]) for each in ("side_effect", "safety_class")},
+        reason=kept["reason"] if kept else "",
+        made=made,
+    )
+
+
+def _find_free_number(row: Import, id: str, number: str) -> str:
+    rows = ToolVersion.objects.filter(tool__tenant_id=row.tenant_id, tool__name=id)
+    taken = set(rows.values_list("version", flat=True))
+    while number in taken:
+        number = brought_tools.raise_version(number, "patch")
+    return number
+
+
+def is_otherwise(draft: ImportDraft) -> bool:
+    """Whether it is a new tool, or one that is not as it was."""
+    return not draft["base"] or any(not str(each["pointer"]).startswith(_NOT_OF_A_TOOL) for each in draft["changes"])
+
+
+def find_base(row: Import, draft: ImportDraft) -> ToolVersion | None:
+    if not draft["base"]:
+        return None
+    rows = ToolVersion.objects.filter(tool__tenant_id=row.tenant_id, tool__name=draft["id"], version=draft["base"])
+    return rows.select_related("tool").first()
+
+
+def unfit_document(error: DocumentUnfit) -> SourceUnfit:
+    return SourceUnfit(
+        error.message,
+        details={"findings": [{"pointer": error.pointer or "/", "message": error.message, "fix": error.remedy}]},
+        remedy=error.remedy,
+    )

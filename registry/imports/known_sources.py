@@ -1,0 +1,211 @@
+"""Known sources: servers and services that many want, with drafts that were tried.
+
+An entry is data: which tools are taken, which effect they have and why, what must be said of how it is started. A document is in no
+hub: the entry says where its publisher offers it, and a person uploads it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.utils.translation import gettext_lazy
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
+
+
+class EffectChoice(NamedTuple):
+    """Another effect than the source proposes, and why."""
+
+    side_effect: str
+    safety_class: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownSource:
+    """``wanted``: the names of the tools or operations that are taken. ``offered_at``: where the document is to be had."""
+
+    key: str
+    title: _StrPromise | str
+    about: _StrPromise
+    group: str
+    wanted: tuple[str, ...]
+    effects: dict[str, EffectChoice] = field(default_factory=dict)
+    # Of a package.
+    package: str = ""
+    version: str = ""
+    constraints: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    asks_hosts: bool = False
+    # Of a document.
+    offered_at: str = ""
+    secrets: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        return "package" if self.package else "openapi"
+
+    @property
+    def takes_a_form(self) -> bool:
+        """Whether a person has to say something before it is read."""
+        return self.kind == "openapi" or self.asks_hosts
+
+
+_DIRECTORY = "https://github.com/APIs-guru/openapi-directory"
+
+KNOWN_SOURCES = (
+    KnownSource(
+        key="time",
+        title=gettext_lazy("Time of day"),
+        about=gettext_lazy("The time of now in any time zone, and conversion between two."),
+        group="mcp.time",
+        package="mcp-server-time",
+        version="2026.10.19",
+        wanted=("get_current_time", "convert_time"),
+    ),
+    KnownSource(
+        key="calculator",
+        title=gettext_lazy("Calculator"),
+        about=gettext_lazy("Calculates what an expression comes to."),
+        group="mcp.calculator",
+        package="mcp-server-calculator",
+        version="0.2.1",
+        wanted=("calculate",),
+        effects={"calculate": EffectChoice("None", "Low", "It calculates, and reaches neither files nor a network.")},
+    ),
+    KnownSource(
+        key="sqlite",
+        title="SQLite",
+        about=gettext_lazy("Answers queries in SQL on an empty database in memory: nothing is kept between two calls."),
+        group="mcp.sqlite",
+        package="mcp-server-sqlite",
+        version="2025.4.25",
+        constraints=("mcp<2",),
+        arguments=("--db-path", ":memory:"),
+        wanted=("read_query",),
+        effects={"read_query": EffectChoice("None", "Low", "Its database is in memory, and gone when the call ends.")},
+    ),
+    KnownSource(
+        key="fetch",
+        title=gettext_lazy("Fetch a page"),
+        about=gettext_lazy("Fetches a page of a host that you name, and gives its text to the model."),
+        group="mcp.fetch",
+        package="mcp-server-fetch",
+        version="2026.10.24",
+        asks_hosts=True,
+        wanted=("fetch",),
+    ),
+    KnownSource(
+        key="github",
+        title="GitHub",
+        about=gettext_lazy("Repositories, issues and pull requests: reads them, writes issues and comments."),
+        group="service.github",
+        offered_at="https://github.com/github/rest-api-description",
+        secrets=("GITHUB_TOKEN",),
+        wanted=(
+            "repos/get",
+            "repos/get-content",
+            "repos/list-commits",
+            "issues/list-for-repo",
+            "issues/get",
+            "issues/create",
+            "issues/list-comments",
+            "issues/create-comment",
+            "pulls/list",
+            "pulls/get",
+            "pulls/list-files",
+            "search/code",
+            "search/issues-and-pull-requests",
+        ),
+    ),
+    KnownSource(
+        key="stripe",
+        title="Stripe",
+        about=gettext_lazy("Customers, charges, invoices and the balance: reads them, and refunds a charge."),
+        group="service.stripe",
+        offered_at="https://github.com/stripe/openapi",
+        secrets=("STRIPE_KEY=bearer",),
+        wanted=(
+            "GetBalance",
+            "GetCustomers",
+            "GetCustomersSearch",
+            "GetCustomersCustomer",
+            "GetCharges",
+            "GetChargesCharge",
+            "GetInvoices",
+            "GetInvoicesInvoice",
+            "GetSubscriptions",
+            "PostRefunds",
+        ),
+    ),
+    KnownSource(
+        key="slack",
+        title="Slack",
+        about=gettext_lazy("Channels, messages and people: reads them, and posts messages."),
+        group="service.slack",
+        offered_at="https://github.com/slackapi/slack-api-specs",
+        secrets=("SLACK_TOKEN=bearer",),
+        wanted=(
+            "conversations_list",
+            "conversations_info",
+            "conversations_history",
+            "conversations_replies",
+            "users_list",
+            "users_info",
+            "search_messages",
+            "chat_postMessage",
+            "reactions_add",
+        ),
+    ),
+    KnownSource(
+        key="bitbucket",
+        title="Bitbucket",
+        about=gettext_lazy("Repositories, issues and pull requests: reads them, and writes issues."),
+        group="service.bitbucket",
+        offered_at=_DIRECTORY,
+        secrets=("BITBUCKET_TOKEN=bearer",),
+        wanted=(
+            "GET /repositories/{workspace}/{repo_slug}",
+            "GET /repositories/{workspace}/{repo_slug}/issues",
+            "POST /repositories/{workspace}/{repo_slug}/issues",
+            "GET /repositories/{workspace}/{repo_slug}/pullrequests",
+        ),
+    ),
+    KnownSource(
+        key="digitalocean",
+        title="DigitalOcean",
+        about=gettext_lazy("Machines, clusters, databases and domains of an account: only reads them."),
+        group="service.digitalocean",
+        offered_at="https://github.com/digitalocean/openapi",
+        secrets=("DIGITALOCEAN_TOKEN",),
+        wanted=(
+            "account_get",
+            "droplets_list",
+            "droplets_get",
+            "kubernetes_list_clusters",
+            "databases_list_clusters",
+            "domains_list",
+        ),
+    ),
+    KnownSource(
+        key="box",
+        title="Box",
+        about=gettext_lazy("Files and folders by their names: finds them, makes folders and comments."),
+        group="service.box",
+        offered_at="https://github.com/box/box-openapi",
+        secrets=("BOX_TOKEN=bearer",),
+        wanted=("get_search", "get_folders_id_items", "get_files_id", "get_users_me", "post_folders", "post_comments"),
+    ),
+    KnownSource(
+        key="zoom",
+        title="Zoom",
+        about=gettext_lazy("People, meetings and recordings: reads them, and makes meetings."),
+        group="service.zoom",
+        offered_at=_DIRECTORY,
+        secrets=("ZOOM_TOKEN=bearer",),
+        wanted=("users", "user", "meetings", "meeting", "meetingCreate", "recordingGet"),
+    ),
+)
+BY_KEY = {each.key: each for each in KNOWN_SOURCES}

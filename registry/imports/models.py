@@ -1,0 +1,81 @@
+"""Import models: what a tenant brings of one source, from what the source says of itself to the drafts that are submitted."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+from django.db import models
+from django.utils.translation import gettext_lazy
+
+from access.models import Tenant
+from kernel.ids import encode, new_id
+
+
+class ImportKind(models.TextChoices):
+    OPENAPI = "openapi", gettext_lazy("OpenAPI document")
+    REMOTE = "remote", gettext_lazy("MCP server elsewhere")
+    PACKAGE = "package", gettext_lazy("MCP server of a package")
+
+
+class ImportState(models.TextChoices):
+    LISTING = "listing"  # a worker starts the server in a box, to see what it lists
+    FAILED = "failed"
+    READ = "read"
+
+
+class Import(models.Model):
+    """One source of tools, and the drafts that are made of it. The group is what its tools stand under, and its name in a tenant.
+
+    It is work in progress, and no version: what is submitted becomes one, and is reviewed as any other.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="imports")
+    kind = models.CharField(max_length=8, choices=ImportKind)
+    group = models.CharField(max_length=120)
+    state = models.CharField(max_length=8, choices=ImportState)
+    source = models.JSONField(default=dict)  # where it comes from, and what a person chose beside it
+    content = models.BinaryField(default=bytes)  # the document, or what the server lists; packed
+    digest = models.CharField(max_length=71, blank=True)  # of the document's bytes, or of the listing
+    offered = models.JSONField(default=list)  # {name, place, effect, tags, text} of each operation or tool
+    wanted = models.JSONField(default=list)  # names of which drafts are made as soon as the source has been read
+    drafts = models.JSONField(default=list)  # registry.imports.drafts.ImportDraft
+    refusals = models.JSONField(
+        default=list
+    )  # {name, pointer, message, remedy}: of what no draft could be made the last time
+    made = models.JSONField(
+        default=dict
+    )  # of documents: what they alone made of what was submitted, and with which choices
+    failure = models.JSONField(default=dict)  # {code, message, remedy, output}
+    progress = models.JSONField(default=list)
+    attempt = models.PositiveIntegerField(default=0)
+    worker = models.CharField(max_length=100, blank=True)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    read_at = models.DateTimeField(null=True, blank=True)
+    started_by = models.CharField(max_length=64)
+    started_at = models.DateTimeField(auto_now_add=True)
+    changed_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "group"], name="import_group_once_in_a_tenant")]
+        indexes = [models.Index(fields=["state", "started_at"], name="import_by_state")]
+
+    def __str__(self) -> str:
+        return self.group
+
+    @property
+    def wire_id(self) -> str:
+        return encode("imp", self.id)
+
+    @property
+    def name(self) -> str:
+        """What a person calls the source."""
+        source: dict[str, Any] = self.source
+        return str(source.get("title") or source.get("url") or source.get("package") or self.group)
+
+    def pack_content(self, data: bytes) -> None:
+        self.content = zlib.compress(data, 6)
+
+    def unpack_content(self) -> bytes:
+        return zlib.decompress(bytes(self.content))

@@ -1,0 +1,351 @@
+"""Imports: how tools of others are brought, from the source to the versions that wait for their review.
+
+The makers of drafts are those of ``unitools bring``. Nothing is chosen beforehand; what is chosen becomes drafts, which people
+correct and submit, and what was submitted is an ordinary version. The source is read again by the same service: what it says otherwise
+is proposed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+
+from access.models import Tenant
+from evidence import services as evidence
+from evidence.kinds import Kind
+from evidence.leaves.imports import ReadSource, RemovedImport
+from kernel.database.connections import database_time
+from kernel.problems import Conflict, NotFound, SchemaInvalid
+from registry.imports import drafts as import_drafts
+from registry.imports.models import Import, ImportKind, ImportState
+from registry.imports.problems import ImportUnready, TooManyImports
+from registry.imports.remote_lists import build_headers, fetch_remote_list
+from registry.imports.sources import (
+    read_document_choices,
+    read_group,
+    read_package_source,
+    read_remote_credentials,
+)
+from unitools.brought_operations import derive_service_group
+from unitools.brought_remotes import derive_remote_group
+from unitools.brought_tools import MAX_CHOSEN, derive_group
+from unitools.openapi.documents import DocumentUnfit, read_document
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from uuid import UUID
+
+    from kernel.principal import Principal
+    from registry.imports.drafts import ImportDraft
+    from registry.imports.known_sources import EffectChoice
+    from unitools.mcp_listings import Listing
+
+MAX_IMPORTS = 200
+MAX_SUMMARY_CHARS = 300
+MAX_REASON_CHARS = 500
+
+
+def import_document(
+    *,
+    data: bytes,
+    group: str = "",
+    servers: Sequence[str] = (),
+    secrets: Sequence[str] = (),
+    idempotency_header: str = "",
+    wanted: Sequence[str] = (),
+    effects: Mapping[str, EffectChoice] | None = None,
+    by: Principal,
+) -> Import:
+    """Read an OpenAPI document. ``wanted``: operations of which drafts are made at once, beside those that were brought before."""
+    choices = read_document_choices(
+        servers=list(servers), secrets=list(secrets), idempotency_header=idempotency_header.strip()
+    )
+    try:
+        document = read_document(data)
+    except DocumentUnfit as error:
+        raise import_drafts.unfit_document(error) from error
+    group = read_group(group or derive_service_group(document.title))
+    offered = [
+        {
+            "name": each.id,
+            "place": each.place,
+            "effect": "Read" if each.method in ("GET", "HEAD") else "Write",
+            "tags": each.tags[:10],
+            "text": each.summary.strip().partition("\n")[0][:MAX_SUMMARY_CHARS],
+        }
+        for each in document.operations.values()
+    ]
+    source = {"title": document.title, "version": document.version, "choices": choices}
+    with transaction.atomic():
+        row = _open(ImportKind.OPENAPI, group, source | keep_effects(effects), by=by)
+        return _keep_content(row, data, document.digest, offered, wanted, by=by)
+
+
+def import_remote(
+    *,
+    url: str,
+    group: str = "",
+    secrets: Sequence[str] = (),
+    values: Mapping[str, str] | None = None,
+    wanted: Sequence[str] = (),
+    effects: Mapping[str, EffectChoice] | None = None,
+    by: Principal,
+) -> Import:
+    """Ask a server somewhere else for its list. ``values`` of secrets are sent with that and kept nowhere."""
+    credentials = read_remote_credentials(list(secrets))
+    listing = fetch_remote_list(url, build_headers(credentials, values or {}))
+    group = read_group(group or derive_remote_group(url))
+    return import_remote_list(
+        url=url, credentials=credentials, group=group, listing=listing, wanted=wanted, effects=effects, by=by
+    )
+
+
+@transaction.atomic
+def import_remote_list(
+    *,
+    url: str,
+    credentials: Sequence[Mapping[str, str]],
+    group: str,
+    listing: Listing,
+    wanted: Sequence[str] = (),
+    effects: Mapping[str, EffectChoice] | None = None,
+    by: Principal,
+) -> Import:
+    """Keep what a server somewhere else lists."""
+    source = {"url": url, "credentials": [dict(each) for each in credentials]} | keep_effects(effects)
+    row = _open(ImportKind.REMOTE, group, source, by=by)
+    return _keep_content(row, listing.to_bytes(), listing.digest, list_offered(listing), wanted, by=by)
+
+
+@transaction.atomic
+def import_package(
+    *,
+    package: str,
+    version: str = "",
+    group: str = "",
+    constraints: Sequence[str] = (),
+    script: str = "",
+    arguments: Sequence[str] = (),
+    environment: Sequence[str] = (),
+    hosts: Sequence[str] = (),
+    wanted: Sequence[str] = (),
+    effects: Mapping[str, EffectChoice] | None = None,
+    by: Principal,
+) -> Import:
+    """Have a worker start the server of a package in a box, to see what it lists. The page waits for it."""
+    source = read_package_source(
+        package=package.strip(),
+        version=version.strip(),
+        constraints=list(constraints),
+        script=script.strip(),
+        arguments=list(arguments),
+        environment=list(environment),
+        hosts=list(hosts),
+    )
+    group = read_group(group or derive_group(package.strip()))
+    row = _open(ImportKind.PACKAGE, group, source | keep_effects(effects), by=by)
+    row.state, row.wanted = ImportState.LISTING, list(wanted)
+    row.failure, row.progress, row.attempt, row.worker = {}, [], 0, ""
+    row.lease_until = database_time()  # whoever was at it has lost it
+    _save(row, "wanted", "attempt")
+    return row
+
+
+def keep_effects(effects: Mapping[str, EffectChoice] | None) -> dict[str, Any]:
+    """Effects that new drafts get in place of the proposed ones, each with its reason."""
+    return {"effects": {name: choice._asdict() for name, choice in effects.items()}} if effects else {}
+
+
+def _open(kind: ImportKind, group: str, source: dict[str, Any], *, by: Principal) -> Import:
+    """The import of the group, new or as it was; its row is locked."""
+    Tenant.objects.select_for_update(no_key=True).get(pk=by.tenant_id)
+    row = Import.objects.select_for_update().filter(tenant_id=by.tenant_id, group=group).first()
+    if row is None:
+        if Import.objects.filter(tenant_id=by.tenant_id).count() >= MAX_IMPORTS:
+            raise TooManyImports(f"There are {MAX_IMPORTS} imports already.")
+        return Import(tenant_id=by.tenant_id, kind=kind, group=group, source=source, started_by=by.id)
+    if row.kind != kind:
+        raise Conflict(
+            f"Another kind of source is brought under {group} already.",
+            details={
+                "findings": [{"pointer": "/group", "message": "Another kind of source is brought under it already."}]
+            },
+            remedy="Choose another group.",
+        )
+    row.source, row.started_by = source, by.id
+    return row
+
+
+def _save(row: Import, *changed: str) -> None:
+    """A new one, or what beside the source was changed of one that was there."""
+    if row._state.adding:
+        row.save(force_insert=True)
+        return
+    always = ("source", "started_by", "state", "failure", "progress", "lease_until", "worker", "changed_at")
+    row.save(update_fields=[*always, *changed])
+
+
+def list_offered(listing: Listing) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for name, entry in sorted(listing.tools.items()):
+        hints = entry.get("annotations")
+        reads = isinstance(hints, dict) and hints.get("readOnlyHint") is True
+        text = str(entry.get("description") or entry.get("title") or "").strip().partition("\n")[0]
+        found.append(
+            {
+                "name": name,
+                "place": "",
+                "effect": "Read" if reads else "Write",
+                "tags": [],
+                "text": text[:MAX_SUMMARY_CHARS],
+            }
+        )
+    return found
+
+
+def _keep_content(
+    row: Import, data: bytes, digest: str, offered: list[dict[str, Any]], wanted: Sequence[str], *, by: Principal
+) -> Import:
+    """What the source says now, and drafts of what it says otherwise than the catalogue has it."""
+    row.pack_content(data)
+    row.digest, row.offered, row.state, row.read_at = digest, offered, ImportState.READ, database_time()
+    row.failure, row.progress, row.wanted, row.refusals, row.lease_until, row.worker = {}, [], [], [], None, ""
+    propose_drafts(row, wanted)
+    _save(row, "content", "digest", "offered", "wanted", "drafts", "refusals", "read_at")
+    evidence.record(
+        kind=Kind.IMPORT_READ,
+        subject=row.wire_id,
+        actor=by,
+        data=ReadSource(
+            source=str(row.kind), group=row.group, name=row.name[:300], digest=digest, offered=len(offered)
+        ),
+    )
+    return row
+
+
+def keep_listing(row: Import, listing: Listing, *, by: Principal) -> Import:
+    """What the server of a package lists, as a worker has seen it in a box."""
+    return _keep_content(row, listing.to_bytes(), listing.digest, list_offered(listing), row.wanted, by=by)
+
+
+def propose_drafts(row: Import, wanted: Sequence[str]) -> None:
+    """Drafts of what is wanted, of what was drafted before, and of what was brought and is otherwise now."""
+    there = {each["name"] for each in row.offered}
+    asked = [each["name"] for each in row.drafts] + list(wanted)
+    brought = import_drafts.find_brought(row)
+    names = [each for each in dict.fromkeys([*asked, *brought]) if each in there]
+    if not names:
+        row.drafts = []
+        return
+    made, row.refusals = import_drafts.make_drafts(row, names)
+    known = {each["name"] for each in row.drafts}
+    for draft in made:
+        if (
+            draft["name"] not in known
+            and not draft["base"]
+            and (choice := row.source.get("effects", {}).get(draft["name"]))
+        ):
+            draft["document"] |= {each: choice[each] for each in ("side_effect", "safety_class")}
+            draft["reason"] = choice["reason"]
+    row.drafts = [each for each in made if each["name"] in asked or import_drafts.is_otherwise(each)]
+
+
+def find_gone(row: Import) -> list[str]:
+    """What was brought and is not there any more, by the source's name."""
+    there = {each["name"] for each in row.offered}
+    return sorted(name for name in import_drafts.find_brought(row) if name not in there)
+
+
+def lock_import(import_id: UUID, *, by: Principal) -> Import:
+    row = Import.objects.select_for_update().filter(pk=import_id, tenant_id=by.tenant_id).first()
+    if row is None:
+        raise NotFound("There is no such import.")
+    return row
+
+
+def check_read(row: Import) -> None:
+    if row.state != ImportState.READ:
+        raise ImportUnready("What the server lists is not known yet.")
+
+
+@transaction.atomic
+def choose_tools(*, import_id: UUID, names: Sequence[str], by: Principal) -> Import:
+    """Add drafts of these to those that there are."""
+    row = lock_import(import_id, by=by)
+    check_read(row)
+    there = {each["name"] for each in row.offered}
+    if unknown := [name for name in names if name not in there]:
+        raise SchemaInvalid.at("/names", f"The source has no {', '.join(unknown[:5])[:200]}.")
+    known = {each["name"] for each in row.drafts}
+    more = [name for name in dict.fromkeys(names) if name not in known]
+    if not more:
+        raise SchemaInvalid.at("/names", "Choose at least one that is no draft yet.")
+    if len(known) + len(more) > MAX_CHOSEN:
+        raise SchemaInvalid.at(
+            "/names",
+            f"At most {MAX_CHOSEN} are brought at once; there are {len(known)} drafts, and you chose {len(more)} more.",
+        )
+    made, row.refusals = import_drafts.make_drafts(row, more)
+    row.drafts = [*row.drafts, *made]
+    row.save(update_fields=["drafts", "refusals", "changed_at"])
+    return row
+
+
+def find_draft(row: Import, tool: str) -> ImportDraft:
+    found: ImportDraft | None = next((each for each in row.drafts if each["id"] == tool), None)
+    if found is None:
+        raise NotFound("There is no such draft.")
+    return found
+
+
+@transaction.atomic
+def edit_draft(*, import_id: UUID, tool: str, document: Any, reason: str, by: Principal) -> Import:
+    """Change a draft. Another effect than the source proposes needs a reason, which is kept as evidence with the submission."""
+    row = lock_import(import_id, by=by)
+    draft = find_draft(row, tool)
+    reason = reason.strip()
+    if not isinstance(document, dict) or document.get("id") != tool:
+        raise SchemaInvalid.at("/document", f"The draft is the manifest of {tool}, and its id stays.")
+    for part in ("implementation", "origin"):
+        if not isinstance(document.get(part), dict):
+            raise SchemaInvalid.at("/document", f"The manifest has no {part} any more.")
+    if document.get("side_effect") != draft["proposed"]["side_effect"] and not reason:
+        raise SchemaInvalid.at(
+            "/reason", "Write why the effect is another one than the source proposes: whoever reviews it reads that."
+        )
+    if len(reason) > MAX_REASON_CHARS:
+        raise SchemaInvalid.at("/reason", f"A reason has at most {MAX_REASON_CHARS} characters.")
+    chosen = document.get("version") if document.get("version") != draft["document"]["version"] else None
+    settled = import_drafts.settle_draft(
+        row, draft["name"], document, import_drafts.find_base(row, draft), draft["made"], draft["notes"], draft
+    )
+    settled["reason"] = reason
+    settled["proposed"] = draft["proposed"]
+    if chosen is not None:
+        settled["document"]["version"] = chosen
+    row.drafts = [settled if each["id"] == tool else each for each in row.drafts]
+    row.save(update_fields=["drafts", "changed_at"])
+    return row
+
+
+@transaction.atomic
+def remove_draft(*, import_id: UUID, tool: str, by: Principal) -> Import:
+    row = lock_import(import_id, by=by)
+    find_draft(row, tool)
+    row.drafts = [each for each in row.drafts if each["id"] != tool]
+    row.save(update_fields=["drafts", "changed_at"])
+    return row
+
+
+@transaction.atomic
+def remove_import(*, import_id: UUID, by: Principal) -> None:
+    """Forget the source and the drafts. Versions that were made of it stay."""
+    row = lock_import(import_id, by=by)
+    evidence.record(
+        kind=Kind.IMPORT_REMOVED,
+        subject=row.wire_id,
+        actor=by,
+        data=RemovedImport(group=row.group, digest=row.digest, drafts=len(row.drafts)),
+    )
+    row.delete()

@@ -1,0 +1,151 @@
+"""Import sources: where tools come from, as a person names it and as the makers of drafts take it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from kernel.problems import SchemaInvalid
+from registry.imports.models import ImportKind
+from unitools.brought_remotes import RemoteSource
+from unitools.brought_tools import Source
+from unitools.openapi.operations import Choices
+from unitools.openapi.security import CredentialChoice
+from unitools.publications import check_group
+from unitools.service_credentials import BEARER, PLAIN
+
+if TYPE_CHECKING:
+    from registry.imports.models import Import
+    from unitools.brought_tools import BroughtSource
+
+MAX_LINES = 20
+MAX_LINE_CHARS = 500
+_SECRET = re.compile(r"([A-Z][A-Z0-9_]{0,63})(?:=(.+))?")
+_REMOTE_SECRET = re.compile(
+    r"([A-Z][A-Z0-9_]{0,63})(?:=(?:(bearer|basic)|header:([!#$%&'*+.^_`|~0-9A-Za-z-]{1,100})))?"
+)
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_PACKAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]{0,60}")
+_CONSTRAINT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:\[[A-Za-z0-9,._-]*\])?\s*(?:[<>=!~]=?|===)[^\s;@]+")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_HOST = re.compile(r"(?:\*\.)?[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+")
+
+
+def read_group(text: str) -> str:
+    try:
+        return check_group(text.strip())
+    except ValueError as error:
+        raise SchemaInvalid.at("/group", str(error)) from error
+
+
+def _check_lines(pointer: str, lines: list[str]) -> None:
+    if len(lines) > MAX_LINES or any(len(each) > MAX_LINE_CHARS for each in lines):
+        raise SchemaInvalid.at(pointer, f"Give at most {MAX_LINES} lines of at most {MAX_LINE_CHARS} characters.")
+
+
+def read_document_choices(*, servers: list[str], secrets: list[str], idempotency_header: str) -> dict[str, Any]:
+    """What a person says beside a document, as it is kept."""
+    _check_lines("/servers", servers)
+    _check_lines("/secrets", secrets)
+    if not all(_SECRET.fullmatch(each) for each in secrets):
+        # What was typed is not said again: it may be the secret itself.
+        raise SchemaInvalid.at(
+            "/secrets", "A line is NAME or NAME=HOW, with NAME in capitals. The value of a secret never stands here."
+        )
+    if idempotency_header and not _HEADER.fullmatch(idempotency_header):
+        raise SchemaInvalid.at("/idempotency_header", "This is no name of a header.")
+    return {"servers": servers, "secrets": secrets, "idempotency_header": idempotency_header}
+
+
+def build_choices(source: dict[str, Any], group: str) -> Choices:
+    said = source["choices"]
+    secrets = []
+    for text in said["secrets"]:
+        found = _SECRET.fullmatch(text)
+        assert found, "it was looked at when it was kept"
+        secrets.append(CredentialChoice(found[1], found[2] or ""))
+    prefix = group.rpartition(".")[2].upper()[:30]
+    return Choices(
+        tuple(said["servers"]),
+        tuple(secrets),
+        said["idempotency_header"],
+        prefix if prefix[0].isalpha() else f"S_{prefix}",
+    )
+
+
+def read_remote_credentials(secrets: list[str]) -> list[dict[str, str]]:
+    """Entries of ``implementation.remote.credentials``."""
+    _check_lines("/secrets", secrets)
+    found = []
+    for text in secrets:
+        asked = _REMOTE_SECRET.fullmatch(text)
+        if asked is None:
+            raise SchemaInvalid.at(
+                "/secrets",
+                "A line is NAME, NAME=bearer, NAME=basic or NAME=header:X-Key, with NAME in capitals. The value never stands here.",
+            )
+        name, scheme, header = asked[1], asked[2] or BEARER, asked[3]
+        way = {"name": header, "scheme": PLAIN} if header else {"name": "Authorization", "scheme": scheme}
+        found.append({"secret": name, "in": "header"} | way)
+    return found
+
+
+def read_package_source(
+    *,
+    package: str,
+    version: str,
+    constraints: list[str],
+    script: str,
+    arguments: list[str],
+    environment: list[str],
+    hosts: list[str],
+) -> dict[str, Any]:
+    """Where a server comes from that a package brings, as it is kept."""
+    if not _PACKAGE.fullmatch(package):
+        raise SchemaInvalid.at("/package", "Give the name of a package of the index, such as mcp-server-time.")
+    if version and not _VERSION.fullmatch(version):
+        raise SchemaInvalid.at("/version", "Give one version, such as 2026.10.19, or leave it empty for the newest.")
+    for pointer, lines in (
+        ("/constraints", constraints),
+        ("/arguments", arguments),
+        ("/environment", environment),
+        ("/hosts", hosts),
+    ):
+        _check_lines(pointer, lines)
+    if not all(_CONSTRAINT.fullmatch(each) for each in constraints):
+        raise SchemaInvalid.at("/constraints", "A line is a package and its versions, such as mcp<2.")
+    if not all(_HOST.fullmatch(each) for each in hosts):
+        raise SchemaInvalid.at("/hosts", "A line is the name of a host, such as api.example.org.")
+    variables = []
+    for text in environment:
+        name, sign, value = text.partition("=")
+        if not sign or not _VARIABLE.fullmatch(name):
+            raise SchemaInvalid.at(
+                "/environment", "A line is NAME=VALUE. Secrets are named in the draft, and never stand here."
+            )
+        variables.append({"name": name, "value": value})
+    start: dict[str, Any] = {}
+    if script:
+        start["script"] = script
+    if arguments:
+        start["arguments"] = arguments
+    if variables:
+        start["environment"] = variables
+    return {"package": package, "version": version, "constraints": constraints, "start": start, "hosts": hosts}
+
+
+def build_brought_source(row: Import, protocol: str) -> BroughtSource:
+    source = row.source
+    if row.kind == ImportKind.REMOTE:
+        return RemoteSource(source["url"], row.group, protocol, tuple(source["credentials"]) or None)
+    start = source["found"]["start"]
+    return Source(
+        source["package"],
+        source["found"]["version"],
+        row.group,
+        start,
+        said=source["start"],
+        constraints=tuple(source["constraints"]),
+        hosts=tuple(source["hosts"]),
+    )

@@ -1,0 +1,87 @@
+"""Import submissions: drafts become versions that wait for their review, and evidence says by whose choice.
+
+Operations of a document are manifests and nothing else; tools of a server travel in a package with what it lists.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from evidence import services as evidence
+from evidence.kinds import Kind
+from evidence.leaves.imports import ChosenEffect, SubmittedImport
+from kernel.problems import Conflict
+from registry.capsules.services import upload_capsule
+from registry.imports.models import ImportKind
+from registry.imports.services import check_read, lock_import
+from registry.versions import services as versions
+from unitools.capsules import pack_capsule
+from unitools.mcp_listings import LISTING_FILE
+from unitools.publications import derive_package_name
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from uuid import UUID
+
+    from kernel.principal import Principal
+    from registry.imports.drafts import ImportDraft
+    from registry.models import ToolVersion
+
+
+@transaction.atomic
+def submit_import(*, import_id: UUID, tools: Collection[str] | None = None, by: Principal) -> list[ToolVersion]:
+    """Register the drafts as versions that wait for their review; all of them, or none. ``tools``: only these."""
+    row = lock_import(import_id, by=by)
+    check_read(row)
+    drafts: list[ImportDraft] = [each for each in row.drafts if tools is None or each["id"] in tools]
+    if not drafts:
+        raise Conflict("There are no drafts to submit.", remedy="Choose operations or tools first.")
+    documents = [each["document"] for each in drafts]
+    if row.kind == ImportKind.OPENAPI:
+        prepared = [versions.prepare_version(document=each, by=by) for each in documents]
+        made = [versions.register_version(each, by=by) for each in prepared]
+    else:
+        listing = {f"{derive_package_name(row.group)}/{LISTING_FILE}": row.unpack_content()}
+        made = upload_capsule(content=pack_capsule(documents, listing).data, by=by).versions
+    evidence.record(
+        kind=Kind.IMPORT_SUBMITTED,
+        subject=row.wire_id,
+        actor=by,
+        data=SubmittedImport(
+            group=row.group,
+            digest=row.digest,
+            versions=[{"tool": each.tool.name, "version": each.version, "id": each.wire_id} for each in made],
+        ),
+    )
+    by_tool = {each.tool.name: each for each in made}
+    for draft in filter(has_other_effect, drafts):
+        _record_effect(draft, by_tool[draft["id"]], by=by)
+    if row.kind == ImportKind.OPENAPI:
+        operations = dict(row.made.get("operations", {})) | {each["name"]: each["made"] for each in drafts}
+        row.made = {"choices": row.source["choices"], "operations": operations}
+    row.drafts, row.refusals = [each for each in row.drafts if each not in drafts], []
+    row.save(update_fields=["drafts", "refusals", "made", "changed_at"])
+    return made
+
+
+def has_other_effect(draft: ImportDraft) -> bool:
+    """Whether a person has chosen another one than the source proposes."""
+    return bool(draft["document"].get("side_effect") != draft["proposed"]["side_effect"])
+
+
+def _record_effect(draft: ImportDraft, version: ToolVersion, *, by: Principal) -> None:
+    evidence.record(
+        kind=Kind.IMPORT_EFFECT_CHOSEN,
+        subject=version.tool.urn,
+        actor=by,
+        tool=version.tool.name,
+        data=ChosenEffect(
+            version=version.version,
+            id=version.wire_id,
+            proposed=draft["proposed"]["side_effect"],
+            chosen=version.side_effect,
+            reason=draft["reason"],
+        ),
+    )

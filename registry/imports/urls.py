@@ -1,0 +1,35 @@
+"""Addresses of imports."""
+
+from django.urls import path
+from django.utils.translation import gettext_lazy
+
+from kernel.http.navigation import NavigationEntry, Section
+from registry.imports import pages
+
+NAVIGATION = [
+    NavigationEntry(
+        key="imports",
+        label=gettext_lazy("Bring a tool"),
+        icon="download",
+        address="imports",
+        permission="tools.submit",
+        section=Section.TOOLS,
+        order=15,
+    ),
+]
+
+PAGES = [
+    path("bring", pages.imports, name="imports"),
+    path("bring/document", pages.import_document, name="import_document"),
+    path("bring/server", pages.import_remote, name="import_remote"),
+    path("bring/package", pages.import_package, name="import_package"),
+    path("bring/known", pages.known_sources, name="known_sources"),
+    path("bring/known/<slug:key>/take", pages.known_source_take, name="known_source_take"),
+    path("bring/<imp:import_id>", pages.import_detail, name="import"),
+    path("bring/<imp:import_id>/choose", pages.import_choose, name="import_choose"),
+    path("bring/<imp:import_id>/submit", pages.import_submit, name="import_submit"),
+    path("bring/<imp:import_id>/remove", pages.import_remove, name="import_remove"),
+    path("bring/<imp:import_id>/drafts/<str:tool>", pages.import_draft, name="import_draft"),
+    path("bring/<imp:import_id>/drafts/<str:tool>/remove", pages.import_draft_remove, name="import_draft_remove"),
+    path("tools/<str:name>/next-version", pages.tool_next_version, name="tool_next_version"),
+]

@@ -1,0 +1,283 @@
+"""Imports: do a document and what a server lists become drafts, and drafts versions that wait for their review, in the console?"""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import transaction
+
+from evidence.models import Fact
+from registry.imports import services as imports
+from registry.imports import submissions
+from registry.imports.models import Import, ImportState
+from registry.models import ToolVersion
+from unitools.mcp_listings import Listing
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+    from tests.conftest import Person
+
+pytestmark = pytest.mark.django_db
+ITEM = {"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}, "price": {"type": "number"}}}
+
+
+def document(**operations: Any) -> dict[str, Any]:
+    """Of a shop, with two operations and what is given."""
+    of_item = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Shop API", "version": "1.0"},
+        "servers": [{"url": "https://shop.example.com"}],
+        "paths": {
+            "/items/{id}": {
+                "get": {
+                    "operationId": "getItem",
+                    "summary": "Gives an item",
+                    "tags": ["items"],
+                    "parameters": [of_item],
+                    "responses": {"200": {"description": "it", "content": {"application/json": {"schema": ITEM}}}},
+                }
+            },
+            "/search": {
+                "post": {
+                    "operationId": "searchItems",
+                    "summary": "Looks for items",
+                    "tags": ["search"],
+                    "requestBody": {
+                        "content": {
+                            "application/json": {
+                                "schema": {"type": "object", "properties": {"text": {"type": "string"}}}
+                            }
+                        }
+                    },
+                    "responses": {"200": {"description": "them"}},
+                }
+            },
+        }
+        | operations,
+    }
+
+
+def write(said: dict[str, Any]) -> bytes:
+    return json.dumps(said).encode()
+
+
+def data_of(kind: str) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(bytes(Fact.objects.filter(kind=kind).latest("pk").leaf))["data"]
+    return data
+
+
+def upload(client: Client, data: bytes, **fields: str) -> Any:
+    file = io.BytesIO(data)
+    file.name = "document.json"
+    return client.post("/bring/document", fields | {"file": file})
+
+
+@pytest.mark.req("BRING-1")
+def test_a_document_is_uploaded_chosen_from_corrected_and_submitted(developer: Person) -> None:
+    client = developer.client()
+
+    answer = upload(client, write(document()), secrets="SHOP_TOKEN")
+
+    row = Import.objects.get()
+    assert answer.url == f"/bring/{row.wire_id}"
+    assert (row.group, row.drafts) == ("service.shop", [])  # nothing is chosen beforehand
+    page = client.get(answer.url, {"tag": "search"}).text
+    assert "searchItems" in page
+    assert "getItem" not in page
+
+    chosen = client.post(f"{answer.url}/choose?tag=search", {"names": ["searchItems", "getItem"]})
+    assert chosen.headers["Location"] == f"/bring/{row.wire_id}?tag=search#drafts"
+    draft = f"/bring/{row.wire_id}/drafts/service.shop.searchitems"
+    fields = {"description": "Looks.\r\nAnd finds.", "side_effect": "Read", "safety_class": "Low", "timeout_ms": "5000"}
+    refused = client.post(draft, fields)
+    assert refused.status_code == 422
+    assert "Write why the effect is another one" in refused.text
+    assert client.post(draft, fields | {"reason": "A search changes nothing."}).status_code == 302
+
+    client.post(f"/bring/{row.wire_id}/submit")
+
+    versions = {each.tool.name: each for each in ToolVersion.objects.select_related("tool")}
+    assert versions.keys() == {"service.shop.searchitems", "service.shop.getitem"}
+    search = versions["service.shop.searchitems"]
+    assert (search.side_effect, search.version, search.submitted_by) == ("Read", "1.0.0", developer.by.id)
+    assert search.view.description == "Looks.\nAnd finds."
+    assert search.view.secrets[0]["name"] == "SHOP_TOKEN"
+    effect = data_of("import.effect_chosen")
+    assert (effect["proposed"], effect["chosen"]) == ("Write", "Read")
+    assert "changes nothing" not in json.dumps(effect)
+    read = data_of("import.read")
+    assert (read["digest"], read["offered"]) == (row.digest, 2)
+    assert len(data_of("import.submitted")["versions"]) == 2
+
+
+@pytest.mark.req("BRING-1")
+def test_a_second_document_proposes_versions_only_of_what_changed(developer: Person) -> None:
+    row = imports.import_document(data=write(document()), by=developer.by)
+    imports.choose_tools(import_id=row.pk, names=["getItem", "searchItems"], by=developer.by)
+    submissions.submit_import(import_id=row.pk, by=developer.by)
+    newer = document()
+    newer["paths"]["/items/{id}"]["get"]["summary"] = "Gives an item and its price"
+    del newer["paths"]["/search"]
+
+    row = imports.import_document(data=write(newer), by=developer.by)
+
+    [draft] = row.drafts
+    assert (draft["name"], draft["base"], draft["document"]["version"]) == ("getItem", "1.0.0", "1.0.1")
+    assert draft["changes"]
+    assert imports.find_gone(row) == ["searchItems"]
+    page = developer.client().get(f"/bring/{row.wire_id}").text
+    assert "These were brought and are not there any more" in page
+    submissions.submit_import(import_id=row.pk, by=developer.by)
+    assert imports.import_document(data=write(newer), by=developer.by).drafts == []
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"{", "cannot be read"),
+        (b'{"openapi": "4.0.0"}', "no OpenAPI document"),
+        (b"a: &x [1]\nb: *x\n", "alias of YAML"),
+    ],
+)
+def test_a_document_that_cannot_be_brought_says_why_and_nothing_typed_is_lost(
+    data: bytes, said: str, developer: Person
+) -> None:
+    answer = upload(developer.client(), data, secrets="SHOP_TOKEN", group="acme.shop")
+
+    assert answer.status_code == 422
+    assert said in answer.text
+    assert "SHOP_TOKEN" in answer.text
+    assert "acme.shop" in answer.text
+    assert not Import.objects.exists()
+
+
+@pytest.mark.req("BRING-1")
+def test_an_operation_that_refers_to_another_file_is_named_with_its_place(developer: Person) -> None:
+    outside = {"get": {"operationId": "far", "responses": {}, "parameters": [{"$ref": "other.json#/x"}]}}
+    row = imports.import_document(data=write(document(**{"/far": outside})), by=developer.by)
+
+    client = developer.client()
+    client.post(f"/bring/{row.wire_id}/choose", {"names": ["far", "getItem"]})
+
+    page = client.get(f"/bring/{row.wire_id}").text
+    assert "leads to another file" in page
+    assert "npx @redocly/cli bundle" in page
+    assert [each["name"] for each in Import.objects.get().drafts] == ["getItem"]
+
+
+@pytest.mark.req("BRING-1")
+def test_nobody_brings_tools_who_may_not_submit_or_is_of_another_tenant(
+    developer: Person, auditor: Person, stranger: Person
+) -> None:
+    row = imports.import_document(data=write(document()), by=developer.by)
+
+    assert auditor.client().get("/bring").status_code == 403
+    assert stranger.client().get(f"/bring/{row.wire_id}").status_code == 404
+    assert stranger.client().post(f"/bring/{row.wire_id}/submit").status_code == 404
+
+
+@pytest.mark.req("BRING-1")
+def test_an_import_that_is_removed_leaves_its_versions(developer: Person) -> None:
+    row = imports.import_document(data=write(document()), wanted=["getItem"], by=developer.by)
+    submissions.submit_import(import_id=row.pk, by=developer.by)
+
+    developer.client().post(f"/bring/{row.wire_id}/remove")
+
+    assert not Import.objects.exists()
+    assert ToolVersion.objects.count() == 1
+    assert data_of("import.removed")["group"] == "service.shop"
+
+
+@pytest.mark.req("BRING-2")
+def test_a_package_waits_for_a_worker_and_keeps_what_was_typed(developer: Person) -> None:
+    client = developer.client()
+    answer = client.post(
+        "/bring/package", {"package": "mcp-server-sqlite", "constraints": "mcp<2", "arguments": "--db-path\n:memory:"}
+    )
+
+    row = Import.objects.get()
+    assert (row.state, row.group) == (ImportState.LISTING, "mcp.sqlite")
+    assert "started in a sandbox" in client.get(answer.headers["Location"]).text
+    refused = client.post(f"/bring/{row.wire_id}/choose", {"names": ["x"]})
+    assert refused.status_code == 422
+    again = client.get(f"/bring/package?import={row.wire_id}").text
+    assert "mcp&lt;2" in again
+    assert ":memory:" in again
+    wrong = client.post("/bring/package", {"package": "mcp-server-time", "environment": "API_KEY"})
+    assert wrong.status_code == 422
+    assert "A line is NAME=VALUE" in wrong.text
+
+
+@pytest.mark.req("BRING-1")
+def test_a_known_service_is_drafted_when_its_document_is_uploaded(developer: Person) -> None:
+    client = developer.client()
+    assert "Stripe" in client.get("/bring/known").text
+    form = client.get("/bring/document?known=stripe").text
+    assert "service.stripe" in form
+    assert "github.com/stripe/openapi" in form
+    balance = {"get": {"operationId": "GetBalance", "responses": {"200": {"description": "it"}}}}
+    file = io.BytesIO(write(document(**{"/balance": balance})))
+    file.name = "stripe.json"
+
+    client.post(
+        "/bring/document?known=stripe", {"file": file, "group": "service.stripe", "secrets": "STRIPE_KEY=bearer"}
+    )
+
+    row = Import.objects.get()
+    assert [each["name"] for each in row.drafts] == ["GetBalance"]
+    assert "/balance" in row.drafts[0]["document"]["implementation"]["operation"]["path"]
+
+
+@pytest.mark.req("BRING-2")
+def test_a_known_server_has_its_effect_and_the_reason_for_it(developer: Person) -> None:
+    answer = developer.client().post("/bring/known/calculator/take")
+    row = Import.objects.get()
+    assert answer.headers["Location"] == f"/bring/{row.wire_id}"
+    assert (row.source["version"], row.wanted) == ("0.2.1", ["calculate"])
+    schema = {"type": "object", "properties": {"expression": {"type": "string"}}}
+    listing = Listing("2025-11-25", {"calculate": {"name": "calculate", "inputSchema": schema}})
+    row.source |= {"found": {"version": "0.2.1", "start": {"script": "mcp-server-calculator"}}}
+
+    with transaction.atomic():
+        imports.keep_listing(row, listing, by=developer.by)
+    [made] = submissions.submit_import(import_id=row.pk, by=developer.by)
+
+    assert made.side_effect == "None"
+    assert (data_of("import.effect_chosen")["proposed"], made.submitted_by) == ("Write", developer.by.id)
+
+
+@pytest.mark.req("BRING-2")
+def test_at_most_fifty_are_brought_at_once(developer: Person) -> None:
+    paths = {f"/p{n}": {"get": {"operationId": f"op{n}", "responses": {}}} for n in range(51)}
+    row = imports.import_document(data=write(document(**paths)), by=developer.by)
+
+    answer = developer.client().post(f"/bring/{row.wire_id}/choose", {"names": [f"op{n}" for n in range(51)]})
+
+    assert answer.status_code == 422
+    assert "At most 50 are brought at once" in answer.text
+    assert answer.text.count(" checked") > 40  # what was ticked on the page is ticked still
+
+
+@pytest.mark.req("BRING-1")
+def test_a_draft_that_no_hub_takes_is_refused_with_its_findings_and_kept(developer: Person) -> None:
+    row = imports.import_document(data=write(document()), wanted=["getItem", "searchItems"], by=developer.by)
+    client = developer.client()
+    [first, _] = row.drafts
+    wrong = first["document"] | {"timeout_ms": -1}
+    draft = f"/bring/{row.wire_id}/drafts/{first['id']}"
+    assert client.post(draft, {"whole": "1", "text": "{"}).status_code == 422
+    assert client.post(draft, {"whole": "1", "text": json.dumps(wrong)}).status_code == 302
+
+    answer = client.post(f"/bring/{row.wire_id}/submit")
+
+    assert answer.status_code == 422
+    assert first["id"] in answer.text
+    assert "/timeout_ms" in answer.text
+    assert not ToolVersion.objects.exists()  # all of them, or none
+    assert len(Import.objects.get().drafts) == 2
