@@ -130,4 +130,4 @@ def test_every_process_is_ready_with_the_environment_of_the_chart_and_the_keeper
                 lambda: connection.execute("SELECT count(*) FROM evidence_seal").fetchone() != (0,),
                 "the facts of the beginning are sealed",
             )
-        assert (pods["keeper"].folder / "kept" / "checkpoint").exists()
+        until((pods["keeper"].folder / "kept" / "checkpoint").exists, "the keeper keeps its checkpoint")
