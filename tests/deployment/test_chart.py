@@ -282,6 +282,7 @@ def test_what_watches_a_hub_comes_along() -> None:
     [
         ("settings.TOOLHUB_SECRET_KEY=x", "TOOLHUB_SECRET_KEY"),
         ("settings.TOOLHUB_LOG_LEVL=DEBUG", "TOOLHUB_LOG_LEVL"),
+        ("settings.TOOLHUB_DIRECT=true", "/settings/TOOLHUB_DIRECT"),  # the hub reads 0 and 1
         ("publicUrl=hub.example.org", "/publicUrl"),
         ("sandboxHosts.image=", "/sandboxHosts/image"),
         ("workers.all=null", "/workers"),
