@@ -24,18 +24,18 @@ access_log.install_path_mask()
 
 from invocations.files import body_limits as file_bodies  # noqa: E402  as above
 from invocations.mcp.endpoint import McpEndpoint  # noqa: E402  as above
-from invocations.metrics import hub_gauges  # noqa: E402  models load only after Django is set up
-from invocations.model_calls import body_limits as model_bodies  # noqa: E402  as above
+from invocations.model_calls import body_limits as model_bodies  # noqa: E402  models load only after Django is set up
 from kernel.http.deferred_responses import Handler  # noqa: E402
 from kernel.http.open_requests import keep_open_requests  # noqa: E402
 from kernel.http.traffic import measure_requests  # noqa: E402
+from toolhub.instruments import make_instruments  # noqa: E402
 from toolhub.startup import refuse_foreign_keys, refuse_without_keys, say_unknown_settings  # noqa: E402
 
 refuse_without_keys()
 refuse_foreign_keys()
 say_unknown_settings()
 if exposition.is_wanted():
-    hub_gauges.make_instruments()
+    make_instruments()
 django_application = Handler(settings.TOOLHUB_WEB_THREADS)
 bounded_application = limit_bodies(
     McpEndpoint(django_application, django_application.in_thread), (*file_bodies.WIDER, *model_bodies.WIDER)

@@ -44,7 +44,7 @@ def start_sandbox() -> None:
 
 
 def offer_metrics() -> None:
-    from invocations.metrics.hub_gauges import make_instruments  # noqa: PLC0415  as above
+    from toolhub.instruments import make_instruments  # noqa: PLC0415  as above
 
     if exposition.is_wanted():
         make_instruments()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from evidence.integrity.rollback_detection import verify_and_keep
-from evidence.integrity.verifier import advance_next, begin_passes, note_findings
+from evidence.integrity.verifier import advance_next, begin_passes, note_findings, offer_counters
 from evidence.models import GLOBAL_LOG
 from kernel.loops import Rest, repeat_work
 
@@ -52,4 +52,5 @@ class Verifier:
 
 def run_verifier(stop: threading.Event) -> None:
     """Verify until told to stop."""
+    offer_counters()
     repeat_work(Verifier().piece, stop, every_s=EVERY_S, what="The log was not verified", log=log)

@@ -30,6 +30,7 @@ from evidence.leaves.base import ABSENT
 from evidence.leaves.custody import VerificationResult
 from evidence.models import GLOBAL_LOG, Fact, Log, Verification, VerificationState
 from evidence.verify.problems import InvalidEvidence
+from kernel import names
 from kernel.database.connections import database_now, database_time, one_snapshot
 from kernel.database.tenancy import NO_TENANT
 from kernel.ids import new_id
@@ -47,10 +48,15 @@ MOST_FINDINGS = 100  # of each code are listed, the first ones
 SETTLED_AFTER = timedelta(minutes=5)  # by then a fact is in the log, or waits in vain
 MOST_RACES = 10  # lost against keepers, one after another
 
-_found = get_meter().create_counter("toolhub.evidence.findings", description="What the verifier found wrong with logs")
-_verified = get_meter().create_counter(
-    "toolhub.evidence.verified_leaves", description="Leaves that the verifier has read"
-)
+_found = get_meter().create_counter(names.METRIC_FINDINGS, description="What the verifier found wrong with logs")
+_verified = get_meter().create_counter(names.METRIC_VERIFIED, description="Leaves that the verifier has read")
+
+
+def offer_counters() -> None:
+    """Have the counters there before there is anything to count: what appears with its first finding has not increased."""
+    _verified.add(0)
+    for code in FindingCode:
+        _found.add(0, {"code": str(code)})
 
 
 def verify_whole(log: Log) -> Iterator[IntegrityFinding]:

@@ -48,6 +48,8 @@ class _CallInstruments:
         self.side_effects = meter.create_counter(
             names.METRIC_SIDE_EFFECTS, description="Runs of tools with a side effect, by whether they were in a box"
         )
+        for boxed in (True, False):  # there from the start: what appears with its first run has not increased
+            self.side_effects.add(0, {"boxed": boxed})
         self.spent = meter.create_counter(names.METRIC_SPENT, description="What calls took of budgets, by dimension")
         self.validated = meter.create_counter(
             names.METRIC_VALIDATED, description="Values that were held against a schema, by schema and result"

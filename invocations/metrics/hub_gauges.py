@@ -99,8 +99,14 @@ def _objectives(now: datetime) -> list[Observation]:
 
 
 def _queue_age(now: datetime) -> list[Observation]:
-    first = Invocation.objects.filter(state=State.QUEUED).aggregate(first=Min("created_at"))["first"]
-    return [Observation((now - first).total_seconds() if first else 0.0)]
+    rows = (
+        Invocation.objects.filter(state=State.QUEUED)
+        .values_list("work_class")
+        .annotate(first=Min("created_at"))
+        .order_by()
+    )
+    found = dict.fromkeys(WorkClass.values, 0.0) | {name: (now - first).total_seconds() for name, first in rows}
+    return [Observation(age, {"work_class": name}) for name, age in found.items()]
 
 
 def _leases(now: datetime) -> list[Observation]:
@@ -160,7 +166,7 @@ GAUGES: dict[str, tuple[Reading, str, str]] = {
         "Logs that do not verify, those that all tenants share included",
     ),
     names.METRIC_QUEUED: (_queued, "", "Calls that wait for a worker, by class of work"),
-    names.METRIC_QUEUE_AGE: (_queue_age, "s", "How long the oldest of them has waited"),
+    names.METRIC_QUEUE_AGE: (_queue_age, "s", "How long the oldest of them has waited, by class of work"),
     names.METRIC_LEASES: (_leases, "", "Calls that run, by whether their worker still says so"),
     names.METRIC_OPEN: (_open, "", "Calls that have begun and not ended, by state"),
     names.METRIC_LEVEL: (_levels, "", "Share of 24 h that was as demanded, by service level"),

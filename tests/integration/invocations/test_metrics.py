@@ -170,7 +170,8 @@ def test_the_figures_of_the_whole_hub_are_those_of_the_database(
     assert found["toolhub_evidence_anchor_refused", "w.example"] == 1
     assert found["toolhub_evidence_anchor_age_seconds", "w.example"] > 1e6
     assert found["toolhub_queue_length", "quick"] == 1
-    assert found["toolhub_queue_age_seconds",] >= 0
+    assert found["toolhub_queue_age_seconds", "quick"] >= 0
+    assert found["toolhub_queue_age_seconds", "long"] == 0
     assert found["toolhub_leases", "overdue"] == 1
     Invocation.objects.filter(state="running").update(state="queued", attempt=0, lease_until=None)
 

@@ -78,7 +78,8 @@ def processes(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[dict[P
     for name in ("refuse_foreign_keys", "make_signing_key", "make_instruments", "telemetry.setup_telemetry"):
         monkeypatch.setattr(f"toolhub.management.commands.keep.{name}", nothing)
     monkeypatch.setattr("toolhub.management.commands.keep.exposition.serve_metrics", nothing)
-    monkeypatch.setattr(upkeep, "refuse_foreign_keys", nothing)
+    for name in ("refuse_foreign_keys", "make_instruments", "telemetry.setup_telemetry", "exposition.serve_metrics"):
+        monkeypatch.setattr(f"toolhub.management.commands.upkeep.{name}", nothing)
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     yield {
         ProcessRole.WORKER: run_worker,

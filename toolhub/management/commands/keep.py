@@ -9,9 +9,9 @@ from django.core.management.base import BaseCommand, CommandError
 
 from evidence.log import sealer
 from evidence.log.signer import make_signing_key, signing_key_file
-from invocations.metrics.hub_gauges import make_instruments
 from kernel.observability import exposition, telemetry
 from kernel.problems import Problem
+from toolhub.instruments import make_instruments
 from toolhub.loop_process import run_loop_process
 from toolhub.loops import ProcessRole, select_loops
 from toolhub.startup import refuse_foreign_keys

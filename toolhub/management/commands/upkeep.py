@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
 from access.notifications import deliveries
 from invocations.callbacks import delivery
 from invocations.queue import sweeper
+from kernel.observability import exposition, telemetry
+from toolhub.instruments import make_instruments
 from toolhub.loop_process import run_loop_process
 from toolhub.loops import ProcessRole
 from toolhub.startup import refuse_foreign_keys
@@ -31,6 +33,12 @@ class Command(BaseCommand):
             for name, count in done.items():
                 self.stdout.write(f"{name}: {count}")
             return
+        telemetry.setup_telemetry("upkeep")
+        make_instruments()
+        try:
+            exposition.serve_metrics()
+        except ValueError as error:
+            raise CommandError(str(error)) from error
         if dead := run_loop_process(ProcessRole.UPKEEP):
             self.stderr.write(f"{', '.join(dead)} ended by itself.")
             sys.exit(1)  # whoever started it starts it again

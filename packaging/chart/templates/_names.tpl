@@ -1,0 +1,20 @@
+{{- define "toolhub.name" -}}
+{{- if contains "toolhub" .Release.Name }}{{ .Release.Name | trunc 40 | trimSuffix "-" }}{{ else }}{{ printf "%s-toolhub" .Release.Name | trunc 40 | trimSuffix "-" }}{{ end }}
+{{- end }}
+
+{{- define "toolhub.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{ include "toolhub.selector" . }}
+{{- end }}
+
+{{- define "toolhub.selector" -}}
+app.kubernetes.io/name: toolhub
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "toolhub.image" -}}
+{{- $image := .Values.image }}
+{{- if $image.digest }}{{ printf "%s@%s" $image.repository $image.digest }}{{ else }}{{ printf "%s:%s" $image.repository (default .Chart.AppVersion $image.tag) }}{{ end }}
+{{- end }}
