@@ -11,7 +11,6 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import translation
 from django.utils.functional import SimpleLazyObject
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 from drf_spectacular.generators import SchemaGenerator
@@ -24,12 +23,14 @@ from invocations.models import Invocation, State
 from invocations.service_levels.call_health import WINDOW, count_reasons, measure_health
 from invocations.service_levels.unmapped_errors import list_unmapped_since
 from kernel.database.connections import database_time
-from kernel.http.console import ConsoleRequest, needs, public, render_page
+from kernel.http.console import ConsoleRequest, find_way_back, needs, public, render_page
 from kernel.problems import find_problem_class
+from registry.halt_notices import HaltNotices
 from registry.models import Tool, ToolKind, ToolState, ToolVersion, VersionState
 from toolhub.addresses import collect_navigation
 
 if TYPE_CHECKING:
+    from collections.abc import Sized
     from datetime import datetime
 
     from django.db.models import QuerySet
@@ -70,15 +71,18 @@ def build_frame_context(request: ConsoleRequest) -> dict[str, Any]:
     if principal is None:
         return context
     tenant = request.tenant
+    stops = SimpleLazyObject(partial(HaltNotices, principal))
     return context | {
-        "nav": SimpleLazyObject(partial(_nav, request)),
+        "nav": SimpleLazyObject(partial(_nav, request, stops)),
+        "stops": stops,
         "tenants": [{"id": each.wire_id, "name": each.name, "current": each == tenant} for each in request.tenants],
         "roles": SimpleLazyObject(partial(_roles, request)),
     }
 
 
-def _nav(request: ConsoleRequest) -> list[dict[str, Any]]:
-    counts, nav = count_waiting(request), list[dict[str, Any]]()
+def _nav(request: ConsoleRequest, stops: Sized) -> list[dict[str, Any]]:
+    """``stopped``: a count of what is stopped, not of what waits."""
+    counts, nav = count_waiting(request) | {"halts": len(stops)}, list[dict[str, Any]]()
     for section, entries in collect_navigation():
         items = [
             {
@@ -87,6 +91,7 @@ def _nav(request: ConsoleRequest) -> list[dict[str, Any]]:
                 "icon": entry.icon,
                 "url": reverse(entry.address),
                 "count": counts.get(entry.key, 0),
+                "stopped": entry.key == "halts",
             }
             for entry in entries
             if request.principal.may(entry.permission)
@@ -184,8 +189,7 @@ def overview(request: ConsoleRequest) -> HttpResponse:
 
 
 def _back(request: HttpRequest) -> str:
-    to = request.POST.get("next", "/")
-    return to if url_has_allowed_host_and_scheme(to, {request.get_host()}, require_https=request.is_secure()) else "/"
+    return find_way_back(request, request.POST.get("next", "/"), default="/")
 
 
 @require_POST

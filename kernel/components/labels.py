@@ -37,6 +37,7 @@ STATUS: dict[str, tuple[str, str, Text]] = {
     "level_met": ("ok", "circle-check", gettext_lazy("Met")),
     "level_missed": ("bad", "triangle-alert", gettext_lazy("Missed")),
     "level_idle": ("idle", "circle-dashed", gettext_lazy("No data")),
+    "stopped": ("bad", "hand", gettext_lazy("Stopped")),
     "enabled": ("ok", "circle-check", gettext_lazy("Enabled")),
     "paused": ("hold", "circle-pause", gettext_lazy("Paused")),
     "deprecated": ("hold", "archive", gettext_lazy("Deprecated")),

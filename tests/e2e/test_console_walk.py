@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tests.e2e.conftest import Embedded
 
 TEXT = "the words that the call carried"
+WHY_STOPPED = "Notes are written twice."
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +134,45 @@ def pause(olivia: Visitor, tool: str) -> None:
     olivia.check("paused")
 
 
+def stop(olivia: Visitor, tool: str) -> None:
+    olivia.go("Catalogue")
+    olivia.follow(tool)
+    olivia.follow("Kill switch", shows="Kill switches")
+    olivia.label("Reason").last.fill(WHY_STOPPED)
+    olivia.button("Stop calls now").click()
+    olivia.sees(WHY_STOPPED)
+    olivia.ready()
+    olivia.check("kill-switches")
+
+
+def see_stopped(visitor: Visitor, tool: str) -> None:
+    """On the first screen that opens; in the catalogue it is not called enabled."""
+    visitor.page.goto(visitor.url)
+    visitor.ready()
+    strip = visitor.page.get_by_role("region", name=visitor.variant.say("Stopped"), exact=True)
+    expect(strip).to_contain_text(tool)
+    expect(strip).to_contain_text(WHY_STOPPED)
+    visitor.check(f"stopped-{visitor.name}")
+    visitor.go("Catalogue")
+    row = visitor.page.get_by_role("row").filter(has_text=tool)
+    expect(row).to_contain_text(visitor.variant.say("Stopped"))
+    expect(row).not_to_contain_text(visitor.variant.say("Enabled"))
+    visitor.check(f"stopped-catalogue-{visitor.name}")
+
+
+def lift(olivia: Visitor) -> None:
+    """From where one is."""
+    strip = olivia.page.get_by_role("region", name=olivia.variant.say("Stopped"), exact=True)
+    strip.get_by_role("button", name=olivia.variant.say("Lift…")).click()
+    dialog = olivia.page.get_by_role("dialog", name=olivia.variant.say("Lift this kill switch?"))
+    olivia.label("Reason", dialog).fill("The cause was found.")
+    olivia.check("lift-dialog")
+    olivia.button("Lift the kill switch", dialog).click()
+    expect(strip).to_have_count(0, timeout=PATIENCE_MS)
+    expect(olivia.page).to_have_url(f"{olivia.url}/tools")
+    olivia.ready()
+
+
 def find(aaron: Visitor, call_id: str) -> None:
     """By what was written into the box; then the same facts as a timeline."""
     aaron.page.fill("#f-q", f"call:{call_id}")
@@ -185,6 +225,12 @@ def test_people_take_a_tool_from_upload_to_pause(
         aaron.go("Facts")
         aaron.check("evidence")
         find(aaron, answer.call_id)
+        stop(olivia, tool)
+        halted = agent.invoke(tool, {"text": TEXT})
+        assert halted.reason == "POLICY.HALTED", halted
+        for each in (dana, aaron, olivia):
+            see_stopped(each, tool)
+        lift(olivia)
         pause(olivia, tool)
         refused = agent.invoke(tool, {"text": TEXT})
         assert refused.reason == "TOOL.PAUSED", refused
