@@ -18,6 +18,7 @@ from evidence.models import SubjectKey
 from invocations.agent_runs.models import AgentRunStep
 from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.call_costs.models import CallCost
+from invocations.call_hours.models import CallHour
 from invocations.callbacks.models import CallbackEndpoint
 from invocations.chains.models import ChainStep
 from invocations.model_meters.models import ModelMeter
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from kernel.principal import Principal
 
 OF_THIS_APP = (  # whose models Django looks for here
-    *(Artifact, ArtifactContent, CallCost, ModelMeter, Replay, Rerun),
+    *(Artifact, ArtifactContent, CallCost, CallHour, ModelMeter, Replay, Rerun),
     *(Playground, PlaygroundConversation, PlaygroundMessage, PlaygroundSide),
 )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import messages
 from django.shortcuts import redirect
 from django.utils import timezone
-from django.utils.dateparse import parse_date
+from django.utils.dateparse import parse_date, parse_datetime
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
@@ -21,13 +21,16 @@ from evidence.search.related_facts import attach_free_text, facts_naming
 from evidence.services import reveal_values
 from invocations import services
 from invocations.artifacts.pages import list_artifacts, sign_artifact_tokens
+from invocations.call_outcomes import CallOutcome, build_outcome_filter
 from invocations.end.egress_report import describe_denial_reason
 from invocations.models import Invocation, State
 from invocations.proposals.proposal_links import list_proposed_calls
+from invocations.service_levels.call_health import A_CLOCK_BESIDE
 from kernel.components.forms import ReasonForm, add_problem
 from kernel.components.waterfall import Step, lay_out_steps
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
+from kernel.ids import lowest_id
 from kernel.problems import Problem, SchemaInvalid, find_problem_class
 
 if TYPE_CHECKING:
@@ -37,15 +40,18 @@ if TYPE_CHECKING:
 
     from invocations.models import InvocationQuerySet
 
-FILTERS = ("q", "state", "tool", "agent", "reason", "from", "to")
+FILTERS = ("q", "state", "outcome", "tool", "agent", "reason", "from", "to")
 MAX_FACTS = 200  # of one call on its page, the last ones; all of them are in the list of facts
 MAX_SEGMENTS = 50  # of what a long run said, the last ones
 WAITING_STEPS = ("queue.wait", "consent.wait")
 
 
-def _day(text: str, *, following: int = 0) -> datetime:
-    """The beginning of a day, or of one ``following`` days later."""
+def _read_moment(text: str, *, following: int = 0) -> datetime:
+    """A moment (``2026-11-29T14:00``, as charts ask); or the beginning of a day, or of one ``following`` days later."""
     try:
+        moment = parse_datetime(text) if "T" in text else None
+        if moment is not None:
+            return (moment if timezone.is_aware(moment) else timezone.make_aware(moment)).astimezone(UTC)
         day = parse_date(text)
         if day is not None:
             midnight = datetime(day.year, day.month, day.day) + timedelta(days=following)  # noqa: DTZ001  aware below
@@ -60,6 +66,10 @@ def filter_invocations(rows: InvocationQuerySet, filters: dict[str, str]) -> Inv
         if filters["state"] not in State.values:
             raise SchemaInvalid(gettext("There is no such state to filter by."))
         rows = rows.filter(state=filters["state"])
+    if filters["outcome"]:
+        if filters["outcome"] not in CallOutcome.values:
+            raise SchemaInvalid(gettext("There is no such outcome to filter by."))
+        rows = rows.filter(build_outcome_filter(CallOutcome(filters["outcome"])))
     if filters["tool"]:
         rows = rows.filter(tool=filters["tool"])
     if filters["agent"]:
@@ -73,16 +83,18 @@ def filter_invocations(rows: InvocationQuerySet, filters: dict[str, str]) -> Inv
             | rows.filter(tool__icontains=filters["q"])
         )
     if filters["from"]:
-        rows = rows.filter(created_at__gte=_day(filters["from"]))
+        since = _read_moment(filters["from"])
+        rows = rows.filter(created_at__gte=since, pk__gte=lowest_id(since - A_CLOCK_BESIDE))
     if filters["to"]:
-        rows = rows.filter(created_at__lt=_day(filters["to"], following=1))
+        until = _read_moment(filters["to"], following=1)
+        rows = rows.filter(created_at__lt=until, pk__lt=lowest_id(until + A_CLOCK_BESIDE))
     return rows
 
 
 @require_GET
 @needs("invocations.view")
 def invocation_list(request: ConsoleRequest) -> HttpResponse:
-    """Context: page (Page of Invocation with .agent, .version), filters, states, agents."""
+    """Context: page (Page of Invocation with .agent, .version), filters, outcome (its label), states, agents."""
     filters = {name: request.GET.get(name, "").strip() for name in FILTERS}
     rows = filter_invocations(
         Invocation.objects.visible_to(request.principal).select_related("agent", "version"), filters
@@ -91,6 +103,7 @@ def invocation_list(request: ConsoleRequest) -> HttpResponse:
         "section": "invocations",
         "page": fetch_page(rows, prefix="inv", after=request.GET.get("after", "")),
         "filters": filters,
+        "outcome": CallOutcome(filters["outcome"]).label if filters["outcome"] else "",
         "states": State.values,
         "agents": Agent.objects.filter(tenant_id=request.principal.tenant_id).order_by("name"),
     }

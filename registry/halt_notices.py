@@ -7,7 +7,7 @@ installed from them. Names of agents and versions are read only where one is sto
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from django.db.models import Exists, OuterRef, Q
 from django.urls import reverse
@@ -21,6 +21,7 @@ from registry.models import Installation, InstallationState, Tool, ToolVersion
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from kernel.http.console import ConsoleRequest
     from kernel.principal import Principal
 
 MOST = 200  # of one tenant; who has thrown more has stopped it tool by tool
@@ -86,6 +87,14 @@ class HaltNotices:
             version_id=version_id,
         )
         return bool(found)
+
+
+def read_halt_notices(request: ConsoleRequest) -> HaltNotices:
+    """Those for whoever asks; read once, wherever a page shows them."""
+    kept: dict[str, object] = request.__dict__
+    if "_halt_notices" not in kept:
+        kept["_halt_notices"] = HaltNotices(request.principal)
+    return cast("HaltNotices", kept["_halt_notices"])
 
 
 def _load_halts(by: Principal) -> list[Halt]:

@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy
 from kernel.http.navigation import NavigationEntry, Section
 from toolhub import console, metrics, openapi, problem_catalogue, sdk
 from toolhub.addresses import collect_endpoints, collect_pages
+from toolhub.overview.pages import overview
 
 handler400 = "kernel.http.exception_handlers.bad_request"
 handler403 = "kernel.http.exception_handlers.permission_denied"
@@ -43,7 +44,7 @@ API = [
 ]
 
 PAGES = [
-    path("", console.overview, name="overview"),
+    path("", overview, name="overview"),
     path("theme", console.set_theme, name="theme"),
     path("language", console.set_language, name="set_language"),
     path("docs/api", console.api_reference, name="api_reference"),

@@ -74,14 +74,6 @@ def measure_health(calls: QuerySet[Invocation], now: datetime, *, since: datetim
     return CallHealth(results=found.pop("ended") + answers, unknown=found.pop("unknown") + answers, **found)
 
 
-def count_reasons(calls: QuerySet[Invocation], now: datetime, *, most: int) -> list[tuple[str, int]]:
-    """The reasons that calls ended with, the most frequent first."""
-    since = now - WINDOW
-    calls = calls.filter(pk__gte=lowest_id(since - A_CLOCK_BESIDE), created_at__gte=since)
-    rows = calls.exclude(reason="").values_list("reason")
-    return list(rows.annotate(times=Count("pk")).order_by("-times", "reason")[:most])
-
-
 # Metrics: asked for by whoever exports them, of the whole hub.
 
 

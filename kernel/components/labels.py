@@ -9,6 +9,8 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
+from kernel.problems import find_problem_class
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -27,6 +29,7 @@ STATUS: dict[str, tuple[str, str, Text]] = {
     "running": ("info", "circle-dashed", gettext_lazy("Running")),
     "succeeded": ("ok", "circle-check", gettext_lazy("Succeeded")),
     "failed": ("bad", "circle-x", gettext_lazy("Failed")),
+    "tool_refused": ("quiet", "message-square", gettext_lazy("Refused by the tool")),
     "denied": ("bad", "ban", gettext_lazy("Denied")),
     "compensating": ("warn", "undo-2", gettext_lazy("Being undone")),
     "timed_out": ("bad", "timer", gettext_lazy("Timed out")),
@@ -297,6 +300,12 @@ TONE_ICONS = {
     "info": "info",
     "quiet": "info",
 }
+
+
+def read_outcome(state: str, reason: str) -> str:
+    """The word for a call in this state: what a tool refuses lawfully has not failed."""
+    refused = state == "failed" and reason and find_problem_class(reason).refusal_of_tool
+    return "tool_refused" if refused else state
 
 
 def number(value: float | None) -> str:
