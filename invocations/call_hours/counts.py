@@ -53,13 +53,14 @@ def load_call_counts(*, tenant_id: UUID, since: datetime, now: datetime) -> Call
     rolled = CallHour.objects.filter(tenant_id=tenant_id, hour__gte=since)
     found = CallCounts()
     ways = ("state", "reason")
-    for row in rolled.values("hour", *ways).annotate(calls=Sum("calls")).order_by():
+    by_tool, by_agent = rolled.filter(agent=None), rolled.filter(tool="")
+    for row in by_tool.values("hour", *ways).annotate(calls=Sum("calls")).order_by():
         found.add(found.hours, row["hour"], row)
         found.reasons[row["reason"]] += row["calls"]
     known = set(found.hours)
-    for row in rolled.values("tool", *ways).annotate(calls=Sum("calls")).order_by():
+    for row in by_tool.values("tool", *ways).annotate(calls=Sum("calls")).order_by():
         found.add(found.tools, row["tool"], row)
-    for row in rolled.values("agent_id", *ways).annotate(calls=Sum("calls")).order_by():
+    for row in by_agent.values("agent_id", *ways).annotate(calls=Sum("calls")).order_by():
         found.add(found.agents, row["agent_id"], row)
     for row in _count_live(tenant_id, _list_gaps(known, since, now)):
         found.add(found.hours, row["made_in"], row)

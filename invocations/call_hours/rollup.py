@@ -46,7 +46,11 @@ def select_made_between(rows: QuerySet[Invocation], since: datetime, until: date
 def count_hour(hour: datetime) -> bool:
     """Write what is known of an hour now, in place of what was. False: somebody else is at it."""
     found = select_made_between(Invocation.objects.all(), hour, hour + HOUR)
-    groups = found.values("tenant_id", "agent_id", "tool", "state", "reason").annotate(calls=Count("pk")).order_by()
+    groups = [
+        each
+        for by in ("tool", "agent_id")
+        for each in found.values("tenant_id", by, "state", "reason").annotate(calls=Count("pk")).order_by()
+    ]
     try:
         with transaction.atomic():
             CallHour.objects.filter(hour=hour).delete()

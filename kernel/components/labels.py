@@ -365,6 +365,11 @@ def span(seconds: int) -> str:
             return dur(seconds * 1000)
 
 
+def span_ms(ms: float) -> str:
+    """A limit of time: 30 s, not 30.00 s."""
+    return span(int(ms // 1000)) if ms >= 60_000 and ms % 60_000 == 0 else dur(ms).replace(".00 s", " s")
+
+
 def format_zone(local: datetime) -> str:
     """``UTC+8``, as the top bar shows it."""
     offset = local.utcoffset()

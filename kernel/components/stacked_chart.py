@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 HEIGHT, TOP, BOTTOM = 220, 14, 22
 ROOM = HEIGHT - TOP - BOTTOM
+LEFT = 4.5  # per cent, for the figures of the lines
 GAP = 0.18  # of a column's width, between it and the next
 LEAST = 1.5  # a part is never flatter than this, or nobody would see it
 MOST_CAPTIONS = 8
@@ -104,7 +105,7 @@ def lay_out_chart(
 ) -> StackedChart:
     """``heading``: of the column of the table that says when."""
     top = _round_up(max((column.total for column in columns), default=0))
-    step = 100 / max(len(columns), 1)
+    step = (100 - LEFT) / max(len(columns), 1)
     every = -(-len(columns) // MOST_CAPTIONS)
     placed = []
     for place, column in enumerate(columns):
@@ -119,9 +120,9 @@ def lay_out_chart(
         placed.append(
             PlacedColumn(
                 column,
-                x=round((place + GAP / 2) * step, 3),
+                x=round(LEFT + (place + GAP / 2) * step, 3),
                 width=round(step * (1 - GAP), 3),
-                step_x=round(place * step, 3),
+                step_x=round(LEFT + place * step, 3),
                 step=round(step, 3),
                 parts=tuple(parts),
                 captioned=place % every == every // 2,

@@ -19,7 +19,7 @@ from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from kernel.components import labels, visualizations
+from kernel.components import labels, limits, visualizations
 from kernel.components.diffs import draw_invisible
 from kernel.components.sentences import translate_sentence
 from kernel.components.timelines import group_by_day
@@ -180,6 +180,7 @@ register.simple_tag(labels.money)
 register.simple_tag(labels.size)
 register.simple_tag(labels.dur)
 register.simple_tag(labels.span)
+register.simple_tag(limits.limit_amount, name="limit")
 
 
 @register.simple_tag
