@@ -106,7 +106,6 @@ def _read_kind(kind: str) -> str:
         "number": gettext("a number"),
         "integer": gettext("a number"),
         "boolean": gettext("yes or no"),
-        "null": gettext("nothing"),
         "array": gettext("a list"),
         "object": gettext("an object"),
     }

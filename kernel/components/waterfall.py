@@ -46,7 +46,7 @@ class Step:
     @property
     def is_instant(self) -> bool:
         """It would be read as 0 ms, and there is nothing to say of it."""
-        return self.duration_ms < 0.5 and not self.status and not self.waiting
+        return self.duration_ms < 0.5 and self.status in ("", "skipped") and not self.waiting
 
 
 @dataclass(frozen=True, slots=True)
