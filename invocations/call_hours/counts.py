@@ -25,7 +25,6 @@ from invocations.service_levels.report import LatencyPercentiles
 from kernel.ids import lowest_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from datetime import datetime
     from uuid import UUID
 
@@ -85,7 +84,7 @@ def _list_gaps(known: set[datetime], since: datetime, now: datetime) -> list[tup
     return gaps
 
 
-def _count_live(tenant_id: UUID, gaps: list[tuple[datetime, datetime]]) -> Iterable[dict[str, Any]]:
+def _count_live(tenant_id: UUID, gaps: list[tuple[datetime, datetime]]) -> list[dict[str, Any]]:
     stretches = (
         Q(
             pk__gte=lowest_id(begin - A_CLOCK_BESIDE),
@@ -97,7 +96,8 @@ def _count_live(tenant_id: UUID, gaps: list[tuple[datetime, datetime]]) -> Itera
     )
     within = reduce(or_, stretches)  # there is one: an hour that goes on is not rolled up
     rows = Invocation.objects.filter(within, tenant_id=tenant_id).annotate(made_in=TruncHour("created_at", tzinfo=UTC))
-    return rows.values("made_in", "tool", "agent_id", "state", "reason").annotate(calls=Count("pk")).order_by()
+    groups = rows.values("made_in", "tool", "agent_id", "state", "reason").annotate(calls=Count("pk")).order_by()
+    return [dict(each) for each in groups]
 
 
 def measure_latency(*, tenant_id: UUID, since: datetime) -> LatencyPercentiles:
@@ -106,4 +106,4 @@ def measure_latency(*, tenant_id: UUID, since: datetime) -> LatencyPercentiles:
         tenant_id=tenant_id, pk__gte=lowest_id(since), attempt__gt=0, held_until=None, finished_at__isnull=False
     )
     times = rows.order_by("-pk").values_list("created_at", "finished_at")[:MEASURED]
-    return LatencyPercentiles.of((finished - created).total_seconds() * 1000 for created, finished in times)
+    return LatencyPercentiles.of((finished - created).total_seconds() * 1000 for created, finished in times if finished)
