@@ -215,6 +215,10 @@ class Invocation(models.Model):
             models.Index(fields=["agent", "-id"], name="invocation_of_agent"),
             # Of all rows: a statement that is planned once for any request_id cannot use a part of them.
             models.Index(fields=["agent", "request_id"], name="invocation_of_request"),
+            # Few, and each is looked for among all.
+            models.Index(
+                fields=["tenant", "-id"], name="invocation_unknown_outcome", condition=Q(state="outcome_unknown")
+            ),
             models.Index(fields=["id"], name="invocation_open", condition=Q(finished_at=None)),
             models.Index(fields=["proposed_by"], name="invocation_proposed_by", condition=Q(proposed_by__isnull=False)),
             models.Index(fields=["run_step"], name="invocation_of_run", condition=Q(run_step__isnull=False)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.urls import reverse
@@ -19,7 +18,6 @@ from invocations.service_levels.call_health import WINDOW, measure_health
 from invocations.service_levels.unmapped_errors import list_unmapped_since
 from kernel.database.connections import database_time
 from kernel.http.console import ConsoleRequest, needs, render_page
-from kernel.ids import lowest_id
 from kernel.problems import SchemaInvalid
 from registry.halt_notices import read_halt_notices
 from registry.models import Tool, ToolKind, ToolState
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from access.budgets.selectors import BudgetStatus
     from kernel.principal import Principal
 
-JUDGED = 10_000  # of the newest calls, by which the hub's health is judged
+JUDGED = 5_000  # of the newest calls, by which the hub's health is judged
 BUDGETS_READ, BUDGETS_SHOWN = 200, 5
 
 
@@ -88,7 +86,6 @@ def overview(request: ConsoleRequest) -> HttpResponse:
         raise SchemaInvalid(gettext("The overview shows the last 24 hours (24h) or 7 days (7d)."))
     period = PERIODS[asked]
     mine = Invocation.objects.visible_to(by)
-    judged = mine.filter(pk__gte=lowest_id(now - WINDOW - timedelta(hours=1))).order_by("-pk").values("pk")[:JUDGED]
     steps = build_checklist(by)
     sees_budgets = by.may("budgets.view")
     context = build_call_figures(by, period, now) | {
@@ -102,7 +99,7 @@ def overview(request: ConsoleRequest) -> HttpResponse:
         "spent": _spent(by, now) if sees_budgets else None,
         "unhealthy": list_unhealthy_things(by, read_halt_notices(request), now),
         "latest": list(mine.select_related("agent", "version").order_by("-pk")[:8]),
-        "health": measure_health(Invocation.objects.filter(pk__in=judged), now),
+        "health": measure_health(mine, now, newest=JUDGED),
         "unmapped": list_unmapped_since(now - WINDOW),
         "alarms": _alarms_for(by),
         "sees_evidence": by.may("evidence.view"),

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from kernel.principal import Principal
 
 SHOWN = 4  # of each kind; the others are behind "more"
-LOOKED_AT = 10_000  # of the newest calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +122,7 @@ def _versions(by: Principal) -> list[WaitingItem]:
 
 
 def _unknown_calls(by: Principal) -> list[WaitingItem]:
-    """Of the newest calls: one that nobody has looked into for long is in the list."""
-    newest = Invocation.objects.visible_to(by).order_by("-pk").values("pk")[:LOOKED_AT]
-    rows = Invocation.objects.filter(pk__in=newest, state=State.OUTCOME_UNKNOWN, resolution="").select_related("agent")
+    rows = Invocation.objects.visible_to(by).filter(state=State.OUTCOME_UNKNOWN, resolution="").select_related("agent")
     return [
         WaitingItem(
             f"{row.agent.name} → {row.tool}", row.wire_id, reverse("invocation", args=[row.pk]), since=row.created_at
