@@ -62,8 +62,9 @@ def _alarms_for(by: Principal) -> list[Alarm]:
 
 def _list_budgets(by: Principal, now: datetime) -> list[BudgetStatus]:
     """The fullest ones."""
-    rows = filter_by_state(Budget.objects.visible_to(by).exclude(dimension=Dimension.RATE), "", now)[:BUDGETS_READ]
-    return sorted(load_budget_statuses(list(rows), now), key=lambda each: -each.percent)[:BUDGETS_SHOWN]
+    mine = Budget.objects.visible_to(by).exclude(dimension=Dimension.RATE).select_related("agent", "grant")
+    rows = list(filter_by_state(mine, "", now)[:BUDGETS_READ])
+    return sorted(load_budget_statuses(rows, now), key=lambda each: -each.percent)[:BUDGETS_SHOWN]
 
 
 def _spent(by: Principal, now: datetime) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from access.budgets.selectors import filter_by_state, load_budget_statuses
 from access.models import Budget, BudgetScope, Consent, ConsentState, Dimension, GrantRequest, RequestState
 from invocations.models import Invocation, State
 from kernel.components.labels import RISK
-from registry.models import ToolVersion, VersionState
+from registry.models import LONG_FIELDS, ToolVersion, VersionState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,7 +117,7 @@ def _versions(by: Principal) -> list[WaitingItem]:
             reverse("review", args=[row.pk]),
             since=row.submitted_at,
         )
-        for row in rows.select_related("tool").order_by("pk")[: SHOWN + 1]
+        for row in rows.select_related("tool").defer(*LONG_FIELDS).order_by("pk")[: SHOWN + 1]
     ]
 
 
@@ -133,7 +133,8 @@ def _unknown_calls(by: Principal) -> list[WaitingItem]:
 
 def _budgets(by: Principal, *, now: datetime) -> list[WaitingItem]:
     """Places among calls that run at once come and go by themselves."""
-    rows = filter_by_state(Budget.objects.visible_to(by).exclude(dimension=Dimension.CONCURRENCY), "nearly", now)
+    mine = Budget.objects.visible_to(by).exclude(dimension=Dimension.CONCURRENCY).select_related("agent", "grant")
+    rows = filter_by_state(mine, "nearly", now)
     return [
         WaitingItem(
             f"{SCOPE_WORDS[BudgetScope(each.budget.scope)]} {each.line.label}".strip(),
