@@ -8,7 +8,6 @@ from django.utils.translation import gettext_lazy
 from kernel.http.navigation import NavigationEntry, Section
 from toolhub import console, metrics, openapi, problem_catalogue, sdk
 from toolhub.addresses import collect_endpoints, collect_pages
-from toolhub.overview.pages import overview
 
 handler400 = "kernel.http.exception_handlers.bad_request"
 handler403 = "kernel.http.exception_handlers.permission_denied"
@@ -17,15 +16,6 @@ handler429 = "kernel.http.exception_handlers.too_many"
 handler500 = "kernel.http.exception_handlers.server_error"
 
 NAVIGATION = [
-    NavigationEntry(
-        key="overview",
-        label=gettext_lazy("Overview"),
-        icon="layout-dashboard",
-        address="overview",
-        permission="invocations.view",
-        section=Section.OVERVIEW,
-        order=10,
-    ),
     NavigationEntry(
         key="api",
         label=gettext_lazy("API reference"),
@@ -44,7 +34,6 @@ API = [
 ]
 
 PAGES = [
-    path("", overview, name="overview"),
     path("theme", console.set_theme, name="theme"),
     path("language", console.set_language, name="set_language"),
     path("docs/api", console.api_reference, name="api_reference"),

@@ -52,7 +52,7 @@ class ChartColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ChartPart:
     series: Series
     amount: int
     url: str
@@ -67,7 +67,7 @@ class PlacedColumn:
     width: float
     step_x: float
     step: float
-    parts: tuple[Part, ...]
+    parts: tuple[ChartPart, ...]
     captioned: bool
 
     @property
@@ -116,7 +116,7 @@ def lay_out_chart(
                 continue
             height = max(amount / top * ROOM, LEAST)
             y -= height
-            parts.append(Part(each, amount, column.urls[each.key], round(max(y, 0), 2), round(height, 2)))
+            parts.append(ChartPart(each, amount, column.urls[each.key], round(max(y, 0), 2), round(height, 2)))
         placed.append(
             PlacedColumn(
                 column,
