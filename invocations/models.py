@@ -18,6 +18,7 @@ from evidence.models import SubjectKey
 from invocations.agent_runs.models import AgentRunStep
 from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.call_costs.models import CallCost
+from invocations.call_hours.models import CallHour
 from invocations.callbacks.models import CallbackEndpoint
 from invocations.chains.models import ChainStep
 from invocations.model_meters.models import ModelMeter
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from kernel.principal import Principal
 
 OF_THIS_APP = (  # whose models Django looks for here
-    *(Artifact, ArtifactContent, CallCost, ModelMeter, Replay, Rerun),
+    *(Artifact, ArtifactContent, CallCost, CallHour, ModelMeter, Replay, Rerun),
     *(Playground, PlaygroundConversation, PlaygroundMessage, PlaygroundSide),
 )
 
@@ -220,6 +221,10 @@ class Invocation(models.Model):
             models.Index(fields=["agent", "-id"], name="invocation_of_agent"),
             # Of all rows: a statement that is planned once for any request_id cannot use a part of them.
             models.Index(fields=["agent", "request_id"], name="invocation_of_request"),
+            # Few, and each is looked for among all.
+            models.Index(
+                fields=["tenant", "-id"], name="invocation_unknown_outcome", condition=Q(state="outcome_unknown")
+            ),
             models.Index(fields=["id"], name="invocation_open", condition=Q(finished_at=None)),
             models.Index(
                 fields=["account_id"],

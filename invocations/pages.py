@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import messages
 from django.shortcuts import redirect
 from django.utils import timezone
-from django.utils.dateparse import parse_date
+from django.utils.dateparse import parse_date, parse_datetime
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
@@ -21,14 +21,19 @@ from evidence.search.related_facts import attach_free_text, facts_naming
 from evidence.services import reveal_values
 from invocations import services
 from invocations.artifacts.pages import list_artifacts, sign_artifact_tokens
+from invocations.call_outcomes import CallOutcome, build_outcome_filter
+from invocations.call_story import tell_story
 from invocations.end.egress_report import describe_denial_reason
 from invocations.models import Invocation, State
 from invocations.proposals.proposal_links import list_proposed_calls
+from invocations.service_levels.call_health import A_CLOCK_BESIDE
 from kernel.components.forms import ReasonForm, add_problem
+from kernel.components.labels import read_outcome
 from kernel.components.waterfall import Step, lay_out_steps
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
-from kernel.problems import Problem, SchemaInvalid, find_problem_class
+from kernel.ids import lowest_id
+from kernel.problems import Problem, SchemaInvalid
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -37,15 +42,18 @@ if TYPE_CHECKING:
 
     from invocations.models import InvocationQuerySet
 
-FILTERS = ("q", "state", "tool", "agent", "reason", "from", "to")
+FILTERS = ("q", "state", "outcome", "tool", "agent", "reason", "from", "to")
 MAX_FACTS = 200  # of one call on its page, the last ones; all of them are in the list of facts
 MAX_SEGMENTS = 50  # of what a long run said, the last ones
 WAITING_STEPS = ("queue.wait", "consent.wait")
 
 
-def _day(text: str, *, following: int = 0) -> datetime:
-    """The beginning of a day, or of one ``following`` days later."""
+def _read_moment(text: str, *, following: int = 0) -> datetime:
+    """A moment (``2026-11-29T14:00``, as charts ask); or the beginning of a day, or of one ``following`` days later."""
     try:
+        moment = parse_datetime(text) if "T" in text else None
+        if moment is not None:
+            return (moment if timezone.is_aware(moment) else timezone.make_aware(moment)).astimezone(UTC)
         day = parse_date(text)
         if day is not None:
             midnight = datetime(day.year, day.month, day.day) + timedelta(days=following)  # noqa: DTZ001  aware below
@@ -60,6 +68,10 @@ def filter_invocations(rows: InvocationQuerySet, filters: dict[str, str]) -> Inv
         if filters["state"] not in State.values:
             raise SchemaInvalid(gettext("There is no such state to filter by."))
         rows = rows.filter(state=filters["state"])
+    if filters["outcome"]:
+        if filters["outcome"] not in CallOutcome.values:
+            raise SchemaInvalid(gettext("There is no such outcome to filter by."))
+        rows = rows.filter(build_outcome_filter(CallOutcome(filters["outcome"])))
     if filters["tool"]:
         rows = rows.filter(tool=filters["tool"])
     if filters["agent"]:
@@ -73,16 +85,18 @@ def filter_invocations(rows: InvocationQuerySet, filters: dict[str, str]) -> Inv
             | rows.filter(tool__icontains=filters["q"])
         )
     if filters["from"]:
-        rows = rows.filter(created_at__gte=_day(filters["from"]))
+        since = _read_moment(filters["from"])
+        rows = rows.filter(created_at__gte=since, pk__gte=lowest_id(since - A_CLOCK_BESIDE))
     if filters["to"]:
-        rows = rows.filter(created_at__lt=_day(filters["to"], following=1))
+        until = _read_moment(filters["to"], following=1)
+        rows = rows.filter(created_at__lt=until, pk__lt=lowest_id(until + A_CLOCK_BESIDE))
     return rows
 
 
 @require_GET
 @needs("invocations.view")
 def invocation_list(request: ConsoleRequest) -> HttpResponse:
-    """Context: page (Page of Invocation with .agent, .version), filters, states, agents."""
+    """Context: page (Page of Invocation with .agent, .version), filters, outcome (its label), states, agents."""
     filters = {name: request.GET.get(name, "").strip() for name in FILTERS}
     rows = filter_invocations(
         Invocation.objects.visible_to(request.principal).select_related("agent", "version"), filters
@@ -91,6 +105,7 @@ def invocation_list(request: ConsoleRequest) -> HttpResponse:
         "section": "invocations",
         "page": fetch_page(rows, prefix="inv", after=request.GET.get("after", "")),
         "filters": filters,
+        "outcome": CallOutcome(filters["outcome"]).label if filters["outcome"] else "",
         "states": State.values,
         "agents": Agent.objects.filter(tenant_id=request.principal.tenant_id).order_by("name"),
     }
@@ -104,7 +119,7 @@ def build_chart_steps(invocation: Invocation) -> list[Step]:
             start_ms=step["begin_ms"],
             end_ms=step["end_ms"],
             kind=step["kind"],
-            status="" if step["status"] == "ok" else step["status"],
+            status="" if step["status"] == "ok" else read_outcome(step["status"], invocation.reason),
             note=step["note"],
             depth=1
             if step["name"].startswith("sandbox.") and step["name"] not in ("sandbox.execute", "sandbox.prepare")
@@ -125,6 +140,10 @@ def _pair(facts: list[Fact]) -> dict[str, dict[str, Any] | None]:
     return found
 
 
+def _data(side: dict[str, Any] | None) -> dict[str, Any]:
+    return (side["leaf"].get("data") or {}) if side else {}
+
+
 def _reached(end: dict[str, Any] | None) -> dict[str, Any]:
     """The connections of a call, as its End has them: {rows, more, elsewhere, known, service}; empty when there were none."""
     said = End.from_data(end["leaf"].get("data") if end else None)
@@ -143,6 +162,8 @@ def _page(
     form: ReasonForm,
     revealed: list[dict[str, Any]] | None = None,
     opened: list[dict[str, Any]] | None = None,
+    *,
+    tab: str = "story",
 ) -> HttpResponse:
     rows = Fact.objects.visible_to(request.principal).filter(invocation_id=invocation.pk).order_by("id")
     if not request.principal.may("evidence.view"):
@@ -152,14 +173,17 @@ def _page(
     context = {
         "section": "invocations",
         "invocation": invocation,
-        "chart": lay_out_steps(build_chart_steps(invocation)) if invocation.steps else None,
+        "tab": tab,
+        "story": tell_story(invocation, _data(pair["begin"]), _data(pair["end"]), by=request.principal),
+        "chart": lay_out_steps(build_chart_steps(invocation), instant=request.GET.get("steps") == "all")
+        if invocation.steps
+        else None,
         "facts": _facts_of(request, invocation, list(rows.reverse()[:MAX_FACTS])),
         "pair": pair,
         "proposed_calls": list_proposed_calls(invocation),
         "may_search": request.principal.may("evidence.view"),
         "attempts": invocation.attempts.order_by("number"),
         "reached": _reached(pair["end"]),
-        "problem": find_problem_class(invocation.reason) if invocation.reason else None,
         "snapshots": _snapshots(invocation),
         "callback": invocation.callbacks.first() if request.principal.may("agents.view") else None,
         "artifacts": list_artifacts(invocation, request.principal),
@@ -201,14 +225,21 @@ def _invocation(request: ConsoleRequest, invocation_id: UUID) -> Invocation:
 @require_GET
 @needs("invocations.view")
 def invocation_detail(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
-    """Context: invocation (with .agent, .version, .grant, .consent), chart (Waterfall or None), facts, pair ({begin, end}: each
-    None or {fact, leaf, hash}), attempts, reached ({rows, more, elsewhere} or empty), problem (class with .title, .code,
-    .reason or None), proposed_calls (of its answer's proposals), may_search, snapshots, may_reveal, may_cancel, may_resolve, form
-    (ReasonForm), callback (CallbackDelivery or None), artifacts (rows, for those who may reveal or remove them),
-    may_remove_artifacts, opened ({row, word} for each of them, once they are revealed), revealed (None, or a list of
+    """Context: invocation (with .agent, .version, .grant, .consent), tab (``story`` or ``record``), story (CallStory), chart (a
+    Waterfall or None; ``?steps=all`` with steps of 0 ms), facts, pair ({begin, end}: each None or {fact, leaf, hash}), attempts,
+    reached ({rows, more, elsewhere} or empty), proposed_calls (of its answer's proposals), may_search, snapshots, may_reveal,
+    may_cancel, may_resolve, form (ReasonForm), callback (CallbackDelivery or None), artifacts (rows, for those who may reveal or
+    remove them), may_remove_artifacts, opened ({row, word} for each of them, once they are revealed), revealed (None, or a list of
     {snapshot, value}: shown once, after a POST).
     """
     return _page(request, _invocation(request, invocation_id), ReasonForm())
+
+
+@require_GET
+@needs("invocations.view")
+def invocation_record(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
+    """The tab of Begin and End as they are sealed. Context: that of :func:`invocation_detail`."""
+    return _page(request, _invocation(request, invocation_id), ReasonForm(), tab="record")
 
 
 @require_POST

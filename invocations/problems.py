@@ -310,6 +310,7 @@ class ToolSaysInvalidArgument(Problem):
     """The tool cannot work with these arguments."""
 
     reason, code, status = "DOMAIN.INVALID_ARGUMENT", PlatformCode.INVALID_ARGUMENT, 422
+    refusal_of_tool = True
     cause = "The arguments match the schema, but the tool cannot do anything with their values."
     cure = "Change the arguments as the tool's message says."
 
@@ -318,6 +319,7 @@ class ToolSaysNotFound(Problem):
     """The tool does not know what the arguments name."""
 
     reason, code, status = "DOMAIN.NOT_FOUND", PlatformCode.NOT_FOUND, 404
+    refusal_of_tool = True
     cause = "The arguments name something, for instance an order or a product, that the tool does not find."
     cure = "Check the ids in the arguments."
 
@@ -326,6 +328,7 @@ class ToolSaysConflict(Problem):
     """The tool found a conflict with what is there."""
 
     reason, code, status = "DOMAIN.CONFLICT", PlatformCode.CONFLICT, 409
+    refusal_of_tool = True
     retryable = Retryable.AFTER_ACTION
     cause = "What the tool would change is in a state that does not allow it."
     cure = "Look at the present state with a tool that reads it, then decide again."
@@ -344,6 +347,7 @@ class ToolSaysNeedsConfirmation(Problem):
     """The tool asks for a person's confirmation first."""
 
     reason, code, status = "DOMAIN.NEEDS_USER_CONFIRMATION", PlatformCode.NEEDS_USER_CONFIRMATION, 403
+    refusal_of_tool = True
     retryable = Retryable.AFTER_ACTION
     cause = "The tool itself wants a person to confirm before it goes on."
     cure = "Show the tool's message to the person for whom the call is made, and call again with what they confirm."
@@ -353,6 +357,7 @@ class ToolSaysComplianceBlocked(Problem):
     """A compliance rule forbids this."""
 
     reason, code, status = "DOMAIN.COMPLIANCE_BLOCKED", PlatformCode.COMPLIANCE_BLOCKED, 403
+    refusal_of_tool = True
     cause = "The tool's own rules forbid what the arguments ask for."
     cure = "Do not send the same call again; the message says which rule stands against it."
 
@@ -361,6 +366,7 @@ class PriceChanged(Problem):
     """The price has changed."""
 
     reason, code, status = "DOMAIN.PRICE_CHANGED", PlatformCode.PRICE_CHANGED, 409
+    refusal_of_tool = True
     retryable = Retryable.AFTER_ACTION
     cause = "The price that the call was made with is not the present one any more."
     cure = "Get a new quote, show the new price to the person who pays, and call again with it."
@@ -370,6 +376,7 @@ class OutOfStock(Problem):
     """There is not enough stock."""
 
     reason, code, status = "DOMAIN.OUT_OF_STOCK", PlatformCode.OUT_OF_STOCK, 409
+    refusal_of_tool = True
     cause = "Fewer are there than the call asks for."
     cure = "Ask for fewer, for another article, or again when there is stock."
 
@@ -378,6 +385,7 @@ class AddressInvalid(Problem):
     """The address is not valid."""
 
     reason, code, status = "DOMAIN.ADDRESS_INVALID", PlatformCode.ADDRESS_INVALID, 422
+    refusal_of_tool = True
     cause = "The tool cannot deliver to this address as it is written."
     cure = "Have the person correct the address, then call again."
 
@@ -386,6 +394,7 @@ class ToolSaysModelRetry(Problem):
     """The tool wants to be called again, otherwise."""
 
     reason, code, status = "DOMAIN.MODEL_RETRY", PlatformCode.INVALID_ARGUMENT, 422
+    refusal_of_tool = True
     retryable = Retryable.AFTER_ACTION
     cause = "The tool did nothing with these arguments, and says what it needs instead: what is missing, or which of two was meant."
     cure = "Have the model read the message and make a new call with what it asks for."

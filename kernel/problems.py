@@ -66,6 +66,7 @@ class Problem(Exception):
     status: ClassVar[int]
     retryable: ClassVar[Retryable] = Retryable.NO
     retry_after_s: ClassVar[int | None] = None
+    refusal_of_tool: ClassVar[bool] = False  # a no that the tool is there to say, and nobody's fault
     limit: RateLimitState | None = None
 
     def __init__(

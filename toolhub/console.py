@@ -6,36 +6,25 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db.models import Count, Q
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import translation
 from django.utils.functional import SimpleLazyObject
-from django.utils.http import url_has_allowed_host_and_scheme
-from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 from drf_spectacular.generators import SchemaGenerator
 
-from access.budgets.selectors import nearly_used_up
-from access.models import Agent, Consent, ConsentState, Grant, GrantRequest, Membership, RequestState
+from access.models import Consent, ConsentState, GrantRequest, Membership, RequestState
 from access.roles import Role
-from evidence.integrity.alarms import Alarm, list_alarms, shared_alarms
-from invocations.models import Invocation, State
-from invocations.service_levels.call_health import WINDOW, count_reasons, measure_health
-from invocations.service_levels.unmapped_errors import list_unmapped_since
-from kernel.database.connections import database_time
-from kernel.http.console import ConsoleRequest, needs, public, render_page
-from kernel.problems import find_problem_class
-from registry.models import Tool, ToolKind, ToolState, ToolVersion, VersionState
+from kernel.http.console import ConsoleRequest, find_way_back, public, render_page
+from registry.halt_notices import read_halt_notices
+from registry.models import ToolVersion, VersionState
 from toolhub.addresses import collect_navigation
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Sized
 
-    from django.db.models import QuerySet
     from django.http import HttpRequest
 
-    from kernel.principal import Principal
 
 THEMES = ("auto", "light", "dark")
 YEAR_S = 365 * 24 * 60 * 60
@@ -70,15 +59,18 @@ def build_frame_context(request: ConsoleRequest) -> dict[str, Any]:
     if principal is None:
         return context
     tenant = request.tenant
+    stops = SimpleLazyObject(partial(read_halt_notices, request))
     return context | {
-        "nav": SimpleLazyObject(partial(_nav, request)),
+        "nav": SimpleLazyObject(partial(_nav, request, stops)),
+        "stops": stops,
         "tenants": [{"id": each.wire_id, "name": each.name, "current": each == tenant} for each in request.tenants],
         "roles": SimpleLazyObject(partial(_roles, request)),
     }
 
 
-def _nav(request: ConsoleRequest) -> list[dict[str, Any]]:
-    counts, nav = count_waiting(request), list[dict[str, Any]]()
+def _nav(request: ConsoleRequest, stops: Sized) -> list[dict[str, Any]]:
+    """``stopped``: a count of what is stopped, not of what waits."""
+    counts, nav = count_waiting(request) | {"halts": len(stops)}, list[dict[str, Any]]()
     for section, entries in collect_navigation():
         items = [
             {
@@ -87,6 +79,7 @@ def _nav(request: ConsoleRequest) -> list[dict[str, Any]]:
                 "icon": entry.icon,
                 "url": reverse(entry.address),
                 "count": counts.get(entry.key, 0),
+                "stopped": entry.key == "halts",
             }
             for entry in entries
             if request.principal.may(entry.permission)
@@ -102,90 +95,8 @@ def _roles(request: ConsoleRequest) -> list[str]:
     return [str(Role(role).label) for role in roles]
 
 
-def build_checklist(request: ConsoleRequest) -> list[dict[str, Any]]:
-    """The way to the first governed call, with what is done already."""
-    by = request.principal
-    done = {
-        "tool": Tool.objects.visible_to(by).of_kind(ToolKind.TOOL).exists(),
-        "enabled": Tool.objects.visible_to(by).of_kind(ToolKind.TOOL).filter(state=ToolState.ENABLED).exists(),
-        "grant": Grant.objects.visible_to(by).exists(),
-        "call": Invocation.objects.visible_to(by).exists(),
-    }
-    return [
-        {"done": done["tool"], "label": gettext("Submit a tool version"), "url": reverse("tool_submit")},
-        {"done": done["enabled"], "label": gettext("Have it reviewed, then enable it"), "url": reverse("reviews")},
-        {"done": done["grant"], "label": gettext("Give an agent a grant for it"), "url": reverse("grants")},
-        {"done": done["call"], "label": gettext("Make the first call"), "url": reverse("api_reference")},
-    ]
-
-
-def list_refusal_reasons(calls: QuerySet[Invocation], now: datetime) -> list[dict[str, Any]]:
-    """What callers got in place of a value."""
-    found = count_reasons(calls, now, most=MOST_REASONS)
-    return [{"problem": find_problem_class(reason), "times": times} for reason, times in found]
-
-
-def _alarms_for(by: Principal) -> list[Alarm]:
-    """Of the evidence: for those who may see the tenant's, and, of what all tenants share, for those who manage the hub."""
-    if by.may("evidence.view"):
-        return list_alarms(by.tenant_id)
-    return shared_alarms() if by.may("hub.manage") else []
-
-
-@require_GET
-@needs("invocations.view")
-def overview(request: ConsoleRequest) -> HttpResponse:
-    """Context: needs (list of {label, url, count, icon}), figures ({calls, succeeded, denied, failed, agents, tools}), checklist
-    (list of {done, label, url}, shown until all are done), onboarding (bool), latest (list of Invocation), open_calls (int:
-    Begin without End), health (Health of the last 24 hours), reasons (list of {problem, times}: how calls ended, the
-    most frequent first), unmapped (list of Found, of the whole hub), alarms (of the evidence, for who may see it), sees_evidence.
-    """
-    by = request.principal
-    now = database_time()
-    since = now - WINDOW
-    mine = Invocation.objects.visible_to(by)
-    figures = mine.filter(created_at__gte=since).aggregate(
-        calls=Count("pk"),
-        succeeded=Count("pk", filter=Q(state=State.SUCCEEDED)),
-        denied=Count("pk", filter=Q(state=State.DENIED)),
-        failed=Count("pk", filter=Q(state__in=[State.FAILED, State.TIMED_OUT, State.OUTCOME_UNKNOWN, State.CANCELLED])),
-    )
-    figures |= {
-        "agents": Agent.objects.filter(tenant_id=by.tenant_id, disabled_at=None).count(),
-        "tools": Tool.objects.visible_to(by).of_kind(ToolKind.TOOL).filter(state=ToolState.ENABLED).count(),
-    }
-    counts = count_waiting(request) | {"budgets": nearly_used_up(by, now) if by.may("budgets.view") else 0}
-    candidates = [
-        ("approvals", "consents.view", gettext("Pending approvals"), reverse("approvals"), "user-check"),
-        ("reviews", "tools.review", gettext("Versions to review"), reverse("reviews"), "git-compare"),
-        ("budgets", "budgets.view", gettext("Budgets nearly used up"), reverse("budgets") + "?state=nearly", "timer"),
-    ]
-    todo = [
-        {"label": label, "url": url, "count": counts[key], "icon": icon}
-        for key, permission, label, url, icon in candidates
-        if by.may(permission) and counts[key]
-    ]
-    steps = build_checklist(request)
-    context = {
-        "section": "overview",
-        "needs": todo,
-        "figures": figures,
-        "checklist": steps,
-        "onboarding": not all(step["done"] for step in steps),
-        "latest": list(mine.select_related("agent", "version").order_by("-pk")[:8]),
-        "open_calls": mine.filter(state__in=[State.QUEUED, State.RUNNING]).count(),
-        "health": measure_health(mine, now),
-        "reasons": list_refusal_reasons(mine, now),
-        "unmapped": list_unmapped_since(since),
-        "alarms": _alarms_for(by),
-        "sees_evidence": by.may("evidence.view"),
-    }
-    return render_page(request, "overview.html", context, partial="overview-body")
-
-
 def _back(request: HttpRequest) -> str:
-    to = request.POST.get("next", "/")
-    return to if url_has_allowed_host_and_scheme(to, {request.get_host()}, require_https=request.is_secure()) else "/"
+    return find_way_back(request, request.POST.get("next", "/"), default="/")
 
 
 @require_POST

@@ -49,6 +49,7 @@ LOOPS = (
     # The embedded default has no Redis to listen to; a run there is cancelled in its own process.
     Loop("canceller", "invocations.run.cancellation.listen_for_cancellations", frozenset({ProcessRole.WORKER})),
     Loop("builder", "invocations.run.probes.run_builder", _CALLS),
+    Loop("call_hours", "invocations.call_hours.rollup.run_rollup", _CALLS | _SENDING),
     Loop("reporter", "invocations.sandbox_hosts.reports.run_reporter", _CALLS),
     Loop("chains", "invocations.chains.orchestration.run_chain_loop", _CALLS),
     Loop("agent_runs", "invocations.agent_runs.orchestration.run_agent_run_loop", _CALLS),

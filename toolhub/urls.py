@@ -17,15 +17,6 @@ handler500 = "kernel.http.exception_handlers.server_error"
 
 NAVIGATION = [
     NavigationEntry(
-        key="overview",
-        label=gettext_lazy("Overview"),
-        icon="layout-dashboard",
-        address="overview",
-        permission="invocations.view",
-        section=Section.OVERVIEW,
-        order=10,
-    ),
-    NavigationEntry(
         key="api",
         label=gettext_lazy("API reference"),
         icon="terminal",
@@ -43,7 +34,6 @@ API = [
 ]
 
 PAGES = [
-    path("", console.overview, name="overview"),
     path("theme", console.set_theme, name="theme"),
     path("language", console.set_language, name="set_language"),
     path("docs/api", console.api_reference, name="api_reference"),

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from access.models.budgets import BudgetQuerySet
-    from kernel.principal import Principal
 
 PAST_WINDOWS = 4
 SHOWN_WINDOWS = 30
@@ -123,9 +122,3 @@ def latest_windows(budget: Budget, now: datetime) -> list[BudgetWindow]:
     """Those before the current one that anything was taken from, the newest first."""
     number = window_number(budget.window_s, now)
     return list(budget.windows.filter(number__lt=number).order_by("-number")[:SHOWN_WINDOWS])
-
-
-def nearly_used_up(by: Principal, now: datetime) -> int:
-    """How many budgets a person should look at. Places among calls that run at once come and go by themselves."""
-    windowed = Budget.objects.visible_to(by).exclude(dimension=Dimension.CONCURRENCY)
-    return filter_by_state(windowed, "nearly", now).count()

@@ -71,12 +71,22 @@ def grant_list(request: ConsoleRequest) -> HttpResponse:
 @needs("grants.give")
 def grant_new(request: ConsoleRequest) -> HttpResponse:
     """Context: form (GrantForm)."""
-    form = GrantForm(request.POST or None, by=request.principal, initial={"tools": request.GET.get("tools", "")})
+    form = GrantForm(request.POST or None, by=request.principal, initial=_read_asked(request))
     if given := submit_form(form, lambda: _give(form, by=request.principal)):
         messages.success(request, gettext("The grant is given. It applies from the next call."))
         return redirect("grant", given.pk)
     context = {"section": "grants", "form": form}
     return render_page(request, "grants/grant_form.html", context, status=422 if form.is_bound else 200)
+
+
+def _read_asked(request: ConsoleRequest) -> dict[str, str]:
+    """What a page that leads here has filled in: tools, and the agent by its id. Another agent than the tenant's is no choice."""
+    agent = request.GET.get("agent", "")
+    try:
+        chosen = str(decode("agt", agent)) if agent else ""
+    except ValueError:
+        chosen = ""
+    return {"tools": request.GET.get("tools", ""), "agent": chosen}
 
 
 def _give(form: GrantForm, *, by: Principal) -> Grant:
@@ -217,7 +227,7 @@ def grant_request_list(request: ConsoleRequest) -> HttpResponse:
 @needs("grants.request")
 def grant_request_new(request: ConsoleRequest) -> HttpResponse:
     """Context: form (AskForm)."""
-    form = AskForm(request.POST or None, by=request.principal, initial={"tools": request.GET.get("tools", "")})
+    form = AskForm(request.POST or None, by=request.principal, initial=_read_asked(request))
     if asked := submit_form(
         form,
         lambda: requests.request_grant(

@@ -13,8 +13,8 @@ from django.views.decorators.http import require_GET, require_POST
 from access.halts import services as halts
 from access.models import Agent, Halt, Reach
 from access.sign_in.adapters import is_fresh, redirect_to_reauthenticate
-from kernel.components.forms import add_problem
-from kernel.http.console import ConsoleRequest, needs, render_page
+from kernel.components.forms import ReasonForm, add_problem
+from kernel.http.console import ConsoleRequest, find_way_back, needs, render_page
 from kernel.http.pagination import fetch_page
 from kernel.problems import Problem
 from registry.halt_targets import throw_halt
@@ -78,15 +78,6 @@ class HaltForm(forms.Form):
         return data
 
 
-class LiftForm(forms.Form):
-    reason = forms.CharField(
-        max_length=halts.MAX_REASON,
-        label=gettext_lazy("Reason"),
-        help_text=gettext_lazy("Kept as evidence."),
-        widget=forms.Textarea(attrs={"rows": 2}),
-    )
-
-
 def _page(request: ConsoleRequest, extra: dict[str, Any], *, status: int = 200) -> HttpResponse:
     by = request.principal
     rows = Halt.objects.visible_to(by)
@@ -100,7 +91,7 @@ def _page(request: ConsoleRequest, extra: dict[str, Any], *, status: int = 200) 
         "tools": Installation.objects.visible_to(by).order_by("name").values_list("name", flat=True)[:200],
         "agents": Agent.objects.filter(tenant_id=by.tenant_id, disabled_at=None).order_by("name")[:200],
         "form": HaltForm(by=by, tenant=request.tenant, initial=asked),
-        "lift_form": LiftForm(),
+        "lift_form": ReasonForm(),
         "lifting": None,
     }
     return render_page(request, "halts/halt_list.html", context | extra, status=status)
@@ -143,11 +134,11 @@ def halt_throw(request: ConsoleRequest) -> HttpResponse:
 @require_POST
 @needs("halts.throw")
 def halt_lift(request: ConsoleRequest, halt_id: UUID) -> HttpResponse:
-    """POST reason."""
+    """POST reason. ``?next=``: the page that showed what is stopped."""
     halt = Halt.objects.visible_to(request.principal).get(pk=halt_id)
-    form = LiftForm(request.POST)
+    form = ReasonForm(request.POST)
     if not form.is_valid():
         return _page(request, {"lift_form": form, "lifting": halt}, status=422)
     halts.lift_halt(halt_id=halt_id, reason=form.cleaned_data["reason"], by=request.principal)
     messages.success(request, gettext("The kill switch is lifted. Calls are accepted again."))
-    return redirect("halts")
+    return redirect(find_way_back(request, request.GET.get("next", ""), default="halts"))

@@ -16,6 +16,7 @@ from access.policies.impact.outcomes import (
     format_money,
 )
 from kernel.components import labels
+from kernel.components.limits import limit_amount, limit_word
 from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def _bounds(rule: dict[str, Any]) -> Iterator[str]:
     if "capabilities" in rule:
         yield from Capabilities.from_json(rule["capabilities"]).names() or [gettext("no capability")]
     for name, amount in rule.get("limits", {}).items():
-        yield f"{name} ≤ {amount:,}"
+        yield gettext("%(what)s at most %(amount)s") % {"what": limit_word(name), "amount": limit_amount(name, amount)}
 
 
 def _conditions(name: str, atom: dict[str, Any]) -> Iterator[str]:

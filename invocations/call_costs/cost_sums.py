@@ -101,6 +101,12 @@ def load_spending(*, tenant_id: UUID, currency: str, days: int, now: datetime) -
     )
 
 
+def sum_spending(*, tenant_id: UUID, currency: str, since: datetime) -> int:
+    """Of at most :data:`MAX_CALLS`, the newest."""
+    rows = CallCost.objects.filter(tenant_id=tenant_id, currency=currency, made_at__gte=since).order_by("-made_at")
+    return rows[:MAX_CALLS].aggregate(sum=Sum("micros"))["sum"] or 0
+
+
 def _sum(rows: QuerySet[CallCost], by: str) -> list[SpendingRow]:
     """The dearest first."""
     found = rows.values(by).annotate(

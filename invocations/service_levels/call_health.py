@@ -56,13 +56,16 @@ class CallHealth:
         return self.runs - self.inputs_checked + self.values - self.outputs_checked
 
 
-def measure_health(calls: QuerySet[Invocation], now: datetime, *, since: datetime | None = None) -> CallHealth:
+def measure_health(
+    calls: QuerySet[Invocation], now: datetime, *, since: datetime | None = None, newest: int | None = None
+) -> CallHealth:
     """Of these calls, and of the answers of the whole hub that something unmapped became in their time.
 
-    ``since``: where that is not the whole window.
+    ``since``: where that is not the whole window. ``newest``: of how many of them at most.
     """
     since = since or now - WINDOW
-    found = calls.filter(pk__gte=lowest_id(since - A_CLOCK_BESIDE), created_at__gte=since).aggregate(
+    rows = calls.filter(pk__gte=lowest_id(since - A_CLOCK_BESIDE), created_at__gte=since)
+    found = (rows if newest is None else rows.order_by("-pk")[:newest]).aggregate(
         ended=Count("pk", filter=Q(finished_at__isnull=False)),
         unknown=Count("pk", filter=Q(reason__startswith=UNKNOWN)),
         runs=Count("pk", filter=Q(attempt__gt=0)),
@@ -72,14 +75,6 @@ def measure_health(calls: QuerySet[Invocation], now: datetime, *, since: datetim
     )
     answers = answers_since(since, now)
     return CallHealth(results=found.pop("ended") + answers, unknown=found.pop("unknown") + answers, **found)
-
-
-def count_reasons(calls: QuerySet[Invocation], now: datetime, *, most: int) -> list[tuple[str, int]]:
-    """The reasons that calls ended with, the most frequent first."""
-    since = now - WINDOW
-    calls = calls.filter(pk__gte=lowest_id(since - A_CLOCK_BESIDE), created_at__gte=since)
-    rows = calls.exclude(reason="").values_list("reason")
-    return list(rows.annotate(times=Count("pk")).order_by("-times", "reason")[:most])
 
 
 # Metrics: asked for by whoever exports them, of the whole hub.

@@ -9,6 +9,8 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
+from kernel.problems import find_problem_class
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -27,6 +29,7 @@ STATUS: dict[str, tuple[str, str, Text]] = {
     "running": ("info", "circle-dashed", gettext_lazy("Running")),
     "succeeded": ("ok", "circle-check", gettext_lazy("Succeeded")),
     "failed": ("bad", "circle-x", gettext_lazy("Failed")),
+    "tool_refused": ("quiet", "message-square", gettext_lazy("Refused by the tool")),
     "denied": ("bad", "ban", gettext_lazy("Denied")),
     "compensating": ("warn", "undo-2", gettext_lazy("Being undone")),
     "timed_out": ("bad", "timer", gettext_lazy("Timed out")),
@@ -37,6 +40,7 @@ STATUS: dict[str, tuple[str, str, Text]] = {
     "level_met": ("ok", "circle-check", gettext_lazy("Met")),
     "level_missed": ("bad", "triangle-alert", gettext_lazy("Missed")),
     "level_idle": ("idle", "circle-dashed", gettext_lazy("No data")),
+    "stopped": ("bad", "hand", gettext_lazy("Stopped")),
     "enabled": ("ok", "circle-check", gettext_lazy("Enabled")),
     "paused": ("hold", "circle-pause", gettext_lazy("Paused")),
     "deprecated": ("hold", "archive", gettext_lazy("Deprecated")),
@@ -310,6 +314,12 @@ TONE_ICONS = {
 }
 
 
+def read_outcome(state: str, reason: str) -> str:
+    """The word for a call in this state: what a tool refuses lawfully has not failed."""
+    refused = state == "failed" and reason and find_problem_class(reason).refusal_of_tool
+    return "tool_refused" if refused else state
+
+
 def number(value: float | None) -> str:
     """Grouped by thousands, which is what readers of both languages expect (Django groups Chinese by four)."""
     return NO_VALUE if value is None else f"{value:,}"
@@ -365,6 +375,11 @@ def span(seconds: int) -> str:
             return ngettext("%(n)d minute", "%(n)d minutes", n) % {"n": n}
         case _:
             return dur(seconds * 1000)
+
+
+def span_ms(ms: float) -> str:
+    """A limit of time: 30 s, not 30.00 s."""
+    return span(int(ms // 1000)) if ms >= 60_000 and ms % 60_000 == 0 else dur(ms).replace(".00 s", " s")
 
 
 def format_zone(local: datetime) -> str:

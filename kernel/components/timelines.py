@@ -52,9 +52,13 @@ class TimelineEntry:
     @property
     def look(self) -> dict[str, Any]:
         tone, icon, label = labels.FACT.get(self.fact.kind, ("quiet", "circle-dot", self.fact.kind))
-        if self.fact.kind.endswith(ENDED) and self.fact.outcome in labels.STATUS:
-            tone, icon, _label = labels.STATUS[self.fact.outcome]
+        if self.fact.kind.endswith(ENDED) and self.outcome in labels.STATUS:
+            tone, icon, _label = labels.STATUS[self.outcome]
         return {"tone": tone, "icon": icon, "label": label}
+
+    @property
+    def outcome(self) -> str:
+        return labels.read_outcome(self.fact.outcome, self.fact.reason)
 
     @property
     def why(self) -> str:
@@ -72,7 +76,7 @@ class TimelineEntry:
             "url": find_page_url(encode("fct", fact.pk)),
             "at": fact.occurred_at,
             "actor": fact.actor_id,
-            "outcome": fact.outcome,
+            "outcome": self.outcome,
             "reason": fact.reason,
             "why": self.why,
             "subject": fact.subject,

@@ -43,6 +43,11 @@ class Step:
     def duration_ms(self) -> float:
         return self.end_ms - self.start_ms
 
+    @property
+    def is_instant(self) -> bool:
+        """It would be read as 0 ms, and there is nothing to say of it."""
+        return self.duration_ms < 0.5 and self.status in ("", "skipped") and not self.waiting
+
 
 @dataclass(frozen=True, slots=True)
 class Bar:
@@ -76,24 +81,27 @@ class Waterfall:
     bands: tuple[Band, ...]
     ticks: tuple[Tick, ...]
     total_ms: float
+    instant: int = 0  # steps that took no time to speak of, and are left out
 
     @property
     def folded_ms(self) -> float:
         return sum(band.duration_ms for band in self.bands)
 
 
-def lay_out_steps(steps: Sequence[Step], *, fold: bool = True) -> Waterfall:
-    """Put the steps on one axis; ``fold=False`` gives the real scale."""
+def lay_out_steps(steps: Sequence[Step], *, fold: bool = True, instant: bool = True) -> Waterfall:
+    """Put the steps on one axis; ``fold=False`` gives the real scale. Without ``instant``, those that took no time and went well are
+    only counted."""
     total = max((step.end_ms for step in steps), default=0.0)
+    shown = [step for step in steps if instant or not step.is_instant]
     folds = find_waits(steps, total) if fold else []
     place = build_scale(total, folds)
     bars = []
-    for step in steps:
+    for step in shown:
         start = place(step.start_ms)
         width = max(place(step.end_ms) - start, MIN_WIDTH)
         bars.append(Bar(step, round(min(start, 100 - width), 2), round(width, 2)))
     bands = tuple(Band(round(place(a), 2), round(place(b) - place(a), 2), b - a) for a, b in folds)
-    return Waterfall(tuple(bars), bands, tuple(_ticks(total, folds, place)), total)
+    return Waterfall(tuple(bars), bands, tuple(_ticks(total, folds, place)), total, len(steps) - len(shown))
 
 
 def find_waits(steps: Sequence[Step], total: float) -> list[tuple[float, float]]:

@@ -13,6 +13,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
+from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.http import HttpResponseClientRedirect
 
 if TYPE_CHECKING:
@@ -72,6 +73,13 @@ def public(view: Callable[P, HttpResponse]) -> Callable[P, HttpResponse]:
     """Marks a view that anybody may see. Every view is either this or ``needs`` something."""
     view.needs = None  # type: ignore[attr-defined]
     return view
+
+
+def find_way_back(request: HttpRequest, to: str, *, default: str) -> str:
+    """The address that a form came from, if it is one of this hub."""
+    return (
+        to if url_has_allowed_host_and_scheme(to, {request.get_host()}, require_https=request.is_secure()) else default
+    )
 
 
 def render_page(

@@ -19,7 +19,7 @@ from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from kernel.components import labels, visualizations
+from kernel.components import labels, limits, visualizations
 from kernel.components.diffs import draw_invisible
 from kernel.components.sentences import translate_sentence
 from kernel.components.timelines import group_by_day
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from django.template.context import Context
 
     from kernel.components.diffs import Diff
+    from kernel.components.stacked_chart import StackedChart
     from kernel.components.waterfall import Waterfall
 
 register = template.Library()
@@ -179,6 +180,7 @@ register.simple_tag(labels.money)
 register.simple_tag(labels.size)
 register.simple_tag(labels.dur)
 register.simple_tag(labels.span)
+register.simple_tag(limits.limit_amount, name="limit")
 
 
 @register.simple_tag
@@ -208,6 +210,18 @@ register.simple_tag(visualizations.share_bar)
 def waterfall(chart: Waterfall) -> dict[str, Any]:
     """The steps of a call on one axis."""
     return {"chart": chart}
+
+
+@register.inclusion_tag("components/stacked_chart.html")
+def stacked_chart(chart: StackedChart) -> dict[str, Any]:
+    """Amounts over a time, by what became of them, with the table of its figures."""
+    return {"chart": chart}
+
+
+@register.simple_tag
+def outcome(state: str, reason: str) -> SafeString:
+    """The state of a call that ended with ``reason``: a tool's lawful no is another thing than its failure."""
+    return badge(labels.read_outcome(state, reason))
 
 
 @register.inclusion_tag("components/diff.html")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tests.e2e.conftest import Embedded
 
 TEXT = "the words that the call carried"
+WHY_STOPPED = "Notes are written twice."
 
 
 @pytest.fixture(scope="module")
@@ -102,11 +104,18 @@ def read_timeline(visitor: Visitor, tool: str, call_id: str) -> None:
     expect(visitor.page).to_have_url(f"{visitor.url}/invocations/{call_id}", timeout=PATIENCE_MS)
     visitor.ready()
     visitor.sees("One Begin, one End.")
+    visitor.sees("With these arguments:")
+    visitor.check(f"story-{visitor.name}")
+    visitor.page.get_by_role("main").locator('a[href="?steps=all"]').click()
     steps = visitor.page.get_by_role("table").filter(has_text="preflight.consent")
     for step in ("preflight.grant", "queue.wait", "sandbox.execute", "output.validate"):
         expect(steps.get_by_role("row").filter(has_text=step)).to_be_visible()
     expect(visitor.page.get_by_role("main")).not_to_contain_text(TEXT)
     visitor.check(f"invocation-{visitor.name}")
+    visitor.follow("Begin and End", shows=call_id)
+    visitor.sees("Contents of Begin")
+    visitor.check(f"record-{visitor.name}")
+    visitor.follow("What happened", shows=call_id)
 
 
 def reveal(aaron: Visitor) -> None:
@@ -131,6 +140,45 @@ def pause(olivia: Visitor, tool: str) -> None:
     olivia.sees("Its notes are read by the wrong people.")
     olivia.ready()
     olivia.check("paused")
+
+
+def stop(olivia: Visitor, tool: str) -> None:
+    olivia.go("Catalogue")
+    olivia.follow(tool)
+    olivia.follow("Kill switch", shows="Kill switches")
+    olivia.label("Reason").last.fill(WHY_STOPPED)
+    olivia.button("Stop calls now").click()
+    olivia.sees(WHY_STOPPED)
+    olivia.ready()
+    olivia.check("kill-switches")
+
+
+def see_stopped(visitor: Visitor, tool: str) -> None:
+    """On the first screen that opens; in the catalogue it is not called enabled."""
+    visitor.page.goto(visitor.url)
+    visitor.ready()
+    strip = visitor.page.get_by_role("region", name=visitor.variant.say("Stopped"), exact=True)
+    expect(strip).to_contain_text(tool)
+    expect(strip).to_contain_text(WHY_STOPPED)
+    visitor.check(f"stopped-{visitor.name}")
+    visitor.go("Catalogue")
+    row = visitor.page.get_by_role("row").filter(has_text=tool)
+    expect(row).to_contain_text(visitor.variant.say("Stopped"))
+    expect(row).not_to_contain_text(visitor.variant.say("Enabled"))
+    visitor.check(f"stopped-catalogue-{visitor.name}")
+
+
+def lift(olivia: Visitor) -> None:
+    """From where one is."""
+    strip = olivia.page.get_by_role("region", name=olivia.variant.say("Stopped"), exact=True)
+    strip.get_by_role("button", name=olivia.variant.say("Lift…")).click()
+    dialog = olivia.page.get_by_role("dialog", name=olivia.variant.say("Lift this kill switch?"))
+    olivia.label("Reason", dialog).fill("The cause was found.")
+    olivia.check("lift-dialog")
+    olivia.button("Lift the kill switch", dialog).click()
+    expect(strip).to_have_count(0, timeout=PATIENCE_MS)
+    expect(olivia.page).to_have_url(f"{olivia.url}/tools")
+    olivia.ready()
 
 
 def find(aaron: Visitor, call_id: str) -> None:
@@ -185,6 +233,12 @@ def test_people_take_a_tool_from_upload_to_pause(
         aaron.go("Facts")
         aaron.check("evidence")
         find(aaron, answer.call_id)
+        stop(olivia, tool)
+        halted = agent.invoke(tool, {"text": TEXT})
+        assert halted.reason == "POLICY.HALTED", halted
+        for each in (dana, aaron, olivia):
+            see_stopped(each, tool)
+        lift(olivia)
         pause(olivia, tool)
         refused = agent.invoke(tool, {"text": TEXT})
         assert refused.reason == "TOOL.PAUSED", refused
@@ -229,6 +283,39 @@ def test_every_entry_of_the_narrow_menu_is_within_reach(
             assert box["y"] >= 0
             assert box["y"] + box["height"] <= variant.height
         olivia.check("menu")
+
+
+@pytest.mark.req("CARD-3")
+@pytest.mark.parametrize(
+    "variant", [Variant("chart-dark", language="zh-hans", dark=True), Variant("chart-narrow", width=390, height=844)]
+)
+def test_the_chart_of_the_overview_is_read_and_brushed(
+    hub: Embedded, browser: Browser, variant: Variant, shots: Path
+) -> None:
+    assert hub.credentials
+    for _ in range(2):
+        hub.agent.invoke("commerce.pricing.get_realtime_quote", {"sku": "NO-SUCH", "quantity": 1, "currency": "EUR"})
+    with Visitor(browser, hub.url, variant, shots) as olivia:
+        olivia.sign_in("olivia", hub.credentials.password("olivia"))
+        key = olivia.page.locator("[data-series=tool_refused]").first
+        columns = olivia.page.locator(".sc-col")
+        before = key.inner_text()
+        assert int(before) >= 2
+        columns.first.locator(".sc-hit").hover()
+        expect(key).to_have_text("0")
+        olivia.page.locator("h1").hover()
+        expect(key).to_have_text(before)
+        begin, end = (columns.nth(place).locator(".sc-hit").bounding_box() for place in (-3, -1))
+        assert begin
+        assert end
+        olivia.page.mouse.move(begin["x"] + 2, begin["y"] + 50)
+        olivia.page.mouse.down()
+        olivia.page.mouse.move(end["x"] + 2, end["y"] + 50, steps=5)
+        olivia.page.mouse.up()
+        expect(olivia.page).to_have_url(re.compile("/invocations[?]from=.*&to="), timeout=PATIENCE_MS)
+        olivia.ready()
+        expect(olivia.page.get_by_role("main")).to_contain_text(olivia.variant.say("Refused by the tool"))
+        olivia.check("calls-of-a-time")
 
 
 def field(visitor: Visitor, name: str) -> Locator:

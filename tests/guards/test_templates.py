@@ -18,6 +18,7 @@ LONGEST = 160
 TOO_LONG = {  # an attribute or inline content that cannot be broken without a space that shows
     "base.html",
     "budgets/budget_detail.html",
+    "components/stacked_chart.html",
     "components/waterfall.html",
     "consents/dry_run.html",
     "grants/terms_fields.html",

@@ -87,6 +87,8 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "evidence/search/saved_searches.py:change_search": "the same",
     "evidence/search/saved_searches.py:delete_search": "the same",
     "evidence/services.py:seal_values": "part of a Begin or End, which binds its commitment",
+    "invocations/call_hours/rollup.py:count_due_hours": "what calls say, added up; it can be counted again",
+    "invocations/call_hours/rollup.py:count_hour": "what calls say, added up; it can be counted again",
     "invocations/queue/outbox.py:relay_due_messages": "a message sent is not a decision",
     "invocations/services.py:free_key": "a key that was kept as long as was promised; the call and its facts stay",
     "invocations/queue/claims.py:_claim": "an attempt; the End names it",

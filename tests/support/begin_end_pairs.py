@@ -73,6 +73,14 @@ def keep_calls(*rows: Invocation) -> list[Invocation]:
     return list(rows)
 
 
+def keep_end(row: Invocation, *, state: str, at: datetime) -> None:
+    """The end of a call that was made by hand and open."""
+    with transaction.atomic():
+        row.state, row.finished_at = state, at
+        row.save(update_fields=["state", "finished_at"])
+        _witness(row, Kind.INVOCATION_ENDED)
+
+
 def keep_open_call(id: UUID, *, tenant_id: UUID, tool: str) -> None:
     """A call by hand that goes on, in the transaction in which the test writes its Begin."""
     agent, _ = Agent.objects.get_or_create(tenant_id=tenant_id, name="by-hand")

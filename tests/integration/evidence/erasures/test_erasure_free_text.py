@@ -148,6 +148,7 @@ NO_WORDS = {
     "invocations.Tally": dict.fromkeys(("kind", "agent", "tool", "reason"), HUBS),
     "invocations.StoredFile": {"fingerprint": IDS, "key_id": IDS, "changed_by": IDS},
     "invocations.CallCost": {"tool": IDS, "currency": RULES},
+    "invocations.CallHour": {"tool": IDS, "state": HUBS, "reason": HUBS},
     "invocations.ModelMeter": {"provider": CHOSEN, "model": SETUP, "learned": HUBS, "window": HUBS},
     "invocations.Unmapped": {"place": HUBS, "error": HUBS},
     "invocations.SandboxHost": {"name": HUBS, "snapshot": HUBS},

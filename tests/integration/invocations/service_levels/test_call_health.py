@@ -17,7 +17,7 @@ from invocations.metrics import call_metrics
 from invocations.models import Invocation, Unmapped
 from invocations.sandbox.base import RunOutcome, RunStatus
 from invocations.service_levels import call_health
-from invocations.service_levels.call_health import CallHealth, count_reasons, measure_health
+from invocations.service_levels.call_health import CallHealth, measure_health
 from invocations.service_levels.unmapped_errors import ANSWERS, answers_since, list_unmapped_since, note_unmapped
 from kernel.observability import telemetry
 from tests.support.calls import assert_problem, row_of
@@ -166,10 +166,6 @@ def test_errors_with_a_name_do_not_alarm(
     caller.invoke(ECHO, {"text": "a"})
     caller.invoke(ECHO, {})
 
-    assert count_reasons(Invocation.objects.all(), timezone.now(), most=8) == [
-        ("SCHEMA.VALIDATION_FAILED", 1),
-        ("TOOL.EXECUTION_FAILED", 1),
-    ]
     page = operator.client().get("/").content.decode()
     assert "Too many unknown errors" not in page
     assert 'href="/errors/TOOL.EXECUTION_FAILED"' in page

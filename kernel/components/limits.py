@@ -1,0 +1,47 @@
+"""Limits: what a run may take, in the units in which people think of it: 512 MiB, 30 s, 64 processes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.utils.translation import gettext_lazy
+
+from kernel.components import labels
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
+
+# Those that are counted in bytes, milliseconds and seconds end so; what ends otherwise is a number of things.
+WORDS: dict[str, _StrPromise] = {
+    "wall_ms": gettext_lazy("time"),
+    "idle_ms": gettext_lazy("time without a sign of life"),
+    "cpu_s": gettext_lazy("processor time"),
+    "memory_bytes": gettext_lazy("memory"),
+    "processes": gettext_lazy("processes"),
+    "tmp_bytes": gettext_lazy("temporary files"),
+    "result_bytes": gettext_lazy("size of the result"),
+    "result_depth": gettext_lazy("depth of the result"),
+    "log_bytes": gettext_lazy("output of the process that is kept"),
+    "log_flood_bytes": gettext_lazy("output of the process"),
+    "files": gettext_lazy("files"),
+    "file_bytes": gettext_lazy("size of a file"),
+    "artifacts": gettext_lazy("artifacts"),
+    "artifact_bytes": gettext_lazy("size of the artifacts"),
+    "output_bytes": gettext_lazy("size of the result"),
+    "requests": gettext_lazy("requests"),
+}
+
+
+def limit_word(name: str) -> str:
+    """A name that is not known here is shown as it is."""
+    return str(WORDS.get(name, name))
+
+
+def limit_amount(name: str, amount: float) -> str:
+    if name.endswith("_bytes"):
+        return labels.size(int(amount))
+    if name.endswith("_ms"):
+        return labels.span_ms(amount)
+    if name.endswith("_s"):
+        return labels.span_ms(amount * 1000)
+    return labels.number(amount)

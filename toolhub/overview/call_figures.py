@@ -1,0 +1,155 @@
+"""Call figures: how the calls of a day or a week went, as a chart, sums and the busiest, each with the list of what it counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext, gettext_lazy
+
+from access.models import Agent
+from invocations.call_hours.counts import load_call_counts, measure_latency
+from invocations.call_hours.rollup import HOUR, floor_to_hour
+from invocations.call_outcomes import CallOutcome
+from kernel.components.stacked_chart import ChartColumn, Series, StackedChart, lay_out_chart
+from kernel.problems import find_problem_class
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from django.utils.functional import _StrPromise
+
+    from invocations.call_hours.counts import CallCounts
+    from kernel.principal import Principal
+
+BUSIEST, MOST_REASONS = 5, 8
+TONES = {
+    CallOutcome.SUCCEEDED: "ok",
+    CallOutcome.REFUSED: "said",
+    CallOutcome.DENIED: "denied",
+    CallOutcome.FAILED: "bad",
+    CallOutcome.UNKNOWN: "unknown",
+    CallOutcome.ABANDONED: "quiet",
+    CallOutcome.OPEN: "open",
+}
+ALWAYS = (CallOutcome.SUCCEEDED, CallOutcome.REFUSED, CallOutcome.DENIED, CallOutcome.FAILED, CallOutcome.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """``hours`` in all, ``step`` of them in a column."""
+
+    key: str
+    label: str | _StrPromise
+    hours: int
+    step: int
+
+    def begin(self, now: datetime) -> datetime:
+        return floor_to_hour(now) - HOUR * (self.hours - 1)
+
+
+PERIODS = {
+    each.key: each
+    for each in (Period("24h", gettext_lazy("24 hours"), 24, 1), Period("7d", gettext_lazy("7 days"), 168, 6))
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """A tool or an agent, with its calls by outcome."""
+
+    name: str
+    calls: int
+    url: str
+    faults: int
+    faults_url: str
+
+
+def link_calls(since: datetime, until: datetime | None = None, **filters: str) -> str:
+    """The list of the calls of a time."""
+    asked = {"from": _write(since)} | ({"to": _write(until)} if until else {}) | filters
+    return f"{reverse('invocations')}?{urlencode(asked)}"
+
+
+def _write(moment: datetime) -> str:
+    return timezone.localtime(moment).strftime("%Y-%m-%dT%H:%M")
+
+
+def build_call_figures(by: Principal, period: Period, now: datetime) -> dict[str, Any]:
+    """Context: chart, total, figures ({label, n, url, tone} of each outcome), p50_ms, p95_ms, busiest_tools, busiest_agents, reasons
+    ({problem, times, url}), since.
+    """
+    since = period.begin(now)
+    counts = load_call_counts(tenant_id=by.tenant_id, since=since, now=now)
+    latency = measure_latency(tenant_id=by.tenant_id, since=since)
+    names = dict(Agent.objects.filter(tenant_id=by.tenant_id, pk__in=list(counts.agents)).values_list("pk", "name"))
+    agents = {names[pk]: counted for pk, counted in counts.agents.items() if pk in names}
+    return {
+        "chart": _draw_chart(counts, period, since),
+        "total": counts.total.total(),
+        "all_url": link_calls(since),
+        "open": counts.total[CallOutcome.OPEN],
+        "p50_ms": latency.p50_ms,
+        "p95_ms": latency.p95_ms,
+        "busiest_tools": _list_busiest(counts.tools, lambda name, **more: link_calls(since, tool=name, **more)),
+        "busiest_agents": _list_busiest(agents, lambda name, **more: link_calls(since, agent=name, **more)),
+        "reasons": [
+            {"problem": find_problem_class(reason), "times": times, "url": link_calls(since, reason=reason)}
+            for reason, times in counts.reasons.most_common(MOST_REASONS)
+        ],
+        "since": since,
+    }
+
+
+def _list_busiest(found: dict[str, Counter[CallOutcome]], link: Callable[..., str]) -> list[Busy]:
+    rows = sorted(found.items(), key=lambda each: (-each[1].total(), each[0]))[:BUSIEST]
+    failed = CallOutcome.FAILED
+    return [
+        Busy(name, counted.total(), link(name), counted[failed], link(name, outcome=str(failed)))
+        for name, counted in rows
+    ]
+
+
+def _draw_chart(counts: CallCounts, period: Period, since: datetime) -> StackedChart:
+    total = counts.total
+    shown = [each for each in CallOutcome if each in ALWAYS or total[each]]
+    series = [
+        Series(str(each), each.label, TONES[each], total[each], link_calls(since, outcome=str(each))) for each in shown
+    ]
+    step = timedelta(hours=period.step)
+    columns = []
+    for place in range(period.hours // period.step):
+        begin = since + step * place
+        hours = [counts.hours.get(begin + HOUR * each, Counter()) for each in range(period.step)]
+        amounts: Counter[CallOutcome] = sum(hours, Counter())
+        columns.append(_build_column(period, begin, begin + step, amounts, shown))
+    return lay_out_chart(
+        columns,
+        series,
+        label=gettext("Calls of the last %(period)s by how they ended: %(figures)s.")
+        % {"period": period.label, "figures": ", ".join(f"{each.label} {each.total}" for each in series)},
+        heading=gettext("Time"),
+        brush_url=reverse("invocations"),
+    )
+
+
+def _build_column(
+    period: Period, begin: datetime, end: datetime, amounts: Counter[CallOutcome], shown: list[CallOutcome]
+) -> ChartColumn:
+    first, last = timezone.localtime(begin), timezone.localtime(end)
+    return ChartColumn(
+        caption=date_format(first, "H:i") if period.step == 1 else date_format(first, "m-d"),
+        title=f"{date_format(first, 'm-d H:i')}–{date_format(last, 'H:i')}",
+        begin=_write(begin),
+        end=_write(end),
+        url=link_calls(begin, end),
+        amounts={str(each): amounts[each] for each in shown},
+        urls={str(each): link_calls(begin, end, outcome=str(each)) for each in shown},
+    )

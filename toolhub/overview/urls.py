@@ -1,0 +1,21 @@
+"""Address of the overview."""
+
+from django.urls import path
+from django.utils.translation import gettext_lazy
+
+from kernel.http.navigation import NavigationEntry, Section
+from toolhub.overview import pages
+
+NAVIGATION = [
+    NavigationEntry(
+        key="overview",
+        label=gettext_lazy("Overview"),
+        icon="layout-dashboard",
+        address="overview",
+        permission="invocations.view",
+        section=Section.OVERVIEW,
+        order=10,
+    ),
+]
+
+PAGES = [path("", pages.overview, name="overview")]
