@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -24,6 +26,7 @@ from tests.support.begin_end_pairs import seen, without_their_pair
 from tests.support.database_reset import teardown_of_tables
 from tests.support.enabled_tools import write_enabled_tool
 from tests.support.manifests import manifest
+from tests.support.migrated_databases import copy_migrated_sqlite, find_migrated_postgresql
 from toolhub.embedded_mode import worker_thread
 
 if TYPE_CHECKING:
@@ -71,6 +74,17 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     terminalreporter.write_line("Pairs: {calls} calls and {chains} chains in {tests} tests have theirs.".format(**seen))
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """Whether the database of the tests is there before them: on SQLite a copy of the migrated one. PostgreSQL copies it itself."""
+    chosen = connection.settings_dict["TEST"]
+    if connection.vendor == "sqlite":
+        return copy_migrated_sqlite(Path(chosen["NAME"]))
+    if template := find_migrated_postgresql():
+        chosen["TEMPLATE"] = urlsplit(template).path[1:]
+    return False
 
 
 @dataclass(frozen=True, slots=True)
