@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
-from django.contrib.auth import get_user_model
 from django.db import connection
 from django.test import Client, TransactionTestCase
 from hypothesis import settings
@@ -23,6 +22,7 @@ from kernel.principal import ActorKind, Principal
 from registry.models import Decision
 from registry.versions import services as registry
 from tests.support.begin_end_pairs import seen, without_their_pair
+from tests.support.cast_rows import write_person, write_tenant
 from tests.support.database_reset import teardown_of_tables
 from tests.support.enabled_tools import write_enabled_tool
 from tests.support.manifests import manifest
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from access.models import Agent, Tenant
     from registry.models import Tool, ToolVersion
 
-PASSWORD = "correct horse battery staple"
 TransactionTestCase._fixture_teardown = teardown_of_tables  # type: ignore[attr-defined]
 
 
@@ -145,18 +144,16 @@ class Caller:
 
 @pytest.fixture
 def tenant(db: None) -> Tenant:
-    return access.create_tenant(slug="acme", name="Acme")
+    return write_tenant(slug="acme", name="Acme")
 
 
 @pytest.fixture
 def foreign_tenant(db: None) -> Tenant:
-    return access.create_tenant(slug="foreign", name="Foreign")
+    return write_tenant(slug="foreign", name="Foreign")
 
 
 def make_person(tenant: Tenant, username: str, *roles: Role) -> Person:
-    user = get_user_model().objects.create_user(username=username, password=PASSWORD, first_name=username.title())
-    for role in roles:
-        access.give_membership(tenant=tenant, user=user, role=role, by=Principal.system("test", tenant_id=tenant.pk))
+    user = write_person(tenant, username, roles)
     return Person(user, principal_with(tenant, user, *roles))
 
 
