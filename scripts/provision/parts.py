@@ -113,6 +113,7 @@ ALSO_WITH_SQLITE = (
     "tests/integration/invocations/decide/test_revocation_in_flight.py",
     "tests/integration/invocations/mcp/test_open_streams.py",
     "tests/integration/invocations/model_calls/test_model_calls.py",
+    "tests/integration/invocations/model_calls/test_reserved_tokens.py",
     "tests/integration/invocations/model_calls/test_settled_requests.py",
     "tests/integration/invocations/model_calls/test_unwritten_ends.py",
     "tests/integration/invocations/queue/test_call_retries.py",
