@@ -210,7 +210,7 @@ def call_for(way: str, end: End, folder: Path, dependencies: Path) -> SandboxCal
     call = call_of(package_of(folder, main=source))
     if way.startswith("Universe"):
         return replace(call, dependencies=dependencies, key=BoxKey("tenant", uuid.uuid4().hex, dependencies="sdk"))
-    return replace(call, key=BoxKey("tenant", uuid.uuid4().hex))
+    return call
 
 
 @pytest.mark.req("SVC-4", "SVC-7", "SVC-10", "TOOLS-24")
