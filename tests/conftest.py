@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gc
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
-from django.contrib.auth import get_user_model
 from django.db import connection
 from django.test import Client, TransactionTestCase
 from hypothesis import settings
@@ -21,9 +22,11 @@ from kernel.principal import ActorKind, Principal
 from registry.models import Decision
 from registry.versions import services as registry
 from tests.support.begin_end_pairs import seen, without_their_pair
+from tests.support.cast_rows import write_person, write_tenant
 from tests.support.database_reset import teardown_of_tables
 from tests.support.enabled_tools import write_enabled_tool
 from tests.support.manifests import manifest
+from tests.support.migrated_databases import copy_migrated_sqlite, find_migrated_postgresql
 from toolhub.embedded_mode import worker_thread
 
 if TYPE_CHECKING:
@@ -32,7 +35,6 @@ if TYPE_CHECKING:
     from access.models import Agent, Tenant
     from registry.models import Tool, ToolVersion
 
-PASSWORD = "correct horse battery staple"
 TransactionTestCase._fixture_teardown = teardown_of_tables  # type: ignore[attr-defined]
 
 
@@ -71,6 +73,17 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     terminalreporter.write_line("Pairs: {calls} calls and {chains} chains in {tests} tests have theirs.".format(**seen))
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """Whether the database of the tests is there before them: on SQLite a copy of the migrated one. PostgreSQL copies it itself."""
+    chosen = connection.settings_dict["TEST"]
+    if connection.vendor == "sqlite":
+        return copy_migrated_sqlite(Path(chosen["NAME"]))
+    if template := find_migrated_postgresql():
+        chosen["TEMPLATE"] = urlsplit(template).path[1:]
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,18 +144,16 @@ class Caller:
 
 @pytest.fixture
 def tenant(db: None) -> Tenant:
-    return access.create_tenant(slug="acme", name="Acme")
+    return write_tenant(slug="acme", name="Acme")
 
 
 @pytest.fixture
 def foreign_tenant(db: None) -> Tenant:
-    return access.create_tenant(slug="foreign", name="Foreign")
+    return write_tenant(slug="foreign", name="Foreign")
 
 
 def make_person(tenant: Tenant, username: str, *roles: Role) -> Person:
-    user = get_user_model().objects.create_user(username=username, password=PASSWORD, first_name=username.title())
-    for role in roles:
-        access.give_membership(tenant=tenant, user=user, role=role, by=Principal.system("test", tenant_id=tenant.pk))
+    user = write_person(tenant, username, roles)
     return Person(user, principal_with(tenant, user, *roles))
 
 

@@ -7,6 +7,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from scripts.provision.console import SetupError, announce_step, as_root, query_program, run_program
+from scripts.provision.processes import take_turn
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +34,12 @@ def find_missing(names: tuple[str, ...]) -> list[str]:
 
 def ensure_packages(*names: str, purpose: str) -> None:
     """Install what is missing of these packages."""
-    wanted = find_missing(names)
+    if find_missing(names):
+        with take_turn("packages"):  # apt takes none where it updates its lists
+            _install(find_missing(names), purpose)
+
+
+def _install(wanted: list[str], purpose: str) -> None:
     if not wanted:
         return
     if shutil.which("apt-get") is None:

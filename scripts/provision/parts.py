@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 AT_ONCE = 3
+MIGRATED = "TOOLHUB_TEST_MIGRATED"  # names a folder for databases of which all parts begin with copies
 LOOK_AGAIN_S = 0.2
 PATIENCE_S = 30.0
 # `make test-all` runs a test on both databases unless what it tests has no SQL, lock, JSON, trigger or row-level security of its own.
@@ -112,6 +113,7 @@ ALSO_WITH_SQLITE = (
     "tests/integration/invocations/decide/test_revocation_in_flight.py",
     "tests/integration/invocations/mcp/test_open_streams.py",
     "tests/integration/invocations/model_calls/test_model_calls.py",
+    "tests/integration/invocations/model_calls/test_reserved_tokens.py",
     "tests/integration/invocations/model_calls/test_settled_requests.py",
     "tests/integration/invocations/model_calls/test_unwritten_ends.py",
     "tests/integration/invocations/queue/test_call_retries.py",
@@ -229,6 +231,7 @@ def run_parts(
     codes = []
     running: list[Run] = []
     with contextlib.ExitStack() as stack, _interrupted(running):
+        env = env | {MIGRATED: stack.enter_context(tempfile.TemporaryDirectory(prefix="toolhub-migrated-"))}
         running += [stack.enter_context(_begin(part, pytest, env)) for part in EARLY]
         env = env | prepare()
         waiting = list(WHOLE if whole else PARTS)

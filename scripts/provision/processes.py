@@ -16,8 +16,19 @@ from pathlib import Path
 from random import randrange
 from typing import TYPE_CHECKING
 
+from scripts.provision.console import ROOT
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def take_turn(at: str) -> Iterator[None]:
+    """Nobody else of this checkout does the same inside the block: a second one waits, and finds what the first has made."""
+    (ROOT / "var").mkdir(exist_ok=True)
+    with (ROOT / "var" / f"{at}.lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
 
 
 def started_at(pid: int) -> str | None:

@@ -7,8 +7,6 @@ this network, pip does it.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import importlib.util
 import json
@@ -16,13 +14,10 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scripts.provision import packages, wheels
 from scripts.provision.console import ROOT, SetupError, announce_step, print_line, run_program
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from scripts.provision.processes import take_turn
 
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
@@ -49,7 +44,7 @@ def keep_bytecode() -> None:
 def ensure_venv(*, dev: bool = False) -> Path:
     """Return the Python of a virtual environment in which everything of the lock is installed."""
     lock = DEV_LOCK if dev else RUN_LOCK
-    with _only_one_at_a_time():
+    with take_turn("venv"):  # `make run` and `make test` share the environment
         if not _works():
             _create()
         _ensure_lock(lock, f"Python packages of {lock}")
@@ -60,7 +55,7 @@ def ensure_venv(*, dev: bool = False) -> Path:
 def ensure_local_models() -> None:
     """Small models that answer in the hub's own process."""
     ensure_venv()
-    with _only_one_at_a_time():
+    with take_turn("venv"):  # `make run` and `make test` share the environment
         # Of what they name, they need nothing to answer.
         _ensure_lock(LOCAL_MODELS_LOCK, "local models (some 220 MB)", "--no-deps")
 
@@ -122,15 +117,6 @@ def read_hashed_pin(lock: str, name: str) -> str:
     begin = next(at for at, line in enumerate(lines) if line.startswith(f"{name}=="))
     end = next((at for at, line in enumerate(lines[begin:], begin) if not line.endswith("\\")), len(lines) - 1)
     return "\n".join(lines[begin : end + 1]) + "\n"
-
-
-@contextlib.contextmanager
-def _only_one_at_a_time() -> Iterator[None]:
-    """`make run` and `make test` share the environment: the second waits while the first fills it."""
-    (ROOT / "var").mkdir(exist_ok=True)
-    with (ROOT / "var" / "venv.lock").open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
 
 
 def _works() -> bool:

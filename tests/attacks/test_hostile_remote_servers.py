@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from invocations.sandbox.base import BoxKey, Limits, Profile, RunOutcome, RunStatus
-from tests.egress.conftest import HOST, authority, named, sandbox, service  # noqa: F401  fixtures
+from tests.egress.conftest import authority, named, sandbox, service  # noqa: F401  fixtures
 from tests.egress.services import ID, Service, answer_with
+from tests.egress.world import HOST
 from tests.support.sandboxes import call_of
 from unitools.capabilities import Capabilities
 from unitools.mcp_listings import LISTING_FILE, Listing

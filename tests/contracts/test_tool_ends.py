@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import textwrap
 import threading
-import uuid
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -153,31 +152,32 @@ IMPORTS = "import os, socket, subprocess, sys, time, urllib.request\nfrom unitoo
 TYPES = "from typing_extensions import NotRequired, TypedDict\n"
 UNIVERSE = f"{TYPES}from unitools import Universe\nu = Universe('acme.ends', version='1.0.0')\n"
 DECLARES = "class Answer(TypedDict):\n    n: float\n    text: NotRequired[str]\n"
-ENTRY = "from unitools.boxed import answer\nasync def run(): return await answer(u, 'work', {})\n"
 ANSWER = "const answer = (value) => require('fs').writeFileSync(3, JSON.stringify(value));\n"
 
 
-def _function(head: str, body: str) -> str:
-    return f"{head}\n{textwrap.indent(body, '    ')}\n"
+def _entry(name: str) -> str:
+    return f"end_{list(ENDS).index(name)}"
 
 
-def _universe(way: str, end: End) -> str:
-    return (
-        IMPORTS
-        + UNIVERSE
-        + DECLARES
-        + f"@u.tool(timeout=1.0)\n{_function(f'{way} work() -> Answer:', end.python)}"
-        + ENTRY
-    )
+def _functions(way: str, returns: str = "", above: str = "") -> str:
+    """All ends as functions of one module, so that those that leave their box clean share one."""
+    heads = {name: f"{above}{way} {_entry(name)}(){returns}:" for name in ENDS}
+    return "".join(f"{head}\n{textwrap.indent(ENDS[name].python, '    ')}\n\n" for name, head in heads.items())
 
 
-WAYS: dict[str, Callable[[End], str]] = {
-    "plain": lambda end: IMPORTS + _function("def run():", end.python),
-    "plain, async": lambda end: IMPORTS + _function("async def run():", end.python),
-    "Universe": lambda end: _universe("def", end),
-    "Universe, async": lambda end: _universe("async def", end),
-    "trusted": lambda end: IMPORTS + _function("def run():", end.python),
-    "Node.js": lambda end: ANSWER + end.node,
+def _universe(way: str) -> str:
+    tools = _functions(way, " -> Answer", "@u.tool(timeout=1.0)\n")
+    entries = (f"async def run_{entry}(): return await answer(u, '{entry}', {{}})\n" for entry in map(_entry, ENDS))
+    return f"{IMPORTS}from unitools.boxed import answer\n{UNIVERSE}{DECLARES}{tools}{''.join(entries)}"
+
+
+WAYS: dict[str, Callable[[], str]] = {
+    "plain": lambda: IMPORTS + _functions("def"),
+    "plain, async": lambda: IMPORTS + _functions("async def"),
+    "Universe": lambda: _universe("def"),
+    "Universe, async": lambda: _universe("async def"),
+    "trusted": lambda: IMPORTS + _functions("def"),
+    "Node.js": lambda: "",
 }
 
 
@@ -201,16 +201,17 @@ def version(submit: Callable[..., ToolVersion]) -> ToolVersion:
     return submit(output_schema=declared, timeout_ms=60_000)
 
 
-def call_for(way: str, end: End, folder: Path, dependencies: Path) -> SandboxCall:
-    source = WAYS[way](end)
+def call_for(way: str, name: str, folder: Path, dependencies: Path) -> SandboxCall:
     if way == "Node.js":
         (package := folder / "tool").mkdir()
-        (package / "main.js").write_text(source)
+        (package / "main.js").write_text(ANSWER + ENDS[name].node)
         return replace(call_of(build_zip(package)), program=("/usr/bin/node", "main.js"), image=image_name(kind=NODE))
-    call = call_of(package_of(folder, main=source))
+    source, entry = WAYS[way](), _entry(name)
+    key = BoxKey("tenant", way)
     if way.startswith("Universe"):
-        return replace(call, dependencies=dependencies, key=BoxKey("tenant", uuid.uuid4().hex, dependencies="sdk"))
-    return call
+        call = call_of(package_of(folder, main=source), entry=f"run_{entry}")
+        return replace(call, dependencies=dependencies, key=replace(key, dependencies="sdk"))
+    return replace(call_of(package_of(folder, main=source), entry=entry), key=key)
 
 
 @pytest.mark.req("SVC-4", "SVC-7", "SVC-10", "TOOLS-24")
@@ -227,7 +228,7 @@ def test_a_tool_ends_alike_whatever_it_is_written_with(
 ) -> None:
     end = ENDS[name]
     sandbox = direct if way == "trusted" else boxes
-    call = call_for(way, end, tmp_path, sdk_dependencies)
+    call = call_for(way, name, tmp_path, sdk_dependencies)
 
     def cancel(event: RunEvent) -> None:
         if end.cancel and "begun" in event.text:

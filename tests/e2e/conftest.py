@@ -16,6 +16,7 @@ import pytest
 from scripts.provision.processes import free_port
 from tests.e2e.processes import PATIENCE_S, ROOT, Process, clean_environment, python, run, until
 from tests.e2e.wire import Agent, answers, boxes, remove_boxes
+from tests.support.migrated_databases import FILE, copy_migrated_sqlite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,6 +127,7 @@ class Embedded:
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Embedded:
     """A migrated and seeded hub with the sample tools, which is never started: tests take copies of it."""
     hub = Embedded.at(tmp_path_factory.mktemp("prepared"), TOOLHUB_TOOLS_PATH=TOOLS_PATH)
+    copy_migrated_sqlite(hub.data / FILE)
     hub.credentials = Credentials(run(python("-m", "tests.e2e.arrange"), hub.env))
     return hub
 

@@ -25,6 +25,7 @@ from tests.e2e.conftest import OPEN_BEGINS, RUNNING, TOOLS_PATH, UNPAIRED, Crede
 from tests.e2e.processes import Process, clean_environment, python, run, until
 from tests.e2e.services import Line, OwnRedis, own_database
 from tests.e2e.wire import Agent, answers, boxes
+from tests.support.migrated_databases import find_migrated_postgresql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -112,7 +113,7 @@ def arranged() -> Arranged:
     """A hub with the sample tools, made once in a run of the tests and never started: tests take copies of it."""
     stack = ExitStack()
     atexit.register(stack.close)
-    url = stack.enter_context(own_database())
+    url = stack.enter_context(own_database(like=find_migrated_postgresql()))
     folder = Path(stack.enter_context(TemporaryDirectory()))
     env = clean_environment(
         TOOLHUB_DATABASE_URL=url,
@@ -130,7 +131,7 @@ def production_at(
     """A hub with the sample tools, or with what else ``arrange`` makes, serving inside the block; afterwards each of its calls has
     its pair, and no box is left. ``postgresql``: the server, when it is not that of the tests.
     """
-    prepared = Arranged() if arrange else arranged()
+    prepared = Arranged("" if postgresql else find_migrated_postgresql()) if arrange else arranged()
     with own_database(postgresql, like=prepared.database_url) as database_url:
         server = urlsplit(database_url)
         line = Line(server.hostname or "", server.port or 5432)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e.processes import Process, clean_environment, python, run, until
+from tests.support.migrated_databases import FILE, copy_migrated_sqlite
 from tests.support.witness_processes import witness_process
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def seen(folder: Path) -> int:
 def test_two_witnesses_cosign_and_refuse_the_hub_after_its_database_was_set_back(tmp_path: Path) -> None:
     hub, one, two = tmp_path / "hub", tmp_path / "one", tmp_path / "two"
     env = clean_environment(TOOLHUB_DATA_DIR=str(hub), TOOLHUB_OUTBOUND_NETWORKS="127.0.0.0/8")
-    run(python("manage.py", "migrate", "-v", "0"), env)
+    if not copy_migrated_sqlite(hub / FILE):
+        run(python("manage.py", "migrate", "-v", "0"), env)
     run(python("manage.py", "shell", "-v", "0", "-c", WRITE), env)
     run(python("manage.py", "keep", "--once"), env)
     vkey = run(python("manage.py", "shell", "-v", "0", "-c", VKEY), env).strip().splitlines()[-1]

@@ -14,6 +14,7 @@ from scripts.provision.processes import free_port
 from tests.e2e.processes import Process, clean_environment, python, run, until
 from tests.e2e.services import OwnRedis, own_database
 from tests.e2e.wire import request
+from tests.support.migrated_databases import find_migrated_postgresql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +39,7 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     folder = tmp_path_factory.mktemp("readiness")
     redis = OwnRedis(folder)
     redis.start()
-    with own_database() as url:
+    with own_database(like=find_migrated_postgresql()) as url:
         settings = clean_environment(
             TOOLHUB_DATABASE_URL=url,
             TOOLHUB_REDIS_URL=redis.url,

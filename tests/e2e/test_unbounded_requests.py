@@ -16,6 +16,7 @@ from tests.e2e.conftest import copy_of
 from tests.e2e.processes import python, run
 from tests.e2e.services import own_database
 from tests.e2e.wire import answers, request
+from tests.support.migrated_databases import find_migrated_postgresql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +73,7 @@ def server(
     hub = copy_of(prepared, tmp_path_factory.mktemp("connections") / request.param, **settings)
     with contextlib.ExitStack() as stack:
         if request.param == "production":
-            database = stack.enter_context(own_database())
+            database = stack.enter_context(own_database(like=find_migrated_postgresql()))
             redis = os.environ["TOOLHUB_TEST_REDIS_URL"]
             hub.env |= {"TOOLHUB_DATABASE_URL": database, "TOOLHUB_REDIS_URL": redis, "TOOLHUB_SECRET_KEY": "x" * 50}
             run(python("manage.py", "init"), hub.env)

@@ -10,8 +10,17 @@ import pytest
 from invocations.sandbox.base import BoxKey, Limits, Profile, RunOutcome
 from invocations.sandbox.egress import EgressGate
 from invocations.sandbox.egress.connection_handler import EgressCaps
+from registry.installations import services as installations
+from registry.installations.services import Setup
+from registry.models import Decision, ToolVersion
+from registry.secrets import services as secrets
+from registry.versions import services as registry
+from tests.egress.recorded_boxes import RecordedBoxes
 from tests.egress.services import Service, serving
-from tests.egress.world import PUBLIC, Authority, Names, Origin, box_folder, opened, origin
+from tests.egress.shop import TOKEN, TOOL
+from tests.egress.world import HOST, PUBLIC, Authority, Names, Origin, box_folder, opened, origin
+from tests.support.calls import run_calls_here, run_calls_in
+from tests.support.policies_in_force import permit, put_in_force
 from tests.support.sandboxes import call_of, docker_sandbox, package_of
 from unitools.capabilities import Capabilities
 
@@ -21,8 +30,7 @@ if TYPE_CHECKING:
 
     from invocations.sandbox.docker import DockerSandbox
     from invocations.sandbox.egress import EgressDoor
-
-HOST = "api.example.org"
+    from tests.conftest import Caller, Person
 
 
 @pytest.fixture(scope="session")
@@ -133,3 +141,37 @@ def trusting(names: Names, authority: Authority) -> Iterator[EgressDoor]:
 def service(authority: Authority) -> Iterator[Service]:
     with serving(authority.server_context(HOST)) as found:
         yield found
+
+
+# Operations of a service in a hub.
+
+
+@pytest.fixture
+def shop_boxes(sandbox: DockerSandbox, monkeypatch: pytest.MonkeyPatch, settings: Any) -> RecordedBoxes:
+    """Calls run in boxes, in the thread of who waits for them."""
+    found = RecordedBoxes(sandbox)
+    run_calls_in(found, monkeypatch)
+    run_calls_here(monkeypatch, settings)
+    return found
+
+
+@pytest.fixture
+def bring_operation(
+    caller: Caller, developer: Person, operator: Person, grant: Callable[..., Any]
+) -> Callable[..., ToolVersion]:
+    """``bring_operation(document)``: uploaded as a manifest alone, reviewed, enabled, set up and granted."""
+
+    def make(document: dict[str, Any], token: str = TOKEN, **granted: Any) -> ToolVersion:
+        put_in_force(permit())
+        answer = caller.post("/tools", document)
+        assert answer.status_code in (200, 201), answer.content.decode()
+        version = ToolVersion.objects.get(tool__name=TOOL, version=document["version"])
+        registry.review_version(version_id=version.pk, decision=Decision.APPROVE, note="", by=operator.by)
+        registry.enable_tool(name=TOOL, version_id=version.pk, reason="x", by=operator.by)
+        secrets.set_secret(name="token", value=token, by=operator.by)
+        values = Setup(secrets={"TOKEN": "token"})
+        installations.configure_installation(name=TOOL, values=values, reason="x", by=operator.by)
+        grant(tools="service.*", **granted)
+        return version
+
+    return make

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from invocations.sandbox.egress import ServiceWay
-from tests.egress.conftest import HOST
-from tests.egress.world import Client, rules, tls
+from tests.egress.world import HOST, Client, rules, tls
 
 if TYPE_CHECKING:
     from invocations.sandbox.egress import EgressDoor

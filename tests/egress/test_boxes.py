@@ -9,8 +9,7 @@ import pytest
 from invocations.sandbox.base import Profile, RunOutcome, RunStatus
 from invocations.sandbox.egress import EgressGate
 from invocations.sandbox.pool.slots import PoolCaps
-from tests.egress.conftest import HOST
-from tests.egress.world import PUBLIC, Authority, Origin, origin, plain, tls
+from tests.egress.world import HOST, PUBLIC, Authority, Origin, origin, plain, tls
 from tests.support.sandboxes import call_of, docker_sandbox, package_of
 from unitools.capabilities import Capabilities
 

@@ -8,8 +8,7 @@ import pytest
 
 from invocations.sandbox.base import RunOutcome, RunStatus
 from invocations.sandbox.egress import EgressDoor
-from tests.egress.conftest import HOST
-from tests.egress.world import PUBLIC, Origin, origin, tls
+from tests.egress.world import HOST, PUBLIC, Origin, origin, tls
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.egress.conftest import HOST
-from tests.egress.world import Client, asked, origin, plain, rules
+from tests.egress.world import HOST, Client, asked, origin, plain, rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,8 +12,8 @@ import pytest
 
 from invocations.sandbox.egress import EgressGate
 from invocations.sandbox.egress import gate as gates
-from tests.egress.conftest import HOST
 from tests.egress.world import (
+    HOST,
     PUBLIC,
     WAIT_S,
     Client,

@@ -12,8 +12,7 @@ import pytest
 from invocations.sandbox.egress import EgressGate
 from invocations.sandbox.egress import client_hello as egress_client_hello
 from invocations.sandbox.egress.connection_handler import EgressCaps
-from tests.egress.conftest import HOST
-from tests.egress.world import INTERNAL, PUBLIC, Client, asked, connect, get, opened, origin, plain, rules, tls
+from tests.egress.world import HOST, INTERNAL, PUBLIC, Client, asked, connect, get, opened, origin, plain, rules, tls
 
 if TYPE_CHECKING:
     from invocations.sandbox.egress import EgressDoor

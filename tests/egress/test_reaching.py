@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sandbox.relay import REFUSED
-from tests.egress.conftest import HOST
-from tests.egress.world import INTERNAL, PUBLIC, Client, asked, connect, get, origin, plain, relayed, rules, tls
+from tests.egress.world import HOST, INTERNAL, PUBLIC, Client, asked, connect, get, origin, plain, relayed, rules, tls
 
 if TYPE_CHECKING:
     import ssl

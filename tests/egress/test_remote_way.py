@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from invocations.sandbox.egress import RemoteWay
-from tests.egress.conftest import HOST
 from tests.egress.operations import TOKEN, ask
 from tests.egress.services import Service, answer_with
-from tests.egress.world import Client, rules, tls
+from tests.egress.world import HOST, Client, rules, tls
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

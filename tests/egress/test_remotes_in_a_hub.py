@@ -25,9 +25,9 @@ from registry.models import Decision, Installation, InstallationState, ToolVersi
 from registry.reviews import services as reviews
 from registry.secrets import services as secrets
 from registry.tools import lifecycle
-from tests.egress.conftest import HOST
 from tests.egress.recorded_boxes import RecordedBoxes
 from tests.egress.remote_servers import TOKEN, RemoteServer, serving_remote
+from tests.egress.world import HOST
 from tests.support.calls import PAIR, assert_problem, kinds_of, row_of, run_calls_here, run_calls_in
 from tests.support.evidence_logs import check_log, seal_everything, signing_with
 from tests.support.policies_in_force import permit, put_in_force

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from invocations.sandbox.egress import EgressGate
-from tests.egress.conftest import HOST
 from tests.egress.operations import ask, begin, request, way_to
 from tests.egress.services import Service, serving
-from tests.egress.world import PUBLIC, Authority, Client, Names, opened
+from tests.egress.world import HOST, PUBLIC, Authority, Client, Names, opened
 
 if TYPE_CHECKING:
     from invocations.sandbox.egress import EgressDoor

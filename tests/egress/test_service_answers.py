@@ -8,10 +8,9 @@ import pytest
 
 from invocations.sandbox.egress import EgressGate
 from invocations.sandbox.egress.connection_handler import EgressCaps
-from tests.egress.conftest import HOST
 from tests.egress.operations import TOKEN, ask, begin, request, way_to
 from tests.egress.services import GOOD, Service, answer_with, serving
-from tests.egress.world import PUBLIC, Authority, Names, opened
+from tests.egress.world import HOST, PUBLIC, Authority, Names, opened
 
 if TYPE_CHECKING:
     from invocations.sandbox.egress import EgressDoor

@@ -13,9 +13,8 @@ import pytest
 
 from invocations.end.secret_leaks import list_secret_forms
 from invocations.sandbox.base import BoxKey, Limits, Profile, RunOutcome, RunStatus, SandboxCall
-from tests.egress.conftest import HOST
 from tests.egress.services import Service, answer_with, serving
-from tests.egress.world import Authority, tls
+from tests.egress.world import HOST, Authority, tls
 from unitools.capabilities import Capabilities
 from unitools.packages import zip_files
 

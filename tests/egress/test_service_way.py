@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from invocations.sandbox.base import ServiceRecord
 from invocations.sandbox.egress import CredentialUnfit, EgressGate
 from invocations.sandbox.egress.request_head import read_head
-from tests.egress.conftest import HOST
 from tests.egress.operations import OPERATION, TOKEN, ask, begin, request, way_to
 from tests.egress.services import Service, serving
-from tests.egress.world import INTERNAL, Authority, Client, Names, opened, rules, tls
+from tests.egress.world import HOST, INTERNAL, Authority, Client, Names, opened, rules, tls
 from unitools.openapi.requests import ArgumentRefused, build_request
 
 if TYPE_CHECKING:

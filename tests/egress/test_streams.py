@@ -13,8 +13,7 @@ import pytest
 from invocations.sandbox.egress import streams
 from invocations.sandbox.egress.request_body import SmallChunkAllowance, stream_body
 from invocations.sandbox.egress.streams import PIECE, EgressStream, ReadPace, TlsStream
-from tests.egress.conftest import HOST
-from tests.egress.world import WAIT_S
+from tests.egress.world import HOST, WAIT_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.egress.conftest import HOST
-from tests.egress.world import INTERNAL, Client, asked, origin, plain, rules, tls
+from tests.egress.world import HOST, INTERNAL, Client, asked, origin, plain, rules, tls
 
 if TYPE_CHECKING:
     from invocations.sandbox.egress import EgressDoor

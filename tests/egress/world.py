@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from invocations.sandbox.egress import EgressDoor
 
+HOST = "api.example.org"
 PUBLIC, INTERNAL = "127.0.0.1", "127.0.0.2"  # the first is admitted by the operator, as a public address would be
 WAIT_S = 10.0
 

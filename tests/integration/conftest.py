@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -20,6 +22,7 @@ from tests.support.budgets import NOON, TOOL
 from tests.support.calls import Bell, ScriptedSandbox, run_calls_here, run_calls_in
 from tests.support.chains import TEXT
 from tests.support.dependencies import FIRST, build_all, enabled
+from tests.support.migrated_databases import copy_migrated_sqlite, find_migrated_postgresql
 from tests.support.response_recorder import answered
 from tests.support.wheels import line, make_wheel, sha256_of
 from unitools import checks
@@ -153,10 +156,28 @@ def empty_database(tmp_path: Path) -> Iterator[str]:
     if connection.vendor == "sqlite":
         yield str(tmp_path / "older.sqlite3")
         return
-    name = f"toolhub_older_{os.getpid()}"
+    with _database_on_the_server(f"toolhub_older_{os.getpid()}", like="template1") as name:
+        yield name
+
+
+@pytest.fixture
+def begun_database(tmp_path: Path) -> Iterator[str]:
+    """One to migrate: empty, or a copy of one that is migrated."""
+    if connection.vendor == "sqlite":
+        copy_migrated_sqlite(tmp_path / "begun.sqlite3")
+        yield str(tmp_path / "begun.sqlite3")
+        return
+    migrated = urlsplit(find_migrated_postgresql()).path[1:]
+    with _database_on_the_server(f"toolhub_begun_{os.getpid()}", like=migrated or "template1") as name:
+        yield name
+
+
+@contextmanager
+def _database_on_the_server(name: str, *, like: str) -> Iterator[str]:
     server = os.environ["TOOLHUB_TEST_DATABASE_URL"].rpartition("/")[0] + "/postgres"
     with psycopg.connect(server, autocommit=True) as admin:
-        admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        names = map(sql.Identifier, (name, like))
+        admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(*names))
         yield name
         admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 

@@ -13,6 +13,7 @@ from tests.e2e.conftest import UNPAIRED, Embedded
 from tests.e2e.processes import ROOT, python, run
 from tests.mcp_conformance.issuer import issuing
 from tests.support.document_host import document_host
+from tests.support.migrated_databases import FILE, copy_migrated_sqlite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,6 +62,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with issuing() as issuer, document_host(tmp_path_factory.mktemp("documents")) as documents:
         sign_in = {"TOOLHUB_OIDC_ISSUER": issuer, "TOOLHUB_OIDC_CLIENT_ID": "hub", "TOOLHUB_OIDC_CLIENT_SECRET": "s"}
         hub = Embedded.at(data, TOOLHUB_TOOLS_PATH=tools, **SETTINGS, **sign_in, **documents.settings)
+        copy_migrated_sqlite(data / FILE)
         said = run(python("-m", "tests.mcp_conformance.arrange", f"{issuer}/jwks"), hub.env, within_s=300)
         found = json.loads(said.splitlines()[-1])
         with hub.served():

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.req("CONN-3")
-@pytest.mark.parametrize("prefix", ["", "yes"], ids=["names of the hub", "names with a prefix"])
 @pytest.mark.parametrize(
     ("environment", "program", "prefixed"),
     [
@@ -31,16 +30,19 @@ if TYPE_CHECKING:
     ids=["openai-agents", "pydantic-ai", "LangChain"],
 )
 def test_an_agent_of_a_framework_lists_chooses_and_calls(
-    environment: str, program: str, prefixed: str, prefix: str, served: Served, tmp_path: Path
+    environment: str, program: str, prefixed: str, served: Served, tmp_path: Path
 ) -> None:
+    """With the names of the hub, and with those that the framework makes of them."""
     before = origins(served)
-    with standing_in(StandIn(f"{NAMED}greet", {"name": "you"})) as provider:
+    greeter = f"{NAMED}greet", {"name": "you"}
+    with standing_in(StandIn(*greeter)) as plain, standing_in(StandIn(*greeter)) as other:
         words = [str(peers.ensure_python(environment)), str(CLIENTS / f"{program}.py"), served.url, served.key]
-        said = printed([*words, provider.url, prefix], tmp_path)
+        said = printed([*words, plain.url, other.url], tmp_path)
 
-    assert "Hello, you!" in said
-    assert sorted(provider.shown) == sorted(f"{prefixed if prefix else ''}{name}" for name in LISTED)
-    assert origins(served) == before + 1
+    assert ["Hello, you!" in each for each in said] == [True, True]
+    assert sorted(plain.shown) == sorted(LISTED)
+    assert sorted(other.shown) == sorted(f"{prefixed}{name}" for name in LISTED)
+    assert origins(served) == before + 2
 
 
 @pytest.mark.req("CONN-3")

@@ -1,5 +1,5 @@
-"""The bell, the sandbox and the empty database of the integration tests."""
+"""The bell, the sandbox and the begun database of the integration tests."""
 
-from tests.integration.conftest import bell, empty_database, lines, sandbox
+from tests.integration.conftest import begun_database, bell, lines, sandbox
 
-__all__ = ["bell", "empty_database", "lines", "sandbox"]
+__all__ = ["begun_database", "bell", "lines", "sandbox"]

@@ -26,16 +26,16 @@ def holds_the_lock(database: str) -> bool:
 
 
 @pytest.mark.req("TOOLS-18")
-def test_a_keeper_that_is_frozen_keeps_nobody_from_sealing(empty_database: str, tmp_path: Path) -> None:
-    process(empty_database, tmp_path, "migrate", "write")
+def test_a_keeper_that_is_frozen_keeps_nobody_from_sealing(begun_database: str, tmp_path: Path) -> None:
+    process(begun_database, tmp_path, "migrate", "write")
     wakes = tmp_path / "wakes"
-    frozen = begun(empty_database, tmp_path, "seal", faults=f"seal.before_commit=stop:{wakes}")
-    wait_for(lambda: holds_the_lock(empty_database))
+    frozen = begun(begun_database, tmp_path, "seal", faults=f"seal.before_commit=stop:{wakes}")
+    wait_for(lambda: holds_the_lock(begun_database))
 
-    other = process(empty_database, tmp_path, "write", "seal", "check")
+    other = process(begun_database, tmp_path, "write", "seal", "check")
     wakes.touch()
     late = ended(frozen)
-    after = process(empty_database, tmp_path, "seal", "check")
+    after = process(begun_database, tmp_path, "seal", "check")
 
     assert other.stdout.strip() == after.stdout.strip() == "66 facts, 66 leaves, 0 pending", other.stderr + after.stderr
     assert "idle-in-transaction" in late.stderr

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
-import os
-import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tests.e2e.processes import ROOT
+import pytest
+
 from unitools.capsules import pack_capsule
+from unitools.command import main
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -165,17 +168,27 @@ def convert(celsius: float, to: str = "F") -> str:
 PLAIN = LANGCHAIN[LANGCHAIN.index("def convert") :]
 
 
-def bring_python(folder: Path, *arguments: str, answers: str = "") -> subprocess.CompletedProcess[str]:
-    """What the command says in this folder, as an author would type it."""
-    return subprocess.run(
-        [sys.executable, "-m", "unitools", "bring", "python", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "SHOP_KEY": "of-this-machine"},
-        input=answers,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+@dataclass(frozen=True, slots=True)
+class Said:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def bring_python(folder: Path, *arguments: str, answers: str = "") -> Said:
+    """What the command says in this folder. It runs in this process, since to load it takes longer than it does; the process that
+    tries objects is its own, as always."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.chdir(folder)
+        patch.setenv("SHOP_KEY", "of-this-machine")
+        patch.setattr(sys, "stdin", io.StringIO(answers))
+        patch.setattr(sys, "path", [str(folder), *(each for each in sys.path if each)])
+        try:
+            ended = main(["bring", "python", *arguments])
+        except SystemExit as refused:  # of the command line
+            ended = int(refused.code or 0)
+    return Said(ended, out.getvalue(), err.getvalue())
 
 
 def read_manifests(folder: Path) -> dict[str, dict[str, Any]]:

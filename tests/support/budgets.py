@@ -10,11 +10,14 @@ from django.db.models import Sum
 
 from access.budgets.ledger import reserve_amounts
 from access.budgets.lines import BudgetLine, Demand
+from access.budgets.services import set_budget
 from access.models import Budget, BudgetWindow, Reservation
 from kernel.ids import new_id
 
 if TYPE_CHECKING:
     from uuid import UUID
+
+    from tests.conftest import Person
 
 TOOL = "sample.tools.echo"
 NOON = datetime(2026, 5, 1, 12, 0, 30, tzinfo=UTC)
@@ -23,6 +26,11 @@ DAY, MINUTE = 24 * 60 * 60, 60
 
 class Crash(Exception):
     """The process dies here: nothing of its transaction is kept."""
+
+
+def limit_tenant(by: Person, dimension: str, amount: int) -> Budget:
+    """So much for all of the tenant, for a year."""
+    return set_budget(scope="tenant", dimension=dimension, amount=amount, window_s=365 * DAY, by=by.by)
 
 
 def take(lines: list[BudgetLine], demand: Demand | None = None, now: datetime = NOON, *, crash: bool = False) -> UUID:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
+from django.db import DEFAULT_DB_ALIAS, connections
 
 from evidence.models import Fact
 from invocations import calls, services
@@ -13,6 +14,7 @@ from invocations.decide import rules
 from invocations.models import Invocation
 from invocations.queue import outbox
 from invocations.run import execution, lease_heartbeat
+from invocations.run.live_output import LiveReport
 from invocations.sandbox.base import RunOutcome, RunStatus
 from kernel.ids import decode
 from kernel.problems import Retryable, find_problem_class
@@ -74,11 +76,21 @@ class Bell:
 def run_calls_here(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Bell:
     """Calls run in the thread of who waits for them."""
     settings.TOOLHUB_LEASE_S = 60  # no heartbeat comes in between: it could not see rows that are not committed
+    _write_down_what_is_committed(monkeypatch)
     bell = Bell()
     monkeypatch.setattr(outbox, "send_wake_up", bell.ring)
     for module in (calls, services):
         monkeypatch.setattr(module, "get_waker", lambda: bell)
     return bell
+
+
+def _write_down_what_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that writes down what a tool says meanwhile sees no call of a test's own transaction: on PostgreSQL it finds none,
+    and on SQLite it would wait half a minute for that transaction to end, as the test waits for it."""
+    of_the_test, write_down = connections[DEFAULT_DB_ALIAS], LiveReport._write_down
+    monkeypatch.setattr(
+        LiveReport, "_write_down", lambda report: None if of_the_test.in_atomic_block else write_down(report)
+    )
 
 
 def run_calls_in(sandbox: Any, monkeypatch: pytest.MonkeyPatch, *more: Any) -> None:

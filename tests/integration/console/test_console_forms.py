@@ -12,7 +12,7 @@ from django.test import Client
 from access.consents import services as consents
 from access.models import Consent, Grant
 from registry.models import Tool, ToolVersion
-from tests.conftest import PASSWORD
+from tests.support.cast_rows import PASSWORD
 from tests.support.manifests import manifest
 from tests.support.routes import console_routes
 

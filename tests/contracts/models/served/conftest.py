@@ -12,6 +12,7 @@ import pytest
 from tests.contracts.models.served.provider import answer
 from tests.e2e.conftest import UNPAIRED, Embedded
 from tests.e2e.processes import ROOT, python, run
+from tests.support.migrated_databases import FILE, copy_migrated_sqlite
 from tests.support.model_servers import ModelServer, model_server
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedHub]:
     data = tmp_path_factory.mktemp("served") / "hub"
     hub = Embedded.at(data, TOOLHUB_TOOLS_PATH=tools, TOOLHUB_OUTBOUND_NETWORKS="127.0.0.0/8")
     with model_server(answer) as provider:
+        copy_migrated_sqlite(data / FILE)
         said = run(python("-m", "tests.contracts.models.served.arrange", provider.url), hub.env, within_s=300)
         found = json.loads(said.splitlines()[-1])
         with hub.served(within_s=300):

@@ -21,7 +21,8 @@ from access.models import Membership
 from access.roles import Role
 from access.sign_in.adapters import recently_authenticated
 from kernel.cache import ForgivingRedisCache
-from tests.conftest import PASSWORD, make_person
+from tests.conftest import make_person
+from tests.support.cast_rows import PASSWORD
 from tests.support.routes import console_routes
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from access import services as access
 from access.roles import Role
 from evidence.models import Fact
 from kernel.principal import Principal
-from tests.conftest import PASSWORD
 from tests.integration.access.sign_in.test_sign_in import code_for, set_up_app, sign_in
+from tests.support.cast_rows import PASSWORD
 
 if TYPE_CHECKING:
     from access.models import Tenant

@@ -34,14 +34,14 @@ def process(database: str, folder: Path, *words: str, faults: str = "") -> subpr
 @pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.long)])
 def test_exports_of_keepers_that_were_killed_hold_each_fact_once(
-    times: int, empty_database: str, tmp_path: Path
+    times: int, begun_database: str, tmp_path: Path
 ) -> None:
-    made = process(empty_database, tmp_path, "migrate", "write", "ask")
+    made = process(begun_database, tmp_path, "migrate", "write", "ask")
     assert made.returncode == 0, made.stderr
     points = list(EXPORTING) * times
 
-    ended = [process(empty_database, tmp_path, "export", faults=f"{point}=kill").returncode for point in points]
-    after = process(empty_database, tmp_path, "export", "check")
+    ended = [process(begun_database, tmp_path, "export", faults=f"{point}=kill").returncode for point in points]
+    after = process(begun_database, tmp_path, "export", "check")
 
     assert ended == [-signal.SIGKILL] * len(points)
     assert after.returncode == 0, after.stderr

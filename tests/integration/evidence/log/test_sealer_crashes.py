@@ -41,14 +41,14 @@ def process(database: str, folder: Path, *words: str, faults: str = "") -> subpr
 
 
 @pytest.mark.req("TOOLS-18")
-def test_whoever_comes_after_a_keeper_that_was_killed_seals_each_fact_once(empty_database: str, tmp_path: Path) -> None:
-    made = process(empty_database, tmp_path, "migrate", "write", "seal")
+def test_whoever_comes_after_a_keeper_that_was_killed_seals_each_fact_once(begun_database: str, tmp_path: Path) -> None:
+    made = process(begun_database, tmp_path, "migrate", "write", "seal")
     assert made.returncode == 0, made.stderr
     killed = {}
 
     for point in SEALING:
-        killed[point] = process(empty_database, tmp_path, "write", "seal", faults=f"{point}=kill")
-    after = process(empty_database, tmp_path, "write", "seal", "check")
+        killed[point] = process(begun_database, tmp_path, "write", "seal", faults=f"{point}=kill")
+    after = process(begun_database, tmp_path, "write", "seal", "check")
 
     assert {point: done.returncode for point, done in killed.items()} == dict.fromkeys(SEALING, -signal.SIGKILL)
     assert after.returncode == 0, after.stderr
