@@ -349,6 +349,10 @@ class RunReport(LeafPart):
     max_rss_bytes: Annotated[int | None, "most memory at once"]
     result_bytes: Annotated[int | None, "size of what it returned"]
     cpu_exact: Annotated[bool | None, "false: it may have taken more"] = None
+    waited_ms: Annotated[
+        int | None,
+        "how long before the call its server had been started, whose time and chance are of then; absent: with it",
+    ] = None
 
 
 @leaf_part

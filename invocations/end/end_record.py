@@ -258,6 +258,7 @@ def build_run_report(invocation: Invocation, outcome: RunOutcome) -> RunReport:
         max_rss_bytes=outcome.max_rss_bytes,
         result_bytes=outcome.result_bytes,
         cpu_exact=None if outcome.cpu_exact else False,
+        waited_ms=outcome.waited_ms,
     )
 
 
