@@ -404,6 +404,19 @@ class FileChanges(LeafPart):
     not_taken: Annotated[int, "how many changes were not kept"]
 
 
+@leaf_part
+class KeptToolFiles(LeafPart):
+    """What became of the files that tools keep from call to call."""
+
+    group: Annotated[str, "the tools that share them"]
+    scope: Annotated[str, "whose they are: `tenant`, `agent` or `person`"]
+    before: Annotated[str, "keyed hash of what the run was given; empty: nothing"]
+    after: Annotated[str, "keyed hash of what is kept now; empty: nothing"]
+    count: Annotated[int, "how many files are kept now"]
+    bytes: Annotated[int, "in all"]
+    kept: Annotated[bool, "false: the run changed nothing, since it did not succeed or was a trial"]
+
+
 @leaf_data(*ENDS)
 class End(LeafData):
     """How a call ended, and what came of it."""
@@ -444,6 +457,7 @@ class End(LeafData):
     service: Annotated[AskedService | None, "the operation of a service that answered"] = None
     artifacts: Annotated[ArtifactSummary | None, "what the call leaves for its caller"] = None
     files: Annotated[FileChanges | None, "what the run did with files of the tenant"] = None
+    tool_files: Annotated[KeptToolFiles | None, "what became of the files that the tool keeps"] = None
 
     @staticmethod
     def list_derived_terms(data: dict[str, Any]) -> Iterable[tuple[str, str]]:
