@@ -23,7 +23,6 @@ from invocations.chains.models import ChainStep
 from invocations.model_meters.models import ModelMeter
 from invocations.playground.models import Playground, PlaygroundConversation, PlaygroundMessage, PlaygroundSide
 from invocations.replays.models import Replay, Rerun
-from invocations.tool_files.models import ToolFiles
 from kernel.database.rows import PreparedQuery, update_rows
 from kernel.ids import encode, new_id
 from registry.models import LONG_FIELDS, Installation, ToolVersion
@@ -135,7 +134,9 @@ class Invocation(models.Model):
     dry_run = models.BooleanField(default=False)
     work_class = models.CharField(max_length=8, choices=WorkClass, default=WorkClass.QUICK)
     serial = models.BooleanField(default=False)  # the tool takes one call at a time
-    serial_key = models.CharField(max_length=128, blank=True, db_default="")  # of which calls one runs at a time: the tool, or its group
+    serial_key = models.CharField(
+        max_length=128, blank=True, db_default=""
+    )  # of which calls one runs at a time: the tool, or its group
     keyed = models.BooleanField(default=False)  # the tool honours its key, so the call may run again after a crash
     actors = models.JSONField(default=list)  # whom the agent acts for, the first in the chain first; empty: nobody
     chain_step = models.ForeignKey(ChainStep, models.PROTECT, null=True, related_name="calls")  # that it was made for

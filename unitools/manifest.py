@@ -169,6 +169,11 @@ class Manifest:
         return {name: part["default"] for name, part in parts.items() if "default" in part} | dict(said)
 
     @property
+    def leaves_files(self) -> bool:
+        """Whether what its calls leave is kept. Of a tool that only reads nothing is, whatever it does to its copies."""
+        return self.state is not None and self.side_effect != "Read"
+
+    @property
     def keeps(self) -> tuple[int, int] | None:
         """How many files of how many bytes calls leave for the next."""
         state = self.state
@@ -176,8 +181,9 @@ class Manifest:
 
     @property
     def serial_key(self) -> str:
-        """Calls of one key run one at a time; empty: nothing keeps them apart. What keeps files shares them with its group."""
-        if self.state is not None:
+        """Calls of one key run one at a time; empty: nothing keeps them apart. What keeps files shares them with its group, and what
+        only reads has copies of its own."""
+        if self.leaves_files:
             return self.group
         return self.id if self.is_serial else ""
 

@@ -414,7 +414,7 @@ class KeptToolFiles(LeafPart):
     after: Annotated[str, "keyed hash of what is kept now; empty: nothing"]
     count: Annotated[int, "how many files are kept now"]
     bytes: Annotated[int, "in all"]
-    kept: Annotated[bool, "false: the run changed nothing, since it did not succeed or was a trial"]
+    kept: Annotated[bool, "false: the run changed nothing, since it did not succeed, was a trial or only reads"]
 
 
 @leaf_data(*ENDS)

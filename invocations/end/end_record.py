@@ -365,7 +365,7 @@ def _keep_tool_files(invocation: Invocation, ending: Ending) -> ToolFilesChange 
     outcome, manifest = ending.outcome, invocation.version.view if invocation.version is not None else None
     if outcome is None or manifest is None or manifest.state is None:
         return None
-    if ending.state != State.SUCCEEDED or invocation.dry_run or is_forgotten(invocation):
+    if ending.state != State.SUCCEEDED or invocation.dry_run or is_forgotten(invocation) or not manifest.leaves_files:
         return describe_unchanged(invocation, manifest, ending.inputs)
     return keep_tool_files(invocation, manifest, outcome, ending.inputs)
 

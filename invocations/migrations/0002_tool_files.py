@@ -29,7 +29,7 @@ class Migration(migrations.Migration):
                 ("id", models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ("group", models.CharField(max_length=128)),
                 ("scope", models.CharField(max_length=8)),
-                ("keeper", models.CharField(blank=True, max_length=80)),
+                ("owner", models.CharField(blank=True, max_length=80)),
                 ("names", models.JSONField(default=list)),
                 ("size", models.PositiveBigIntegerField()),
                 ("fingerprint", models.CharField(max_length=80)),
@@ -59,7 +59,7 @@ class Migration(migrations.Migration):
             options={
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("tenant", "group", "scope", "keeper"), name="tool_files_once_for_each_keeper"
+                        fields=("tenant", "group", "scope", "owner"), name="tool_files_once_for_each_owner"
                     )
                 ]
             },

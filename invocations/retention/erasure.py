@@ -24,8 +24,8 @@ from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.chains.models import CHAIN_OPEN, Chain
 from invocations.chains.services import cancel_chain
 from invocations.models import FINAL, Invocation, State, StoredFile
-from invocations.tool_files.models import ToolFiles
 from invocations.replays.models import Replay, Rerun
+from invocations.tool_files.models import ToolFiles
 from kernel.database.connections import database_time
 
 if TYPE_CHECKING:

@@ -42,8 +42,8 @@ from invocations.run.service_credentials import check_credentials, find_password
 from invocations.run.staged_packages import find_run_image, stage_package
 from invocations.sandbox.base import BoxKey, Profile, RunStatus, SandboxCall
 from invocations.sandbox.factory import current_sandbox
-from invocations.tool_files.services import load_tool_files
 from invocations.step_log import StepLog
+from invocations.tool_files.services import load_tool_files
 from kernel import names
 from kernel.database.connections import release_connection
 from kernel.database.rows import PreparedQuery

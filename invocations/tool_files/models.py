@@ -10,13 +10,13 @@ from kernel.ids import encode, new_id
 
 
 class ToolFiles(models.Model):
-    """All files of one keeper, encrypted as one whole and replaced as one whole."""
+    """All files of one owner, encrypted as one whole and replaced as one whole."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="tool_files")
     group = models.CharField(max_length=128)  # the first two segments of the tools' ids
     scope = models.CharField(max_length=8)  # tenant, agent or person
-    keeper = models.CharField(max_length=80, blank=True)  # which agent, or the person's fingerprint; empty: the tenant
+    owner = models.CharField(max_length=80, blank=True)  # which agent, or the person's fingerprint; empty: the tenant
     names = models.JSONField(default=list)  # [path, size] of each file
     size = models.PositiveBigIntegerField()
     fingerprint = models.CharField(max_length=80)  # keyed, of the whole
@@ -32,7 +32,7 @@ class ToolFiles(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["tenant", "group", "scope", "keeper"], name="tool_files_once_for_each_keeper"
+                fields=["tenant", "group", "scope", "owner"], name="tool_files_once_for_each_owner"
             ),
         ]
 

@@ -58,7 +58,7 @@ NOTHING_KEPT = ""  # the digest of no files
 
 
 @dataclass(frozen=True, slots=True)
-class Keeper:
+class FilesOwner:
     """Whose the files are."""
 
     tenant_id: UUID
@@ -67,7 +67,7 @@ class Keeper:
     name: str = ""
 
     @classmethod
-    def of_call(cls, invocation: Invocation, manifest: Manifest) -> Keeper:
+    def of_call(cls, invocation: Invocation, manifest: Manifest) -> FilesOwner:
         """:class:`ToolFilesNeedPerson` where they would be a person's, and the call is made for none."""
         state = manifest.state
         assert state is not None
@@ -78,9 +78,7 @@ class Keeper:
         return cls(invocation.tenant_id, manifest.group, scope, name)
 
     def rows(self) -> QuerySet[ToolFiles]:
-        return ToolFiles.objects.filter(
-            tenant_id=self.tenant_id, group=self.group, scope=self.scope, keeper=self.name
-        )
+        return ToolFiles.objects.filter(tenant_id=self.tenant_id, group=self.group, scope=self.scope, owner=self.name)
 
 
 def pack_files(files: Iterable[TenantFile]) -> bytes:
@@ -104,14 +102,14 @@ def compute_files_digest(files: Sequence[TenantFile], *, tenant_id: UUID) -> str
     return evidence.compute_fingerprint(pack_files(files), tenant_id=tenant_id) if files else NOTHING_KEPT
 
 
-def _context(keeper: Keeper) -> bytes:
-    return keeper.tenant_id.bytes + f"\0tool files\0{keeper.group}\0{keeper.scope}\0{keeper.name}".encode()
+def _context(owner: FilesOwner) -> bytes:
+    return owner.tenant_id.bytes + f"\0tool files\0{owner.group}\0{owner.scope}\0{owner.name}".encode()
 
 
 def open_files(row: ToolFiles) -> tuple[TenantFile, ...]:
-    keeper = Keeper(row.tenant_id, row.group, row.scope, row.keeper)
+    owner = FilesOwner(row.tenant_id, row.group, row.scope, row.owner)
     try:
-        data = AESGCM(unwrap_key(row)).decrypt(bytes(row.nonce), bytes(row.ciphertext), _context(keeper))
+        data = AESGCM(unwrap_key(row)).decrypt(bytes(row.nonce), bytes(row.ciphertext), _context(owner))
     except InvalidTag as error:
         raise KeyUnavailable("Kept files do not belong to their row, or were changed.") from error
     return unpack_files(data)
@@ -119,7 +117,7 @@ def open_files(row: ToolFiles) -> tuple[TenantFile, ...]:
 
 def load_tool_files(invocation: Invocation, manifest: Manifest) -> tuple[TenantFile, ...]:
     """What the calls before this one have left for it."""
-    row = Keeper.of_call(invocation, manifest).rows().first()
+    row = FilesOwner.of_call(invocation, manifest).rows().first()
     return () if row is None else open_files(row)
 
 
@@ -171,33 +169,31 @@ def keep_tool_files(
     invocation: Invocation, manifest: Manifest, outcome: RunOutcome, before: Sequence[TenantFile]
 ) -> ToolFilesChange:
     """Replace what was kept by what a run has left, in the transaction of its End; all of it or, by a problem, nothing."""
-    keeper, change = Keeper.of_call(invocation, manifest), describe_unchanged(invocation, manifest, before)
+    owner, change = FilesOwner.of_call(invocation, manifest), describe_unchanged(invocation, manifest, before)
     gone = {*outcome.gone, *(each.path for each in outcome.files)}
-    files = sorted(
-        [*(each for each in before if each.path not in gone), *outcome.files], key=lambda each: each.path
-    )
+    files = sorted([*(each for each in before if each.path not in gone), *outcome.files], key=lambda each: each.path)
     _check_fit(manifest, outcome, files)
     change.after = compute_files_digest(files, tenant_id=invocation.tenant_id)
     change.names, change.is_kept = [(each.path, len(each.content)) for each in files], True
     if change.after == change.before:
         return change
-    Tenant.objects.select_for_update(no_key=True).get(pk=keeper.tenant_id)  # two writers are not to find the same room
-    row = keeper.rows().select_for_update().first()
+    Tenant.objects.select_for_update(no_key=True).get(pk=owner.tenant_id)  # two writers are not to find the same room
+    row = owner.rows().select_for_update().first()
     if (row.fingerprint if row is not None else NOTHING_KEPT) != change.before:
         raise ToolFilesChanged(f"The files that {manifest.group} keeps were changed while the call ran.")
     if not files:
-        keeper.rows().delete()
+        owner.rows().delete()
         return change
-    _check_room(keeper, row, sum(size for _, size in change.names))
-    key = find_values_key(invocation) if keeper.scope == "person" else None
-    fields = _seal(keeper, files, key) | {
+    _check_room(owner, row, sum(size for _, size in change.names))
+    key = find_values_key(invocation) if owner.scope == "person" else None
+    fields = _seal(owner, files, key) | {
         "names": change.names,
         "size": sum(size for _, size in change.names),
         "fingerprint": change.after,
         "changed_by": invocation.wire_id,
     }
     ToolFiles.objects.update_or_create(
-        tenant_id=keeper.tenant_id, group=keeper.group, scope=keeper.scope, keeper=keeper.name, defaults=fields
+        tenant_id=owner.tenant_id, group=owner.group, scope=owner.scope, owner=owner.name, defaults=fields
     )
     return change
 
@@ -222,22 +218,22 @@ def sum_tool_file_bytes(tenant_id: UUID) -> int:
     return int(ToolFiles.objects.filter(tenant_id=tenant_id).aggregate(bytes=Sum("size"))["bytes"] or 0)
 
 
-def _check_room(keeper: Keeper, row: ToolFiles | None, size: int) -> None:
-    taken = sum_tool_file_bytes(keeper.tenant_id) - (row.size if row is not None else 0)
-    taken += sum_file_bytes(StoredFile.objects.filter(tenant_id=keeper.tenant_id))
+def _check_room(owner: FilesOwner, row: ToolFiles | None, size: int) -> None:
+    taken = sum_tool_file_bytes(owner.tenant_id) - (row.size if row is not None else 0)
+    taken += sum_file_bytes(StoredFile.objects.filter(tenant_id=owner.tenant_id))
     if taken + size > settings.TOOLHUB_FILES_MAX_MB * MIB:
         raise FilesFull(
-            f"There is no room for what {keeper.group} would keep: the files of a tenant may take "
+            f"There is no room for what {owner.group} would keep: the files of a tenant may take "
             f"{settings.TOOLHUB_FILES_MAX_MB} MiB.",
             remedy="Empty what tools keep, remove files that nobody needs, or ask the operator of the hub for more room.",
         )
 
 
-def _seal(keeper: Keeper, files: Sequence[TenantFile], key: SubjectKey | None) -> dict[str, Any]:
+def _seal(owner: FilesOwner, files: Sequence[TenantFile], key: SubjectKey | None) -> dict[str, Any]:
     """A person's under the key of that person, so that they go with it; others under the hub's."""
     data_key, nonce = AESGCM.generate_key(256), os.urandom(NONCE_BYTES)
     if key is None:
-        key_id, wrapped = get_keystore().wrap(data_key, context=keeper.tenant_id.bytes)
+        key_id, wrapped = get_keystore().wrap(data_key, context=owner.tenant_id.bytes)
     else:
         key_id, wrapped = "", wrap_under(key, data_key)
     return {
@@ -245,7 +241,7 @@ def _seal(keeper: Keeper, files: Sequence[TenantFile], key: SubjectKey | None) -
         "key_id": key_id,
         "wrapped_key": wrapped,
         "nonce": nonce,
-        "ciphertext": AESGCM(data_key).encrypt(nonce, pack_files(files), _context(keeper)),
+        "ciphertext": AESGCM(data_key).encrypt(nonce, pack_files(files), _context(owner)),
     }
 
 
@@ -255,8 +251,6 @@ def empty_tool_files(*, files_id: UUID, by: Principal) -> ToolFiles:
     row = ToolFiles.objects.select_for_update().filter(tenant_id=by.tenant_id, pk=files_id).first()
     if row is None:
         raise NoSuchFile("These files are not kept any more.")
-    evidence.record(
-        kind=Kind.FILE_REMOVED, subject=row.wire_id, actor=by, data=FileContent(content=row.fingerprint)
-    )
+    evidence.record(kind=Kind.FILE_REMOVED, subject=row.wire_id, actor=by, data=FileContent(content=row.fingerprint))
     row.delete()
     return row

@@ -28,9 +28,9 @@ from unitools.checks.document import (
     check_document,
 )
 from unitools.checks.findings import RULES, ManifestFinding, ManifestRule
+from unitools.checks.kept_files import check_state
 from unitools.checks.models import check_is_no_model
 from unitools.checks.operations import check_operation
-from unitools.checks.kept_files import check_state
 from unitools.checks.origins import check_origin, find_entry_differences
 from unitools.checks.programs import check_program
 from unitools.checks.remotes import check_remote
