@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from django.contrib import messages
 from django.shortcuts import redirect
@@ -18,6 +17,8 @@ from kernel.problems import NotFound
 from registry.tools import selectors
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from django.http import HttpResponse
 
 

@@ -1,4 +1,4 @@
-"""Tool files in a hub: does a call find what the calls before it have left, its own tenant's alone, and only of those that ended well?"""
+"""Tool files in a hub: does a call find what those before it have left, its own tenant's alone, and only of what ended well?"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
 
 pytestmark = pytest.mark.django_db
-NAMES = ("add", "read", "mischief")
+NAMES = ("add", "read")
 TOOLS: list[dict[str, Any]] = [
     {"name": name, "inputSchema": OPEN, "annotations": {"readOnlyHint": name == "read"}} for name in NAMES
 ]
@@ -45,19 +45,13 @@ SOURCE = source_of(
             case "add":
                 with open(path, "a") as file:
                     file.write(arguments["word"] + " ")
-                if arguments.get("then") == "fail":
-                    return text("No.", isError=True)
-                if arguments.get("then") == "hang":
-                    time.sleep(3600)
-                if arguments.get("then") == "die":
-                    os._exit(3)
-                return text(open(path).read())
-            case "read":
-                said = open(path).read()
-                open(path, "a").write("what only reads leaves nothing")
-                return text(said)
-            case "mischief":
-                match arguments["how"]:
+                match arguments.get("then"):
+                    case "fail":
+                        return text("No.", isError=True)
+                    case "hang":
+                        time.sleep(3600)
+                    case "die":
+                        os._exit(3)
                     case "link":
                         os.symlink("/etc/passwd", "/data/link")
                     case "two names":
@@ -71,7 +65,12 @@ SOURCE = source_of(
                         open("/data/large", "wb").write(b"x" * 20_000)
                     case "remove":
                         os.remove(path)
-                return text("done")
+                        return text("removed")
+                return text(open(path).read())
+            case "read":
+                said = open(path).read()
+                open(path, "a").write("what only reads leaves nothing")
+                return text(said)
     """,
     TOOLS,
 )
@@ -95,7 +94,7 @@ def sandbox(boxes: DockerSandbox, monkeypatch: pytest.MonkeyPatch, settings: Any
 def notes(
     caller: Caller, operator: Person, grant: Callable[..., Any], tmp_path: Path, settings: Any
 ) -> Callable[..., dict[str, ToolVersion]]:
-    """``notes(**state)``: the three tools of one server, brought, tried, reviewed and granted."""
+    """``notes(**state)``: the tools of one server, brought, tried, reviewed and granted."""
     tmp_path.chmod(0o755)  # tools are nobody
     settings.TOOLHUB_WHEELHOUSE = str(tmp_path / "wheels")
     settings.TOOLHUB_DEPENDENCY_DIR = str(tmp_path / "deps")
@@ -103,7 +102,7 @@ def notes(
 
     def make(**state: Any) -> dict[str, ToolVersion]:
         drafts, files = draft_of(*NAMES, listing=listing_of(TOOLS), arguments=["/data/notes.txt"])
-        capsule = pack_capsule([{**draft, "state": STATE | state, "timeout_ms": 3_000} for draft in drafts], files)
+        capsule = pack_capsule([{**draft, "state": STATE | state, "timeout_ms": 3_000, "consent": {"required": False}} for draft in drafts], files)
         answer = Client().post(
             "/api/v1/capsules", capsule.data, content_type="application/zip", headers=caller.headers()
         )
@@ -180,12 +179,12 @@ def test_what_cannot_be_kept_refuses_the_call_and_leaves_what_was_there(
     caller.invoke("mcp.a.add", {"word": "one"})
 
     for how in ("link", "two names", "pipe", "many", "large"):
-        answer = caller.invoke("mcp.a.mischief", {"how": how})
+        answer = caller.invoke("mcp.a.add", {"word": "lost", "then": how})
         assert answer.status_code != 200, how
-        if how != "pipe":  # of which the box has none
+        if how in ("many", "large"):  # the others the kernel refuses to make already
             assert_problem(answer, 502, "TOOL.FILES_NOT_KEPT")
         assert text_of(caller.invoke("mcp.a.read", {})) == "one "
-    assert text_of(caller.invoke("mcp.a.mischief", {"how": "remove"})) == "done"
+    assert text_of(caller.invoke("mcp.a.add", {"word": "lost", "then": "remove"})) == "removed"
     assert not ToolFiles.objects.exists()
 
 
