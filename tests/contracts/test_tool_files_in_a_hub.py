@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.test import Client
 
+from access.consents import services as consents
 from evidence.models import Fact
 from invocations.problems import ToolFilesChanged
 from invocations.run import server_probe
@@ -102,7 +103,7 @@ def notes(
 
     def make(**state: Any) -> dict[str, ToolVersion]:
         drafts, files = draft_of(*NAMES, listing=listing_of(TOOLS), arguments=["/data/notes.txt"])
-        capsule = pack_capsule([{**draft, "state": STATE | state, "timeout_ms": 3_000, "consent": {"required": False}} for draft in drafts], files)
+        capsule = pack_capsule([{**draft, "state": STATE | state, "timeout_ms": 3_000} for draft in drafts], files)
         answer = Client().post(
             "/api/v1/capsules", capsule.data, content_type="application/zip", headers=caller.headers()
         )
@@ -115,6 +116,10 @@ def notes(
             reviews.review_version(version_id=version.pk, decision=Decision.APPROVE, note="", by=operator.by)
             lifecycle.enable_tool(name=name, version_id=version.pk, reason="x", by=operator.by)
         grant(tools="mcp.*")
+        asked = consents.request_consent(
+            tool="mcp.a.add", versions="^1", purpose="a test", validity_s=3600, by=caller.by
+        )
+        consents.approve_consent(consent_id=asked.pk, reason="For a test.", by=operator.by)
         return found
 
     return make
