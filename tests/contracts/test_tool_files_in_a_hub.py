@@ -108,13 +108,12 @@ def notes(
             "/api/v1/capsules", capsule.data, content_type="application/zip", headers=caller.headers()
         )
         assert answer.status_code == 201, answer.json()
-        builder = Builder(probe=server_probe.probe_server)
-        while builder.pass_once():
-            pass
+        build_all()
         found = {each.tool.name: each for each in ToolVersion.objects.filter(capsule__digest=capsule.digest)}
         for name, version in found.items():
             reviews.review_version(version_id=version.pk, decision=Decision.APPROVE, note="", by=operator.by)
             lifecycle.enable_tool(name=name, version_id=version.pk, reason="x", by=operator.by)
+        build_all()
         grant(tools="mcp.*")
         asked = consents.request_consent(
             tool="mcp.a.add", versions="^1", purpose="a test", validity_s=3600, by=caller.by
@@ -123,6 +122,12 @@ def notes(
         return found
 
     return make
+
+
+def build_all() -> None:
+    builder = Builder(probe=server_probe.probe_server)
+    while builder.pass_once():
+        pass
 
 
 def text_of(answer: Any) -> str:
