@@ -42,7 +42,7 @@ CALLS_PER_S, BOX_MIB, AHEAD_MS, KILL_MS = 150, 16, 40, 250
 PAST_CALLS = 100_000
 GOVERNED_P50_MS, GOVERNED_P95_MS, GOVERNED_PER_S = 25, 60, 60
 REDACTION_MS = 20
-SERVER_MS, SERVER_TIMES = 60, 8
+SERVER_MS, SERVER_AHEAD_MS, SERVER_TIMES = 60, 25, 8
 REMOTE_MS = 30
 OPERATIONS_S, OPERATIONS_MIB, LISTING_BYTES = 2.0, 250, 120_000
 POLICY_MS = {"decide": 0.05, "analyse": 5_000, "try": 5_000}
@@ -113,11 +113,12 @@ def measure_brought_servers(rounds: int) -> list[list[str]]:
     print_table(f"A call of a server of others, {brought_servers.PACKAGE}", (*HEAD, "faster"), rows)
     return [
         judge_figure(
-            f"{each.name}: p50 ≤ {SERVER_MS} ms, ≥ {SERVER_TIMES} × faster than in the call",
+            f"{each.name}: p50 ≤ {most_ms} ms, ≥ {SERVER_TIMES} × faster than in the call",
             f"{each.p50:.1f} ms, {slowest / each.p50:.1f} ×",
-            reached=each.p50 <= SERVER_MS and slowest / each.p50 >= SERVER_TIMES,
+            reached=each.p50 <= most_ms and slowest / each.p50 >= SERVER_TIMES,
         )
         for each in found[:-1]
+        for most_ms in [SERVER_AHEAD_MS if each.name.startswith("started ahead") else SERVER_MS]
     ]
 
 

@@ -15,6 +15,7 @@ from bench.figures import CannotMeasure
 from invocations.sandbox.base import BoxKey, Limits, Profile, RunStatus, SandboxCall, SandboxUnavailable
 from invocations.sandbox.docker import DockerSandbox
 from sandbox.image import image_name
+from unitools.packages import zip_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +45,12 @@ class BenchTool:
             archive.writestr("tool/__init__.py", "")
             archive.writestr("tool/main.py", source)
         return cls(memory.getvalue(), "sha256:" + hashlib.sha256(memory.getvalue()).hexdigest(), dependencies)
+
+    @classmethod
+    def of_server(cls, listing: bytes, dependencies: Path) -> BenchTool:
+        """A tool of a server of others: its package is what was reviewed of the server."""
+        package = zip_files([("tool/listing.json", listing)])
+        return cls(package, "sha256:" + hashlib.sha256(package).hexdigest(), dependencies)
 
     def call(self, tenant: str = "acme", arguments: bytes = b"{}", **more: Any) -> SandboxCall:
         name = f"bench-{os.getpid()}-{next(_numbers)}"

@@ -141,6 +141,9 @@ class Invocation(models.Model):
     dry_run = models.BooleanField(default=False)
     work_class = models.CharField(max_length=8, choices=WorkClass, default=WorkClass.QUICK)
     serial = models.BooleanField(default=False)  # the tool takes one call at a time
+    serial_key = models.CharField(
+        max_length=128, blank=True, db_default=""
+    )  # of which calls one runs at a time: the tool, or its group
     keyed = models.BooleanField(default=False)  # the tool honours its key, so the call may run again after a crash
     actors = models.JSONField(default=list)  # whom the agent acts for, the first in the chain first; empty: nobody
     chain_step = models.ForeignKey(ChainStep, models.PROTECT, null=True, related_name="calls")  # that it was made for
@@ -205,9 +208,9 @@ class Invocation(models.Model):
                 name="invocation_finished_when_final",
             ),
             models.UniqueConstraint(
-                fields=["tenant", "tool"],
+                fields=["tenant", "serial_key"],
                 condition=Q(serial=True, state="running"),
-                name="invocation_serial_tool_runs_once",
+                name="invocation_serial_key_runs_once",
             ),
             models.CheckConstraint(
                 condition=Q(resolution="", resolved_by="", resolved_at=None)

@@ -268,6 +268,32 @@ class FilesTooLarge(Problem):
     cure = "Narrow the paths in the grant or the installation, or remove files."
 
 
+class ToolFilesRefused(Problem):
+    """The tool left files that cannot be kept."""
+
+    reason, code, status = "TOOL.FILES_NOT_KEPT", PlatformCode.UPSTREAM_ERROR, 502
+    retryable = Retryable.AFTER_ACTION
+    cause = "A call of a tool that keeps files left too many or too large ones, or something that is no plain file. Nothing was kept."
+    cure = "Have the tool keep less, empty what it keeps, or ask its author for a version that may keep more."
+
+
+class ToolFilesChanged(Problem):
+    """The files that the tool keeps were changed while the call ran."""
+
+    reason, code, status = "TOOL.FILES_CHANGED", PlatformCode.CONFLICT, 409
+    retryable = Retryable.YES
+    cause = "Somebody emptied what the tool keeps while the call ran, so what it left does not belong to it any more."
+    cure = "Call again. The tool begins with what is there now."
+
+
+class ToolFilesNeedPerson(Problem):
+    """The tool keeps files of a person, and the call is made for none."""
+
+    reason, code, status = "TOOL.FILES_NEED_PERSON", PlatformCode.INVALID_ARGUMENT, 422
+    cause = "The tool keeps files of each person apart, and the call does not say for whom it is made."
+    cure = "Say in the call for whom it is made."
+
+
 class IdempotencyKeyReused(Problem):
     """The Idempotency-Key was already used with different arguments."""
 

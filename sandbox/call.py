@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 
     from sandbox.access_attempts import AccessAttempts
     from sandbox.isolation import BoxIsolation
+    from sandbox.next_server import NextServer
 
 _closerange = os.closerange  # now: what a dependency puts in its place later leaves nothing open
 _VALUES = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 _REPORTS = json.JSONEncoder(ensure_ascii=False)
 REPORT_FD, PROGRESS_FD, _OWN_END = 3, 4, 5
+_PIPES = 4
 _MAX_MESSAGE_CHARS = 2000
 _MAX_NAME_CHARS = 200
 
@@ -45,29 +47,68 @@ def serve_one(rooms: BoxIsolation, descriptor: int) -> NoReturn:
             data = room.enter()
             socket.send_fds(end, [protocol.WALLS_ARE_UP], [data] if data >= 0 else [])
             _closerange(_OWN_END + 1, confinement.OUT_OF_THE_WAY)  # what is beyond is needed until the last wall is up
-            work, pipes = receive_work(end)
+            _take_pipes(end)
+            call = WaitingCall(rooms, end)
+            if rooms.begins_ahead:
+                call.begin_ahead()
+            work = call.receive()
             room.close()
         except BaseException as error:
             end.send(f"{type(error).__name__}: {error}".encode(errors="replace")[:_MAX_MESSAGE_CHARS])
             os._exit(1)
-        for pipe, place in zip(pipes, (REPORT_FD, 1, 2, PROGRESS_FD), strict=True):
-            os.dup2(pipe, place)
         head, (arguments, settings) = protocol.unpack(work)
         end.close()
-        _closerange(PROGRESS_FD + 1, 1 << 20)
+        if not rooms.begins_ahead:  # else all is closed by now that the server of the call does not need
+            _closerange(PROGRESS_FD + 1, 1 << 20)
         head["limits"] = rooms.limits
-        write_all(REPORT_FD, _report_of(rooms, head, arguments, settings))
+        write_all(REPORT_FD, _report_of(call, rooms, head, arguments, settings))
     finally:
         os._exit(0)
 
 
-def _report_of(rooms: BoxIsolation, head: dict[str, Any], arguments: bytes, settings: bytes) -> bytes:
-    programs, hints = rooms.programs, rooms.hints
+class WaitingCall:
+    """The call that this process is for, from when it may come."""
 
-    def loaded() -> None:
-        rooms.begin_run()
-        write_all(REPORT_FD, protocol.IMPORTED)
+    def __init__(self, rooms: BoxIsolation, end: socket.socket) -> None:
+        self._rooms, self._end = rooms, end
+        self._work = b""
+        self._is_loaded = False
+        self.server: NextServer | None = None
 
+    def begin_ahead(self) -> None:
+        """Start what answers it. Only where the walls are all up, and no call is needed for that."""
+        _closerange(_OWN_END + 1, 1 << 20)
+        assert self._rooms.server is not None
+        module = importlib.import_module("sandbox.next_server")  # in boxes of no other tool
+        self.server = module.NextServer(self._rooms.server, self._rooms.listing)
+        self.server.make_ready(self._end.fileno(), self._take)
+
+    def receive(self) -> bytes:
+        return self._work or receive_work(self._end)[0]
+
+    def tell_loaded(self) -> None:
+        """From now on the time is the tool's own."""
+        if not self._is_loaded:
+            self._is_loaded = True
+            self._rooms.begin_run()
+            write_all(REPORT_FD, protocol.IMPORTED)
+
+    def _take(self) -> bool:
+        """It comes while what answers it is being started, which is of its time now."""
+        self._work = receive_work(self._end)[0]
+        if protocol.unpack_head(self._work).get("replay"):
+            return False
+        self.tell_loaded()
+        return True
+
+
+def _report_of(
+    call: WaitingCall, rooms: BoxIsolation, head: dict[str, Any], arguments: bytes, settings: bytes
+) -> bytes:
+    programs, hints, loaded = rooms.programs, rooms.hints, call.tell_loaded
+    if head.get("replay") and call.server is not None:
+        call.server.drop()
+    waited_ms = call.server.waited_ms() if call.server is not None else None
     if programs.replaces_tool:
         loaded()
         return _report(*programs.run(head, arguments, settings, hints), None, hints)
@@ -79,8 +120,9 @@ def _report_of(rooms: BoxIsolation, head: dict[str, Any], arguments: bytes, sett
         hints,
         loaded=loaded,
         progress=lambda line: write_all(PROGRESS_FD, line),
-        find_entry=_find_finder(rooms),
+        find_entry=_find_finder(rooms, call.server),
         tells_stack=not rooms.operation and not rooms.remote,  # it would be ours: nothing of an author's runs
+        waited_ms=waited_ms,
     )
 
 
@@ -91,6 +133,15 @@ def _take_places(descriptor: int) -> socket.socket:
     for place in range(_OWN_END):
         os.dup2(empty, place)
     return socket.socket(fileno=_OWN_END)
+
+
+def _take_pipes(end: socket.socket) -> None:
+    message, pipes, _, _ = socket.recv_fds(end, 16, _PIPES)
+    if message != protocol.PIPES or len(pipes) != _PIPES:
+        raise EOFError("Nothing was given.")
+    for pipe, place in zip(pipes, (REPORT_FD, 1, 2, PROGRESS_FD), strict=True):
+        os.dup2(pipe, place)
+        os.close(pipe)
 
 
 def write_all(fd: int, data: bytes) -> None:
@@ -115,8 +166,10 @@ def answer_call(
     progress: Callable[[bytes], None],
     find_entry: Callable[[dict[str, Any]], Callable[..., Any]] | None = None,
     tells_stack: bool = True,
+    waited_ms: int | None = None,
 ) -> bytes:
-    """Load the tool, call it, and put what came of it into the bytes of a report. ``tells_stack``: where it raised, in its log."""
+    """Load the tool, call it, and put what came of it into the bytes of a report. ``tells_stack``: where it raised, in its log.
+    ``waited_ms``: for how long what answers has been there before the call; None: it began with the call."""
     streams = (sys.stdout, sys.stderr)
     said: runtime.Report | None = None
     value = b""
@@ -142,7 +195,7 @@ def answer_call(
             _log_traceback(raised)
     for stream in streams:
         _quietly(stream.flush)
-    return _report(kind, value, error, said, hints)
+    return _report(kind, value, error, said, hints, waited_ms)
 
 
 def _find_entry(head: dict[str, Any]) -> Callable[..., Any]:
@@ -150,12 +203,16 @@ def _find_entry(head: dict[str, Any]) -> Callable[..., Any]:
     return found
 
 
-def _find_finder(rooms: BoxIsolation) -> Callable[[dict[str, Any]], Callable[..., Any]] | None:
+def _find_finder(
+    rooms: BoxIsolation, server: NextServer | None
+) -> Callable[[dict[str, Any]], Callable[..., Any]] | None:
     """What finds the function that answers, where it is none of a package."""
     if rooms.operation is not None:
         return partial(_find_operation, rooms.operation)
     if rooms.remote is not None:
         return partial(_find_remote, rooms.remote)
+    if server is not None:
+        return server.find_entry
     return None if rooms.server is None else partial(_find_server, rooms.server)
 
 
@@ -239,14 +296,19 @@ def _quietly(action: Callable[[], object]) -> None:
 
 
 def _report(
-    kind: int, value: bytes, error: dict[str, Any], said: runtime.Report | None, hints: AccessAttempts
+    kind: int,
+    value: bytes,
+    error: dict[str, Any],
+    said: runtime.Report | None,
+    hints: AccessAttempts,
+    waited_ms: int | None = None,
 ) -> bytes:
     contents = b""
     try:
         left = said.artifacts if said is not None and kind == protocol.RETURNED else []
         artifacts = [{"name": name, "media_type": claim, "size": len(content)} for name, claim, content in left]
         contents = b"".join([content for _, _, content in left])
-        rest = _rest(said.to_json() if said else {}, hints, error, artifacts)
+        rest = _rest(said.to_json() if said else {}, hints, error, artifacts, waited_ms)
     except BaseException as failed:
         kind, value, contents = protocol.BAD_RESULT, b"", b""
         rest = _rest({}, hints, {"type": _name(failed), "message": _message(failed)})
@@ -258,10 +320,16 @@ def _report(
 
 
 def _rest(
-    said: dict[str, Any], hints: AccessAttempts, error: dict[str, Any], artifacts: list[dict[str, Any]] | None = None
+    said: dict[str, Any],
+    hints: AccessAttempts,
+    error: dict[str, Any],
+    artifacts: list[dict[str, Any]] | None = None,
+    waited_ms: int | None = None,
 ) -> bytes:
     # Not as ASCII: escapes could make what is allowed to a tool larger than the report may be, and lose its attempts.
     about: dict[str, Any] = {"report": said, "attempts": hints.attempts, "error": error}
     if artifacts:
         about["artifacts"] = artifacts
+    if waited_ms is not None:
+        about["waited_ms"] = waited_ms
     return _REPORTS.encode(about).encode()

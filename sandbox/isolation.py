@@ -47,6 +47,8 @@ class BoxIsolation:
         self.remote = loaded[
             "remote"
         ]  # the server of others, somewhere else, that answers through the gate; None: none does
+        self.begins_ahead = self._may_begin_ahead(loaded["ahead"])
+        self.listing = b""  # what was reviewed of the server's tools
         self.user = os.getuid(), os.getgid()
         self.others = 0 if self.fresh else len(others)
         self.limits_of_one = self.limits  # of processes; the whole box's are the supervisor's, where it can count
@@ -69,6 +71,13 @@ class BoxIsolation:
         self.own_readable, self.own_writable = own.intersection(self.readable), own.intersection(self.writable)
         self.resource_limits = self._resource_limits()
         self.hints = self._hints()
+
+    def _may_begin_ahead(self, ahead: bool) -> bool:
+        """Whether nothing of a call decides how its server begins: neither what is set for it, nor its files, nor where it may go,
+        since what it reaches for before the call would be nobody's."""
+        if self.server is None or not (self.reused and ahead) or self.rules or self.net:
+            return False
+        return all("value" in each for each in self.server.get("environment", ()))
 
     def _filter(self, spared: tuple[str, ...]) -> bytes:
         return syscalls.build_filter(

@@ -2,33 +2,31 @@
 
 Each call has a server of its own. Its modules are imported before the call, in the process that all calls of the box are forked
 from, as far as nothing of a call decides what they do then. The call's process forks once more: here is the one that asks, there
-the server, which finds its pipes where a program finds its standard input and output. Nothing of it outlives the call.
+the server, which finds its pipes where a program finds its standard input and output. Nothing of it outlives the call. Where nothing
+of a call decides how it begins, the server of the next call is there before that comes (:mod:`sandbox.next_server`).
 """
 
 from __future__ import annotations
 
 import importlib
 import os
-import signal
 import sys
-import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
+from sandbox import clock
 from sandbox.call import PROGRESS_FD, REPORT_FD
 from sandbox.mcp_results import ask_tool, read_result
 from sandbox.package import DEPENDENCIES
 from sandbox.server_imports import MAIN, ServerImports
+from sandbox.server_process import ServerProcess
 from unitools import runtime
-from unitools.mcp_conversation import PROGRESS_TOKEN, ServerEnded, ServerUnfit
-from unitools.mcp_pipes import PipeConversation
+from unitools.mcp_conversation import PROGRESS_TOKEN, ServerUnfit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any, NoReturn
 
-_END_MS = 300  # for a server to end by itself when its input is closed
-_LOOK_S = 0.01
 _LIKE_EVERYWHERE = frozenset({"anyio", "mcp", "pydantic"} | sys.stdlib_module_names)
 
 
@@ -59,34 +57,53 @@ class McpServer:
         if is_known:
             imports.import_own()
 
-    def find_entry(self, head: dict[str, Any]) -> Callable[..., Any]:
-        """What answers the call, once all is imported that the server begins with."""
+    def find_entry(self, head: dict[str, Any], begun: ServerProcess | None = None) -> Callable[..., Any]:
+        """What answers the call, once all is imported that the server begins with. ``begun``: the server, where it is there."""
+        asks = head["asks"]
+        if begun is None:
+            self.make_ready()
+        if not asks:
+            return self.list_tools
+        return lambda **arguments: self.call_tool(asks, arguments, begun)
+
+    def make_ready(self) -> None:
+        """Import what the server begins with, in the process of its call."""
         sys.argv = [self._script or self.module, *self._arguments]
         os.environ.update(self._values())
         if not self._is_run_itself():
             importlib.import_module(self.module)
-        asks = head["asks"]
-        if not asks:
-            return self.list_tools
-        return lambda **arguments: self.call_tool(asks, arguments)
 
-    def call_tool(self, asks: dict[str, Any], arguments: dict[str, Any]) -> Any:
+    def begin(self, seed: int, *, closes: Sequence[int] = ()) -> ServerProcess:
+        """Start it. ``closes``: descriptors that are not for it."""
+
+        def serve() -> NoReturn:
+            clock.seed_chance(seed)  # the fork has made chance of it
+            self._serve()
+
+        return ServerProcess(serve, closes=(REPORT_FD, PROGRESS_FD, *closes))
+
+    def call_tool(self, asks: dict[str, Any], arguments: dict[str, Any], begun: ServerProcess | None = None) -> Any:
         """``asks``: the ``tool`` by its own name, and whether its result is ``structured``."""
         params = {"name": asks["tool"], "arguments": arguments, "_meta": {"progressToken": PROGRESS_TOKEN}}
-        with self._started() as talk:
-            talk.initialize()
-            result = ask_tool(talk, params)
+        with begun or self.begin(runtime.current_call().seed) as server:
+            server.answer_to_call()
+            if begun is None:
+                server.talk.initialize()
+            result = ask_tool(server.talk, params)
+            if begun is not None:  # it has no file and no connection that it could leave half written
+                server.kill()
         return read_result(result, structured=asks["structured"])
 
     def list_tools(self) -> dict[str, Any]:
         """``{protocol, tools}``: the revision that the server speaks, and the whole of its list."""
-        with self._started() as talk:
-            begun = talk.initialize()
+        with self.begin(runtime.current_call().seed) as server:
+            server.answer_to_call()
+            said = server.talk.initialize()
             try:
-                tools = talk.list_tools()
+                tools = server.talk.list_tools()
             except ServerUnfit as error:  # it has started, and what it lists is no list
                 raise runtime.ResultInvalid(str(error)) from None
-            return {"protocol": begun["protocolVersion"][:40], "tools": tools}
+            return {"protocol": said["protocolVersion"][:40], "tools": tools}
 
     def _is_run_itself(self) -> bool:
         """As ``python -m`` runs a module, but for a package's ``__main__``. Were it imported before, its code would run twice."""
@@ -106,37 +123,10 @@ class McpServer:
             raise ValueError(f"{', '.join(unfit)}: a value holds a NUL character, which no environment can.")
         return found
 
-    @contextmanager
-    def _started(self) -> Iterator[PipeConversation]:
-        its_input, ours = os.pipe()
-        from_it, its_output = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            self._serve(its_input, its_output, (ours, from_it))
-        os.close(its_input)
-        os.close(its_output)
-        talk = PipeConversation(from_it, ours, log=_log, note=runtime.warn, progress=runtime.progress)
-        try:
-            yield talk
-        except ServerEnded:
-            code = os.waitstatus_to_exitcode(_end(pid, within_ms=_END_MS))
-            pid = 0
-            raise ServerUnfit(f"The server ended with exit code {code} before it answered.") from None
-        finally:
-            os.close(ours)
-            if pid:
-                talk.drain(_END_MS)
-                _end(pid)
-            os.close(from_it)
-
-    def _serve(self, its_input: int, its_output: int, ours: Sequence[int]) -> NoReturn:
+    def _serve(self) -> NoReturn:
+        """In a process of its own, whose standard input and output are those of a server."""
         code = 1
         try:
-            os.dup2(its_input, 0)
-            os.dup2(its_output, 1)
-            for each in {REPORT_FD, PROGRESS_FD, *ours, its_input, its_output}:  # what its modules have opened stays
-                with suppress(OSError):
-                    os.close(each)
             sys.stdin = sys.__stdin__ = os.fdopen(0, encoding="utf-8", closefd=False)  # type: ignore[misc]
             sys.stdout = sys.__stdout__ = os.fdopen(1, "w", encoding="utf-8", closefd=False)  # type: ignore[misc]
             code = self._run()
@@ -215,21 +205,3 @@ def _console_script(text: str, name: str) -> tuple[str, str] | None:
 
 async def _wait_for(returned: Any) -> Any:
     return await returned
-
-
-def _log(line: str) -> None:
-    print(line, flush=True)
-
-
-def _end(pid: int, within_ms: int = 0) -> int:
-    """By itself within so long, else whatever it is doing; returns how it ended, 0 where the server has it that nobody is told."""
-    with suppress(ChildProcessError):
-        until = time.monotonic() + within_ms / 1000
-        while time.monotonic() < until:
-            if (ended := os.waitpid(pid, os.WNOHANG))[0]:
-                return ended[1]
-            time.sleep(_LOOK_S)
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-        return os.waitpid(pid, 0)[1]
-    return 0

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-VERSION = 13  # an image and a hub of different sources do not misunderstand each other, they part
+VERSION = 14  # an image and a hub of different sources do not misunderstand each other, they part
 KEY_BYTES = 32
 MAX_FRAME_BYTES = (
     40 * 1024 * 1024
@@ -55,6 +55,7 @@ REPORT = struct.Struct("!BII")
 RETURNED, DOMAIN_ERROR, RAISED, BAD_RESULT, BLOCKED, NO_MEMORY, EXITED, TOO_LARGE, NOT_AS_DECLARED = range(1, 10)
 MAX_REPORT_BYTES = 64 * 1024
 WALLS_ARE_UP = b"up"  # said to the supervisor, before the tool can say anything
+PIPES = b"pipes"  # said by it, with the four of the call
 
 
 class ProtocolError(Exception):

@@ -98,6 +98,7 @@ class Supervisor:
         self._imports_of_others = False
         self._limits: dict[str, int] = {}
         self._child: socket.socket | None = None
+        self._pipes: list[int] = []  # the reading ends of the next call's report, stdout, stderr and progress
         self._files: FileExchange | None = None
 
     # -- once
@@ -150,10 +151,23 @@ class Supervisor:
             raise BoxUnusable("The zygote does not do what it is told.")
         self._processes.expect(pid)
         self._child = child
+        self._give_pipes(child)
         if self._head["fs"]:
             if len(folders) != 1:
                 raise BoxUnusable("The folder for files is missing.")
             self._files = FileExchange(folders[0], self._head["fs"], self._limits)
+
+    def _give_pipes(self, child: socket.socket) -> None:
+        """Before the call: what is started ahead of it may have something to say."""
+        pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(4)]
+        self._pipes = [read for read, _ in pipes]
+        try:
+            socket.send_fds(child, [protocol.PIPES], [write for _, write in pipes])
+        except ConnectionError as error:
+            raise BoxUnusable("A process of the box ended before it was ready.") from error
+        finally:
+            for _, write in pipes:
+                os.close(write)
 
     def _answer_of(self, end: socket.socket, patience: float) -> tuple[bytes, int, list[int]]:
         """The next message of another process, its number, and the descriptors that it sent."""
@@ -299,16 +313,12 @@ class Supervisor:
     def _hand_over(self, body: bytes, *, begin: bool) -> list[int]:
         """Give the work to the waiting process; returns the reading ends of report, stdout, stderr and progress."""
         assert self._child is not None
-        pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(4)]
-        ends = [write for _, write in pipes]
         if begin:
             with suppress(ConnectionError):  # it has ended: then its end is the news
-                send_work(self._child, body, ends)
+                send_work(self._child, body, [])
         else:
             os.kill(self._processes.tool, signal.SIGKILL)
-        for fd in ends:
-            os.close(fd)
-        return [read for read, _ in pipes]
+        return self._pipes
 
     def _tell(self, stream: str, data: bytes) -> None:
         self._channel.send(protocol.EVENT, protocol.pack({"stream": stream}, data))

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 _MAX_WHY_CHARS = 2000
+LISTING = "/listing.json"  # in the package of a tool of a server of others
 
 
 def run_zygote(end: socket.socket, others: list[int]) -> NoReturn:
@@ -86,6 +87,8 @@ def _load(body: bytes, others: list[int]) -> tuple[BoxIsolation, list[str]]:
     write_package(names, contents, PACKAGE)
     # In a box for one call nothing is worth more here than in the call; nor where it has failed here before.
     codes = compile_package(names, contents, PACKAGE) if rooms.reused and loaded["ahead"] else {}
+    if rooms.begins_ahead:
+        rooms.listing = next((each for name, each in zip(names, contents, strict=True) if name.endswith(LISTING)), b"")
     del contents
     preloaded = preload_imports(select_preloading(codes, names, PACKAGE), own)
     if rooms.server is not None and rooms.reused and loaded["ahead"]:
@@ -109,7 +112,7 @@ def _import_server(start: dict[str, Any]) -> list[str]:
         server.McpServer(start).import_ahead()
     except LookupError:
         return []  # the call will say so
-    return [server.__name__]
+    return [server.__name__, importlib.import_module("sandbox.next_server").__name__]
 
 
 def _settle() -> None:

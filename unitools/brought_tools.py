@@ -88,6 +88,7 @@ class Source:
     said: dict[str, Any] = field(default_factory=dict)
     constraints: tuple[str, ...] | None = None
     hosts: tuple[str, ...] = ()
+    keeps: str = ""  # whose files calls leave for the next; empty: they leave none
 
     @property
     def name(self) -> str:
@@ -104,6 +105,8 @@ class Source:
         }
         if self.constraints:
             said["dependency_constraints"] = list(self.constraints)
+        if self.keeps:
+            said["state"] = {"kind": "files", "scope": self.keeps}
         if self.hosts:
             said["capabilities"] = {"net": [{"host": each} for each in self.hosts]}
         return said
@@ -111,6 +114,8 @@ class Source:
     def renew(self, document: dict[str, Any], before: dict[str, Any], made: dict[str, Any]) -> None:
         document["implementation"] = before["implementation"] | {"server": self._start_as(before)}
         document["dependencies"] = raise_requirement(before.get("dependencies", []), made["dependencies"][0])
+        if self.keeps:
+            document["state"] = before.get("state", {}) | made["state"]
         if self.constraints is not None:
             document["dependency_constraints"] = list(self.constraints)
         if before.get("dependencies") != document["dependencies"]:

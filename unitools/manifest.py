@@ -158,6 +158,39 @@ class Manifest:
         return str(self._get("concurrency")) == "serial"
 
     @property
+    def group(self) -> str:
+        """What the id says before its last segment; tools of one group may keep files together."""
+        return self.id.rpartition(".")[0]
+
+    @property
+    def state(self) -> dict[str, Any] | None:
+        """The files that calls leave for the next: ``kind``, ``scope``, ``max_files``, ``max_bytes``. None: they leave none."""
+        said = self.document.get("state")
+        if said is None:
+            return None
+        parts = manifest_schema()["properties"]["state"]["properties"]
+        return {name: part["default"] for name, part in parts.items() if "default" in part} | dict(said)
+
+    @property
+    def leaves_files(self) -> bool:
+        """Whether what its calls leave is kept. Of a tool that only reads nothing is, whatever it does to its copies."""
+        return self.state is not None and self.side_effect != "Read"
+
+    @property
+    def keeps(self) -> tuple[int, int] | None:
+        """How many files of how many bytes calls leave for the next."""
+        state = self.state
+        return None if state is None else (int(state["max_files"]), int(state["max_bytes"]))
+
+    @property
+    def serial_key(self) -> str:
+        """Calls of one key run one at a time; empty: nothing keeps them apart. What keeps files shares them with its group, and what
+        only reads has copies of its own."""
+        if self.leaves_files:
+            return self.group
+        return self.id if self.is_serial else ""
+
+    @property
     def max_concurrency(self) -> int | None:
         """How many calls may be under way at a time; None: the manifest names no limit. Calls of a serial tool wait for each other."""
         limit = self._get("limits").get("concurrency")

@@ -21,6 +21,7 @@ from unitools.mcp_conversation import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 _PIECE_BYTES = 1 << 16
@@ -34,9 +35,17 @@ class PipeConversation(McpConversation):
         super().__init__(**ways)
         self._deadline = deadline
         self._incoming, self._outgoing = incoming, outgoing
+        self._news: tuple[int, Callable[[], None]] | None = None
         self._read, self._unsent = bytearray(), bytearray()
         for fd in (incoming, outgoing):
             os.set_blocking(fd, False)
+
+    def heed_once(self, fd: int, heed: Callable[[], None]) -> None:
+        """While an answer is waited for: what is done, once, when something has come there."""
+        self._news = fd, heed
+
+    def ignore_news(self) -> None:
+        self._news = None
 
     def _send(self, message: dict[str, Any]) -> None:
         if len(self._unsent) > MAX_MESSAGE_BYTES:
@@ -80,10 +89,15 @@ class PipeConversation(McpConversation):
         poll.register(self._incoming, select.POLLIN)
         if self._unsent:
             poll.register(self._outgoing, select.POLLOUT)
+        if self._news is not None:
+            poll.register(self._news[0], select.POLLIN)
         left_s = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
         ready = dict(poll.poll(None if left_s is None else left_s * 1000))
         if left_s == 0.0 or not ready:
             raise ServerEnded
+        if self._news is not None and self._news[0] in ready:
+            heed, self._news = self._news[1], None
+            heed()
         if self._outgoing in ready:
             self._write()
         if self._incoming in ready:

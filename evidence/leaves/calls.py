@@ -353,6 +353,10 @@ class RunReport(LeafPart):
     max_rss_bytes: Annotated[int | None, "most memory at once"]
     result_bytes: Annotated[int | None, "size of what it returned"]
     cpu_exact: Annotated[bool | None, "false: it may have taken more"] = None
+    waited_ms: Annotated[
+        int | None,
+        "how long before the call its server had been started, whose time and chance are of then; absent: with it",
+    ] = None
 
 
 @leaf_part
@@ -404,6 +408,19 @@ class FileChanges(LeafPart):
     not_taken: Annotated[int, "how many changes were not kept"]
 
 
+@leaf_part
+class KeptToolFiles(LeafPart):
+    """What became of the files that tools keep from call to call."""
+
+    group: Annotated[str, "the tools that share them"]
+    scope: Annotated[str, "whose they are: `tenant`, `agent` or `person`"]
+    before: Annotated[str, "keyed hash of what the run was given; empty: nothing"]
+    after: Annotated[str, "keyed hash of what is kept now; empty: nothing"]
+    count: Annotated[int, "how many files are kept now"]
+    bytes: Annotated[int, "in all"]
+    kept: Annotated[bool, "false: the run changed nothing, since it did not succeed, was a trial or only reads"]
+
+
 @leaf_data(*ENDS)
 class End(LeafData):
     """How a call ended, and what came of it."""
@@ -445,6 +462,7 @@ class End(LeafData):
     account: Annotated[str | None, "the person's own account by which the server elsewhere was asked"] = None
     artifacts: Annotated[ArtifactSummary | None, "what the call leaves for its caller"] = None
     files: Annotated[FileChanges | None, "what the run did with files of the tenant"] = None
+    tool_files: Annotated[KeptToolFiles | None, "what became of the files that the tool keeps"] = None
 
     @staticmethod
     def list_derived_terms(data: dict[str, Any]) -> Iterable[tuple[str, str]]:

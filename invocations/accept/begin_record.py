@@ -193,7 +193,8 @@ def build_manifest_fields(manifest: Manifest, *, keyed: bool) -> dict[str, Any]:
     keep = timedelta(seconds=manifest.idempotency_keep_s)
     return {
         "work_class": WorkClass.LONG if is_long else WorkClass.QUICK,
-        "serial": manifest.is_serial,
+        "serial": bool(manifest.serial_key),
+        "serial_key": manifest.serial_key,
         "keyed": manifest.idempotency == "keyed",
         "key_until": database_time() + keep if keyed else None,
     }

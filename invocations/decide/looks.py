@@ -154,6 +154,7 @@ class CallLook(Look):
             dry_run=self.dry_run,
             isolation=self.version.isolation,
             idle_ms=self.version.idle_ms,
+            keeps=self.version.manifest.keeps,
         )
 
 

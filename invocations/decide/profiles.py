@@ -7,7 +7,7 @@ profiles, and equal hashes.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -53,14 +53,35 @@ def build_limits(reach: Capabilities, idle_ms: int = 0) -> Limits:
     )
 
 
+KEPT_FILES = Capabilities.from_json(
+    {"fs": [{"path": "/data", "actions": ["read", "list", "write", "create", "delete"]}]}
+).fs
+
+
+def give_kept_files(profile: Profile, amounts: tuple[int, int] | None) -> Profile:
+    """With the files that the tool keeps; nobody has to grant them, since they are of no other tool. ``amounts``: files, bytes."""
+    if amounts is None:
+        return profile
+    limits = replace(profile.limits, files=amounts[0], file_bytes=amounts[1])
+    return replace(profile, capabilities=profile.capabilities.replaced(fs=KEPT_FILES), limits=limits)
+
+
 def choose_isolation(verdict: Verdict, asked: str) -> str:
     """The strongest of what the hub is set to, what policy gives and what the manifest asks for."""
     return max((settings.TOOLHUB_SANDBOX_LEVEL, verdict.isolation, asked or LEVELS[0]), key=LEVELS.index)
 
 
 @lru_cache(maxsize=4096)
-def build_run_profile(reach: Capabilities, isolation: str, untrusted: bool = False, idle_ms: int = 0) -> Profile:
-    return Profile(limits=build_limits(reach, idle_ms), capabilities=reach, isolation=isolation, untrusted=untrusted)
+def build_run_profile(
+    reach: Capabilities,
+    isolation: str,
+    untrusted: bool = False,
+    idle_ms: int = 0,
+    keeps: tuple[int, int] | None = None,
+) -> Profile:
+    limits = build_limits(reach, idle_ms)
+    profile = Profile(limits=limits, capabilities=reach, isolation=isolation, untrusted=untrusted)
+    return give_kept_files(profile, keeps)
 
 
 @lru_cache(maxsize=4096)
@@ -121,8 +142,11 @@ def resolve_profile(
     dry_run: bool,
     isolation: str = "",
     idle_ms: int = 0,
+    keeps: tuple[int, int] | None = None,
 ) -> ResolvedProfile:
-    """``grant``: the bounds of the grant as its document has them; None bounds nothing. ``isolation``: the manifest's."""
+    """``grant``: the bounds of the grant as its document has them; None bounds nothing. ``isolation``: the manifest's. ``keeps``: how
+    many files of how many bytes the tool keeps.
+    """
     met, explanation = effective(
         asks,
         grant=parse_bound(grant),
@@ -130,7 +154,7 @@ def resolve_profile(
         installation=build_installation_bound(hosts, paths),
         dry_run=dry_run,
     )
-    profile = build_run_profile(met, choose_isolation(verdict, isolation), verdict.untrusted, idle_ms)
+    profile = build_run_profile(met, choose_isolation(verdict, isolation), verdict.untrusted, idle_ms, keeps)
     return ResolvedProfile(
         met, profile, _digest(profile), explanation, find_limiters(explanation, verdict.restrictions.limiters)
     )

@@ -39,6 +39,7 @@ from invocations.proposals.proposal_links import hash_proposals
 from invocations.sandbox.base import Profile
 from invocations.signals import call_ended
 from invocations.step_log import read_step_result
+from invocations.tool_files.services import ToolFilesChange, describe_unchanged, keep_tool_files
 from invocations.value_keys import find_values_key, is_forgotten, recheck_forgotten
 from kernel.canonical import canonicalize, compute_digest
 from kernel.database.rows import delete_rows_later, update_rows_later
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from django.db.models import Q
 
     from evidence.leaves import Commitment
-    from evidence.leaves.calls import ArtifactSummary, FileChanges
+    from evidence.leaves.calls import ArtifactSummary, FileChanges, KeptToolFiles
     from evidence.models import SubjectKey
     from invocations.artifacts.description import DescribedArtifact
     from invocations.artifacts.models import Artifact
@@ -198,6 +199,7 @@ def build_end_leaf(
     *,
     artifacts: ArtifactSummary | None,
     files: FileChanges | None,
+    tool_files: KeptToolFiles | None,
 ) -> End:
     """What the End fact says beside its columns."""
     version, outcome = invocation.version, ending.outcome
@@ -230,6 +232,7 @@ def build_end_leaf(
         logs=sealed.logs,
         artifacts=artifacts,
         files=files,
+        tool_files=tool_files,
         sources=sources,
         all_sources=all_sources,
         repairs=repairs,
@@ -259,6 +262,7 @@ def build_run_report(invocation: Invocation, outcome: RunOutcome) -> RunReport:
         max_rss_bytes=outcome.max_rss_bytes,
         result_bytes=outcome.result_bytes,
         cpu_exact=None if outcome.cpu_exact else False,
+        waited_ms=outcome.waited_ms,
     )
 
 
@@ -285,7 +289,13 @@ def collect_notices(invocation: Invocation) -> list[str]:
     return deprecation_warnings(find_retirement(version.tool), compiled_version(version.pk).manifest)
 
 
-def seal_ending(invocation: Invocation, ending: Ending, kept: KeptFiles, artifacts: list[Artifact]) -> SealedEnding:
+def seal_ending(
+    invocation: Invocation,
+    ending: Ending,
+    kept: KeptFiles,
+    artifacts: list[Artifact],
+    tool_files: ToolFilesChange | None = None,
+) -> SealedEnding:
     """Store the values of an ending; returns their commitments for the End fact."""
     key = find_values_key(invocation)
     place: dict[str, Any] = {"tenant_id": invocation.tenant_id, "invocation_id": invocation.pk, "key": key}
@@ -323,7 +333,7 @@ def seal_ending(invocation: Invocation, ending: Ending, kept: KeptFiles, artifac
             "attempts": list(outcome.attempts),
         }
         if outcome.files or outcome.gone or outcome.skipped:
-            value["files"] = kept.sealed()
+            value["files"] = kept.sealed() if tool_files is None else tool_files.seal(outcome)
         if outcome.connections:
             value["connections"] = build_sealed_connections(outcome.connections)
         logs = evidence.seal_values(**place, kind=SnapshotKind.LOGS, value=value).to_commitment()
@@ -351,13 +361,24 @@ def read_version(invocation: Invocation) -> None:
         invocation.version = CALLED_VERSION.get(pk=invocation.version_id)
 
 
+def _keep_tool_files(invocation: Invocation, ending: Ending) -> ToolFilesChange | None:
+    """None of a tool that keeps none, and where nothing ran."""
+    outcome, manifest = ending.outcome, invocation.version.view if invocation.version is not None else None
+    if outcome is None or manifest is None or manifest.state is None:
+        return None
+    if ending.state != State.SUCCEEDED or invocation.dry_run or is_forgotten(invocation) or not manifest.leaves_files:
+        return describe_unchanged(invocation, manifest, ending.inputs)
+    return keep_tool_files(invocation, manifest, outcome, ending.inputs)
+
+
 def write_end(invocation: Invocation, ending: Ending, *, actor: Principal, at: datetime) -> None:
     """The files, the sealed values and the End fact, in the transaction of the caller."""
     read_version(invocation)
-    kept = _keep_files(invocation, ending)
+    kept_by_tool = _keep_tool_files(invocation, ending)
+    kept = _keep_files(invocation, ending) if kept_by_tool is None else KeptFiles()
     keeps = ending.state == State.SUCCEEDED and not is_forgotten(invocation)
     artifacts = keep_artifacts(invocation, ending.artifacts) if keeps else []
-    sealed = seal_ending(invocation, ending, kept, artifacts)
+    sealed = seal_ending(invocation, ending, kept, artifacts, kept_by_tool)
     evidence.record(
         kind=Kind.DRY_RUN_ENDED if invocation.dry_run else Kind.INVOCATION_ENDED,
         subject=invocation.wire_id,
@@ -375,6 +396,7 @@ def write_end(invocation: Invocation, ending: Ending, *, actor: Principal, at: d
             sealed,
             artifacts=summarize_artifacts(artifacts),
             files=kept.describe_changes(),
+            tool_files=kept_by_tool.describe() if kept_by_tool is not None else None,
         ),
     )
     duration_s = (at - invocation.created_at).total_seconds()

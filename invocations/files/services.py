@@ -30,6 +30,7 @@ from evidence.problems import KeyUnavailable
 from invocations.models import StoredFile
 from invocations.problems import FilesFull, FilesTooLarge, NoSuchFile
 from invocations.sandbox.base import TenantFile
+from invocations.tool_files.models import ToolFiles
 from kernel.canonical import compute_digest
 from kernel.problems import Conflict, SchemaInvalid, TooLarge
 from sandbox.files import UnsafePath, split_path
@@ -103,7 +104,8 @@ def sum_file_bytes(rows: QuerySet[StoredFile]) -> int:
 
 def _check_quota(tenant_id: UUID, path: str, more: int) -> None:
     others = StoredFile.objects.filter(tenant_id=tenant_id).exclude(path=path)
-    if sum_file_bytes(others) + max(more, LEAST_BYTES) > settings.TOOLHUB_FILES_MAX_MB * MIB:
+    kept = int(ToolFiles.objects.filter(tenant_id=tenant_id).aggregate(bytes=Sum("size"))["bytes"] or 0)  # by tools
+    if sum_file_bytes(others) + kept + max(more, LEAST_BYTES) > settings.TOOLHUB_FILES_MAX_MB * MIB:
         raise FilesFull(
             f"There is no room for {more:,} bytes more: the files of a tenant may take {settings.TOOLHUB_FILES_MAX_MB} MiB, "
             f"and each counts as at least {LEAST_BYTES:,} bytes.",

@@ -2,8 +2,8 @@
 
 A message only says that there is something to do; who hears it takes the call whose turn it is. Tenants with fewer running calls
 come first, those of models not counted, since no worker runs them; then older calls. A tool that takes one call at a time is passed
-over while it runs. Of the places of one worker a tenant has at most all but those that are kept for others, and calls that may take
-long have at most half.
+over while it runs, and one that keeps files while any runs that shares them. Of the places of one worker a tenant has at most all but
+those that are kept for others, and calls that may take long have at most half.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ WITH chosen AS (
      AND i.work_class IN ({classes}) AND i.tenant_id NOT IN ({full})
      AND NOT (i.serial AND EXISTS (
          SELECT 1 FROM invocations_invocation r
-          WHERE r.state = 'running' AND r.serial AND r.tenant_id = i.tenant_id AND r.tool = i.tool))
+          WHERE r.state = 'running' AND r.serial AND r.tenant_id = i.tenant_id AND r.serial_key = i.serial_key))
    ORDER BY COALESCE(busy.at_work, 0), i.id LIMIT 1 {lock}
 )
 UPDATE invocations_invocation

@@ -25,6 +25,7 @@ from invocations.chains.models import CHAIN_OPEN, Chain
 from invocations.chains.services import cancel_chain
 from invocations.models import FINAL, Invocation, State, StoredFile
 from invocations.replays.models import Replay, Rerun
+from invocations.tool_files.models import ToolFiles
 from kernel.database.connections import database_time
 
 if TYPE_CHECKING:
@@ -61,6 +62,12 @@ def select_files(who: ErasureSubject) -> QuerySet[StoredFile]:
     return rows.filter(subject_key=who.key) if who.key else rows.filter(subject_key__subject=who.subject)
 
 
+def select_tool_files(who: ErasureSubject) -> QuerySet[ToolFiles]:
+    """Those that tools keep of the person alone. What they keep of an agent or a tenant is nobody's."""
+    rows = ToolFiles.objects.filter(tenant_id=who.tenant_id)
+    return rows.filter(subject_key=who.key) if who.key else rows.filter(subject_key__subject=who.subject)
+
+
 def remove_artifacts(rows: QuerySet[Artifact], *, limit: int) -> int:
     """The next of them, and what no other artifact has of their content."""
     found = list(rows.order_by("id").values_list("pk", "content_id", "thumbnail_id")[:limit])
@@ -86,7 +93,7 @@ class CallHolder:
             agent_runs=runs.count(),
             values=values.filter(of_them).count(),
             artifacts=Artifact.objects.filter(invocation__in=calls).count(),
-            files=select_files(who).count(),
+            files=select_files(who).count() + select_tool_files(who).count(),
         )
 
     def end_open(self, who: ErasureSubject, *, by: Principal) -> bool:
@@ -109,6 +116,8 @@ class CallHolder:
         )
         sealed = Exists(Snapshot.objects.filter(invocation_id=OuterRef("pk")))
         left = Exists(Artifact.objects.filter(invocation=OuterRef("pk")))
+        kept = list(select_tool_files(who).values_list("pk", flat=True)[:limit])
+        gone["files"] += ToolFiles.objects.filter(pk__in=kept).delete()[0]
         to_do = Q(values_key=None) | ~Q(output_digest="") | Q(idempotency_key="") | sealed | left
         calls = list(select_calls(who).filter(to_do).order_by("id").values_list("pk", flat=True)[:limit])
         gone["artifacts"] = remove_artifacts(Artifact.objects.filter(invocation__in=calls), limit=limit)
@@ -229,6 +238,8 @@ def remove_old_artifacts(tenant_id: UUID, before: datetime, limit: int) -> int:
 
 
 def remove_old_files(tenant_id: UUID, before: datetime, limit: int) -> int:
-    """Files that calls have written and nobody has changed since. What people store stays."""
+    """Files that calls have written or tools keep, and nobody has changed since. What people store stays."""
     rows = StoredFile.objects.filter(tenant_id=tenant_id, subject_key__isnull=False, changed_at__lt=before)
-    return StoredFile.objects.filter(pk__in=list(rows.values_list("pk", flat=True)[:limit])).delete()[0]
+    gone = StoredFile.objects.filter(pk__in=list(rows.values_list("pk", flat=True)[:limit])).delete()[0]
+    kept = ToolFiles.objects.filter(tenant_id=tenant_id, changed_at__lt=before).values_list("pk", flat=True)
+    return gone + ToolFiles.objects.filter(pk__in=list(kept[: max(0, limit - gone)])).delete()[0]

@@ -44,6 +44,7 @@ from invocations.run.staged_packages import find_run_image, stage_package
 from invocations.sandbox.base import BoxKey, Profile, RunStatus, SandboxCall
 from invocations.sandbox.factory import current_sandbox
 from invocations.step_log import StepLog
+from invocations.tool_files.services import load_tool_files
 from kernel import names
 from kernel.database.connections import release_connection
 from kernel.database.rows import PreparedQuery
@@ -60,9 +61,11 @@ from registry.versions.compiler import compiled_version
 from unitools.mcp_listings import compute_json_digest
 
 if TYPE_CHECKING:
-    from invocations.sandbox.base import Limits, RunOutcome
+    from invocations.sandbox.base import Limits, RunOutcome, TenantFile
     from registry.models import ToolVersion
     from registry.versions.compiler import CompiledVersion
+    from unitools.capabilities import Capabilities
+    from unitools.manifest import Manifest
 
 log = logging.getLogger("toolhub.worker")
 WRITE_AGAIN_S = 0.5
@@ -151,7 +154,7 @@ def build_sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
         labels={"toolhub.tool": invocation.tool},
         key=build_box_key(invocation, dependencies[0]),
         dependencies=dependencies[1],
-        files=load_run_files(reach, tenant_id=invocation.tenant_id) if reach.fs else (),
+        files=_load_files(invocation, manifest, reach),
         config=config,
         secrets=secrets,
         program=invocation.version.view.program,
@@ -163,6 +166,13 @@ def build_sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
         image=find_run_image(invocation.version),
         trusted=is_vouched_for(invocation.version),
     )
+
+
+def _load_files(invocation: Invocation, manifest: Manifest, reach: Capabilities) -> tuple[TenantFile, ...]:
+    """What is below ``/data``: what the tool keeps, or those of the tenant that the run may read."""
+    if manifest.state is not None:
+        return load_tool_files(invocation, manifest)
+    return load_run_files(reach, tenant_id=invocation.tenant_id) if reach.fs else ()
 
 
 def check_still_allowed(invocation: Invocation) -> None:

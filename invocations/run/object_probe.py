@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from invocations.decide.profiles import give_kept_files
 from invocations.run.server_probe import (
     build_probe,
     clean_text,
@@ -19,7 +20,7 @@ from invocations.run.server_probe import (
     stage_probe,
     tail_text,
 )
-from invocations.sandbox.base import Limits, RunStatus
+from invocations.sandbox.base import Limits, Profile, RunStatus
 from registry.dependencies.failures import CannotBuild, Failure
 from unitools.mcp_listings import compute_json_digest
 
@@ -75,7 +76,8 @@ def probe_object(version: ToolVersion, folder: Path, beat: Callable[[], None]) -
     package, image = stage_probe(version)
     manifest = version.view
     call = build_probe(manifest, package, folder, module=manifest.module, entry=DESCRIBE)
-    outcome = run_alone(replace(call, image=image), _build_limits(manifest), beat)
+    profile = give_kept_files(Profile(_build_limits(manifest), isolation="single"), manifest.keeps)
+    outcome = run_alone(replace(call, image=image), profile, beat)
     if outcome.status is not RunStatus.OK:
         raise judge_failure(describe_failure(outcome), outcome.status)
     if compute_json_digest(outcome.value) != manifest.origin["object_digest"]:

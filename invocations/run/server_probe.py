@@ -1,7 +1,7 @@
 """Server probe: whether a server of others starts, and lists what its manifest pins, before anybody reviews the version.
 
-It is started from its lock in a box that is used once, without a network, files or secrets, asked for its whole list and ended. What
-it says is held against the listing that was shipped with the manifest.
+It is started from its lock in a box that is used once, without a network, files or secrets, asked for its whole list and ended. One
+that keeps files finds none. What it says is held against the listing that was shipped with the manifest.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from invocations.decide.profiles import give_kept_files
 from invocations.problems import ImageMissing
 from invocations.run.staged_packages import find_run_image, stage_package
 from invocations.sandbox.base import Limits, Profile, RunStatus, SandboxCall
@@ -94,7 +95,8 @@ def probe_server(version: ToolVersion, folder: Path, beat: Callable[[], None]) -
     package, image = stage_probe(version)
     call = build_probe(version.view, package, folder, server=version.view.server_start)
     pinned = _read_pinned(package, version.view.package)
-    outcome = run_alone(replace(call, image=image), _build_limits(version.view), beat)
+    profile = give_kept_files(Profile(_build_limits(version.view), isolation="single"), version.view.keeps)
+    outcome = run_alone(replace(call, image=image), profile, beat)
     if outcome.status is not RunStatus.OK:
         raise build_error(outcome)
     try:
@@ -156,11 +158,11 @@ def _build_limits(manifest: Manifest) -> Limits:
     )
 
 
-def run_alone(call: SandboxCall, limits: Limits, beat: Callable[[], None]) -> RunOutcome:
+def run_alone(call: SandboxCall, profile: Profile, beat: Callable[[], None]) -> RunOutcome:
     """In a box that is used once."""
     sandbox = current_sandbox()
     with ThreadPoolExecutor(1, thread_name_prefix="probe") as threads:
-        running = threads.submit(partial(sandbox.run, Profile(limits, isolation="single"), call))
+        running = threads.submit(partial(sandbox.run, profile, call))
         try:
             while not wait([running], timeout=BEAT_S).done:
                 beat()

@@ -264,6 +264,7 @@ class RunOutcome:
     # whole box counts from its start, and cannot be set back from inside
     image: str = ""  # content digest of the image
     box: str = ""  # id of the container
+    waited_ms: int | None = None  # for how long what answered it had been started before it came; None: with it
     clean: bool = True  # nothing of the run was left behind when it ended by itself
     level: str = ""  # the isolation that it had, one of LEVELS, or "direct"
     files: tuple[TenantFile, ...] = ()  # what it left below the paths that it may write to

@@ -39,7 +39,16 @@ from invocations.sandbox.isolation.container import build_box_shape
 from invocations.sandbox.isolation.levels import COLD, FRESH, REUSED, SINGLE, build_smallest_call, choose_level
 from invocations.sandbox.pool.loads import LoadTimeout
 from invocations.sandbox.pool.pool import BoxPool
-from invocations.sandbox.pool.slots import BoxRefused, BoxRequest, PackageLoad, PoolCaps, PoolSlot
+from invocations.sandbox.pool.slots import (
+    MIB,
+    USUAL_IDLE,
+    BoxRefused,
+    BoxRequest,
+    IdleTerms,
+    PackageLoad,
+    PoolCaps,
+    PoolSlot,
+)
 from invocations.sandbox.preload_exclusions import PreloadExclusions
 from invocations.sandbox.results import NOT_IMPORTED, build_outcome
 from invocations.sandbox.run_events import EventRelay
@@ -67,6 +76,8 @@ _KILLS = (
     RunStatus.OUT_OF_MEMORY,
     RunStatus.LOST,
 )
+# Of a box that keeps a server of others ready: measured; and short, since there may be a catalogue of them.
+_WITH_SERVER = IdleTerms(memory_bytes=80 * MIB, most_s=110.0)
 _TRIES = 3  # boxes for one call, when they are found dead before it is in them
 _STOPPING = "The hub is stopping, so the tool was not run."
 
@@ -237,6 +248,7 @@ class DockerSandbox:
             label=call.labels.get("toolhub.tool", ""),
             labels=call.labels,
             load=PackageLoad(call.key, self._load_of(profile, call, level)) if key is not None else None,
+            idle=_WITH_SERVER if call.server is not None and key is not None else USUAL_IDLE,
         )
 
     def _load_of(self, profile: Profile, call: SandboxCall, level: str) -> Callable[[bool], bytes]:

@@ -27,6 +27,7 @@ _MAX_ERROR_CHARS = 2000
 _MAX_REPORT_ITEMS = 100
 _MAX_REPORT_CHARS = 500
 _REPORT_DEPTH = 16
+_MAX_WAITED_MS = 86_400_000
 _MAX_TTL_S = 365 * 24 * 60 * 60  # as in the manifest
 _SIGXCPU, _SIGKILL, _SIGSYS = 24, 9, 31
 _NEARLY_MS = 500  # of a second
@@ -237,6 +238,8 @@ def _understand(kind: int, value: bytes, about: dict[str, Any], contents: bytes,
     if not _is_short_list(attempts) or not all(map(_is_short_text, attempts)):
         raise ValueError("attempts")
     fields: dict[str, Any] = {"report": check_report(about["report"]), "attempts": tuple(attempts)}
+    if type(about.get("waited_ms")) is int and 0 <= about["waited_ms"] <= _MAX_WAITED_MS:
+        fields["waited_ms"] = about["waited_ms"]
     if kind == protocol.RETURNED:
         if len(value) > limits.result_bytes:
             return fields | _error(RunStatus.RESULT_TOO_LARGE, f"The result has more than {limits.result_bytes} bytes.")

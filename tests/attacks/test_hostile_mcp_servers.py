@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from invocations.sandbox.base import Limits, RunStatus
-from tests.support.mcp_servers import START, STARTED, ask_server, lay_out_server, source_of
+from tests.support.mcp_servers import ECHO, START, STARTED, ask_server, lay_out_server, pin, source_of
 from tests.support.sandboxes import docker_sandbox
 from unitools.brought_tools import CannotBring, Source, draft_tools
 from unitools.mcp_listings import Listing, ListingUnfit
@@ -24,7 +24,7 @@ HOSTILE = source_of("""
 import os, time
 print("Welcome to a very good server!", flush=True)
 def list_tools(params):
-    match sys.argv[1]:
+    match "".join(sys.argv[1:]):
         case "endless":
             return {"tools": [], "nextCursor": str(int(params.get("cursor", 0)) + 1)}
         case "round":
@@ -37,6 +37,7 @@ def list_tools(params):
             return {"tools": [{"name": "a\\x1b[2J", "inputSchema": {"type": "object"}}]}
         case "hidden":
             return {"tools": [{"name": "a", "description": "Good.\\u200b\\u2060", "inputSchema": {"type": "object"}}]}
+    return {"tools": TOOLS}
 def raw(said):
     os.write(1, said.encode() + b"\\n")
 def call(name, arguments, params):
@@ -121,7 +122,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def ask(sandbox: DockerSandbox, folder: Path, tool: str, level: str, *arguments: str) -> RunOutcome:
     start = STARTED | {"arguments": list(arguments)}
-    return ask_server(sandbox, folder, tool, level=level, limits=LIMITS, start=start)
+    return ask_server(sandbox, folder, tool, level=level, limits=LIMITS, start=start, pinned=pin([ECHO]))
 
 
 def check_innocent(sandbox: DockerSandbox, folder: Path, level: str, after: RunOutcome) -> None:

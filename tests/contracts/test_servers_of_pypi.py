@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from invocations.decide.profiles import give_kept_files
 from invocations.run.server_probe import describe_failure
-from invocations.sandbox.base import BoxKey, Limits, Profile, RunStatus
+from invocations.sandbox.base import BoxKey, Limits, Profile, RunStatus, TenantFile
 from registry.dependencies import build_steps
 from registry.versions.manifest_checks import validate_document
 from tests.support.dependencies import SILENT
@@ -79,16 +80,26 @@ def build(package: str, constraints: tuple[str, ...] = ()) -> Path:
 
 
 def run(
-    sandbox: DockerSandbox, folder: Path, start: dict[str, Any], asks: dict[str, Any], *, level: str, **given: Any
+    sandbox: DockerSandbox,
+    folder: Path,
+    start: dict[str, Any],
+    asks: dict[str, Any],
+    *,
+    level: str,
+    pinned: bytes = b"{}",
+    files: tuple[TenantFile, ...] = (),
+    keeps: bool = False,
+    **given: Any,
 ) -> RunOutcome:
     call = replace(
-        call_of(zip_files([("pinned/listing.json", b"{}")]), **given),
+        call_of(zip_files([("pinned/listing.json", pinned)]), **given),
         dependencies=folder,
         key=BoxKey("tenant", json.dumps(start), dependencies=folder.name),
         server=start | {"package": start["script"]},  # these programs are called as their packages
         asks=asks,
+        files=files,
     )
-    return sandbox.run(Profile(ROOMY, isolation=level), call)
+    return sandbox.run(give_kept_files(Profile(ROOMY, isolation=level), (20, 4 << 20) if keeps else None), call)
 
 
 @pytest.mark.req("BRING-2")
@@ -105,7 +116,7 @@ def test_a_server_is_listed_drafted_and_called_as_its_author_left_it(
     draft = draft_tools(listing, Source(name, version, derive_group(name), start), [served.tool])[0].document
     manifest = Manifest(draft)
     outcomes = [
-        run(sandbox, folder, start, manifest.server_request, level=level, **served.given)
+        run(sandbox, folder, start, manifest.server_request, level=level, pinned=listing.to_bytes(), **served.given)
         for level in ("fresh", "shared")
     ]
 
@@ -115,6 +126,65 @@ def test_a_server_is_listed_drafted_and_called_as_its_author_left_it(
     for outcome in outcomes:
         assert (outcome.status, outcome.clean) == (served.status, True), outcome
         assert served.answer in json.dumps(outcome.value)
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """A package whose calls leave files for the next, how it is started, and calls of which the last finds what the others left."""
+
+    package: str
+    calls: tuple[tuple[str, dict[str, Any]], ...]
+    arguments: tuple[str, ...]
+    constraints: tuple[str, ...] = ()
+
+
+BOOK = {"filepath": "/data/book.xlsx", "sheet_name": "Sheet1"}
+KEEPING = (
+    Keeping(
+        "mcp-server-sqlite==2025.4.25",
+        (
+            ("create_table", {"query": "CREATE TABLE notes (word TEXT)"}),
+            ("write_query", {"query": "INSERT INTO notes VALUES ('was kept')"}),
+            ("read_query", {"query": "SELECT word FROM notes"}),
+        ),
+        ("--db-path", "/data/notes.db"),
+        ("mcp<2",),
+    ),
+    Keeping(
+        "excel-mcp-server==2.2.2",
+        (
+            ("create_workbook", {"filepath": "/data/book.xlsx"}),
+            ("write_data_to_excel", BOOK | {"data": [["was kept", 1]]}),
+            ("read_data_from_excel", BOOK),
+        ),
+        ("stdio",),
+    ),
+)
+
+
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize("keeping", KEEPING, ids=lambda keeping: keeping.package)
+def test_a_server_finds_the_files_that_its_earlier_calls_left(
+    sandbox: DockerSandbox, folders: Path, keeping: Keeping
+) -> None:
+    name, _, version = keeping.package.partition("==")
+    folder = build(keeping.package, keeping.constraints)
+    start: dict[str, Any] = {"script": name, "arguments": list(keeping.arguments)}
+    listed = run(sandbox, folder, start, {}, level="single", keeps=True)
+    listing = Listing.from_json(listed.value)
+    source = Source(name, version, derive_group(name), start, keeps="tenant")
+
+    kept: dict[str, TenantFile] = {}
+    for tool, given in keeping.calls:
+        draft = draft_tools(listing, source, [tool])[0].document
+        assert [each.message for each in validate_document(draft) if each.severity == "error"] == []
+        files = tuple(kept.values())
+        asks = Manifest(draft).server_request
+        outcome = run(sandbox, folder, start, asks, level="fresh", files=files, keeps=True, **given)
+        assert (outcome.status, outcome.skipped) == (RunStatus.OK, ()), outcome
+        kept |= {each.path: each for each in outcome.files}
+
+    assert "was kept" in json.dumps(outcome.value)
 
 
 @pytest.mark.req("BRING-2")

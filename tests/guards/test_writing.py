@@ -97,6 +97,7 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "invocations/model_calls/run_keeper.py:find_unwanted": "leases",
     "invocations/files/services.py:_write": "part of storing a file, or of the End of a call that made it",
     "invocations/files/services.py:keep_files": "part of an End, which says how many and of what digest",
+    "invocations/tool_files/services.py:keep_tool_files": "part of an End, which says what was kept before and after",
     "invocations/sandbox_hosts/reports.py:write_report": "how the boxes are now; decides nothing",
     "invocations/sandbox_hosts/reports.py:run_reporter": "the same: a process that ends takes its row along",
     "invocations/service_levels/unmapped_errors.py:note_unmapped": "how the hub itself does; decides nothing",

@@ -54,6 +54,34 @@ RUNNING: dict[str, list[Mistake]] = {
             {"concurrency": "serial", "limits": {"concurrency": 1}},
         )
     ],
+    "state.without_code": [
+        Mistake(
+            "outside the sandbox",
+            {"state": {"kind": "files"}, "side_effect": "Read", "requires_sandbox": False},
+            "/state",
+            {"state": {"kind": "files"}, "side_effect": "Read"},
+        )
+    ],
+    "state.beside_files": [
+        Mistake(
+            "files of both kinds",
+            {
+                "state": {"kind": "files"},
+                "side_effect": "Read",
+                "capabilities": {"fs": [{"path": "/data/a", "actions": ["read"]}]},
+            },
+            "/state",
+            {"state": {"kind": "files"}, "side_effect": "Read"},
+        )
+    ],
+    "state.without_effect": [
+        Mistake(
+            "keeps, and has no effect",
+            {"state": {"kind": "files"}, "side_effect": "None"},
+            "/side_effect",
+            {"state": {"kind": "files"}, "side_effect": "Read"},
+        )
+    ],
     "limits.scratch_over_memory": [
         Mistake(
             "more scratch than memory",

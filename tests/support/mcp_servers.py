@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 PROTOCOL = "2025-11-25"
 PACKAGE = "a-server"
 START = {"script": "a-server"}
-PINNED = zip_files([("mcp_a/listing.json", b"{}")])
 STARTED = START | {"package": PACKAGE}  # as a box is told
 
 # `answer(method, params, id)` gives what is sent for a request, or None; `TOOLS` what is listed.
@@ -43,7 +42,7 @@ def main():
         if method == "initialize":
             result = begin(params)
         elif method == "tools/list":
-            result = list_tools(params)
+            result = list_tools(params | {"id": id})
         elif method == "tools/call":
             result = call(params["name"], params["arguments"], params | {"id": id})
         else:
@@ -158,6 +157,14 @@ def listing_of(tools: Iterable[dict[str, Any]] = HONEST_TOOLS) -> Listing:
     return Listing.from_json({"protocol": PROTOCOL, "tools": list(tools)})
 
 
+def pin(tools: Iterable[dict[str, Any]] = HONEST_TOOLS) -> bytes:
+    """The package of a tool of a server that lists these."""
+    return zip_files([(f"mcp_a/{LISTING_FILE}", listing_of(tools).to_bytes())])
+
+
+PINNED = pin()
+
+
 def draft_of(
     *names: str, listing: Listing | None = None, version: str = "1.0", **start: Any
 ) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
@@ -181,16 +188,18 @@ def ask_server(
     start: dict[str, Any] | None = None,
     events: list[RunEvent] | None = None,
     given: dict[str, Any] | None = None,
+    pinned: bytes = PINNED,
+    profile: Profile | None = None,
     **arguments: Any,
 ) -> RunOutcome:
     """One call of a server that was laid out in the folder, in a box; without a ``tool`` its list."""
     start = start or STARTED
     call = replace(
-        call_of(PINNED, **arguments),
+        call_of(pinned, **arguments),
         dependencies=folder,
         key=BoxKey("tenant", json.dumps(start), dependencies=str(folder)),
         server=start,
         asks={"tool": tool, "structured": structured} if tool else {},
         **(given or {}),
     )
-    return sandbox.run(Profile(limits, isolation=level), call, None if events is None else events.append)
+    return sandbox.run(profile or Profile(limits, isolation=level), call, None if events is None else events.append)

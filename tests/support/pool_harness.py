@@ -47,9 +47,9 @@ class Hub:
         return done
 
     def ask(
-        self, key: str | None = "a", tenant: str = "t", shape: Shape = USUAL, *, own: bool = False
+        self, key: str | None = "a", tenant: str = "t", shape: Shape = USUAL, *, own: bool = False, **more: Any
     ) -> BoxTicket[str]:
-        return self.pool.ask(BoxRequest(shape, tenant, key, own=own))
+        return self.pool.ask(BoxRequest(shape, tenant, key, own=own, **more))
 
     def slot(self, *args: Any, **more: Any) -> PoolSlot[str]:
         ticket = self.ask(*args, **more)

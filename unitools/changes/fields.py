@@ -252,6 +252,16 @@ def compare_isolation(old: str | None, new: str | None) -> Changes:
         yield make_change(kind, "/isolation", ISOLATION_LEVELS[was], ISOLATION_LEVELS[is_now])
 
 
+def compare_state(old: dict[str, Any] | None, new: dict[str, Any] | None) -> Changes:
+    """Another scope is another's files: what was kept is not found any more, or by more than before."""
+    if old is None or new is None:
+        yield make_change(f"state.{'added' if old is None else 'removed'}", "/state", old, new)
+    elif (was := old.get("scope", "tenant")) != (now := new.get("scope", "tenant")):
+        yield make_change("state.scope_changed", "/state/scope", was, now)
+    elif old != new:
+        yield make_change("state.changed", "/state", old, new)
+
+
 def compare_isolate_by(old: str, new: str) -> Changes:
     kind = _either("isolation", is_up=new == "agent", words=("strengthened", "weakened"))
     yield make_change(kind, "/isolate_by", old, new)
@@ -419,6 +429,7 @@ FIELDS: dict[str, Field] = {
     "timeout_ms": Field(compare_as_number("timeout", "/timeout_ms"), _is_number),
     "limits": Field(compare_limits, _is_object),
     "concurrency": Field(compare_as_value("concurrency.changed", "/concurrency"), _is_one_of("serial", "parallel")),
+    "state": Field(compare_state, lambda value: value is None or _is_object(value)),
     "idempotency": Field(compare_idempotency, _is_one_of("keyed", "none")),
     "idempotency_keep_seconds": Field(compare_as_number("idempotency_keep", "/idempotency_keep_seconds"), _is_number),
     "determinism": Field(compare_as_value("determinism.changed", "/determinism"), _is_object),

@@ -28,6 +28,7 @@ from unitools.checks.document import (
     check_document,
 )
 from unitools.checks.findings import RULES, ManifestFinding, ManifestRule
+from unitools.checks.kept_files import check_state
 from unitools.checks.models import check_is_no_model
 from unitools.checks.operations import check_operation
 from unitools.checks.origins import check_origin, find_entry_differences
@@ -68,6 +69,7 @@ CHECKS: tuple[Check, ...] = (
     check_operation,
     check_remote,
     consistency.check_files,
+    check_state,
     outputs.check_freshness,
     outputs.check_data_classes,
     outputs.check_repair,

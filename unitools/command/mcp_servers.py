@@ -59,6 +59,14 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--host", action="append", default=[], metavar="HOST", help="that the tools may reach by https"
     )
+    command.add_argument(
+        "--keep-files",
+        nargs="?",
+        const="tenant",
+        default="",
+        choices=["tenant", "agent", "person"],
+        help="what calls leave in /data is there for the next ones, of the tenant or of each agent or person",
+    )
     command.add_argument("--group", default="", metavar="group.package", help="what the tools stand under in a hub")
     command.add_argument("--listing", type=Path, metavar="FILE", help="what the server lists, instead of starting it")
     command.add_argument(
@@ -89,6 +97,7 @@ def run(options: argparse.Namespace) -> int:
             said=said,
             constraints=tuple(constraints) if options.constraint or not brought else None,
             hosts=tuple(options.host),
+            keeps=options.keep_files,
         )
         return folder.bring(listing, source, options.tool, brought)
     except (CannotBring, ListingUnfit) as error:
@@ -143,7 +152,20 @@ def _look(
         install_wheels([options.package], constraints, site)
         found = next(each for each in distributions(path=[str(site)]) if _is_named(each, package))
         start = start if is_known else {"script": _only_script(found, package)} | start
-        return _list_tools(site, Path(place), start), found.version, start
+        here = _move_kept_files(start, Path(place)) if options.keep_files else start
+        return _list_tools(site, Path(place), here), found.version, start
+
+
+def _move_kept_files(start: dict[str, Any], place: Path) -> dict[str, Any]:
+    """For a start on this machine: what a box has in ``/data`` is in a folder that goes when the server has ended."""
+    data = place / "data"
+    data.mkdir()
+
+    def move(text: str) -> str:
+        return re.sub(r"(?<![^=:,;\s])/data(?=/|$)", lambda _: str(data), text)
+
+    environment = [each | {"value": move(each["value"])} for each in start.get("environment", ()) if "value" in each]
+    return start | {"arguments": [move(each) for each in start.get("arguments", ())], "environment": environment}
 
 
 def _is_named(found: Distribution, package: str) -> bool:

@@ -146,7 +146,7 @@ class BoxInventory(Generic[B]):
         weight = (
             0
             if slot.state is PoolSlotState.GONE
-            else IDLE_BYTES
+            else min(slot.idle.memory_bytes, compute_full_weight(slot.shape))
             if slot.state in IDLE
             else compute_full_weight(slot.shape)
         )

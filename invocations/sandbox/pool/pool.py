@@ -21,7 +21,16 @@ from invocations.sandbox.pool.inventory import IDLE, BoxInventory, compute_full_
 from invocations.sandbox.pool.loads import LoadTimeout, PackageLoads
 from invocations.sandbox.pool.refills import Refills
 from invocations.sandbox.pool.reservations import BoxReservations
-from invocations.sandbox.pool.slots import B, BoxRefused, BoxTicket, PoolCaps, PoolJob, PoolSlot, PoolSlotState
+from invocations.sandbox.pool.slots import (
+    USUAL_IDLE,
+    B,
+    BoxRefused,
+    BoxTicket,
+    PoolCaps,
+    PoolJob,
+    PoolSlot,
+    PoolSlotState,
+)
 from invocations.sandbox.pool.target_size import TargetSize
 
 if TYPE_CHECKING:
@@ -107,7 +116,7 @@ class BoxPool(Generic[B]):
                 self.ledger.move(slot, PoolSlotState.LOADED)
             else:
                 self.ledger.move(slot, PoolSlotState.READY)
-                slot.key, slot.tenant, slot.label, slot.level = None, "", "", ""
+                slot.key, slot.tenant, slot.label, slot.level, slot.idle = None, "", "", "", USUAL_IDLE
             self._match(now)
             self._tell()
 
@@ -235,7 +244,8 @@ class BoxPool(Generic[B]):
             for slot in self.ledger.idle():
                 target = self.sizing.target(slot.shape, now)
                 spare = slot.state is PoolSlotState.LOADED or self.ledger.blank(slot.shape) > target
-                why = "idle" if spare and now - slot.used > self.caps.idle_s else ""
+                idle_s = min(self.caps.idle_s, slot.idle.most_s or self.caps.idle_s)
+                why = "idle" if spare and now - slot.used > idle_s else ""
                 if why := self.ledger.worn_out(slot, now) or why:
                     self.ledger.retire(slot, why)
             self.loads.forget({slot.key for slot in self.ledger.slots.values()}, now)
@@ -369,7 +379,7 @@ class BoxPool(Generic[B]):
 
     def _assign(self, ticket: BoxTicket[B], slot: PoolSlot[B]) -> None:
         slot.key, slot.tenant = ticket.want.key, ticket.want.tenant  # and from now on for nobody else
-        slot.label, slot.level = ticket.want.label, ticket.want.level
+        slot.label, slot.level, slot.idle = ticket.want.label, ticket.want.level, ticket.want.idle
 
     def _may_load(self, key: Hashable, now: float) -> bool:
         if self.loads.go_on(key):

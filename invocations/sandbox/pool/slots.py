@@ -62,6 +62,17 @@ class PackageLoad:
 
 
 @dataclass(frozen=True, slots=True)
+class IdleTerms:
+    """What a box that waits for its next call may hold, and for how long it may wait; 0: as long as any."""
+
+    memory_bytes: int = IDLE_BYTES
+    most_s: float = 0.0
+
+
+USUAL_IDLE = IdleTerms()
+
+
+@dataclass(frozen=True, slots=True)
 class BoxRequest:
     """A call needs a box: of this shape, and used before for this key only. Without a key it serves this call alone.
 
@@ -78,6 +89,7 @@ class BoxRequest:
     label: str = ""  # what people call the tool
     labels: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
     load: PackageLoad | None = field(default=None, hash=False, compare=False)
+    idle: IdleTerms = field(default=USUAL_IDLE, hash=False, compare=False)
 
 
 @dataclass(eq=False, slots=True)
@@ -97,6 +109,7 @@ class PoolSlot(Generic[B]):
     calls: int = 0
     loaded: bool = False
     connections: Sequence[Any] | None = ()  # that the load tried, for one call to tell; None: nobody knows
+    idle: IdleTerms = USUAL_IDLE
     weight: int = 0
     why: str = ""  # it is retired
     doomed: str = ""  # it is to be retired as soon as it is not busy, and why

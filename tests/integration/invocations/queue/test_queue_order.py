@@ -190,13 +190,13 @@ def test_who_comes_second_to_a_serial_tool_takes_another_call_that_waits(
     caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(2):
-        waiting(caller.agent, tool="sample.tools.one", serial=True)
+        waiting(caller.agent, tool="sample.tools.one", serial=True, serial_key="sample.tools.one")
     (other,) = waiting(caller.agent)
     claim, first = claims._claim, iter([True])
 
     def as_if_both_had_looked_at_once(classes: list[str], full: list[Any]) -> Invocation | None:
         if next(first, False):
-            raise IntegrityError("invocation_serial_tool_runs_once")
+            raise IntegrityError("invocation_serial_key_runs_once")
         return claim(classes, full)
 
     assert claim_call() is not None
@@ -220,7 +220,8 @@ def test_calls_of_a_serial_tool_never_overlap_and_all_get_their_turn(
 ) -> None:
     example = new_id().hex
     for name in tools:
-        waiting(caller.agent, tool=f"sample.tools.{name}_{example}", serial=True)
+        tool = f"sample.tools.{name}_{example}"
+        waiting(caller.agent, tool=tool, serial=True, serial_key=tool)
     lock = threading.Lock()
     at_work: Counter[str] = Counter()
     overlapped: list[str] = []

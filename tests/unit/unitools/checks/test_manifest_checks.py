@@ -112,7 +112,7 @@ def test_all_mistakes_are_named_at_once_errors_first() -> None:
 
 
 READERS = {
-    "/concurrency": ".is_serial",
+    "/concurrency": ".serial_key",
     "/consent/scope": ".consent_scope",
     "/limits/concurrency": ".max_concurrency",
     "/isolate_by": ".isolated_by_agent",

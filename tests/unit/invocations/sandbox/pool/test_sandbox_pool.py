@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from invocations.sandbox.pool.slots import IDLE_BYTES, MIB, BoxRefused, PoolSlotState
+from invocations.sandbox.pool.slots import IDLE_BYTES, MIB, BoxRefused, IdleTerms, PoolSlotState
 from tests.support.pool_harness import LARGE, USUAL, Hub
 
 
@@ -100,6 +100,22 @@ def test_boxes_retire_after_so_many_calls_and_so_much_time() -> None:
     hub.now += 101
     hub.pool.give_back(third)
     assert third.why == "age"
+
+
+@pytest.mark.req("BRING-2")
+def test_a_box_that_keeps_something_ready_goes_sooner_and_counts_for_what_it_holds() -> None:
+    hub = Hub(idle_s=300, boxes=60)
+    kept = [hub.slot(str(number), idle=IdleTerms(80 * MIB, 110)) for number in range(50)]
+    usual = hub.slot("usual")
+    for slot in (*kept, usual):
+        hub.pool.give_back(slot)
+    assert hub.pool.ledger.bytes == 50 * 80 * MIB + 16 * MIB
+
+    hub.later(111)
+    hub.work()
+
+    assert [slot.state for slot in kept] == [PoolSlotState.GONE] * 50
+    assert usual.state is PoolSlotState.LOADED
 
 
 def test_idle_boxes_go_but_for_those_kept_ready() -> None:

@@ -1,0 +1,1 @@
+"""Tool files: what the tools of a group keep from call to call."""

@@ -1,0 +1,10 @@
+"""Addresses of tool files."""
+
+from django.urls import path
+
+from invocations.tool_files import pages
+
+PAGES = [
+    path("tools/<str:name>/files", pages.tool_files_page, name="tool_files"),
+    path("tools/<str:name>/files/<uuid:files_id>/empty", pages.tool_files_empty, name="tool_files_empty"),
+]
