@@ -22,11 +22,12 @@ from unitools import runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any, NoReturn
 
     from sandbox.access_attempts import AccessAttempts
     from sandbox.isolation import BoxIsolation
+    from sandbox.node_server import NodeServer
 
 _closerange = os.closerange  # now: what a dependency puts in its place later leaves nothing open
 _VALUES = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))
@@ -43,8 +44,12 @@ def serve_one(rooms: BoxIsolation, descriptor: int) -> NoReturn:
         try:
             room = CallIsolation(rooms)
             data = room.enter()
+            server = _build_node_server(rooms)
+            kept = server.descriptors if server is not None else ()
             socket.send_fds(end, [protocol.WALLS_ARE_UP], [data] if data >= 0 else [])
-            _closerange(_OWN_END + 1, confinement.OUT_OF_THE_WAY)  # what is beyond is needed until the last wall is up
+            _close_between(
+                _OWN_END + 1, confinement.OUT_OF_THE_WAY, kept
+            )  # what is beyond is needed until the last wall is up
             work, pipes = receive_work(end)
             room.close()
         except BaseException as error:
@@ -54,14 +59,35 @@ def serve_one(rooms: BoxIsolation, descriptor: int) -> NoReturn:
             os.dup2(pipe, place)
         head, (arguments, settings) = protocol.unpack(work)
         end.close()
-        _closerange(PROGRESS_FD + 1, 1 << 20)
+        _close_between(PROGRESS_FD + 1, 1 << 20, kept)
         head["limits"] = rooms.limits
-        write_all(REPORT_FD, _report_of(rooms, head, arguments, settings))
+        write_all(REPORT_FD, _report_of(rooms, head, arguments, settings, server))
     finally:
         os._exit(0)
 
 
-def _report_of(rooms: BoxIsolation, head: dict[str, Any], arguments: bytes, settings: bytes) -> bytes:
+def _build_node_server(rooms: BoxIsolation) -> NodeServer | None:
+    """What answers where a package of npm does, begun already where the box was loaded for that."""
+    if not rooms.is_on_node:
+        return None
+    server: NodeServer = importlib.import_module("sandbox.node_server").NodeServer(
+        rooms.server, memory_bytes=rooms.limits["memory_bytes"]
+    )
+    if rooms.begins_server:
+        server.begin(rooms.settings)
+    return server
+
+
+def _close_between(first: int, last: int, kept: Sequence[int]) -> None:
+    for each in sorted(each for each in kept if first <= each < last):
+        _closerange(first, each)
+        first = each + 1
+    _closerange(first, last)
+
+
+def _report_of(
+    rooms: BoxIsolation, head: dict[str, Any], arguments: bytes, settings: bytes, server: NodeServer | None
+) -> bytes:
     programs, hints = rooms.programs, rooms.hints
 
     def loaded() -> None:
@@ -79,7 +105,7 @@ def _report_of(rooms: BoxIsolation, head: dict[str, Any], arguments: bytes, sett
         hints,
         loaded=loaded,
         progress=lambda line: write_all(PROGRESS_FD, line),
-        find_entry=_find_finder(rooms),
+        find_entry=_find_finder(rooms, server),
         tells_stack=not rooms.operation and not rooms.remote,  # it would be ours: nothing of an author's runs
     )
 
@@ -150,8 +176,12 @@ def _find_entry(head: dict[str, Any]) -> Callable[..., Any]:
     return found
 
 
-def _find_finder(rooms: BoxIsolation) -> Callable[[dict[str, Any]], Callable[..., Any]] | None:
+def _find_finder(
+    rooms: BoxIsolation, server: NodeServer | None
+) -> Callable[[dict[str, Any]], Callable[..., Any]] | None:
     """What finds the function that answers, where it is none of a package."""
+    if server is not None:
+        return server.find_entry
     if rooms.operation is not None:
         return partial(_find_operation, rooms.operation)
     if rooms.remote is not None:

@@ -119,14 +119,14 @@ class McpServer:
         try:
             yield talk
         except ServerEnded:
-            code = os.waitstatus_to_exitcode(_end(pid, within_ms=_END_MS))
+            code = os.waitstatus_to_exitcode(end_process(pid, within_ms=_END_MS))
             pid = 0
             raise ServerUnfit(f"The server ended with exit code {code} before it answered.") from None
         finally:
             os.close(ours)
             if pid:
                 talk.drain(_END_MS)
-                _end(pid)
+                end_process(pid)
             os.close(from_it)
 
     def _serve(self, its_input: int, its_output: int, ours: Sequence[int]) -> NoReturn:
@@ -221,7 +221,7 @@ def _log(line: str) -> None:
     print(line, flush=True)
 
 
-def _end(pid: int, within_ms: int = 0) -> int:
+def end_process(pid: int, within_ms: int = 0) -> int:
     """By itself within so long, else whatever it is doing; returns how it ended, 0 where the server has it that nobody is told."""
     with suppress(ChildProcessError):
         until = time.monotonic() + within_ms / 1000

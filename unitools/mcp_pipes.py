@@ -21,6 +21,7 @@ from unitools.mcp_conversation import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Container
     from typing import Any
 
 _PIECE_BYTES = 1 << 16
@@ -28,15 +29,33 @@ _PIECE_BYTES = 1 << 16
 
 class PipeConversation(McpConversation):
     """``incoming`` and ``outgoing``: descriptors of the server's output and input. ``deadline``, of :func:`time.monotonic`: after it
-    the server is taken for one that says nothing more."""
+    the server is taken for one that says nothing more. ``beside``: a descriptor that is looked at meanwhile, and what takes what is
+    there; false when there will be no more."""
 
-    def __init__(self, incoming: int, outgoing: int, *, deadline: float | None = None, **ways: Any) -> None:
+    def __init__(
+        self,
+        incoming: int,
+        outgoing: int,
+        *,
+        deadline: float | None = None,
+        beside: tuple[int, Callable[[], bool]] | None = None,
+        **ways: Any,
+    ) -> None:
         super().__init__(**ways)
-        self._deadline = deadline
+        self._deadline, self._beside = deadline, beside
         self._incoming, self._outgoing = incoming, outgoing
         self._read, self._unsent = bytearray(), bytearray()
         for fd in (incoming, outgoing):
             os.set_blocking(fd, False)
+
+    def set_deadline(self, deadline: float | None) -> None:
+        self._deadline = deadline
+
+    def is_over(self) -> bool:
+        """Whether the server has closed its output, while nobody asked it for anything."""
+        poll = select.poll()
+        poll.register(self._incoming, 0)
+        return bool(poll.poll(0))
 
     def _send(self, message: dict[str, Any]) -> None:
         if len(self._unsent) > MAX_MESSAGE_BYTES:
@@ -80,10 +99,13 @@ class PipeConversation(McpConversation):
         poll.register(self._incoming, select.POLLIN)
         if self._unsent:
             poll.register(self._outgoing, select.POLLOUT)
+        if self._beside is not None:
+            poll.register(self._beside[0], select.POLLIN)
         left_s = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
         ready = dict(poll.poll(None if left_s is None else left_s * 1000))
         if left_s == 0.0 or not ready:
             raise ServerEnded
+        self._take_beside(ready)
         if self._outgoing in ready:
             self._write()
         if self._incoming in ready:
@@ -95,12 +117,22 @@ class PipeConversation(McpConversation):
                 raise ServerEnded
             self._read += piece
 
+    def _take_beside(self, ready: Container[int]) -> None:
+        if self._beside is not None and self._beside[0] in ready and not self._beside[1]():
+            self._beside = None
+
     def drain(self, within_ms: int) -> None:
         """Take what the server says until it closes its output, for at most so long. Nothing of it is heeded."""
-        poll = select.poll()
-        poll.register(self._incoming, select.POLLIN)
         until = time.monotonic() + within_ms / 1000
-        while (left_s := until - time.monotonic()) > 0 and poll.poll(left_s * 1000):
+        while (left_s := until - time.monotonic()) > 0:
+            poll = select.poll()
+            poll.register(self._incoming, select.POLLIN)
+            if self._beside is not None:
+                poll.register(self._beside[0], select.POLLIN)
+            ready = dict(poll.poll(left_s * 1000))
+            self._take_beside(ready)
+            if self._incoming not in ready:
+                continue
             try:
                 if not os.read(self._incoming, _PIECE_BYTES):
                     return
