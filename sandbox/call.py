@@ -71,7 +71,7 @@ def _build_node_server(rooms: BoxIsolation) -> NodeServer | None:
     if not rooms.is_on_node:
         return None
     server: NodeServer = importlib.import_module("sandbox.node_server").NodeServer(
-        rooms.server, memory_bytes=rooms.limits["memory_bytes"]
+        rooms.server, memory_bytes=rooms.limits["memory_bytes"], has_files=bool(rooms.rules)
     )
     if rooms.begins_server:
         server.begin(rooms.settings)

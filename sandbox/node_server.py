@@ -39,8 +39,9 @@ class NodeServer:
     """``start`` is the manifest's ``implementation.server`` with the ``package`` that brings it: ``LookupError`` when that one brings
     no such program."""
 
-    def __init__(self, start: dict[str, Any], *, memory_bytes: int) -> None:
+    def __init__(self, start: dict[str, Any], *, memory_bytes: int, has_files: bool) -> None:
         self._start, self._memory_bytes = start, memory_bytes
+        self._end_ms = _END_MS if has_files else 0  # else nothing that it still does is kept
         self._begun: _Started | None = None
 
     def begin(self, config: Mapping[str, Any]) -> None:
@@ -84,6 +85,7 @@ class NodeServer:
             return ask(started)
         except ServerEnded:
             ended = True
+            started.await_end()
             code = os.waitstatus_to_exitcode(started.end())
             raise ServerUnfit(f"The server ended with exit code {code} before it answered.") from None
         finally:
@@ -108,7 +110,7 @@ class NodeServer:
             *self._start.get("arguments", ()),
         ]
         environment = dict(os.environ) | {"NODE_USE_ENV_PROXY": "1"} | self._values(config, secret)
-        return _Started(command, environment)
+        return _Started(command, environment, end_ms=self._end_ms)
 
     def _values(self, config: Mapping[str, Any], secret: Callable[[str], str]) -> dict[str, str]:
         """The environment that the manifest gives to the server. What the tenant has not set is left out."""
@@ -128,7 +130,8 @@ class NodeServer:
 class _Started:
     """One process of the server, and what is said with it."""
 
-    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+    def __init__(self, command: list[str], environment: dict[str, str], *, end_ms: int) -> None:
+        self._end_ms = end_ms
         its_input, self._to_it = os.pipe()
         self._from_it, its_output = os.pipe()
         self._errors, its_errors = os.pipe()
@@ -166,11 +169,15 @@ class _Started:
         for say in held:
             say()
 
+    def await_end(self) -> None:
+        """It has closed its output, and will be asked how it ended."""
+        self._end_ms = _END_MS
+
     def end(self) -> int:
-        """By itself within a moment, else whatever it is doing. Returns how it ended."""
+        """By itself where it has a moment for that, else whatever it is doing. Returns how it ended."""
         os.close(self._to_it)
-        self.talk.drain(_END_MS)
-        ended = end_process(self._pid, within_ms=_END_MS)
+        self.talk.drain(self._end_ms)
+        ended = end_process(self._pid, within_ms=self._end_ms)
         if self._held is None:
             self._copy_errors()
         os.close(self._from_it)

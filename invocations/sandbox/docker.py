@@ -40,6 +40,7 @@ from invocations.sandbox.isolation.levels import COLD, FRESH, REUSED, SINGLE, bu
 from invocations.sandbox.pool.loads import LoadTimeout
 from invocations.sandbox.pool.pool import BoxPool
 from invocations.sandbox.pool.slots import BoxRefused, BoxRequest, PackageLoad, PoolCaps, PoolSlot
+from invocations.sandbox.pool.standby import Standby, derive_standby_key
 from invocations.sandbox.preload_exclusions import PreloadExclusions
 from invocations.sandbox.results import NOT_IMPORTED, build_outcome
 from invocations.sandbox.run_events import EventRelay
@@ -67,6 +68,7 @@ _KILLS = (
     RunStatus.OUT_OF_MEMORY,
     RunStatus.LOST,
 )
+_SERVED = (RunStatus.OK, RunStatus.DOMAIN_ERROR)  # whose server answered
 _TRIES = 3  # boxes for one call, when they are found dead before it is in them
 _STOPPING = "The hub is stopping, so the tool was not run."
 
@@ -119,6 +121,7 @@ class DockerSandbox:
             on_load=lambda slot, load: self._loader.begin(self._pool, slot, load),
             pressure=read_cpu_pressure,
         )
+        self._standby = Standby(self._pool)
         self._started = False
         self._lock = threading.Lock()
 
@@ -204,7 +207,8 @@ class DockerSandbox:
         again, why = False, ""
         for _ in range(_TRIES):
             try:
-                slot = self._wait_for_box(self._want(profile, call, level, image, runtime), run, clock, seen)
+                want = self._want(profile, call, level, image, runtime)
+                slot = self._wait_for_box(want, run, clock, seen)
                 outcome = self._converse(profile, call, slot, run, clock, body, telling, seen, way=way)
             except (NothingRan, NotLoaded) as error:
                 if run.cancelled:
@@ -221,6 +225,8 @@ class DockerSandbox:
             else:
                 if level == FRESH:
                     self._namespaces[runtime] = True
+                if outcome.status in _SERVED:
+                    self._standby.make_ready(want, self._load_of(profile, call, level))
                 return replace(outcome, level=level, image=image)
         raise NotMade(f"No box stayed alive until the call was in it. {why}", broken=False)
 
@@ -237,6 +243,7 @@ class DockerSandbox:
             label=call.labels.get("toolhub.tool", ""),
             labels=call.labels,
             load=PackageLoad(call.key, self._load_of(profile, call, level)) if key is not None else None,
+            standby_key=derive_standby_key(profile, call, shape, level),
         )
 
     def _load_of(self, profile: Profile, call: SandboxCall, level: str) -> Callable[[bool], bytes]:
@@ -398,6 +405,7 @@ class DockerSandbox:
     def close(self) -> None:
         self._running.close()
         self._pool.close()
+        self._standby.close()
         self._loader.close()
         if self._started:
             self._upkeep.stop()

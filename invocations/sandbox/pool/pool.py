@@ -98,7 +98,7 @@ class BoxPool(Generic[B]):
             slot.calls += used
             slot.used = now
             why = unfit or slot.doomed or ("closing" if self._closed else "")
-            if not why and (slot.want is not None or (used and slot.key is None)):
+            if not why and self.ledger.is_used_up(slot, used=used):
                 why = "single use"
             why = why or self.ledger.worn_out(slot, now)
             if why:
@@ -235,7 +235,7 @@ class BoxPool(Generic[B]):
             for slot in self.ledger.idle():
                 target = self.sizing.target(slot.shape, now)
                 spare = slot.state is PoolSlotState.LOADED or self.ledger.blank(slot.shape) > target
-                why = "idle" if spare and now - slot.used > self.caps.idle_s else ""
+                why = "idle" if spare and now - slot.used > self.ledger.may_wait_s(slot) else ""
                 if why := self.ledger.worn_out(slot, now) or why:
                     self.ledger.retire(slot, why)
             self.loads.forget({slot.key for slot in self.ledger.slots.values()}, now)
@@ -369,7 +369,7 @@ class BoxPool(Generic[B]):
 
     def _assign(self, ticket: BoxTicket[B], slot: PoolSlot[B]) -> None:
         slot.key, slot.tenant = ticket.want.key, ticket.want.tenant  # and from now on for nobody else
-        slot.label, slot.level = ticket.want.label, ticket.want.level
+        slot.label, slot.level, slot.standby = ticket.want.label, ticket.want.level, ticket.want.standby
 
     def _may_load(self, key: Hashable, now: float) -> bool:
         if self.loads.go_on(key):

@@ -62,11 +62,20 @@ class PackageLoad:
 
 
 @dataclass(frozen=True, slots=True)
+class StandbyTerms:
+    """How a box waits that is loaded for one call: for how long, and what it holds meanwhile."""
+
+    idle_s: float
+    held_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class BoxRequest:
     """A call needs a box: of this shape, and used before for this key only. Without a key it serves this call alone.
 
     ``own``: made for this call, by whose name and labels the engine knows it. ``load``: what a box is loaded with before it is
-    offered to calls with this key; without it the call does that.
+    offered to calls with this key; without it the call does that. ``standby_key``: of boxes that wait for one such call;
+    ``standby``: the box is to wait for one.
     """
 
     shape: Shape
@@ -78,6 +87,8 @@ class BoxRequest:
     label: str = ""  # what people call the tool
     labels: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
     load: PackageLoad | None = field(default=None, hash=False, compare=False)
+    standby_key: Hashable | None = None
+    standby: StandbyTerms | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -103,6 +114,7 @@ class PoolSlot(Generic[B]):
     own: BoxTicket[B] | None = None  # for whom it is made
     want: BoxRequest | None = None  # of the call that it is made for
     refill: bool = False
+    standby: StandbyTerms | None = None  # it waits for one call
     not_before: float = 0.0  # the next try to end it
 
 
