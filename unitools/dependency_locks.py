@@ -1,7 +1,8 @@
 """Dependency locks: what one says, the packages, in which versions, from which files.
 
 A lock is a list of lines, each as pip writes and reads it: ``name==version --hash=sha256:…``, with a marker if it needs one.
-A line that begins with ``npm:`` is of a lock of npm (:mod:`unitools.npm_locks`). Nothing else is taken: no address, no option, no range. In a requirements file that a lock is made from, options that only say
+A line that begins with ``npm:`` is of a lock of npm (:mod:`unitools.npm_locks`).
+Nothing else is taken: no address, no option, no range. In a requirements file that a lock is made from, options that only say
 where files come from are passed over: the hashes name the files, and the hub's settings say where it gets them.
 """
 

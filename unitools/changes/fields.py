@@ -15,6 +15,7 @@ from unitools.dependency_locks import LockedPackage, read_dependency_name, read_
 from unitools.expressions import EFFECTS, SAFETY_CLASSES
 
 if TYPE_CHECKING:
+    from unitools.npm_locks import NpmPackage
     from collections.abc import Iterable
 
 EFFECT_ABOVE = {"None": set[str](), "Read": {"None"}}  # the others are above both, and beside each other

@@ -20,14 +20,13 @@ from unitools.dependency_locks import (
     read_dependency_name,
     read_lock_line,
 )
-from unitools.npm_locks import is_of_npm, read_npm_dependency, read_npm_line
+from unitools.npm_locks import NpmPackage, is_of_npm, read_npm_dependency, read_npm_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from unitools.checks.findings import ManifestFinding
     from unitools.manifest import Manifest
-    from unitools.npm_locks import NpmPackage
 
 PINNED = re.compile(
     rf"(?P<name>{NAME}){EXTRAS}\s*==\s*(?P<version>{VERSION})(?P<hashes>(\s+--hash=sha256:[0-9a-f]{{64}})*)"
