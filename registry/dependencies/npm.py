@@ -120,8 +120,6 @@ def _build_request(package: NpmPackage) -> tuple[str, dict[str, str]]:
 def _unpack(package: NpmPackage, content: bytes, into: Path) -> None:
     place, shown = into / package.place, f"{package.name} {package.version}"
     try:
-        if place.exists():
-            raise ArchiveUnfit("Another package brings what belongs to its place.")
         check_package(unpack_archive(content, place), package.name, package.version)
     except NeedsBuild as error:
         if not package.is_optional:

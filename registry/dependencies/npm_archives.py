@@ -81,7 +81,10 @@ def unpack_archive(packed: bytes, place: Path) -> dict[str, bytes]:
     """
     if len(packed) > MAX_PACKED_BYTES:
         raise ArchiveUnfit(f"It has more than {MAX_PACKED_BYTES >> 20} MiB.")
-    place.mkdir(parents=True)
+    try:
+        place.mkdir(parents=True)
+    except FileExistsError:
+        raise ArchiveUnfit("Another package brings what belongs to its place.") from None
     about: dict[str, bytes] = {}
     seen: dict[str, str] = {}  # by the name in small letters, what it is
     data = _Unpacked(packed)
@@ -154,7 +157,7 @@ def _entries(data: _Unpacked) -> Iterator[tuple[str, int | None]]:
             if not inside:
                 raise ArchiveUnfit(f"{_shown(name)} lies in no folder.")
             yield inside, size
-        elif kind == _FOLDER or kind == _OLD_FILE:
+        elif kind in (_FOLDER, _OLD_FILE):
             if size:
                 raise ArchiveUnfit(f"The folder {_shown(name)} has bytes.")
             if inside:
@@ -221,7 +224,7 @@ def _shown(name: str) -> str:
 
 
 def check_package(about: dict[str, bytes], name: str, version: str) -> None:
-    """Whether the files are the package's that the lock names, and are all that it needs. :class:`ArchiveUnfit`, :class:`NeedsBuild`."""
+    """Whether the files are of the package that the lock names, and all that it needs. :class:`ArchiveUnfit`, :class:`NeedsBuild`."""
     said = _read_about(about.get("package.json", b""))
     if (said.get("name"), said.get("version")) != (name, version):
         raise ArchiveUnfit("Its package.json is of another package or version.")

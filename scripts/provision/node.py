@@ -66,7 +66,7 @@ def take_program(archive: bytes, digest: bytes) -> bytes:
 
 def _fetch(address: str) -> bytes:
     try:
-        with urllib.request.urlopen(address, timeout=_WITHIN_S, context=ssl.create_default_context()) as answer:  # noqa: S310
+        with urllib.request.urlopen(address, timeout=_WITHIN_S, context=ssl.create_default_context()) as answer:
             return bytes(answer.read(_MAX_BYTES))
     except (urllib.error.URLError, OSError) as error:
         remedy = "npm_config_registry names another registry than the usual one."

@@ -15,8 +15,9 @@ from unitools.dependency_locks import LockedPackage, read_dependency_name, read_
 from unitools.expressions import EFFECTS, SAFETY_CLASSES
 
 if TYPE_CHECKING:
-    from unitools.npm_locks import NpmPackage
     from collections.abc import Iterable
+
+    from unitools.npm_locks import NpmPackage
 
 EFFECT_ABOVE = {"None": set[str](), "Read": {"None"}}  # the others are above both, and beside each other
 CONSENT_SCOPES = ("once", "period", "standing")
