@@ -86,7 +86,7 @@ def unpack_archive(packed: bytes, place: Path) -> dict[str, bytes]:
     except FileExistsError:
         raise ArchiveUnfit("Another package brings what belongs to its place.") from None
     about: dict[str, bytes] = {}
-    seen: dict[str, str] = {}  # by the name in small letters, what it is
+    seen: dict[str, str] = {}  # by its name in small letters: a folder as it is written; empty: a file
     data = _Unpacked(packed)
     for name, size in _entries(data):
         if size is None:
@@ -95,7 +95,7 @@ def unpack_archive(packed: bytes, place: Path) -> dict[str, bytes]:
         _note_folders(name, seen)
         if name.lower() in seen:
             raise ArchiveUnfit(f"{_shown(name)} is in it twice, or twice but for case.")
-        seen[name.lower()] = "file"
+        seen[name.lower()] = ""
         if len(seen) > MAX_FILES:
             raise ArchiveUnfit(f"It holds more than {MAX_FILES:,} files.")
         content = _write(data, size, place / name, keep=_ABOUT.fullmatch(name) is not None)
