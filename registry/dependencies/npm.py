@@ -88,7 +88,7 @@ def fetch_package(package: NpmPackage) -> bytes:
             within_s=FETCH_WITHIN_S,
         )
     except AddressRefused as error:
-        raise CannotBuild(failures.registry_refused(str(error))) from error
+        raise CannotBuild(failures.registry_refused("It is at an address that the hub does not ask.")) from error
     except OutboundFailed as error:
         raise CannotBuild(failures.registry_silent()) from error
     if answer.status == 404:
