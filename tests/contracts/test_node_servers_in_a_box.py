@@ -54,7 +54,7 @@ def said(outcome: RunOutcome) -> str:
 
 
 def list_programs(box: str) -> list[str]:
-    command = ["docker", "top", box, "-o", "comm"]
+    command = ["docker", "top", box, "-o", "pid,comm"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
 
 
