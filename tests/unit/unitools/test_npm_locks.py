@@ -15,7 +15,7 @@ from unitools.npm_locks import NpmLockUnfit, read_npm_dependency, read_npm_line,
 SHA512 = integrity_of(b"x")
 
 
-def lock_of(version: int = 3, **packages: Any) -> str:
+def lock_of(packages: dict[str, Any], version: int = 3) -> str:
     return json.dumps({"lockfileVersion": version, "packages": {"": {}} | packages})
 
 
@@ -26,7 +26,7 @@ def entry(**more: Any) -> dict[str, Any]:
 @pytest.mark.req("BRING-2")
 def test_a_lock_holds_what_is_installed_here_and_not_what_is_for_development_or_elsewhere() -> None:
     text = lock_of(
-        **{
+        {
             "node_modules/a": entry(resolved="https://registry.example/a/-/a-1.0.0.tgz"),
             "node_modules/a/node_modules/@b/c": entry(version="2.0.0-rc.1"),
             "node_modules/alias": entry(name="real"),
@@ -74,11 +74,11 @@ def test_what_cannot_be_fetched_from_a_registry_and_held_is_refused_by_name(
     packages: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(NpmLockUnfit, match=says):
-        read_package_lock(lock_of(**packages))
+        read_package_lock(lock_of(packages))
 
 
 @pytest.mark.parametrize(
-    ("text", "says"), [("{}", "no package-lock"), ("[", "no package-lock"), (lock_of(2), "version 2")]
+    ("text", "says"), [("{}", "no package-lock"), ("[", "no package-lock"), (lock_of({}, 2), "version 2")]
 )
 def test_another_file_is_no_lock(text: str, says: str) -> None:
     with pytest.raises(NpmLockUnfit, match=says):
