@@ -73,7 +73,7 @@ def _wait_until_ready(where: DockerSandbox) -> None:
     until = time.monotonic() + _READY_WITHIN_S
     while time.monotonic() < until:
         slots = where._pool.slots()
-        if any(slot.standby and slot.state is PoolSlotState.LOADED for slot in slots):
+        if any(slot.idle.for_one_call and slot.state is PoolSlotState.LOADED for slot in slots):
             return
         time.sleep(_LOOK_S)
     raise CannotMeasure("No server got ready before its call.")

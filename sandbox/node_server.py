@@ -13,12 +13,13 @@ import signal
 import time
 from contextlib import suppress
 
-from sandbox.mcp_results import ask_tool, read_result
+from sandbox.mcp_results import ask_tool, read_list, read_result
 from sandbox.package import DEPENDENCIES
 from sandbox.programs import NODE
+from sandbox.server_environment import read_environment
 from sandbox.server_process import end_process
 from unitools import runtime
-from unitools.mcp_conversation import PROGRESS_TOKEN, RequestRefused, ServerEnded, ServerUnfit
+from unitools.mcp_conversation import PROGRESS_TOKEN, ServerEnded, ServerUnfit
 from unitools.mcp_pipes import PipeConversation
 from unitools.npm_locks import PREFIX
 
@@ -48,7 +49,7 @@ class NodeServer:
     def begin(self, config: Mapping[str, Any]) -> None:
         """Before there is a call. Raises what it fails with."""
         self._begun_at = time.monotonic()
-        started = self._launch(config, _refuse_secret)
+        started = self._launch(config.__getitem__, _refuse_secret)
         try:
             started.talk.set_deadline(time.monotonic() + _BEGIN_S)
             started.initialize()
@@ -87,11 +88,11 @@ class NodeServer:
         return read_result(result, structured=asks["structured"])
 
     def _list_tools(self) -> dict[str, Any]:
-        return self._ask(_read_list)
+        return self._ask(lambda started: read_list(started.talk, started.initialize()))
 
     def _ask(self, ask: Callable[[_Started], dict[str, Any]]) -> dict[str, Any]:
         begun, self._begun = self._begun, None
-        started = begun or self._launch(runtime.config(), runtime.secret)
+        started = begun or self._launch(lambda name: runtime.config()[name], runtime.secret)
         ended = False
         try:
             started.release()
@@ -106,7 +107,7 @@ class NodeServer:
             if not ended:
                 started.end()
 
-    def _launch(self, config: Mapping[str, Any], secret: Callable[[str], str]) -> _Started:
+    def _launch(self, config: Callable[[str], Any], secret: Callable[[str], str]) -> _Started:
         program = find_program(self._start["script"], self._start["package"])
         # Memory ends where the profile says, as for any tool, and not where Node.js guesses.
         command = [
@@ -115,22 +116,9 @@ class NodeServer:
             program,
             *self._start.get("arguments", ()),
         ]
-        environment = dict(os.environ) | {"NODE_USE_ENV_PROXY": "1"} | self._values(config, secret)
+        values = read_environment(self._start.get("environment", ()), config, secret)
+        environment = dict(os.environ) | {"NODE_USE_ENV_PROXY": "1"} | values
         return _Started(command, environment, end_ms=self._end_ms)
-
-    def _values(self, config: Mapping[str, Any], secret: Callable[[str], str]) -> dict[str, str]:
-        """The environment that the manifest gives to the server. What the tenant has not set is left out."""
-        found: dict[str, str] = {}
-        for each in self._start.get("environment", ()):
-            with suppress(LookupError):
-                if "secret" in each:
-                    found[each["name"]] = secret(each["secret"])
-                else:
-                    value = each["value"] if "value" in each else config[each["config"]]
-                    found[each["name"]] = value if isinstance(value, str) else str(value)
-        if unfit := [name for name, value in found.items() if "\0" in value]:
-            raise ValueError(f"{', '.join(unfit)}: a value holds a NUL character, which no environment can.")
-        return found
 
 
 class _Started:
@@ -228,18 +216,6 @@ def _become(command: list[str], environment: dict[str, str], ends: tuple[int, in
             os.write(2, f"{command[0]}: {error}\n".encode())
     finally:
         os._exit(127)
-
-
-def _read_list(started: _Started) -> dict[str, Any]:
-    """``{protocol, tools}``: the revision that the server speaks, and the whole of its list."""
-    begun = started.initialize()
-    try:
-        tools = started.talk.list_tools()
-    except ServerUnfit as error:  # it has started, and what it lists is no list
-        raise runtime.ResultInvalid(str(error)) from None
-    except RequestRefused as refused:
-        raise ServerUnfit(f"The server does not list its tools: {refused.message[:500]}") from None
-    return {"protocol": begun["protocolVersion"][:40], "tools": tools}
 
 
 def _refuse_secret(name: str) -> str:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from unitools.brought_tools import CannotBring, derive_group
+from unitools.brought_tools import CannotBring, derive_group, describe_reach, renew_state
 from unitools.npm_locks import NAME, PREFIX, VERSION, read_npm_line
 from unitools.publications import derive_package_name
 
@@ -31,6 +31,7 @@ class NpmSource:
     lock: tuple[str, ...]
     said: dict[str, Any] = field(default_factory=dict)
     hosts: tuple[str, ...] = ()
+    keeps: str = ""  # whose files calls leave for the next; empty: they leave none
 
     @property
     def name(self) -> str:
@@ -46,15 +47,14 @@ class NpmSource:
             "dependencies": [f"{PREFIX}{self.package}@{self.version}"],
             "dependency_lock": list(self.lock),
         }
-        if self.hosts:
-            said["capabilities"] = {"net": [{"host": each} for each in self.hosts]}
-        return said
+        return said | describe_reach(self.hosts, self.keeps)
 
     def renew(self, document: dict[str, Any], before: dict[str, Any], made: dict[str, Any]) -> None:
         kept: dict[str, Any] = before["implementation"]["server"]
         server = kept | self.said | {"listing": derive_package_name(self.group)}
         document["implementation"] = before["implementation"] | {"server": server}
         document["dependencies"], document["dependency_lock"] = made["dependencies"], made["dependency_lock"]
+        renew_state(document, before, made)
 
 
 def read_asked_package(text: str) -> tuple[str, str]:

@@ -177,20 +177,16 @@ def _look(
         install_wheels([options.package], constraints, site)
         found = next(each for each in distributions(path=[str(site)]) if _is_named(each, package))
         start = start if is_known else {"script": _only_script(found, package)} | start
-        here = _move_kept_files(start, Path(place)) if options.keep_files else start
-        return _list_tools(site, Path(place), here), found.version, start
-
-
-def _move_kept_files(start: dict[str, Any], place: Path) -> dict[str, Any]:
-    """For a start on this machine: what a box has in ``/data`` is in a folder that goes when the server has ended."""
-    data = place / "data"
-    data.mkdir()
-
-    def move(text: str) -> str:
-        return re.sub(r"(?<![^=:,;\s])/data(?=/|$)", lambda _: str(data), text)
-
-    environment = [each | {"value": move(each["value"])} for each in start.get("environment", ()) if "value" in each]
-    return start | {"arguments": [move(each) for each in start.get("arguments", ())], "environment": environment}
+        how = ["-m", start["module"]] if "module" in start else [str(site / "bin" / start["script"])]
+        listing = list_server_tools(
+            [sys.executable, *how],
+            start,
+            Path(place),
+            keeps=bool(options.keep_files),
+            hint=_HINT,
+            PYTHONPATH=str(site),
+        )
+        return listing, found.version, start
 
 
 def _is_named(found: Distribution, package: str) -> bool:
@@ -212,8 +208,3 @@ def _only_script(found: Distribution, package: str) -> str:
         return package
     many = f"brings several programs ({', '.join(map(format_shown, names))})" if names else "brings no program"
     raise CannotRun(f"{package} {many}: say which with --script NAME, or --module NAME.")
-
-
-def _list_tools(site: Path, place: Path, start: dict[str, Any]) -> Listing:
-    how = ["-m", start["module"]] if "module" in start else [str(site / "bin" / start["script"])]
-    return list_server_tools([sys.executable, *how], start, place, hint=_HINT, PYTHONPATH=str(site))

@@ -64,8 +64,11 @@ def look_at_package(
         if options.listing:
             listing = Listing.from_bytes(read_file_bytes(options.listing))
         else:
-            listing = _start_here(package, programs[start["script"]], start, place)
-    return listing, NpmSource(package, found, group, start, tuple(lock), said=said, hosts=tuple(options.host))
+            listing = _start_here(package, programs[start["script"]], start, place, keeps=bool(options.keep_files))
+    source = NpmSource(
+        package, found, group, start, tuple(lock), said=said, hosts=tuple(options.host), keeps=options.keep_files
+    )
+    return listing, source
 
 
 def _take_lock(path: Path, place: Path) -> str:
@@ -87,11 +90,11 @@ def _write_lock(package: str, version: str, place: Path) -> str:
     return (place / LOCK_FILE).read_text(encoding="utf-8")
 
 
-def _start_here(package: str, file: str, start: dict[str, Any], place: Path) -> Listing:
+def _start_here(package: str, file: str, start: dict[str, Any], place: Path, *, keeps: bool) -> Listing:
     sys.stderr.write(f"Starting {package} on this machine, outside any sandbox.\n")
     _run_npm(["ci", "--omit", "dev"], place)
     program = place / "node_modules" / package / file
-    return list_server_tools([_find("node"), str(program)], start, place, hint=_HINT)
+    return list_server_tools([_find("node"), str(program)], start, place, keeps=keeps, hint=_HINT)
 
 
 def _only_program(programs: dict[str, str], package: str) -> str:

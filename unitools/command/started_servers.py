@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,9 +24,11 @@ LIST_WITHIN_S = 60
 
 
 def list_server_tools(
-    command: Sequence[str], start: dict[str, Any], place: Path, *, hint: str, **environment: str
+    command: Sequence[str], start: dict[str, Any], place: Path, *, keeps: bool, hint: str, **environment: str
 ) -> Listing:
-    """``place``: an empty folder of its own; ``hint``: what usually helps where it does not."""
+    """``place``: an empty folder of its own; ``keeps``: its calls keep files; ``hint``: what usually helps where it does not."""
+    if keeps:
+        start = _move_kept_files(start, place)
     home = place / "home"
     home.mkdir()
     # The zone of a sandbox: servers name that of their machine in what they list.
@@ -43,6 +46,18 @@ def list_server_tools(
             raise CannotRun(
                 "\n".join([f"The server does not list its tools: {why}", *map(format_shown, tail), hint])
             ) from error
+
+
+def _move_kept_files(start: dict[str, Any], place: Path) -> dict[str, Any]:
+    """For a start on this machine: what a box has in ``/data`` is in a folder that goes when the server has ended."""
+    data = place / "data"
+    data.mkdir()
+
+    def move(text: str) -> str:
+        return re.sub(r"(?<![^=:,;\s])/data(?=/|$)", lambda _: str(data), text)
+
+    environment = [each | {"value": move(each["value"])} for each in start.get("environment", ()) if "value" in each]
+    return start | {"arguments": [move(each) for each in start.get("arguments", ())], "environment": environment}
 
 
 @contextmanager

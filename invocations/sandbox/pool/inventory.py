@@ -109,7 +109,7 @@ class BoxInventory(Generic[B]):
         return slot.want is not None or (used and (slot.key is None or slot.idle.for_one_call))
 
     def may_wait_s(self, slot: PoolSlot[B]) -> float:
-        """How long it may be idle."""
+        """How long it may be idle, at most as long as any."""
         return min(self.caps.idle_s, slot.idle.most_s or self.caps.idle_s)
 
     def worn_out(self, slot: PoolSlot[B], now: float) -> str:
