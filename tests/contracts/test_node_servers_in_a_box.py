@@ -77,6 +77,7 @@ def test_a_server_stands_ready_for_one_call_and_is_gone_after_it(sandbox: Docker
 
     assert [said(each) for each in (first, second)] == ["1 false /w"] * 2
     assert second.box == ready != other
+    assert (first.waited_ms, second.waited_ms is not None) == (None, True)
     assert first.level == second.level == "single"
     assert second.stderr == "A server begins.\n"
     assert [each.text for each in events if each.stream == "stderr"] == ["A server begins.\n"]

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from invocations.sandbox.base import Limits, RunStatus
+from invocations.sandbox.base import Limits, RunStatus, TenantFile
 from registry.dependencies import build_steps
 from registry.versions.manifest_checks import validate_document
 from tests.support.dependencies import SILENT
@@ -55,7 +55,7 @@ class Served:
 EVERYTHING = Served(f"{MODEL_CONTEXT}/server-everything", "echo", {"message": "well"}, "Echo: well")
 SERVED = (
     Served(f"{MODEL_CONTEXT}/server-filesystem", "list_allowed_directories", {}, "/w", arguments=["/w"]),
-    # Without files of the tenant its graph is empty each time.
+    # Where it keeps no files its graph is empty each time.
     Served(f"{MODEL_CONTEXT}/server-memory", "read_graph", {}, "entities"),
     Served(
         f"{MODEL_CONTEXT}/server-sequential-thinking",
@@ -64,6 +64,10 @@ SERVED = (
         "thoughtNumber",
     ),
 )
+
+
+MEMORY = Served(f"{MODEL_CONTEXT}/server-memory", "read_graph", {}, "was kept")
+FOUND = [{"name": "A note", "entityType": "note", "observations": ["was kept"]}]
 
 
 @pytest.fixture(scope="module")
@@ -132,3 +136,37 @@ def test_a_server_is_listed_drafted_and_called_as_its_author_left_it(
     sandbox: DockerSandbox, place: Path, served: Served
 ) -> None:
     check_served(sandbox, place, served)
+
+
+@pytest.mark.req("BRING-2")
+def test_the_server_of_a_memory_finds_what_its_earlier_calls_left(sandbox: DockerSandbox, place: Path) -> None:
+    lock = lock_of(MEMORY, place)
+    folder, _ = build_steps.build_folder(lock, (), talk=SILENT)
+    graph = {"name": "MEMORY_FILE_PATH", "value": "/data/memory.jsonl"}
+    start: dict[str, Any] = {"script": MEMORY.program, "environment": [graph]}
+    told = start | {"package": f"npm:{MEMORY.package}"}
+    listing = Listing.from_json(ask_server(sandbox, folder, "", limits=ROOMY, start=told, keeps=True).value)
+    group = derive_npm_group(MEMORY.package)
+    source = NpmSource(MEMORY.package, MEMORY.version, group, start, tuple(lock), keeps="tenant")
+
+    kept: dict[str, TenantFile] = {}
+    for tool, given in (("create_entities", {"entities": FOUND}), (MEMORY.tool, MEMORY.given)):
+        draft = draft_tools(listing, source, [tool])[0].document
+        assert [each.message for each in validate_document(draft) if each.severity == "error"] == []
+        assert draft["state"] == {"kind": "files", "scope": "tenant"}
+        outcome = ask_server(
+            sandbox,
+            folder,
+            tool,
+            structured=Manifest(draft).server_request["structured"],
+            limits=ROOMY,
+            start=told,
+            keeps=True,
+            given={"files": tuple(kept.values())},
+            **given,
+        )
+        assert (outcome.status, outcome.skipped, outcome.waited_ms) == (RunStatus.OK, (), None), outcome
+        kept |= {each.path: each for each in outcome.files}
+
+    assert MEMORY.answer in json.dumps(outcome.value)
+    assert list(kept) == ["/data/memory.jsonl"]

@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from invocations.decide.profiles import give_kept_files
 from invocations.sandbox.base import BoxKey, Profile
 from sandbox.image import image_name
 from tests.support.http_server import serve_requests
@@ -206,6 +207,7 @@ def ask_server(
     level: str = "fresh",
     events: list[RunEvent] | None = None,
     given: dict[str, Any] | None = None,
+    keeps: bool = False,
     **arguments: Any,
 ) -> RunOutcome:
     """One call of a server that was laid out in the folder, in a box; without a ``tool`` its list."""
@@ -219,4 +221,5 @@ def ask_server(
         image=image_name(kind="node"),
         **(given or {}),
     )
-    return sandbox.run(Profile(limits, isolation=level), call, None if events is None else events.append)
+    profile = give_kept_files(Profile(limits, isolation=level), (20, 4 << 20) if keeps else None)
+    return sandbox.run(profile, call, None if events is None else events.append)
