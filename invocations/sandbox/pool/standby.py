@@ -54,7 +54,7 @@ class Standby(Generic[B]):
 
     def __init__(self, pool: BoxPool[B]) -> None:
         self._pool = pool
-        self._coming: set[Hashable] = set()
+        self._coming: dict[Hashable, str] = {}  # for which tenant
         self._resting: dict[Hashable, float] = {}  # until when
         self._threads = ThreadPoolExecutor(_THREADS, "sandbox-standby")
         self._lock = threading.Lock()
@@ -69,7 +69,7 @@ class Standby(Generic[B]):
         with self._lock:
             if self._closed or key in self._coming or not self._is_wanted(want):
                 return
-            self._coming.add(key)
+            self._coming[key] = want.tenant
             self._threads.submit(self._fill, want)
 
     def _is_wanted(self, want: BoxRequest) -> bool:
@@ -77,12 +77,13 @@ class Standby(Generic[B]):
         self._resting = {key: until for key, until in self._resting.items() if until > now}
         slots = self._pool.slots()
         waiting = [slot for slot in slots if slot.idle.for_one_call and slot.state in _WAITS]
-        of_tenant = sum(slot.tenant == want.tenant for slot in waiting)
+        of_tenant = {slot.key for slot in waiting if slot.tenant == want.tenant}
+        of_tenant |= {key for key, tenant in self._coming.items() if tenant == want.tenant}
         room = self._pool.caps.memory_bytes - sum(slot.weight for slot in slots)
         return (
             want.key not in self._resting
             and all(slot.key != want.key for slot in waiting)
-            and of_tenant + len(self._coming) < MOST_OF_A_TENANT
+            and len(of_tenant) < MOST_OF_A_TENANT
             and not self._pool.waiting()
             and len(slots) < self._pool.caps.boxes
             and room >= compute_full_weight(want.shape)
@@ -97,12 +98,13 @@ class Standby(Generic[B]):
                 self._pool.give_back(ticket.slot, used=False)
             elif ticket.refusal is not None:
                 log.info("No server of %s was started before its call: %s", want.label, ticket.refusal)
-                self._resting[want.key] = self._pool.now() + REST_S
+                with self._lock:
+                    self._resting[want.key] = self._pool.now() + REST_S
         except Exception:
             log.exception("No server of %s was started before its call", want.label)
         finally:
             with self._lock:
-                self._coming.discard(want.key)
+                self._coming.pop(want.key, None)
 
     def close(self) -> None:
         """After the pool was closed, which refuses whoever waits."""
