@@ -14,7 +14,7 @@ from sandbox.access_attempts import READABLE, WORK, WRITABLE, AccessAttempts
 from sandbox.meter import ProcessorMeter
 from sandbox.package import DEPENDENCIES
 from sandbox.programs import NODE, Programs
-from unitools.npm_locks import is_of_npm
+from unitools.npm_names import is_of_npm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from sandbox.server_process import end_process
 from unitools import runtime
 from unitools.mcp_conversation import PROGRESS_TOKEN, ServerEnded, ServerUnfit
 from unitools.mcp_pipes import PipeConversation
-from unitools.npm_locks import PREFIX
+from unitools.npm_names import PREFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

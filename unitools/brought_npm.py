@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from unitools.brought_tools import CannotBring, derive_group, describe_reach, renew_state
-from unitools.npm_locks import NAME, PREFIX, VERSION, read_npm_line
+from unitools.npm_locks import NAME, VERSION, read_npm_line
+from unitools.npm_names import PREFIX
 from unitools.publications import derive_package_name
 
 if TYPE_CHECKING:

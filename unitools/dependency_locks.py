@@ -12,7 +12,8 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from unitools.npm_locks import NpmPackage, is_of_npm, read_npm_dependency, read_npm_line, read_package_lock
+from unitools.npm_locks import NpmPackage, read_npm_dependency, read_npm_line, read_package_lock
+from unitools.npm_names import is_of_npm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

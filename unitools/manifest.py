@@ -14,7 +14,7 @@ from typing import Any
 
 from unitools.mcp_argument_headers import find_argument_headers
 from unitools.mcp_http import MODERN
-from unitools.npm_locks import is_of_npm
+from unitools.npm_names import is_of_npm
 
 SCHEMA_PATH = Path(__file__).with_name("manifest.schema.json")
 BROWSER_MEMORY_BYTES = 1024 * 1024 * 1024  # where a manifest says nothing: a browser is several programs

@@ -15,10 +15,11 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
+from unitools.npm_names import PREFIX
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-PREFIX = "npm:"
 LOCK_VERSION = 3
 MAX_LOCK_BYTES = 8 * 2**20
 MAX_LINE = 2048
@@ -80,11 +81,6 @@ def _is_meant(said: tuple[str, ...], here: str) -> bool:
         return False
     wanted = [each for each in said if not each.startswith("!")]
     return not wanted or here in wanted or "any" in wanted
-
-
-def is_of_npm(text: str) -> bool:
-    """Whether a dependency, a package of an origin or a line of a lock is of npm."""
-    return text.startswith(PREFIX)
 
 
 def read_npm_dependency(text: str) -> tuple[str, str] | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import rfc8785
 
 from unitools.capabilities import DOMAINS, Capabilities
-from unitools.npm_locks import is_of_npm
+from unitools.npm_names import is_of_npm
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,7 +22,8 @@ from registry.dependencies.failures import CannotBuild
 from registry.dependencies.npm_archives import MAX_PACKED_BYTES, ArchiveUnfit, NeedsBuild, check_package, unpack_archive
 from registry.dependencies.store import remove_folder
 from registry.dependencies.target import target_machine
-from unitools.npm_locks import is_of_npm, read_npm_line
+from unitools.npm_locks import read_npm_line
+from unitools.npm_names import is_of_npm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

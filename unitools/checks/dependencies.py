@@ -20,7 +20,8 @@ from unitools.dependency_locks import (
     read_dependency_name,
     read_lock_line,
 )
-from unitools.npm_locks import NpmPackage, is_of_npm, read_npm_dependency, read_npm_line
+from unitools.npm_locks import NpmPackage, read_npm_dependency, read_npm_line
+from unitools.npm_names import is_of_npm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,7 +25,8 @@ from unitools.command.terminal import NO, CannotRun, format_shown
 from unitools.command.wheels import install_wheels
 from unitools.dependency_locks import normalize_name
 from unitools.mcp_listings import Listing, ListingUnfit
-from unitools.npm_locks import NpmLockUnfit, is_of_npm
+from unitools.npm_locks import NpmLockUnfit
+from unitools.npm_names import is_of_npm
 from unitools.publications import check_group
 
 if TYPE_CHECKING:
