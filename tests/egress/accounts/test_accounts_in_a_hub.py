@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tests.egress.remote_servers import RemoteServer
     from tests.support.authorization_server import AuthorizationServer
 
-ASKS = {"purpose": "x", "on_consent": "ask"}
+ASKS: dict[str, Any] = {"purpose": "x", "on_consent": "ask"}
 pytestmark = pytest.mark.django_db
 
 
@@ -251,10 +251,12 @@ def test_a_call_that_needs_a_consent_too_waits_for_both(
     bring(side_effect="Write", safety_class="Medium")
     held = caller.invoke(TOOL, {}, user_id=alice.by.id, purpose="x", on_consent="hold")
     row, waits = row_of(held), held.json()["call"]["held"]
+    consent_id = row.consent_id
+    assert consent_id is not None
     assert {"consent", "account", "consent_url", "url"} <= waits.keys()
 
     def agree() -> None:
-        consents.approve_consent(consent_id=row.consent_id, reason="x", mode="once", by=second_operator.by)
+        consents.approve_consent(consent_id=consent_id, reason="x", mode="once", by=second_operator.by)
 
     def link() -> None:
         connect(alice, waits["url"], accounts, agents=(caller.agent.wire_id,))
@@ -268,7 +270,7 @@ def test_a_call_that_needs_a_consent_too_waits_for_both(
 
     row.refresh_from_db()
     assert row.state == State.SUCCEEDED, row.reason
-    assert Consent.objects.get(pk=row.consent_id).state == "used"
+    assert Consent.objects.get(pk=consent_id).state == "used"
 
 
 def test_a_person_who_says_no_ends_the_calls_that_wait(
