@@ -90,7 +90,6 @@ ECHO, WRITE, OFFERED = "sample.tools.echo", "sample.tools.write", "sample.tools.
 PUBLISHER = "publisher"
 JWKS = {"keys": [ECKey.generate_key("P-256").as_dict(private=False)]}
 GRANTED_UNTIL = datetime(2900, 1, 1, tzinfo=UTC)
-ACCOUNT_SERVER = "https://mcp.example.org/mcp"  # of persons, whose tools ask it as them
 
 
 @dataclass
@@ -393,7 +392,7 @@ def _people(things: Things) -> dict[str, Any]:
     entered, _ = enter_client(name=word, redirect_uris=[f"https://{word}.example.org/cb"], confidential=True, by=by)
     connection = make_connection(agent=agent, member=things.people["owner"].user, name=word)
     owner = things.people["owner"]
-    request_account(resource=ACCOUNT_SERVER, scopes=[word], member_id=owner.user.pk, by=by)
+    request_account(resource=f"https://{word}.example.org/mcp", scopes=[], member_id=owner.user.pk, by=by)
     search = save_search(name=word, query="outcome:failed", shared=True, by=by)
     return {
         "search_id": search.pk,

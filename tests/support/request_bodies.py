@@ -23,7 +23,7 @@ from tests.support.capsules import ANOTHER, capsule, public_pem_of, shouting
 from tests.support.connected_models import MODEL, PROVIDER
 from tests.support.manifests import manifest
 from tests.support.policies import permits
-from tests.support.populated_tenant import ACCOUNT_SERVER, ECHO, JWKS, OFFERED, PUBLISHER, WRITE
+from tests.support.populated_tenant import ECHO, JWKS, OFFERED, PUBLISHER, WRITE
 from tests.support.served_formats import build_contents, build_texts
 from toolhub.configuration import services
 from toolhub.configuration.document import read_document
@@ -54,7 +54,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "connection_rule": {"days": "7"},
         "client_new": {"name": "another", "redirect_uris": "https://new.example.org/callback"},
         "client_remove": REASON,
-        "account_server_client": {"resource": ACCOUNT_SERVER, "client_id": "hub"},
+        "account_server_client": {"resource": f"https://{things.word}.example.org/mcp", "client_id": "hub"},
         "person_new": {"username": "nora", "roles": ["auditor"]},
         "person_roles": {"roles": ["auditor"], **REASON},
         "person_permissions": {"permission": "evidence.view", "action": "give"},
