@@ -22,6 +22,7 @@ from access.roles import Role
 from access.server_accounts.token_seals import open_tokens
 from evidence.kinds import Kind
 from evidence.models import Fact
+from invocations.chains.orchestration import advance_chain
 from invocations.models import Invocation, State
 from invocations.run import execution
 from invocations.sandbox.base import Profile
@@ -31,6 +32,7 @@ from registry.models import Installation, ToolVersion
 from tests.conftest import Caller, Person, make_caller
 from tests.egress.accounts.conftest import TOOL, connect, program_of
 from tests.support.calls import PAIR, assert_problem, kinds_of, row_of
+from tests.support.chains import ENVELOPE, chain_of
 from tests.support.erasures import forget
 from tests.support.evidence_logs import check_log, seal_everything, signing_with
 
@@ -185,6 +187,26 @@ def test_each_person_gets_their_own_and_nobody_elses(
     assert_problem(of_bob(TOOL, user_id=alice.by.id), 403, "ACCOUNT.OF_ANOTHER")
     # What one was given is not read by way of the other's program either.
     path = f"/api/v1/invocations/{row_of(first).wire_id}"
+    assert Client().get(path, headers=of_bob.headers).status_code == 404
+    assert Client().get(path, headers=of_alice.headers).status_code == 200
+
+
+def test_a_chain_with_calls_by_one_persons_account_is_shown_to_nobody_elses_program(
+    bring: Callable[..., ToolVersion], accounts: AuthorizationServer, caller: Caller, alice: Person, bob: Person
+) -> None:
+    bring()
+    of_alice, of_bob = program_of(alice, caller.agent), program_of(bob, caller.agent)
+    connect_as_told(alice, of_alice(TOOL, **ASKS), accounts)
+    plan = ENVELOPE | {"plan": {"steps": [{"id": "a", "tool": TOOL, "arguments": {}}]}}
+    made = Client().post("/api/v1/chains", plan, content_type="application/json", headers=of_alice.headers)
+    assert made.status_code in (200, 202), made.json()
+    chain = chain_of(made)
+    advance_chain(chain.pk)
+
+    assert Invocation.objects.get(chain_step__chain=chain).account_id is not None
+    for path in ("chains", "runs"):
+        assert Client().get(f"/api/v1/{path}", headers=of_bob.headers).status_code == 200
+    path = f"/api/v1/chains/{chain.wire_id}"
     assert Client().get(path, headers=of_bob.headers).status_code == 404
     assert Client().get(path, headers=of_alice.headers).status_code == 200
 
