@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +23,15 @@ from access.roles import Role
 from access.server_accounts.token_seals import open_tokens
 from evidence.kinds import Kind
 from evidence.models import Fact
+from invocations.agent_runs.models import AgentRun
+from invocations.artifacts.services import find_artifacts
 from invocations.chains.orchestration import advance_chain
 from invocations.models import Invocation, State
 from invocations.run import execution
 from invocations.sandbox.base import Profile
 from invocations.sandbox.boxes.payloads import pack_call, pack_load
-from kernel.principal import Principal
+from kernel.ids import new_id
+from kernel.principal import Principal, UsedConnection
 from registry.models import Installation, ToolVersion
 from tests.conftest import Caller, Person, make_caller
 from tests.egress.accounts.conftest import TOOL, connect, program_of
@@ -204,8 +208,9 @@ def test_a_chain_with_calls_by_one_persons_account_is_shown_to_nobody_elses_prog
     advance_chain(chain.pk)
 
     assert Invocation.objects.get(chain_step__chain=chain).account_id is not None
-    for path in ("chains", "runs"):
-        assert Client().get(f"/api/v1/{path}", headers=of_bob.headers).status_code == 200
+    bobs = replace(caller.by, connection=UsedConnection(new_id(), "x", bob.by.id))
+    assert not AgentRun.objects.visible_to(bobs).exists()
+    assert not find_artifacts(bobs).exists()
     path = f"/api/v1/chains/{chain.wire_id}"
     assert Client().get(path, headers=of_bob.headers).status_code == 404
     assert Client().get(path, headers=of_alice.headers).status_code == 200
