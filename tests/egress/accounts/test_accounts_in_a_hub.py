@@ -213,7 +213,7 @@ def test_a_chain_with_calls_by_one_persons_account_is_shown_to_nobody_elses_prog
     assert not find_artifacts(bobs).exists()
     path = f"/api/v1/chains/{chain.wire_id}"
     assert Client().get(path, headers=of_bob.headers).status_code == 404
-    assert Client().get(path, headers=of_alice.headers).status_code == 200
+    assert Client().get(path, headers=of_alice.headers).status_code in (200, 202)
 
 
 def test_the_key_of_one_persons_call_gives_nobody_else_its_answer(
