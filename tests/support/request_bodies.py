@@ -55,6 +55,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "connection_rule": {"days": "7"},
         "client_new": {"name": "another", "redirect_uris": "https://new.example.org/callback"},
         "client_remove": REASON,
+        "account_server_client": {"resource": f"https://{things.word}.example.org/mcp", "client_id": "hub"},
         "person_new": {"username": "nora", "roles": ["auditor"]},
         "person_roles": {"roles": ["auditor"], **REASON},
         "person_permissions": {"permission": "evidence.view", "action": "give"},
