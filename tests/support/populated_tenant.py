@@ -215,7 +215,6 @@ def _tools(things: Things) -> dict[str, Any]:
         "import_id": brought.pk,
         "import_draft.tool": DRAFTED,
         "import_draft_remove.tool": DRAFTED,
-        "known_source_take.key": "time",
         "tool_next_version.name": REMOTE_TOOL,
         "tool_id": ECHO,
         "tools.name": ECHO,

@@ -129,7 +129,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "import_document": {"file": build_upload("another"), "group": "acme.another"},
         "import_remote": {"url": URL},
         "import_package": {"package": "mcp-server-time"},
-        "known_source_take": {},
+        "known_source_take": {"known": "time"},
         "import_choose": {"names": ["getPrice"]},
         "import_submit": {},
         "import_remove": {},

@@ -145,7 +145,8 @@ SAY_NOTHING = {
     "api_configuration_schema", "api_log_anchor", "api_file", "api_artifact", "api_invocation_events", "artifact", "sandboxes",
     "export_content", "api_export_content", "export_new", "erasure_new", "retention", "api_retention", "api_publishing",
     "service_levels", "model_providers", "model_new", "model_price_add", "model_prices_new", "api_run_events",
-    "connect_client", "connection_rule", "api_connection_rule",
+    "connect_client", "connection_rule", "api_connection_rule", "import_document", "import_remote", "import_package",
+    "known_sources",
 }  # fmt: skip
 
 
