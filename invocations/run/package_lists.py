@@ -13,7 +13,7 @@ from invocations.run.server_probe import (
     listing_unfit,
     run_alone,
 )
-from invocations.sandbox.base import Limits, RunStatus, SandboxCall
+from invocations.sandbox.base import Limits, Profile, RunStatus, SandboxCall
 from registry.dependencies.failures import CannotBuild, Failure
 from registry.imports.lister import ListedServer
 from unitools.dependency_locks import normalize_name
@@ -55,7 +55,7 @@ def list_package(source: dict[str, Any], folder: Path, beat: Callable[[], None])
         result_bytes=2 * MAX_LISTING_BYTES,
         result_depth=MAX_LISTING_DEPTH,
     )
-    outcome = run_alone(call, limits, beat)
+    outcome = run_alone(call, Profile(limits, isolation="single"), beat)
     if outcome.status is not RunStatus.OK:
         raise build_error(outcome)
     try:

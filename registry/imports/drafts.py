@@ -112,7 +112,7 @@ def _make_of_listing(
         listing = Listing.from_bytes(row.unpack_content())
         source = build_brought_source(row, listing.protocol)
         if row.kind == ImportKind.REMOTE:
-            brought_remotes.check_needs_no_headers(listing, names)
+            brought_remotes.check_argument_headers(listing, names)
         # Two names that would be one id are found here, before any of them is looked at with what there was.
         brought_tools.draft_tools(listing, source, names)
         for name in dict.fromkeys(names):

@@ -1,7 +1,7 @@
 """Next versions: a tool of a server somewhere else that lists it otherwise than it was reviewed becomes a version with the difference.
 
-The server is asked with what its tool sends on each call, so nobody has to type a token; it goes to the address of the version that was
-reviewed and enabled, and nowhere else.
+The server is asked with what its tool sends on each call, so nobody has to type a token; it goes to the address of the version that
+was reviewed and enabled, and nowhere else.
 """
 
 from __future__ import annotations
