@@ -304,7 +304,7 @@ def approve_consent(
     failed = next((found for _, found in consent_approving.send(Consent, consent=consent) if found), None)
     check_failure_seen(failed, acknowledged=acknowledged)
     until = None if chosen is ConsentMode.STANDING else database_time() + timedelta(seconds=lasts)
-    more = {"mode": chosen, "validity_s": lasts, "expires_at": until, "failed_dry_run": failed}
+    more: dict[str, Any] = {"mode": chosen, "validity_s": lasts, "expires_at": until, "failed_dry_run": failed}
     return _decide(consent, ConsentState.APPROVED, Kind.CONSENT_APPROVED, reason=reason, by=by, **more)
 
 
