@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.urls import reverse
 
+from evidence import services as evidence
 from evidence.models import Fact
 from evidence.problems import ValuesErased
 from invocations.replays import version_impacts
@@ -81,7 +82,7 @@ def test_calls_of_another_tenant_do_not_count_and_values_that_are_gone_are_said(
         raise ValuesErased()
 
     assert load_version_impact(breaking, by=stranger.by).calls == 0
-    monkeypatch.setattr(version_impacts.evidence, "open_values", gone)
+    monkeypatch.setattr(evidence, "open_values", gone)
 
     impact = load_version_impact(breaking, by=operator.by)
 
