@@ -19,6 +19,7 @@ from bench import (
     list_streams,
     load,
     models,
+    node_servers,
     remote_servers,
     sandbox_levels,
     sdk_peers,
@@ -43,6 +44,7 @@ PAST_CALLS = 100_000
 GOVERNED_P50_MS, GOVERNED_P95_MS, GOVERNED_PER_S = 25, 60, 60
 REDACTION_MS = 20
 SERVER_MS, SERVER_AHEAD_MS, SERVER_TIMES = 60, 25, 8
+NODE_SERVER_MS, NODE_SERVER_TIMES = 40, 5
 REMOTE_MS = 30
 OPERATIONS_S, OPERATIONS_MIB, LISTING_BYTES = 2.0, 250, 120_000
 POLICY_MS = {"decide": 0.05, "analyse": 5_000, "try": 5_000}
@@ -103,6 +105,20 @@ def measure_dependencies(rounds: int) -> list[list[str]]:
     return [
         judge_figure(f"{ahead.name}: p50 ≤ {AHEAD_MS} ms", f"{ahead.p50:.1f} ms", reached=ahead.p50 <= AHEAD_MS),
         judge_figure(f"{ahead.name}: ≥ 10 × faster than inside", f"{times:.0f} ×", reached=times >= 10),
+    ]
+
+
+def measure_node_servers(rounds: int) -> list[list[str]]:
+    ready, in_call = node_servers.measure_servers(rounds)
+    times = in_call.p50 / ready.p50
+    rows = [ready.row(f"{times:.1f} ×"), in_call.row("1.0 ×")]
+    print_table(f"A call of a server of npm, {node_servers.PACKAGE}", (*HEAD, "faster"), rows)
+    return [
+        judge_figure(
+            f"{ready.name}: p50 ≤ {NODE_SERVER_MS} ms, ≥ {NODE_SERVER_TIMES} × faster than {in_call.name}",
+            f"{ready.p50:.1f} ms, {times:.1f} ×",
+            reached=ready.p50 <= NODE_SERVER_MS and times >= NODE_SERVER_TIMES,
+        )
     ]
 
 
@@ -341,6 +357,7 @@ def measure_sandbox(asked: argparse.Namespace) -> list[list[str]]:
         *measure_load(asked.seconds),
         *measure_dependencies(asked.rounds),
         *measure_brought_servers(asked.rounds),
+        *measure_node_servers(asked.rounds),
         *measure_remote_servers(asked.rounds),
         *measure_brought_operations(),
         *measure_kills(asked.rounds, asked.kills),

@@ -22,18 +22,20 @@ from unitools import runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any, NoReturn
 
     from sandbox.access_attempts import AccessAttempts
     from sandbox.isolation import BoxIsolation
     from sandbox.next_server import NextServer
+    from sandbox.node_server import NodeServer
 
 _closerange = os.closerange  # now: what a dependency puts in its place later leaves nothing open
 _VALUES = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 _REPORTS = json.JSONEncoder(ensure_ascii=False)
 REPORT_FD, PROGRESS_FD, _OWN_END = 3, 4, 5
 _PIPES = 4
+_BEYOND_ALL = 1 << 20  # of descriptors
 _MAX_MESSAGE_CHARS = 2000
 _MAX_NAME_CHARS = 200
 
@@ -45,10 +47,12 @@ def serve_one(rooms: BoxIsolation, descriptor: int) -> NoReturn:
         try:
             room = CallIsolation(rooms)
             data = room.enter()
-            socket.send_fds(end, [protocol.WALLS_ARE_UP], [data] if data >= 0 else [])
-            _closerange(_OWN_END + 1, confinement.OUT_OF_THE_WAY)  # what is beyond is needed until the last wall is up
-            _take_pipes(end)
             call = WaitingCall(rooms, end)
+            if rooms.is_on_node:
+                call.choose_node_server()
+            socket.send_fds(end, [protocol.WALLS_ARE_UP], [data] if data >= 0 else [])
+            _close_from(_OWN_END + 1, confinement.OUT_OF_THE_WAY, kept=call.kept)  # beyond: until the last wall is up
+            _take_pipes(end)
             if rooms.begins_ahead:
                 call.begin_ahead()
             work = call.receive()
@@ -59,7 +63,7 @@ def serve_one(rooms: BoxIsolation, descriptor: int) -> NoReturn:
         head, (arguments, settings) = protocol.unpack(work)
         end.close()
         if not rooms.begins_ahead:  # else all is closed by now that the server of the call does not need
-            _closerange(PROGRESS_FD + 1, 1 << 20)
+            _close_from(PROGRESS_FD + 1, kept=call.kept)
         head["limits"] = rooms.limits
         write_all(REPORT_FD, _report_of(call, rooms, head, arguments, settings))
     finally:
@@ -73,15 +77,31 @@ class WaitingCall:
         self._rooms, self._end = rooms, end
         self._work = b""
         self._is_loaded = False
-        self.server: NextServer | None = None
+        self.server: NextServer | NodeServer | None = None
+
+    @property
+    def kept(self) -> Sequence[int]:
+        """The descriptors that lead to a server that is there."""
+        return self.server.descriptors if self.server is not None else ()
+
+    def choose_node_server(self) -> None:
+        """What answers it is of a package of npm; begun already where the box was loaded for that."""
+        rooms = self._rooms
+        server: NodeServer = importlib.import_module("sandbox.node_server").NodeServer(
+            rooms.server, memory_bytes=rooms.limits["memory_bytes"], has_files=bool(rooms.rules)
+        )
+        if rooms.begins_server:
+            server.begin(rooms.settings)
+        self.server = server
 
     def begin_ahead(self) -> None:
         """Start what answers it. Only where the walls are all up, and no call is needed for that."""
-        _closerange(_OWN_END + 1, 1 << 20)
+        _close_from(_OWN_END + 1)
         assert self._rooms.server is not None
         module = importlib.import_module("sandbox.next_server")  # in boxes of no other tool
-        self.server = module.NextServer(self._rooms.server, self._rooms.listing)
-        self.server.make_ready(self._end.fileno(), self._take)
+        server: NextServer = module.NextServer(self._rooms.server, self._rooms.listing)
+        server.make_ready(self._end.fileno(), self._take)
+        self.server = server
 
     def receive(self) -> bytes:
         return self._work or receive_work(self._end)[0]
@@ -144,6 +164,14 @@ def _take_pipes(end: socket.socket) -> None:
         os.close(pipe)
 
 
+def _close_from(first: int, last: int = _BEYOND_ALL, *, kept: Sequence[int] = ()) -> None:
+    """Close all descriptors from ``first`` to before ``last``, but for those."""
+    for each in sorted(each for each in kept if first <= each < last):
+        _closerange(first, each)
+        first = each + 1
+    _closerange(first, last)
+
+
 def write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
@@ -204,15 +232,15 @@ def _find_entry(head: dict[str, Any]) -> Callable[..., Any]:
 
 
 def _find_finder(
-    rooms: BoxIsolation, server: NextServer | None
+    rooms: BoxIsolation, server: NextServer | NodeServer | None
 ) -> Callable[[dict[str, Any]], Callable[..., Any]] | None:
     """What finds the function that answers, where it is none of a package."""
+    if server is not None:
+        return server.find_entry
     if rooms.operation is not None:
         return partial(_find_operation, rooms.operation)
     if rooms.remote is not None:
         return partial(_find_remote, rooms.remote)
-    if server is not None:
-        return server.find_entry
     return None if rooms.server is None else partial(_find_server, rooms.server)
 
 

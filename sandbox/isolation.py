@@ -13,7 +13,8 @@ from sandbox import browser, confinement, files, namespaces, relay, siblings, sy
 from sandbox.access_attempts import READABLE, WORK, WRITABLE, AccessAttempts
 from sandbox.meter import ProcessorMeter
 from sandbox.package import DEPENDENCIES
-from sandbox.programs import Programs
+from sandbox.programs import NODE, Programs
+from unitools.npm_locks import is_of_npm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,11 +39,14 @@ class BoxIsolation:
         self.fresh, self.reused, self.browser = level == "fresh", level in REUSED, loaded["browser"]
         if self.browser and self.reused:
             raise ValueError(f"A box with a browser is used once, so it cannot have the level {level}.")
-        allowed = [*loaded["proc"], *(browser.RUNNABLE if self.browser else ())]
-        self.programs = Programs(allowed, loaded["program"], loaded["files"])
         self.server = loaded[
             "server"
         ]  # how the server of others is started that answers the calls; None: there is none
+        self.is_on_node = self.server is not None and is_of_npm(self.server["package"])
+        # Such a server is started before the call; ``settings`` are what the tenant has set, for it.
+        self.begins_server, self.settings = self.is_on_node and loaded["ahead"], loaded["settings"]
+        allowed = [*loaded["proc"], *(browser.RUNNABLE if self.browser else ()), *((NODE,) if self.is_on_node else ())]
+        self.programs = Programs(allowed, loaded["program"], loaded["files"])
         self.operation = loaded["operation"]  # of a service that answers the calls, through the gate; None: none does
         self.remote = loaded[
             "remote"

@@ -1,4 +1,4 @@
-"""MCP results: what the call of a tool of others came to, as a hub has it."""
+"""MCP results: what the call of a tool of others came to, and what its server lists, as a hub has it."""
 
 from __future__ import annotations
 
@@ -37,6 +37,17 @@ def ask_tool(talk: McpConversation, params: dict[str, Any]) -> dict[str, Any]:
     if result.get("resultType", "complete") != "complete":
         raise ServerUnfit("The server asks for more than the call has, such as an answer of a person.")
     return result
+
+
+def read_list(talk: McpConversation, begun: dict[str, Any]) -> dict[str, Any]:
+    """``{protocol, tools}``: the revision that the server speaks, and the whole of its list. ``begun``: what it said at first."""
+    try:
+        tools = talk.list_tools()
+    except ServerUnfit as error:  # it has started, and what it lists is no list
+        raise runtime.ResultInvalid(str(error)) from None
+    except RequestRefused as refused:
+        raise ServerUnfit(f"The server does not list its tools: {refused.message[:500]}") from None
+    return {"protocol": begun["protocolVersion"][:40], "tools": tools}
 
 
 def read_result(result: dict[str, Any], *, structured: bool) -> dict[str, Any]:

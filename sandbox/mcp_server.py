@@ -15,12 +15,13 @@ from contextlib import suppress
 
 from sandbox import clock
 from sandbox.call import PROGRESS_FD, REPORT_FD
-from sandbox.mcp_results import ask_tool, read_result
+from sandbox.mcp_results import ask_tool, read_list, read_result
 from sandbox.package import DEPENDENCIES
+from sandbox.server_environment import read_environment
 from sandbox.server_imports import MAIN, ServerImports
 from sandbox.server_process import ServerProcess
 from unitools import runtime
-from unitools.mcp_conversation import PROGRESS_TOKEN, ServerUnfit
+from unitools.mcp_conversation import PROGRESS_TOKEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ class McpServer:
     def make_ready(self) -> None:
         """Import what the server begins with, in the process of its call."""
         sys.argv = [self._script or self.module, *self._arguments]
-        os.environ.update(self._values())
+        values = read_environment(self._environment, lambda name: runtime.config()[name], runtime.secret)
+        os.environ.update(values)
         if not self._is_run_itself():
             importlib.import_module(self.module)
 
@@ -98,30 +100,11 @@ class McpServer:
         """``{protocol, tools}``: the revision that the server speaks, and the whole of its list."""
         with self.begin(runtime.current_call().seed) as server:
             server.answer_to_call()
-            said = server.talk.initialize()
-            try:
-                tools = server.talk.list_tools()
-            except ServerUnfit as error:  # it has started, and what it lists is no list
-                raise runtime.ResultInvalid(str(error)) from None
-            return {"protocol": said["protocolVersion"][:40], "tools": tools}
+            return read_list(server.talk, server.talk.initialize())
 
     def _is_run_itself(self) -> bool:
         """As ``python -m`` runs a module, but for a package's ``__main__``. Were it imported before, its code would run twice."""
         return not self._function and not os.path.isdir(f"{DEPENDENCIES}/{self.module.replace('.', '/')}")
-
-    def _values(self) -> dict[str, str]:
-        """The environment that the manifest gives to the server. What the tenant has not set is left out."""
-        found: dict[str, str] = {}
-        for each in self._environment:
-            with suppress(LookupError):
-                if "secret" in each:
-                    found[each["name"]] = runtime.secret(each["secret"])
-                else:
-                    value = each["value"] if "value" in each else runtime.config()[each["config"]]
-                    found[each["name"]] = value if isinstance(value, str) else str(value)
-        if unfit := [name for name, value in found.items() if "\0" in value]:
-            raise ValueError(f"{', '.join(unfit)}: a value holds a NUL character, which no environment can.")
-        return found
 
     def _serve(self) -> NoReturn:
         """In a process of its own, whose standard input and output are those of a server."""

@@ -43,22 +43,28 @@ class NextServer:
     def make_ready(self, end: int, take: Callable[[], bool]) -> None:
         """Start it, until it is ready or has failed. ``end``: where the call comes, which ``take`` takes; false: it needs another."""
 
-        def heed() -> None:
+        def take_once() -> bool:
             if not take():
                 raise _Unneeded
+            return False
 
         try:
             server = self._server = McpServer(self._start)
             server.make_ready()
             self._begun_at = time.monotonic()
             self._begun = server.begin(int.from_bytes(os.urandom(16), "big"), closes=(end,))
-            self._begun.talk.heed_once(end, heed)
+            self._begun.talk.watch_beside(end, take_once)
             self._begun.talk.initialize()
             self._compare(self._begun.talk.list_tools())
-            self._begun.talk.ignore_news()
+            self._begun.talk.watch_alone()
             self._begun.stop()
         except (Exception, SystemExit):  # also of a module of the server: the call will meet it again, and tell
             self.drop()
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """Those that lead to it."""
+        return self._begun.descriptors if self._begun is not None else ()
 
     def find_entry(self, head: dict[str, Any]) -> Callable[..., Any]:
         """What answers the call. ``LookupError``: as the server's own."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from sandbox.access_attempts import AccessAttempts
 
+NODE = "/usr/bin/node"
 SETTINGS_FD = 5
 _ELF = b"\x7fELF\x02"
 _INTERPRETER = 3  # PT_INTERP

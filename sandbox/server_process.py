@@ -51,6 +51,10 @@ class ServerProcess:
         self._is_of_a_call = False
         self.talk = PipeConversation(from_it, ours, log=_log, note=self._note, progress=self._pass_progress)
 
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        return self._from_it, self._ours
+
     def answer_to_call(self) -> None:
         """From now on what it says is of the call that is running."""
         self._is_of_a_call = True
@@ -77,7 +81,7 @@ class ServerProcess:
     def drop(self) -> None:
         """End it, whatever it is doing."""
         os.close(self._ours)
-        _end(self._pid)
+        end_process(self._pid)
         os.close(self._from_it)
 
     def __enter__(self) -> ServerProcess:
@@ -85,13 +89,13 @@ class ServerProcess:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if isinstance(error, ServerEnded):
-            code = os.waitstatus_to_exitcode(_end(self._pid, within_ms=_END_MS))
+            code = os.waitstatus_to_exitcode(end_process(self._pid, within_ms=_END_MS))
             os.close(self._ours)
             os.close(self._from_it)
             raise ServerUnfit(f"The server ended with exit code {code} before it answered.") from None
         os.close(self._ours)
         self.talk.drain(_END_MS)
-        _end(self._pid)
+        end_process(self._pid)
         os.close(self._from_it)
 
     def _note(self, note: str) -> None:
@@ -109,7 +113,7 @@ def _log(line: str) -> None:
     print(line, flush=True)
 
 
-def _end(pid: int, within_ms: int = 0) -> int:
+def end_process(pid: int, within_ms: int = 0) -> int:
     """By itself within so long, else whatever it is doing; returns how it ended, 0 where the server has it that nobody is told."""
     with suppress(ChildProcessError):
         until = time.monotonic() + within_ms / 1000

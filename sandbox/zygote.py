@@ -93,6 +93,8 @@ def _load(body: bytes, others: list[int]) -> tuple[BoxIsolation, list[str]]:
     preloaded = preload_imports(select_preloading(codes, names, PACKAGE), own)
     if rooms.server is not None and rooms.reused and loaded["ahead"]:
         preloaded += _import_server(rooms.server)
+    if rooms.is_on_node:
+        importlib.import_module("sandbox.node_server")  # ours, and nothing of the server's
     if rooms.operation is not None and rooms.reused:
         preloaded.append(importlib.import_module("sandbox.service_call").__name__)  # ours: it asks nobody for anything
     if rooms.remote is not None and rooms.reused:

@@ -105,17 +105,12 @@ class Source:
         }
         if self.constraints:
             said["dependency_constraints"] = list(self.constraints)
-        if self.keeps:
-            said["state"] = {"kind": "files", "scope": self.keeps}
-        if self.hosts:
-            said["capabilities"] = {"net": [{"host": each} for each in self.hosts]}
-        return said
+        return said | describe_reach(self.hosts, self.keeps)
 
     def renew(self, document: dict[str, Any], before: dict[str, Any], made: dict[str, Any]) -> None:
         document["implementation"] = before["implementation"] | {"server": self._start_as(before)}
         document["dependencies"] = raise_requirement(before.get("dependencies", []), made["dependencies"][0])
-        if self.keeps:
-            document["state"] = before.get("state", {}) | made["state"]
+        renew_state(document, before, made)
         if self.constraints is not None:
             document["dependency_constraints"] = list(self.constraints)
         if before.get("dependencies") != document["dependencies"]:
@@ -134,6 +129,19 @@ class Draft:
 
     document: dict[str, Any]
     changes: list[ManifestChange] | None = field(default=None)
+
+
+def describe_reach(hosts: Sequence[str], keeps: str) -> dict[str, Any]:
+    """What a manifest has of the hosts that a server may reach, and of whose files its calls leave for the next."""
+    said: dict[str, Any] = {"state": {"kind": "files", "scope": keeps}} if keeps else {}
+    if hosts:
+        said["capabilities"] = {"net": [{"host": each} for each in hosts]}
+    return said
+
+
+def renew_state(document: dict[str, Any], before: dict[str, Any], made: dict[str, Any]) -> None:
+    if "state" in made:
+        document["state"] = before.get("state", {}) | made["state"]
 
 
 def derive_group(package: str) -> str:

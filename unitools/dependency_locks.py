@@ -1,6 +1,7 @@
 """Dependency locks: what one says, the packages, in which versions, from which files.
 
 A lock is a list of lines, each as pip writes and reads it: ``name==version --hash=sha256:…``, with a marker if it needs one.
+A line that begins with ``npm:`` is of a lock of npm (:mod:`unitools.npm_locks`).
 Nothing else is taken: no address, no option, no range. In a requirements file that a lock is made from, options that only say
 where files come from are passed over: the hashes name the files, and the hub's settings say where it gets them.
 """
@@ -10,6 +11,8 @@ from __future__ import annotations
 import hashlib
 import re
 from typing import TYPE_CHECKING, NamedTuple
+
+from unitools.npm_locks import NpmPackage, is_of_npm, read_npm_dependency, read_npm_line, read_package_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,6 +62,13 @@ def normalize_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+def read_dependency_name(text: str) -> str:
+    """The package that a line of ``dependencies`` names, however it is spelled."""
+    if found := read_npm_dependency(text):
+        return found[0]
+    return normalize_name(re.split(r"[\s\[=<>!~;@]", text, maxsplit=1)[0])
+
+
 def read_lock_line(text: str) -> LockedPackage:
     """``ValueError`` with a sentence when the line is none of a lock."""
     found = _LINE.fullmatch(text) if len(text) <= MAX_LINE else None
@@ -82,7 +92,10 @@ def format_constraint(text: str) -> str:
 
 
 def read_lock_lines(text: str) -> list[str]:
-    """The lines of a requirements file in normal form: comments and WHERE_FROM gone, continued lines joined, sorted."""
+    """The lines of a requirements file in normal form: comments and WHERE_FROM gone, continued lines joined, sorted. Or those of a
+    package-lock.json."""
+    if text.lstrip().startswith("{"):
+        return read_package_lock(text)
     joined = re.sub(r"\\\r?\n", " ", text)
     lines = [re.sub(r"(^|\s)#.*", "", line).strip() for line in joined.splitlines()]
     return normalize_lock_lines(line for line in lines if line and not _says_where_from(line))
@@ -100,8 +113,13 @@ def _says_where_from(line: str) -> bool:
     return True
 
 
+def read_lock_entry(text: str) -> LockedPackage | NpmPackage:
+    """Of either kind of lock. ``ValueError`` with a sentence when the line is none of a lock."""
+    return read_npm_line(text) if is_of_npm(text) else read_lock_line(text)
+
+
 def normalize_lock_lines(lines: Iterable[str]) -> list[str]:
-    return sorted({read_lock_line(line).line for line in lines})
+    return sorted({read_lock_entry(line).line for line in lines})
 
 
 def compute_lock_digest(lines: Iterable[str]) -> str:

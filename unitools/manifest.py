@@ -14,6 +14,7 @@ from typing import Any
 
 from unitools.mcp_argument_headers import find_argument_headers
 from unitools.mcp_http import MODERN
+from unitools.npm_locks import is_of_npm
 
 SCHEMA_PATH = Path(__file__).with_name("manifest.schema.json")
 BROWSER_MEMORY_BYTES = 1024 * 1024 * 1024  # where a manifest says nothing: a browser is several programs
@@ -256,7 +257,7 @@ class Manifest:
 
     @property
     def program(self) -> tuple[str, ...]:
-        """A program of the image and its arguments; empty when the tool is a function."""
+        """A program of the image and its arguments; empty when the tool is a function or a server's."""
         return tuple(self._implementation.get("program", ()))
 
     @property
@@ -285,6 +286,11 @@ class Manifest:
         tenant, or as nobody."""
         said = (self.remote or {}).get("account")
         return None if said is None else {"scopes": []} | said
+
+    @property
+    def is_on_node(self) -> bool:
+        """Whether what answers is a server of a package of npm, which Node.js runs."""
+        return self.server is not None and is_of_npm(str(self.origin.get("package", "")))
 
     @property
     def listing(self) -> str:
@@ -350,17 +356,17 @@ class Manifest:
     @property
     def image(self) -> str:
         """The name of the sandbox image that it runs in."""
-        usual = "browser" if self.capabilities.get("browser") else "python"
+        usual = "node" if self.is_on_node else "browser" if self.capabilities.get("browser") else "python"
         return str(self._implementation.get("image", usual))
 
     @property
     def isolation(self) -> str:
         """The weakest level of isolation that the tool accepts; empty: whatever the hub and its policies give.
 
-        There is no process to fork a program or a browser from, so a box of theirs is used once.
+        There is no process to fork a program, a browser or a server in JavaScript from, so a box of theirs is used once.
         """
         asked = str(self.document.get("isolation", ""))
-        used_once = bool(self.program or self.capabilities.get("browser"))
+        used_once = bool(self.program or self.is_on_node or self.capabilities.get("browser"))
         return "single" if used_once and asked != "cold" else asked
 
     @property

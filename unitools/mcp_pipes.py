@@ -21,7 +21,7 @@ from unitools.mcp_conversation import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
     from typing import Any
 
 _PIECE_BYTES = 1 << 16
@@ -35,17 +35,26 @@ class PipeConversation(McpConversation):
         super().__init__(**ways)
         self._deadline = deadline
         self._incoming, self._outgoing = incoming, outgoing
-        self._news: tuple[int, Callable[[], None]] | None = None
+        self._beside: tuple[int, Callable[[], bool]] | None = None
         self._read, self._unsent = bytearray(), bytearray()
         for fd in (incoming, outgoing):
             os.set_blocking(fd, False)
 
-    def heed_once(self, fd: int, heed: Callable[[], None]) -> None:
-        """While an answer is waited for: what is done, once, when something has come there."""
-        self._news = fd, heed
+    def watch_beside(self, fd: int, take: Callable[[], bool]) -> None:
+        """While an answer is waited for, look there too. ``take``: takes what has come; false when there will be no more."""
+        self._beside = fd, take
 
-    def ignore_news(self) -> None:
-        self._news = None
+    def watch_alone(self) -> None:
+        self._beside = None
+
+    def set_deadline(self, deadline: float | None) -> None:
+        self._deadline = deadline
+
+    def is_over(self) -> bool:
+        """Whether the server has closed its output, while nobody asked it for anything."""
+        poll = select.poll()
+        poll.register(self._incoming, 0)
+        return bool(poll.poll(0))
 
     def _send(self, message: dict[str, Any]) -> None:
         if len(self._unsent) > MAX_MESSAGE_BYTES:
@@ -89,15 +98,13 @@ class PipeConversation(McpConversation):
         poll.register(self._incoming, select.POLLIN)
         if self._unsent:
             poll.register(self._outgoing, select.POLLOUT)
-        if self._news is not None:
-            poll.register(self._news[0], select.POLLIN)
+        if self._beside is not None:
+            poll.register(self._beside[0], select.POLLIN)
         left_s = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
         ready = dict(poll.poll(None if left_s is None else left_s * 1000))
         if left_s == 0.0 or not ready:
             raise ServerEnded
-        if self._news is not None and self._news[0] in ready:
-            heed, self._news = self._news[1], None
-            heed()
+        self._take_beside(ready)
         if self._outgoing in ready:
             self._write()
         if self._incoming in ready:
@@ -109,12 +116,22 @@ class PipeConversation(McpConversation):
                 raise ServerEnded
             self._read += piece
 
+    def _take_beside(self, ready: Container[int]) -> None:
+        if self._beside is not None and self._beside[0] in ready and not self._beside[1]():
+            self._beside = None
+
     def drain(self, within_ms: int) -> None:
         """Take what the server says until it closes its output, for at most so long. Nothing of it is heeded."""
-        poll = select.poll()
-        poll.register(self._incoming, select.POLLIN)
         until = time.monotonic() + within_ms / 1000
-        while (left_s := until - time.monotonic()) > 0 and poll.poll(left_s * 1000):
+        while (left_s := until - time.monotonic()) > 0:
+            poll = select.poll()
+            poll.register(self._incoming, select.POLLIN)
+            if self._beside is not None:
+                poll.register(self._beside[0], select.POLLIN)
+            ready = dict(poll.poll(left_s * 1000))
+            self._take_beside(ready)
+            if self._incoming not in ready:
+                continue
             try:
                 if not os.read(self._incoming, _PIECE_BYTES):
                     return

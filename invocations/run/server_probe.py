@@ -62,6 +62,20 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "(TOOLHUB_SANDBOX_IMAGES), or another server.",
     ),
     (
+        r"\bspawn(?:Sync)? ([\w./+-]{1,60}) (?:ENOENT|EACCES|EPERM)",
+        "The server needs the program {0}, which the image of the sandbox does not have: use an image that has it "
+        "(TOOLHUB_SANDBOX_IMAGES), or another server.",
+    ),
+    (
+        r"Cannot find (?:module|package) '([\w@./:-]{1,100})'",
+        "The module {0} did not come along: make the lock anew with npm, and bring the server again; or use a version that has it.",
+    ),
+    (
+        r"Unsupported engine|requires? Node(?:\.js)? ?(?:version )?(>?=?v?[\w. ]{1,20})",
+        "The server wants another Node.js than the sandbox's: use another version of it, or an image of your own "
+        "(TOOLHUB_SANDBOX_IMAGES).",
+    ),
+    (
         r"(?:No such file or directory|Operation not permitted|Permission denied): '([\w.+-]{1,60})'",
         "The server needs the program {0}, which the image of the sandbox does not have: use an image that has it "
         "(TOOLHUB_SANDBOX_IMAGES), or another server.",

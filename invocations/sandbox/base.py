@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import rfc8785
 
 from unitools.capabilities import DOMAINS, Capabilities
+from unitools.npm_locks import is_of_npm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -232,6 +233,11 @@ class SandboxCall:
     image: str = ""
     trusted: bool = False
     replay: bool = False
+
+    @property
+    def is_on_node(self) -> bool:
+        """Whether a server of a package of npm answers."""
+        return self.server is not None and is_of_npm(self.server["package"])
 
     @property
     def is_by_gate(self) -> bool:

@@ -49,6 +49,7 @@ from invocations.sandbox.pool.slots import (
     PoolCaps,
     PoolSlot,
 )
+from invocations.sandbox.pool.standby import Standby, derive_standby_key
 from invocations.sandbox.preload_exclusions import PreloadExclusions
 from invocations.sandbox.results import NOT_IMPORTED, build_outcome
 from invocations.sandbox.run_events import EventRelay
@@ -78,6 +79,7 @@ _KILLS = (
 )
 # Of a box that keeps a server of others ready: measured; and short, since there may be a catalogue of them.
 _WITH_SERVER = IdleTerms(memory_bytes=80 * MIB, most_s=110.0)
+_SERVED = (RunStatus.OK, RunStatus.DOMAIN_ERROR)  # whose server answered
 _TRIES = 3  # boxes for one call, when they are found dead before it is in them
 _STOPPING = "The hub is stopping, so the tool was not run."
 
@@ -130,6 +132,7 @@ class DockerSandbox:
             on_load=lambda slot, load: self._loader.begin(self._pool, slot, load),
             pressure=read_cpu_pressure,
         )
+        self._standby = Standby(self._pool)
         self._started = False
         self._lock = threading.Lock()
 
@@ -215,7 +218,8 @@ class DockerSandbox:
         again, why = False, ""
         for _ in range(_TRIES):
             try:
-                slot = self._wait_for_box(self._want(profile, call, level, image, runtime), run, clock, seen)
+                want = self._want(profile, call, level, image, runtime)
+                slot = self._wait_for_box(want, run, clock, seen)
                 outcome = self._converse(profile, call, slot, run, clock, body, telling, seen, way=way)
             except (NothingRan, NotLoaded) as error:
                 if run.cancelled:
@@ -232,6 +236,8 @@ class DockerSandbox:
             else:
                 if level == FRESH:
                     self._namespaces[runtime] = True
+                if outcome.status in _SERVED:
+                    self._standby.make_ready(want, self._load_of(profile, call, level))
                 return replace(outcome, level=level, image=image)
         raise NotMade(f"No box stayed alive until the call was in it. {why}", broken=False)
 
@@ -249,6 +255,7 @@ class DockerSandbox:
             labels=call.labels,
             load=PackageLoad(call.key, self._load_of(profile, call, level)) if key is not None else None,
             idle=_WITH_SERVER if call.server is not None and key is not None else USUAL_IDLE,
+            standby_key=derive_standby_key(profile, call, shape, level),
         )
 
     def _load_of(self, profile: Profile, call: SandboxCall, level: str) -> Callable[[bool], bytes]:
@@ -410,6 +417,7 @@ class DockerSandbox:
     def close(self) -> None:
         self._running.close()
         self._pool.close()
+        self._standby.close()
         self._loader.close()
         if self._started:
             self._upkeep.stop()

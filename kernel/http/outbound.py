@@ -194,14 +194,15 @@ def send_request(
     read: bool = True,
     most_bytes: int = MAX_BYTES,
     networks: list[str] | None = None,
+    within_s: float = DEADLINE_S,
 ) -> OutboundResponse:
     """Ask ``url`` and return what it answers; :class:`AddressRefused` before anything is sent, :class:`OutboundFailed` afterwards.
 
     ``read=False``: the status is the answer, however much follows it. ``networks``: those that may be asked
-    beside public addresses; None: those that the operator named.
+    beside public addresses; None: those that the operator named. ``within_s``: the whole of it.
     """
     target = read_url(url)
-    ends = time.monotonic() + DEADLINE_S
+    ends = time.monotonic() + within_s
     networks = list_allowed_networks() if networks is None else networks
     address = _resolve_in_time(target, networks=networks, seconds=DEADLINE_S)
     connection = _Pinned(target, address, ends=ends)

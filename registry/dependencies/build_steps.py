@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from registry.dependencies import failures, pip, store
+from registry.dependencies import failures, npm, pip, store
 from registry.dependencies.failures import CannotBuild
 from registry.dependencies.process_runner import TookTooLong, run_program
 from registry.dependencies.target import find_compiler, marker_holds
@@ -68,7 +68,8 @@ def build_folder(lines: Sequence[str], requirements: Sequence[str], *, talk: Pro
     """The folder of a lock, made unless it is there already, and its size."""
     there = store.folder_of_lock(compute_lock_digest(lines))
     if there.is_dir():
-        check_complete(there, requirements)  # it may have been made for another tool
+        if not npm.is_npm_lock(lines):
+            check_complete(there, requirements)  # it may have been made for another tool
         return there, store.folder_size(there)
     with _disk_trouble(), store.make_work_folder() as work, store.make_work_folder() as site:
         check_room()
@@ -76,15 +77,24 @@ def build_folder(lines: Sequence[str], requirements: Sequence[str], *, talk: Pro
             talk.say, _Watched(talk, work, site).beat
         )  # pip unpacks in the one, and moves to the other
         talk.say("Installing from the lock")
-        pip.install_lock(entries_for_here(lines), into=site, work=work, talk=watched)
-        shutil.rmtree(site / "bin", ignore_errors=True)  # scripts that name the hub's own Python
-        check_complete(site, requirements)
-        check_names(site)
-        talk.say("Compiling")
-        compile_all(site, work=work, talk=watched)
+        if npm.is_npm_lock(lines):
+            npm.install_packages(lines, into=site, talk=watched)
+        else:
+            _install_wheels(lines, requirements, site, work, watched)
         size = check_size(site)
         talk.say("Putting it in place")
         return store.put_in_place(site, compute_lock_digest(lines), beat=talk.beat), size
+
+
+def _install_wheels(
+    lines: Sequence[str], requirements: Sequence[str], site: Path, work: Path, talk: ProgressHooks
+) -> None:
+    pip.install_lock(entries_for_here(lines), into=site, work=work, talk=talk)
+    shutil.rmtree(site / "bin", ignore_errors=True)  # scripts that name the hub's own Python
+    check_complete(site, requirements)
+    check_names(site)
+    talk.say("Compiling")
+    compile_all(site, work=work, talk=talk)
 
 
 @contextlib.contextmanager

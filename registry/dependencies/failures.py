@@ -7,7 +7,7 @@ import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from registry.dependencies.target import target_name
+from registry.dependencies.target import target_machine, target_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -151,6 +151,52 @@ def reserved_module(names: Sequence[str]) -> Failure:
         "reserved_name",
         f"A package brings a module that belongs to the sandbox: {', '.join(names)}.",
         "Do without that package.",
+    )
+
+
+SET_REGISTRY = (
+    "On the workers, set TOOLHUB_NPM_REGISTRY to a registry of npm that they reach; one in a network of your own is named in "
+    "TOOLHUB_OUTBOUND_NETWORKS, too. Then retry."
+)
+
+
+def registry_silent() -> Failure:
+    return Failure("index_unreachable", "The registry of npm does not answer as one.", SET_REGISTRY)
+
+
+def registry_refused(why: str) -> Failure:
+    return Failure("index_refused", f"The registry of npm is not to be had: {without_addresses(why)}", SET_REGISTRY)
+
+
+def unknown_npm_package(name: str) -> Failure:
+    return Failure(
+        "unknown_package",
+        f"The registry of npm has no file of {name}.",
+        f"Correct the lock. If it is right: {SET_REGISTRY[0].lower()}{SET_REGISTRY[1:]}",
+    )
+
+
+def needs_build(name: str, why: str) -> Failure:
+    return Failure(
+        "install_script",
+        f"{name} cannot be installed without running something of it: {why}."[:MAX_MESSAGE],
+        "Nothing of a package is run to install it. Use a version or another package that does without, and submit a new version.",
+    )
+
+
+def archive_unfit(name: str, why: str) -> Failure:
+    return Failure(
+        "archive_unfit",
+        f"The file of {name} is not taken. {why}"[:MAX_MESSAGE],
+        "Such a file was not made by npm: use another version of the package, and tell its author.",
+    )
+
+
+def other_machine(name: str) -> Failure:
+    return Failure(
+        "other_machine",
+        f"{name} runs on other machines only than the sandbox, which is Linux on {target_machine()} with glibc.",
+        "Use another package, or a lock that has it as optional.",
     )
 
 

@@ -70,7 +70,8 @@ class PackageSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     version = serializers.CharField()
     named = serializers.BooleanField(help_text="Whether the manifest names it; otherwise another package needs it.")
-    sha256 = serializers.ListField(child=serializers.CharField())
+    sha256 = serializers.ListField(child=serializers.CharField(), help_text="Of the files of a package of PyPI.")
+    sha512 = serializers.ListField(child=serializers.CharField(), help_text="Of the file of a package of npm.")
 
 
 class FailureSerializer(serializers.Serializer[Any]):

@@ -6,7 +6,6 @@ Long values from shortly before the first difference on, so that what changed is
 from __future__ import annotations
 
 import json
-import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,8 @@ from registry.dependencies.states import IN_WORK, RETRIED
 from registry.models import Dependencies, DependencyState, InstallationState
 from registry.versions.compiler import compiled_version
 from unitools.changes import find_acknowledgement_reason
-from unitools.dependency_locks import normalize_name, read_lock_line
+from unitools.dependency_locks import read_dependency_name, read_lock_entry
+from unitools.npm_locks import NpmPackage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -90,10 +90,16 @@ def dependencies_json(version: ToolVersion) -> dict[str, Any] | None:
     row = Dependencies.objects.filter(version=version).first() if named else None
     if row is None:
         return None
-    direct = {normalize_name(re.split(r"[\s\[=]", each, maxsplit=1)[0]) for each in named}
+    direct = {read_dependency_name(each) for each in named}
     packages = [
-        {"name": each.name, "version": each.version, "named": each.name in direct, "sha256": list(each.hashes)}
-        for each in map(read_lock_line, row.lock)
+        {
+            "name": each.name,
+            "version": each.version,
+            "named": each.name in direct and not (isinstance(each, NpmPackage) and each.marker),
+            "sha256": [] if isinstance(each, NpmPackage) else list(each.hashes),
+            "sha512": list(each.hashes) if isinstance(each, NpmPackage) else [],
+        }
+        for each in map(read_lock_entry, row.lock)
     ]
     return {
         "state": row.state,

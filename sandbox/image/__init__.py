@@ -42,7 +42,7 @@ RECIPE = tuple(f"sandbox/image/{name}" for name in ("Dockerfile", "assemble.py",
 # What the other kinds have beside Python lies in a layer of its own, which changes with these files only.
 LAYER_RECIPE = {
     BROWSER: ("assemble.py", "packages.txt", "browser.txt", "browser.lock"),
-    NODE: ("assemble.py", "packages.txt", "node.txt"),
+    NODE: ("assemble.py", "packages.txt", "node.txt", "node.lock"),
 }
 ON_LAYER = "sandbox/image/on-layer.Dockerfile"
 

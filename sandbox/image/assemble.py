@@ -70,7 +70,7 @@ FONTS = Path("/usr/share/fonts")
 FONTS_LEFT_OUT = ("X11",)
 WHEELS = Path("/build/wheels")
 PACKAGES = "usr/lib/toolhub/packages"  # beside the standard library on the path of every tool
-NODE_PARTS = ("acorn", "acorn-walk", "cjs-module-lexer", "undici")  # what Debian took out of the program itself
+PROGRAMS = Path("/build/programs")  # that are of none of Debian's packages
 PASSWD = "root:x:0:0:root:/:/nonexistent\nnobody:x:65534:65534:nobody:/nonexistent:/nonexistent\n"
 GROUP = "root:x:0:\nnogroup:x:65534:\n"
 STABLE_PYTHON = "usr/local/bin/sandbox-python"
@@ -218,10 +218,9 @@ def unpack_wheel(wheel: Path, place: Path) -> None:
 
 def add_node(image: Image) -> None:
     node = Path("/usr/bin/node")
-    image.add(node)
-    image.add_libraries([node])
-    for name in NODE_PARTS:
-        image.add_tree(Path("/usr/share/nodejs", name))
+    shutil.copyfile(PROGRAMS / node.name, target := image.place(node))
+    target.chmod(0o555)
+    image.add_libraries([PROGRAMS / node.name])
 
 
 def assemble_image(kind: str, root: Path, toolhub: Path | None = None) -> None:

@@ -1,7 +1,7 @@
 """Layers: what the browser and Node.js images have below our own part, and how that is made.
 
 Such a layer is large and changes with its recipe only, so it is an image of its own that many images share. Its programs
-come from Debian; packages for Python are wheels of a lock, checked by their hashes.
+come from Debian, Node.js from its makers; packages for Python are wheels of a lock, checked by their hashes.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import platform
 import tempfile
 from pathlib import Path
 
-from sandbox.image import BROWSER, layer_name
-from scripts.provision import debian, engine, venv
+from sandbox.image import BROWSER, NODE, layer_name
+from scripts.provision import debian, engine, node, venv
 from scripts.provision.console import ROOT, SetupError, announce_step, run_program
 
 HERE = ROOT / "sandbox" / "image"
@@ -40,10 +40,13 @@ def ensure_layer(kind: str, *, fresh: bool = False) -> str:
 
 def _make(kind: str, name: str) -> None:
     with tempfile.TemporaryDirectory(prefix="toolhub-layer-") as place:
-        archive, wheels = Path(place, "layer.tar"), Path(place, "wheels")
+        archive, wheels, programs = Path(place, "layer.tar"), Path(place, "wheels"), Path(place, "programs")
         wheels.mkdir()
+        programs.mkdir()
         if kind in LOCKS:
             _download(LOCKS[kind], wheels)
+        if kind == NODE:
+            node.fetch_node(programs)
         debian.unpack_packages(
             debian.read_package_names(HERE / "packages.txt", HERE / f"{kind}.txt"),
             archive,
@@ -51,6 +54,7 @@ def _make(kind: str, name: str) -> None:
             inside=[["python3", "-I", "-B", "/build/recipe/assemble.py", kind, "/rootfs"]],
             recipe=HERE,
             wheels=wheels,
+            programs=programs,
         )
         run_program(["docker", "import", "--change", "LABEL toolhub.image=layer", str(archive), name])
     if not engine.find_image_id(name):

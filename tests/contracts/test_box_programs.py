@@ -183,8 +183,9 @@ FORGERIES = {
         "answer(done.error ? 'mine' : 'in');"
     ),
     "a program of its own": (
-        "const fs = require('fs');\nconst path = process.env.TMPDIR + '/node';\nfs.copyFileSync('/usr/bin/node', path);\n"
-        "fs.chmodSync(path, 0o755);\nconst done = require('child_process').spawnSync(path, ['-e', '1']);\n"
+        "const fs = require('fs');\nconst path = process.env.TMPDIR + '/mine';\n"
+        "fs.copyFileSync('/usr/local/bin/sandbox-python', path);\n"
+        "fs.chmodSync(path, 0o755);\nconst done = require('child_process').spawnSync(path, ['-c', '1']);\n"
         "answer(done.error ? 'mine' : 'in');"
     ),
     "its package": "try { require('fs').writeFileSync('main.js', ''); answer('in'); } catch { answer('mine'); }",

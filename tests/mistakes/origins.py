@@ -38,6 +38,23 @@ VALUE, SECRET = {"name": "MODE", "value": "x"}, {"name": "TOKEN", "secret": "API
 SETTING = {"name": "ZONE", "config": "zone"}
 ZONED = {"config_schema": {"type": "object", "properties": {"zone": {"type": "string"}}, "additionalProperties": False}}
 
+SHA512 = f"sha512-{'A' * 86}=="
+NPM_LINE = f"npm:node_modules/@a/b @a/b@1.0.0 {SHA512}"
+
+
+def on_node(*lines: str, **more: Any) -> Changes:
+    """A manifest whose calls a server of a package of npm answers."""
+    server = {"script": "a-server", "listing": "mcp_a"}
+    return {
+        "implementation": {"kind": "mcp_stdio", "server": server},
+        "origin": ORIGIN | {"package": "npm:@a/b", "version": "1.0.0"},
+        "dependencies": ["npm:@a/b@1.0.0"],
+        "dependency_lock": list(lines or (NPM_LINE,)),
+    } | more
+
+
+IN_JAVASCRIPT = {"kind": "mcp_stdio", "server": {"module": "a_server", "listing": "mcp_a"}}
+
 ORIGINS: dict[str, list[Mistake]] = {
     "origin.missing": [
         Mistake("no word of it", served(origin=None), "/origin", served()),
@@ -47,6 +64,9 @@ ORIGINS: dict[str, list[Mistake]] = {
     "origin.not_a_dependency": [
         Mistake("not named", served(dependencies=["another==1.0"]), "/origin/package", served()),
         Mistake("another version", served(dependencies=["a-server==1.1"]), "/origin/package", served()),
+        Mistake(
+            "of npm", on_node(origin=ORIGIN | {"package": "npm:@a/b", "version": "1.1.0"}), "/origin/package", on_node()
+        ),
         Mistake("nothing", made(origin=OWN, dependencies=[]), "/origin/object", made(origin=OWN)),
         Mistake("of an object", made(dependencies=["a_package==1.1"]), "/origin/object/package", made()),
     ],
@@ -87,6 +107,14 @@ ORIGINS: dict[str, list[Mistake]] = {
             for name in ("CURL_CA_BUNDLE", "SSLKEYLOGFILE", "OPENSSL_CONF")
         ),
     ],
+    "origin.npm_script": [
+        Mistake("a module", on_node(implementation=IN_JAVASCRIPT), "/implementation/server", on_node())
+    ],
+    "dependencies.npm_without_server": [
+        Mistake("no server", {"dependencies": ["npm:@a/b@1.0.0"]}, "/dependencies", on_node()),
+        Mistake("beside others", on_node(dependencies=["npm:@a/b@1.0.0", "idna==3.10"]), "/dependencies", on_node()),
+    ],
+    "dependencies.npm_unlocked": [Mistake("no lock", on_node(dependency_lock=[]), "/dependency_lock", on_node())],
     "dependencies.constraint": [
         Mistake("no version", served(dependency_constraints=["mcp"]), "/dependency_constraints/0", served()),
         Mistake(

@@ -125,6 +125,7 @@ class DrivenBox:
             "browser": False,
             "program": None,
             "server": None,
+            "settings": {},
             "operation": None,
             "remote": None,
             "ahead": True,

@@ -172,6 +172,16 @@ TOOLHUB_PACKAGE_INDEX = _text(
     example="https://packages.example.org/simple",
     about="The index that wheels come from, for tools' dependencies; it may hold credentials, and nobody is told it.",
 )
+TOOLHUB_NPM_REGISTRY = _text(
+    "TOOLHUB_NPM_REGISTRY",
+    "https://registry.npmjs.org",
+    allowed="an address",
+    secret=True,
+    roles=_RUNS_TOOLS,
+    example="https://npm.example.org",
+    about="The registry that packages of npm come from, for servers of others; it may hold a user name and a password, and nobody is "
+    "told it. In a network of your own it is named in TOOLHUB_OUTBOUND_NETWORKS, too.",
+)
 TOOLHUB_SDK_INDEX = VARIABLES.url(
     "TOOLHUB_SDK_INDEX",
     schemes=("https", "http"),

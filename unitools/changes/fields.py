@@ -6,17 +6,18 @@ its function expects, and a field that has no function, is judged as a whole.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unitools.changes.added_capabilities import find_uncovered, host_within, is_readable
 from unitools.changes.kinds import ManifestChange, make_change
-from unitools.dependency_locks import LockedPackage, normalize_name, read_lock_line
+from unitools.dependency_locks import LockedPackage, read_dependency_name, read_lock_entry
 from unitools.expressions import EFFECTS, SAFETY_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from unitools.npm_locks import NpmPackage
 
 EFFECT_ABOVE = {"None": set[str](), "Read": {"None"}}  # the others are above both, and beside each other
 CONSENT_SCOPES = ("once", "period", "standing")
@@ -295,10 +296,7 @@ def compare_deprecations(old: list[dict[str, Any]], new: list[dict[str, Any]]) -
 
 def compare_dependencies(old: list[str], new: list[str]) -> Changes:
     def named(requirements: list[str]) -> Keyed:
-        return {
-            normalize_name(re.split(r"[^A-Za-z0-9._-]", each, maxsplit=1)[0]): (at, each)
-            for at, each in enumerate(requirements)
-        }
+        return {read_dependency_name(each): (at, each) for at, each in enumerate(requirements)}
 
     yield from compare_keyed_entries("dependencies", "/dependencies", named(old), named(new))
 
@@ -319,11 +317,11 @@ def compare_dependency_lock(old: list[str], new: list[str]) -> Changes:
             yield make_change("lock.removed", f"/dependency_lock/{at}", entry.line, None)
 
 
-def _entries(lines: Iterable[str]) -> dict[tuple[str, str], tuple[int, LockedPackage]]:
-    return {(entry.name, entry.marker): (at, entry) for at, entry in enumerate(map(read_lock_line, lines))}
+def _entries(lines: Iterable[str]) -> dict[tuple[str, str], tuple[int, LockedPackage | NpmPackage]]:
+    return {(entry.name, entry.marker): (at, entry) for at, entry in enumerate(map(read_lock_entry, lines))}
 
 
-def _kind_of_lock(old: LockedPackage, new: LockedPackage) -> str:
+def _kind_of_lock(old: LockedPackage | NpmPackage, new: LockedPackage | NpmPackage) -> str:
     if old.version != new.version:
         return "lock.changed"
     was, is_now = set(old.hashes), set(new.hashes)

@@ -17,8 +17,10 @@ from unitools.dependency_locks import (
     LockedPackage,
     format_constraint,
     normalize_name,
+    read_dependency_name,
     read_lock_line,
 )
+from unitools.npm_locks import NpmPackage, is_of_npm, read_npm_dependency, read_npm_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,9 +69,22 @@ CONSTRAINT_BROKEN = declare_rule(
     "A lock keeps to the constraints.",
     "Make the lock anew with the constraints, or correct them.",
 )
+NPM_SERVERS_ONLY = declare_rule(
+    "dependencies.npm_without_server",
+    "A package of npm belongs to a tool that a server of it answers, and stands alone.",
+    "Let `unitools bring mcp npm:NAME@VERSION` write the manifest; packages of PyPI are a tool's of its own.",
+)
+NPM_UNLOCKED = declare_rule(
+    "dependencies.npm_unlocked",
+    "What comes along with a package of npm is said by the manifest, since a hub does not run npm.",
+    "Write dependency_lock with `unitools lock package-lock.json`, or bring the server anew.",
+)
 
 
 def check_dependencies(manifest: Manifest) -> Iterator[ManifestFinding]:
+    if any(map(is_of_npm, (*manifest.dependencies, *manifest.dependency_lock))) or manifest.is_on_node:
+        yield from _check_npm(manifest)
+        return
     seen: set[str] = set()
     lock, unreadable = list[LockedPackage](), list[str]()
     for place, text in enumerate(manifest.dependency_lock):
@@ -82,7 +97,7 @@ def check_dependencies(manifest: Manifest) -> Iterator[ManifestFinding]:
         pinned = PINNED.fullmatch(text)
         if not pinned or not _is_version(pinned["version"]):
             yield OPEN.at(("dependencies", place), f"{text[:100]} does not name one exact version.")
-        name = normalize_name(re.split(r"[\s\[=<>!~;@]", text, maxsplit=1)[0])
+        name = read_dependency_name(text)
         if name in seen:
             yield TWICE.at(("dependencies", place), f"{name} is named twice.")
         seen.add(name)
@@ -90,6 +105,41 @@ def check_dependencies(manifest: Manifest) -> Iterator[ManifestFinding]:
             yield NOT_LOCKED.at(("dependencies", place), f"The lock does not hold {text[:100]}.")
     yield from _check_lock(manifest, lock)
     yield from _check_constraints(manifest, lock)
+
+
+def _check_npm(manifest: Manifest) -> Iterator[ManifestFinding]:
+    if not manifest.is_on_node or len(manifest.dependencies) != 1:
+        yield NPM_SERVERS_ONLY.at(
+            ("dependencies",), "Packages of npm are named beside others, or no server of one answers."
+        )
+        return
+    if manifest.dependency_constraints:
+        yield CONSTRAINT_ALONE.at(
+            ("dependency_constraints",), "A lock of npm says all versions; nothing is left to constrain."
+        )
+    named = read_npm_dependency(manifest.dependencies[0])
+    if named is None:
+        yield OPEN.at(
+            ("dependencies", 0),
+            f"{manifest.dependencies[0][:100]} does not name one exact version of a package of npm.",
+        )
+    lock = list[NpmPackage]()
+    for place, text in enumerate(manifest.dependency_lock):
+        try:
+            lock.append(read_npm_line(text))
+        except ValueError as error:
+            yield LOCK_LINE.at(("dependency_lock", place), str(error))
+            return
+    if not lock:
+        yield NPM_UNLOCKED.at(("dependency_lock",), "There is no lock.")
+        return
+    places = [each.place.lower() for each in lock]
+    for found in sorted({each for each in places if places.count(each) > 1}):
+        yield LOCK_TWICE.at(("dependency_lock",), f"{found[:200]} is named twice, or twice but for case.")
+    if named and not any(
+        (f"node_modules/{named[0]}", *named) == (each.place, each.name, each.version) for each in lock
+    ):
+        yield NOT_LOCKED.at(("dependencies", 0), f"The lock does not hold {named[0]} {named[1]} at its own place.")
 
 
 def _check_constraints(manifest: Manifest, lock: list[LockedPackage]) -> Iterator[ManifestFinding]:

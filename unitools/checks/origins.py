@@ -30,7 +30,7 @@ ALONE = declare_rule(
 NOT_NEEDED = declare_rule(
     "origin.not_a_dependency",
     "The package that brings the server or the object is one of the dependencies, in the same version.",
-    "Name it under dependencies as package==version.",
+    "Name it under dependencies as package==version, a package of npm as npm:name@version.",
 )
 OUTSIDE = declare_rule(
     "origin.outside_sandbox",
@@ -39,8 +39,13 @@ OUTSIDE = declare_rule(
 )
 IMAGE = declare_rule(
     "origin.image",
-    "A server of a Python package runs in the image python.",
+    "A server of a Python package runs in the image python, one of a package of npm in node.",
     "Leave implementation.image and capabilities.browser out.",
+)
+PROGRAM = declare_rule(
+    "origin.npm_script",
+    "A server of a package of npm is started as a program that its `bin` names.",
+    "Name it under implementation.server.script.",
 )
 UNDECLARED = declare_rule(
     "origin.environment",
@@ -53,7 +58,7 @@ RESERVED = declare_rule(
     "Choose another way to tell the server, for example an argument.",
 )
 _RESERVED = re.compile(
-    r"(PATH|HOME|TMPDIR|LD_.*|PYTHON.*|SSL_CERT_.*|SSLKEYLOGFILE|OPENSSL_.*|CURL_CA_BUNDLE|REQUESTS_CA_BUNDLE|.*_PROXY|TOOLHUB_.*)",
+    r"(PATH|HOME|TMPDIR|LD_.*|PYTHON.*|NODE_(?:OPTIONS|PATH|EXTRA_CA_CERTS|USE_ENV_PROXY|TLS_.*)|SSL_CERT_.*|SSLKEYLOGFILE|OPENSSL_.*|CURL_CA_BUNDLE|REQUESTS_CA_BUNDLE|.*_PROXY|TOOLHUB_.*)",
     re.IGNORECASE,
 )
 
@@ -78,7 +83,9 @@ def check_origin(manifest: Manifest) -> Iterator[ManifestFinding]:
     yield from _check_package(manifest, origin, ("origin", "package"))
     if manifest.document.get("requires_sandbox") is False:
         yield OUTSIDE.at(("requires_sandbox",), "A server of others answers, but no sandbox is asked for.")
-    if manifest.image != "python":
+    if manifest.is_on_node and "script" not in server:
+        yield PROGRAM.at(("implementation", "server"), "It names a module, which is of Python.")
+    if manifest.image != ("node" if manifest.is_on_node else "python") or manifest.capabilities.get("browser"):
         yield IMAGE.at(("implementation", "image"), f"The image would be {manifest.image}.")
     yield from _check_environment(manifest, server.get("environment", []))
 
@@ -93,6 +100,10 @@ def _check_object(manifest: Manifest, said: dict[str, str]) -> Iterator[Manifest
 
 
 def _check_package(manifest: Manifest, said: dict[str, str], at: tuple[str, ...]) -> Iterator[ManifestFinding]:
+    if manifest.is_on_node:
+        if f"{said['package']}@{said['version']}" not in manifest.dependencies:
+            yield NOT_NEEDED.at(at, f"{said['package']}@{said['version']} is not among the dependencies.")
+        return
     named = {
         normalize_name(re.split(r"[\s\[=<>!~;@]", each, maxsplit=1)[0]): each.partition("==")[2].split()[0:1]
         for each in manifest.dependencies

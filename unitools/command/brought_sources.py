@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import argparse
 
 KINDS = {
-    "mcp": (mcp_servers, "an MCP server that speaks over stdio, from a Python package"),
+    "mcp": (mcp_servers, "an MCP server that speaks over stdio, from a package of PyPI or npm"),
     "remote": (remote_servers, "an MCP server that is somewhere else, by its address"),
     "python": (python_objects, "tools of LangChain or CrewAI, and plain functions"),
     "openapi": (openapi_services, "operations of a service that an OpenAPI document describes"),

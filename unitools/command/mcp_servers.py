@@ -1,4 +1,4 @@
-"""Command ``unitools bring mcp PACKAGE``: the manifests of tools of an MCP server that a package of PyPI brings.
+"""Command ``unitools bring mcp PACKAGE``: the manifests of tools of an MCP server that a package of PyPI or npm brings.
 
 What the server lists has to come from somewhere, and needs no hub: either the server is started here, in a folder of its own and after
 the author has said so, or a file has it (``--listing``), taken in a container or kept from an earlier run. Nothing hangs on which: a
@@ -7,35 +7,34 @@ hub starts the server itself in a box before anybody reviews the tools, and refu
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import subprocess
 import sys
 import tempfile
-import time
-from contextlib import contextmanager, suppress
+from functools import partial
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unitools.brought_npm import derive_npm_group, read_asked_package
 from unitools.brought_tools import CannotBring, Source, derive_group
+from unitools.command import npm_servers
 from unitools.command.brought_folder import BroughtFolder
 from unitools.command.pack import read_file_bytes
+from unitools.command.started_servers import list_server_tools
 from unitools.command.terminal import NO, CannotRun, format_shown
 from unitools.command.wheels import install_wheels
 from unitools.dependency_locks import normalize_name
-from unitools.mcp_conversation import RequestRefused, ServerEnded, ServerUnfit
 from unitools.mcp_listings import Listing, ListingUnfit
-from unitools.mcp_pipes import PipeConversation
+from unitools.npm_locks import NpmLockUnfit, is_of_npm
 from unitools.publications import check_group
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+
+    from unitools.brought_tools import BroughtSource
 
 
-LIST_WITHIN_S = 60
+_HINT = "Servers of an older mcp need --constraint 'mcp<2'; a program that is missing must be installed."
 _PACKAGE = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:==([A-Za-z0-9][A-Za-z0-9.!+_-]*))?")
 _WARNING = """\
 This starts code of {package} and of all that it needs on this machine, with your rights and with your network: code that nobody here
@@ -45,11 +44,14 @@ took elsewhere: --listing FILE --script NAME, with the version as {package}==VER
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("package", metavar="PACKAGE[==VERSION]")
+    command.add_argument("package", metavar="PACKAGE[==VERSION]|npm:NAME[@VERSION]")
     command.add_argument(
         "--tool", action="append", default=[], metavar="NAME", help="as the server calls it; again for more"
     )
     command.add_argument("--constraint", action="append", default=[], metavar="NAME<2", help="for what comes along")
+    command.add_argument(
+        "--lock", type=Path, metavar="package-lock.json", help="of a package of npm; else npm here makes it"
+    )
     command.add_argument("--script", default="", metavar="NAME", help="its program, where the package brings several")
     command.add_argument("--module", default="", metavar="NAME", help="a module to start instead of a program")
     command.add_argument(
@@ -76,35 +78,58 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    asked = _PACKAGE.fullmatch(options.package)
-    if asked is None:
-        raise CannotRun(f"{options.package!r} is not PACKAGE or PACKAGE==VERSION.")
+    is_npm = is_of_npm(options.package)
     try:
-        group = check_group(options.group or derive_group(asked[1]))
+        package = read_asked_package(options.package)[0] if is_npm else _read_package(options)
+        group = check_group(options.group or (derive_npm_group(package) if is_npm else derive_group(package)))
         folder = BroughtFolder.choose(group, options.output)
         brought = folder.read_brought()
         said = _read_start(options)
         start = _start_as(brought, said)
-        constraints: list[str] = options.constraint or next(
-            (each.get("dependency_constraints", []) for each in brought), []
-        )
-        listing, version, start = _look(options, asked[1], asked[2] or "", start, constraints)
-        source = Source(
-            asked[1],
-            version,
-            group,
-            start,
-            said=said,
-            constraints=tuple(constraints) if options.constraint or not brought else None,
-            hosts=tuple(options.host),
-            keeps=options.keep_files,
-        )
+        find = npm_servers.look_at_package if is_npm else partial(_look_at_package, brought=brought)
+        listing, source = find(options, group, start, said)
         return folder.bring(listing, source, options.tool, brought)
-    except (CannotBring, ListingUnfit) as error:
+    except (CannotBring, ListingUnfit, NpmLockUnfit) as error:
         sys.stderr.write(f"{error}\n")
         return NO
     except ValueError as error:
         raise CannotRun(str(error)) from error
+
+
+def _read_package(options: argparse.Namespace) -> str:
+    asked = _PACKAGE.fullmatch(options.package)
+    if asked is None:
+        raise CannotRun(f"{options.package!r} is not PACKAGE or PACKAGE==VERSION.")
+    if options.lock:
+        raise CannotRun("--lock is for packages of npm; the lock of a package of PyPI is found by the hub.")
+    return asked[1]
+
+
+def _look_at_package(
+    options: argparse.Namespace,
+    group: str,
+    start: dict[str, Any],
+    said: dict[str, Any],
+    *,
+    brought: list[dict[str, Any]],
+) -> tuple[Listing, BroughtSource]:
+    """What the server of a package of PyPI lists, and where it comes from."""
+    package, _, version = options.package.partition("==")
+    constraints: list[str] = options.constraint or next(
+        (each.get("dependency_constraints", []) for each in brought), []
+    )
+    listing, version, start = _look(options, package, version, start, constraints)
+    source = Source(
+        package,
+        version,
+        group,
+        start,
+        said=said,
+        constraints=tuple(constraints) if options.constraint or not brought else None,
+        hosts=tuple(options.host),
+        keeps=options.keep_files,
+    )
+    return listing, source
 
 
 def _read_start(options: argparse.Namespace) -> dict[str, Any]:
@@ -152,20 +177,16 @@ def _look(
         install_wheels([options.package], constraints, site)
         found = next(each for each in distributions(path=[str(site)]) if _is_named(each, package))
         start = start if is_known else {"script": _only_script(found, package)} | start
-        here = _move_kept_files(start, Path(place)) if options.keep_files else start
-        return _list_tools(site, Path(place), here), found.version, start
-
-
-def _move_kept_files(start: dict[str, Any], place: Path) -> dict[str, Any]:
-    """For a start on this machine: what a box has in ``/data`` is in a folder that goes when the server has ended."""
-    data = place / "data"
-    data.mkdir()
-
-    def move(text: str) -> str:
-        return re.sub(r"(?<![^=:,;\s])/data(?=/|$)", lambda _: str(data), text)
-
-    environment = [each | {"value": move(each["value"])} for each in start.get("environment", ()) if "value" in each]
-    return start | {"arguments": [move(each) for each in start.get("arguments", ())], "environment": environment}
+        how = ["-m", start["module"]] if "module" in start else [str(site / "bin" / start["script"])]
+        listing = list_server_tools(
+            [sys.executable, *how],
+            start,
+            Path(place),
+            keeps=bool(options.keep_files),
+            hint=_HINT,
+            PYTHONPATH=str(site),
+        )
+        return listing, found.version, start
 
 
 def _is_named(found: Distribution, package: str) -> bool:
@@ -187,51 +208,3 @@ def _only_script(found: Distribution, package: str) -> str:
         return package
     many = f"brings several programs ({', '.join(map(format_shown, names))})" if names else "brings no program"
     raise CannotRun(f"{package} {many}: say which with --script NAME, or --module NAME.")
-
-
-def _list_tools(site: Path, place: Path, start: dict[str, Any]) -> Listing:
-    how = ["-m", start["module"]] if "module" in start else [str(site / "bin" / start["script"])]
-    home = place / "home"
-    home.mkdir()
-    # The zone of a sandbox: servers name that of their machine in what they list.
-    environment = {"PATH": os.defpath, "HOME": str(home), "PYTHONPATH": str(site), "TZ": "UTC"}
-    environment |= {each["name"]: each["value"] for each in start.get("environment", ()) if "value" in each}
-    command = [sys.executable, *how, *start.get("arguments", ())]
-    with (place / "stderr").open("w+b") as said, _server(command, environment, home, said) as talk:
-        try:
-            begun = talk.initialize()
-            return Listing.from_json({"protocol": begun["protocolVersion"], "tools": talk.list_tools()})
-        except (ServerEnded, ServerUnfit, RequestRefused) as error:
-            said.seek(0)
-            tail = said.read()[-2048:].decode(errors="replace").splitlines()
-            why = str(error) or f"it ended before it had answered, or was silent for {LIST_WITHIN_S} seconds"
-            hint = "Servers of an older mcp need --constraint 'mcp<2'; a program that is missing must be installed."
-            raise CannotRun(
-                "\n".join([f"The server does not list its tools: {why}", *map(format_shown, tail), hint])
-            ) from error
-
-
-@contextmanager
-def _server(command: list[str], environment: dict[str, str], home: Path, said: Any) -> Iterator[PipeConversation]:
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        command, stdin=pipe, stdout=pipe, stderr=said, env=environment, cwd=home, start_new_session=True
-    ) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        try:
-            yield PipeConversation(
-                server.stdout.fileno(),
-                server.stdin.fileno(),
-                log=_tell,
-                note=_tell,
-                progress=lambda _fraction, _message: None,
-                deadline=time.monotonic() + LIST_WITHIN_S,
-            )
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(server.pid, signal.SIGKILL)  # what it has started as well
-
-
-def _tell(line: str) -> None:
-    sys.stderr.write(f"  {format_shown(line)}\n")

@@ -32,7 +32,7 @@ def pack_load(profile: Profile, call: SandboxCall, *, level: str, load_s: float,
     """The body of a ``LOAD`` frame: what the box is for, then the package's files.
 
     ``load_s``: how long it may take until the tool can be called. ``ahead``: what the files import of others is imported
-    before the calls, and what is left to each of them has a shorter time.
+    before the calls, and what is left to each of them has a shorter time; a server that Node.js runs is started before its one call.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(call.package)) as archive:
@@ -64,6 +64,7 @@ def pack_load(profile: Profile, call: SandboxCall, *, level: str, load_s: float,
         "files": [entry.filename for entry in entries],
         "program": {"argv": list(call.program)} if call.program else None,
         "server": call.server,
+        "settings": call.config if ahead and call.is_on_node else {},
         "operation": call.operation,
         "remote": call.remote,
     }

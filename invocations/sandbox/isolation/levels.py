@@ -23,7 +23,7 @@ def choose_level(profile: Profile, call: SandboxCall, *, pooled: bool, namespace
     wanted = [profile.isolation]
     if profile.isolation == FRESH and not namespaces:
         wanted.append(SINGLE)
-    if call.key is None or call.program or profile.untrusted:
+    if call.key is None or call.program or call.is_on_node or profile.untrusted:
         wanted.append(SINGLE)
     if not pooled:
         wanted.append(COLD)

@@ -80,7 +80,8 @@ class BoxInventory(Generic[B]):
         """An idle box for this call: the one used last, so that the others get old and go."""
         if want.own:
             return None
-        loaded = self._loaded.get(want.key) if want.key is not None else None
+        key = want.standby_key if want.key is None else want.key
+        loaded = self._loaded.get(key) if key is not None else None
         slots = loaded or self._blank.get(want.shape)
         return slots[-1] if slots else None
 
@@ -102,6 +103,14 @@ class BoxInventory(Generic[B]):
         boxes, held = self.held.get(want.tenant, (0, 0))
         held += more * compute_full_weight(want.shape)
         return max((boxes + more) / self.caps.boxes, held / self.caps.memory_bytes)
+
+    def is_used_up(self, slot: PoolSlot[B], *, used: bool) -> bool:
+        """It was for one call, and that has been in it."""
+        return slot.want is not None or (used and (slot.key is None or slot.idle.for_one_call))
+
+    def may_wait_s(self, slot: PoolSlot[B]) -> float:
+        """How long it may be idle, at most as long as any."""
+        return min(self.caps.idle_s, slot.idle.most_s or self.caps.idle_s)
 
     def worn_out(self, slot: PoolSlot[B], now: float) -> str:
         if slot.calls >= self.caps.calls:

@@ -107,7 +107,7 @@ class BoxPool(Generic[B]):
             slot.calls += used
             slot.used = now
             why = unfit or slot.doomed or ("closing" if self._closed else "")
-            if not why and (slot.want is not None or (used and slot.key is None)):
+            if not why and self.ledger.is_used_up(slot, used=used):
                 why = "single use"
             why = why or self.ledger.worn_out(slot, now)
             if why:
@@ -244,8 +244,7 @@ class BoxPool(Generic[B]):
             for slot in self.ledger.idle():
                 target = self.sizing.target(slot.shape, now)
                 spare = slot.state is PoolSlotState.LOADED or self.ledger.blank(slot.shape) > target
-                idle_s = min(self.caps.idle_s, slot.idle.most_s or self.caps.idle_s)
-                why = "idle" if spare and now - slot.used > idle_s else ""
+                why = "idle" if spare and now - slot.used > self.ledger.may_wait_s(slot) else ""
                 if why := self.ledger.worn_out(slot, now) or why:
                     self.ledger.retire(slot, why)
             self.loads.forget({slot.key for slot in self.ledger.slots.values()}, now)

@@ -63,10 +63,13 @@ class PackageLoad:
 
 @dataclass(frozen=True, slots=True)
 class IdleTerms:
-    """What a box that waits for its next call may hold, and for how long it may wait; 0: as long as any."""
+    """What a box that waits for its next call may hold, and for how long it may wait; 0: as long as any. ``for_one_call``: it was
+    loaded for that one, and serves no other.
+    """
 
     memory_bytes: int = IDLE_BYTES
     most_s: float = 0.0
+    for_one_call: bool = False
 
 
 USUAL_IDLE = IdleTerms()
@@ -77,7 +80,8 @@ class BoxRequest:
     """A call needs a box: of this shape, and used before for this key only. Without a key it serves this call alone.
 
     ``own``: made for this call, by whose name and labels the engine knows it. ``load``: what a box is loaded with before it is
-    offered to calls with this key; without it the call does that.
+    offered to calls with this key; without it the call does that. ``standby_key``: of boxes that wait for one such call.
+    ``idle``: how its box may wait.
     """
 
     shape: Shape
@@ -90,6 +94,7 @@ class BoxRequest:
     labels: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
     load: PackageLoad | None = field(default=None, hash=False, compare=False)
     idle: IdleTerms = field(default=USUAL_IDLE, hash=False, compare=False)
+    standby_key: Hashable | None = None
 
 
 @dataclass(eq=False, slots=True)

@@ -283,7 +283,9 @@ def test_a_constraint_with_a_line_of_options_reaches_no_pip_of_the_author(
 ) -> None:
     from unitools.command import main
 
-    monkeypatch.setattr("unitools.command.mcp_servers.subprocess.run", lambda *_, **__: pytest.fail("pip was started"))
+    monkeypatch.setattr(
+        "unitools.command.started_servers.subprocess.run", lambda *_, **__: pytest.fail("pip was started")
+    )
 
     assert main(["bring", "mcp", "a-server", "--run-here", "--constraint", "zzz===\n--requirement=x.txt"]) == 1
     assert "is no constraint" in capsys.readouterr().err

@@ -1,0 +1,249 @@
+"""Npm archives: what the file of a package of npm holds, read by ourselves and written below one folder.
+
+Such a file is a tar that anybody may have made. Plain files and folders are taken, whose names lie below the package's one folder;
+links, devices, names that lead elsewhere or stand twice, also but for case, and more than a package may have are refused. Nothing
+of a package is run, and what asks for that to be installed is refused by its name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import zlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MAX_PACKED_BYTES = 48 * 2**20
+MAX_BYTES = 256 * 2**20
+MAX_FILES = 20_000
+MAX_NAME_BYTES, MAX_DEPTH = 1000, 40
+MAX_ABOUT_BYTES = 2**20
+_BLOCK = 512
+_MAX_HEADER_BYTES = 64 * 1024  # of one that says more of the next file
+_PIECE = 1 << 20
+_FILE, _OLD_FILE, _FOLDER, _LONG_NAME, _PAX, _PAX_OF_ALL = b"0", b"\0", b"5", b"L", b"x", b"g"
+_KINDS = {b"1": "a hard link", b"2": "a symbolic link", b"3": "a device", b"4": "a device", b"6": "a pipe"}
+_SCRIPTS = ("preinstall", "install", "postinstall")
+_ABOUT = re.compile(r"(?:.*/)?node_modules/(?:@[^/]+/)?[^/]+/(package\.json|binding\.gyp)|(package\.json|binding\.gyp)")
+
+
+class ArchiveUnfit(Exception):
+    """The archive is not taken. The message says why."""
+
+
+class NeedsBuild(Exception):
+    """The package is only whole when something of it has been run. The message says what."""
+
+
+class _Unpacked:
+    """The bytes of a gzip, piece by piece, and no more than may be."""
+
+    def __init__(self, packed: bytes) -> None:
+        self._left, self._gzip = memoryview(packed), zlib.decompressobj(wbits=31)
+        self._ready, self._tail, self._given = bytearray(), b"", 0
+
+    def take(self, count: int) -> bytes:
+        while len(self._ready) < count:
+            piece = self._next()
+            if not piece:
+                raise ArchiveUnfit("It ends in the middle.")
+            self._ready += piece
+        found = bytes(self._ready[:count])
+        del self._ready[:count]
+        return found
+
+    def _next(self) -> bytes:
+        try:
+            while not self._gzip.eof and (self._tail or self._left):
+                fed = self._tail or bytes(self._left[:_PIECE])
+                if not self._tail:
+                    self._left = self._left[_PIECE:]
+                piece = self._gzip.decompress(fed, _PIECE)
+                self._tail = self._gzip.unconsumed_tail
+                self._given += len(piece)
+                if self._given > MAX_BYTES:
+                    raise ArchiveUnfit(f"It holds more than {MAX_BYTES >> 20} MiB.")
+                if piece:
+                    return piece
+        except zlib.error as error:
+            raise ArchiveUnfit("It is no gzip.") from error
+        return b""
+
+
+def unpack_archive(packed: bytes, place: Path) -> dict[str, bytes]:
+    """Write what it holds below ``place``, a folder that is not there yet. Returns the files that say what a package is.
+
+    Raises :class:`ArchiveUnfit`.
+    """
+    if len(packed) > MAX_PACKED_BYTES:
+        raise ArchiveUnfit(f"It has more than {MAX_PACKED_BYTES >> 20} MiB.")
+    try:
+        place.mkdir(parents=True)
+    except FileExistsError:
+        raise ArchiveUnfit("Another package brings what belongs to its place.") from None
+    about: dict[str, bytes] = {}
+    seen: dict[str, str] = {}  # by its name in small letters: a folder as it is written; empty: a file
+    data = _Unpacked(packed)
+    for name, size in _entries(data):
+        if size is None:
+            _note_folders(f"{name}/.", seen)
+            continue
+        _note_folders(name, seen)
+        if name.lower() in seen:
+            raise ArchiveUnfit(f"{_shown(name)} is in it twice, or twice but for case.")
+        seen[name.lower()] = ""
+        if len(seen) > MAX_FILES:
+            raise ArchiveUnfit(f"It holds more than {MAX_FILES:,} files.")
+        content = _write(data, size, place / name, keep=_ABOUT.fullmatch(name) is not None)
+        if content is not None:
+            about[name] = content
+    return about
+
+
+def _note_folders(name: str, seen: dict[str, str]) -> None:
+    """A file cannot be where another has its folder, and two folders cannot differ in case alone."""
+    words = name.split("/")[:-1]
+    for count in range(1, len(words) + 1):
+        folder = "/".join(words[:count])
+        if seen.setdefault(folder.lower(), folder) != folder:
+            raise ArchiveUnfit(f"{_shown(folder)} is in it twice, or twice but for case.")
+
+
+def _write(data: _Unpacked, size: int, path: Path, *, keep: bool) -> bytes | None:
+    if keep and size > MAX_ABOUT_BYTES:
+        raise ArchiveUnfit(f"{path.name} has more than {MAX_ABOUT_BYTES >> 20} MiB.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kept, left = bytearray(), size
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "wb") as file:
+        while left:
+            piece = data.take(min(left, _PIECE))
+            left -= len(piece)
+            file.write(piece)
+            if keep:
+                kept += piece
+    data.take(-size % _BLOCK)
+    return bytes(kept) if keep else None
+
+
+def _entries(data: _Unpacked) -> Iterator[tuple[str, int | None]]:
+    """Name and size of each file, whose bytes are to be taken before the next is asked for; of a folder the size is None."""
+    named: str | None = None
+    count = 0
+    while (header := data.take(_BLOCK)) != bytes(_BLOCK):
+        count += 1
+        if count > 4 * MAX_FILES:
+            raise ArchiveUnfit(f"It holds more than {MAX_FILES:,} files.")
+        _check_sum(header)
+        size, kind = _read_number(header[124:136]), header[156:157]
+        if kind in (_PAX, _PAX_OF_ALL, _LONG_NAME):
+            if size > _MAX_HEADER_BYTES:
+                raise ArchiveUnfit("It says too much of one file.")
+            said = data.take(size + -size % _BLOCK)[:size]
+            if kind == _LONG_NAME:
+                named = _read_text(said.rstrip(b"\0"))
+            else:
+                found = _read_pax(said)
+                if kind == _PAX_OF_ALL and found is not None:
+                    raise ArchiveUnfit("It names all its files at once.")
+                named = found or named
+            continue
+        name, named = named or _name_of(header), None
+        inside = _check_name(name)
+        if kind in (_FILE, _OLD_FILE) and not name.endswith("/"):
+            if not inside:
+                raise ArchiveUnfit(f"{_shown(name)} lies in no folder.")
+            yield inside, size
+        elif kind in (_FOLDER, _OLD_FILE):
+            if size:
+                raise ArchiveUnfit(f"The folder {_shown(name)} has bytes.")
+            if inside:
+                yield inside, None
+        else:
+            raise ArchiveUnfit(f"{_shown(name)} is {_KINDS.get(kind, 'of a kind that is not known')}.")
+
+
+def _check_sum(header: bytes) -> None:
+    said = _read_number(header[148:156])
+    if said != sum(header[:148]) + 8 * 0x20 + sum(header[156:]):
+        raise ArchiveUnfit("It is no tar.")
+
+
+def _read_number(field: bytes) -> int:
+    text = field.rstrip(b"\0 ").lstrip(b" ")
+    if not re.fullmatch(rb"[0-7]{0,12}", text):
+        raise ArchiveUnfit("A number in it cannot be read.")
+    return int(text or b"0", 8)
+
+
+def _name_of(header: bytes) -> str:
+    name = _read_text(header[:100].partition(b"\0")[0])
+    before = _read_text(header[345:500].partition(b"\0")[0]) if header[257:263] == b"ustar\0" else ""
+    return f"{before}/{name}" if before else name
+
+
+def _read_pax(said: bytes) -> str | None:
+    """The path that it gives to the next file. What else it says of it is nothing of ours, but for another size or a link."""
+    path = None
+    while said:
+        length, _, _ = said.partition(b" ")
+        if not length.isdigit() or len(length) > 6 or not 3 < int(length) <= len(said):
+            raise ArchiveUnfit("What it says of a file cannot be read.")
+        record, said = said[len(length) + 1 : int(length)], said[int(length) :]
+        key, sign, value = record.partition(b"=")
+        if not sign or not value.endswith(b"\n"):
+            raise ArchiveUnfit("What it says of a file cannot be read.")
+        if key == b"path":
+            path = _read_text(value[:-1])
+        elif key in (b"size", b"linkpath") or key.startswith(b"GNU.sparse"):
+            raise ArchiveUnfit("It says of a file what plain files have not.")
+    return path
+
+
+def _read_text(said: bytes) -> str:
+    try:
+        return said.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ArchiveUnfit("A name in it is no UTF-8.") from error
+
+
+def _check_name(name: str) -> str:
+    """Below the one folder that each archive has, whatever it is called. Empty: that folder itself."""
+    words = name.removeprefix("./").rstrip("/").split("/")
+    odd = name.startswith("/") or "\\" in name or not name.isprintable() or len(name.encode()) > MAX_NAME_BYTES
+    if odd or len(words) > MAX_DEPTH or {"", ".", ".."} & set(words):
+        raise ArchiveUnfit(f"The name {_shown(name)} is none that a file may have.")
+    return "/".join(words[1:])
+
+
+def _shown(name: str) -> str:
+    return repr(name[:100])
+
+
+def check_package(about: dict[str, bytes], name: str, version: str) -> None:
+    """Whether the files are of the package that the lock names, and all that it needs. :class:`ArchiveUnfit`, :class:`NeedsBuild`."""
+    said = _read_about(about.get("package.json", b""))
+    if (said.get("name"), said.get("version")) != (name, version):
+        raise ArchiveUnfit("Its package.json is of another package or version.")
+    for file, content in about.items():
+        whose = "" if "/" not in file else f" ({file.rpartition('/')[0]})"
+        if file.endswith("binding.gyp"):
+            raise NeedsBuild(f"it is built from source{whose}: it has a binding.gyp")
+        inner = _read_about(content)
+        scripts = inner.get("scripts")
+        runs = [each for each in _SCRIPTS if isinstance(scripts, dict) and scripts.get(each)]
+        if runs:
+            raise NeedsBuild(f"it runs a script when it is installed{whose}: {', '.join(runs)}")
+        if inner.get("gypfile") is True:
+            raise NeedsBuild(f"it is built from source{whose}: gypfile")
+
+
+def _read_about(content: bytes) -> dict[str, object]:
+    try:
+        said = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ArchiveUnfit("It has no package.json that can be read.") from error
+    return said if isinstance(said, dict) else {}
