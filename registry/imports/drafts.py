@@ -12,7 +12,7 @@ from registry.imports.pinned_listings import read_pinned_listing
 from registry.imports.problems import SourceUnfit
 from registry.imports.sources import build_brought_source, build_choices
 from registry.models import Tool, ToolVersion, VersionState
-from unitools import brought_operations, brought_tools
+from unitools import brought_operations, brought_remotes, brought_tools
 from unitools.changes import ManifestChange, compare_manifests, compute_needed_bump
 from unitools.mcp_listings import Listing, ListingUnfit
 from unitools.openapi.documents import DocumentUnfit, read_document
