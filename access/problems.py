@@ -121,6 +121,15 @@ class ConsentExpired(Problem):
     cure = "Call again to ask once more; tell somebody who decides that it waits."
 
 
+class FailureNotSeen(Problem):
+    """The dry run of this call has failed, and the approval does not say that somebody has seen it."""
+
+    reason, code, status = "POLICY.DRY_RUN_FAILED", PlatformCode.CONFLICT, 409
+    retryable = Retryable.AFTER_ACTION
+    cause = "Somebody has tried the call without effect before deciding on it, and the tool refused or failed."
+    cure = "Read what the dry run answered. Confirm that you have seen it and approve, or deny the request."
+
+
 class ConsentVoid(Problem):
     """What was approved is not what would run now."""
 

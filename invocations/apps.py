@@ -8,6 +8,7 @@ class InvocationsConfig(AppConfig):
 
     def ready(self) -> None:
         import invocations.agent_runs.orchestration  # noqa: PLC0415  hears of ends
+        import invocations.approvals.failed_dry_runs  # noqa: PLC0415  says what has failed before it is approved
         import invocations.approvals.held_calls  # noqa: PLC0415  hears of decisions; models load only after the apps
         import invocations.call_costs.services  # noqa: PLC0415  hears of ends
         import invocations.callbacks.services  # noqa: PLC0415  hears of ends

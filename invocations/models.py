@@ -98,7 +98,7 @@ class InvocationQuerySet(models.QuerySet["Invocation"]):
         if principal.agent_id:
             mine = mine.filter(agent_id=principal.agent_id)
         if principal.connection is not None:  # others' programs act as the same agent
-            own = ServerAccount.objects.filter(member_id=int(principal.connection.member.removeprefix("usr_")))
+            own = ServerAccount.objects.of_program(principal.connection)
             mine = mine.filter(Q(account_id=None) | Q(account_id__in=own.values("pk")))
         return mine
 

@@ -22,6 +22,7 @@ from registry.imports.models import Import
 from registry.model_prefixes.models import ModelPrefix
 from registry.model_prices.models import ModelPrices
 from registry.model_providers.models import ModelCircuit, ModelCircuitState, ModelProvider, ModelProviderState
+from unitools.changes import find_worst_risk, is_breaking
 from unitools.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -198,6 +199,15 @@ class ToolVersion(models.Model):
     @property
     def view(self) -> Manifest:
         return Manifest(self.manifest)
+
+    @property
+    def worst_risk(self) -> str:
+        """Of what it changed when it was submitted; of a first version how carefully it is reviewed."""
+        return find_worst_risk(self.changes) or self.safety_class
+
+    @property
+    def is_breaking(self) -> bool:
+        return is_breaking(self.changes)
 
     @property
     def signer(self) -> PublisherKey | None:

@@ -77,6 +77,11 @@ class Manifest:
         return str(self.document["description"])
 
     @property
+    def call_sentence(self) -> str:
+        """How one call reads to the person who decides on it (:mod:`unitools.call_sentences`); empty: the manifest does not say."""
+        return str(self.document.get("call_sentence", ""))
+
+    @property
     def tags(self) -> list[str]:
         return list(self._get("tags"))
 

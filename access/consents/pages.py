@@ -13,8 +13,10 @@ from access.consents import services
 from access.grants.forms import DecisionForm, ManyForm
 from access.grants.pages import parse_selected_ids
 from access.models import Agent, Consent, ConsentMode, ConsentState, GrantRequest, RequestState
+from access.problems import FailureNotSeen
 from evidence.search.related_facts import facts_around
 from invocations.approvals.consent_review import load_consent_review, make_dry_run
+from invocations.approvals.failed_dry_runs import find_those_that_failed_dry
 from invocations.models import Invocation, State
 from kernel.components.forms import add_problem
 from kernel.components.sentences import translate_sentence
@@ -23,6 +25,7 @@ from kernel.http.pagination import fetch_page
 from kernel.problems import Problem, SchemaInvalid
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from uuid import UUID
 
     from django.http import HttpResponse
@@ -33,19 +36,21 @@ MAX_WAITING = 100
 @require_GET
 @needs("consents.view")
 def approvals(request: ConsoleRequest) -> HttpResponse:
-    """Context: consents (waiting, soonest end first, with .agent and .holds), requests (GrantRequests that wait), more (bool)."""
+    """Context: consents ({consent, held, failed}: waiting, soonest end first), requests (GrantRequests that wait), more (bool)."""
     by = request.principal
-    waiting = Consent.objects.visible_to(by).in_state(ConsentState.REQUESTED).select_related("agent")
-    rows = list(waiting.order_by("expires_at", "pk")[: MAX_WAITING + 1])
+    rows = _list_waiting(request)
     held = set(
         Invocation.objects.visible_to(by)
         .filter(state=State.HELD, consent_id__in=[row.pk for row in rows])
         .values_list("consent_id", flat=True)
     )
+    failed = find_those_that_failed_dry(rows)
     requests = GrantRequest.objects.visible_to(by).filter(state=RequestState.WAITING).select_related("agent")
     context = {
         "section": "approvals",
-        "consents": [{"consent": row, "held": row.pk in held} for row in rows[:MAX_WAITING]],
+        "consents": [
+            {"consent": row, "held": row.pk in held, "failed": row.pk in failed} for row in rows[:MAX_WAITING]
+        ],
         "more": len(rows) > MAX_WAITING,
         "requests": requests.order_by("pk")[:MAX_WAITING] if by.may("grants.view") else [],
     }
@@ -87,6 +92,23 @@ def _why_not(request: ConsoleRequest, consent: Consent) -> str:
     return ""
 
 
+def _list_waiting(request: ConsoleRequest) -> list[Consent]:
+    """What waits for anybody, soonest end first."""
+    waiting = Consent.objects.visible_to(request.principal).in_state(ConsentState.REQUESTED).select_related("agent")
+    return list(waiting.order_by("expires_at", "pk")[: MAX_WAITING + 1])
+
+
+def _order(consent: Consent) -> tuple[datetime, UUID]:
+    return consent.expires_at or consent.created_at, consent.pk
+
+
+def _find_next(request: ConsoleRequest, consent: Consent) -> Consent | None:
+    """The request after this one that this person may decide on; behind the last the first again."""
+    others = [row for row in _list_waiting(request) if row.pk != consent.pk]
+    others.sort(key=lambda row: (_order(row) < _order(consent), _order(row)))
+    return next((row for row in others if not _why_not(request, row)), None)
+
+
 def _page(
     request: ConsoleRequest, consent: Consent, form: DecisionForm | None = None, *, wrong: str = ""
 ) -> HttpResponse:
@@ -101,6 +123,7 @@ def _page(
         "form": form or DecisionForm(consent=consent, modes=case.modes),
         "wrong": wrong,
         "why_not": why_not if state == ConsentState.REQUESTED else "",
+        "following": _find_next(request, consent) if may_approve and not only_dry_run else None,
         "may_approve": may_approve,
         "may_revoke": state == ConsentState.APPROVED and request.principal.may("consents.decide"),
         "facts": facts_around(request.principal, consent.wire_id),
@@ -117,7 +140,8 @@ def _consent(request: ConsoleRequest, consent_id: UUID) -> Consent:
 @needs("consents.view")
 def consent(request: ConsoleRequest, consent_id: UUID) -> HttpResponse:
     """Context: consent (with .agent, .shown_state), case (approving.Case), form (DecisionForm), wrong (the decision whose form has
-    errors), why_not (sentence or ""), may_approve, may_revoke, facts.
+    errors), why_not (sentence or ""), following (the next Consent that this person may decide on, or None), may_approve, may_revoke,
+    facts.
     """
     return _page(request, _consent(request, consent_id))
 
@@ -140,12 +164,16 @@ def consent_decide(request: ConsoleRequest, consent_id: UUID) -> HttpResponse:
         done = decide(
             consent_id=consent_id, reason=form.cleaned_data["reason"], by=request.principal, **form.read_attenuation()
         )
-    except SchemaInvalid as problem:
+    except (SchemaInvalid, FailureNotSeen) as problem:
         add_problem(form, problem)
-        return _page(request, found, form, wrong=decision)
+        return _page(request, found, form, wrong=form.cleaned_data["decision"])
     told = {"approved": gettext("Approved."), "denied": gettext("Denied."), "revoked": gettext("Revoked.")}
-    messages.success(request, told[done.state] + " " + gettext("Your decision and its reason were recorded."))
-    return redirect("consent", consent_id)
+    said = told[done.state] + " " + gettext("Your decision and its reason were recorded.")
+    following = None if done.state == ConsentState.REVOKED else _find_next(request, found)
+    if following is not None:
+        said += " " + gettext("This is the next request that waits.")
+    messages.success(request, said)
+    return redirect("consent", consent_id if following is None else following.pk)
 
 
 @require_POST

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from access.consents.signals import consent_decided
+from access.consents.signals import consent_approving, consent_decided
 from access.models import Consent, ConsentMode, ConsentState
 from access.notifications.services import notify_channels
-from access.problems import ConsentRequired, ConsentTooWide, SelfApproval
+from access.problems import ConsentRequired, ConsentTooWide, FailureNotSeen, SelfApproval
 from access.separation_of_duties import controls_agent
 from evidence import services as evidence
 from evidence.erasures.holders import ERASED
@@ -230,7 +230,16 @@ def _locked(consent_id: UUID, by: Principal) -> Consent:
     )
 
 
-def _decide(consent: Consent, state: ConsentState, kind: Kind, *, reason: str, by: Principal, **more: Any) -> Consent:
+def _decide(
+    consent: Consent,
+    state: ConsentState,
+    kind: Kind,
+    *,
+    reason: str,
+    by: Principal,
+    failed_dry_run: str | None = None,
+    **more: Any,
+) -> Consent:
     """Write down the decision, with its fact, and say it to those who wait for it."""
     if not reason.strip():
         raise SchemaInvalid.at("/reason", "Write why; the reason is kept as evidence.")
@@ -250,17 +259,38 @@ def _decide(consent: Consent, state: ConsentState, kind: Kind, *, reason: str, b
             agent=consent.agent.wire_id,
             mode=str(consent.mode),
             expires_at=consent.expires_at.isoformat() if consent.expires_at else None,
+            failed_dry_run=failed_dry_run,
         ),
     )
     consent_decided.send(Consent, consent=consent, by=by)
     return consent
 
 
+def check_failure_seen(failed: str | None, *, acknowledged: str) -> None:
+    """A call that has failed as a dry run will hardly do what somebody expects: who approves it says that they know."""
+    if failed and failed != acknowledged:
+        message = "The dry run of this call has failed. Confirm that you have seen it, or deny."
+        raise FailureNotSeen(
+            message,
+            remedy="Read what it answered and confirm that you have seen it, or deny the request.",
+            details={"findings": [{"pointer": "/acknowledged", "message": message}], "call": failed},
+        )
+
+
 @transaction.atomic
 def approve_consent(
-    *, consent_id: UUID, reason: str, by: Principal, mode: str | None = None, validity_s: int | None = None
+    *,
+    consent_id: UUID,
+    reason: str,
+    by: Principal,
+    mode: str | None = None,
+    validity_s: int | None = None,
+    acknowledged: str = "",
 ) -> Consent:
-    """Permit what was asked, or less: for one call instead of a time, or for a shorter time."""
+    """Permit what was asked, or less: for one call instead of a time, or for a shorter time.
+
+    ``acknowledged``: the id of the dry run whose failure the person has seen.
+    """
     consent = _locked(consent_id, by)
     check_can_decide(consent, by=by)
     chosen = ConsentMode(mode or consent.mode)
@@ -271,8 +301,10 @@ def approve_consent(
         raise SchemaInvalid.at(
             "/validity_s", f"Choose {LEAST_VALIDITY_S} to {consent.validity_s} seconds: what was asked, or less."
         )
+    failed = next((found for _, found in consent_approving.send(Consent, consent=consent) if found), None)
+    check_failure_seen(failed, acknowledged=acknowledged)
     until = None if chosen is ConsentMode.STANDING else database_time() + timedelta(seconds=lasts)
-    more = {"mode": chosen, "validity_s": lasts, "expires_at": until}
+    more: dict[str, Any] = {"mode": chosen, "validity_s": lasts, "expires_at": until, "failed_dry_run": failed}
     return _decide(consent, ConsentState.APPROVED, Kind.CONSENT_APPROVED, reason=reason, by=by, **more)
 
 

@@ -8,3 +8,6 @@ from django.dispatch import Signal
 
 # Sent with ``consent`` (as it is now) and ``by``, when it was approved or denied, or ended without a decision.
 consent_decided = Signal()
+
+# Sent with ``consent`` before it is approved; a receiver answers with the id of the dry run that has failed, if there is one.
+consent_approving = Signal()

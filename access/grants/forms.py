@@ -215,7 +215,10 @@ def largest_unit(seconds: int) -> int:
 
 
 class DecisionForm(ReasonForm):
-    """Approve or deny a request, or revoke what was approved. What is left out stays as it was asked for."""
+    """Approve or deny a request, or revoke what was approved.
+
+    Nothing is chosen beforehand: each way to approve is a button of its own, which says how far the approval goes.
+    """
 
     decision = forms.ChoiceField(
         choices=[
@@ -224,28 +227,40 @@ class DecisionForm(ReasonForm):
             ("revoke", gettext_lazy("Revoke")),
         ],
         widget=forms.HiddenInput,
+        required=False,
     )
-    mode = forms.ChoiceField(choices=MODES, required=False, label=gettext_lazy("Approve"), widget=forms.RadioSelect)
+    mode = forms.ChoiceField(choices=MODES, required=False, widget=forms.HiddenInput)
+    acknowledged = forms.CharField(max_length=40, required=False, widget=forms.HiddenInput)
     amount = forms.IntegerField(min_value=1, max_value=1_000_000, required=False, label=gettext_lazy("How long"))
     unit = forms.ChoiceField(choices=list(UNITS.items()), required=False, label=gettext_lazy("Unit"))
-    field_order = ("mode", "amount", "unit", "reason")
+    field_order = ("reason", "amount", "unit")
 
-    def __init__(self, *args: Any, consent: Consent | None = None, modes: Iterable[str] = (), **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, consent: Consent | None = None, modes: Iterable[str] = (), failed: str = "", **kwargs: Any
+    ) -> None:
+        """``failed``: the dry run that must be acknowledged with an approval."""
+        self.failed = failed
         if consent is not None:
             unit = largest_unit(consent.validity_s)
-            choices = [mode for mode in MODES if mode[0] in set(modes)]
-            initial = {"amount": consent.validity_s // unit, "unit": unit}
-            kwargs["initial"] = initial | {"mode": choices[0][0] if choices else consent.mode}
+            kwargs["initial"] = {"amount": consent.validity_s // unit, "unit": unit}
         super().__init__(*args, **kwargs)
         if consent is not None:
-            self.fields["mode"].choices = choices  # type: ignore[attr-defined]
+            self.fields["mode"].choices = [mode for mode in MODES if mode[0] in set(modes)]  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        said: dict[str, Any] = super().clean() or self.cleaned_data
+        if said.get("mode") and not said.get("decision"):
+            said["decision"] = "approve"
+        if "mode" in said and said.get("decision", "") in ("", "approve") and not said["mode"]:
+            self.add_error(None, gettext("Choose how far the approval goes, or deny."))
+        return said
 
     def read_attenuation(self) -> dict[str, Any]:
         """What the approval narrows, as the service takes it."""
         said = self.cleaned_data
         if said["decision"] != "approve":
             return {}
-        chosen: dict[str, Any] = {"mode": said["mode"] or None}
+        chosen: dict[str, Any] = {"mode": said["mode"], "acknowledged": said["acknowledged"]}
         if said["amount"] and said["mode"] != ConsentMode.STANDING:
             chosen["validity_s"] = said["amount"] * int(said["unit"] or 60)
         return chosen

@@ -20,6 +20,8 @@ from kernel.ids import encode, encode_user, new_id
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from kernel.principal import UsedConnection
+
 
 class AccountServer(models.Model):
     """A server elsewhere that is asked by accounts of persons: who gives tokens for it, and who the hub is there."""
@@ -83,6 +85,12 @@ SERVER_ACCOUNT_TRANSITIONS: dict[str, frozenset[str]] = {
 }
 
 
+class ServerAccountQuerySet(models.QuerySet["ServerAccount"]):
+    def of_program(self, connection: UsedConnection) -> ServerAccountQuerySet:
+        """Those of the person who has let a program act as an agent; programs of others act as the same agent."""
+        return self.filter(member_id=int(connection.member.removeprefix("usr_")))
+
+
 class ServerAccount(models.Model):
     """One person's account at a server elsewhere, for calls that are for that person and nobody else."""
 
@@ -111,6 +119,8 @@ class ServerAccount(models.Model):
     ended_at = models.DateTimeField(null=True, blank=True)
     ended_by = models.CharField(max_length=64, blank=True)
     end_reason = models.CharField(max_length=16, blank=True)
+
+    objects = ServerAccountQuerySet.as_manager()
 
     class Meta:
         constraints = [

@@ -111,3 +111,6 @@ class DecidedConsent(LeafData):
     agent: Annotated[str, "whose consent it is", SearchTerm("agent")]
     mode: Annotated[str, "`once`, `period` or `standing`"]
     expires_at: Annotated[str | None, "when it ends; null: never"]
+    failed_dry_run: Annotated[
+        str | None, "the call that failed as a dry run, which the person has seen and approved nevertheless"
+    ] = None

@@ -14,7 +14,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy
 
-from access.models import Agent, Tenant
+from access.models import Agent, ServerAccount, Tenant
 from evidence.models import SubjectKey
 from kernel.ids import encode, new_id
 
@@ -93,9 +93,15 @@ class AgentRunEventKind(models.TextChoices):
 
 class AgentRunQuerySet(models.QuerySet["AgentRun"]):
     def visible_to(self, principal: Principal) -> AgentRunQuerySet:
-        """People see their tenant's runs; an agent sees its own."""
+        """People see their tenant's runs; an agent sees its own; a program of a person, none with calls by another's account."""
         mine = self.filter(tenant_id=principal.tenant_id)
-        return mine.filter(agent_id=principal.agent_id) if principal.agent_id else mine
+        if principal.agent_id:
+            mine = mine.filter(agent_id=principal.agent_id)
+        if principal.connection is not None:
+            own = ServerAccount.objects.of_program(principal.connection).values("pk")
+            others = AgentRunStep.objects.filter(calls__account_id__isnull=False).exclude(calls__account_id__in=own)
+            mine = mine.exclude(pk__in=others.values("run_id"))
+        return mine
 
 
 class AgentRun(models.Model):

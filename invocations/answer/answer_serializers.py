@@ -83,10 +83,13 @@ class LiveSerializer(serializers.Serializer[Any]):
 
 
 class HeldSerializer(serializers.Serializer[Any]):
-    """For which consent a call waits, and where a person decides."""
+    """For which consent or whose account a call waits, and where a person sees to it: ``url`` is the account's page while that is
+    missing, and the consent's is ``consent_url`` then."""
 
-    consent = serializers.CharField()
+    consent = serializers.CharField(required=False)
+    account = serializers.CharField(required=False)
     url = serializers.CharField()
+    consent_url = serializers.CharField(required=False)
     until = serializers.DateTimeField(allow_null=True)
 
 

@@ -13,18 +13,22 @@ from evidence.leaves.calls import Begin
 from evidence.models import Fact, Snapshot, SnapshotKind
 from evidence.services import reveal_values
 from invocations import services
+from invocations.approvals.argument_tables import ArgumentTable, build_argument_table
+from invocations.approvals.failed_dry_runs import compute_dry_run_request_id, find_dry_run
 from invocations.approvals.held_calls import restore_call
 from invocations.calls import CallRefused, CallRequest
 from invocations.end.end_record import build_caller_principal
 from invocations.models import Invocation, Origin, State
 from kernel.problems import Conflict, find_problem_class
 from registry.models import Installation, ToolVersion
+from unitools.call_sentences import render_sentence
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from kernel.principal import Principal
     from kernel.problems import Problem
+    from unitools.call_sentences import SentencePiece
     from unitools.manifest import Manifest
 
 REASON = "To decide on a consent."
@@ -42,6 +46,9 @@ class ConsentReview:
     rules: list[str] = field(default_factory=list)
     policy: str = ""
     arguments: Any = None
+    sentence: list[SentencePiece] = field(default_factory=list)
+    table: ArgumentTable = field(default_factory=ArgumentTable)
+    user: str = ""  # whom the call is made for, as the agent names them; masked
     opened: bool = False
     others: list[Consent] = field(default_factory=list)
     dry_run: Invocation | None = None
@@ -62,6 +69,12 @@ class ConsentReview:
         return found if bound else [mode for mode in found if mode != "once"]
 
     @property
+    def failed_dry_run(self) -> str:
+        """The dry run that must be acknowledged by whoever approves; empty: there is none, or it went well."""
+        over = self.dry_run is not None and self.dry_run.is_final and self.dry_run.state != State.SUCCEEDED
+        return self.dry_run.wire_id if over and self.dry_run is not None else ""
+
+    @property
     def can_run_dry(self) -> bool:
         return self.call is not None and self.manifest is not None and self.manifest.honours_dry_run
 
@@ -77,16 +90,6 @@ def _version_of(consent: Consent, call: Invocation | None) -> ToolVersion | None
         return call.version
     found = Installation.objects.filter(tenant_id=consent.tenant_id, name=consent.tool).select_related("version")
     return next((each.version for each in found), None)
-
-
-def find_dry_run(consent: Consent) -> Invocation | None:
-    """The newest dry run that somebody has made to decide on this request. Its id is younger than the request's."""
-    rows = Invocation.objects.filter(agent_id=consent.agent_id, pk__gt=consent.pk, origin=Origin.SYSTEM)
-    return rows.filter(request_id=_request_id(consent), dry_run=True).order_by("-pk").first()
-
-
-def _request_id(consent: Consent) -> str:
-    return f"dry-{consent.wire_id}"
 
 
 def load_consent_review(
@@ -107,10 +110,20 @@ def load_consent_review(
         case.rules, case.policy = decision.rules or [] if decision else [], call.policy_version
         if may_see and open_arguments:
             case.opened = True
-            sealed = _opened(call, SnapshotKind.INPUT, by=by) or {}
-            case.arguments = masked_view(sealed.get("arguments"), case.manifest.input_schema if case.manifest else None)
+            _add_arguments(case, call, by=by)
     _add_dry_run(case, by=by, may_see=may_see)
     return case
+
+
+def _add_arguments(case: ConsentReview, call: Invocation, *, by: Principal) -> None:
+    """What the call says, masked: as a sentence, as a table of everything, and whom it is for."""
+    sealed = _opened(call, SnapshotKind.INPUT, by=by) or {}
+    manifest = case.manifest
+    schema = manifest.input_schema if manifest else None
+    case.arguments = masked_view(sealed.get("arguments"), schema)
+    case.table = build_argument_table(case.arguments, schema)
+    case.sentence = render_sentence(manifest.call_sentence, case.arguments) if manifest else []
+    case.user = str(masked_view(sealed.get("envelope", {}).get("user_id", "")))
 
 
 def _add_dry_run(case: ConsentReview, *, by: Principal, may_see: bool) -> None:
@@ -142,7 +155,7 @@ def make_dry_run(*, consent_id: UUID, by: Principal) -> Invocation:
     asked = restore_call(case.call)
     envelope = replace(
         asked.envelope,
-        request_id=_request_id(consent),
+        request_id=compute_dry_run_request_id(consent),
         actor={"type": "user", "id": by.id},
         dry_run=True,
         idempotency_key="",

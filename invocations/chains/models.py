@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from django.db import models
 from django.db.models import Q
 
-from access.models import Agent, Tenant
+from access.models import Agent, ServerAccount, Tenant
 from evidence.models import SubjectKey
 from kernel.ids import encode, new_id
 
@@ -56,9 +56,15 @@ class StepRole(models.TextChoices):
 
 class ChainQuerySet(models.QuerySet["Chain"]):
     def visible_to(self, principal: Principal) -> ChainQuerySet:
-        """People see their tenant's chains; an agent sees its own."""
+        """People see their tenant's chains; an agent sees its own; a program of a person, none with calls by another's account."""
         mine = self.filter(tenant_id=principal.tenant_id)
-        return mine.filter(agent_id=principal.agent_id) if principal.agent_id else mine
+        if principal.agent_id:
+            mine = mine.filter(agent_id=principal.agent_id)
+        if principal.connection is not None:
+            own = ServerAccount.objects.of_program(principal.connection).values("pk")
+            others = ChainStep.objects.filter(calls__account_id__isnull=False).exclude(calls__account_id__in=own)
+            mine = mine.exclude(pk__in=others.values("chain_id"))
+        return mine
 
 
 class Chain(models.Model):

@@ -22,7 +22,9 @@ from kernel.ids import encode, encode_user
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from invocations.agent_runs.models import AgentRunStep
     from invocations.calls import CallRequest
+    from invocations.models import Invocation
     from registry.decision_context import DecisionContext
     from unitools.manifest import Manifest
 
@@ -56,8 +58,12 @@ def find_person(call: CallRequest, context: DecisionContext) -> CallPerson:
         raise AccountPersonMissing(
             f"{context.tool} asks its server as the person whom a call is for, and this one is for nobody."
         )
-    step = call.run_step
-    return CallPerson(named, vouched=step is not None and PlaygroundSide.objects.filter(run_id=step.run_id).exists())
+    return CallPerson(named, vouched=is_of_playground(call.run_step))
+
+
+def is_of_playground(step: AgentRunStep | None) -> bool:
+    """Whether it is a step of a run that the hub itself has begun, for who writes there."""
+    return step is not None and PlaygroundSide.objects.filter(run_id=step.run_id).exists()
 
 
 def choose_account(call: CallRequest, context: DecisionContext, manifest: Manifest) -> ServerAccount | None:
@@ -89,12 +95,17 @@ def choose_account(call: CallRequest, context: DecisionContext, manifest: Manife
     )
 
 
-def check_account_still(account_id: UUID, *, tenant_id: UUID, tool: str) -> None:
-    """Of a call that was accepted: is the account connected, and does its person still belong to the tenant?"""
-    found = ServerAccount.objects.filter(pk=account_id, tenant_id=tenant_id).select_related("server").first()
-    if found is None or not found.is_connected or not is_member(found.member_id, tenant_id=tenant_id):
+def check_account_still(invocation: Invocation) -> None:
+    """Of a call that was accepted: may its agent use the account as before, and does its person still belong to the tenant?"""
+    tenant_id, tool = invocation.tenant_id, invocation.tool
+    assert invocation.account_id is not None
+    rows = ServerAccount.objects.filter(pk=invocation.account_id, tenant_id=tenant_id)
+    found = rows.select_related("server").first()
+    vouched = invocation.connection_id is not None or is_of_playground(invocation.run_step)
+    agent = encode("agt", invocation.agent_id)
+    if found is None or not found.serves(agent, vouched=vouched) or not is_member(found.member_id, tenant_id=tenant_id):
         raise AccountRequired(
-            f"The account by which {tool} was to ask its server is not connected any more.",
+            f"The account by which {tool} was to ask its server is not connected for this agent any more.",
             details={"tool": tool} | ({"person": found.person, "url": account_url(found)} if found else {}),
         )
 

@@ -250,7 +250,7 @@ def check_account(look: CallLook | ClaimLook | AnswerLook) -> str | None:
             return look.result.account.wire_id if look.result.account else None
         case ClaimLook(invocation=invocation):
             if invocation.account_id is not None:
-                check_account_still(invocation.account_id, tenant_id=context.tenant_id, tool=invocation.tool)
+                check_account_still(invocation)
         case AnswerLook(invocation=earlier):
             if earlier.account_id is not None:
                 check_answer_is_own(earlier.account_id, look.call, context)

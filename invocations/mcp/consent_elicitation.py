@@ -49,49 +49,56 @@ class ShownForm:
     refusal: HandlerResult
 
 
-def build_elicitation(tool: str, *, url: str, consent: str = "") -> ElicitRequestURLParams:
-    message = f"{tool} needs the consent of a person. Open the page, read what is to be done, and decide."
+def say_call(tool: str, sentence: str) -> str:
+    """The call as the person in the console reads it too, where the tool's manifest has a sentence for it."""
+    return f"{tool} ({sentence})" if sentence else tool
+
+
+def build_elicitation(tool: str, *, url: str, consent: str = "", sentence: str = "") -> ElicitRequestURLParams:
+    message = (
+        f"{say_call(tool, sentence)} needs the consent of a person. Open the page, read what is to be done, and decide."
+    )
     return ElicitRequestURLParams(message=message, url=url, elicitation_id=consent or None)
 
 
-def build_url_params(problem: Problem, tool: str, *, url: str) -> ElicitRequestURLParams:
+def build_url_params(problem: Problem, tool: str, *, url: str, sentence: str = "") -> ElicitRequestURLParams:
     """What is missing is a consent, which somebody gives, or an account, which the person at the client connects."""
     if isinstance(problem, AccountRequired):
         message = f"{tool} asks its server as you. Open the page and connect your account there."
         return ElicitRequestURLParams(message=message, url=url, elicitation_id=problem.details.get("account"))
-    return build_elicitation(tool, url=url, consent=problem.details["consent"])
+    return build_elicitation(tool, url=url, consent=problem.details["consent"], sentence=sentence)
 
 
-def build_form(tool: str, *, url: str, for_account: bool = False) -> ElicitRequestFormParams:
+def build_form(tool: str, *, url: str, sentence: str = "", for_account: bool = False) -> ElicitRequestFormParams:
     """There is nothing to fill in: what counts is what is decided on the page."""
     message = (
         f"{tool} asks its server as you. Open {url} and connect your account there. Then come back and accept, and the call goes on."
         if for_account
-        else f"{tool} needs the consent of a person who may give it. Open {url}, read what is to be done, and decide there. "
-        "Then come back and accept, and the call goes on."
+        else f"{say_call(tool, sentence)} needs the consent of a person who may give it. "
+        f"Open {url}, read what is to be done, and decide there. Then come back and accept, and the call goes on."
     )
     return ElicitRequestFormParams(message=message, requested_schema={"type": "object", "properties": {}})
 
 
-def elicit_consent(problem: Problem, tool: str, *, modern: bool) -> InputRequiredResult | None:
+def elicit_consent(problem: Problem, tool: str, *, modern: bool, sentence: str = "") -> InputRequiredResult | None:
     """None where there is nothing to show; raises the error that older clients know."""
     url = problem.details.get("url")
     if not url:
         return None
-    params = build_url_params(problem, tool, url=url)
+    params = build_url_params(problem, tool, url=url, sentence=sentence)
     if not modern:
         raise UrlElicitationRequiredError([params], problem.detail)
     return InputRequiredResult(input_requests={CONSENT: ElicitRequest(params=params)})
 
 
 def elicit_by_form(
-    problem: Problem, tool: str, *, modern: bool, refusal: HandlerResult
+    problem: Problem, tool: str, *, modern: bool, refusal: HandlerResult, sentence: str = ""
 ) -> InputRequiredResult | ShownForm | None:
     """None where there is nothing to show."""
     url = problem.details.get("url")
     if not url:
         return None
-    params = build_form(tool, url=url, for_account=isinstance(problem, AccountRequired))
+    params = build_form(tool, url=url, sentence=sentence, for_account=isinstance(problem, AccountRequired))
     if modern:
         return InputRequiredResult(input_requests={CONSENT: ElicitRequest(params=params)})
     return ShownForm(params, refusal)

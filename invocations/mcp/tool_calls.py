@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from access.problems import ConsentRequired
 from invocations import services
 from invocations.answer.envelope import build_answer_envelope
+from invocations.approvals.call_sentences import format_call_sentence
 from invocations.approvals.held_calls import WAITABLE, cancel_call
 from invocations.calls import BegunCall, CallRefused
 from invocations.mcp.call_params import (
@@ -143,10 +144,13 @@ def _refused(wish: McpToolCall, refused: CallRefused, *, by: Principal) -> Shown
     problem = refused.problem
     answer = build_answer_envelope(refused.invocation, problem=problem, preflight=refused.preflight)
     refusal = build_call_result(answer, by=by, modern=wish.modern)
-    if isinstance(problem, WAITABLE) and wish.shows_url:
-        return elicit_consent(problem, wish.call.tool, modern=wish.modern) or refusal
-    if isinstance(problem, WAITABLE) and wish.shows_form:
-        return elicit_by_form(problem, wish.call.tool, modern=wish.modern, refusal=refusal) or refusal
+    if isinstance(problem, WAITABLE) and (wish.shows_url or wish.shows_form):
+        version = refused.preflight.version if refused.preflight else None
+        sentence = format_call_sentence(version.manifest, wish.call.arguments) if version else ""
+        if wish.shows_url:
+            return elicit_consent(problem, wish.call.tool, modern=wish.modern, sentence=sentence) or refusal
+        shown = elicit_by_form(problem, wish.call.tool, modern=wish.modern, refusal=refusal, sentence=sentence)
+        return shown or refusal
     return refusal
 
 

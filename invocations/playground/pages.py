@@ -12,7 +12,9 @@ from django.views.decorators.http import require_GET, require_POST
 from access.consents.services import approve_consent, deny_consent
 from access.grants.forms import DecisionForm
 from access.models import Consent, ConsentMode, Grant
+from access.problems import FailureNotSeen
 from invocations.approvals.consent_review import ConsentReview
+from invocations.approvals.failed_dry_runs import find_failed_dry_run
 from invocations.call_costs.services import find_currency
 from invocations.models import Invocation
 from invocations.playground import services
@@ -156,7 +158,13 @@ def _add_decision_forms(message: MessageView, failed: tuple[UUID, DecisionForm] 
         if failed is not None and failed[0] == consent.pk:
             call.form = failed[1]
         else:
-            call.form = DecisionForm(consent=consent, modes=call.modes, auto_id=f"{consent.wire_id}_%s")
+            failed_run = find_failed_dry_run(consent)
+            call.form = DecisionForm(
+                consent=consent,
+                modes=call.modes,
+                failed=failed_run.wire_id if failed_run else "",
+                auto_id=f"{consent.wire_id}_%s",
+            )
 
 
 def _render_conversation(
@@ -247,13 +255,20 @@ def playground_decide(request: ConsoleRequest, conversation_id: UUID, consent_id
     asked = Invocation.objects.filter(run_step__run__playground_side__message__conversation=conversation)
     rows = Consent.objects.visible_to(by).filter(pk__in=asked.values("consent_id"))
     consent = rows.select_related("agent").get(pk=consent_id)
-    form = DecisionForm(request.POST, consent=consent, modes=ConsentMode.values, auto_id=f"{consent.wire_id}_%s")
+    failed_run = find_failed_dry_run(consent)
+    form = DecisionForm(
+        request.POST,
+        consent=consent,
+        modes=ConsentMode.values,
+        failed=failed_run.wire_id if failed_run else "",
+        auto_id=f"{consent.wire_id}_%s",
+    )
     form.fields["decision"].choices = form.fields["decision"].choices[:2]  # type: ignore[attr-defined]
     if form.is_valid():
         decide = {"approve": approve_consent, "deny": deny_consent}[form.cleaned_data["decision"]]
         try:
             decide(consent_id=consent_id, reason=form.cleaned_data["reason"], by=by, **form.read_attenuation())
-        except SchemaInvalid as problem:
+        except (SchemaInvalid, FailureNotSeen) as problem:
             add_problem(form, problem)
         else:
             messages.success(request, gettext("Your decision and its reason were recorded."))

@@ -55,7 +55,7 @@ def list_package(source: dict[str, Any], folder: Path, beat: Callable[[], None])
         result_bytes=2 * MAX_LISTING_BYTES,
         result_depth=MAX_LISTING_DEPTH,
     )
-    outcome = run_alone(call, Profile(limits), beat)
+    outcome = run_alone(call, Profile(limits, isolation="single"), beat)
     if outcome.status is not RunStatus.OK:
         raise build_error(outcome)
     try:

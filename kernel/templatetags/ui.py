@@ -403,6 +403,13 @@ def sentence(text: str) -> str:
     return translate_sentence(str(text))
 
 
+@register.simple_tag
+def call_sentence(pieces: Iterable[Any]) -> SafeString:
+    """The sentence of a call (unitools.call_sentences): what its caller sent stands out, and cannot turn the words around it."""
+    words = ((SafeString("bdi" if piece.is_value else "span"), draw_invisible(piece.text)) for piece in pieces)
+    return format_html_join("", "<{0}>{1}</{0}>", words)
+
+
 @register.filter
 def visible(text: str) -> SafeString:
     """Text that an agent reads, with its invisible characters drawn."""

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
             """Whether there was anything to do."""
             ...
 
+
 log = logging.getLogger("toolhub.builder")
 EVERY_S = 2.0
 LOOK_HERE_EVERY_S = 10.0

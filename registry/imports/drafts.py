@@ -12,7 +12,7 @@ from registry.imports.pinned_listings import read_pinned_listing
 from registry.imports.problems import SourceUnfit
 from registry.imports.sources import build_brought_source, build_choices
 from registry.models import Tool, ToolVersion, VersionState
-from unitools import brought_operations, brought_tools
+from unitools import brought_operations, brought_remotes, brought_tools
 from unitools.changes import ManifestChange, compare_manifests, compute_needed_bump
 from unitools.mcp_listings import Listing, ListingUnfit
 from unitools.openapi.documents import DocumentUnfit, read_document
@@ -111,6 +111,8 @@ def _make_of_listing(
     try:
         listing = Listing.from_bytes(row.unpack_content())
         source = build_brought_source(row, listing.protocol)
+        if row.kind == ImportKind.REMOTE:
+            brought_remotes.check_argument_headers(listing, names)
         # Two names that would be one id are found here, before any of them is looked at with what there was.
         brought_tools.draft_tools(listing, source, names)
         for name in dict.fromkeys(names):

@@ -1,7 +1,7 @@
 """Next versions: a tool of a server somewhere else that lists it otherwise than it was reviewed becomes a version with the difference.
 
-The server is asked with what its tool sends on each call, so nobody has to type a token; it goes to the address that was reviewed, and
-nowhere else.
+The server is asked with what its tool sends on each call, so nobody has to type a token; it goes to the address of the version that
+was reviewed and enabled, and nowhere else.
 """
 
 from __future__ import annotations
@@ -30,13 +30,23 @@ def can_have_next_version(version: ToolVersion | None, installation: Installatio
 def make_next_version(*, name: str, by: Principal) -> ToolVersion:
     """Read what the server lists now, and submit what it says of this tool as the version that follows."""
     tool = Tool.objects.get(tenant_id=by.tenant_id, name=name)
-    version = import_drafts.find_newest(tool)
-    if version is None or version.view.remote is None:
-        raise Conflict(f"{name} is no tool of a server that is somewhere else.")
+    installation = Installation.objects.filter(tenant_id=by.tenant_id, tool=tool).select_related("version").first()
+    # A version that waits for its review may name any address: the tenant's secrets are for the one that was enabled.
+    version = installation.version if installation is not None else None
+    if installation is None or version is None or version.view.remote is None:
+        raise Conflict(
+            f"{name} is no tool of a server that is somewhere else, or no version of it is enabled here.",
+            remedy="Bring the tool from the server's address.",
+        )
+    if version.view.account is not None:
+        raise Conflict(
+            f"The server of {name} is asked as a person, whose account is not used for this.",
+            remedy="Bring it again by the command: unitools bring remote, with --account.",
+        )
     remote = version.view.remote
-    installation = Installation.objects.filter(tenant_id=by.tenant_id, tool=tool).first()
-    values = open_secrets(installation, version.view) if installation is not None else {}
-    listing = fetch_remote_list(remote["url"], build_headers(remote["credentials"], values))
+    listing = fetch_remote_list(
+        remote["url"], build_headers(remote["credentials"], open_secrets(installation, version.view))
+    )
     wanted = str(version.view.origin["tool"])
     if wanted not in listing.tools:
         raise Conflict(

@@ -168,9 +168,9 @@ def known_sources(request: ConsoleRequest) -> HttpResponse:
 
 @require_POST
 @needs("tools.submit")
-def known_source_take(request: ConsoleRequest, key: str) -> HttpResponse:
-    """A server of a package that needs nothing more to be said."""
-    known = BY_KEY.get(key)
+def known_source_take(request: ConsoleRequest) -> HttpResponse:
+    """POST known (its key): a server of a package that needs nothing more to be said."""
+    known = BY_KEY.get(request.POST.get("known", ""))
     if known is None or known.takes_a_form:
         raise NotFound(gettext("There is no such source."))
     row = services.import_package(

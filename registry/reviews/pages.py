@@ -10,6 +10,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from access.object_permissions.rules import allowed_on
+from invocations.replays.version_impacts import load_version_impact
 from kernel.components.diffs import diff_documents
 from kernel.components.forms import add_problem
 from kernel.components.sentences import translate_sentence
@@ -17,13 +18,14 @@ from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
 from kernel.http.parsers import read_json
 from kernel.problems import Problem, SchemaInvalid
-from registry.forms import EnableForm, ReviewForm, SubmitForm
-from registry.models import Decision, ToolVersion, VersionState
+from registry.forms import EnableForm, ReviewForm, StageForm, SubmitForm
+from registry.models import Decision, ToolState, ToolVersion, VersionState
 from registry.object_permissions import on_version
 from registry.problems import ManifestInvalid, WrongBump
 from registry.reviews import services as reviews
 from registry.versions import bump, services
 from registry.versions.presentation import shown_changes, shown_dependencies, shown_time_limit
+from unitools.changes import find_worst_risk, is_breaking
 from unitools.checks import ManifestFinding
 
 if TYPE_CHECKING:
@@ -108,6 +110,12 @@ def _review_page(
         "changes": shown_changes(changes, acknowledged=acknowledged),
         "dependencies": shown_dependencies(version),
         "may_operate": "tools.operate" in allowed_on(request.principal, version.tool),
+        "worst_risk": find_worst_risk(changes),
+        "is_breaking": is_breaking(changes),
+        "impact": load_version_impact(version, by=request.principal)
+        if request.principal.may("invocations.view")
+        and (version.review_state == VersionState.SUBMITTED or _may_enable(request, version))
+        else None,
         "to_acknowledge": len(reviews.changes_to_acknowledge(changes)),
         "diff": diff_documents(base.manifest if base else None, version.manifest),
         "warnings": [ManifestFinding(**each) for each in version.warnings],
@@ -115,14 +123,22 @@ def _review_page(
         "why_not": why_not,
         "approvals_missing": services.approvals_missing(version),
         "reviews": version.reviews.order_by("pk"),
-        "may_enable": "tools.operate" in allowed_on(request.principal, version.tool)
-        and version.review_state == VersionState.APPROVED
-        and version.yanked_at is None
-        and version.tool.current_id != version.pk,
+        "may_enable": _may_enable(request, version),
+        "may_stage": _may_enable(request, version) and version.tool.state == ToolState.ENABLED,
         "enable_form": EnableForm(),
+        "stage_form": StageForm(),
     }
     return render_page(
         request, "reviews/review_detail.html", context, partial="review-panel", status=422 if form.errors else 200
+    )
+
+
+def _may_enable(request: ConsoleRequest, version: ToolVersion) -> bool:
+    return (
+        "tools.operate" in allowed_on(request.principal, version.tool)
+        and version.review_state == VersionState.APPROVED
+        and version.yanked_at is None
+        and version.tool.current_id != version.pk
     )
 
 
@@ -149,7 +165,9 @@ def review(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
     dependencies (from registry.versions.presentation), to_acknowledge (how many of the changes), wrong_bump (sentence or
     ""), diff (Diff for
     the `diff` tag), warnings (list of Finding), form (ReviewForm), why_not (sentence or ""), approvals_missing (int), reviews
-    (list of Review), may_operate, may_enable, enable_form.
+    (list of Review), worst_risk (of the changes, or ""), is_breaking, impact
+    (VersionImpact; None: it is decided, or one may not see calls),
+    may_operate, may_enable, may_stage, enable_form, stage_form.
     """
     return _review_page(request, _version(request, version_id))
 

@@ -1,7 +1,7 @@
 """Reviews: who may decide about a submitted version, and what a decision takes.
 
 Nobody decides about their own submission, also not through an agent that they control. High risk takes two people, and each
-risky change must be acknowledged by each who approves.
+change that is risky, breaks callers or adds words that models read must be acknowledged by each who approves.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from registry.installations.resolution import settle_pins
 from registry.models import Decision, Review, ToolVersion, VersionState
 from registry.problems import NotAcknowledged, OwnSubmission
 from registry.versions.bump import changes_now, check_bump, load_lock
+from unitools.changes import find_acknowledgement_reason
 from unitools.dependency_locks import compute_lock_digest
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def approvals_missing(version: ToolVersion) -> int:
 
 def changes_to_acknowledge(changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The changes that whoever approves must have seen one by one."""
-    return [change for change in changes if change["risk"] == "high"]
+    return [change for change in changes if find_acknowledgement_reason(change)]
 
 
 def check_acknowledged(changes: list[dict[str, Any]], acknowledged: Collection[str]) -> None:

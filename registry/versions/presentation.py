@@ -14,6 +14,7 @@ from access.policies.verdict import evaluate_policies
 from registry.dependencies.states import IN_WORK, RETRIED
 from registry.models import Dependencies, DependencyState, InstallationState
 from registry.versions.compiler import compiled_version
+from unitools.changes import find_acknowledgement_reason
 from unitools.dependency_locks import read_dependency_name, read_lock_entry
 from unitools.npm_locks import NpmPackage
 
@@ -28,12 +29,16 @@ LEAD_IN = 40
 
 
 def shown_changes(changes: Iterable[dict[str, Any]], *, acknowledged: Collection[str] = ()) -> list[dict[str, Any]]:
-    """The changes with ``before`` and ``after`` as texts (None: there was nothing), and whether each box is ticked."""
+    """The changes with ``before`` and ``after`` as texts (None: there was nothing), and whether each box is ticked.
+
+    ``asks``: why a change must be acknowledged; nothing where it need not be.
+    """
     found = []
     for change in changes:
         before, after = _around_the_change(_text(change["before"]), _text(change["after"]))
         ticked = change["id"] in acknowledged
-        found.append({**change, "before": before, "after": after, "acknowledged": ticked})
+        asks = find_acknowledgement_reason(change)
+        found.append({**change, "before": before, "after": after, "asks": asks, "acknowledged": ticked})
     return found
 
 

@@ -138,7 +138,7 @@ class Keeping:
     constraints: tuple[str, ...] = ()
 
 
-BOOK = {"filepath": "/data/book.xlsx", "sheet_name": "Sheet1"}
+BOOK = {"path": "/data/book.xlsx", "sheet": "Sheet1"}
 KEEPING = (
     Keeping(
         "mcp-server-sqlite==2025.4.25",
@@ -153,11 +153,11 @@ KEEPING = (
     Keeping(
         "excel-mcp-server==2.2.2",
         (
-            ("create_workbook", {"filepath": "/data/book.xlsx"}),
-            ("write_data_to_excel", BOOK | {"data": [["was kept", 1]]}),
-            ("read_data_from_excel", BOOK),
+            ("create_workbook", {"path": "/data/book.xlsx"}),
+            ("write_range", BOOK | {"at": "A1", "rows": [["was kept", 1]]}),
+            ("read_range", BOOK),
         ),
-        ("stdio",),
+        ("stdio", "--allow-dir", "/data"),
     ),
 )
 

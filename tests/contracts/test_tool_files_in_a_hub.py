@@ -40,7 +40,9 @@ SOURCE = source_of(
     """
     import os, sqlite3, time
     path = sys.argv[1]
-    open(path, "a").close()  # as many do when they start: without the file there is no server
+    def begin(params):
+        open(path, "a").close()  # as many do when they start
+        return {"protocolVersion": params["protocolVersion"], "capabilities": {}, "serverInfo": {"name": "a", "version": "1"}}
     def call(name, arguments, params):
         match name:
             case "add":
@@ -204,8 +206,7 @@ def test_each_person_has_its_own(notes: Callable[..., Any], caller: Caller, oper
 
     assert_problem(caller.invoke("mcp.a.read", {}), 422, "TOOL.FILES_NEED_PERSON")
     for word, person in (("ann", "user-ann"), ("ben", "user-ben")):
-        actor = {"type": "user", "id": person}
-        assert text_of(caller.invoke("mcp.a.add", {"word": word}, actor=actor)) == f"{word} "
+        assert text_of(caller.invoke("mcp.a.add", {"word": word}, user_id=person)) == f"{word} "
     assert ToolFiles.objects.filter(subject_key__isnull=False).count() == 2
 
 

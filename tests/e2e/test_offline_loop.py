@@ -107,8 +107,8 @@ def compare_and_approve(olivia: Visitor, purpose: str) -> None:
         expect(olivia.page.get_by_role("main")).to_contain_text(str(value))
     olivia.check("offline-consent")
     olivia.label("Reason").fill("It is what the customer asked for.")
-    olivia.button("Approve").click()
-    expect(olivia.button("Approve")).to_have_count(0, timeout=PATIENCE_MS)
+    olivia.button("Approve this call").click()
+    expect(olivia.button("Approve this call")).to_have_count(0, timeout=PATIENCE_MS)
     olivia.ready()
 
 

@@ -138,7 +138,7 @@ def make_tools(accounts: AuthorizationServer | None = None) -> MCPServer[Any]:
 
         @found.tool(name="read-notes", description="Reads the notes of who asks.")
         def read_notes(ctx: Context[Any, Any]) -> dict[str, Any]:
-            request = ctx.request_context.request
+            request: Any = ctx.request_context.request
             user = accounts.find_user(request.headers["authorization"].removeprefix("Bearer "))
             return {"notes": [f"note of {user}"], "of": user}
 

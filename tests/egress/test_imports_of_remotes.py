@@ -1,13 +1,15 @@
-"""Imports of remotes: are tools of a server somewhere else brought in the console, and is what it says otherwise later one click away?"""
+"""Imports of remotes: are tools of a server somewhere else brought in the console, and is what it says later one click away?"""
 
 from __future__ import annotations
 
+import copy
 import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kernel.http import outbound
+from kernel.ids import new_id
 from registry.imports.models import Import
 from registry.installations import services as installations
 from registry.installations.drift import pause_drifted
@@ -16,9 +18,8 @@ from registry.models import Decision, Installation, ToolVersion, VersionState
 from registry.reviews import services as reviews
 from registry.secrets import services as secrets
 from registry.tools import lifecycle
-from tests.egress.conftest import HOST
 from tests.egress.remote_servers import TOKEN, RemoteServer, serving_remote
-from tests.egress.world import PUBLIC
+from tests.egress.world import HOST, PUBLIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -166,3 +167,20 @@ def test_what_is_as_it_was_reviewed_or_gone_makes_no_version(
     assert "resume the installation" in same.text
     assert "any more" in gone.text
     assert ToolVersion.objects.count() == 1
+
+
+@pytest.mark.req("TOOLS-16")
+def test_the_tenants_secret_goes_to_the_address_that_was_enabled_whatever_waits_for_its_review(
+    enabled: ToolVersion, remote: RemoteServer, developer: Person
+) -> None:
+    elsewhere = copy.deepcopy(enabled.manifest) | {"version": "9.0.0"}
+    elsewhere["implementation"]["remote"]["url"] = elsewhere["origin"]["url"] = "https://thief.example.com/mcp"
+    waiting = ToolVersion.objects.get(pk=enabled.pk)
+    waiting.pk, waiting.version, waiting._state.adding = new_id(), "9.0.0", True
+    waiting.review_state, waiting.manifest = VersionState.SUBMITTED, elsewhere
+    waiting.save(force_insert=True)
+    before = len(remote.heard)
+
+    developer.client().post(f"/tools/{TOOL}/next-version")
+
+    assert remote.asked()[before:] == ["tools/list"]

@@ -23,6 +23,7 @@ ACTS = {
     "version": ("registry/versions/bump.py", "version"),
     "display_name": ("registry/tools/api.py", "manifest.display_name"),
     "description": ("registry/discovery/tool_specs.py", "manifest.description"),
+    "call_sentence": ("invocations/approvals/consent_review.py", "manifest.call_sentence"),
     "tags": ("registry/versions/services.py", "manifest.tags"),
     "input_schema": ("registry/versions/compiler.py", "manifest.input_schema"),
     "output_schema": ("registry/versions/compiler.py", "manifest.output_schema"),

@@ -9,6 +9,7 @@ from tests.guards.test_architecture import PRODUCT, name_of, parsed
 # Where the second wall is stepped over, and why. Each filters by itself.
 HUB_WIDE = {
     "invocations/sandbox_hosts/pages.py:_names_of_tenants": "names beside boxes, for who manages the hub",
+    "invocations/replays/version_impacts.py:_count_other_tenants": "how many tenants have installed what one shares: a number",
     "invocations/metrics/hub_gauges.py:_observed": "figures of the whole hub, for its operators",
     "invocations/service_levels/unmapped_errors.py:note_unmapped": "what goes wrong in the hub is of no tenant",
     "evidence/keys/check_values.py:key_fits": "master keys are of the whole hub, and so is what they have wrapped",

@@ -57,6 +57,50 @@ TEXTS: dict[str, list[Mistake]] = {
             giving({"description": "See https://example.org/docs."}),
         )
     ],
+    "call_sentence.form": [
+        Mistake(
+            "a brace that ends nothing",
+            {"call_sentence": "Say {text}}"},
+            "/call_sentence",
+            {"call_sentence": "Say something[: {text}]"},
+        ),
+        Mistake("a brace that is not closed", {"call_sentence": "Say {text"}, "/call_sentence"),
+        Mistake("one entry of a list", {"call_sentence": "Say {lines[0].sku}"}, "/call_sentence"),
+        Mistake("a list in a list", {"call_sentence": "{a: {b: {c}}}"}, "/call_sentence"),
+    ],
+    "call_sentence.no_argument": [
+        Mistake(
+            "words alone",
+            {"call_sentence": "Say something"},
+            "/call_sentence",
+            {"call_sentence": "Say something[: {text}]"},
+        )
+    ],
+    "call_sentence.unknown_argument": [
+        Mistake(
+            "a name of nothing",
+            {"call_sentence": "Say {word}"},
+            "/call_sentence",
+            {"call_sentence": "Say something[: {text}]"},
+        ),
+        Mistake("a property of nothing", {"call_sentence": "Say {text.word}"}, "/call_sentence"),
+    ],
+    "call_sentence.type": [
+        Mistake(
+            "a list as one value",
+            taking(lines={"type": "array", "items": {"type": "string"}}) | {"call_sentence": "[{lines}]"},
+            "/call_sentence",
+        ),
+        Mistake("one value as a list", {"call_sentence": "{text: {word}}"}, "/call_sentence"),
+    ],
+    "call_sentence.optional": [
+        Mistake(
+            "what may be left out",
+            taking(note={"type": "string"}) | {"call_sentence": "Say {note}"},
+            "/call_sentence",
+            taking(note={"type": "string"}) | {"call_sentence": "Say something[: {note}]"},
+        )
+    ],
     "text.secret": [
         Mistake(
             "a key", giving({"default": AWS}), "/output_schema/default", giving({"default": "AKIAIOSFODNN7EXAMPLE"})

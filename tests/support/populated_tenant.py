@@ -30,6 +30,7 @@ from access.models import Delivery, Reach, Tenant
 from access.notifications import channels
 from access.policies import services as policies
 from access.roles import Role
+from access.server_accounts.services import request_account
 from evidence.erasures.services import erase_subject, preview_erasure
 from evidence.exports.jobs import advance_next
 from evidence.exports.services import make_export
@@ -214,7 +215,6 @@ def _tools(things: Things) -> dict[str, Any]:
         "import_id": brought.pk,
         "import_draft.tool": DRAFTED,
         "import_draft_remove.tool": DRAFTED,
-        "known_source_take.key": "time",
         "tool_next_version.name": REMOTE_TOOL,
         "tool_id": ECHO,
         "tools.name": ECHO,
@@ -400,6 +400,8 @@ def _people(things: Things) -> dict[str, Any]:
     things.also["identity"] = identity
     entered, _ = enter_client(name=word, redirect_uris=[f"https://{word}.example.org/cb"], confidential=True, by=by)
     connection = make_connection(agent=agent, member=things.people["owner"].user, name=word)
+    owner = things.people["owner"]
+    request_account(resource=f"https://{word}.example.org/mcp", scopes=[], member_id=owner.user.pk, by=by)
     search = save_search(name=word, query="outcome:failed", shared=True, by=by)
     return {
         "search_id": search.pk,

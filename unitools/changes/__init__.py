@@ -9,7 +9,7 @@
 
 Both manifests should have passed the registry's checks, but whatever is compared, nothing is overlooked: each field that differs
 gives at least one :class:`ManifestChange`, and what cannot be judged counts as breaking. A reviewer acknowledges changes by ``id``;
-those that must be acknowledged have ``risk == "high"``.
+which must be is said by :func:`find_acknowledgement_reason`.
 
 The schemas are compared by :mod:`unitools.compatibility` (``input_schema`` and ``config_schema`` as inputs, ``output_schema`` as
 output), everything else by :mod:`unitools.changes.fields`; :data:`KINDS` says what each kind of change needs.
@@ -24,6 +24,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from unitools.changes.acknowledgements import find_acknowledgement_reason, find_worst_risk, is_breaking
 from unitools.changes.fields import FIELDS, compare_consent_need
 from unitools.changes.kinds import BUMPS, KINDS, RISKS, Kind, ManifestChange, make_change
 from unitools.compatibility import SCHEMA_KINDS, Direction, SchemaChange, SchemaEffect, compare_schemas
@@ -41,7 +42,10 @@ __all__ = [
     "compare_manifests",
     "compute_given_bump",
     "compute_needed_bump",
+    "find_acknowledgement_reason",
     "find_offending_changes",
+    "find_worst_risk",
+    "is_breaking",
 ]
 
 SCHEMAS: dict[str, tuple[str, str, Direction]] = {

@@ -81,6 +81,12 @@ def ignore_field(old: Any, new: Any) -> Changes:
     yield from ()
 
 
+def compare_call_sentence(old: str | None, new: str | None) -> Changes:
+    """What somebody decides by; another sentence for the same call is not a matter of wording alone."""
+    word = "added" if old is None else "removed" if new is None else "changed"
+    yield make_change(f"call_sentence.{word}", "/call_sentence", old, new)
+
+
 def compare_as_set(kind: str, pointer: str) -> Judge:
     """A set, written as a list."""
 
@@ -416,6 +422,7 @@ FIELDS: dict[str, Field] = {
     "name": Field(ignore_field, lambda value: value is None or _is_text(value)),  # the id says it already
     "display_name": Field(compare_as_value("display_name.changed", "/display_name"), _is_text),
     "description": Field(compare_as_value("description.changed", "/description"), _is_text),
+    "call_sentence": Field(compare_call_sentence, lambda value: value is None or _is_text(value)),
     "tags": Field(compare_as_set("tags", "/tags"), _is_words),
     "scopes": Field(compare_as_set("scopes", "/scopes"), lambda value: isinstance(value, list)),
     "capabilities": Field(compare_capabilities, is_readable),

@@ -20,6 +20,7 @@ from unitools.checks import (
     side_effects,
     texts,
 )
+from unitools.checks.call_sentences import check_call_sentence
 from unitools.checks.document import (
     MAX_SCHEMA_BYTES,
     MAX_SCHEMA_DEPTH,
@@ -47,6 +48,7 @@ CHECKS: tuple[Check, ...] = (
     schemas.check_schemas,
     schemas.check_input,
     schemas.check_config,
+    check_call_sentence,
     side_effects.check_effect,
     side_effects.check_effect_is_the_gravest,
     side_effects.check_safety,

@@ -16,9 +16,9 @@ from registry.models import Decision, ToolVersion
 from registry.reviews import services as reviews
 from registry.tools import lifecycle
 from tests.conftest import Caller, Person, make_person
-from tests.egress.conftest import HOST
 from tests.egress.recorded_boxes import RecordedBoxes
 from tests.egress.remote_servers import RemoteServer, serving_remote
+from tests.egress.world import HOST
 from tests.support.authorization_server import AuthorizationServer, serving_authorization
 from tests.support.calls import run_calls_here, run_calls_in
 from tests.support.connections import Program

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,15 +23,20 @@ from access.roles import Role
 from access.server_accounts.token_seals import open_tokens
 from evidence.kinds import Kind
 from evidence.models import Fact
+from invocations.agent_runs.models import AgentRun
+from invocations.artifacts.services import find_artifacts
+from invocations.chains.orchestration import advance_chain
 from invocations.models import Invocation, State
 from invocations.run import execution
 from invocations.sandbox.base import Profile
 from invocations.sandbox.boxes.payloads import pack_call, pack_load
-from kernel.principal import Principal
+from kernel.ids import new_id
+from kernel.principal import Principal, UsedConnection
 from registry.models import Installation, ToolVersion
 from tests.conftest import Caller, Person, make_caller
 from tests.egress.accounts.conftest import TOOL, connect, program_of
 from tests.support.calls import PAIR, assert_problem, kinds_of, row_of
+from tests.support.chains import ENVELOPE, chain_of
 from tests.support.erasures import forget
 from tests.support.evidence_logs import check_log, seal_everything, signing_with
 
@@ -42,7 +48,7 @@ if TYPE_CHECKING:
     from tests.egress.remote_servers import RemoteServer
     from tests.support.authorization_server import AuthorizationServer
 
-ASKS = {"purpose": "x", "on_consent": "ask"}
+ASKS: dict[str, Any] = {"purpose": "x", "on_consent": "ask"}
 pytestmark = pytest.mark.django_db
 
 
@@ -189,6 +195,27 @@ def test_each_person_gets_their_own_and_nobody_elses(
     assert Client().get(path, headers=of_alice.headers).status_code == 200
 
 
+def test_a_chain_with_calls_by_one_persons_account_is_shown_to_nobody_elses_program(
+    bring: Callable[..., ToolVersion], accounts: AuthorizationServer, caller: Caller, alice: Person, bob: Person
+) -> None:
+    bring()
+    of_alice, of_bob = program_of(alice, caller.agent), program_of(bob, caller.agent)
+    connect_as_told(alice, of_alice(TOOL, **ASKS), accounts)
+    plan = ENVELOPE | {"plan": {"steps": [{"id": "a", "tool": TOOL, "arguments": {}}]}}
+    made = Client().post("/api/v1/chains", plan, content_type="application/json", headers=of_alice.headers)
+    assert made.status_code in (200, 202), made.json()
+    chain = chain_of(made)
+    advance_chain(chain.pk)
+
+    assert Invocation.objects.get(chain_step__chain=chain).account_id is not None
+    bobs = replace(caller.by, connection=UsedConnection(new_id(), "x", bob.by.id))
+    assert not AgentRun.objects.visible_to(bobs).exists()
+    assert not find_artifacts(bobs).exists()
+    path = f"/api/v1/chains/{chain.wire_id}"
+    assert Client().get(path, headers=of_bob.headers).status_code == 404
+    assert Client().get(path, headers=of_alice.headers).status_code in (200, 202)
+
+
 def test_the_key_of_one_persons_call_gives_nobody_else_its_answer(
     bring: Callable[..., ToolVersion], accounts: AuthorizationServer, caller: Caller, alice: Person, bob: Person
 ) -> None:
@@ -251,10 +278,12 @@ def test_a_call_that_needs_a_consent_too_waits_for_both(
     bring(side_effect="Write", safety_class="Medium")
     held = caller.invoke(TOOL, {}, user_id=alice.by.id, purpose="x", on_consent="hold")
     row, waits = row_of(held), held.json()["call"]["held"]
+    consent_id = row.consent_id
+    assert consent_id is not None
     assert {"consent", "account", "consent_url", "url"} <= waits.keys()
 
     def agree() -> None:
-        consents.approve_consent(consent_id=row.consent_id, reason="x", mode="once", by=second_operator.by)
+        consents.approve_consent(consent_id=consent_id, reason="x", mode="once", by=second_operator.by)
 
     def link() -> None:
         connect(alice, waits["url"], accounts, agents=(caller.agent.wire_id,))
@@ -268,7 +297,7 @@ def test_a_call_that_needs_a_consent_too_waits_for_both(
 
     row.refresh_from_db()
     assert row.state == State.SUCCEEDED, row.reason
-    assert Consent.objects.get(pk=row.consent_id).state == "used"
+    assert Consent.objects.get(pk=consent_id).state == "used"
 
 
 def test_a_person_who_says_no_ends_the_calls_that_wait(

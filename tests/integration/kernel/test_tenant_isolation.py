@@ -39,6 +39,8 @@ API_OBJECTS = [route for route in SCOPED if route.takes]
 OF_NO_TENANT = {
     "account_reset_password_from_key", "mfa_remove_webauthn", "mfa_edit_webauthn", "openid_connect_login",
     "openid_connect_callback", "invitation", "api_error", "problem", "global_tile", "sdk_project", "sdk_file",
+    # Of one person: tests/integration/access/server_accounts says that nobody else finds them.
+    "server_account", "server_account_connect", "server_account_agents", "server_account_end",
     "oauth_nothing_known", "oauth_nothing_known_of_mcp", "oauth_nothing_known_of_tenant_mcp", "oauth_protected_tenant_mcp",
 }  # fmt: skip
 
@@ -143,7 +145,8 @@ SAY_NOTHING = {
     "api_configuration_schema", "api_log_anchor", "api_file", "api_artifact", "api_invocation_events", "artifact", "sandboxes",
     "export_content", "api_export_content", "export_new", "erasure_new", "retention", "api_retention", "api_publishing",
     "service_levels", "model_providers", "model_new", "model_price_add", "model_prices_new", "api_run_events",
-    "connect_client", "connection_rule", "api_connection_rule",
+    "connect_client", "connection_rule", "api_connection_rule", "import_document", "import_remote", "import_package",
+    "known_sources",
 }  # fmt: skip
 
 

@@ -236,7 +236,7 @@ def test_a_known_service_is_drafted_when_its_document_is_uploaded(developer: Per
 
 @pytest.mark.req("BRING-2")
 def test_a_known_server_has_its_effect_and_the_reason_for_it(developer: Person) -> None:
-    answer = developer.client().post("/bring/known/calculator/take")
+    answer = developer.client().post("/bring/known/take", {"known": "calculator"})
     row = Import.objects.get()
     assert answer.headers["Location"] == f"/bring/{row.wire_id}"
     assert (row.source["version"], row.wanted) == ("0.2.1", ["calculate"])

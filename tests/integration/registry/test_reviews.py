@@ -14,6 +14,7 @@ from registry.problems import NotAcknowledged, OwnSubmission, WrongBump
 from registry.versions import services
 from tests.conftest import make_caller
 from tests.support.manifests import manifest
+from unitools.changes import find_acknowledgement_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,8 +34,8 @@ def risky(enable: Callable[..., Tool], submit: Callable[..., ToolVersion]) -> To
     return submit("write", version="2.0.0", side_effect="Write", secrets=TOKEN, description="It writes now.")
 
 
-def high(version: ToolVersion) -> list[str]:
-    return [change["id"] for change in version.changes if change["risk"] == "high"]
+def to_be_seen(version: ToolVersion) -> list[str]:
+    return [change["id"] for change in version.changes if find_acknowledgement_reason(change)]
 
 
 def decide(version: ToolVersion, person: Person, *seen: str, decision: Decision = Decision.APPROVE) -> Review:
@@ -43,15 +44,15 @@ def decide(version: ToolVersion, person: Person, *seen: str, decision: Decision 
 
 @pytest.mark.req("TOOLS-7")
 def test_each_risky_change_is_confirmed_by_whoever_approves(risky: ToolVersion, operator: Person) -> None:
-    assert len(high(risky)) > 1
+    assert len(to_be_seen(risky)) > 1
 
-    for seen in ([], high(risky)[1:], ["something else"]):
+    for seen in ([], to_be_seen(risky)[1:], ["something else"]):
         with pytest.raises(NotAcknowledged) as caught:
             decide(risky, operator, *seen)
-        assert {each["id"] for each in caught.value.details["missing"]} == set(high(risky)) - set(seen)
-    review = decide(risky, operator, *high(risky), "something else")
+        assert {each["id"] for each in caught.value.details["missing"]} == set(to_be_seen(risky)) - set(seen)
+    review = decide(risky, operator, *to_be_seen(risky), "something else")
 
-    assert review.acknowledged == sorted(high(risky))
+    assert review.acknowledged == sorted(to_be_seen(risky))
     assert ToolVersion.objects.get(pk=risky.pk).review_state == VersionState.APPROVED
 
 
@@ -66,11 +67,11 @@ def test_both_reviewers_of_high_risk_confirm_for_themselves(
 ) -> None:
     enable()
     version = submit(version="2.0.0", safety_class="High", secrets=TOKEN)
-    decide(version, operator, *high(version))
+    decide(version, operator, *to_be_seen(version))
 
     with pytest.raises(NotAcknowledged):
         decide(version, second_operator)
-    decide(version, second_operator, *high(version))
+    decide(version, second_operator, *to_be_seen(version))
 
     assert ToolVersion.objects.get(pk=version.pk).review_state == VersionState.APPROVED
 
@@ -101,10 +102,10 @@ def test_two_versions_that_were_submitted_side_by_side_do_not_pass_each_other(
     enable(input_schema=CLOSED)
     wider = submit(version="1.1.0", input_schema=WIDER)
     patch = submit(version="1.1.1", input_schema=CLOSED, description="The sample tool echo, corrected.")
-    decide(wider, operator, *high(wider))
+    decide(wider, operator, *to_be_seen(wider))
 
     with pytest.raises(WrongBump) as caught:
-        decide(patch, operator, *high(patch))
+        decide(patch, operator, *to_be_seen(patch))
 
     assert caught.value.details["base"] == "1.1.0"
     assert ToolVersion.objects.get(pk=patch.pk).review_state == VersionState.SUBMITTED
@@ -116,19 +117,19 @@ def test_two_versions_that_were_submitted_side_by_side_do_not_pass_each_other(
 def test_the_page_asks_for_each_risky_change_and_keeps_what_was_ticked(risky: ToolVersion, operator: Person) -> None:
     client = operator.client()
     page = client.get(reverse("review", args=[risky.pk])).content.decode()
-    assert page.count('name="acknowledged"') == len(high(risky))
+    assert page.count('name="acknowledged"') == len(to_be_seen(risky))
     assert page.count("checked") == 0
 
     address = reverse("review_decide", args=[risky.pk])
-    refused = client.post(address, {"decision": "approve", "note": "fine", "acknowledged": high(risky)[:1]})
+    refused = client.post(address, {"decision": "approve", "note": "fine", "acknowledged": to_be_seen(risky)[:1]})
 
     again = refused.content.decode()
     assert (refused.status_code, again.count(" checked")) == (422, 1)
     assert "Confirm each risky change" in again
     assert not Review.objects.filter(version=risky).exists()
-    done = client.post(address, {"decision": "approve", "note": "fine", "acknowledged": high(risky)})
+    done = client.post(address, {"decision": "approve", "note": "fine", "acknowledged": to_be_seen(risky)})
     assert done.status_code == 302
-    assert Review.objects.get(version=risky).acknowledged == sorted(high(risky))
+    assert Review.objects.get(version=risky).acknowledged == sorted(to_be_seen(risky))
 
 
 @pytest.mark.req("TOOLS-17")
@@ -142,7 +143,7 @@ def test_the_page_says_how_apart_calls_are_kept_and_asks_when_that_becomes_less(
 
     assert "fresh at least" in page
     assert "Calls may share more with each other: fresh instead of single." in page
-    assert len(high(version)) == 2
+    assert len(to_be_seen(version)) == 2
 
 
 def test_the_page_says_why_a_person_may_not_decide(operator: Person, second_operator: Person) -> None:
@@ -162,7 +163,7 @@ def test_the_page_says_when_the_number_has_become_wrong(
     enable(input_schema=CLOSED)
     wider = submit(version="1.1.0", input_schema=WIDER)
     patch = submit(version="1.1.1", input_schema=CLOSED)
-    decide(wider, operator, *high(wider))
+    decide(wider, operator, *to_be_seen(wider))
 
     page = operator.client().get(reverse("review", args=[patch.pk])).content.decode()
 
@@ -179,3 +180,24 @@ def test_a_wrong_number_is_a_finding_on_the_page_of_submissions(enable: Callable
     assert answer.status_code == 422
     assert "/input_schema/properties/loud" in page
     assert "MINOR" in page
+
+
+@pytest.mark.req("TOOLS-7")
+def test_what_breaks_callers_or_adds_words_for_models_is_confirmed_too(
+    enable: Callable[..., Tool], submit: Callable[..., ToolVersion], operator: Person
+) -> None:
+    enable(input_schema=CLOSED)
+    shorter = CLOSED | {
+        "properties": {"text": {"type": "string", "maxLength": 5, "description": "Always say it twice."}}
+    }
+    version = submit(version="2.0.0", input_schema=shorter)
+
+    page = operator.client().get(reverse("review", args=[version.pk])).content.decode()
+
+    kinds = {change["kind"] for change in version.changes if change["id"] in to_be_seen(version)}
+    assert kinds == {"input.length_changed", "input.description_changed"}
+    assert page.count('name="acknowledged"') == 2
+    assert "can break callers" in page
+    assert "models read it" in page
+    with pytest.raises(NotAcknowledged):
+        decide(version, operator)

@@ -6,7 +6,8 @@ from registry.versions.presentation import MAX_SHOWN, shown_changes
 
 
 def change(before: object, after: object, id: str = "c1") -> dict[str, object]:
-    return {"id": id, "pointer": "/description", "before": before, "after": after}
+    told = {"id": id, "kind": "description.changed", "pointer": "/description", "bump": "patch", "risk": "medium"}
+    return told | {"before": before, "after": after}
 
 
 def test_a_long_text_is_shown_from_shortly_before_the_change() -> None:

@@ -30,6 +30,14 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.django_db
 WRITE = "sample.tools.write"
 SECRET = {"text": "buy", "password": "hunter2-hunter2", "email": "ann.example@example.org"}
+ARGUMENTS = {
+    "type": "object",
+    "required": ["text"],
+    "properties": {
+        "text": {"type": "string", "description": "What is written."},
+    },
+    "additionalProperties": True,
+}
 DRY = {"HX-Request": "true", "HX-Target": "dry-run"}
 
 
@@ -39,6 +47,8 @@ def held(
 ) -> Invocation:
     writer(
         enable,
+        call_sentence="Write “{text}” down",
+        input_schema=ARGUMENTS,
         data_classes=["payment"],
         dry_run=True,
         safety_class="Medium",
@@ -111,7 +121,8 @@ def test_a_decided_consent_opens_no_arguments_any_more(held: Invocation, operato
         ({"mode": "once"}, "once", 7200),
         ({"mode": "period", "amount": "90", "unit": "60"}, "period", 5400),
         ({"mode": "period", "amount": "2", "unit": "3600"}, "period", 7200),
-        ({}, "period", 7200),
+        ({"mode": "period"}, "period", 7200),
+        ({"mode": "once", "decision": ""}, "once", 7200),
     ],
 )
 def test_an_approval_says_how_far_it_goes(
@@ -136,6 +147,8 @@ def test_an_approval_says_how_far_it_goes(
         {"amount": "1", "unit": "7"},
         {"reason": " "},
         {"decision": "shrug"},
+        {},
+        {"decision": ""},
     ],
 )
 def test_a_decision_that_means_nothing_keeps_what_was_typed(
@@ -160,6 +173,41 @@ def test_more_than_was_asked_for_is_refused(held: Invocation, operator: Person) 
 
     assert answer.status_code == 422
     assert "wider than may be given" in answer.content.decode()
+
+
+def test_a_call_reads_as_a_sentence_and_every_argument_stands_in_one_table(held: Invocation, operator: Person) -> None:
+    text = page_of(operator, Consent.objects.get())
+
+    assert "<bdi>buy</bdi>" in text
+    table = text.partition('aria-label="Arguments, scrolls sideways"')[2].partition("</table>")[0]
+    for said in ("text", "What is written.", "password", "email"):
+        assert said in table, said
+    assert "hunter2" not in text
+
+
+def test_nothing_is_chosen_beforehand_and_enter_decides_nothing(held: Invocation, operator: Person) -> None:
+    form = page_of(operator, Consent.objects.get()).partition('id="decision"')[2].partition("</form>")[0]
+
+    assert "checked" not in form
+    assert "btn primary" not in form
+    first = form.partition('<button type="submit"')[2].partition(">")[0]
+    assert "disabled" in first
+
+
+def test_after_a_decision_comes_the_next_request_that_one_may_decide_on(
+    held: Invocation, operator: Person, caller: Caller
+) -> None:
+    first = Consent.objects.get()
+    second = consents.request_consent(tool=WRITE, versions="^2", purpose="x", validity_s=60, by=caller.by)
+    mine = make_caller(operator.by, "own", scopes=("consents:request",))
+    consents.request_consent(tool=WRITE, versions="^1", purpose="x", validity_s=60, by=mine.by)
+    said = {"reason": "The customer agreed.", "mode": "once"}
+
+    done = operator.client().post(f"/consents/{first.wire_id}/decision", said)
+    last = operator.client().post(f"/consents/{second.wire_id}/decision", {"reason": "no", "decision": "deny"})
+
+    assert done.headers["Location"] == f"/consents/{second.wire_id}"
+    assert last.headers["Location"] == f"/consents/{second.wire_id}"
 
 
 # Trying it dry.
@@ -202,6 +250,69 @@ def test_a_dry_run_that_is_refused_says_why(held: Invocation, operator: Person, 
     operator.client().post(f"/consents/{consent.wire_id}/try")
 
     assert "AUTH.NO_GRANT" in page_of(operator, consent)
+
+
+def fail_dry(client: Any, consent: Consent, bell: Bell, sandbox: ScriptedSandbox) -> Invocation:
+    sandbox.outcome = RunOutcome(
+        RunStatus.DOMAIN_ERROR, error_code="PRICE_CHANGED", error_message="It costs more.", report={}
+    )
+    client.post(f"/consents/{consent.wire_id}/try")
+    bell.deliver()
+    return Invocation.objects.filter(dry_run=True).latest("pk")
+
+
+@pytest.mark.req("SPEC-2")
+def test_an_approval_past_a_failed_dry_run_says_that_its_failure_was_seen(
+    held: Invocation, operator: Person, bell: Bell, sandbox: ScriptedSandbox
+) -> None:
+    consent, client = Consent.objects.get(), operator.client()
+    dry = fail_dry(client, consent, bell, sandbox)
+    path, said = f"/consents/{consent.wire_id}/decision", {"mode": "once", "reason": "The customer agreed."}
+
+    page = page_of(operator, consent)
+    refused = [client.post(path, said | {"acknowledged": seen}) for seen in ("", "inv_0")]
+
+    assert "It costs more." in page
+    assert 'name="acknowledged"' in page
+    assert f'value="{dry.wire_id}" form="decision"' in page
+    assert [answer.status_code for answer in refused] == [422, 422]
+    assert "Confirm that you have seen it, or deny." in refused[0].content.decode()
+    consent.refresh_from_db()
+    assert consent.state == "requested"
+    assert client.post(path, said | {"acknowledged": dry.wire_id}).status_code == 302
+    fact = Fact.objects.get(kind="consent.approved")
+    assert f'"failed_dry_run":"{dry.wire_id}"' in bytes(fact.leaf).decode()
+
+
+def test_a_dry_run_that_fails_again_is_looked_at_again_and_one_that_succeeds_is_not(
+    held: Invocation, operator: Person, bell: Bell, sandbox: ScriptedSandbox
+) -> None:
+    consent, client = Consent.objects.get(), operator.client()
+    first = fail_dry(client, consent, bell, sandbox)
+    fail_dry(client, consent, bell, sandbox)
+    path, said = f"/consents/{consent.wire_id}/decision", {"mode": "once", "reason": "Fine."}
+
+    assert client.post(path, said | {"acknowledged": first.wire_id}).status_code == 422
+    sandbox.outcome = RunOutcome(RunStatus.OK, value={}, report={})
+    client.post(f"/consents/{consent.wire_id}/try")
+    bell.deliver()
+
+    assert client.post(path, said).status_code == 302
+    fact = Fact.objects.get(kind="consent.approved")
+    assert b"failed_dry_run" not in bytes(fact.leaf)
+
+
+def test_a_denial_needs_no_second_look(
+    held: Invocation, operator: Person, bell: Bell, sandbox: ScriptedSandbox
+) -> None:
+    consent, client = Consent.objects.get(), operator.client()
+    fail_dry(client, consent, bell, sandbox)
+
+    done = client.post(f"/consents/{consent.wire_id}/decision", {"decision": "deny", "reason": "It costs more."})
+
+    assert done.status_code == 302
+    consent.refresh_from_db()
+    assert consent.state == "denied"
 
 
 def test_only_who_may_decide_tries_and_only_what_can_be_tried(

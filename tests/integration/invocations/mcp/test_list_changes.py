@@ -37,8 +37,8 @@ pytestmark = pytest.mark.django_db
 ECHO, PLANS = "sample.tools.echo", "sample.tools.plans"
 # What is done to these changes no list of tools.
 ELSEWHERE = {
-    "account_server", "agent_run", "anchor", "artifact", "assertion_rule", "budget", "callback", "capsule", "chain", "client", "configuration",
-    "connection_rule", "consent",
+    "account_server", "agent_run", "anchor", "artifact", "assertion_rule", "budget", "callback", "capsule", "chain", "client",
+    "configuration", "connection_rule", "consent",
     "dependencies", "dry_run", "erasure", "export", "file", "identity", "import", "invocation", "issuer", "key", "log_key",
     "master_keys", "membership", "model", "model_meter", "model_prefix", "model_prices", "model_provider",
     "notification", "permission", "person", "playground", "playground_message", "policy", "publisher_key",

@@ -231,7 +231,8 @@ def test_many_callers_wait_without_a_thread_each(
 
 @pytest.fixture
 def needs_consent(enable: Callable[..., Tool], grant: Callable[..., Any]) -> None:
-    writer(enable, data_classes=["payment"], consent={"validity_seconds": 600})
+    consent, sentence = {"validity_seconds": 600}, "Write something down[: {text}]"
+    writer(enable, data_classes=["payment"], consent=consent, call_sentence=sentence)
     grant()
 
 
@@ -256,6 +257,7 @@ def test_a_client_that_shows_addresses_lets_its_user_decide_and_calls_again(
 
     assert result.structured_content == {"text": "scripted"}
     assert [(each.mode, each.url.rpartition("/")[2]) for each in shown] == [("url", Consent.objects.get().wire_id)]
+    assert "(Write something down: x)" in shown[0].message
     refused, made = Invocation.objects.order_by("id")
     assert (refused.state, made.state) == ("denied", "succeeded")
     assert [kind for kind in kinds_of(refused) if kind in PAIR] == PAIR
@@ -342,6 +344,7 @@ def test_a_newer_client_with_forms_alone_gets_one_in_place_of_a_result(
     (request,) = shown["inputRequests"].values()
     assert (request["method"], request["params"]["mode"]) == ("elicitation/create", "form")
     assert consent.wire_id in request["params"]["message"]
+    assert "(Write something down: x)" in request["params"]["message"]
     assert made["structuredContent"] == {"text": "scripted"}
 
 

@@ -329,12 +329,12 @@ def test_who_decides_finds_it_approves_in_place_and_comes_back(
 ) -> None:
     assert f"/playground/{held.wire_id}" in operator.client().get("/playground").content.decode()
     shown = see(operator, held)
-    assert 'value="approve"' in shown
+    assert 'name="mode" value="once"' in shown
     assert "every 2s" not in part(operator, held, "side-1")  # nothing is replaced while a reason is written
     consent = Consent.objects.get()
 
-    assert post(operator, "playground_decide", held.pk, consent.pk, data={"decision": "approve"}).status_code == 422
-    done = post(operator, "playground_decide", held.pk, consent.pk, data={"decision": "approve", "reason": "Fine"})
+    assert post(operator, "playground_decide", held.pk, consent.pk, data={"mode": "once"}).status_code == 422
+    done = post(operator, "playground_decide", held.pk, consent.pk, data={"mode": "once", "reason": "Fine"})
     assert (done.status_code, done.headers["Location"]) == (302, f"/playground/{held.wire_id}")
     dana.driver.drive()
     shown = see(dana.person, held)
@@ -358,7 +358,7 @@ def test_what_is_denied_in_place_is_told_with_its_reason(
 @pytest.mark.req("TOOLS-19")
 def test_nobody_approves_what_they_have_asked_for(held: PlaygroundConversation, dana: Talker, tenant: Tenant) -> None:
     consent = Consent.objects.get()
-    said = {"decision": "approve", "reason": "Mine"}
+    said = {"mode": "once", "reason": "Mine"}
     assert post(dana.person, "playground_decide", held.pk, consent.pk, data=said).status_code == 403
     olga = make_person(tenant, "olga", Role.OPERATOR)
     PlaygroundConversation.objects.update(person=olga.by.id)

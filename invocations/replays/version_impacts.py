@@ -1,0 +1,136 @@
+"""Version impacts: who calls a tool now, and which of their calls another version would not take.
+
+The newest calls of the last days are held against the new input schema, from what evidence keeps of their arguments. No value leaves
+here: a finding says which call, where, and what the schema asks for there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Count
+from django.utils import timezone
+
+from access.redaction import masked_view
+from evidence import services as evidence
+from evidence.models import Snapshot, SnapshotKind
+from evidence.problems import KeyUnavailable, ValuesErased
+from invocations.decide.input_validation import collect_findings
+from invocations.models import Invocation, State
+from kernel.database.tenancy import hub_wide
+from kernel.ids import lowest_id
+from registry.models import Installation, InstallationState
+from registry.versions.compiler import compiled_version
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from kernel.principal import Principal
+    from registry.models import ToolVersion
+
+DAYS = 7
+MAX_CALLS = 200  # that are held against the schema
+MAX_AGENTS = 20
+MAX_SHOWN = 20
+MAX_COUNTED = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class CallingAgent:
+    """Somebody whose calls would go to the version."""
+
+    id: UUID
+    name: str
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedCall:
+    """A call that the new schema would not take. ``findings``: ``{pointer, message}``."""
+
+    call: Invocation
+    findings: list[dict[str, str]]
+
+
+@dataclass(slots=True)
+class VersionImpact:
+    """What becomes of the callers of a tool; ``others``: in how many other tenants it is installed."""
+
+    agents: list[CallingAgent] = field(default_factory=list)
+    calls: int = 0
+    examined: int = 0  # of the newest ones
+    not_kept: int = 0  # erased, or kept no longer
+    refused: int = 0
+    shown: list[RefusedCall] = field(default_factory=list)
+    others: int = 0
+
+    @property
+    def per_day(self) -> int:
+        return max(1, round(self.calls / DAYS)) if self.calls else 0
+
+    @property
+    def is_counted_whole(self) -> bool:
+        return self.calls < MAX_COUNTED
+
+    @property
+    def refused_agents(self) -> list[str]:
+        """Whose calls are among those that would be refused and are shown."""
+        return sorted({each.call.agent.name for each in self.shown})
+
+
+def load_version_impact(version: ToolVersion, *, by: Principal) -> VersionImpact:
+    """Of calls that were let through: what was refused already loses nothing."""
+    since = timezone.now() - timedelta(days=DAYS)
+    rows = Invocation.objects.visible_to(by).filter(tool=version.tool.name, pk__gte=lowest_id(since))
+    rows = rows.exclude(state__in=[State.DENIED, State.HELD]).order_by("-pk")
+    impact = VersionImpact(others=_count_other_tenants(version, by=by))
+    newest = rows.values("pk")[:MAX_COUNTED]
+    counted = Invocation.objects.filter(pk__in=newest).values("agent_id", "agent__name").annotate(n=Count("pk"))
+    per_agent = [CallingAgent(row["agent_id"], row["agent__name"], row["n"]) for row in counted]
+    impact.calls = sum(agent.calls for agent in per_agent)
+    impact.agents = sorted(per_agent, key=lambda agent: (-agent.calls, agent.name))[:MAX_AGENTS]
+    _hold_against_schema(impact, list(rows.select_related("agent")[:MAX_CALLS]), version, by=by)
+    return impact
+
+
+def _count_other_tenants(version: ToolVersion, *, by: Principal) -> int:
+    with hub_wide():
+        rows = Installation.objects.filter(tool=version.tool_id).exclude(state=InstallationState.REMOVED)
+        return rows.exclude(tenant_id=by.tenant_id).count()
+
+
+def _hold_against_schema(
+    impact: VersionImpact, calls: list[Invocation], version: ToolVersion, *, by: Principal
+) -> None:
+    validator = compiled_version(version.pk).input_validator
+    kept = Snapshot.objects.filter(
+        tenant_id=by.tenant_id, kind=SnapshotKind.INPUT, invocation_id__in=[call.pk for call in calls]
+    )
+    inputs = {snapshot.invocation_id: snapshot for snapshot in kept}
+    for call in calls:
+        arguments = _open_arguments(inputs.get(call.pk))
+        if arguments is None:
+            impact.not_kept += 1
+            continue
+        impact.examined += 1
+        if validator.is_valid(arguments):
+            continue
+        impact.refused += 1
+        if len(impact.shown) < MAX_SHOWN:
+            findings = [
+                {"pointer": str(masked_view(each["pointer"])), "message": each["message"]}
+                for each in collect_findings(validator, arguments)[:3]
+            ]
+            impact.shown.append(RefusedCall(call, findings))
+
+
+def _open_arguments(snapshot: Snapshot | None) -> Any:
+    """None where nothing is kept. The hub looks by itself and shows nobody a value, so that no reading is recorded."""
+    if snapshot is None:
+        return None
+    try:
+        return evidence.open_values(snapshot).get("arguments")
+    except (KeyUnavailable, ValuesErased):
+        return None

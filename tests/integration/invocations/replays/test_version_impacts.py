@@ -1,0 +1,99 @@
+"""Version impacts: does a reviewer see whom a version concerns, and which of their calls it would not take?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.urls import reverse
+
+from evidence import services as evidence
+from evidence.models import Fact
+from evidence.problems import ValuesErased
+from invocations.replays import version_impacts
+from invocations.replays.version_impacts import load_version_impact
+from tests.support.calls import row_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from invocations.models import Invocation
+    from registry.models import Tool, ToolVersion
+    from tests.conftest import Caller, Person
+    from tests.support.calls import Bell, ScriptedSandbox
+
+pytestmark = pytest.mark.django_db
+ECHO = "sample.tools.echo"
+SHORT = {"type": "object", "properties": {"text": {"type": "string", "maxLength": 5}}, "additionalProperties": True}
+
+
+@pytest.fixture
+def called(
+    enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox, caller: Caller
+) -> list[Invocation]:
+    """Two calls that fit, and one that is too long for the next version."""
+    enable()
+    grant()
+    return [row_of(caller.invoke(ECHO, {"text": text})) for text in ("one", "ann.example@example.org", "two")]
+
+
+@pytest.fixture
+def breaking(called: list[Invocation], submit: Callable[..., ToolVersion]) -> ToolVersion:
+    return submit(version="2.0.0", input_schema=SHORT)
+
+
+@pytest.mark.req("TOOLS-7")
+def test_it_says_who_calls_and_which_calls_would_be_refused(
+    called: list[Invocation], breaking: ToolVersion, operator: Person, caller: Caller
+) -> None:
+    impact = load_version_impact(breaking, by=operator.by)
+
+    assert [(agent.name, agent.calls) for agent in impact.agents] == [(caller.agent.name, 3)]
+    assert (impact.calls, impact.examined, impact.refused, impact.not_kept) == (3, 3, 1, 0)
+    (refused,) = impact.shown
+    assert refused.call.pk == called[1].pk
+    assert [each["pointer"] for each in refused.findings] == ["/text"]
+
+
+@pytest.mark.req("TOOLS-7")
+def test_the_page_shows_it_before_and_after_the_approval_and_no_value(
+    called: list[Invocation], breaking: ToolVersion, operator: Person
+) -> None:
+    client, address = operator.client(), reverse("review", args=[breaking.pk])
+
+    before = client.get(address).content.decode()
+    seen = [change["id"] for change in breaking.changes]
+    client.post(reverse("review_decide", args=[breaking.pk]), {"decision": "approve", "acknowledged": seen})
+    after = client.get(address).content.decode()
+
+    for page in (before, after):
+        assert "1 of the newest 3 calls would be refused" in page
+        assert reverse("invocation", args=[called[1].pk]) in page
+        assert "ann.example" not in page
+    assert "Enable for all" in after
+    assert f'formaction="{reverse("version_stage", args=[breaking.pk])}"' in after
+    assert not Fact.objects.filter(kind="snapshot.read").exists()
+
+
+def test_calls_of_another_tenant_do_not_count_and_values_that_are_gone_are_said(
+    called: list[Invocation], breaking: ToolVersion, operator: Person, stranger: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(snapshot: object) -> None:
+        raise ValuesErased()
+
+    assert load_version_impact(breaking, by=stranger.by).calls == 0
+    monkeypatch.setattr(evidence, "open_values", gone)
+
+    impact = load_version_impact(breaking, by=operator.by)
+
+    assert (impact.calls, impact.examined, impact.not_kept, impact.refused) == (3, 0, 3, 0)
+
+
+def test_no_more_calls_are_opened_than_a_page_can_wait_for(
+    called: list[Invocation], breaking: ToolVersion, operator: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(version_impacts, "MAX_CALLS", 2)
+
+    impact = load_version_impact(breaking, by=operator.by)
+
+    assert (impact.calls, impact.examined, impact.refused) == (3, 2, 1)
