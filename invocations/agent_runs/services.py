@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.db import IntegrityError, transaction
 from django.db.models import Sum
 
+from access.server_accounts.problems import AccountOfAnother
 from evidence import services as evidence
 from evidence.keys.subject_keys import fingerprint_under
 from evidence.kinds import Kind
@@ -107,6 +108,8 @@ def _find_earlier(envelope: RequestEnvelope, fingerprints: dict[str, str], *, by
             remedy="Use a new key for a new run.",
             details={"first_run": earlier.wire_id},
         )
+    if earlier is not None and not AgentRun.objects.visible_to(by).filter(pk=earlier.pk).exists():
+        raise AccountOfAnother("The first run with this Idempotency-Key has calls by another's account.")
     return earlier
 
 

@@ -15,6 +15,7 @@ from django.db import IntegrityError, transaction
 
 from access.budgets import ledger
 from access.budgets.chain_reservations import reserve_for_chain
+from access.server_accounts.problems import AccountOfAnother
 from evidence import services as evidence
 from evidence.keys.subject_keys import fingerprint_under
 from evidence.kinds import Kind
@@ -84,6 +85,8 @@ def _find_earlier(envelope: RequestEnvelope, fingerprints: dict[str, str], *, by
             remedy="Use a new key for a new plan.",
             details={"first_chain": earlier.wire_id},
         )
+    if earlier is not None and not Chain.objects.visible_to(by).filter(pk=earlier.pk).exists():
+        raise AccountOfAnother("The first chain with this Idempotency-Key has calls by another's account.")
     return earlier
 
 

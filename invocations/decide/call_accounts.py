@@ -111,7 +111,16 @@ def check_account_still(invocation: Invocation) -> None:
 
 
 def check_answer_is_own(account_id: UUID, call: CallRequest, context: DecisionContext) -> None:
-    """Of an answer that is asked for again: it was given to the same person."""
+    """Of an answer that is asked for again: it was given to the same person, and the agent may use their account as for a new call."""
     person = find_person(call, context)
-    if not ServerAccount.objects.filter(pk=account_id, member_id=person.member_id).exists():
+    found = ServerAccount.objects.select_related("server").filter(pk=account_id, member_id=person.member_id).first()
+    if found is None:
         raise AccountOfAnother("The first call with this Idempotency-Key was for another person.")
+    resource = found.server.resource  # connected anew it is another account
+    now = find_open_account(person.member_id, tenant_id=context.tenant_id, resource=resource)
+    serves = now is not None and now.serves(encode("agt", context.agent_id), vouched=person.vouched)
+    if not serves or not is_member(person.member_id, tenant_id=context.tenant_id):
+        raise AccountRequired(
+            f"The account by which {context.tool} asked its server is not connected for this agent any more.",
+            details={"tool": context.tool, "person": found.person, "url": account_url(now or found)},
+        )
