@@ -38,5 +38,5 @@ def build_shown_filter(by: Principal, prefix: str = "") -> Q:
 
 def select_hidden_calls(by: Principal) -> QuerySet[Any]:
     """The calls of an agent that this credential of it is not shown."""
-    calls = apps.get_model("invocations.Invocation")._base_manager.filter(tenant_id=by.tenant_id, agent_id=by.agent_id)
+    calls = apps.get_model("invocations.Invocation")._base_manager.filter(tenant_id=by.tenant_id, agent_id=by.agent())
     return calls.filter(account_id__isnull=False).exclude(build_shown_filter(by))

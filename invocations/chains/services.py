@@ -24,6 +24,7 @@ from evidence.models import Snapshot, SnapshotKind
 from evidence.problems import ValuesErased
 from invocations.answer.wake_ups import get_waker
 from invocations.approvals.held_calls import cancel_call
+from invocations.calls import name_person
 from invocations.chains.models import CHAIN_TRANSITIONS, Chain, ChainState, ChainStep, StepRole, StepState
 from invocations.chains.plan import ChainPlan, read_plan
 from invocations.chains.preflight import PlanExamination, examine_plan
@@ -92,6 +93,7 @@ def _find_earlier(envelope: RequestEnvelope, fingerprints: dict[str, str], *, by
 
 def submit_chain(plan: ChainPlan, envelope: RequestEnvelope, *, by: Principal) -> Submission:
     """Accept a plan as a whole, or raise :class:`ChainRefused` with what is in the way. Nothing has run when this returns."""
+    envelope = name_person(envelope, by=by)
     fingerprints = _fingerprints(plan, envelope, by=by)
     earlier = _find_earlier(envelope, fingerprints, by=by)
     if earlier is not None:

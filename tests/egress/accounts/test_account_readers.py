@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
 from access.models import ServerAccount
+from evidence.models import Snapshot
 from invocations.agent_runs.models import AgentRun
 from invocations.artifacts.services import find_artifacts
 from invocations.chains.orchestration import advance_chain
 from invocations.models import Invocation
+from invocations.run import execution
 from kernel.ids import new_id
 from tests.egress.accounts.conftest import TOOL, connect, program_of
 from tests.support.calls import assert_problem, row_of
 from tests.support.chains import ENVELOPE, chain_of
+from tests.support.erasures import forget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +100,7 @@ def test_a_stored_answer_is_given_on_an_agents_word_only_with_the_leave_of_its_p
 ) -> None:
     caller.invoke(TOOL, {}, user_id=alice.by.id, purpose="x", on_consent="ask")
     let_agent(alice, caller.agent.wire_id)
-    named = {"user_id": alice.by.id, "idempotency_key": "k1"}
+    named: dict[str, Any] = {"user_id": alice.by.id, "idempotency_key": "k1"}
     first = caller.invoke(TOOL, {}, **named)
     assert first.json()["data"]["of"] == "alice"
     assert caller.invoke(TOOL, {}, **named).json()["data"] == first.json()["data"]
@@ -115,7 +118,44 @@ def test_a_stored_answer_is_given_on_an_agents_word_only_with_the_leave_of_its_p
 def test_a_key_is_not_answered_with_a_call_of_a_persons_program(
     of_alice: ProgramOfPerson, caller: Caller, alice: Person
 ) -> None:
-    named = {"user_id": alice.by.id, "idempotency_key": "k1"}
+    named: dict[str, Any] = {"user_id": alice.by.id, "idempotency_key": "k1"}
     assert of_alice(TOOL, **named).json()["data"]["of"] == "alice"
 
     assert_problem(caller.invoke(TOOL, {}, **named), 403, "ACCOUNT.REQUIRED")
+
+
+def test_what_a_persons_program_fetched_goes_with_the_person(
+    of_alice: ProgramOfPerson, caller: Caller, alice: Person, operator: Person
+) -> None:
+    """Her program names nobody: the hub knows whose it is."""
+    row = row_of(of_alice(TOOL))
+    chain = chain_of(
+        Client().post(
+            "/api/v1/chains",
+            {name: value for name, value in ENVELOPE.items() if name != "user_id"}
+            | {"plan": {"steps": [{"id": "a", "tool": TOOL, "arguments": {}}]}},
+            content_type="application/json",
+            headers=of_alice.headers,
+        )
+    )
+    advance_chain(chain.pk)
+    execution.run_queued_calls()
+    advance_chain(chain.pk)
+    chain.refresh_from_db()
+    assert chain.is_final
+    of = [row.pk, chain.pk, Invocation.objects.get(chain_step__chain=chain).pk]
+    assert Snapshot.objects.filter(invocation_id__in=of).count() >= len(of)
+
+    forget(alice.by.id, by=operator.by)
+
+    assert not Snapshot.objects.filter(invocation_id__in=of).exists()
+    for each in (row, chain):
+        each.refresh_from_db()
+        assert each.values_key is not None
+        assert each.values_key.destroyed_at is not None
+    # Nothing leads from a row to whose it was.
+    assert not Invocation.objects.exclude(account_id=None).filter(pk__in=of).exists()
+
+
+def test_a_program_that_names_somebody_whom_the_hub_does_not_know_is_refused(of_alice: ProgramOfPerson) -> None:
+    assert_problem(of_alice(TOOL, user_id="customer-17"), 403, "ACCOUNT.OF_ANOTHER")
