@@ -48,7 +48,8 @@ def read_member(user_id: str) -> int | None:
 def find_person(call: CallRequest, context: DecisionContext) -> CallPerson:
     named = read_member(call.envelope.user_id)
     if context.connection is not None:
-        if named not in (None, context.connection.member_id):
+        # What is kept of the call goes with whom it names, so it names the person or nobody.
+        if call.envelope.user_id and named != context.connection.member_id:
             raise AccountOfAnother(
                 "The person who has connected this program is another than the one whom the call names."
             )
@@ -78,19 +79,20 @@ def choose_account(call: CallRequest, context: DecisionContext, manifest: Manife
     if found is not None and found.serves(agent, vouched=person.vouched):
         return found
     whose = encode_user(person.member_id)
-    lacks_leave = found is not None and found.is_connected
-    detail = (
-        f"{whose} has not let this agent use their account, on its word alone that a call is for them."
-        if lacks_leave
-        else f"{whose} must connect their account at the server of {context.tool} first."
-    )
+    if person.vouched:
+        detail = f"{whose} must connect their account at the server of {context.tool} first."
+    else:  # one sentence: who only says a name does not learn which of the two is missing
+        detail = (
+            f"{whose} must connect their account at the server of {context.tool} and let this agent use it, since only its word says "
+            "that the call is for them."
+        )
     raise AccountRequired(
         detail,
         details={
             "tool": context.tool,
             "person": whose,
             "agent": "" if person.vouched else agent,
-            "url": account_url(found) if found else f"{settings.TOOLHUB_PUBLIC_URL}/server-accounts",
+            "url": account_url(found) if found and person.vouched else f"{settings.TOOLHUB_PUBLIC_URL}/server-accounts",
         },
     )
 
