@@ -7,7 +7,7 @@ A :class:`CallRequest` is the wish, :class:`IncomingCall` what is decided about,
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -127,6 +127,14 @@ class CallRefused(Exception):
     def __init__(self, problem: Problem, invocation: Invocation, preflight: Preflight | None = None) -> None:
         self.problem, self.invocation, self.preflight = problem, invocation, preflight
         super().__init__(problem.detail)
+
+
+def name_person(envelope: RequestEnvelope, *, by: Principal) -> RequestEnvelope:
+    """For whom it is asked: where a program names nobody, it is the person who has let it act as the agent. What is kept is kept as
+    that person's, and goes when they are erased."""
+    if by.connection is None or envelope.user_id:
+        return envelope
+    return replace(envelope, user_id=by.connection.member)
 
 
 def compute_fingerprints(call: CallRequest, by: Principal) -> dict[str, str]:

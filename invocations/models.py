@@ -13,8 +13,9 @@ from uuid import UUID
 from django.db import models
 from django.db.models import Q
 
-from access.models import Agent, Consent, Grant, ServerAccount, Tenant
+from access.models import Agent, Consent, Grant, Tenant
 from evidence.models import SubjectKey
+from invocations.account_calls import build_shown_filter
 from invocations.agent_runs.models import AgentRunStep
 from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.call_costs.models import CallCost
@@ -93,14 +94,9 @@ class Resolution(models.TextChoices):
 
 class InvocationQuerySet(models.QuerySet["Invocation"]):
     def visible_to(self, principal: Principal) -> InvocationQuerySet:
-        """People see their tenant's calls; an agent sees its own; a program of a person, none that went out by another's account."""
+        """People see their tenant's calls; an agent sees its own, but for those by persons' accounts that are not its credential's."""
         mine = self.filter(tenant_id=principal.tenant_id)
-        if principal.agent_id:
-            mine = mine.filter(agent_id=principal.agent_id)
-        if principal.connection is not None:  # others' programs act as the same agent
-            own = ServerAccount.objects.of_program(principal.connection)
-            mine = mine.filter(Q(account_id=None) | Q(account_id__in=own.values("pk")))
-        return mine
+        return mine.filter(build_shown_filter(principal), agent_id=principal.agent_id) if principal.agent_id else mine
 
     def by_or_for(self, **agent: object) -> InvocationQuerySet:
         """Those that the agent made, and those that others made under what it had handed on: ``name=…``, ``pk=…``."""
@@ -142,7 +138,7 @@ class Invocation(models.Model):
     work_class = models.CharField(max_length=8, choices=WorkClass, default=WorkClass.QUICK)
     serial = models.BooleanField(default=False)  # the tool takes one call at a time
     serial_key = models.CharField(
-        max_length=128, blank=True, db_default=""
+        max_length=128, blank=True, default="", db_default=""
     )  # of which calls one runs at a time: the tool, or its group
     keyed = models.BooleanField(default=False)  # the tool honours its key, so the call may run again after a crash
     actors = models.JSONField(default=list)  # whom the agent acts for, the first in the chain first; empty: nobody

@@ -34,7 +34,15 @@ from invocations.approvals.held_calls import (
     run_full_preflight,
 )
 from invocations.callbacks.services import find_endpoint
-from invocations.calls import AnsweredCall, BegunCall, CallRefused, CallRequest, IncomingCall, compute_fingerprints
+from invocations.calls import (
+    AnsweredCall,
+    BegunCall,
+    CallRefused,
+    CallRequest,
+    IncomingCall,
+    compute_fingerprints,
+    name_person,
+)
 from invocations.decide.decision import Acceptance, EarlierCall, Hold, Refusal, StepRefusal
 from invocations.decide.looks import AnswerLook
 from invocations.decide.preflight import Preflight, run_preflight
@@ -125,6 +133,7 @@ def find_decision_context(tool: str, *, by: Principal, now: datetime | None = No
 def preflight_call(call: CallRequest, *, by: Principal, everything: bool = False) -> tuple[Preflight, StepLog]:
     """Only the decision; nothing is written."""
     log = StepLog(datetime.now(UTC))
+    call = replace(call, envelope=name_person(call.envelope, by=by))
     decision_context = find_decision_context(call.tool, by=by)
     return run_preflight(call, decision_context, compute_fingerprints(call, by), log=log, everything=everything), log
 
@@ -138,6 +147,7 @@ def begin_call(
     Raises :class:`CallRefused` when the answer is no, and a plain problem when there is no tool of that name to call.
     """
     log = StepLog(datetime.now(UTC))
+    call = replace(call, envelope=name_person(call.envelope, by=by))
     decision_context = find_decision_context(call.tool, by=by)
     fingerprints = compute_fingerprints(call, by)
     incoming = IncomingCall(call, by, decision_context, fingerprints, new_id(), while_committing)

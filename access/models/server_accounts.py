@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Cast
 
 from access.models.people import Tenant
 from evidence.models import SubjectKey
@@ -20,7 +21,7 @@ from kernel.ids import encode, encode_user, new_id
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from kernel.principal import UsedConnection
+    from kernel.principal import Principal
 
 
 class AccountServer(models.Model):
@@ -86,9 +87,14 @@ SERVER_ACCOUNT_TRANSITIONS: dict[str, frozenset[str]] = {
 
 
 class ServerAccountQuerySet(models.QuerySet["ServerAccount"]):
-    def of_program(self, connection: UsedConnection) -> ServerAccountQuerySet:
-        """Those of the person who has let a program act as an agent; programs of others act as the same agent."""
-        return self.filter(member_id=int(connection.member.removeprefix("usr_")))
+    def readable_by(self, by: Principal) -> ServerAccountQuerySet:
+        """Those whose calls an agent's credential may read, whoever made them: a program those of the person who has let it act as the
+        agent, a key those that their persons let the agent use."""
+        mine = self.filter(tenant_id=by.tenant_id)
+        if by.connection is not None:
+            return mine.filter(member_id=int(by.connection.member.removeprefix("usr_")))
+        agents = mine.annotate(agents_text=Cast("agents", models.TextField()))  # SQLite looks into no list
+        return agents.filter(state=ServerAccountState.CONNECTED, agents_text__contains=f'"{encode("agt", by.agent())}"')
 
 
 class ServerAccount(models.Model):

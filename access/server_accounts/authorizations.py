@@ -27,6 +27,7 @@ from access.server_accounts.services import (
     check_is_own,
     check_open,
     end_account,
+    give_tokens_back,
     lock_own,
     record_server,
     token_client,
@@ -134,9 +135,10 @@ def finish_authorization(
     terms = AuthorizationTerms.from_json(server.terms)
     if (server.issuer, server.client_id) != (begun["issuer"], begun["client"]):
         raise AuthorizationRefused("Who gives tokens for this server has changed meanwhile.")
+    client = token_client(server)
     try:
         found = redeem_code(
-            token_client(server),
+            client,
             code=answer["code"][:MAX_ANSWER],
             verifier=begun["verifier"],
             redirect_uri=callback_url(),
@@ -146,7 +148,11 @@ def finish_authorization(
         raise AuthorizationRefused(str(error)) from error
     except ServerSilent as error:
         raise AccountUnavailable(str(error), remedy="Begin again from the page of the account.") from error
-    return _connect(account, found, begun, by=by)
+    try:
+        return _connect(account, found, begun, by=by)
+    except Exception:  # whatever it is, nobody keeps what was given
+        give_tokens_back(client, found.tokens, endpoint=terms.revocation_endpoint)
+        raise
 
 
 def take_begun(state: str, *, session: MutableMapping[str, Any], by: Principal) -> dict[str, Any]:
@@ -170,8 +176,9 @@ def check_issuer(begun: dict[str, Any], said: str | None) -> None:
 @transaction.atomic
 def _connect(account: ServerAccount, found: TokenAnswer, begun: dict[str, Any], *, by: Principal) -> ServerAccount:
     account, now = lock_own(account.pk, by=by), database_time()
+    agents = sorted({*account.agents, *begun["agents"]})
     if account.is_connected:  # anew, perhaps as somebody else there, so it is another account
-        agents = account.agents
+        agents = account.agents  # by now: leave that was taken back since it was begun does not return
         end_account(account, why="replaced", by=by)
         account = ServerAccount(
             tenant_id=account.tenant_id, member_id=account.member_id, server=account.server, agents=agents
@@ -182,7 +189,7 @@ def _connect(account: ServerAccount, found: TokenAnswer, begun: dict[str, Any], 
     account.state, account.connected_at, account.number = ServerAccountState.CONNECTED, now, 1
     account.refreshable, account.expires_at = bool(found.tokens.refresh), found.find_end(now)
     account.scopes = found.scopes if found.scopes is not None else begun["scopes"]
-    account.agents = sorted({*account.agents, *begun["agents"]})
+    account.agents = agents
     account.asked_by = [each for each in account.asked_by if each not in account.agents]
     account.save(
         update_fields=[

@@ -135,7 +135,7 @@ def _page(request: HttpRequest, account: ServerAccount, problem: Problem | None 
     offered = list_offered(account)
     asked = find_account_tools(account.tenant_id).get(account.server.resource, {"tools": [], "scopes": []})
     held = Invocation.objects.filter(account_id=account.pk, state=State.HELD).select_related("agent").order_by("-pk")
-    form = AgentsForm(None, offered=offered, initial={"agents": [*account.agents, *account.asked_by]})
+    form = AgentsForm(None, offered=offered, initial={"agents": account.agents})
     context = {
         "section": "",
         "account": account,

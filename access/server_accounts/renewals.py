@@ -17,8 +17,16 @@ from access.models import ServerAccount, ServerAccountState
 from access.server_accounts.answers import ServerSilent
 from access.server_accounts.discovery import AuthorizationTerms
 from access.server_accounts.problems import AccountRequired, AccountUnavailable
-from access.server_accounts.services import RAN_OUT, REFUSED, account_url, end_account, lock_account, token_client
-from access.server_accounts.token_requests import FOR_GOOD, TokenRefused, refresh_tokens, revoke_tokens
+from access.server_accounts.services import (
+    RAN_OUT,
+    REFUSED,
+    account_url,
+    end_account,
+    give_tokens_back,
+    lock_account,
+    token_client,
+)
+from access.server_accounts.token_requests import FOR_GOOD, TokenRefused, refresh_tokens
 from access.server_accounts.token_seals import TOKEN_COLUMNS, open_tokens, seal_tokens
 from evidence import services as evidence
 from evidence.kinds import Kind
@@ -27,6 +35,7 @@ from kernel.database.connections import database_time, release_connection
 from kernel.principal import Principal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
     from uuid import UUID
 
@@ -39,9 +48,10 @@ WAIT_S = 30.0
 LOOK_S = 0.1
 
 
-def fetch_access_token(account_id: UUID) -> str:
+def fetch_access_token(account_id: UUID, *, check_wanted: Callable[[], object] = lambda: None) -> str:
     """For the worker that runs a call which was accepted with this account, and nobody else. :class:`AccountRequired` where it has
-    ended, :class:`AccountUnavailable` where newer tokens are needed and cannot be had now."""
+    ended, :class:`AccountUnavailable` where newer tokens are needed and cannot be had now. ``check_wanted`` raises where nobody waits
+    for it any more."""
     until = time.monotonic() + WAIT_S
     while True:
         account = ServerAccount.objects.select_related("server", "subject_key__tenant_key").get(pk=account_id)
@@ -59,6 +69,7 @@ def fetch_access_token(account_id: UUID) -> str:
             raise AccountUnavailable("Newer tokens are being fetched for too long already.")
         release_connection()
         time.sleep(LOOK_S)
+        check_wanted()
 
 
 def check_connected(account: ServerAccount) -> None:
@@ -88,9 +99,8 @@ def _refresh(account: ServerAccount) -> str:
         return _go_without(account, tokens, str(error))
     try:
         return _keep(account, tokens, found)
-    except AccountRequired:  # it has ended meanwhile, and what comes for it is for nobody
-        if terms.revocation_endpoint:
-            revoke_tokens(token_client(account.server), found.tokens, endpoint=terms.revocation_endpoint)
+    except Exception:  # it has ended meanwhile, or cannot be written, and what comes for it is for nobody
+        give_tokens_back(token_client(account.server), found.tokens, endpoint=terms.revocation_endpoint)
         raise
 
 

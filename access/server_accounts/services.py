@@ -5,7 +5,7 @@ How tokens come and are renewed: :mod:`access.server_accounts.authorizations`, :
 
 from __future__ import annotations
 
-from functools import partial
+import logging
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -36,11 +36,12 @@ from kernel.principal import ActorKind, Principal
 from kernel.problems import Conflict, Forbidden, SchemaInvalid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from uuid import UUID
 
     from access.server_accounts.token_seals import AccountTokens
 
+log = logging.getLogger(__name__)
 DISCONNECTED, DECLINED, REFUSED, RAN_OUT = "disconnected", "declined", "refused", "ran_out"
 REPLACED, LEFT, ERASED = "replaced", "left", "erased"
 REQUESTED_EVENT, ENDED_EVENT = "account.requested", "account.ended"
@@ -213,16 +214,32 @@ def token_client(server: AccountServer) -> TokenClient:
     return TokenClient(server.client_id, open_client_secret(server), terms.token_endpoint, tuple(terms.auth_methods))
 
 
-def _prepare_revocation(account: ServerAccount) -> Any:
+def _prepare_revocation(account: ServerAccount) -> Callable[[], None] | None:
     """What gives the tokens back, once it is written that they are gone here; None where that cannot be."""
     endpoint = account.server.terms.get("revocation_endpoint", "")
     if not account.is_connected or not endpoint:
         return None
     try:
         tokens: AccountTokens = open_tokens(account)
-        return partial(revoke_tokens, token_client(account.server), tokens, endpoint=endpoint)
+        client = token_client(account.server)
     except (KeyUnavailable, ValuesErased):
         return None
+
+    def give_back() -> None:  # a function: of a partial that fails Django can say no name
+        give_tokens_back(client, tokens, endpoint=endpoint)
+
+    return give_back
+
+
+def give_tokens_back(client: TokenClient, tokens: AccountTokens, *, endpoint: str) -> None:
+    """Those that are not kept, where the server takes them (``endpoint``; empty: it does not). Whatever fails here stops nothing else:
+    they run out by themselves."""
+    if not endpoint:
+        return
+    try:
+        revoke_tokens(client, tokens, endpoint=endpoint)
+    except Exception:
+        log.exception("Tokens of an account could not be given back")
 
 
 def end_accounts_of(member: Any, *, tenant_id: UUID, by: Principal) -> int:

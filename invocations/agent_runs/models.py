@@ -14,8 +14,9 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy
 
-from access.models import Agent, ServerAccount, Tenant
+from access.models import Agent, Tenant
 from evidence.models import SubjectKey
+from invocations.account_calls import select_hidden_calls
 from kernel.ids import encode, new_id
 
 if TYPE_CHECKING:
@@ -93,15 +94,12 @@ class AgentRunEventKind(models.TextChoices):
 
 class AgentRunQuerySet(models.QuerySet["AgentRun"]):
     def visible_to(self, principal: Principal) -> AgentRunQuerySet:
-        """People see their tenant's runs; an agent sees its own; a program of a person, none with calls by another's account."""
+        """People see their tenant's runs; an agent sees its own, but for those with calls that its credential is not shown."""
         mine = self.filter(tenant_id=principal.tenant_id)
-        if principal.agent_id:
-            mine = mine.filter(agent_id=principal.agent_id)
-        if principal.connection is not None:
-            own = ServerAccount.objects.of_program(principal.connection).values("pk")
-            others = AgentRunStep.objects.filter(calls__account_id__isnull=False).exclude(calls__account_id__in=own)
-            mine = mine.exclude(pk__in=others.values("run_id"))
-        return mine
+        if not principal.agent_id:
+            return mine
+        hidden = select_hidden_calls(principal).filter(run_step__run=models.OuterRef("pk"))
+        return mine.filter(~models.Exists(hidden), agent_id=principal.agent_id)
 
 
 class AgentRun(models.Model):

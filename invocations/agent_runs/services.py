@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.db import IntegrityError, transaction
 from django.db.models import Sum
 
+from access.server_accounts.problems import AccountOfAnother
 from evidence import services as evidence
 from evidence.keys.subject_keys import fingerprint_under
 from evidence.kinds import Kind
@@ -31,6 +32,7 @@ from invocations.agent_runs.models import (
 )
 from invocations.agent_runs.run_events import note_event
 from invocations.approvals.held_calls import cancel_call
+from invocations.calls import name_person
 from invocations.kept_callers import build_kept_caller, describe_credential
 from invocations.model_calls.asked_models import build_model_call, resolve_model_id
 from invocations.models import FINAL, Invocation
@@ -107,12 +109,15 @@ def _find_earlier(envelope: RequestEnvelope, fingerprints: dict[str, str], *, by
             remedy="Use a new key for a new run.",
             details={"first_run": earlier.wire_id},
         )
+    if earlier is not None and not AgentRun.objects.visible_to(by).filter(pk=earlier.pk).exists():
+        raise AccountOfAnother("The first run with this Idempotency-Key has calls by another's account.")
     return earlier
 
 
 def submit_run(question: RunQuestion, envelope: RequestEnvelope, *, by: Principal) -> SubmittedRun:
     """Accept a run, or raise :class:`RunRefused` with what is in the way of its first call. Nothing was asked when this returns."""
     question = replace(question, model=resolve_model_id(question.model, by=by))
+    envelope = name_person(envelope, by=by)
     fingerprints = _compute_fingerprints(question, envelope, by=by)
     earlier = _find_earlier(envelope, fingerprints, by=by)
     if earlier is not None:

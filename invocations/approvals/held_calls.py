@@ -137,14 +137,22 @@ def request_call_account(incoming: IncomingCall, preflight: Preflight) -> Server
     assert manifest.remote is not None
     member_id = read_member(missing.details["person"])
     assert member_id is not None
-    return request_account(
+    agent = missing.details["agent"]
+    account = request_account(
         resource=manifest.remote["url"],
         scopes=manifest.account["scopes"],
         member_id=member_id,
-        agent=missing.details["agent"],
+        agent=agent,
         tool=incoming.call.tool,
         by=incoming.by,
     )
+    if account.serves(agent, vouched=not agent):  # nobody would wake a call that waited for it now
+        raise AccountRequired(
+            "The person has connected their account at this moment.",
+            remedy="Call again.",
+            details=missing.details | {"account": account.wire_id, "url": account_url(account)},
+        )
+    return account
 
 
 @transaction.atomic
@@ -152,7 +160,8 @@ def hold_call(incoming: IncomingCall, hold: Hold) -> Invocation:
     """Row, sealed input, Begin and the requests for what is missing, all or nothing. No budget is taken while it waits."""
     until, preflight = database_time() + timedelta(seconds=settings.TOOLHUB_HOLD_S), hold.preflight
     consent: Consent | None = None
-    account = request_call_account(incoming, preflight)
+    with name_step("grant"):
+        account = request_call_account(incoming, preflight)
     if account is not None:
         preflight = replace(preflight, account=account)
     if find_missing(preflight, ConsentRequired):

@@ -12,7 +12,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from access.connections.rights import find_ended_connections
-from access.models import Agent
+from access.models import Agent, Connection
 from invocations.artifacts import services as artifacts
 from invocations.artifacts.links import check_link
 from invocations.models import Invocation
@@ -21,7 +21,8 @@ from kernel.database.tenancy import act_for
 from kernel.http.api_requests import get_caller
 from kernel.http.base_serializers import LinkSerializer
 from kernel.http.endpoints import Endpoint
-from kernel.principal import ActorKind, Principal
+from kernel.ids import encode_user
+from kernel.principal import ActorKind, Principal, UsedConnection
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -55,8 +56,9 @@ def authenticate_link(request: Request, artifact_id: UUID) -> Principal:
     agent = Agent.objects.filter(pk=agent_id, tenant_id=tenant_id, disabled_at=None).first()
     if agent is None:
         raise ArtifactLinkInvalid("The agent whose call this was is disabled.", remedy="Ask an operator to enable it.")
-    made = Invocation.objects.filter(tenant_id=tenant_id, artifacts=artifact_id)
-    if find_ended_connections([each.connection_id for each in made.only("connection_id") if each.connection_id]):
+    made = Invocation.objects.filter(tenant_id=tenant_id, artifacts=artifact_id).only("connection_id").first()
+    program = made.connection_id if made is not None else None
+    if program is not None and find_ended_connections([program]):
         raise ArtifactLinkInvalid(
             "The program that made this call is disconnected.", remedy="Get the artifact with the key of the agent."
         )
@@ -67,7 +69,13 @@ def authenticate_link(request: Request, artifact_id: UUID) -> Principal:
         tenant_id=tenant_id,
         allowed=frozenset({READ}),
         agent_id=agent.pk,
+        connection=_find_program(program, tenant_id=tenant_id) if program else None,
     )
+
+
+def _find_program(connection_id: UUID, *, tenant_id: UUID) -> UsedConnection:
+    row = Connection.objects.get(pk=connection_id, tenant_id=tenant_id)
+    return UsedConnection(row.pk, client=row.client_id, member=encode_user(row.member_id))
 
 
 class ArtifactQuerySerializer(LinkSerializer):

@@ -14,9 +14,9 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q, Sum
+from django.db.models import Sum
 
-from access.models import ServerAccount, Tenant
+from access.models import Tenant
 from evidence import services as evidence
 from evidence.keys.keystore import NONCE_BYTES
 from evidence.keys.subject_keys import fingerprint_under, unwrap_key, wrap_under
@@ -24,6 +24,7 @@ from evidence.kinds import Kind
 from evidence.leaves.calls import ArtifactSummary
 from evidence.leaves.files import FileContent, ReadArtifact
 from evidence.problems import KeyUnavailable
+from invocations.account_calls import build_shown_filter
 from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.problems import ArtifactsFull, NoSuchArtifact
 from invocations.value_keys import find_values_key
@@ -137,13 +138,10 @@ def build_sealed_artifacts(rows: Sequence[Artifact], artifacts: Sequence[Describ
 
 
 def find_artifacts(by: Principal) -> QuerySet[Artifact]:
-    """People see those of their tenant, an agent those of its own calls; a program of a person, none of those by another's account."""
+    """People see those of their tenant, an agent those of its own calls that its credential is shown."""
     rows = Artifact.objects.filter(tenant_id=by.tenant_id).select_related("content", "thumbnail")
     if by.agent_id:
-        rows = rows.filter(invocation__agent_id=by.agent_id)
-    if by.connection is not None:
-        own = ServerAccount.objects.of_program(by.connection).values("pk")
-        rows = rows.filter(Q(invocation__account_id=None) | Q(invocation__account_id__in=own))
+        rows = rows.filter(build_shown_filter(by, "invocation__"), invocation__agent_id=by.agent_id)
     return rows
 
 

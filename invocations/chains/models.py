@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from django.db import models
 from django.db.models import Q
 
-from access.models import Agent, ServerAccount, Tenant
+from access.models import Agent, Tenant
 from evidence.models import SubjectKey
+from invocations.account_calls import select_hidden_calls
 from kernel.ids import encode, new_id
 
 if TYPE_CHECKING:
@@ -56,15 +57,12 @@ class StepRole(models.TextChoices):
 
 class ChainQuerySet(models.QuerySet["Chain"]):
     def visible_to(self, principal: Principal) -> ChainQuerySet:
-        """People see their tenant's chains; an agent sees its own; a program of a person, none with calls by another's account."""
+        """People see their tenant's chains; an agent sees its own, but for those with calls that its credential is not shown."""
         mine = self.filter(tenant_id=principal.tenant_id)
-        if principal.agent_id:
-            mine = mine.filter(agent_id=principal.agent_id)
-        if principal.connection is not None:
-            own = ServerAccount.objects.of_program(principal.connection).values("pk")
-            others = ChainStep.objects.filter(calls__account_id__isnull=False).exclude(calls__account_id__in=own)
-            mine = mine.exclude(pk__in=others.values("chain_id"))
-        return mine
+        if not principal.agent_id:
+            return mine
+        hidden = select_hidden_calls(principal).filter(chain_step__chain=models.OuterRef("pk"))
+        return mine.filter(~models.Exists(hidden), agent_id=principal.agent_id)
 
 
 class Chain(models.Model):

@@ -14,7 +14,7 @@ from access.budgets.chain_reservations import ChainShare, check_room
 from access.problems import ConsentRequired, RateLimited, TooManyAtOnce
 from access.server_accounts.problems import AccountRequired
 from invocations import services
-from invocations.calls import CallRequest, compute_fingerprints
+from invocations.calls import CallRequest, compute_fingerprints, name_person
 from invocations.chains.models import StepRole
 from invocations.chains.plan import Place, format_pointer
 from invocations.chains.problems import RetryNeedsKey, StepsDoNotFit
@@ -119,7 +119,7 @@ def _name_step(examined: ExaminedCall) -> Problem:
 def _preflight(planned: PlannedCall, envelope: RequestEnvelope, *, by: Principal, log: StepLog) -> Preflight:
     """The decision on the call by itself; of one whose arguments are not known yet, all that does not depend on them."""
     arguments = None if planned.references else planned.filled(lambda _: None)
-    call = CallRequest(planned.tool, arguments, envelope)
+    call = CallRequest(planned.tool, arguments, name_person(envelope, by=by))
     decision_context = services.find_decision_context(planned.tool, by=by)
     return run_preflight(call, decision_context, compute_fingerprints(call, by), log=log, everything=True)
 

@@ -15,6 +15,7 @@ from django.db import IntegrityError, transaction
 
 from access.budgets import ledger
 from access.budgets.chain_reservations import reserve_for_chain
+from access.server_accounts.problems import AccountOfAnother
 from evidence import services as evidence
 from evidence.keys.subject_keys import fingerprint_under
 from evidence.kinds import Kind
@@ -23,6 +24,7 @@ from evidence.models import Snapshot, SnapshotKind
 from evidence.problems import ValuesErased
 from invocations.answer.wake_ups import get_waker
 from invocations.approvals.held_calls import cancel_call
+from invocations.calls import name_person
 from invocations.chains.models import CHAIN_TRANSITIONS, Chain, ChainState, ChainStep, StepRole, StepState
 from invocations.chains.plan import ChainPlan, read_plan
 from invocations.chains.preflight import PlanExamination, examine_plan
@@ -84,11 +86,14 @@ def _find_earlier(envelope: RequestEnvelope, fingerprints: dict[str, str], *, by
             remedy="Use a new key for a new plan.",
             details={"first_chain": earlier.wire_id},
         )
+    if earlier is not None and not Chain.objects.visible_to(by).filter(pk=earlier.pk).exists():
+        raise AccountOfAnother("The first chain with this Idempotency-Key has calls by another's account.")
     return earlier
 
 
 def submit_chain(plan: ChainPlan, envelope: RequestEnvelope, *, by: Principal) -> Submission:
     """Accept a plan as a whole, or raise :class:`ChainRefused` with what is in the way. Nothing has run when this returns."""
+    envelope = name_person(envelope, by=by)
     fingerprints = _fingerprints(plan, envelope, by=by)
     earlier = _find_earlier(envelope, fingerprints, by=by)
     if earlier is not None:

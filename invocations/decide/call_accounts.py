@@ -48,7 +48,8 @@ def read_member(user_id: str) -> int | None:
 def find_person(call: CallRequest, context: DecisionContext) -> CallPerson:
     named = read_member(call.envelope.user_id)
     if context.connection is not None:
-        if named not in (None, context.connection.member_id):
+        # What is kept of the call goes with whom it names, so it names the person or nobody.
+        if call.envelope.user_id and named != context.connection.member_id:
             raise AccountOfAnother(
                 "The person who has connected this program is another than the one whom the call names."
             )
@@ -78,19 +79,20 @@ def choose_account(call: CallRequest, context: DecisionContext, manifest: Manife
     if found is not None and found.serves(agent, vouched=person.vouched):
         return found
     whose = encode_user(person.member_id)
-    lacks_leave = found is not None and found.is_connected
-    detail = (
-        f"{whose} has not let this agent use their account, on its word alone that a call is for them."
-        if lacks_leave
-        else f"{whose} must connect their account at the server of {context.tool} first."
-    )
+    if person.vouched:
+        detail = f"{whose} must connect their account at the server of {context.tool} first."
+    else:  # one sentence: who only says a name does not learn which of the two is missing
+        detail = (
+            f"{whose} must connect their account at the server of {context.tool} and let this agent use it, since only its word says "
+            "that the call is for them."
+        )
     raise AccountRequired(
         detail,
         details={
             "tool": context.tool,
             "person": whose,
             "agent": "" if person.vouched else agent,
-            "url": account_url(found) if found else f"{settings.TOOLHUB_PUBLIC_URL}/server-accounts",
+            "url": account_url(found) if found and person.vouched else f"{settings.TOOLHUB_PUBLIC_URL}/server-accounts",
         },
     )
 
@@ -111,7 +113,16 @@ def check_account_still(invocation: Invocation) -> None:
 
 
 def check_answer_is_own(account_id: UUID, call: CallRequest, context: DecisionContext) -> None:
-    """Of an answer that is asked for again: it was given to the same person."""
+    """Of an answer that is asked for again: it was given to the same person, and the agent may use their account as for a new call."""
     person = find_person(call, context)
-    if not ServerAccount.objects.filter(pk=account_id, member_id=person.member_id).exists():
+    found = ServerAccount.objects.select_related("server").filter(pk=account_id, member_id=person.member_id).first()
+    if found is None:
         raise AccountOfAnother("The first call with this Idempotency-Key was for another person.")
+    resource = found.server.resource  # connected anew it is another account
+    now = find_open_account(person.member_id, tenant_id=context.tenant_id, resource=resource)
+    serves = now is not None and now.serves(encode("agt", context.agent_id), vouched=person.vouched)
+    if not serves or not is_member(person.member_id, tenant_id=context.tenant_id):
+        raise AccountRequired(
+            f"The account by which {context.tool} asked its server is not connected for this agent any more.",
+            details={"tool": context.tool, "person": found.person, "url": account_url(now or found)},
+        )

@@ -6,6 +6,7 @@ them together against the budgets. Nothing runs. How often it was asked is talli
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +14,7 @@ from access.budgets.chain_reservations import ChainShare, sum_shares
 from access.budgets.lines import Demand
 from evidence.kinds import Kind
 from invocations import services
-from invocations.calls import compute_fingerprints
+from invocations.calls import compute_fingerprints, name_person
 from invocations.decide.preflight import STEPS, Preflight, run_preflight
 from invocations.explanations.services import describe_steps
 from invocations.request_tallies import tally_request
@@ -84,7 +85,7 @@ def request_preflight(call: CallRequest, *, by: Principal) -> PreflightResult:
 def request_preflights(calls: Sequence[CallRequest], *, by: Principal) -> list[PreflightResult]:
     """The same for each of several calls, in their order, as everything stands at one moment."""
     now, decision_contexts, found = database_time(), dict[str, "DecisionContext | Problem"](), []
-    for call in calls:
+    for call in (replace(each, envelope=name_person(each.envelope, by=by)) for each in calls):
         if call.tool not in decision_contexts:
             try:
                 decision_contexts[call.tool] = services.find_decision_context(call.tool, by=by, now=now)

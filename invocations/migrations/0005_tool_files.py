@@ -67,7 +67,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="invocation",
             name="serial_key",
-            field=models.CharField(blank=True, db_default="", max_length=128),
+            field=models.CharField(blank=True, db_default="", default="", max_length=128),
         ),
         migrations.RunPython(copy_tool_names, migrations.RunPython.noop),
         migrations.RemoveConstraint(model_name="invocation", name="invocation_serial_tool_runs_once"),

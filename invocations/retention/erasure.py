@@ -126,7 +126,7 @@ class CallHolder:
         if Artifact.objects.filter(invocation__in=calls).exists():
             return +gone  # more than a batch; the calls come up again
         rows = Invocation.objects.filter(pk__in=calls)
-        gone["calls"] = rows.update(values_key=who.key, output_digest="", request_id="", sources=[])
+        gone["calls"] = rows.update(values_key=who.key, output_digest="", request_id="", sources=[], account_id=None)
         rows.filter(idempotency_key="").update(user_fingerprint="", arguments_fingerprint="")
         chains = list(
             select_chains(who)

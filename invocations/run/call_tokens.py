@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import InterfaceError, OperationalError
 
 from access.server_accounts.renewals import fetch_access_token, note_token_refused
+from invocations.run.lease_heartbeat import keep_lease
 from invocations.sandbox.problems import ServiceDenied
 from kernel.problems import Internal
 
@@ -31,7 +32,10 @@ def fetch_call_token(invocation: Invocation, manifest: Manifest) -> dict[str, st
         return {}
     if invocation.account_id is None:  # the call was accepted for a version that asks for none
         raise Internal("The call has no account to go out with.")
-    return {NAME: fetch_access_token(invocation.account_id)}
+    with keep_lease(invocation) as watch:  # whoever gives newer tokens may take longer to answer than a lease lasts
+        token = fetch_access_token(invocation.account_id, check_wanted=watch.check_wanted)
+        watch.check_wanted()
+    return {NAME: token}
 
 
 def add_credential(manifest: Manifest) -> dict[str, Any] | None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("toolhub.worker")
 
+NOT_RUN = "This call was cancelled before its tool was run."
 _AGAIN_S = 0.05  # a run that has just begun may not be known to the sandbox yet
 _REMEMBERED = 1000
 _GIVEN_UP_AT = 0.8  # of a lease that was not renewed: its run has to be over before others take the call for lost
@@ -46,6 +47,11 @@ class RunWatch:
         self.unwanted = False
         self.given_up = False
         self.over = False
+
+    def check_wanted(self) -> None:
+        """Before the tool is run: whether the call is still this worker's, and wanted."""
+        if self.unwanted or self.given_up:
+            raise CallCancelled(NOT_RUN)
 
 
 _lock = threading.Lock()
@@ -90,7 +96,7 @@ def _take_up(invocation: Invocation, lease_s: float) -> float:
     if age <= lease_s / 3:
         return now - age
     if not _keep_lease(invocation, lease_s):
-        raise CallCancelled("This call was cancelled before its tool was run.")
+        raise CallCancelled(NOT_RUN)
     return now
 
 
@@ -113,6 +119,7 @@ def _send_heartbeats(invocation: Invocation, watch: RunWatch) -> None:
         if kept:
             watch.kept_at = asked_at
         elif kept is False:
+            watch.unwanted = True
             break
     log.warning("%s was closed or cancelled; its run is ended", invocation.wire_id)
     while not watch.over:

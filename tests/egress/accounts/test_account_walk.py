@@ -78,6 +78,7 @@ def test_a_person_connects_their_account_and_the_call_that_waited_goes_on(
         alice_at.ready()
         alice_at.sees("Calls that wait for it")
         alice_at.check("account-requested")
+        page.get_by_role("checkbox", name=caller.agent.name).check()
         alice_at.button("Connect my account").click()
         alice_at.ready()
         alice_at.check("account-go-on")

@@ -242,7 +242,7 @@ def test_an_agent_that_names_a_person_needs_that_persons_leave(
     connect_as_told(alice, caller.invoke(TOOL, {}, user_id=alice.by.id, **ASKS), accounts)  # without letting the agent
 
     refused = assert_problem(caller.invoke(TOOL, {}, user_id=alice.by.id), 403, "ACCOUNT.REQUIRED")
-    assert "has not let this agent" in json.dumps(refused["error"])
+    assert "and let this agent use it" in json.dumps(refused["error"])
     assert "tools/call" not in remote.asked()
 
     account = ServerAccount.objects.get()
