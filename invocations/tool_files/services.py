@@ -11,6 +11,7 @@ import json
 import os
 import struct
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from cryptography.exceptions import InvalidTag
@@ -206,6 +207,9 @@ def _check_fit(manifest: Manifest, outcome: RunOutcome, files: Sequence[TenantFi
     reasons = sorted({why for _, why in outcome.skipped})
     if len(files) > state["max_files"] or size > state["max_bytes"]:
         reasons.append("more than may be kept")
+    paths = {each.path for each in files}
+    if any(str(above) in paths for path in paths for above in PurePosixPath(path).parents):
+        reasons.append("a file in the place of a folder")  # which no call could be given
     if reasons:
         raise ToolFilesRefused(
             f"{manifest.id} left files that cannot be kept: {'; '.join(reasons)}. It may keep {state['max_files']} plain files of "
