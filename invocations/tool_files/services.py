@@ -176,12 +176,12 @@ def keep_tool_files(
     _check_fit(manifest, outcome, files)
     change.after = compute_files_digest(files, tenant_id=invocation.tenant_id)
     change.names, change.is_kept = [(each.path, len(each.content)) for each in files], True
-    if change.after == change.before:
-        return change
     Tenant.objects.select_for_update(no_key=True).get(pk=owner.tenant_id)  # two writers are not to find the same room
     row = owner.rows().select_for_update().first()
     if (row.fingerprint if row is not None else NOTHING_KEPT) != change.before:
-        raise ToolFilesChanged(f"The files that {manifest.group} keeps were changed while the call ran.")
+        raise ToolFilesChanged(f"The files that {manifest.group} keeps were changed while the call ran. The tool has run; what it left is not kept.")
+    if change.after == change.before:
+        return change
     if not files:
         owner.rows().delete()
         return change
@@ -213,7 +213,7 @@ def _check_fit(manifest: Manifest, outcome: RunOutcome, files: Sequence[TenantFi
     if reasons:
         raise ToolFilesRefused(
             f"{manifest.id} left files that cannot be kept: {'; '.join(reasons)}. It may keep {state['max_files']} plain files of "
-            f"{state['max_bytes']:,} bytes together. What was kept before is as it was.",
+            f"{state['max_bytes']:,} bytes together. The tool has run; what was kept before is as it was.",
             details={"reasons": reasons, "max_files": state["max_files"], "max_bytes": state["max_bytes"]},
         )
 
@@ -228,8 +228,8 @@ def _check_room(owner: FilesOwner, row: ToolFiles | None, size: int) -> None:
     if taken + size > settings.TOOLHUB_FILES_MAX_MB * MIB:
         raise FilesFull(
             f"There is no room for what {owner.group} would keep: the files of a tenant may take "
-            f"{settings.TOOLHUB_FILES_MAX_MB} MiB.",
-            remedy="Empty what tools keep, remove files that nobody needs, or ask the operator of the hub for more room.",
+            f"{settings.TOOLHUB_FILES_MAX_MB} MiB. The tool has run; what was kept before is as it was.",
+            remedy="Check whether an effect outside took place. Empty what tools keep, remove files that nobody needs, or ask the operator of the hub for more room.",
         )
 
 
