@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, Value
+from django.db.models.functions import Coalesce, NullIf
 
 from access.models import Agent, Consent, Grant, Tenant
 from evidence.models import SubjectKey
@@ -204,7 +205,8 @@ class Invocation(models.Model):
                 name="invocation_finished_when_final",
             ),
             models.UniqueConstraint(
-                fields=["tenant", "serial_key"],
+                "tenant",
+                Coalesce(NullIf("serial_key", Value("")), "tool"),  # empty: accepted by a process from before the column
                 condition=Q(serial=True, state="running"),
                 name="invocation_serial_key_runs_once",
             ),

@@ -273,17 +273,17 @@ class ToolFilesRefused(Problem):
 
     reason, code, status = "TOOL.FILES_NOT_KEPT", PlatformCode.UPSTREAM_ERROR, 502
     retryable = Retryable.AFTER_ACTION
-    cause = "A call of a tool that keeps files left too many or too large ones, or something that is no plain file. Nothing was kept."
-    cure = "Have the tool keep less, empty what it keeps, or ask its author for a version that may keep more."
+    cause = "A call of a tool that keeps files left too many or too large ones, or something that is no plain file. The tool has run; nothing was kept."
+    cure = "Check whether an effect outside took place. Have the tool keep less, empty what it keeps, or ask its author for a version that may keep more."
 
 
 class ToolFilesChanged(Problem):
     """The files that the tool keeps were changed while the call ran."""
 
     reason, code, status = "TOOL.FILES_CHANGED", PlatformCode.CONFLICT, 409
-    retryable = Retryable.YES
-    cause = "Somebody emptied what the tool keeps while the call ran, so what it left does not belong to it any more."
-    cure = "Call again. The tool begins with what is there now."
+    retryable = Retryable.AFTER_ACTION
+    cause = "Somebody emptied what the tool keeps while the call ran, so what it left is not kept. The tool has run."
+    cure = "Check whether an effect outside took place. If another call does no harm, call again: it begins with what is there now."
 
 
 class ToolFilesNeedPerson(Problem):

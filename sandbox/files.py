@@ -167,11 +167,15 @@ def _may_change(path: str, rules: list[dict[str, Any]]) -> bool:
 
 
 def _is_gone(folder: int, path: str) -> bool:
+    """Also where something else has taken its place: what lies there now is told for itself."""
     try:
-        os.close(open_safely(folder, "/".join(split_path(path)), os.O_PATH))
+        fd = open_safely(folder, "/".join(split_path(path)), os.O_PATH | os.O_NOFOLLOW)
     except OSError as error:
-        return error.errno in (errno.ENOENT, errno.ENOTDIR)
-    return False
+        return error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+    try:
+        return not stat.S_ISREG(os.fstat(fd).st_mode)
+    finally:
+        os.close(fd)
 
 
 def _take(folder: int, path: str, left: int) -> bytes | str:

@@ -169,6 +169,11 @@ class Manifest:
         return self.id.rpartition(".")[0]
 
     @property
+    def files_package(self) -> str:
+        """Whose code alone shares what it keeps with its group: the package that brings the server, else the folder that is shipped."""
+        return str(self.origin.get("package") or self.package)
+
+    @property
     def state(self) -> dict[str, Any] | None:
         """The files that calls leave for the next: ``kind``, ``scope``, ``max_files``, ``max_bytes``. None: they leave none."""
         said = self.document.get("state")

@@ -36,6 +36,7 @@ SEALED = (
     SealedColumn("snapshots", "evidence.Snapshot", "key_id", "wrapped_key"),
     SealedColumn("secrets", "registry.Secret", "key_id", "wrapped_key"),
     SealedColumn("files", "invocations.StoredFile", "key_id", "wrapped_key"),
+    SealedColumn("tool files", "invocations.ToolFiles", "key_id", "wrapped_key"),
     SealedColumn("artifacts", "invocations.ArtifactContent", "key_id", "wrapped_key"),
     SealedColumn("callbacks", "invocations.CallbackSecret", "key_id", "wrapped_key"),
     SealedColumn("exports", "evidence.ExportJob", "key_id", "wrapped_key"),

@@ -58,12 +58,18 @@ KEPT_FILES = Capabilities.from_json(
 ).fs
 
 
-def give_kept_files(profile: Profile, amounts: tuple[int, int] | None) -> Profile:
-    """With the files that the tool keeps; nobody has to grant them, since they are of no other tool. ``amounts``: files, bytes."""
+def give_kept_files(
+    profile: Profile, amounts: tuple[int, int] | None, policy: Capabilities | None = None
+) -> Profile:
+    """With the files that the tool keeps; nobody has to grant them, since they are of no other tool, but ``policy`` bounds them.
+    ``amounts``: files, bytes.
+    """
     if amounts is None:
         return profile
-    limits = replace(profile.limits, files=amounts[0], file_bytes=amounts[1])
-    return replace(profile, capabilities=profile.capabilities.replaced(fs=KEPT_FILES), limits=limits)
+    most, most_bytes = amounts
+    bound = TOP if policy is None else policy
+    limits = replace(profile.limits, files=min(most, bound.ceilings.get("files", most)), file_bytes=most_bytes)
+    return replace(profile, capabilities=profile.capabilities.replaced(fs=KEPT_FILES.meet(bound.fs)), limits=limits)
 
 
 def choose_isolation(verdict: Verdict, asked: str) -> str:
@@ -78,10 +84,11 @@ def build_run_profile(
     untrusted: bool = False,
     idle_ms: int = 0,
     keeps: tuple[int, int] | None = None,
+    policy: Capabilities | None = None,
 ) -> Profile:
     limits = build_limits(reach, idle_ms)
     profile = Profile(limits=limits, capabilities=reach, isolation=isolation, untrusted=untrusted)
-    return give_kept_files(profile, keeps)
+    return give_kept_files(profile, keeps, policy)
 
 
 @lru_cache(maxsize=4096)
@@ -147,14 +154,16 @@ def resolve_profile(
     """``grant``: the bounds of the grant as its document has them; None bounds nothing. ``isolation``: the manifest's. ``keeps``: how
     many files of how many bytes the tool keeps.
     """
+    policy = build_policy_bound(verdict)
     met, explanation = effective(
         asks,
         grant=parse_bound(grant),
-        policy=build_policy_bound(verdict),
+        policy=policy,
         installation=build_installation_bound(hosts, paths),
         dry_run=dry_run,
     )
-    profile = build_run_profile(met, choose_isolation(verdict, isolation), verdict.untrusted, idle_ms, keeps)
+    level, bound = choose_isolation(verdict, isolation), policy if keeps else None
+    profile = build_run_profile(met, level, verdict.untrusted, idle_ms, keeps, bound)
     return ResolvedProfile(
         met, profile, _digest(profile), explanation, find_limiters(explanation, verdict.restrictions.limiters)
     )

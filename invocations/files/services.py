@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, Sum
-from django.db.models.functions import Greatest
+from django.db.models.functions import Greatest, Length
 
 from access.models import Tenant
 from evidence import services as evidence
@@ -102,9 +102,14 @@ def sum_file_bytes(rows: QuerySet[StoredFile]) -> int:
     return int(rows.aggregate(bytes=Sum(Greatest("size", LEAST_BYTES)))["bytes"] or 0)
 
 
+def sum_tool_file_bytes(rows: QuerySet[ToolFiles]) -> int:
+    """Bytes, as the limit counts them: names take room too."""
+    return int(rows.aggregate(bytes=Sum(Greatest(Length("ciphertext"), LEAST_BYTES)))["bytes"] or 0)
+
+
 def _check_quota(tenant_id: UUID, path: str, more: int) -> None:
     others = StoredFile.objects.filter(tenant_id=tenant_id).exclude(path=path)
-    kept = int(ToolFiles.objects.filter(tenant_id=tenant_id).aggregate(bytes=Sum("size"))["bytes"] or 0)  # by tools
+    kept = sum_tool_file_bytes(ToolFiles.objects.filter(tenant_id=tenant_id))
     if sum_file_bytes(others) + kept + max(more, LEAST_BYTES) > settings.TOOLHUB_FILES_MAX_MB * MIB:
         raise FilesFull(
             f"There is no room for {more:,} bytes more: the files of a tenant may take {settings.TOOLHUB_FILES_MAX_MB} MiB, "

@@ -4,6 +4,7 @@ import django.db.models.deletion
 from django.db import migrations, models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.state import StateApps
+from django.db.models.functions import Coalesce, NullIf
 
 import kernel.ids
 
@@ -28,8 +29,9 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ("group", models.CharField(max_length=128)),
+                ("package", models.CharField(max_length=220)),
                 ("scope", models.CharField(max_length=8)),
-                ("owner", models.CharField(blank=True, max_length=80)),
+                ("owner", models.CharField(blank=True, max_length=128)),
                 ("names", models.JSONField(default=list)),
                 ("size", models.PositiveBigIntegerField()),
                 ("fingerprint", models.CharField(max_length=80)),
@@ -59,7 +61,7 @@ class Migration(migrations.Migration):
             options={
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("tenant", "group", "scope", "owner"), name="tool_files_once_for_each_owner"
+                        fields=("tenant", "group", "package", "scope", "owner"), name="tool_files_once_for_each_owner"
                     )
                 ]
             },
@@ -74,8 +76,9 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="invocation",
             constraint=models.UniqueConstraint(
+                models.F("tenant"),
+                Coalesce(NullIf("serial_key", models.Value("")), "tool"),
                 condition=models.Q(("serial", True), ("state", "running")),
-                fields=("tenant", "serial_key"),
                 name="invocation_serial_key_runs_once",
             ),
         ),

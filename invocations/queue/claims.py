@@ -40,7 +40,8 @@ WITH chosen AS (
      AND i.work_class IN ({classes}) AND i.tenant_id NOT IN ({full})
      AND NOT (i.serial AND EXISTS (
          SELECT 1 FROM invocations_invocation r
-          WHERE r.state = 'running' AND r.serial AND r.tenant_id = i.tenant_id AND r.serial_key = i.serial_key))
+          WHERE r.state = 'running' AND r.serial AND r.tenant_id = i.tenant_id
+            AND COALESCE(NULLIF(r.serial_key, ''), r.tool) = COALESCE(NULLIF(i.serial_key, ''), i.tool)))
    ORDER BY COALESCE(busy.at_work, 0), i.id LIMIT 1 {lock}
 )
 UPDATE invocations_invocation

@@ -222,7 +222,8 @@ def execute_call(invocation: Invocation) -> Ending:
             count_side_effect(boxed=outcome.image != DirectSandbox.image)
         if watch.given_up and outcome.status is RunStatus.CANCELLED and not outcome.nothing_ran:
             lost = OutcomeUnknown(remedy="Check whether the effect took place before you call again.")
-            return Ending(state=State.OUTCOME_UNKNOWN, problem=lost, outcome=outcome, steps=steps.steps)
+            state = State.OUTCOME_UNKNOWN
+            return Ending(state=state, problem=lost, outcome=outcome, inputs=call.files, steps=steps.steps)
         return _judged(invocation, outcome, call, profile.limits, compiled, steps)
 
 
@@ -296,7 +297,7 @@ def _judged(
         ending = Ending(state=State.FAILED, problem=leak, outcome=outcome, steps=steps.steps)
     else:
         ending = build_ending(invocation.version, outcome, steps, limits=limits, limiters=invocation.limiters)
-        ending.inputs = call.files
+    ending.inputs = call.files
     if not invocation.obligations:
         return ending
     validator = compiled.output_validator

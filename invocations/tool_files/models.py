@@ -1,4 +1,4 @@
-"""Tool files model: what the tools of one group keep from call to call, for one tenant, agent or person."""
+"""Tool files model: what the tools of one group and package keep from call to call, for one tenant, agent, or agent and person."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ class ToolFiles(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="tool_files")
     group = models.CharField(max_length=128)  # the first two segments of the tools' ids
+    package = models.CharField(max_length=220)  # whose code keeps them
     scope = models.CharField(max_length=8)  # tenant, agent or person
-    owner = models.CharField(max_length=80, blank=True)  # which agent, or the person's fingerprint; empty: the tenant
+    # Which agent; of a person also the person's fingerprint, since who it is only the agent says. Empty: the tenant.
+    owner = models.CharField(max_length=128, blank=True)
     names = models.JSONField(default=list)  # [path, size] of each file
     size = models.PositiveBigIntegerField()
     fingerprint = models.CharField(max_length=80)  # keyed, of the whole
@@ -32,7 +34,7 @@ class ToolFiles(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["tenant", "group", "scope", "owner"], name="tool_files_once_for_each_owner"
+                fields=["tenant", "group", "package", "scope", "owner"], name="tool_files_once_for_each_owner"
             ),
         ]
 
@@ -42,3 +44,8 @@ class ToolFiles(models.Model):
     @property
     def wire_id(self) -> str:
         return encode("tlf", self.id)
+
+    @property
+    def agent(self) -> str:
+        """The agent that alone gets them; empty: every agent of the tenant does."""
+        return self.owner.partition(" ")[0]

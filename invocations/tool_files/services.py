@@ -1,7 +1,7 @@
 """Tool files: what the tools of a group keep from call to call, and whose it is.
 
 A version that declares ``state`` finds in ``/data`` what the calls before it have left: those of its group (``mcp.memory`` of
-``mcp.memory.read_graph``) and of the same tenant, agent or person, as it declares. Its calls run one at a time. A call that succeeds
+``mcp.memory.read_graph``) and package, and of the same tenant, agent, or agent and person, as it declares. Its calls run one at a time. A call that succeeds
 replaces the whole; of any other nothing is kept, as if it had not been. Each End says what the files were before and after.
 """
 
@@ -11,13 +11,13 @@ import json
 import os
 import struct
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Sum
 
 from access.models import Tenant
 from evidence import services as evidence
@@ -27,7 +27,7 @@ from evidence.kinds import Kind
 from evidence.leaves.calls import KeptToolFiles
 from evidence.leaves.files import FileContent
 from evidence.problems import KeyUnavailable
-from invocations.files.services import MIB, sum_file_bytes
+from invocations.files.services import LEAST_BYTES, MIB, sum_file_bytes, sum_tool_file_bytes
 from invocations.models import StoredFile
 from invocations.problems import (
     FilesFull,
@@ -63,6 +63,7 @@ class FilesOwner:
 
     tenant_id: UUID
     group: str
+    package: str
     scope: str
     name: str = ""
 
@@ -72,13 +73,24 @@ class FilesOwner:
         state = manifest.state
         assert state is not None
         scope = str(state["scope"])
-        name = {"tenant": "", "agent": encode("agt", invocation.agent_id), "person": invocation.user_fingerprint}[scope]
-        if scope == "person" and not name:
+        agent, person = encode("agt", invocation.agent_id), invocation.user_fingerprint
+        if scope == "person" and not person:
             raise ToolFilesNeedPerson(f"{manifest.id} keeps files of a person, and this call is made for none.")
-        return cls(invocation.tenant_id, manifest.group, scope, name)
+        # For whom a call is made its agent says: the word of one agent must not open what is kept for another.
+        name = {"tenant": "", "agent": agent, "person": f"{agent} {person}"}[scope]
+        return cls(invocation.tenant_id, manifest.group, manifest.files_package, scope, name)
+
+    def fields(self) -> dict[str, Any]:
+        return {
+            "tenant_id": self.tenant_id,
+            "group": self.group,
+            "package": self.package,
+            "scope": self.scope,
+            "owner": self.name,
+        }
 
     def rows(self) -> QuerySet[ToolFiles]:
-        return ToolFiles.objects.filter(tenant_id=self.tenant_id, group=self.group, scope=self.scope, owner=self.name)
+        return ToolFiles.objects.filter(**self.fields())
 
 
 def pack_files(files: Iterable[TenantFile]) -> bytes:
@@ -103,11 +115,12 @@ def compute_files_digest(files: Sequence[TenantFile], *, tenant_id: UUID) -> str
 
 
 def _context(owner: FilesOwner) -> bytes:
-    return owner.tenant_id.bytes + f"\0tool files\0{owner.group}\0{owner.scope}\0{owner.name}".encode()
+    said = ("", "tool files", owner.group, owner.package, owner.scope, owner.name)
+    return owner.tenant_id.bytes + "\0".join(said).encode()
 
 
 def open_files(row: ToolFiles) -> tuple[TenantFile, ...]:
-    owner = FilesOwner(row.tenant_id, row.group, row.scope, row.owner)
+    owner = FilesOwner(row.tenant_id, row.group, row.package, row.scope, row.owner)
     try:
         data = AESGCM(unwrap_key(row)).decrypt(bytes(row.nonce), bytes(row.ciphertext), _context(owner))
     except InvalidTag as error:
@@ -175,16 +188,15 @@ def keep_tool_files(
     _check_fit(manifest, outcome, files)
     change.after = compute_files_digest(files, tenant_id=invocation.tenant_id)
     change.names, change.is_kept = [(each.path, len(each.content)) for each in files], True
-    if change.after == change.before:
-        return change
     Tenant.objects.select_for_update(no_key=True).get(pk=owner.tenant_id)  # two writers are not to find the same room
     row = owner.rows().select_for_update().first()
     if (row.fingerprint if row is not None else NOTHING_KEPT) != change.before:
-        raise ToolFilesChanged(f"The files that {manifest.group} keeps were changed while the call ran.")
+        raise ToolFilesChanged(f"The files that {manifest.group} keeps were changed while the call ran. The tool has run; what it left is not kept.")
+    if change.after == change.before:
+        return change
     if not files:
         owner.rows().delete()
         return change
-    _check_room(owner, row, sum(size for _, size in change.names))
     key = find_values_key(invocation) if owner.scope == "person" else None
     fields = _seal(owner, files, key) | {
         "names": change.names,
@@ -192,9 +204,8 @@ def keep_tool_files(
         "fingerprint": change.after,
         "changed_by": invocation.wire_id,
     }
-    ToolFiles.objects.update_or_create(
-        tenant_id=owner.tenant_id, group=owner.group, scope=owner.scope, owner=owner.name, defaults=fields
-    )
+    _check_room(owner, len(fields["ciphertext"]))
+    ToolFiles.objects.update_or_create(**owner.fields(), defaults=fields)
     return change
 
 
@@ -206,26 +217,27 @@ def _check_fit(manifest: Manifest, outcome: RunOutcome, files: Sequence[TenantFi
     reasons = sorted({why for _, why in outcome.skipped})
     if len(files) > state["max_files"] or size > state["max_bytes"]:
         reasons.append("more than may be kept")
+    paths = {each.path for each in files}
+    if any(str(above) in paths for path in paths for above in PurePosixPath(path).parents):
+        reasons.append("a file in the place of a folder")  # which no call could be given
     if reasons:
         raise ToolFilesRefused(
             f"{manifest.id} left files that cannot be kept: {'; '.join(reasons)}. It may keep {state['max_files']} plain files of "
-            f"{state['max_bytes']:,} bytes together. What was kept before is as it was.",
+            f"{state['max_bytes']:,} bytes together. The tool has run; what was kept before is as it was.",
             details={"reasons": reasons, "max_files": state["max_files"], "max_bytes": state["max_bytes"]},
         )
 
 
-def sum_tool_file_bytes(tenant_id: UUID) -> int:
-    return int(ToolFiles.objects.filter(tenant_id=tenant_id).aggregate(bytes=Sum("size"))["bytes"] or 0)
-
-
-def _check_room(owner: FilesOwner, row: ToolFiles | None, size: int) -> None:
-    taken = sum_tool_file_bytes(owner.tenant_id) - (row.size if row is not None else 0)
+def _check_room(owner: FilesOwner, size: int) -> None:
+    """``size``: encrypted, with the names."""
+    others = ToolFiles.objects.filter(tenant_id=owner.tenant_id).exclude(pk__in=owner.rows().values("pk"))
+    taken = sum_tool_file_bytes(others)
     taken += sum_file_bytes(StoredFile.objects.filter(tenant_id=owner.tenant_id))
-    if taken + size > settings.TOOLHUB_FILES_MAX_MB * MIB:
+    if taken + max(size, LEAST_BYTES) > settings.TOOLHUB_FILES_MAX_MB * MIB:
         raise FilesFull(
             f"There is no room for what {owner.group} would keep: the files of a tenant may take "
-            f"{settings.TOOLHUB_FILES_MAX_MB} MiB.",
-            remedy="Empty what tools keep, remove files that nobody needs, or ask the operator of the hub for more room.",
+            f"{settings.TOOLHUB_FILES_MAX_MB} MiB. The tool has run; what was kept before is as it was.",
+            remedy="Check whether an effect outside took place. Empty what tools keep, remove files that nobody needs, or ask the operator of the hub for more room.",
         )
 
 

@@ -10,7 +10,7 @@ from django.test import Client
 
 from access.consents import services as consents
 from evidence.models import Fact
-from invocations.problems import ToolFilesChanged
+from invocations.problems import ToolFilesChanged, ToolFilesRefused
 from invocations.run import server_probe
 from invocations.sandbox.base import RunOutcome, RunStatus, TenantFile
 from invocations.tool_files import services as tool_files
@@ -66,6 +66,12 @@ SOURCE = source_of(
                             open(f"/data/{number}", "w").close()
                     case "large":
                         open("/data/large", "wb").write(b"x" * 20_000)
+                    case "folder":
+                        os.remove(path)
+                        os.mkdir(path)
+                        if arguments.get("inside"):
+                            open(path + "/x", "w").write("inside")
+                        return text("a folder")
                     case "remove":
                         os.remove(path)
                         return text("removed")
@@ -198,6 +204,31 @@ def test_what_cannot_be_kept_refuses_the_call_and_leaves_what_was_there(
         assert text_of(caller.invoke("mcp.a.read", {})) == "one "
     assert text_of(caller.invoke("mcp.a.add", {"word": "lost", "then": "remove"})) == "removed"
     assert not ToolFiles.objects.exists()
+
+
+@pytest.mark.req("BRING-2")
+def test_a_folder_in_the_place_of_a_file_stops_no_later_call(notes: Callable[..., Any], caller: Caller) -> None:
+    notes()
+    caller.invoke("mcp.a.add", {"word": "one"})
+
+    assert text_of(caller.invoke("mcp.a.add", {"word": "lost", "then": "folder"})) == "a folder"
+    assert not ToolFiles.objects.exists()
+
+    caller.invoke("mcp.a.add", {"word": "one"})
+    assert text_of(caller.invoke("mcp.a.add", {"word": "lost", "then": "folder", "inside": True})) == "a folder"
+    assert ToolFiles.objects.get().names == [["/data/notes.txt/x", 6]]
+
+
+@pytest.mark.req("BRING-2")
+def test_a_path_below_a_file_is_not_kept(notes: Callable[..., Any], caller: Caller) -> None:
+    versions = notes()
+    answer = caller.invoke("mcp.a.add", {"word": "one"})
+    row, manifest = ToolFiles.objects.get(), versions["mcp.a.add"].view
+
+    left = RunOutcome(RunStatus.OK, files=(TenantFile("/data/notes.txt/deep/x", b"x"),))
+    with pytest.raises(ToolFilesRefused):
+        tool_files.keep_tool_files(row_of(answer), manifest, left, tool_files.open_files(row))
+    assert ToolFiles.objects.get().fingerprint == row.fingerprint
 
 
 @pytest.mark.req("BRING-2")

@@ -34,6 +34,7 @@ from invocations.chains.models import Chain, ChainStep
 from invocations.models import Invocation, StoredFile
 from invocations.playground.models import Playground, PlaygroundConversation, PlaygroundMessage, PlaygroundSide
 from invocations.replays.models import Replay, Rerun
+from invocations.tool_files.models import ToolFiles
 from kernel.database.tenancy import acting_for
 from kernel.ids import encode, new_id
 from kernel.principal import ActorKind, Principal
@@ -365,6 +366,9 @@ def key_cases(tenant: Tenant, agent: Agent, theirs: Tenant) -> dict[tuple[str, s
         ("invocations_invocation", "values_key_id"): call,
         ("invocations_storedfile", "subject_key_id"): StoredFile(
             tenant=tenant, path="/data/x", fingerprint="f", changed_by="usr_1", **sealed
+        ),
+        ("invocations_toolfiles", "subject_key_id"): ToolFiles(
+            tenant=tenant, group="mcp.a", package="a", scope="person", owner="x", fingerprint="f", changed_by="inv_1", **sealed
         ),
     }
 

@@ -18,6 +18,8 @@ from invocations.artifacts import services as artifacts
 from invocations.artifacts.models import ArtifactContent
 from invocations.files.services import open_file as opened_file
 from invocations.models import StoredFile
+from invocations.tool_files.models import ToolFiles
+from invocations.tool_files.services import open_files as open_tool_files
 from toolhub.database.row_level_security import OURS
 
 if TYPE_CHECKING:
@@ -68,6 +70,12 @@ def opened() -> str:
     found = [json.dumps(evidence.open_values(row)) for row in Snapshot.objects.all() if _opens(row)]
     found += [artifacts.decrypt_content(row).decode("latin-1") for row in ArtifactContent.objects.all() if _opens(row)]
     found += [opened_file(row).decode("latin-1") for row in StoredFile.objects.all() if _opens(row)]
+    found += [
+        each.content.decode("latin-1")
+        for row in ToolFiles.objects.all()
+        if _opens(row)
+        for each in open_tool_files(row)
+    ]
     return "\n".join(found)
 
 
@@ -80,6 +88,8 @@ def _opens(row: Any) -> bool:
                 artifacts.decrypt_content(row)
             case StoredFile():
                 opened_file(row)
+            case ToolFiles():
+                open_tool_files(row)
     except (ValuesErased, KeyUnavailable):
         return False
     return True

@@ -72,6 +72,43 @@ def test_a_file_that_is_gone_is_said_to_be(data: tuple[int, Path]) -> None:
     assert take(folder, before).gone == ["/data/out/old.txt"]
 
 
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize("below", [(), ("x",)])
+def test_a_file_whose_place_a_folder_has_taken_is_gone(data: tuple[int, Path], below: tuple[str, ...]) -> None:
+    folder, place = data
+    lay_out(folder, [("/data/out/a", b"old")])
+    before = snapshot_files(folder, ["/data/out/a"])
+    (place / "out/a").unlink()
+    (place / "out/a").mkdir()
+    for name in below:
+        (place / "out/a" / name).write_bytes(b"new")
+
+    found = take(folder, before)
+
+    assert (found.gone, [path for path, _ in found.files]) == (["/data/out/a"], [f"/data/out/a/{name}" for name in below])
+
+
+@pytest.mark.parametrize("how", ["link", "parent link", "fifo"])
+def test_a_file_whose_place_something_else_has_taken_is_gone(data: tuple[int, Path], how: str) -> None:
+    folder, place = data
+    lay_out(folder, [("/data/out/in/a", b"old")])
+    before = snapshot_files(folder, ["/data/out/in/a"])
+    (place / "out/in/a").unlink()
+    match how:
+        case "link":
+            (place / "out/in/a").symlink_to("/etc/passwd")
+        case "parent link":
+            (place / "out/in").rmdir()
+            (place / "out/in").symlink_to("/etc")
+        case "fifo":
+            os.mkfifo(place / "out/in/a")
+
+    found = take(folder, before)
+
+    assert (found.gone, found.files) == (["/data/out/in/a"], [])
+    assert found.skipped
+
+
 @pytest.mark.req("SVC-10")
 def test_nothing_that_a_tool_plants_is_followed(data: tuple[int, Path]) -> None:
     folder, place = data

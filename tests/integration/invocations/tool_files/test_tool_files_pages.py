@@ -24,6 +24,7 @@ def keep(tenant: Tenant, group: str) -> ToolFiles:
     return ToolFiles.objects.create(
         tenant=tenant,
         group=group,
+        package="a",
         scope="tenant",
         names=[["/data/notes.db", 8192]],
         size=8192,
