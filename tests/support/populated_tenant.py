@@ -52,6 +52,7 @@ from invocations.playground.models import PlaygroundConversation, PlaygroundMess
 from invocations.playground.services import build_playground_principal, set_up_playground
 from invocations.replays.models import Rerun
 from invocations.replays.services import replay_call
+from invocations.tool_files.models import ToolFiles
 from invocations.value_keys import find_values_key
 from kernel.http.envelopes import RequestEnvelope
 from kernel.ids import decode, new_id
@@ -208,6 +209,17 @@ def _tools(things: Things) -> dict[str, Any]:
     access.give_grant(agent_id=None, tools="model.*", reason=things.word, by=things.people["first"].by)
     for path in ("/data/of/all.csv", f"/data/of/{things.word}.csv"):
         files.store_file(path=path, content=b"not shown anywhere", by=things.people["first"].by)
+    kept = ToolFiles.objects.create(
+        tenant=things.tenant,
+        group=ECHO.rpartition(".")[0],
+        package="sample",
+        scope="tenant",
+        names=[[f"/data/{things.word}.db", 10]],
+        size=10,
+        fingerprint="hmac-sha256:00",
+        changed_by="inv_x",
+        **dict.fromkeys(("wrapped_key", "nonce", "ciphertext"), b""),
+    )
     brought = import_document(
         data=write_document(things.word), group=GROUP, wanted=["getItem"], by=things.people["author"].by
     )
@@ -238,6 +250,7 @@ def _tools(things: Things) -> dict[str, Any]:
         "publisher_key_id": publisher.pk,
         "version_capsule.version_id": uploaded.versions[0].pk,
         "files.path": "of/all.csv",
+        "files_id": kept.pk,
         "what": "pause",
         "version": used.version,
         "version_id": used.pk,
