@@ -42,6 +42,9 @@ class Migration(migrations.Migration):
                 ('state', models.CharField(choices=[('requested', 'Requested'), ('connected', 'Connected'), ('ended', 'Ended')], default='requested', max_length=12)),
                 ('agents', models.JSONField(default=list)),
                 ('asked_by', models.JSONField(default=list)),
+                ('issuer', models.CharField(blank=True, max_length=400)),
+                ('client_id', models.CharField(blank=True, max_length=500)),
+                ('terms', models.JSONField(default=dict)),
                 ('scopes', models.JSONField(default=list)),
                 ('number', models.PositiveIntegerField(default=0)),
                 ('token_key', models.BinaryField(default=b'')),
@@ -86,5 +89,9 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='serveraccount',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'connected'), ('subject_key__isnull', False)), models.Q(models.Q(('state', 'connected'), _negated=True), ('refreshable', False), ('subject_key', None)), _connector='OR'), name='server_account_has_tokens_while_connected'),
+        ),
+        migrations.AddConstraint(
+            model_name='serveraccount',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'connected'), _negated=True), models.Q(models.Q(('issuer', ''), _negated=True), models.Q(('client_id', ''), _negated=True)), _connector='OR'), name='server_account_knows_who_gave_its_tokens'),
         ),
     ]

@@ -102,6 +102,11 @@ class ServerAccount(models.Model):
     # Agents (agt_…) whose own word that a call is for the person is enough; and those that have asked for it.
     agents = models.JSONField(default=list)
     asked_by = models.JSONField(default=list)
+    # Who has given its tokens, to which client, and where: newer ones are asked for there and nowhere else, whatever the server names
+    # by now. Empty until it is connected.
+    issuer = models.CharField(max_length=400, blank=True)
+    client_id = models.CharField(max_length=500, blank=True)
+    terms = models.JSONField(default=dict)
     scopes = models.JSONField(default=list)  # what its tokens are good for
     number = models.PositiveIntegerField(default=0)  # of its tokens; evidence counts them
     # The tokens, under the person's key; empty: there are none.
@@ -137,6 +142,10 @@ class ServerAccount(models.Model):
                 condition=Q(state="connected", subject_key__isnull=False)
                 | ~Q(state="connected") & Q(subject_key=None, refreshable=False),
                 name="server_account_has_tokens_while_connected",
+            ),
+            models.CheckConstraint(
+                condition=~Q(state="connected") | ~Q(issuer="") & ~Q(client_id=""),
+                name="server_account_knows_who_gave_its_tokens",
             ),
         ]
         indexes = [models.Index(fields=["member", "-id"], name="server_account_of_member")]

@@ -20,7 +20,7 @@ from django.db import transaction
 
 from access.models import AccountServer, ServerAccount, ServerAccountState
 from access.server_accounts.answers import ServerSilent
-from access.server_accounts.clients import callback_url, choose_client
+from access.server_accounts.clients import callback_url, check_issuer_of_entered, choose_client
 from access.server_accounts.discovery import AuthorizationTerms, discover_terms
 from access.server_accounts.problems import AccountUnavailable, AuthorizationRefused
 from access.server_accounts.services import (
@@ -29,15 +29,21 @@ from access.server_accounts.services import (
     end_account,
     lock_own,
     record_server,
-    token_client,
 )
 from access.server_accounts.signals import account_changed
-from access.server_accounts.token_requests import TokenRefused, redeem_code
-from access.server_accounts.token_seals import SECRET_COLUMNS, TOKEN_COLUMNS, seal_client_secret, seal_tokens
+from access.server_accounts.token_requests import TokenClient, TokenRefused, redeem_code
+from access.server_accounts.token_seals import (
+    SECRET_COLUMNS,
+    TOKEN_COLUMNS,
+    open_client_secret,
+    seal_client_secret,
+    seal_tokens,
+)
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.server_accounts import ConnectedServerAccount
 from kernel.database.connections import database_time
+from kernel.problems import Conflict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping
@@ -71,6 +77,7 @@ def begin_authorization(
         "person": by.id,
         "issuer": terms.issuer,
         "says_issuer": terms.says_issuer,
+        "terms": terms.to_json(),
         "client": server.client_id,
         "verifier": verifier,
         "scopes": scopes,
@@ -105,8 +112,13 @@ def _keep_terms(
 ) -> AccountServer:
     server = AccountServer.objects.select_for_update().get(pk=server.pk)
     client_id, kind, secret = client
+    entered = AccountServer.HubClientKind.ENTERED
+    if entered in (kind, server.client_kind) and (client_id, kind) != (server.client_id, server.client_kind):
+        raise Conflict("Who the hub is at this server has been changed at this moment.", remedy="Try again.")
+    if kind == entered:
+        check_issuer_of_entered(server, terms)
     is_other = (server.issuer, server.client_id, server.client_kind) != (terms.issuer, client_id, kind)
-    if is_other and kind != AccountServer.HubClientKind.ENTERED:
+    if is_other and kind != entered:
         server.client_id, server.client_kind = client_id, kind
         seal_client_secret(server, secret)
     server.issuer, server.terms = terms.issuer, terms.to_json()
@@ -131,12 +143,12 @@ def finish_authorization(
     check_is_own(account, by=by)
     check_open(account)
     server = account.server
-    terms = AuthorizationTerms.from_json(server.terms)
+    terms = AuthorizationTerms.from_json(begun["terms"])
     if (server.issuer, server.client_id) != (begun["issuer"], begun["client"]):
         raise AuthorizationRefused("Who gives tokens for this server has changed meanwhile.")
     try:
         found = redeem_code(
-            token_client(server),
+            TokenClient(server.client_id, open_client_secret(server), terms.token_endpoint, tuple(terms.auth_methods)),
             code=answer["code"][:MAX_ANSWER],
             verifier=begun["verifier"],
             redirect_uri=callback_url(),
@@ -181,12 +193,14 @@ def _connect(account: ServerAccount, found: TokenAnswer, begun: dict[str, Any], 
     seal_tokens(account, found.tokens)
     account.state, account.connected_at, account.number = ServerAccountState.CONNECTED, now, 1
     account.refreshable, account.expires_at = bool(found.tokens.refresh), found.find_end(now)
+    account.issuer, account.client_id, account.terms = begun["issuer"], begun["client"], begun["terms"]
     account.scopes = found.scopes if found.scopes is not None else begun["scopes"]
     account.agents = sorted({*account.agents, *begun["agents"]})
     account.asked_by = [each for each in account.asked_by if each not in account.agents]
     account.save(
         update_fields=[
             *TOKEN_COLUMNS,
+            *("issuer", "client_id", "terms"),
             *("state", "connected_at", "number", "refreshable", "expires_at", "scopes", "agents", "asked_by"),
         ]
     )
@@ -197,8 +211,8 @@ def _connect(account: ServerAccount, found: TokenAnswer, begun: dict[str, Any], 
         data=ConnectedServerAccount(
             member=account.person,
             resource=account.server.resource,
-            issuer=account.server.issuer,
-            client=account.server.client_id,
+            issuer=account.issuer,
+            client=account.client_id,
             scopes=account.scopes,
             agents=account.agents,
             refreshable=account.refreshable,

@@ -69,6 +69,7 @@ def choose_client(server: AccountServer, terms: AuthorizationTerms) -> tuple[str
     """
     kinds = AccountServer.HubClientKind
     if server.client_kind == kinds.ENTERED:
+        check_issuer_of_entered(server, terms)
         return server.client_id, kinds.ENTERED, ""
     if takes_document(terms):
         return document_url(), kinds.DOCUMENT, ""
@@ -80,6 +81,16 @@ def choose_client(server: AccountServer, terms: AuthorizationTerms) -> tuple[str
             details={"server": server.resource, "redirect_uri": callback_url()},
         )
     return _register(terms)
+
+
+def check_issuer_of_entered(server: AccountServer, terms: AuthorizationTerms) -> None:
+    """What is entered belongs to the authorization server that it was first used at, and is shown to no other."""
+    if server.issuer not in ("", terms.issuer):
+        raise AccountServerUnfit(
+            f"{server.host} names another authorization server than the one that the entered client belongs to.",
+            details={"server": server.resource, "entered_for": server.issuer, "named": terms.issuer},
+            remedy="Operators: if that is right, enter the client of the other one under Account servers.",
+        )
 
 
 def _register(terms: AuthorizationTerms) -> tuple[str, str, str]:

@@ -17,7 +17,7 @@ from access.models import ServerAccount, ServerAccountState
 from access.server_accounts.answers import ServerSilent
 from access.server_accounts.discovery import AuthorizationTerms
 from access.server_accounts.problems import AccountRequired, AccountUnavailable
-from access.server_accounts.services import RAN_OUT, REFUSED, account_url, end_account, lock_account, token_client
+from access.server_accounts.services import RAN_OUT, REFUSED, account_client, account_url, end_account, lock_account
 from access.server_accounts.token_requests import FOR_GOOD, TokenRefused, refresh_tokens, revoke_tokens
 from access.server_accounts.token_seals import TOKEN_COLUMNS, open_tokens, seal_tokens
 from evidence import services as evidence
@@ -77,9 +77,10 @@ def _take(account: ServerAccount, now: datetime) -> bool:
 
 
 def _refresh(account: ServerAccount) -> str:
-    tokens, terms = open_tokens(account), AuthorizationTerms.from_json(account.server.terms)
+    tokens, terms = open_tokens(account), AuthorizationTerms.from_json(account.terms)
+    client = account_client(account, tokens)
     try:
-        found = refresh_tokens(token_client(account.server), tokens, resource=terms.resource)
+        found = refresh_tokens(client, tokens, resource=terms.resource)
     except TokenRefused as error:
         if error.error in FOR_GOOD:
             raise _end(account, why=REFUSED) from error
@@ -90,7 +91,7 @@ def _refresh(account: ServerAccount) -> str:
         return _keep(account, tokens, found)
     except AccountRequired:  # it has ended meanwhile, and what comes for it is for nobody
         if terms.revocation_endpoint:
-            revoke_tokens(token_client(account.server), found.tokens, endpoint=terms.revocation_endpoint)
+            revoke_tokens(client, found.tokens, endpoint=terms.revocation_endpoint)
         raise
 
 

@@ -208,19 +208,23 @@ def end_account(account: ServerAccount, *, why: str, by: Principal) -> None:
         transaction.on_commit(give_back, robust=True)
 
 
-def token_client(server: AccountServer) -> TokenClient:
-    terms = AuthorizationTerms.from_json(server.terms)
-    return TokenClient(server.client_id, open_client_secret(server), terms.token_endpoint, tuple(terms.auth_methods))
+def account_client(account: ServerAccount, tokens: AccountTokens) -> TokenClient:
+    """Who asks whom for newer tokens of an account, and gives them back: as they were given. What the server has named since then
+    counts for nothing; only a newer secret of the same client does."""
+    server, terms = account.server, AuthorizationTerms.from_json(account.terms)
+    is_same = (server.issuer, server.client_id) == (account.issuer, account.client_id)
+    secret = open_client_secret(server) if is_same else tokens.client_secret
+    return TokenClient(account.client_id, secret, terms.token_endpoint, tuple(terms.auth_methods))
 
 
 def _prepare_revocation(account: ServerAccount) -> Any:
     """What gives the tokens back, once it is written that they are gone here; None where that cannot be."""
-    endpoint = account.server.terms.get("revocation_endpoint", "")
+    endpoint = account.terms.get("revocation_endpoint", "")
     if not account.is_connected or not endpoint:
         return None
     try:
         tokens: AccountTokens = open_tokens(account)
-        return partial(revoke_tokens, token_client(account.server), tokens, endpoint=endpoint)
+        return partial(revoke_tokens, account_client(account, tokens), tokens, endpoint=endpoint)
     except (KeyUnavailable, ValuesErased):
         return None
 
@@ -259,11 +263,13 @@ def enter_client(*, resource: str, client_id: str, client_secret: str, by: Princ
         )
     server = get_server(resource, tenant_id=by.tenant_id)
     server = AccountServer.objects.select_for_update().get(pk=server.pk)
+    if (server.client_id, server.client_kind) != (client_id, AccountServer.HubClientKind.ENTERED):
+        server.issuer = ""  # of the one before; whoever is asked first with this one has given it
     server.client_id = client_id
     server.client_kind = AccountServer.HubClientKind.ENTERED if client_id else ""
     server.entered_by = by.id if client_id else ""
     seal_client_secret(server, client_secret.strip())
-    server.save(update_fields=["client_id", "client_kind", "entered_by", "changed_at", *SECRET_COLUMNS])
+    server.save(update_fields=["issuer", "client_id", "client_kind", "entered_by", "changed_at", *SECRET_COLUMNS])
     record_server(server, Kind.ACCOUNT_SERVER_ENTERED, by=by)
     return server
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
@@ -82,7 +82,7 @@ def refresh_tokens(client: TokenClient, tokens: AccountTokens, *, resource: str)
     found = _ask_for_tokens(client, form)
     if found.tokens.refresh:
         return found
-    return TokenAnswer(AccountTokens(found.tokens.access, tokens.refresh), found.scopes, found.lasts)
+    return replace(found, tokens=replace(found.tokens, refresh=tokens.refresh))
 
 
 def revoke_tokens(client: TokenClient, tokens: AccountTokens, *, endpoint: str) -> None:
@@ -111,10 +111,10 @@ def _ask_for_tokens(client: TokenClient, form: dict[str, str]) -> TokenAnswer:
         raise ServerSilent("The authorization server points to another address, where no token is asked for.")
     if answer.status != 200 or said is None:
         raise ServerSilent(f"The authorization server answered {answer.status}.")
-    return _read_answer(said)
+    return _read_answer(said, client)
 
 
-def _read_answer(said: dict[str, Any]) -> TokenAnswer:
+def _read_answer(said: dict[str, Any], client: TokenClient) -> TokenAnswer:
     access, refresh = said.get("access_token"), said.get("refresh_token") or ""
     if not _is_token(access) or (refresh and not _is_token(refresh)):
         raise ServerSilent("The authorization server gave no token that can be sent.")
@@ -125,7 +125,7 @@ def _read_answer(said: dict[str, Any]) -> TokenAnswer:
         lasts = int(lasts)
     is_time = isinstance(lasts, int | float) and not isinstance(lasts, bool) and 0 <= lasts <= MAX_LASTS_S
     return TokenAnswer(
-        AccountTokens(str(access), str(refresh)),
+        AccountTokens(str(access), str(refresh), client.secret),
         scope.split()[:50] if isinstance(scope, str) and scope.strip() else None,
         timedelta(seconds=float(lasts)) if is_time else None,  # type: ignore[arg-type]
     )

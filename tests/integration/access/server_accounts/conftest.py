@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -12,6 +13,7 @@ from django.urls import reverse
 from access.models import ServerAccount
 from access.roles import Role
 from access.server_accounts import services
+from kernel.database.connections import database_time
 from tests.conftest import Person, make_person
 from tests.support.authorization_server import AuthorizationServer, serving_authorization
 
@@ -70,6 +72,11 @@ class Browser:
         found = rows.order_by("-pk").first()
         assert found is not None
         return found
+
+
+def let_run_out(account: ServerAccount, server: AuthorizationServer) -> None:
+    server.let_run_out()
+    ServerAccount.objects.filter(pk=account.pk).update(expires_at=database_time() - timedelta(seconds=1))
 
 
 @pytest.fixture

@@ -15,9 +15,11 @@ from access.server_accounts.authorizations import BEGUN
 from access.server_accounts.clients import callback_url, document_url
 from access.server_accounts.discovery import discover_terms, find_challenge
 from access.server_accounts.problems import AccountServerUnfit
+from access.server_accounts.renewals import fetch_access_token
 from access.server_accounts.token_seals import open_tokens
 from evidence.kinds import Kind
 from evidence.models import Fact
+from tests.integration.access.server_accounts.conftest import let_run_out
 from tests.support.authorization_server import serving_authorization
 
 if TYPE_CHECKING:
@@ -277,3 +279,82 @@ def test_disconnecting_ends_it_there_too(
     assert not server.access
     assert not server.refresh
     assert said_of(account)[-1] == Kind.SERVER_ACCOUNT_ENDED
+
+
+def name_another(server: AuthorizationServer, issuer: str) -> None:
+    """The server names another authorization server from now on."""
+    said = {"resource": server.resource, "authorization_servers": [issuer]}
+    server.wrong["/.well-known/oauth-protected-resource/mcp"] = (200, {}, said)
+
+
+def enter(operator: Person, server: AuthorizationServer, client: str, secret: str = "") -> None:
+    form = {"resource": server.resource, "client_id": client, "client_secret": secret}
+    assert operator.client().post(reverse("account_server_client"), form).status_code == 302
+
+
+def test_tokens_go_back_to_who_gave_them_and_to_nobody_whom_the_server_names_later(
+    alice: Browser, bob: Browser, server: AuthorizationServer, django_capture_on_commit_callbacks: Any
+) -> None:
+    server.needs_secret = True
+    account = alice.connect()
+    given = open_tokens(account)
+    with serving_authorization() as evil:
+        name_another(server, evil.url)
+        assert bob.press_connect(bob.request()).status_code == 200
+
+        let_run_out(account, server)
+        assert server.find_user(fetch_access_token(account.pk)) == "alice"
+        with django_capture_on_commit_callbacks(execute=True):
+            services.disconnect_account(account_id=account.pk, by=alice.person.by)
+
+        sent = json.dumps(evil.asked)
+    assert "/token" not in sent
+    assert "/revoke" not in sent
+    assert given.refresh not in sent
+    assert not server.refresh
+
+
+def test_an_entered_client_is_shown_to_no_other_authorization_server(
+    alice: Browser, bob: Browser, server: AuthorizationServer, operator: Person
+) -> None:
+    server.registers, server.needs_secret = False, True
+    alice.request()
+    client = server.add_client(callback_url(), secret="s3cret-of-the-hub")
+    enter(operator, server, client, "s3cret-of-the-hub")
+    account = alice.connect(alice.find_newest())
+    with serving_authorization() as evil:
+        name_another(server, evil.url)
+
+        page = bob.press_connect(bob.request())
+
+        assert_refused(page, "ACCOUNT.SERVER_UNFIT", 502)
+        assert AccountServer.objects.get().issuer == server.url
+        let_run_out(account, server)
+        assert server.find_user(fetch_access_token(account.pk)) == "alice"
+        assert not {path for path, _ in evil.asked} & {"/token", "/revoke", "/register", "/authorize"}
+
+
+def test_a_newer_secret_of_the_same_client_counts_for_accounts_that_are_connected(
+    alice: Browser, server: AuthorizationServer, operator: Person
+) -> None:
+    server.registers, server.needs_secret = False, True
+    alice.request()
+    client = server.add_client(callback_url(), secret="first")
+    enter(operator, server, client, "first")
+    account = alice.connect(alice.find_newest())
+    server.clients[client] = "second"
+    enter(operator, server, client, "second")
+    let_run_out(account, server)
+
+    assert server.find_user(fetch_access_token(account.pk)) == "alice"
+
+
+def test_accounts_go_on_by_the_client_that_their_tokens_were_given_to(
+    alice: Browser, server: AuthorizationServer, operator: Person
+) -> None:
+    server.needs_secret = True
+    account = alice.connect()
+    enter(operator, server, "a-slip-of-the-pen")
+    for _ in range(2):
+        let_run_out(account, server)
+        assert server.find_user(fetch_access_token(account.pk)) == "alice"

@@ -16,16 +16,12 @@ from access.server_accounts.renewals import fetch_access_token, note_token_refus
 from evidence.kinds import Kind
 from evidence.models import Fact
 from kernel.database.connections import database_time
+from tests.integration.access.server_accounts.conftest import let_run_out
 from tests.support.concurrency import at_once
 
 if TYPE_CHECKING:
     from tests.integration.access.server_accounts.conftest import Browser
     from tests.support.authorization_server import AuthorizationServer
-
-
-def let_run_out(account: ServerAccount, server: AuthorizationServer) -> None:
-    server.let_run_out()
-    ServerAccount.objects.filter(pk=account.pk).update(expires_at=database_time() - timedelta(seconds=1))
 
 
 def count_refreshes(server: AuthorizationServer) -> int:
