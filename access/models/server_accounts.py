@@ -6,6 +6,7 @@ so that they go with it when the person is erased.
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -70,6 +71,11 @@ class AccountServer(models.Model):
     @property
     def host(self) -> str:
         return urlsplit(self.resource).hostname or ""
+
+    @property
+    def callback_key(self) -> str:
+        """The part of the hub's redirect URI for this server that no other server's has; known before there is a row of it."""
+        return hashlib.sha256(self.tenant_id.bytes + self.resource.encode()).hexdigest()[:32]
 
 
 class ServerAccountState(models.TextChoices):

@@ -20,7 +20,7 @@ from django.db import transaction
 
 from access.models import AccountServer, ServerAccount, ServerAccountState
 from access.server_accounts.answers import ServerSilent
-from access.server_accounts.clients import callback_url, check_issuer_of_entered, choose_client
+from access.server_accounts.clients import callback_url, check_issuer_of_entered, choose_callback, choose_client
 from access.server_accounts.discovery import AuthorizationTerms, discover_terms
 from access.server_accounts.problems import AccountUnavailable, AuthorizationRefused
 from access.server_accounts.services import (
@@ -71,6 +71,7 @@ def begin_authorization(
     client = choose_client(account.server, terms)
     server = _keep_terms(account.server, terms, client, by=by)
     scopes = server.scopes or terms.scopes
+    callback = choose_callback(server, server.client_kind)
     state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(64)
     begun = {
         "account": str(account.pk),
@@ -79,6 +80,7 @@ def begin_authorization(
         "says_issuer": terms.says_issuer,
         "terms": terms.to_json(),
         "client": server.client_id,
+        "callback": callback,
         "verifier": verifier,
         "scopes": scopes,
         "agents": agents,
@@ -90,7 +92,7 @@ def begin_authorization(
     asked = {
         "response_type": "code",
         "client_id": server.client_id,
-        "redirect_uri": callback_url(),
+        "redirect_uri": callback_url(callback),
         "state": state,
         "code_challenge": urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode(),
         "code_challenge_method": "S256",
@@ -129,10 +131,12 @@ def _keep_terms(
 
 
 def finish_authorization(
-    *, answer: Mapping[str, str], session: MutableMapping[str, Any], by: Principal
+    *, answer: Mapping[str, str], session: MutableMapping[str, Any], callback: str = "", by: Principal
 ) -> ServerAccount:
-    """The account, connected. Whatever comes of it, the state is used up."""
+    """The account, connected. Whatever comes of it, the state is used up. ``callback``: the key of the address it came to."""
     begun = take_begun(answer.get("state", ""), session=session, by=by)
+    if callback != begun["callback"]:
+        raise AuthorizationRefused("This answer has come to the address of another server than the one that was asked.")
     check_issuer(begun, answer.get("iss"))
     if answer.get("error") or not answer.get("code"):
         raise AuthorizationRefused(
@@ -151,7 +155,7 @@ def finish_authorization(
             TokenClient(server.client_id, open_client_secret(server), terms.token_endpoint, tuple(terms.auth_methods)),
             code=answer["code"][:MAX_ANSWER],
             verifier=begun["verifier"],
-            redirect_uri=callback_url(),
+            redirect_uri=callback_url(begun["callback"]),
             resource=terms.resource,
         )
     except TokenRefused as error:

@@ -27,20 +27,27 @@ DOCUMENT, CALLBACK = "/oauth/hub-client.json", "/server-accounts/callback"
 MAX_ID, MAX_SECRET = 500, 4096
 
 
-def callback_url() -> str:
-    return f"{settings.TOOLHUB_PUBLIC_URL}{CALLBACK}"
+def callback_url(key: str = "") -> str:
+    """``key``: of a server (``AccountServer.callback_key``); empty: of all where the hub is its document."""
+    return f"{settings.TOOLHUB_PUBLIC_URL}{CALLBACK}{f'/{key}' if key else ''}"
+
+
+def choose_callback(server: AccountServer, kind: str) -> str:
+    """The key of the redirect URI. A document has one for all servers, so it is used only where an answer names who gives it; else
+    each server has its own, so that none gives the hub an answer of another (RFC 9700, 4.4)."""
+    return "" if kind == AccountServer.HubClientKind.DOCUMENT else server.callback_key
 
 
 def document_url() -> str:
     return f"{settings.TOOLHUB_PUBLIC_URL}{DOCUMENT}"
 
 
-def describe_hub() -> dict[str, Any]:
+def describe_hub(redirect_uri: str) -> dict[str, Any]:
     """What the hub says of itself as a client."""
     return {
         "client_name": "toolhub",
         "client_uri": str(settings.TOOLHUB_PUBLIC_URL),
-        "redirect_uris": [callback_url()],
+        "redirect_uris": [redirect_uri],
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
         "token_endpoint_auth_method": "none",
@@ -53,13 +60,14 @@ def describe_hub() -> dict[str, Any]:
 def hub_client(request: HttpRequest) -> HttpResponse:
     """The document that is the hub's id at authorization servers elsewhere."""
     del request
-    said = {"client_id": document_url()} | describe_hub()
+    said = {"client_id": document_url()} | describe_hub(callback_url())
     return JsonResponse(said, headers={"Cache-Control": "public, max-age=300"})
 
 
 def takes_document(terms: AuthorizationTerms) -> bool:
-    """A document can be an id only where others can read it: https, as its specification says."""
-    return terms.takes_documents and document_url().startswith("https://")
+    """A document can be an id only where others can read it: https, as its specification says. And only where answers name the issuer,
+    since all answers to it come to one address."""
+    return terms.takes_documents and terms.says_issuer and document_url().startswith("https://")
 
 
 def choose_client(server: AccountServer, terms: AuthorizationTerms) -> tuple[str, str, str]:
@@ -78,9 +86,9 @@ def choose_client(server: AccountServer, terms: AuthorizationTerms) -> tuple[str
     if not terms.registration_endpoint:
         raise AccountClientMissing(
             f"{server.host} takes neither the hub's document as its client nor registrations, and nobody has entered a client.",
-            details={"server": server.resource, "redirect_uri": callback_url()},
+            details={"server": server.resource, "redirect_uri": callback_url(server.callback_key)},
         )
-    return _register(terms)
+    return _register(terms, redirect_uri=callback_url(server.callback_key))
 
 
 def check_issuer_of_entered(server: AccountServer, terms: AuthorizationTerms) -> None:
@@ -93,8 +101,8 @@ def check_issuer_of_entered(server: AccountServer, terms: AuthorizationTerms) ->
         )
 
 
-def _register(terms: AuthorizationTerms) -> tuple[str, str, str]:
-    wanted = describe_hub()
+def _register(terms: AuthorizationTerms, *, redirect_uri: str) -> tuple[str, str, str]:
+    wanted = describe_hub(redirect_uri)
     if "none" not in terms.auth_methods:
         wanted["token_endpoint_auth_method"] = next(
             (each for each in ("client_secret_basic", "client_secret_post") if each in terms.auth_methods), "none"

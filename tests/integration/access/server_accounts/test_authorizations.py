@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from django.test import Client
@@ -32,6 +33,10 @@ pytestmark = pytest.mark.django_db
 
 def said_of(account: ServerAccount) -> list[str]:
     return [each.kind for each in Fact.objects.filter(subject=account.wire_id).order_by("id")]
+
+
+def own_callback(server: AuthorizationServer) -> str:
+    return callback_url(AccountServer.objects.get(resource=server.resource).callback_key)
 
 
 def assert_refused(answer: Any, reason: str, status: int = 409) -> None:
@@ -235,7 +240,7 @@ def test_an_entered_client_is_used_and_its_secret_is_kept_sealed(
     server.registers, server.needs_secret = False, True
     page = alice.press_connect(alice.request())
     assert page.context["problem"].reason == "ACCOUNT.CLIENT_MISSING"
-    client = server.add_client(callback_url(), secret="s3cret-of-the-hub")
+    client = server.add_client(own_callback(server), secret="s3cret-of-the-hub")
 
     answer = operator.client().post(
         reverse("account_server_client"),
@@ -319,7 +324,7 @@ def test_an_entered_client_is_shown_to_no_other_authorization_server(
 ) -> None:
     server.registers, server.needs_secret = False, True
     alice.request()
-    client = server.add_client(callback_url(), secret="s3cret-of-the-hub")
+    client = server.add_client(own_callback(server), secret="s3cret-of-the-hub")
     enter(operator, server, client, "s3cret-of-the-hub")
     account = alice.connect(alice.find_newest())
     with serving_authorization() as evil:
@@ -339,7 +344,7 @@ def test_a_newer_secret_of_the_same_client_counts_for_accounts_that_are_connecte
 ) -> None:
     server.registers, server.needs_secret = False, True
     alice.request()
-    client = server.add_client(callback_url(), secret="first")
+    client = server.add_client(own_callback(server), secret="first")
     enter(operator, server, client, "first")
     account = alice.connect(alice.find_newest())
     server.clients[client] = "second"
@@ -358,3 +363,47 @@ def test_accounts_go_on_by_the_client_that_their_tokens_were_given_to(
     for _ in range(2):
         let_run_out(account, server)
         assert server.find_user(fetch_access_token(account.pk)) == "alice"
+
+
+def test_a_server_gives_the_hub_no_answer_of_another_that_names_nobody(
+    alice: Browser, bob: Browser, server: AuthorizationServer, settings: Any
+) -> None:
+    """Mix-up (RFC 9700, 4.4): its metadata send the person to an honest server, whose answers do not say whose they are."""
+    settings.TOOLHUB_PUBLIC_URL = "https://hub.example"
+    server.takes_documents, server.says_issuer = True, False
+    with serving_authorization(says_issuer=False) as honest:
+        bob.server = honest
+        bob.connect(bob.request(honest.resource))
+        hub_there = AccountServer.objects.get(resource=honest.resource).client_id
+        server.metadata = {"authorization_endpoint": f"{honest.url}/authorize"}
+        server.registers, server.wrong["/register"] = True, (201, {}, {"client_id": hub_there})
+        evil_one = alice.begin(alice.request())
+        asked = dict(parse_qsl(urlsplit(evil_one).query))
+
+        # The honest one does not send the browser there.
+        assert asked["client_id"] == hub_there
+        assert asked["redirect_uri"] not in honest.redirect_uris[hub_there]
+        # Nor is an answer taken that somebody has sent to its address all the same.
+        back = urlsplit(honest.authorize(asked | {"redirect_uri": honest.redirect_uris[hub_there][0]}))
+        assert_refused(alice.come_back(f"{back.path}?{back.query}"), "ACCOUNT.AUTHORIZATION_REFUSED")
+        assert server.count("/token") == 0
+
+
+def test_the_hub_is_its_document_only_where_answers_say_whose_they_are(
+    alice: Browser, server: AuthorizationServer, settings: Any
+) -> None:
+    settings.TOOLHUB_PUBLIC_URL = "https://hub.example"
+    server.takes_documents, server.says_issuer = True, False
+    alice.connect()
+
+    assert AccountServer.objects.get().client_kind == AccountServer.HubClientKind.REGISTERED
+
+
+def test_operators_see_the_redirect_uri_of_each_server(
+    alice: Browser, server: AuthorizationServer, operator: Person
+) -> None:
+    alice.request()
+
+    page = operator.client().get(reverse("account_servers")).content.decode()
+
+    assert own_callback(server) in page
