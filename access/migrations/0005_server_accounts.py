@@ -30,6 +30,8 @@ class Migration(migrations.Migration):
                 ('nonce', models.BinaryField(default=b'')),
                 ('ciphertext', models.BinaryField(default=b'')),
                 ('entered_by', models.CharField(blank=True, max_length=64)),
+                ('client_ends_at', models.DateTimeField(blank=True, null=True)),
+                ('client_refused_at', models.DateTimeField(blank=True, null=True)),
                 ('changed_at', models.DateTimeField(auto_now=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='account_servers', to='access.tenant')),

@@ -49,6 +49,12 @@ class AccountServer(models.Model):
     nonce = models.BinaryField(default=b"")
     ciphertext = models.BinaryField(default=b"")
     entered_by = models.CharField(max_length=64, blank=True)
+    client_ends_at = models.DateTimeField(
+        null=True, blank=True
+    )  # of a registration that lasts so long; None: it does not end
+    client_refused_at = models.DateTimeField(
+        null=True, blank=True
+    )  # the authorization server does not take it, first seen then
     changed_at = models.DateTimeField(auto_now=True)
     created_at = models.DateTimeField(auto_now_add=True)
 

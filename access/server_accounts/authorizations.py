@@ -20,7 +20,13 @@ from django.db import transaction
 
 from access.models import AccountServer, ServerAccount, ServerAccountState
 from access.server_accounts.answers import ServerSilent
-from access.server_accounts.clients import callback_url, check_issuer_of_entered, choose_callback, choose_client
+from access.server_accounts.clients import (
+    HubClient,
+    callback_url,
+    check_issuer_of_entered,
+    choose_callback,
+    choose_client,
+)
 from access.server_accounts.discovery import AuthorizationTerms, discover_terms
 from access.server_accounts.problems import AccountUnavailable, AuthorizationRefused
 from access.server_accounts.services import (
@@ -28,12 +34,13 @@ from access.server_accounts.services import (
     check_open,
     end_account,
     lock_own,
+    note_client_refused,
     record_server,
 )
 from access.server_accounts.signals import account_changed
-from access.server_accounts.token_requests import TokenClient, TokenRefused, redeem_code
+from access.server_accounts.token_requests import OF_THE_CLIENT, TokenClient, TokenRefused, redeem_code
 from access.server_accounts.token_seals import (
-    SECRET_COLUMNS,
+    CLIENT_COLUMNS,
     TOKEN_COLUMNS,
     open_client_secret,
     seal_client_secret,
@@ -109,22 +116,21 @@ def _digest(state: str) -> str:
 
 
 @transaction.atomic
-def _keep_terms(
-    server: AccountServer, terms: AuthorizationTerms, client: tuple[str, str, str], *, by: Principal
-) -> AccountServer:
+def _keep_terms(server: AccountServer, terms: AuthorizationTerms, client: HubClient, *, by: Principal) -> AccountServer:
     server = AccountServer.objects.select_for_update().get(pk=server.pk)
-    client_id, kind, secret = client
     entered = AccountServer.HubClientKind.ENTERED
-    if entered in (kind, server.client_kind) and (client_id, kind) != (server.client_id, server.client_kind):
+    is_known = (client.id, client.kind) == (server.client_id, server.client_kind)
+    if entered in (client.kind, server.client_kind) and not is_known:
         raise Conflict("Who the hub is at this server has been changed at this moment.", remedy="Try again.")
-    if kind == entered:
+    if client.kind == entered:
         check_issuer_of_entered(server, terms)
-    is_other = (server.issuer, server.client_id, server.client_kind) != (terms.issuer, client_id, kind)
-    if is_other and kind != entered:
-        server.client_id, server.client_kind = client_id, kind
-        seal_client_secret(server, secret)
+    is_other = not is_known or server.issuer != terms.issuer
+    if is_other and client.kind != entered:
+        server.client_id, server.client_kind, server.client_ends_at = client.id, client.kind, client.ends_at
+        server.client_refused_at = None
+        seal_client_secret(server, client.secret)
     server.issuer, server.terms = terms.issuer, terms.to_json()
-    server.save(update_fields=["issuer", "terms", "client_id", "client_kind", "changed_at", *SECRET_COLUMNS])
+    server.save(update_fields=["issuer", "terms", "changed_at", *CLIENT_COLUMNS])
     if is_other:
         record_server(server, Kind.ACCOUNT_SERVER_MET, by=by)
     return server
@@ -159,6 +165,8 @@ def finish_authorization(
             resource=terms.resource,
         )
     except TokenRefused as error:
+        if error.error in OF_THE_CLIENT:
+            note_client_refused(server.pk, issuer=server.issuer, client_id=server.client_id)
         raise AuthorizationRefused(str(error)) from error
     except ServerSilent as error:
         raise AccountUnavailable(str(error), remedy="Begin again from the page of the account.") from error

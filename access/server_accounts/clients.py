@@ -7,10 +7,13 @@ server takes such; else it registers itself there (RFC 7591), once a tenant and 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.http import JsonResponse
+from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from access.models import AccountServer
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 DOCUMENT, CALLBACK = "/oauth/hub-client.json", "/server-accounts/callback"
 MAX_ID, MAX_SECRET = 500, 4096
+MAX_TIME = 2**36  # a time later than that is none that ends
 
 
 def callback_url(key: str = "") -> str:
@@ -70,19 +74,35 @@ def takes_document(terms: AuthorizationTerms) -> bool:
     return terms.takes_documents and terms.says_issuer and document_url().startswith("https://")
 
 
-def choose_client(server: AccountServer, terms: AuthorizationTerms) -> tuple[str, str, str]:
-    """Id, kind and secret of the hub's client; what is known already stays while the issuer does. No transaction is open.
+@dataclass(frozen=True, slots=True)
+class HubClient:
+    """Who the hub is at a server. ``secret``: only of a new one."""
+
+    id: str
+    kind: str
+    secret: str = field(default="", repr=False)
+    ends_at: datetime | None = None
+
+
+def is_registered(server: AccountServer, terms: AuthorizationTerms) -> bool:
+    """Whether a registration there is good still."""
+    lasts = server.client_ends_at is None or server.client_ends_at > timezone.now()
+    return server.client_kind == AccountServer.HubClientKind.REGISTERED and server.issuer == terms.issuer and lasts
+
+
+def choose_client(server: AccountServer, terms: AuthorizationTerms) -> HubClient:
+    """Who the hub is there; what is known already stays while the issuer does. No transaction is open.
 
     :class:`AccountClientMissing` where somebody has to enter one first.
     """
     kinds = AccountServer.HubClientKind
     if server.client_kind == kinds.ENTERED:
         check_issuer_of_entered(server, terms)
-        return server.client_id, kinds.ENTERED, ""
+        return HubClient(server.client_id, kinds.ENTERED)
     if takes_document(terms):
-        return document_url(), kinds.DOCUMENT, ""
-    if server.client_kind == kinds.REGISTERED and server.issuer == terms.issuer:
-        return server.client_id, kinds.REGISTERED, ""
+        return HubClient(document_url(), kinds.DOCUMENT)
+    if is_registered(server, terms):
+        return HubClient(server.client_id, kinds.REGISTERED)
     if not terms.registration_endpoint:
         raise AccountClientMissing(
             f"{server.host} takes neither the hub's document as its client nor registrations, and nobody has entered a client.",
@@ -101,7 +121,7 @@ def check_issuer_of_entered(server: AccountServer, terms: AuthorizationTerms) ->
         )
 
 
-def _register(terms: AuthorizationTerms, *, redirect_uri: str) -> tuple[str, str, str]:
+def _register(terms: AuthorizationTerms, *, redirect_uri: str) -> HubClient:
     wanted = describe_hub(redirect_uri)
     if "none" not in terms.auth_methods:
         wanted["token_endpoint_auth_method"] = next(
@@ -118,4 +138,7 @@ def _register(terms: AuthorizationTerms, *, redirect_uri: str) -> tuple[str, str
         raise AccountClientMissing(f"The authorization server did not register the hub: it answered {answer.status}.")
     if not isinstance(secret, str) or len(secret) > MAX_SECRET:
         raise AccountClientMissing("The authorization server gave the hub a secret that cannot be kept.")
-    return client, AccountServer.HubClientKind.REGISTERED, secret
+    ends = (said or {}).get("client_secret_expires_at")
+    is_time = secret and isinstance(ends, int) and not isinstance(ends, bool) and 0 < ends < MAX_TIME
+    ends_at = datetime.fromtimestamp(ends, tz=UTC) if is_time else None  # type: ignore[arg-type]
+    return HubClient(client, AccountServer.HubClientKind.REGISTERED, secret, ends_at)

@@ -20,7 +20,7 @@ from access.server_accounts.discovery import AuthorizationTerms
 from access.server_accounts.signals import account_changed
 from access.server_accounts.token_requests import TokenClient, revoke_tokens
 from access.server_accounts.token_seals import (
-    SECRET_COLUMNS,
+    CLIENT_COLUMNS,
     TOKEN_COLUMNS,
     clear_tokens,
     open_client_secret,
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 DISCONNECTED, DECLINED, REFUSED, RAN_OUT = "disconnected", "declined", "refused", "ran_out"
 REPLACED, LEFT, ERASED = "replaced", "left", "erased"
 REQUESTED_EVENT, ENDED_EVENT = "account.requested", "account.ended"
+CLIENT_REFUSED_EVENT = "account.client_refused"
 BY_ITSELF = (REFUSED, RAN_OUT)  # the person has not done it, so they are told
 OPEN = (ServerAccountState.REQUESTED, ServerAccountState.CONNECTED)
 MAX_SCOPES = 50
@@ -268,10 +269,29 @@ def enter_client(*, resource: str, client_id: str, client_secret: str, by: Princ
     server.client_id = client_id
     server.client_kind = AccountServer.HubClientKind.ENTERED if client_id else ""
     server.entered_by = by.id if client_id else ""
+    server.client_ends_at = server.client_refused_at = None
     seal_client_secret(server, client_secret.strip())
-    server.save(update_fields=["issuer", "client_id", "client_kind", "entered_by", "changed_at", *SECRET_COLUMNS])
+    server.save(update_fields=["issuer", "entered_by", "changed_at", *CLIENT_COLUMNS])
     record_server(server, Kind.ACCOUNT_SERVER_ENTERED, by=by)
     return server
+
+
+@transaction.atomic
+def note_client_refused(server_id: UUID, *, issuer: str, client_id: str) -> None:
+    """The authorization server does not know the hub. Operators are told, once; a registration that was lost there is made anew by
+    whoever connects next. Of a client that is the hub's no more nothing is said."""
+    server = AccountServer.objects.select_for_update().get(pk=server_id)
+    if (server.issuer, server.client_id) != (issuer, client_id) or server.client_refused_at is not None:
+        return
+    by = Principal.system("server_accounts", tenant_id=server.tenant_id)
+    server.client_refused_at = database_time()
+    if server.client_kind == AccountServer.HubClientKind.REGISTERED:
+        server.client_id, server.client_kind, server.client_ends_at = "", "", None
+        seal_client_secret(server, "")
+        record_server(server, Kind.ACCOUNT_SERVER_MET, by=by)
+    server.save(update_fields=[*CLIENT_COLUMNS, "changed_at"])
+    body = {"url": "/server-accounts/servers"}
+    notify_channels(CLIENT_REFUSED_EVENT, subject=server.wire_id, body=body, tenant_id=server.tenant_id)
 
 
 def record_server(server: AccountServer, kind: Kind, *, by: Principal) -> None:

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 MAX_TOKEN = 16_384
 MAX_LASTS_S = 10 * 365 * 24 * 3600
 _TOKEN = re.compile(r"[!-~]+")
-# The server has decided, and will not decide otherwise: asking again gives nothing (RFC 6749, 5.2).
-FOR_GOOD = frozenset({"invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type"})
+# What is said of the tokens themselves: asking again gives nothing (RFC 6749, 5.2).
+OF_THE_TOKENS = "invalid_grant"
+# What is said of the hub, and of no person's account: somebody has to enter or register it anew.
+OF_THE_CLIENT = frozenset({"invalid_client", "unauthorized_client"})
 
 
 class TokenRefused(Exception):

@@ -33,7 +33,17 @@ class AccountTokens:
 
 
 TOKEN_COLUMNS = ("subject_key", "token_key", "nonce", "ciphertext")
-SECRET_COLUMNS = ("key_id", "wrapped_key", "nonce", "ciphertext")
+# Who the hub is at a server, with its secret.
+CLIENT_COLUMNS = (
+    "client_id",
+    "client_kind",
+    "client_ends_at",
+    "client_refused_at",
+    "key_id",
+    "wrapped_key",
+    "nonce",
+    "ciphertext",
+)
 
 
 def _context(what: bytes, row: Any) -> bytes:
