@@ -26,6 +26,7 @@ from access.server_accounts.clients import (
     check_issuer_of_entered,
     choose_callback,
     choose_client,
+    is_registered,
 )
 from access.server_accounts.discovery import AuthorizationTerms, discover_terms
 from access.server_accounts.problems import AccountUnavailable, AuthorizationRefused
@@ -119,6 +120,9 @@ def _digest(state: str) -> str:
 def _keep_terms(server: AccountServer, terms: AuthorizationTerms, client: HubClient, *, by: Principal) -> AccountServer:
     server = AccountServer.objects.select_for_update().get(pk=server.pk)
     entered = AccountServer.HubClientKind.ENTERED
+    if client.kind == AccountServer.HubClientKind.REGISTERED and is_registered(server, terms):
+        # Somebody else has registered the hub at the same moment; there are tokens of that one perhaps.
+        client = HubClient(server.client_id, client.kind)
     is_known = (client.id, client.kind) == (server.client_id, server.client_kind)
     if entered in (client.kind, server.client_kind) and not is_known:
         raise Conflict("Who the hub is at this server has been changed at this moment.", remedy="Try again.")

@@ -63,6 +63,7 @@ class AuthorizationServer:
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)  # path and form
     wrong: dict[str, tuple[int, dict[str, str], Any]] = field(default_factory=dict)
     before_token: Callable[[], object] = lambda: None
+    before_registration: Callable[[], object] = lambda: None
     lock: Any = field(default_factory=threading.RLock)
 
     @property
@@ -229,6 +230,7 @@ def serving_authorization(**options: Any) -> Iterator[AuthorizationServer]:
                 asked = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
                 self.answer(302, {}, {"Location": server.authorize(asked)})
             elif path == "/register" and server.registers:
+                server.before_registration()
                 said = json.loads(body)
                 secret = secrets.token_urlsafe(12) if server.needs_secret else ""
                 client = server.add_client(said["redirect_uris"][0], secret=secret)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
+import threading
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -22,6 +25,7 @@ from evidence.kinds import Kind
 from evidence.models import Fact
 from tests.integration.access.server_accounts.conftest import let_run_out
 from tests.support.authorization_server import serving_authorization
+from tests.support.concurrency import at_once
 
 if TYPE_CHECKING:
     from tests.conftest import Person
@@ -407,3 +411,30 @@ def test_operators_see_the_redirect_uri_of_each_server(
     page = operator.client().get(reverse("account_servers")).content.decode()
 
     assert own_callback(server) in page
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_first_registrations_at_once_one_counts_for_both(
+    alice: Browser, bob: Browser, server: AuthorizationServer
+) -> None:
+    browsers = [(alice, alice.request()), (bob, bob.request())]
+    both = threading.Barrier(2, timeout=20)
+    server.before_registration = both.wait  # none is answered before the other asks
+
+    begun = at_once(2, lambda number: begin_of(*browsers[number]))
+
+    assert server.count("/register") == 2
+    clients = {dict(parse_qsl(urlsplit(str(each)).query))["client_id"] for each in begun}
+    assert clients == {AccountServer.objects.get().client_id}
+    for (browser, _), address in zip(browsers, begun, strict=True):
+        answer = browser.come_back(browser.agree(str(address)))
+        assert answer.status_code == 302, answer.context["problem"].detail
+        let_run_out(browser.find_newest(), server)
+        assert fetch_access_token(browser.find_newest().pk)
+
+
+def begin_of(browser: Browser, account: ServerAccount) -> str:
+    """Read from the page: what a test's client knows of a context may be another thread's."""
+    found = re.search(r'href="(http[^"]+/authorize[^"]+)"', browser.press_connect(account).content.decode())
+    assert found is not None
+    return html.unescape(found[1])
