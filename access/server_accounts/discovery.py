@@ -12,9 +12,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from access.server_accounts.answers import ServerSilent, ask, read_object
+from access.server_accounts.answers import ServerSilent, ask, check_address, read_object
 from access.server_accounts.problems import AccountServerUnfit
-from kernel.http.outbound import AddressRefused, read_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -155,8 +154,8 @@ def _endpoint(said: dict[str, Any], name: str, issuer: str, *, needed: bool = Tr
     if not isinstance(found, str) or len(found) > MAX_TEXT:
         raise AccountServerUnfit(f"{_host(issuer)} names no {name}.")
     try:
-        read_url(found)
-    except AddressRefused as error:
+        check_address(found)
+    except ServerSilent as error:
         raise AccountServerUnfit(f"The {name} of {_host(issuer)} is not asked: {error}") from error
     return found
 

@@ -51,7 +51,7 @@ def boxes(sandbox: DockerSandbox, monkeypatch: pytest.MonkeyPatch, settings: Any
 
 @pytest.fixture
 def accounts(settings: Any) -> Iterator[AuthorizationServer]:
-    settings.TOOLHUB_OUTBOUND_NETWORKS = ["127.0.0.0/8"]
+    settings.TOOLHUB_SERVER_ACCOUNT_NETWORKS = ["127.0.0.0/8"]
     with serving_authorization() as found:
         yield found
 

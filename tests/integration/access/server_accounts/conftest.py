@@ -81,7 +81,7 @@ def let_run_out(account: ServerAccount, server: AuthorizationServer) -> None:
 
 @pytest.fixture
 def server(settings: Any) -> Iterator[AuthorizationServer]:
-    settings.TOOLHUB_OUTBOUND_NETWORKS = ["127.0.0.0/8"]
+    settings.TOOLHUB_SERVER_ACCOUNT_NETWORKS = ["127.0.0.0/8"]
     with serving_authorization() as found:
         yield found
 

@@ -176,6 +176,7 @@ def test_a_token_endpoint_that_redirects_is_not_followed(alice: Browser, server:
         ({"issuer": "https://other.example"}, "issuer"),
         ({"token_endpoint": None}, "token_endpoint"),
         ({"token_endpoint": "file:///etc/passwd"}, "token_endpoint"),
+        ({"authorization_endpoint": "http://8.8.8.8/authorize"}, "authorization_endpoint"),
     ],
 )
 def test_a_server_that_does_not_do_as_it_should_is_not_asked(
@@ -199,11 +200,23 @@ def test_a_resource_that_speaks_for_another_is_not_believed(server: Authorizatio
 
 
 def test_servers_on_private_addresses_are_not_asked(server: AuthorizationServer, settings: Any) -> None:
-    settings.TOOLHUB_OUTBOUND_NETWORKS = []
+    settings.TOOLHUB_SERVER_ACCOUNT_NETWORKS = []
+    settings.TOOLHUB_OUTBOUND_NETWORKS = ["127.0.0.0/8"]  # for addresses that no stranger names
 
-    with pytest.raises(AccountServerUnfit):
+    with pytest.raises(AccountServerUnfit) as found:
         discover_terms(server.resource)
     assert server.asked == []
+    assert found.value.detail == "127.0.0.1 could not be asked."
+
+
+@pytest.mark.parametrize("closed", ["http://127.0.0.1:1/mcp", "http://10.255.255.1/mcp", "http://nowhere.invalid/mcp"])
+def test_a_refusal_does_not_say_what_answers_in_the_networks_of_the_hub(
+    closed: str, server: AuthorizationServer
+) -> None:
+    with pytest.raises(AccountServerUnfit) as found:
+        discover_terms(closed)
+
+    assert found.value.detail == f"{urlsplit(closed).hostname} could not be asked."
 
 
 def test_challenges_are_read() -> None:
