@@ -98,9 +98,11 @@ def _find_resource_document(resource: str, challenge: dict[str, str]) -> dict[st
     parts = urlsplit(resource)
     origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
     named = challenge.get("resource_metadata", "")
+    # Who asks for a token at this very address may say that it is for all of its host; a document that was guessed may not.
+    known = {resource.removesuffix("/"), origin} if named else {resource.removesuffix("/")}
     guesses = [named] if named else dict.fromkeys([f"{origin}{RESOURCE_METADATA}{path}", origin + RESOURCE_METADATA])
     for said in _documents(guesses):
-        if _covers(said.get("resource"), resource):
+        if str(said.get("resource")).removesuffix("/") in known:  # RFC 9728, 3.3
             return said
     raise AccountServerUnfit(
         f"{parts.hostname} does not say who gives tokens for it: no document of the protected resource (RFC 9728) names it."
@@ -134,17 +136,6 @@ def _documents(urls: Any) -> Iterator[dict[str, Any]]:
             yield found
     if silent is not None:
         raise AccountServerUnfit(str(silent)) from silent
-
-
-def _covers(said: Any, resource: str) -> bool:
-    """Whether a document of this resource speaks for the address: it is the same one, or one that the address lies below."""
-    if not isinstance(said, str) or len(said) > MAX_TEXT:
-        return False
-    ours, theirs = urlsplit(resource), urlsplit(said)
-    if (ours.scheme, ours.netloc) != (theirs.scheme, theirs.netloc) or theirs.query or theirs.fragment:
-        return False
-    below = theirs.path.rstrip("/")
-    return ours.path.rstrip("/") == below or ours.path.startswith(f"{below}/")
 
 
 def _endpoint(said: dict[str, Any], name: str, issuer: str, *, needed: bool = True) -> str:

@@ -451,3 +451,28 @@ def begin_of(browser: Browser, account: ServerAccount) -> str:
     found = re.search(r'href="(http[^"]+/authorize[^"]+)"', browser.press_connect(account).content.decode())
     assert found is not None
     return html.unescape(found[1])
+
+
+def test_a_document_that_was_guessed_speaks_for_no_address_below_its_own(server: AuthorizationServer) -> None:
+    said = server.describe_resource(server.url)
+    server.wrong["/.well-known/oauth-protected-resource/mcp"] = (404, {}, {})
+    server.wrong["/.well-known/oauth-protected-resource"] = (200, {}, said)
+    server.wrong["/mcp"] = (401, {"WWW-Authenticate": "Bearer"}, {})
+
+    with pytest.raises(AccountServerUnfit, match="does not say who gives tokens"):
+        discover_terms(server.resource)
+
+    # The address itself may point to it, in which case it speaks for the whole host; for a part of it it never does.
+    named = f'Bearer resource_metadata="{server.url}/.well-known/oauth-protected-resource"'
+    server.wrong["/mcp"] = (401, {"WWW-Authenticate": named}, {})
+    assert discover_terms(server.resource).resource == server.url
+
+
+def test_a_document_of_a_folder_speaks_for_nothing_in_it(server: AuthorizationServer) -> None:
+    path = "/.well-known/oauth-protected-resource/a/mcp"
+    known = f'Bearer resource_metadata="{server.url}{path}"'
+    server.wrong["/a/mcp"] = (401, {"WWW-Authenticate": known}, {})
+    server.wrong[path] = (200, {}, server.describe_resource(f"{server.url}/a"))
+
+    with pytest.raises(AccountServerUnfit, match="does not say who gives tokens"):
+        discover_terms(f"{server.url}/a/mcp")
