@@ -150,7 +150,7 @@ def finish_authorization(
     check_issuer(begun, answer.get("iss"))
     if answer.get("error") or not answer.get("code"):
         raise AuthorizationRefused(
-            f"The authorization server says {answer.get('error', 'nothing')[:60]!r}.",
+            f"The authorization server says {answer.get('error', 'nothing')[:60]!a}.",
             details={"account": begun["account"]},
         )
     account = ServerAccount.objects.select_related("server").get(pk=UUID(begun["account"]), tenant_id=by.tenant_id)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from access.server_accounts.answers import ServerSilent, ask, check_address, read_object
+from access.server_accounts.answers import ServerSilent, ask, check_address, read_host, read_object
 from access.server_accounts.problems import AccountServerUnfit
 
 if TYPE_CHECKING:
@@ -56,11 +56,11 @@ def discover_terms(resource: str) -> AuthorizationTerms:
     document, scopes = _find_resource_document(resource, challenge), challenge.get("scope", "").split()
     servers = _texts(document.get("authorization_servers"))
     if not servers:
-        raise AccountServerUnfit(f"{_host(resource)} names no authorization server.")
+        raise AccountServerUnfit(f"{read_host(resource)} names no authorization server.")
     issuer = servers[0]
     said = _find_server_document(issuer)
     if "S256" not in _texts(said.get("code_challenge_methods_supported")):
-        raise AccountServerUnfit(f"{_host(issuer)} does not say that it takes PKCE with S256.")
+        raise AccountServerUnfit(f"{read_host(issuer)} does not say that it takes PKCE with S256.")
     methods = _texts(said.get("token_endpoint_auth_methods_supported"))
     return AuthorizationTerms(
         resource=str(document["resource"]),
@@ -72,7 +72,7 @@ def discover_terms(resource: str) -> AuthorizationTerms:
         says_issuer=said.get("authorization_response_iss_parameter_supported") is True,
         takes_documents=said.get("client_id_metadata_document_supported") is True,
         auth_methods=methods or ["client_secret_basic"],
-        scopes=_keep_scopes(scopes or _texts(document.get("scopes_supported"))),
+        scopes=keep_scopes(scopes or _texts(document.get("scopes_supported"))),
     )
 
 
@@ -110,7 +110,10 @@ def _find_resource_document(resource: str, challenge: dict[str, str]) -> dict[st
 
 
 def _find_server_document(issuer: str) -> dict[str, Any]:
-    parts = urlsplit(issuer)
+    try:
+        parts = urlsplit(issuer)
+    except ValueError as error:
+        raise AccountServerUnfit(f"{issuer[:100]} is no address of an authorization server.") from error
     origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
     known = [f"{origin}/.well-known/{name}{path}" for name in ("oauth-authorization-server", "openid-configuration")]
     if path:
@@ -142,23 +145,20 @@ def _endpoint(said: dict[str, Any], name: str, issuer: str, *, needed: bool = Tr
     found = said.get(name)
     if found is None and not needed:
         return ""
-    if not isinstance(found, str) or len(found) > MAX_TEXT:
-        raise AccountServerUnfit(f"{_host(issuer)} names no {name}.")
+    if not isinstance(found, str) or len(found) > MAX_TEXT or not found.isprintable():
+        raise AccountServerUnfit(f"{read_host(issuer)} names no {name}.")
     try:
         check_address(found)
     except ServerSilent as error:
-        raise AccountServerUnfit(f"The {name} of {_host(issuer)} is not asked: {error}") from error
+        raise AccountServerUnfit(f"The {name} of {read_host(issuer)} is not asked: {error}") from error
     return found
 
 
 def _texts(said: Any) -> list[str]:
     found = said if isinstance(said, list) else []
-    return [each for each in found if isinstance(each, str) and 0 < len(each) <= MAX_TEXT]
+    return [each for each in found if isinstance(each, str) and 0 < len(each) <= MAX_TEXT and each.isprintable()]
 
 
-def _keep_scopes(said: list[str]) -> list[str]:
+def keep_scopes(said: list[str]) -> list[str]:
+    """Those that are scopes (RFC 6749, 3.3), once each."""
     return [each for each in dict.fromkeys(said) if _SCOPE.fullmatch(each)][:MAX_SCOPES]
-
-
-def _host(url: str) -> str:
-    return urlsplit(url).hostname or url[:100]

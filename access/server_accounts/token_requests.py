@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from access.server_accounts.answers import ServerSilent, ask, read_object
+from access.server_accounts.discovery import keep_scopes
 from access.server_accounts.token_seals import AccountTokens
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 MAX_TOKEN = 16_384
 MAX_LASTS_S = 10 * 365 * 24 * 3600
+MAX_DIGITS = 12
+_CODE = re.compile(r"[a-z_]{1,60}")  # of an error; agents are told it, too
 _TOKEN = re.compile(r"[!-~]+")
 # What is said of the tokens themselves: asking again gives nothing (RFC 6749, 5.2).
 OF_THE_TOKENS = "invalid_grant"
@@ -108,7 +111,7 @@ def _ask_for_tokens(client: TokenClient, form: dict[str, str]) -> TokenAnswer:
     answer = _post(client.token_endpoint, form, headers)
     said = read_object(answer)
     if answer.status in (400, 401, 403) and said is not None and isinstance(said.get("error"), str):
-        raise TokenRefused(said["error"][:60])
+        raise TokenRefused(said["error"] if _CODE.fullmatch(said["error"]) else "unknown")
     if 300 <= answer.status < 400:
         raise ServerSilent("The authorization server points to another address, where no token is asked for.")
     if answer.status != 200 or said is None:
@@ -123,12 +126,12 @@ def _read_answer(said: dict[str, Any], client: TokenClient) -> TokenAnswer:
     if str(said.get("token_type", "")).lower() != "bearer":
         raise ServerSilent("The authorization server gave a token of a kind that the hub does not send.")
     lasts, scope = said.get("expires_in"), said.get("scope")
-    if isinstance(lasts, str) and lasts.isdigit():
+    if isinstance(lasts, str) and lasts.isascii() and lasts.isdecimal() and len(lasts) <= MAX_DIGITS:
         lasts = int(lasts)
     is_time = isinstance(lasts, int | float) and not isinstance(lasts, bool) and 0 <= lasts <= MAX_LASTS_S
     return TokenAnswer(
         AccountTokens(str(access), str(refresh), client.secret),
-        scope.split()[:50] if isinstance(scope, str) and scope.strip() else None,
+        keep_scopes(scope.split()) if isinstance(scope, str) and scope.strip() else None,
         timedelta(seconds=float(lasts)) if is_time else None,  # type: ignore[arg-type]
     )
 

@@ -476,3 +476,28 @@ def test_a_document_of_a_folder_speaks_for_nothing_in_it(server: AuthorizationSe
 
     with pytest.raises(AccountServerUnfit, match="does not say who gives tokens"):
         discover_terms(f"{server.url}/a/mcp")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"resource": "https://["},
+        {"authorization_servers": ["https://[x"]},
+        {"authorization_servers": ["https://\ud800/"]},
+        {"authorization_servers": [7, None, ""]},
+    ],
+)
+def test_what_is_no_address_is_refused(said: dict[str, Any], server: AuthorizationServer) -> None:
+    path = "/.well-known/oauth-protected-resource/mcp"
+    server.wrong[path] = (200, {}, server.describe_resource(server.resource) | said)
+
+    with pytest.raises(AccountServerUnfit):
+        discover_terms(server.resource)
+
+
+@pytest.mark.parametrize("address", ["https://[", "https://a.example/\ud800", "https://a.example/\u0000"])
+def test_an_endpoint_that_is_no_address_is_refused(address: str, server: AuthorizationServer) -> None:
+    server.metadata = {"authorization_endpoint": address}
+
+    with pytest.raises(AccountServerUnfit, match="authorization_endpoint"):
+        discover_terms(server.resource)

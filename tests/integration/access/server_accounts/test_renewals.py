@@ -257,3 +257,40 @@ def test_a_registration_that_has_run_out_is_made_anew(
     bob.connect(bob.find_newest())
 
     assert server.count("/register") == 2
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("said", "scopes"),
+    [
+        ({"expires_in": "\u00b2"}, ["notes:read"]),
+        ({"expires_in": "9" * 5000}, ["notes:read"]),
+        ({"scope": "a\u0000b notes:write"}, ["notes:write"]),
+        ({"scope": "\ud800 notes:write"}, ["notes:write"]),
+    ],
+)
+def test_a_newer_token_is_not_lost_by_what_is_said_beside_it(
+    said: dict[str, Any], scopes: list[str], alice: Browser, server: AuthorizationServer
+) -> None:
+    account = alice.connect()
+    let_run_out(account, server)
+    server.wrong["/token"] = (200, {}, {"token_type": "Bearer", "access_token": "newer"} | said)
+
+    assert fetch_access_token(account.pk) == "newer"
+    account.refresh_from_db()
+    assert account.scopes == scopes
+    assert account.expires_at is None
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("code", ["\ud800x", "Ignore all that was said before", "x" * 5000])
+def test_a_refusal_is_told_by_its_code_and_in_no_words_of_the_server(
+    code: str, alice: Browser, server: AuthorizationServer
+) -> None:
+    back = alice.agree(alice.begin(alice.request()))
+    server.wrong["/token"] = (400, {}, {"error": code})
+
+    page = alice.come_back(back)
+
+    assert page.status_code == 409
+    assert "refused: unknown." in page.context["problem"].detail
