@@ -46,6 +46,8 @@ REPLACED, LEFT, ERASED = "replaced", "left", "erased"
 REQUESTED_EVENT, ENDED_EVENT = "account.requested", "account.ended"
 CLIENT_REFUSED_EVENT = "account.client_refused"
 BY_ITSELF = (REFUSED, RAN_OUT)  # the person has not done it, so they are told
+# Nothing is given back: it is refused there already, or some servers would end with it what has just come in its place, too.
+LET_LAPSE = (*BY_ITSELF, REPLACED)
 OPEN = (ServerAccountState.REQUESTED, ServerAccountState.CONNECTED)
 MAX_SCOPES = 50
 
@@ -181,7 +183,7 @@ def end_account(account: ServerAccount, *, why: str, by: Principal) -> None:
     """In the transaction of the caller, who has locked the row. Nothing of the tokens stays."""
     if ServerAccountState.ENDED not in SERVER_ACCOUNT_TRANSITIONS[account.state]:
         raise Conflict("This account is not connected any more.")
-    give_back = _prepare_revocation(account) if why not in BY_ITSELF else None
+    give_back = _prepare_revocation(account) if why not in LET_LAPSE else None
     clear_tokens(account)
     account.state, account.ended_at, account.ended_by, account.end_reason = (
         ServerAccountState.ENDED,

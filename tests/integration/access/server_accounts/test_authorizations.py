@@ -272,11 +272,11 @@ def test_an_entered_client_is_used_and_its_secret_is_kept_sealed(
     assert client.encode() in leaf
 
 
-def test_connecting_again_gives_the_old_tokens_back(
+def test_connecting_again_does_not_end_what_has_just_come(
     alice: Browser, server: AuthorizationServer, django_capture_on_commit_callbacks: Any
 ) -> None:
+    """Some servers end with one token all that the person has given the client: the old ones are let lapse."""
     first = alice.connect()
-    old = open_tokens(first)
     server.user = "alice.other"
 
     with django_capture_on_commit_callbacks(execute=True):
@@ -285,7 +285,7 @@ def test_connecting_again_gives_the_old_tokens_back(
     first.refresh_from_db()
     assert (first.state, first.end_reason, first.subject_key) == ("ended", "replaced", None)
     assert server.find_user(open_tokens(second).access) == "alice.other"
-    assert server.find_user(old.access) is None
+    assert server.count("/revoke") == 0
 
 
 def test_disconnecting_ends_it_there_too(
