@@ -20,7 +20,6 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('resource', models.CharField(max_length=400)),
-                ('scopes', models.JSONField(default=list)),
                 ('issuer', models.CharField(blank=True, max_length=400)),
                 ('terms', models.JSONField(default=dict)),
                 ('client_id', models.CharField(blank=True, max_length=500)),

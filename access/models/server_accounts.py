@@ -38,7 +38,6 @@ class AccountServer(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="account_servers")
     resource = models.CharField(max_length=400)  # the address under which manifests name it
-    scopes = models.JSONField(default=list)  # that the tools of it ask for
     issuer = models.CharField(max_length=400, blank=True)
     terms = models.JSONField(default=dict)  # what its metadata said: access.server_accounts.discovery
     client_id = models.CharField(max_length=500, blank=True)

@@ -66,9 +66,10 @@ MAX_ANSWER = 4096
 
 
 def begin_authorization(
-    *, account_id: UUID, session: MutableMapping[str, Any], agents: list[str], by: Principal
+    *, account_id: UUID, session: MutableMapping[str, Any], agents: list[str], scopes: list[str], by: Principal
 ) -> str:
-    """The address that the person's browser is sent to. ``agents``: those that the account is connected for, too.
+    """The address that the person's browser is sent to. ``agents``: those that the account is connected for, too. ``scopes``: that
+    the installed tools want; none: those that the server asks for.
 
     What the server says of itself is read anew each time, so that nothing of it grows old here.
     """
@@ -78,7 +79,7 @@ def begin_authorization(
     terms = discover_terms(account.server.resource)
     client = choose_client(account.server, terms)
     server = _keep_terms(account.server, terms, client, by=by)
-    scopes = server.scopes or terms.scopes
+    scopes = scopes or terms.scopes
     callback = choose_callback(server, server.client_kind)
     state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(64)
     begun = {

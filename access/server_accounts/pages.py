@@ -99,9 +99,7 @@ def server_account_begin(request: HttpRequest) -> HttpResponse:
     asked = find_account_tools(by.tenant_id)
     if resource not in asked:
         raise SchemaInvalid.at("/resource", "No tool of this organisation asks for an account there.")
-    account = services.request_account(
-        resource=resource, scopes=asked[resource]["scopes"], member_id=request.user.pk or 0, by=by
-    )
+    account = services.request_account(resource=resource, member_id=request.user.pk or 0, by=by)
     return redirect("server_account", account.pk)
 
 
@@ -140,7 +138,7 @@ def _page(request: HttpRequest, account: ServerAccount, problem: Problem | None 
         "section": "",
         "account": account,
         "tools": asked["tools"],
-        "wanted": account.server.scopes,
+        "wanted": asked["scopes"],
         "form": form,
         "offered": offered,
         "asking": [each for each in offered if each.wire_id in account.asked_by],
@@ -173,6 +171,7 @@ def server_account_connect(request: HttpRequest, account_id: UUID) -> HttpRespon
             account_id=account.pk,
             session=request.session,
             agents=_read_agents(request, account),
+            scopes=find_account_tools(account.tenant_id).get(account.server.resource, {}).get("scopes", []),
             by=request.principal,  # type: ignore[attr-defined]
         )
     except Problem as problem:

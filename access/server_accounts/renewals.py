@@ -51,7 +51,10 @@ AHEAD = timedelta(seconds=60)  # before its end: a call lasts a while
 TAKEN_FOR = timedelta(seconds=45)  # longer than a request may take
 WAIT_S = 30.0
 LOOK_S = 0.1
-CLIENT_REMEDY = "Operators: look under Account servers at who the hub is there. Once it is somebody else there, the person connects again."
+CLIENT_REMEDY = (
+    "Operators: look under Account servers at who the hub is there. "
+    "Once it is somebody else there, the person connects again."
+)
 
 
 def fetch_access_token(account_id: UUID) -> str:

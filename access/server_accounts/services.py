@@ -36,7 +36,7 @@ from kernel.principal import ActorKind, Principal
 from kernel.problems import Conflict, Forbidden, SchemaInvalid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from uuid import UUID
 
     from access.server_accounts.token_seals import AccountTokens
@@ -49,7 +49,6 @@ BY_ITSELF = (REFUSED, RAN_OUT)  # the person has not done it, so they are told
 # Nothing is given back: it is refused there already, or some servers would end with it what has just come in its place, too.
 LET_LAPSE = (*BY_ITSELF, REPLACED)
 OPEN = (ServerAccountState.REQUESTED, ServerAccountState.CONNECTED)
-MAX_SCOPES = 50
 
 
 def account_path(account: ServerAccount) -> str:
@@ -95,23 +94,16 @@ def lock_own(account_id: UUID, *, by: Principal) -> ServerAccount:
 # Asking.
 
 
-def get_server(resource: str, *, scopes: Iterable[str] = (), tenant_id: UUID) -> AccountServer:
-    """The row of a server that tools name, made the first time; it keeps which scopes they ask for."""
-    server, _ = AccountServer.objects.get_or_create(tenant_id=tenant_id, resource=resource)
-    wanted = list(dict.fromkeys([*server.scopes, *scopes]))[:MAX_SCOPES]
-    if wanted != server.scopes:
-        server.scopes = wanted
-        server.save(update_fields=["scopes", "changed_at"])
-    return server
+def get_server(resource: str, *, tenant_id: UUID) -> AccountServer:
+    """The row of a server that tools name, made the first time."""
+    return AccountServer.objects.get_or_create(tenant_id=tenant_id, resource=resource)[0]
 
 
 @transaction.atomic
-def request_account(
-    *, resource: str, scopes: Sequence[str], member_id: int, agent: str = "", tool: str = "", by: Principal
-) -> ServerAccount:
+def request_account(*, resource: str, member_id: int, agent: str = "", tool: str = "", by: Principal) -> ServerAccount:
     """Ask a person to connect their account at a server, or to let ``agent`` (``agt_…``) use the one that is connected. Asking again
     gives the same request back."""
-    server = get_server(resource, scopes=scopes, tenant_id=by.tenant_id)
+    server = get_server(resource, tenant_id=by.tenant_id)
     which = {"tenant_id": by.tenant_id, "member_id": member_id, "server": server}
     account = ServerAccount.objects.filter(state__in=OPEN, **which).first()
     is_new = account is None

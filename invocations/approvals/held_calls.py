@@ -139,7 +139,6 @@ def request_call_account(incoming: IncomingCall, preflight: Preflight) -> Server
     assert member_id is not None
     return request_account(
         resource=manifest.remote["url"],
-        scopes=manifest.account["scopes"],
         member_id=member_id,
         agent=missing.details["agent"],
         tool=incoming.call.tool,

@@ -36,7 +36,6 @@ class Browser:
     def request(self, resource: str = "") -> ServerAccount:
         return services.request_account(
             resource=resource or self.server.resource,
-            scopes=["notes:read"],
             member_id=self.person.user.pk,
             by=self.person.by,
         )
