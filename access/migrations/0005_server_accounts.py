@@ -20,7 +20,6 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('resource', models.CharField(max_length=400)),
-                ('scopes', models.JSONField(default=list)),
                 ('issuer', models.CharField(blank=True, max_length=400)),
                 ('terms', models.JSONField(default=dict)),
                 ('client_id', models.CharField(blank=True, max_length=500)),
@@ -30,6 +29,8 @@ class Migration(migrations.Migration):
                 ('nonce', models.BinaryField(default=b'')),
                 ('ciphertext', models.BinaryField(default=b'')),
                 ('entered_by', models.CharField(blank=True, max_length=64)),
+                ('client_ends_at', models.DateTimeField(blank=True, null=True)),
+                ('client_refused_at', models.DateTimeField(blank=True, null=True)),
                 ('changed_at', models.DateTimeField(auto_now=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='account_servers', to='access.tenant')),
@@ -42,6 +43,9 @@ class Migration(migrations.Migration):
                 ('state', models.CharField(choices=[('requested', 'Requested'), ('connected', 'Connected'), ('ended', 'Ended')], default='requested', max_length=12)),
                 ('agents', models.JSONField(default=list)),
                 ('asked_by', models.JSONField(default=list)),
+                ('issuer', models.CharField(blank=True, max_length=400)),
+                ('client_id', models.CharField(blank=True, max_length=500)),
+                ('terms', models.JSONField(default=dict)),
                 ('scopes', models.JSONField(default=list)),
                 ('number', models.PositiveIntegerField(default=0)),
                 ('token_key', models.BinaryField(default=b'')),
@@ -86,5 +90,9 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='serveraccount',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'connected'), ('subject_key__isnull', False)), models.Q(models.Q(('state', 'connected'), _negated=True), ('refreshable', False), ('subject_key', None)), _connector='OR'), name='server_account_has_tokens_while_connected'),
+        ),
+        migrations.AddConstraint(
+            model_name='serveraccount',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'connected'), _negated=True), models.Q(models.Q(('issuer', ''), _negated=True), models.Q(('client_id', ''), _negated=True)), _connector='OR'), name='server_account_knows_who_gave_its_tokens'),
         ),
     ]

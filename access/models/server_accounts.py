@@ -6,6 +6,7 @@ so that they go with it when the person is erased.
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -38,7 +39,6 @@ class AccountServer(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="account_servers")
     resource = models.CharField(max_length=400)  # the address under which manifests name it
-    scopes = models.JSONField(default=list)  # that the tools of it ask for
     issuer = models.CharField(max_length=400, blank=True)
     terms = models.JSONField(default=dict)  # what its metadata said: access.server_accounts.discovery
     client_id = models.CharField(max_length=500, blank=True)
@@ -49,6 +49,12 @@ class AccountServer(models.Model):
     nonce = models.BinaryField(default=b"")
     ciphertext = models.BinaryField(default=b"")
     entered_by = models.CharField(max_length=64, blank=True)
+    client_ends_at = models.DateTimeField(
+        null=True, blank=True
+    )  # of a registration that lasts so long; None: it does not end
+    client_refused_at = models.DateTimeField(
+        null=True, blank=True
+    )  # the authorization server does not take it, first seen then
     changed_at = models.DateTimeField(auto_now=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -71,6 +77,11 @@ class AccountServer(models.Model):
     @property
     def host(self) -> str:
         return urlsplit(self.resource).hostname or ""
+
+    @property
+    def callback_key(self) -> str:
+        """The part of the hub's redirect URI for this server that no other server's has; known before there is a row of it."""
+        return hashlib.sha256(self.tenant_id.bytes + self.resource.encode()).hexdigest()[:32]
 
 
 class ServerAccountState(models.TextChoices):
@@ -108,6 +119,11 @@ class ServerAccount(models.Model):
     # Agents (agt_…) whose own word that a call is for the person is enough; and those that have asked for it.
     agents = models.JSONField(default=list)
     asked_by = models.JSONField(default=list)
+    # Who has given its tokens, to which client, and where: newer ones are asked for there and nowhere else, whatever the server names
+    # by now. Empty until it is connected.
+    issuer = models.CharField(max_length=400, blank=True)
+    client_id = models.CharField(max_length=500, blank=True)
+    terms = models.JSONField(default=dict)
     scopes = models.JSONField(default=list)  # what its tokens are good for
     number = models.PositiveIntegerField(default=0)  # of its tokens; evidence counts them
     # The tokens, under the person's key; empty: there are none.
@@ -143,6 +159,10 @@ class ServerAccount(models.Model):
                 condition=Q(state="connected", subject_key__isnull=False)
                 | ~Q(state="connected") & Q(subject_key=None, refreshable=False),
                 name="server_account_has_tokens_while_connected",
+            ),
+            models.CheckConstraint(
+                condition=~Q(state="connected") | ~Q(issuer="") & ~Q(client_id=""),
+                name="server_account_knows_who_gave_its_tokens",
             ),
         ]
         indexes = [models.Index(fields=["member", "-id"], name="server_account_of_member")]

@@ -27,6 +27,7 @@ EVENTS = {
     "tool.drifted": gettext_lazy("A tool of a server elsewhere has changed and was paused"),
     "account.requested": gettext_lazy("A person is asked for their account at a server"),
     "account.ended": gettext_lazy("A person's account at a server is not connected any more"),
+    "account.client_refused": gettext_lazy("An authorization server does not know the hub any more"),
     "policy.waiting": gettext_lazy("A policy draft is waiting to be published"),
     "budget.low": gettext_lazy("A budget is nearly used up"),
     "halt.thrown": gettext_lazy("A kill switch was thrown"),

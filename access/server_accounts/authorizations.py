@@ -20,7 +20,14 @@ from django.db import transaction
 
 from access.models import AccountServer, ServerAccount, ServerAccountState
 from access.server_accounts.answers import ServerSilent
-from access.server_accounts.clients import callback_url, choose_client
+from access.server_accounts.clients import (
+    HubClient,
+    callback_url,
+    check_issuer_of_entered,
+    choose_callback,
+    choose_client,
+    is_registered,
+)
 from access.server_accounts.discovery import AuthorizationTerms, discover_terms
 from access.server_accounts.problems import AccountUnavailable, AuthorizationRefused
 from access.server_accounts.services import (
@@ -29,16 +36,23 @@ from access.server_accounts.services import (
     end_account,
     give_tokens_back,
     lock_own,
+    note_client_refused,
     record_server,
-    token_client,
 )
 from access.server_accounts.signals import account_changed
-from access.server_accounts.token_requests import TokenRefused, redeem_code
-from access.server_accounts.token_seals import SECRET_COLUMNS, TOKEN_COLUMNS, seal_client_secret, seal_tokens
+from access.server_accounts.token_requests import OF_THE_CLIENT, TokenClient, TokenRefused, redeem_code
+from access.server_accounts.token_seals import (
+    CLIENT_COLUMNS,
+    TOKEN_COLUMNS,
+    open_client_secret,
+    seal_client_secret,
+    seal_tokens,
+)
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.server_accounts import ConnectedServerAccount
 from kernel.database.connections import database_time
+from kernel.problems import Conflict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping
@@ -53,9 +67,10 @@ MAX_ANSWER = 4096
 
 
 def begin_authorization(
-    *, account_id: UUID, session: MutableMapping[str, Any], agents: list[str], by: Principal
+    *, account_id: UUID, session: MutableMapping[str, Any], agents: list[str], scopes: list[str], by: Principal
 ) -> str:
-    """The address that the person's browser is sent to. ``agents``: those that the account is connected for, too.
+    """The address that the person's browser is sent to. ``agents``: those that the account is connected for, too. ``scopes``: that
+    the installed tools want; none: those that the server asks for.
 
     What the server says of itself is read anew each time, so that nothing of it grows old here.
     """
@@ -65,14 +80,17 @@ def begin_authorization(
     terms = discover_terms(account.server.resource)
     client = choose_client(account.server, terms)
     server = _keep_terms(account.server, terms, client, by=by)
-    scopes = server.scopes or terms.scopes
+    scopes = scopes or terms.scopes
+    callback = choose_callback(server, server.client_kind)
     state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(64)
     begun = {
         "account": str(account.pk),
         "person": by.id,
         "issuer": terms.issuer,
         "says_issuer": terms.says_issuer,
+        "terms": terms.to_json(),
         "client": server.client_id,
+        "callback": callback,
         "verifier": verifier,
         "scopes": scopes,
         "agents": agents,
@@ -84,7 +102,7 @@ def begin_authorization(
     asked = {
         "response_type": "code",
         "client_id": server.client_id,
-        "redirect_uri": callback_url(),
+        "redirect_uri": callback_url(callback),
         "state": state,
         "code_challenge": urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode(),
         "code_challenge_method": "S256",
@@ -101,50 +119,61 @@ def _digest(state: str) -> str:
 
 
 @transaction.atomic
-def _keep_terms(
-    server: AccountServer, terms: AuthorizationTerms, client: tuple[str, str, str], *, by: Principal
-) -> AccountServer:
+def _keep_terms(server: AccountServer, terms: AuthorizationTerms, client: HubClient, *, by: Principal) -> AccountServer:
     server = AccountServer.objects.select_for_update().get(pk=server.pk)
-    client_id, kind, secret = client
-    is_other = (server.issuer, server.client_id, server.client_kind) != (terms.issuer, client_id, kind)
-    if is_other and kind != AccountServer.HubClientKind.ENTERED:
-        server.client_id, server.client_kind = client_id, kind
-        seal_client_secret(server, secret)
+    entered = AccountServer.HubClientKind.ENTERED
+    if client.kind == AccountServer.HubClientKind.REGISTERED and is_registered(server, terms):
+        # Somebody else has registered the hub at the same moment; there are tokens of that one perhaps.
+        client = HubClient(server.client_id, client.kind)
+    is_known = (client.id, client.kind) == (server.client_id, server.client_kind)
+    if entered in (client.kind, server.client_kind) and not is_known:
+        raise Conflict("Who the hub is at this server has been changed at this moment.", remedy="Try again.")
+    if client.kind == entered:
+        check_issuer_of_entered(server, terms)
+    is_other = not is_known or server.issuer != terms.issuer
+    if is_other and client.kind != entered:
+        server.client_id, server.client_kind, server.client_ends_at = client.id, client.kind, client.ends_at
+        server.client_refused_at = None
+        seal_client_secret(server, client.secret)
     server.issuer, server.terms = terms.issuer, terms.to_json()
-    server.save(update_fields=["issuer", "terms", "client_id", "client_kind", "changed_at", *SECRET_COLUMNS])
+    server.save(update_fields=["issuer", "terms", "changed_at", *CLIENT_COLUMNS])
     if is_other:
         record_server(server, Kind.ACCOUNT_SERVER_MET, by=by)
     return server
 
 
 def finish_authorization(
-    *, answer: Mapping[str, str], session: MutableMapping[str, Any], by: Principal
+    *, answer: Mapping[str, str], session: MutableMapping[str, Any], callback: str = "", by: Principal
 ) -> ServerAccount:
-    """The account, connected. Whatever comes of it, the state is used up."""
+    """The account, connected. Whatever comes of it, the state is used up. ``callback``: the key of the address it came to."""
     begun = take_begun(answer.get("state", ""), session=session, by=by)
+    if callback != begun["callback"]:
+        raise AuthorizationRefused("This answer has come to the address of another server than the one that was asked.")
     check_issuer(begun, answer.get("iss"))
     if answer.get("error") or not answer.get("code"):
         raise AuthorizationRefused(
-            f"The authorization server says {answer.get('error', 'nothing')[:60]!r}.",
+            f"The authorization server says {answer.get('error', 'nothing')[:60]!a}.",
             details={"account": begun["account"]},
         )
     account = ServerAccount.objects.select_related("server").get(pk=UUID(begun["account"]), tenant_id=by.tenant_id)
     check_is_own(account, by=by)
     check_open(account)
     server = account.server
-    terms = AuthorizationTerms.from_json(server.terms)
+    terms = AuthorizationTerms.from_json(begun["terms"])
     if (server.issuer, server.client_id) != (begun["issuer"], begun["client"]):
         raise AuthorizationRefused("Who gives tokens for this server has changed meanwhile.")
-    client = token_client(server)
+    client = TokenClient(server.client_id, open_client_secret(server), terms.token_endpoint, tuple(terms.auth_methods))
     try:
         found = redeem_code(
             client,
             code=answer["code"][:MAX_ANSWER],
             verifier=begun["verifier"],
-            redirect_uri=callback_url(),
+            redirect_uri=callback_url(begun["callback"]),
             resource=terms.resource,
         )
     except TokenRefused as error:
+        if error.error in OF_THE_CLIENT:
+            note_client_refused(server.pk, issuer=server.issuer, client_id=server.client_id)
         raise AuthorizationRefused(str(error)) from error
     except ServerSilent as error:
         raise AccountUnavailable(str(error), remedy="Begin again from the page of the account.") from error
@@ -188,12 +217,14 @@ def _connect(account: ServerAccount, found: TokenAnswer, begun: dict[str, Any], 
     seal_tokens(account, found.tokens)
     account.state, account.connected_at, account.number = ServerAccountState.CONNECTED, now, 1
     account.refreshable, account.expires_at = bool(found.tokens.refresh), found.find_end(now)
+    account.issuer, account.client_id, account.terms = begun["issuer"], begun["client"], begun["terms"]
     account.scopes = found.scopes if found.scopes is not None else begun["scopes"]
     account.agents = agents
     account.asked_by = [each for each in account.asked_by if each not in account.agents]
     account.save(
         update_fields=[
             *TOKEN_COLUMNS,
+            *("issuer", "client_id", "terms"),
             *("state", "connected_at", "number", "refreshable", "expires_at", "scopes", "agents", "asked_by"),
         ]
     )
@@ -204,8 +235,8 @@ def _connect(account: ServerAccount, found: TokenAnswer, begun: dict[str, Any], 
         data=ConnectedServerAccount(
             member=account.person,
             resource=account.server.resource,
-            issuer=account.server.issuer,
-            client=account.server.client_id,
+            issuer=account.issuer,
+            client=account.client_id,
             scopes=account.scopes,
             agents=account.agents,
             refreshable=account.refreshable,

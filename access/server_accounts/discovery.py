@@ -12,9 +12,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from access.server_accounts.answers import ServerSilent, ask, read_object
+from access.server_accounts.answers import ServerSilent, ask, check_address, read_host, read_object
 from access.server_accounts.problems import AccountServerUnfit
-from kernel.http.outbound import AddressRefused, read_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,11 +56,11 @@ def discover_terms(resource: str) -> AuthorizationTerms:
     document, scopes = _find_resource_document(resource, challenge), challenge.get("scope", "").split()
     servers = _texts(document.get("authorization_servers"))
     if not servers:
-        raise AccountServerUnfit(f"{_host(resource)} names no authorization server.")
+        raise AccountServerUnfit(f"{read_host(resource)} names no authorization server.")
     issuer = servers[0]
     said = _find_server_document(issuer)
     if "S256" not in _texts(said.get("code_challenge_methods_supported")):
-        raise AccountServerUnfit(f"{_host(issuer)} does not say that it takes PKCE with S256.")
+        raise AccountServerUnfit(f"{read_host(issuer)} does not say that it takes PKCE with S256.")
     methods = _texts(said.get("token_endpoint_auth_methods_supported"))
     return AuthorizationTerms(
         resource=str(document["resource"]),
@@ -73,7 +72,7 @@ def discover_terms(resource: str) -> AuthorizationTerms:
         says_issuer=said.get("authorization_response_iss_parameter_supported") is True,
         takes_documents=said.get("client_id_metadata_document_supported") is True,
         auth_methods=methods or ["client_secret_basic"],
-        scopes=_keep_scopes(scopes or _texts(document.get("scopes_supported"))),
+        scopes=keep_scopes(scopes or _texts(document.get("scopes_supported"))),
     )
 
 
@@ -99,9 +98,11 @@ def _find_resource_document(resource: str, challenge: dict[str, str]) -> dict[st
     parts = urlsplit(resource)
     origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
     named = challenge.get("resource_metadata", "")
+    # Who asks for a token at this very address may say that it is for all of its host; a document that was guessed may not.
+    known = {resource.removesuffix("/"), origin} if named else {resource.removesuffix("/")}
     guesses = [named] if named else dict.fromkeys([f"{origin}{RESOURCE_METADATA}{path}", origin + RESOURCE_METADATA])
     for said in _documents(guesses):
-        if _covers(said.get("resource"), resource):
+        if str(said.get("resource")).removesuffix("/") in known:  # RFC 9728, 3.3
             return said
     raise AccountServerUnfit(
         f"{parts.hostname} does not say who gives tokens for it: no document of the protected resource (RFC 9728) names it."
@@ -109,7 +110,10 @@ def _find_resource_document(resource: str, challenge: dict[str, str]) -> dict[st
 
 
 def _find_server_document(issuer: str) -> dict[str, Any]:
-    parts = urlsplit(issuer)
+    try:
+        parts = urlsplit(issuer)
+    except ValueError as error:
+        raise AccountServerUnfit(f"{issuer[:100]} is no address of an authorization server.") from error
     origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
     known = [f"{origin}/.well-known/{name}{path}" for name in ("oauth-authorization-server", "openid-configuration")]
     if path:
@@ -137,38 +141,24 @@ def _documents(urls: Any) -> Iterator[dict[str, Any]]:
         raise AccountServerUnfit(str(silent)) from silent
 
 
-def _covers(said: Any, resource: str) -> bool:
-    """Whether a document of this resource speaks for the address: it is the same one, or one that the address lies below."""
-    if not isinstance(said, str) or len(said) > MAX_TEXT:
-        return False
-    ours, theirs = urlsplit(resource), urlsplit(said)
-    if (ours.scheme, ours.netloc) != (theirs.scheme, theirs.netloc) or theirs.query or theirs.fragment:
-        return False
-    below = theirs.path.rstrip("/")
-    return ours.path.rstrip("/") == below or ours.path.startswith(f"{below}/")
-
-
 def _endpoint(said: dict[str, Any], name: str, issuer: str, *, needed: bool = True) -> str:
     found = said.get(name)
     if found is None and not needed:
         return ""
-    if not isinstance(found, str) or len(found) > MAX_TEXT:
-        raise AccountServerUnfit(f"{_host(issuer)} names no {name}.")
+    if not isinstance(found, str) or len(found) > MAX_TEXT or not found.isprintable():
+        raise AccountServerUnfit(f"{read_host(issuer)} names no {name}.")
     try:
-        read_url(found)
-    except AddressRefused as error:
-        raise AccountServerUnfit(f"The {name} of {_host(issuer)} is not asked: {error}") from error
+        check_address(found)
+    except ServerSilent as error:
+        raise AccountServerUnfit(f"The {name} of {read_host(issuer)} is not asked: {error}") from error
     return found
 
 
 def _texts(said: Any) -> list[str]:
     found = said if isinstance(said, list) else []
-    return [each for each in found if isinstance(each, str) and 0 < len(each) <= MAX_TEXT]
+    return [each for each in found if isinstance(each, str) and 0 < len(each) <= MAX_TEXT and each.isprintable()]
 
 
-def _keep_scopes(said: list[str]) -> list[str]:
+def keep_scopes(said: list[str]) -> list[str]:
+    """Those that are scopes (RFC 6749, 3.3), once each."""
     return [each for each in dict.fromkeys(said) if _SCOPE.fullmatch(each)][:MAX_SCOPES]
-
-
-def _host(url: str) -> str:
-    return urlsplit(url).hostname or url[:100]

@@ -99,9 +99,7 @@ def server_account_begin(request: HttpRequest) -> HttpResponse:
     asked = find_account_tools(by.tenant_id)
     if resource not in asked:
         raise SchemaInvalid.at("/resource", "No tool of this organisation asks for an account there.")
-    account = services.request_account(
-        resource=resource, scopes=asked[resource]["scopes"], member_id=request.user.pk or 0, by=by
-    )
+    account = services.request_account(resource=resource, member_id=request.user.pk or 0, by=by)
     return redirect("server_account", account.pk)
 
 
@@ -140,7 +138,7 @@ def _page(request: HttpRequest, account: ServerAccount, problem: Problem | None 
         "section": "",
         "account": account,
         "tools": asked["tools"],
-        "wanted": account.server.scopes,
+        "wanted": asked["scopes"],
         "form": form,
         "offered": offered,
         "asking": [each for each in offered if each.wire_id in account.asked_by],
@@ -173,6 +171,7 @@ def server_account_connect(request: HttpRequest, account_id: UUID) -> HttpRespon
             account_id=account.pk,
             session=request.session,
             agents=_read_agents(request, account),
+            scopes=find_account_tools(account.tenant_id).get(account.server.resource, {}).get("scopes", []),
             by=request.principal,  # type: ignore[attr-defined]
         )
     except Problem as problem:
@@ -184,7 +183,7 @@ def server_account_connect(request: HttpRequest, account_id: UUID) -> HttpRespon
 @never_cache
 @require_GET
 @public
-def server_account_callback(request: HttpRequest) -> HttpResponse:
+def server_account_callback(request: HttpRequest, key: str = "") -> HttpResponse:
     """Where an authorization server sends the browser back. Goes on to the page of the account. Context of a refusal: problem."""
     if (first := check_signed_in(request)) is not None:
         return first
@@ -193,6 +192,7 @@ def server_account_callback(request: HttpRequest) -> HttpResponse:
         account = finish_authorization(
             answer=answer,
             session=request.session,
+            callback=key,
             by=request.principal,  # type: ignore[attr-defined]
         )
     except Problem as problem:
@@ -231,7 +231,7 @@ def server_account_end(request: HttpRequest, account_id: UUID) -> HttpResponse:
 @require_GET
 @needs("secrets.manage")
 def account_servers(request: ConsoleRequest) -> HttpResponse:
-    """Context: rows (list of {resource, server: AccountServer or None, connected: how many accounts}), form, callback."""
+    """Context: rows (list of {resource, server: AccountServer or None, connected: how many accounts, callback}), form."""
     return _servers_page(request, None)
 
 
@@ -241,12 +241,19 @@ def _servers_page(request: ConsoleRequest, form: AccountClientForm | None) -> Ht
     resources = sorted(find_account_tools(tenant_id).keys() | known.keys())
     connected = ServerAccount.objects.filter(tenant_id=tenant_id, state=ServerAccountState.CONNECTED)
     counts = list(connected.values_list("server__resource", flat=True))
-    rows = [{"resource": each, "server": known.get(each), "connected": counts.count(each)} for each in resources]
+    rows = [
+        {
+            "resource": each,
+            "server": known.get(each),
+            "connected": counts.count(each),
+            "callback": callback_url(AccountServer(tenant_id=tenant_id, resource=each).callback_key),
+        }
+        for each in resources
+    ]
     context = {
         "section": "secrets",
         "rows": rows,
         "form": form or AccountClientForm(None, resources=resources),
-        "callback": callback_url(),
     }
     return render_page(
         request, "server_accounts/account_servers.html", context, status=422 if form and form.errors else 200

@@ -20,13 +20,14 @@ from access.server_accounts.problems import AccountRequired, AccountUnavailable
 from access.server_accounts.services import (
     RAN_OUT,
     REFUSED,
+    account_client,
     account_url,
     end_account,
     give_tokens_back,
     lock_account,
-    token_client,
+    note_client_refused,
 )
-from access.server_accounts.token_requests import FOR_GOOD, TokenRefused, refresh_tokens
+from access.server_accounts.token_requests import OF_THE_CLIENT, OF_THE_TOKENS, TokenRefused, refresh_tokens
 from access.server_accounts.token_seals import TOKEN_COLUMNS, open_tokens, seal_tokens
 from evidence import services as evidence
 from evidence.kinds import Kind
@@ -46,6 +47,10 @@ AHEAD = timedelta(seconds=60)  # before its end: a call lasts a while
 TAKEN_FOR = timedelta(seconds=45)  # longer than a request may take
 WAIT_S = 30.0
 LOOK_S = 0.1
+CLIENT_REMEDY = (
+    "Operators: look under Account servers at who the hub is there. "
+    "Once it is somebody else there, the person connects again."
+)
 
 
 def fetch_access_token(account_id: UUID, *, check_wanted: Callable[[], object] = lambda: None) -> str:
@@ -88,27 +93,31 @@ def _take(account: ServerAccount, now: datetime) -> bool:
 
 
 def _refresh(account: ServerAccount) -> str:
-    tokens, terms = open_tokens(account), AuthorizationTerms.from_json(account.server.terms)
+    tokens, terms = open_tokens(account), AuthorizationTerms.from_json(account.terms)
+    client = account_client(account, tokens)
     try:
-        found = refresh_tokens(token_client(account.server), tokens, resource=terms.resource)
+        found = refresh_tokens(client, tokens, resource=terms.resource)
     except TokenRefused as error:
-        if error.error in FOR_GOOD:
+        if error.error == OF_THE_TOKENS:
             raise _end(account, why=REFUSED) from error
+        if error.error in OF_THE_CLIENT:
+            note_client_refused(account.server_id, issuer=account.issuer, client_id=account.client_id)
+            return _go_without(account, tokens, str(error), remedy=CLIENT_REMEDY)
         return _go_without(account, tokens, str(error))
     except ServerSilent as error:
         return _go_without(account, tokens, str(error))
     try:
         return _keep(account, tokens, found)
     except Exception:  # it has ended meanwhile, or cannot be written, and what comes for it is for nobody
-        give_tokens_back(token_client(account.server), found.tokens, endpoint=terms.revocation_endpoint)
+        give_tokens_back(client, found.tokens, endpoint=terms.revocation_endpoint)
         raise
 
 
-def _go_without(account: ServerAccount, tokens: AccountTokens, why: str) -> str:
+def _go_without(account: ServerAccount, tokens: AccountTokens, why: str, *, remedy: str = "") -> str:
     """The token is used that is there, as long as it lasts; the next call asks again."""
     ServerAccount.objects.filter(pk=account.pk, number=account.number).update(refreshing_until=None)
     if account.is_due(database_time()):
-        raise AccountUnavailable(why)
+        raise AccountUnavailable(why, remedy=remedy)
     return tokens.access
 
 

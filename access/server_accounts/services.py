@@ -20,7 +20,7 @@ from access.server_accounts.discovery import AuthorizationTerms
 from access.server_accounts.signals import account_changed
 from access.server_accounts.token_requests import TokenClient, revoke_tokens
 from access.server_accounts.token_seals import (
-    SECRET_COLUMNS,
+    CLIENT_COLUMNS,
     TOKEN_COLUMNS,
     clear_tokens,
     open_client_secret,
@@ -36,7 +36,7 @@ from kernel.principal import ActorKind, Principal
 from kernel.problems import Conflict, Forbidden, SchemaInvalid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
     from uuid import UUID
 
     from access.server_accounts.token_seals import AccountTokens
@@ -45,9 +45,11 @@ log = logging.getLogger(__name__)
 DISCONNECTED, DECLINED, REFUSED, RAN_OUT = "disconnected", "declined", "refused", "ran_out"
 REPLACED, LEFT, ERASED = "replaced", "left", "erased"
 REQUESTED_EVENT, ENDED_EVENT = "account.requested", "account.ended"
+CLIENT_REFUSED_EVENT = "account.client_refused"
 BY_ITSELF = (REFUSED, RAN_OUT)  # the person has not done it, so they are told
+# Nothing is given back: it is refused there already, or some servers would end with it what has just come in its place, too.
+LET_LAPSE = (*BY_ITSELF, REPLACED)
 OPEN = (ServerAccountState.REQUESTED, ServerAccountState.CONNECTED)
-MAX_SCOPES = 50
 
 
 def account_path(account: ServerAccount) -> str:
@@ -93,23 +95,16 @@ def lock_own(account_id: UUID, *, by: Principal) -> ServerAccount:
 # Asking.
 
 
-def get_server(resource: str, *, scopes: Iterable[str] = (), tenant_id: UUID) -> AccountServer:
-    """The row of a server that tools name, made the first time; it keeps which scopes they ask for."""
-    server, _ = AccountServer.objects.get_or_create(tenant_id=tenant_id, resource=resource)
-    wanted = list(dict.fromkeys([*server.scopes, *scopes]))[:MAX_SCOPES]
-    if wanted != server.scopes:
-        server.scopes = wanted
-        server.save(update_fields=["scopes", "changed_at"])
-    return server
+def get_server(resource: str, *, tenant_id: UUID) -> AccountServer:
+    """The row of a server that tools name, made the first time."""
+    return AccountServer.objects.get_or_create(tenant_id=tenant_id, resource=resource)[0]
 
 
 @transaction.atomic
-def request_account(
-    *, resource: str, scopes: Sequence[str], member_id: int, agent: str = "", tool: str = "", by: Principal
-) -> ServerAccount:
+def request_account(*, resource: str, member_id: int, agent: str = "", tool: str = "", by: Principal) -> ServerAccount:
     """Ask a person to connect their account at a server, or to let ``agent`` (``agt_…``) use the one that is connected. Asking again
     gives the same request back."""
-    server = get_server(resource, scopes=scopes, tenant_id=by.tenant_id)
+    server = get_server(resource, tenant_id=by.tenant_id)
     which = {"tenant_id": by.tenant_id, "member_id": member_id, "server": server}
     account = ServerAccount.objects.filter(state__in=OPEN, **which).first()
     is_new = account is None
@@ -181,7 +176,7 @@ def end_account(account: ServerAccount, *, why: str, by: Principal) -> None:
     """In the transaction of the caller, who has locked the row. Nothing of the tokens stays."""
     if ServerAccountState.ENDED not in SERVER_ACCOUNT_TRANSITIONS[account.state]:
         raise Conflict("This account is not connected any more.")
-    give_back = _prepare_revocation(account) if why not in BY_ITSELF else None
+    give_back = _prepare_revocation(account) if why not in LET_LAPSE else None
     clear_tokens(account)
     account.state, account.ended_at, account.ended_by, account.end_reason = (
         ServerAccountState.ENDED,
@@ -209,19 +204,23 @@ def end_account(account: ServerAccount, *, why: str, by: Principal) -> None:
         transaction.on_commit(give_back, robust=True)
 
 
-def token_client(server: AccountServer) -> TokenClient:
-    terms = AuthorizationTerms.from_json(server.terms)
-    return TokenClient(server.client_id, open_client_secret(server), terms.token_endpoint, tuple(terms.auth_methods))
+def account_client(account: ServerAccount, tokens: AccountTokens) -> TokenClient:
+    """Who asks whom for newer tokens of an account, and gives them back: as they were given. What the server has named since then
+    counts for nothing; only a newer secret of the same client does."""
+    server, terms = account.server, AuthorizationTerms.from_json(account.terms)
+    is_same = (server.issuer, server.client_id) == (account.issuer, account.client_id)
+    secret = open_client_secret(server) if is_same else tokens.client_secret
+    return TokenClient(account.client_id, secret, terms.token_endpoint, tuple(terms.auth_methods))
 
 
 def _prepare_revocation(account: ServerAccount) -> Callable[[], None] | None:
     """What gives the tokens back, once it is written that they are gone here; None where that cannot be."""
-    endpoint = account.server.terms.get("revocation_endpoint", "")
+    endpoint = account.terms.get("revocation_endpoint", "")
     if not account.is_connected or not endpoint:
         return None
     try:
         tokens: AccountTokens = open_tokens(account)
-        client = token_client(account.server)
+        client = account_client(account, tokens)
     except (KeyUnavailable, ValuesErased):
         return None
 
@@ -276,13 +275,34 @@ def enter_client(*, resource: str, client_id: str, client_secret: str, by: Princ
         )
     server = get_server(resource, tenant_id=by.tenant_id)
     server = AccountServer.objects.select_for_update().get(pk=server.pk)
+    if (server.client_id, server.client_kind) != (client_id, AccountServer.HubClientKind.ENTERED):
+        server.issuer = ""  # of the one before; whoever is asked first with this one has given it
     server.client_id = client_id
     server.client_kind = AccountServer.HubClientKind.ENTERED if client_id else ""
     server.entered_by = by.id if client_id else ""
+    server.client_ends_at = server.client_refused_at = None
     seal_client_secret(server, client_secret.strip())
-    server.save(update_fields=["client_id", "client_kind", "entered_by", "changed_at", *SECRET_COLUMNS])
+    server.save(update_fields=["issuer", "entered_by", "changed_at", *CLIENT_COLUMNS])
     record_server(server, Kind.ACCOUNT_SERVER_ENTERED, by=by)
     return server
+
+
+@transaction.atomic
+def note_client_refused(server_id: UUID, *, issuer: str, client_id: str) -> None:
+    """The authorization server does not know the hub. Operators are told, once; a registration that was lost there is made anew by
+    whoever connects next. Of a client that is the hub's no more nothing is said."""
+    server = AccountServer.objects.select_for_update().get(pk=server_id)
+    if (server.issuer, server.client_id) != (issuer, client_id) or server.client_refused_at is not None:
+        return
+    by = Principal.system("server_accounts", tenant_id=server.tenant_id)
+    server.client_refused_at = database_time()
+    if server.client_kind == AccountServer.HubClientKind.REGISTERED:
+        server.client_id, server.client_kind, server.client_ends_at = "", "", None
+        seal_client_secret(server, "")
+        record_server(server, Kind.ACCOUNT_SERVER_MET, by=by)
+    server.save(update_fields=[*CLIENT_COLUMNS, "changed_at"])
+    body = {"url": "/server-accounts/servers"}
+    notify_channels(CLIENT_REFUSED_EVENT, subject=server.wire_id, body=body, tenant_id=server.tenant_id)
 
 
 def record_server(server: AccountServer, kind: Kind, *, by: Principal) -> None:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from access.server_accounts.answers import ServerSilent, ask, read_object
+from access.server_accounts.discovery import keep_scopes
 from access.server_accounts.token_seals import AccountTokens
 
 if TYPE_CHECKING:
@@ -20,9 +21,13 @@ if TYPE_CHECKING:
 
 MAX_TOKEN = 16_384
 MAX_LASTS_S = 10 * 365 * 24 * 3600
+MAX_DIGITS = 12
+_CODE = re.compile(r"[a-z_]{1,60}")  # of an error; agents are told it, too
 _TOKEN = re.compile(r"[!-~]+")
-# The server has decided, and will not decide otherwise: asking again gives nothing (RFC 6749, 5.2).
-FOR_GOOD = frozenset({"invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type"})
+# What is said of the tokens themselves: asking again gives nothing (RFC 6749, 5.2).
+OF_THE_TOKENS = "invalid_grant"
+# What is said of the hub, and of no person's account: somebody has to enter or register it anew.
+OF_THE_CLIENT = frozenset({"invalid_client", "unauthorized_client"})
 
 
 class TokenRefused(Exception):
@@ -82,7 +87,7 @@ def refresh_tokens(client: TokenClient, tokens: AccountTokens, *, resource: str)
     found = _ask_for_tokens(client, form)
     if found.tokens.refresh:
         return found
-    return TokenAnswer(AccountTokens(found.tokens.access, tokens.refresh), found.scopes, found.lasts)
+    return replace(found, tokens=replace(found.tokens, refresh=tokens.refresh))
 
 
 def revoke_tokens(client: TokenClient, tokens: AccountTokens, *, endpoint: str) -> None:
@@ -106,27 +111,27 @@ def _ask_for_tokens(client: TokenClient, form: dict[str, str]) -> TokenAnswer:
     answer = _post(client.token_endpoint, form, headers)
     said = read_object(answer)
     if answer.status in (400, 401, 403) and said is not None and isinstance(said.get("error"), str):
-        raise TokenRefused(said["error"][:60])
+        raise TokenRefused(said["error"] if _CODE.fullmatch(said["error"]) else "unknown")
     if 300 <= answer.status < 400:
         raise ServerSilent("The authorization server points to another address, where no token is asked for.")
     if answer.status != 200 or said is None:
         raise ServerSilent(f"The authorization server answered {answer.status}.")
-    return _read_answer(said)
+    return _read_answer(said, client)
 
 
-def _read_answer(said: dict[str, Any]) -> TokenAnswer:
+def _read_answer(said: dict[str, Any], client: TokenClient) -> TokenAnswer:
     access, refresh = said.get("access_token"), said.get("refresh_token") or ""
     if not _is_token(access) or (refresh and not _is_token(refresh)):
         raise ServerSilent("The authorization server gave no token that can be sent.")
     if str(said.get("token_type", "")).lower() != "bearer":
         raise ServerSilent("The authorization server gave a token of a kind that the hub does not send.")
     lasts, scope = said.get("expires_in"), said.get("scope")
-    if isinstance(lasts, str) and lasts.isdigit():
+    if isinstance(lasts, str) and lasts.isascii() and lasts.isdecimal() and len(lasts) <= MAX_DIGITS:
         lasts = int(lasts)
     is_time = isinstance(lasts, int | float) and not isinstance(lasts, bool) and 0 <= lasts <= MAX_LASTS_S
     return TokenAnswer(
-        AccountTokens(str(access), str(refresh)),
-        scope.split()[:50] if isinstance(scope, str) and scope.strip() else None,
+        AccountTokens(str(access), str(refresh), client.secret),
+        keep_scopes(scope.split()) if isinstance(scope, str) and scope.strip() else None,
         timedelta(seconds=float(lasts)) if is_time else None,  # type: ignore[arg-type]
     )
 

@@ -25,14 +25,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AccountTokens:
-    """``refresh``: empty where newer ones are not to be had."""
+    """``refresh``: empty where newer ones are not to be had. ``client_secret``: of the client that they were given to."""
 
     access: str = field(repr=False)
     refresh: str = field(default="", repr=False)
+    client_secret: str = field(default="", repr=False)
 
 
 TOKEN_COLUMNS = ("subject_key", "token_key", "nonce", "ciphertext")
-SECRET_COLUMNS = ("key_id", "wrapped_key", "nonce", "ciphertext")
+# Who the hub is at a server, with its secret.
+CLIENT_COLUMNS = (
+    "client_id",
+    "client_kind",
+    "client_ends_at",
+    "client_refused_at",
+    "key_id",
+    "wrapped_key",
+    "nonce",
+    "ciphertext",
+)
 
 
 def _context(what: bytes, row: Any) -> bytes:
@@ -44,7 +55,7 @@ def seal_tokens(account: ServerAccount, tokens: AccountTokens) -> None:
     subject = evidence.compute_user_fingerprint(account.person, tenant_id=account.tenant_id)
     key = get_subject_key(tenant_id=account.tenant_id, subject=subject)
     data_key, nonce = AESGCM.generate_key(256), os.urandom(NONCE_BYTES)
-    plain = json.dumps([tokens.access, tokens.refresh]).encode()
+    plain = json.dumps([tokens.access, tokens.refresh, tokens.client_secret]).encode()
     account.subject_key, account.token_key, account.nonce = key, wrap_under(key, data_key), nonce
     account.ciphertext = AESGCM(data_key).encrypt(nonce, plain, _context(b"server account", account))
 

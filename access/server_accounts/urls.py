@@ -9,6 +9,7 @@ PAGES = [
     path("server-accounts", pages.my_server_accounts, name="my_server_accounts"),
     path("server-accounts/begin", pages.server_account_begin, name="server_account_begin"),
     path("server-accounts/callback", pages.server_account_callback, name="server_account_callback"),
+    path("server-accounts/callback/<slug:key>", pages.server_account_callback, name="server_account_own_callback"),
     path("server-accounts/servers", pages.account_servers, name="account_servers"),
     path("server-accounts/servers/client", pages.account_server_client, name="account_server_client"),
     path("server-accounts/<sac:account_id>", pages.server_account, name="server_account"),

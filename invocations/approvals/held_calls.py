@@ -140,7 +140,6 @@ def request_call_account(incoming: IncomingCall, preflight: Preflight) -> Server
     agent = missing.details["agent"]
     account = request_account(
         resource=manifest.remote["url"],
-        scopes=manifest.account["scopes"],
         member_id=member_id,
         agent=agent,
         tool=incoming.call.tool,

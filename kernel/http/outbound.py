@@ -71,8 +71,9 @@ def is_allowed(address: IPv4Address | IPv6Address) -> bool:
     return may_reach(address, list_allowed_networks())
 
 
-def read_url(url: str) -> OutboundTarget:
-    """The parts of an https URL. Plain http only to networks that the operator named, which :func:`resolve_target` sees to."""
+def read_url(url: str, *, networks: list[str] | None = None) -> OutboundTarget:
+    """The parts of an https URL. Plain http only to networks that the operator named, which :func:`resolve_target` sees to.
+    ``networks``: as of :func:`send_request`."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -88,7 +89,7 @@ def read_url(url: str) -> OutboundTarget:
         or parts.fragment
     ):
         raise AddressRefused("Give an https:// address without a user name or a fragment.")
-    if parts.scheme == "http" and not list_allowed_networks():
+    if parts.scheme == "http" and not (list_allowed_networks() if networks is None else networks):
         raise AddressRefused("Give an https:// address.")
     try:
         host = parts.hostname.encode("idna").decode()
@@ -201,9 +202,9 @@ def send_request(
     ``read=False``: the status is the answer, however much follows it. ``networks``: those that may be asked
     beside public addresses; None: those that the operator named. ``within_s``: the whole of it.
     """
-    target = read_url(url)
-    ends = time.monotonic() + within_s
     networks = list_allowed_networks() if networks is None else networks
+    target = read_url(url, networks=networks)
+    ends = time.monotonic() + within_s
     address = _resolve_in_time(target, networks=networks, seconds=DEADLINE_S)
     connection = _Pinned(target, address, ends=ends)
     deadline = threading.Timer(max(0.0, ends - time.monotonic()), connection.hang_up)

@@ -53,6 +53,7 @@ class AuthorizationServer:
     needs_secret: bool = False
     resources: set[str] = field(default_factory=set)
     metadata: dict[str, Any] = field(default_factory=dict)  # in place of what it says of itself
+    registration: dict[str, Any] = field(default_factory=dict)  # what it says beside the id and the secret
     clients: dict[str, str] = field(default_factory=dict)  # and their secrets
     redirect_uris: dict[str, list[str]] = field(default_factory=dict)
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -62,6 +63,7 @@ class AuthorizationServer:
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)  # path and form
     wrong: dict[str, tuple[int, dict[str, str], Any]] = field(default_factory=dict)
     before_token: Callable[[], object] = lambda: None
+    before_registration: Callable[[], object] = lambda: None
     lock: Any = field(default_factory=threading.RLock)
 
     @property
@@ -228,10 +230,14 @@ def serving_authorization(**options: Any) -> Iterator[AuthorizationServer]:
                 asked = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
                 self.answer(302, {}, {"Location": server.authorize(asked)})
             elif path == "/register" and server.registers:
+                server.before_registration()
                 said = json.loads(body)
                 secret = secrets.token_urlsafe(12) if server.needs_secret else ""
                 client = server.add_client(said["redirect_uris"][0], secret=secret)
-                self.answer(201, said | {"client_id": client} | ({"client_secret": secret} if secret else {}))
+                self.answer(
+                    201,
+                    said | server.registration | {"client_id": client} | ({"client_secret": secret} if secret else {}),
+                )
             elif path == "/token":
                 server.before_token()
                 status, document = server.give_tokens(form, self.headers.get("Authorization", ""))

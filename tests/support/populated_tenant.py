@@ -414,7 +414,7 @@ def _people(things: Things) -> dict[str, Any]:
     entered, _ = enter_client(name=word, redirect_uris=[f"https://{word}.example.org/cb"], confidential=True, by=by)
     connection = make_connection(agent=agent, member=things.people["owner"].user, name=word)
     owner = things.people["owner"]
-    request_account(resource=f"https://{word}.example.org/mcp", scopes=[], member_id=owner.user.pk, by=by)
+    request_account(resource=f"https://{word}.example.org/mcp", member_id=owner.user.pk, by=by)
     search = save_search(name=word, query="outcome:failed", shared=True, by=by)
     return {
         "search_id": search.pk,

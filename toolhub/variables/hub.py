@@ -290,6 +290,12 @@ TOOLHUB_OUTBOUND_NETWORKS = VARIABLES.networks(
     example="10.20.0.0/16,192.168.7.9/32",
     about="Identity providers and webhooks are asked at public addresses over https only, and in these networks.",
 )
+TOOLHUB_SERVER_ACCOUNT_NETWORKS = VARIABLES.networks(
+    "TOOLHUB_SERVER_ACCOUNT_NETWORKS",
+    example="10.20.0.0/16",
+    about="Private networks in which the hub asks who gives tokens for a server elsewhere, and asks for them, beside public "
+    "addresses: where persons connect accounts at servers of your own. Such a server can make the hub ask any address there.",
+)
 TOOLHUB_LOCAL_MODELS = VARIABLES.path(
     "TOOLHUB_LOCAL_MODELS",
     TOOLHUB_DATA_DIR / "models",

@@ -51,7 +51,7 @@ def boxes(sandbox: DockerSandbox, monkeypatch: pytest.MonkeyPatch, settings: Any
 
 @pytest.fixture
 def accounts(settings: Any) -> Iterator[AuthorizationServer]:
-    settings.TOOLHUB_OUTBOUND_NETWORKS = ["127.0.0.0/8"]
+    settings.TOOLHUB_SERVER_ACCOUNT_NETWORKS = ["127.0.0.0/8"]
     with serving_authorization() as found:
         yield found
 
@@ -83,13 +83,13 @@ def bring(
 ) -> Callable[..., ToolVersion]:
     """``bring()``: a tool that asks its server as the person whom a call is for, ready to be called."""
 
-    def make(**changes: Any) -> ToolVersion:
+    def make(*, scopes: tuple[str, ...] = ("notes:read",), **changes: Any) -> ToolVersion:
         put_in_force(permit())
         url = f"https://localhost:{remote.port}/mcp"
         author = accounts.give_token("author")
         listing = list_tools(url, [("Authorization", f"Bearer {author}")])
         remote.heard.clear()
-        source = RemoteSource(remote.resource, "mcp.shop", MODERN, account={"scopes": ["notes:read"]})
+        source = RemoteSource(remote.resource, "mcp.shop", MODERN, account={"scopes": list(scopes)})
         (draft,) = draft_tools(Listing(MODERN, listing.tools), source, ["read-notes"])
         document = draft.document | {"side_effect": "Read", "safety_class": "Low"} | changes
         capsule = pack_capsule([document], {f"mcp_shop/{LISTING_FILE}": listing.to_bytes()})

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from django.test import Client
@@ -32,6 +33,7 @@ from invocations.sandbox.base import Profile
 from invocations.sandbox.boxes.payloads import pack_call, pack_load
 from kernel.ids import new_id
 from kernel.principal import Principal, UsedConnection
+from registry.installations.services import remove_installation
 from registry.models import Installation, ToolVersion
 from tests.conftest import Caller, Person, make_caller
 from tests.egress.accounts.conftest import TOOL, connect, program_of
@@ -430,3 +432,20 @@ def test_the_list_is_held_for_each_account(
 
     assert remote.asked() == ["tools/list", "tools/call"] * 2 + ["tools/call"] * 2
     assert Installation.objects.get(name=TOOL).listing_held_at is None
+
+
+def test_what_is_asked_for_is_what_the_installed_tools_want_now(
+    bring: Callable[..., ToolVersion], remote: RemoteServer, alice: Person, operator: Person
+) -> None:
+    bring(scopes=("notes:read", "notes:write"))
+    browser = alice.client()
+    browser.post(reverse("server_account_begin"), {"resource": remote.resource})
+    account = ServerAccount.objects.get()
+
+    def find_asked() -> str:
+        gone = browser.post(reverse("server_account_connect", args=[account.pk]))
+        return dict(parse_qsl(urlsplit(gone.context["address"]).query))["scope"]
+
+    assert find_asked() == "notes:read notes:write"
+    remove_installation(name=TOOL, reason="x", by=operator.by)
+    assert find_asked() == "notes:read"  # which the server itself asks for

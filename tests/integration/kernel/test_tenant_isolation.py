@@ -40,7 +40,7 @@ OF_NO_TENANT = {
     "account_reset_password_from_key", "mfa_remove_webauthn", "mfa_edit_webauthn", "openid_connect_login",
     "openid_connect_callback", "invitation", "api_error", "problem", "global_tile", "sdk_project", "sdk_file",
     # Of one person: tests/integration/access/server_accounts says that nobody else finds them.
-    "server_account", "server_account_connect", "server_account_agents", "server_account_end",
+    "server_account", "server_account_connect", "server_account_agents", "server_account_end", "server_account_own_callback",
     "oauth_nothing_known", "oauth_nothing_known_of_mcp", "oauth_nothing_known_of_tenant_mcp", "oauth_protected_tenant_mcp",
 }  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -12,6 +13,7 @@ from django.urls import reverse
 from access.models import ServerAccount
 from access.roles import Role
 from access.server_accounts import services
+from kernel.database.connections import database_time
 from tests.conftest import Person, make_person
 from tests.support.authorization_server import AuthorizationServer, serving_authorization
 
@@ -34,7 +36,6 @@ class Browser:
     def request(self, resource: str = "") -> ServerAccount:
         return services.request_account(
             resource=resource or self.server.resource,
-            scopes=["notes:read"],
             member_id=self.person.user.pk,
             by=self.person.by,
         )
@@ -72,9 +73,14 @@ class Browser:
         return found
 
 
+def let_run_out(account: ServerAccount, server: AuthorizationServer) -> None:
+    server.let_run_out()
+    ServerAccount.objects.filter(pk=account.pk).update(expires_at=database_time() - timedelta(seconds=1))
+
+
 @pytest.fixture
 def server(settings: Any) -> Iterator[AuthorizationServer]:
-    settings.TOOLHUB_OUTBOUND_NETWORKS = ["127.0.0.0/8"]
+    settings.TOOLHUB_SERVER_ACCOUNT_NETWORKS = ["127.0.0.0/8"]
     with serving_authorization() as found:
         yield found
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
+import threading
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from django.test import Client
@@ -15,10 +19,13 @@ from access.server_accounts.authorizations import BEGUN
 from access.server_accounts.clients import callback_url, document_url
 from access.server_accounts.discovery import discover_terms, find_challenge
 from access.server_accounts.problems import AccountServerUnfit
+from access.server_accounts.renewals import fetch_access_token
 from access.server_accounts.token_seals import open_tokens
 from evidence.kinds import Kind
 from evidence.models import Fact
+from tests.integration.access.server_accounts.conftest import let_run_out
 from tests.support.authorization_server import serving_authorization
+from tests.support.concurrency import at_once
 
 if TYPE_CHECKING:
     from tests.conftest import Person
@@ -30,6 +37,10 @@ pytestmark = pytest.mark.django_db
 
 def said_of(account: ServerAccount) -> list[str]:
     return [each.kind for each in Fact.objects.filter(subject=account.wire_id).order_by("id")]
+
+
+def own_callback(server: AuthorizationServer) -> str:
+    return callback_url(AccountServer.objects.get(resource=server.resource).callback_key)
 
 
 def assert_refused(answer: Any, reason: str, status: int = 409) -> None:
@@ -165,6 +176,7 @@ def test_a_token_endpoint_that_redirects_is_not_followed(alice: Browser, server:
         ({"issuer": "https://other.example"}, "issuer"),
         ({"token_endpoint": None}, "token_endpoint"),
         ({"token_endpoint": "file:///etc/passwd"}, "token_endpoint"),
+        ({"authorization_endpoint": "http://8.8.8.8/authorize"}, "authorization_endpoint"),
     ],
 )
 def test_a_server_that_does_not_do_as_it_should_is_not_asked(
@@ -188,11 +200,23 @@ def test_a_resource_that_speaks_for_another_is_not_believed(server: Authorizatio
 
 
 def test_servers_on_private_addresses_are_not_asked(server: AuthorizationServer, settings: Any) -> None:
-    settings.TOOLHUB_OUTBOUND_NETWORKS = []
+    settings.TOOLHUB_SERVER_ACCOUNT_NETWORKS = []
+    settings.TOOLHUB_OUTBOUND_NETWORKS = ["127.0.0.0/8"]  # for addresses that no stranger names
 
-    with pytest.raises(AccountServerUnfit):
+    with pytest.raises(AccountServerUnfit) as found:
         discover_terms(server.resource)
     assert server.asked == []
+    assert found.value.detail == "127.0.0.1 could not be asked."
+
+
+@pytest.mark.parametrize("closed", ["http://127.0.0.1:1/mcp", "http://10.255.255.1/mcp", "http://nowhere.invalid/mcp"])
+def test_a_refusal_does_not_say_what_answers_in_the_networks_of_the_hub(
+    closed: str, server: AuthorizationServer
+) -> None:
+    with pytest.raises(AccountServerUnfit) as found:
+        discover_terms(closed)
+
+    assert found.value.detail == f"{urlsplit(closed).hostname} could not be asked."
 
 
 def test_challenges_are_read() -> None:
@@ -233,7 +257,7 @@ def test_an_entered_client_is_used_and_its_secret_is_kept_sealed(
     server.registers, server.needs_secret = False, True
     page = alice.press_connect(alice.request())
     assert page.context["problem"].reason == "ACCOUNT.CLIENT_MISSING"
-    client = server.add_client(callback_url(), secret="s3cret-of-the-hub")
+    client = server.add_client(own_callback(server), secret="s3cret-of-the-hub")
 
     answer = operator.client().post(
         reverse("account_server_client"),
@@ -248,11 +272,11 @@ def test_an_entered_client_is_used_and_its_secret_is_kept_sealed(
     assert client.encode() in leaf
 
 
-def test_connecting_again_gives_the_old_tokens_back(
+def test_connecting_again_does_not_end_what_has_just_come(
     alice: Browser, server: AuthorizationServer, django_capture_on_commit_callbacks: Any
 ) -> None:
+    """Some servers end with one token all that the person has given the client: the old ones are let lapse."""
     first = alice.connect()
-    old = open_tokens(first)
     server.user = "alice.other"
 
     with django_capture_on_commit_callbacks(execute=True):
@@ -261,7 +285,7 @@ def test_connecting_again_gives_the_old_tokens_back(
     first.refresh_from_db()
     assert (first.state, first.end_reason, first.subject_key) == ("ended", "replaced", None)
     assert server.find_user(open_tokens(second).access) == "alice.other"
-    assert server.find_user(old.access) is None
+    assert server.count("/revoke") == 0
 
 
 def test_disconnecting_ends_it_there_too(
@@ -277,3 +301,203 @@ def test_disconnecting_ends_it_there_too(
     assert not server.access
     assert not server.refresh
     assert said_of(account)[-1] == Kind.SERVER_ACCOUNT_ENDED
+
+
+def name_another(server: AuthorizationServer, issuer: str) -> None:
+    """The server names another authorization server from now on."""
+    said = {"resource": server.resource, "authorization_servers": [issuer]}
+    server.wrong["/.well-known/oauth-protected-resource/mcp"] = (200, {}, said)
+
+
+def enter(operator: Person, server: AuthorizationServer, client: str, secret: str = "") -> None:
+    form = {"resource": server.resource, "client_id": client, "client_secret": secret}
+    assert operator.client().post(reverse("account_server_client"), form).status_code == 302
+
+
+def test_tokens_go_back_to_who_gave_them_and_to_nobody_whom_the_server_names_later(
+    alice: Browser, bob: Browser, server: AuthorizationServer, django_capture_on_commit_callbacks: Any
+) -> None:
+    server.needs_secret = True
+    account = alice.connect()
+    given = open_tokens(account)
+    with serving_authorization() as evil:
+        name_another(server, evil.url)
+        assert bob.press_connect(bob.request()).status_code == 200
+
+        let_run_out(account, server)
+        assert server.find_user(fetch_access_token(account.pk)) == "alice"
+        with django_capture_on_commit_callbacks(execute=True):
+            services.disconnect_account(account_id=account.pk, by=alice.person.by)
+
+        sent = json.dumps(evil.asked)
+    assert "/token" not in sent
+    assert "/revoke" not in sent
+    assert given.refresh not in sent
+    assert not server.refresh
+
+
+def test_an_entered_client_is_shown_to_no_other_authorization_server(
+    alice: Browser, bob: Browser, server: AuthorizationServer, operator: Person
+) -> None:
+    server.registers, server.needs_secret = False, True
+    alice.request()
+    client = server.add_client(own_callback(server), secret="s3cret-of-the-hub")
+    enter(operator, server, client, "s3cret-of-the-hub")
+    account = alice.connect(alice.find_newest())
+    with serving_authorization() as evil:
+        name_another(server, evil.url)
+
+        page = bob.press_connect(bob.request())
+
+        assert_refused(page, "ACCOUNT.SERVER_UNFIT", 502)
+        assert AccountServer.objects.get().issuer == server.url
+        let_run_out(account, server)
+        assert server.find_user(fetch_access_token(account.pk)) == "alice"
+        assert not {path for path, _ in evil.asked} & {"/token", "/revoke", "/register", "/authorize"}
+
+
+def test_a_newer_secret_of_the_same_client_counts_for_accounts_that_are_connected(
+    alice: Browser, server: AuthorizationServer, operator: Person
+) -> None:
+    server.registers, server.needs_secret = False, True
+    alice.request()
+    client = server.add_client(own_callback(server), secret="first")
+    enter(operator, server, client, "first")
+    account = alice.connect(alice.find_newest())
+    server.clients[client] = "second"
+    enter(operator, server, client, "second")
+    let_run_out(account, server)
+
+    assert server.find_user(fetch_access_token(account.pk)) == "alice"
+
+
+def test_accounts_go_on_by_the_client_that_their_tokens_were_given_to(
+    alice: Browser, server: AuthorizationServer, operator: Person
+) -> None:
+    server.needs_secret = True
+    account = alice.connect()
+    enter(operator, server, "a-slip-of-the-pen")
+    for _ in range(2):
+        let_run_out(account, server)
+        assert server.find_user(fetch_access_token(account.pk)) == "alice"
+
+
+def test_a_server_gives_the_hub_no_answer_of_another_that_names_nobody(
+    alice: Browser, bob: Browser, server: AuthorizationServer, settings: Any
+) -> None:
+    """Mix-up (RFC 9700, 4.4): its metadata send the person to an honest server, whose answers do not say whose they are."""
+    settings.TOOLHUB_PUBLIC_URL = "https://hub.example"
+    server.takes_documents, server.says_issuer = True, False
+    with serving_authorization(says_issuer=False) as honest:
+        bob.server = honest
+        bob.connect(bob.request(honest.resource))
+        hub_there = AccountServer.objects.get(resource=honest.resource).client_id
+        server.metadata = {"authorization_endpoint": f"{honest.url}/authorize"}
+        server.registers, server.wrong["/register"] = True, (201, {}, {"client_id": hub_there})
+        evil_one = alice.begin(alice.request())
+        asked = dict(parse_qsl(urlsplit(evil_one).query))
+
+        # The honest one does not send the browser there.
+        assert asked["client_id"] == hub_there
+        assert asked["redirect_uri"] not in honest.redirect_uris[hub_there]
+        # Nor is an answer taken that somebody has sent to its address all the same.
+        back = urlsplit(honest.authorize(asked | {"redirect_uri": honest.redirect_uris[hub_there][0]}))
+        assert_refused(alice.come_back(f"{back.path}?{back.query}"), "ACCOUNT.AUTHORIZATION_REFUSED")
+        assert server.count("/token") == 0
+
+
+def test_the_hub_is_its_document_only_where_answers_say_whose_they_are(
+    alice: Browser, server: AuthorizationServer, settings: Any
+) -> None:
+    settings.TOOLHUB_PUBLIC_URL = "https://hub.example"
+    server.takes_documents, server.says_issuer = True, False
+    alice.connect()
+
+    assert AccountServer.objects.get().client_kind == AccountServer.HubClientKind.REGISTERED
+
+
+def test_operators_see_the_redirect_uri_of_each_server(
+    alice: Browser, server: AuthorizationServer, operator: Person
+) -> None:
+    alice.request()
+
+    page = operator.client().get(reverse("account_servers")).content.decode()
+
+    assert own_callback(server) in page
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_first_registrations_at_once_one_counts_for_both(
+    alice: Browser, bob: Browser, server: AuthorizationServer
+) -> None:
+    browsers = [(alice, alice.request()), (bob, bob.request())]
+    both = threading.Barrier(2, timeout=20)
+    server.before_registration = both.wait  # none is answered before the other asks
+
+    begun = at_once(2, lambda number: begin_of(*browsers[number]))
+
+    assert server.count("/register") == 2
+    clients = {dict(parse_qsl(urlsplit(str(each)).query))["client_id"] for each in begun}
+    assert clients == {AccountServer.objects.get().client_id}
+    for (browser, _), address in zip(browsers, begun, strict=True):
+        answer = browser.come_back(browser.agree(str(address)))
+        assert answer.status_code == 302, answer.context["problem"].detail
+        let_run_out(browser.find_newest(), server)
+        assert fetch_access_token(browser.find_newest().pk)
+
+
+def begin_of(browser: Browser, account: ServerAccount) -> str:
+    """Read from the page: what a test's client knows of a context may be another thread's."""
+    found = re.search(r'href="(http[^"]+/authorize[^"]+)"', browser.press_connect(account).content.decode())
+    assert found is not None
+    return html.unescape(found[1])
+
+
+def test_a_document_that_was_guessed_speaks_for_no_address_below_its_own(server: AuthorizationServer) -> None:
+    said = server.describe_resource(server.url)
+    server.wrong["/.well-known/oauth-protected-resource/mcp"] = (404, {}, {})
+    server.wrong["/.well-known/oauth-protected-resource"] = (200, {}, said)
+    server.wrong["/mcp"] = (401, {"WWW-Authenticate": "Bearer"}, {})
+
+    with pytest.raises(AccountServerUnfit, match="does not say who gives tokens"):
+        discover_terms(server.resource)
+
+    # The address itself may point to it, in which case it speaks for the whole host; for a part of it it never does.
+    named = f'Bearer resource_metadata="{server.url}/.well-known/oauth-protected-resource"'
+    server.wrong["/mcp"] = (401, {"WWW-Authenticate": named}, {})
+    assert discover_terms(server.resource).resource == server.url
+
+
+def test_a_document_of_a_folder_speaks_for_nothing_in_it(server: AuthorizationServer) -> None:
+    path = "/.well-known/oauth-protected-resource/a/mcp"
+    known = f'Bearer resource_metadata="{server.url}{path}"'
+    server.wrong["/a/mcp"] = (401, {"WWW-Authenticate": known}, {})
+    server.wrong[path] = (200, {}, server.describe_resource(f"{server.url}/a"))
+
+    with pytest.raises(AccountServerUnfit, match="does not say who gives tokens"):
+        discover_terms(f"{server.url}/a/mcp")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"resource": "https://["},
+        {"authorization_servers": ["https://[x"]},
+        {"authorization_servers": ["https://\ud800/"]},
+        {"authorization_servers": [7, None, ""]},
+    ],
+)
+def test_what_is_no_address_is_refused(said: dict[str, Any], server: AuthorizationServer) -> None:
+    path = "/.well-known/oauth-protected-resource/mcp"
+    server.wrong[path] = (200, {}, server.describe_resource(server.resource) | said)
+
+    with pytest.raises(AccountServerUnfit):
+        discover_terms(server.resource)
+
+
+@pytest.mark.parametrize("address", ["https://[", "https://a.example/\ud800", "https://a.example/\u0000"])
+def test_an_endpoint_that_is_no_address_is_refused(address: str, server: AuthorizationServer) -> None:
+    server.metadata = {"authorization_endpoint": address}
+
+    with pytest.raises(AccountServerUnfit, match="authorization_endpoint"):
+        discover_terms(server.resource)

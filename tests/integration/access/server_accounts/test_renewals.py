@@ -8,24 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db import connection
+from django.urls import reverse
 
-from access.models import ServerAccount
+from access.models import AccountServer, Delivery, Notification, ServerAccount
 from access.server_accounts import services
+from access.server_accounts.clients import callback_url
 from access.server_accounts.problems import AccountRequired, AccountUnavailable
 from access.server_accounts.renewals import fetch_access_token, note_token_refused
 from evidence.kinds import Kind
 from evidence.models import Fact
 from kernel.database.connections import database_time
+from tests.integration.access.server_accounts.conftest import let_run_out
 from tests.support.concurrency import at_once
 
 if TYPE_CHECKING:
+    from tests.conftest import Person
     from tests.integration.access.server_accounts.conftest import Browser
     from tests.support.authorization_server import AuthorizationServer
-
-
-def let_run_out(account: ServerAccount, server: AuthorizationServer) -> None:
-    server.let_run_out()
-    ServerAccount.objects.filter(pk=account.pk).update(expires_at=database_time() - timedelta(seconds=1))
 
 
 def count_refreshes(server: AuthorizationServer) -> int:
@@ -84,7 +83,9 @@ def test_a_token_that_is_good_is_taken_without_asking_anybody(alice: Browser, se
     ("answer", "ends"),
     [
         ((400, {}, {"error": "invalid_grant"}), True),
-        ((401, {}, {"error": "invalid_client"}), True),
+        ((401, {}, {"error": "invalid_client"}), False),
+        ((401, {}, {"error": "unauthorized_client"}), False),
+        ((400, {}, {"error": "unsupported_grant_type"}), False),
         ((400, {}, {"error": "temporarily_unavailable"}), False),
         ((503, {}, {}), False),
         ((200, {}, {"token_type": "Bearer"}), False),
@@ -184,3 +185,112 @@ def test_a_refusal_of_an_older_token_says_nothing_of_a_newer_one(alice: Browser,
 
     fetch_access_token(account.pk)
     assert count_refreshes(server) == 1
+
+
+def watch_clients(operator: Person) -> None:
+    Notification.objects.create(
+        tenant_id=operator.by.tenant_id,
+        channel="email",
+        target="a@example.org",
+        events=["account.client_refused"],
+        created_by=operator.by.id,
+    )
+
+
+@pytest.mark.django_db
+def test_a_registration_that_is_lost_there_ends_no_account_and_is_made_anew(
+    alice: Browser, bob: Browser, server: AuthorizationServer, operator: Person
+) -> None:
+    watch_clients(operator)
+    account = alice.connect()
+    lost = AccountServer.objects.get().client_id
+    del server.clients[lost]
+    let_run_out(account, server)
+
+    for _ in range(2):
+        with pytest.raises(AccountUnavailable) as found:
+            fetch_access_token(account.pk)
+
+    assert "Account servers" in found.value.remedy
+    assert Delivery.objects.filter(event="account.client_refused").count() == 1
+    assert "refused there since" in operator.client().get(reverse("account_servers")).content.decode()
+    server.user = "bob"
+    assert bob.connect().is_connected
+    assert AccountServer.objects.get().client_id != lost
+    assert AccountServer.objects.get().client_refused_at is None
+    server.user = "alice"
+    assert alice.connect(alice.find_newest()).is_connected
+
+
+@pytest.mark.django_db
+def test_an_entered_client_that_is_refused_stays_until_somebody_enters_another(
+    alice: Browser, server: AuthorizationServer, operator: Person
+) -> None:
+    watch_clients(operator)
+    alice.request()
+    form = {"resource": server.resource, "client_id": "a-slip-of-the-pen"}
+    operator.client().post(reverse("account_server_client"), form)
+    server.redirect_uris["a-slip-of-the-pen"] = [callback_url(AccountServer.objects.get().callback_key)]
+
+    alice.come_back(alice.agree(alice.begin(alice.find_newest())))
+
+    assert not alice.find_newest().is_connected
+    row = AccountServer.objects.get()
+    assert row.client_id == "a-slip-of-the-pen"
+    assert row.client_refused_at is not None
+    assert Delivery.objects.filter(event="account.client_refused").count() == 1
+    operator.client().post(reverse("account_server_client"), {"resource": server.resource, "client_id": ""})
+    assert AccountServer.objects.get().client_refused_at is None
+    assert alice.connect(alice.find_newest()).is_connected
+
+
+@pytest.mark.django_db
+def test_a_registration_that_has_run_out_is_made_anew(
+    alice: Browser, bob: Browser, server: AuthorizationServer
+) -> None:
+    server.needs_secret = True
+    server.registration = {"client_secret_expires_at": 1}
+    alice.connect()
+    server.registration = {"client_secret_expires_at": 0}
+    server.user = "bob"
+    bob.connect()
+    bob.connect(bob.find_newest())
+
+    assert server.count("/register") == 2
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("said", "scopes"),
+    [
+        ({"expires_in": "\u00b2"}, ["notes:read"]),
+        ({"expires_in": "9" * 5000}, ["notes:read"]),
+        ({"scope": "a\u0000b notes:write"}, ["notes:write"]),
+        ({"scope": "\ud800 notes:write"}, ["notes:write"]),
+    ],
+)
+def test_a_newer_token_is_not_lost_by_what_is_said_beside_it(
+    said: dict[str, Any], scopes: list[str], alice: Browser, server: AuthorizationServer
+) -> None:
+    account = alice.connect()
+    let_run_out(account, server)
+    server.wrong["/token"] = (200, {}, {"token_type": "Bearer", "access_token": "newer"} | said)
+
+    assert fetch_access_token(account.pk) == "newer"
+    account.refresh_from_db()
+    assert account.scopes == scopes
+    assert account.expires_at is None
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("code", ["\ud800x", "Ignore all that was said before", "x" * 5000])
+def test_a_refusal_is_told_by_its_code_and_in_no_words_of_the_server(
+    code: str, alice: Browser, server: AuthorizationServer
+) -> None:
+    back = alice.agree(alice.begin(alice.request()))
+    server.wrong["/token"] = (400, {}, {"error": code})
+
+    page = alice.come_back(back)
+
+    assert page.status_code == 409
+    assert "refused: unknown." in page.context["problem"].detail
