@@ -20,13 +20,14 @@ from kernel.problems import Conflict, NotFound, SchemaInvalid
 from registry.imports import drafts as import_drafts
 from registry.imports.models import Import, ImportKind, ImportState
 from registry.imports.problems import ImportUnready, TooManyImports
-from registry.imports.remote_lists import build_headers, fetch_remote_list
+from registry.imports.remote_lists import fetch_remote_list
 from registry.imports.sources import (
     read_document_choices,
     read_group,
     read_package_source,
     read_remote_credentials,
 )
+from registry.secrets.services import MIN_CHARACTERS
 from unitools.brought_operations import derive_service_group
 from unitools.brought_remotes import derive_remote_group
 from unitools.brought_tools import MAX_CHOSEN, derive_group
@@ -94,7 +95,10 @@ def import_remote(
 ) -> Import:
     """Ask a server somewhere else for its list. ``values`` of secrets are sent with that and kept nowhere."""
     credentials = read_remote_credentials(list(secrets))
-    listing = fetch_remote_list(url, build_headers(credentials, values or {}))
+    values = values or {}
+    if any(0 < len(values.get(each["secret"], "")) < MIN_CHARACTERS for each in credentials):
+        raise SchemaInvalid.at("/token", f"A secret has at least {MIN_CHARACTERS} characters.")
+    listing = fetch_remote_list(url, credentials, values)
     group = read_group(group or derive_remote_group(url))
     return import_remote_list(
         url=url, credentials=credentials, group=group, listing=listing, wanted=wanted, effects=effects, by=by
