@@ -41,6 +41,7 @@ class Import(models.Model):
     offered = models.JSONField(default=list)  # {name, place, effect, tags, text} of each operation or tool
     wanted = models.JSONField(default=list)  # names of which drafts are made as soon as the source has been read
     drafts = models.JSONField(default=list)  # registry.imports.drafts.ImportDraft
+    unproposed = models.PositiveIntegerField(default=0)  # brought tools that are otherwise now, beyond the drafts
     refusals = models.JSONField(
         default=list
     )  # {name, pointer, message, remedy}: of what no draft could be made the last time

@@ -75,6 +75,7 @@ def make_next_version(*, name: str, by: Principal) -> ToolVersion:
         credentials=remote["credentials"],
         group=name.rpartition(".")[0],
         listing=listing,
+        candidates=[wanted],
         by=by,
     )
     draft = next((each for each in row.drafts if each["id"] == name), None)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from registry.imports.drafts import ImportDraft
 
 # Of an import, left out of lists.
-LONG_FIELDS = ("content", "offered", "made")
+LONG_FIELDS = ("content", "offered", "made", "drafts")
 FORMS: dict[str, type[SourceDocumentForm | RemoteForm | PackageForm]] = {
     "openapi": SourceDocumentForm,
     "remote": RemoteForm,
@@ -207,7 +207,7 @@ def _import_page(
         "states": ImportState,
         "waits": row.state == ImportState.LISTING,
         "drafts": [_shown_draft(each) for each in row.drafts],
-        "room": MAX_CHOSEN - len(row.drafts),
+        "room": max(0, MAX_CHOSEN - len(row.drafts)),
         "offers": offers,
         "rows": [each | {"drafted": each["name"] in drafted, "ticked": each["name"] in chosen} for each in offers.rows],
         "gone": services.find_gone(row) if row.state == ImportState.READ else [],

@@ -113,13 +113,16 @@ def import_remote_list(
     group: str,
     listing: Listing,
     wanted: Sequence[str] = (),
+    candidates: Sequence[str] | None = None,
     effects: Mapping[str, EffectChoice] | None = None,
     by: Principal,
 ) -> Import:
-    """Keep what a server somewhere else lists."""
+    """Keep what a server somewhere else lists. ``candidates``: as of :func:`propose_drafts`."""
     source = {"url": url, "credentials": [dict(each) for each in credentials]} | keep_effects(effects)
     row = _open(ImportKind.REMOTE, group, source, by=by)
-    return _keep_content(row, listing.to_bytes(), listing.digest, list_offered(listing), wanted, by=by)
+    return _keep_content(
+        row, listing.to_bytes(), listing.digest, list_offered(listing), wanted, candidates=candidates, by=by
+    )
 
 
 @transaction.atomic
@@ -209,14 +212,21 @@ def list_offered(listing: Listing) -> list[dict[str, Any]]:
 
 
 def _keep_content(
-    row: Import, data: bytes, digest: str, offered: list[dict[str, Any]], wanted: Sequence[str], *, by: Principal
+    row: Import,
+    data: bytes,
+    digest: str,
+    offered: list[dict[str, Any]],
+    wanted: Sequence[str],
+    *,
+    candidates: Sequence[str] | None = None,
+    by: Principal,
 ) -> Import:
     """What the source says now, and drafts of what it says otherwise than the catalogue has it."""
     row.pack_content(data)
     row.digest, row.offered, row.state, row.read_at = digest, offered, ImportState.READ, database_time()
     row.failure, row.progress, row.wanted, row.refusals, row.lease_until, row.worker = {}, [], [], [], None, ""
-    propose_drafts(row, wanted)
-    _save(row, "content", "digest", "offered", "wanted", "drafts", "refusals", "read_at")
+    propose_drafts(row, wanted, candidates=candidates)
+    _save(row, "content", "digest", "offered", "wanted", "drafts", "unproposed", "refusals", "read_at")
     evidence.record(
         kind=Kind.IMPORT_READ,
         subject=row.wire_id,
@@ -233,16 +243,21 @@ def keep_listing(row: Import, listing: Listing, *, by: Principal) -> Import:
     return _keep_content(row, listing.to_bytes(), listing.digest, list_offered(listing), row.wanted, by=by)
 
 
-def propose_drafts(row: Import, wanted: Sequence[str]) -> None:
-    """Drafts of what is wanted, of what was drafted before, and of what was brought and is otherwise now."""
+def propose_drafts(row: Import, wanted: Sequence[str], *, candidates: Sequence[str] | None = None) -> None:
+    """Drafts of what is wanted, of what was drafted before, and of those ``candidates`` that are otherwise now: None, of all that were
+    brought, as many as can be submitted at once.
+    """
     there = {each["name"] for each in row.offered}
     asked = [each["name"] for each in row.drafts] + list(wanted)
     brought = import_drafts.find_brought(row)
-    names = [each for each in dict.fromkeys([*asked, *brought]) if each in there]
+    names = [
+        each for each in dict.fromkeys([*asked, *(brought if candidates is None else candidates)]) if each in there
+    ]
+    row.unproposed = 0
     if not names:
         row.drafts = []
         return
-    made, row.refusals = import_drafts.make_drafts(row, names)
+    made, row.refusals = import_drafts.make_drafts(row, names, brought)
     known = {each["name"] for each in row.drafts}
     for draft in made:
         if (
@@ -252,7 +267,10 @@ def propose_drafts(row: Import, wanted: Sequence[str]) -> None:
         ):
             draft["document"] |= {each: choice[each] for each in ("side_effect", "safety_class")}
             draft["reason"] = choice["reason"]
-    row.drafts = [each for each in made if each["name"] in asked or import_drafts.is_otherwise(each)]
+    row.drafts = [each for each in made if each["name"] in asked]
+    others = [each for each in made if each["name"] not in asked and import_drafts.is_otherwise(each)]
+    room = max(0, MAX_CHOSEN - len(row.drafts)) if candidates is None else len(candidates)
+    row.drafts, row.unproposed = [*row.drafts, *others[:room]], len(others[room:])
 
 
 def find_gone(row: Import) -> list[str]:

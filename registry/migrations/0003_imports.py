@@ -26,6 +26,7 @@ class Migration(migrations.Migration):
                 ('offered', models.JSONField(default=list)),
                 ('wanted', models.JSONField(default=list)),
                 ('drafts', models.JSONField(default=list)),
+                ('unproposed', models.PositiveIntegerField(default=0)),
                 ('refusals', models.JSONField(default=list)),
                 ('made', models.JSONField(default=dict)),
                 ('failure', models.JSONField(default=dict)),

@@ -10,15 +10,20 @@ import pytest
 from django.db import transaction
 
 from evidence.models import Fact
+from registry.imports import drafts as import_drafts
 from registry.imports import services as imports
 from registry.imports import submissions
 from registry.imports.models import Import, ImportState
+from registry.imports.problems import SourceUnfit
 from registry.models import ToolVersion
+from tests.support.import_sources import URL
+from unitools.mcp_http import MODERN
 from unitools.mcp_listings import Listing
 
 if TYPE_CHECKING:
     from django.test import Client
 
+    from kernel.principal import Principal
     from tests.conftest import Person
 
 pytestmark = pytest.mark.django_db
@@ -281,3 +286,62 @@ def test_a_draft_that_no_hub_takes_is_refused_with_its_findings_and_kept(develop
     assert "/timeout_ms" in answer.text
     assert not ToolVersion.objects.exists()  # all of them, or none
     assert len(Import.objects.get().drafts) == 2
+
+
+def list_tools(*names: str, description: str = "Looks.") -> Listing:
+    schema = {"type": "object", "properties": {}}
+    return Listing(MODERN, {each: {"name": each, "description": description, "inputSchema": schema} for each in names})
+
+
+def import_list(listing: Listing, *, group: str, wanted: list[str], by: Principal) -> Import:
+    return imports.import_remote_list(url=URL, credentials=[], group=group, listing=listing, wanted=wanted, by=by)
+
+
+def write_operations(count: int, summary: str) -> bytes:
+    of_one = {"summary": summary, "responses": {"200": {"description": "it"}}}
+    return write(document(**{f"/p{n}": {"get": of_one | {"operationId": f"op{n}"}} for n in range(count)}))
+
+
+@pytest.mark.req("BRING-1")
+def test_a_document_of_which_more_than_fifty_were_brought_is_read_again_in_parts(developer: Person) -> None:
+    row = imports.import_document(data=write_operations(52, "Old"), by=developer.by)
+    for part in (range(40), range(40, 52)):
+        imports.choose_tools(import_id=row.pk, names=[f"op{n}" for n in part], by=developer.by)
+        submissions.submit_import(import_id=row.pk, by=developer.by)
+    assert imports.import_document(data=write_operations(52, "Old"), by=developer.by).drafts == []
+
+    row = imports.import_document(data=write_operations(52, "New"), by=developer.by)
+
+    assert (len(row.drafts), row.unproposed) == (50, 2)
+    page = developer.client().get(f"/bring/{row.wire_id}").text
+    assert "2 more tools are otherwise than they were brought" in page
+    submissions.submit_import(import_id=row.pk, by=developer.by)
+    row = imports.import_document(data=write_operations(52, "New"), by=developer.by)
+    assert (len(row.drafts), row.unproposed) == (2, 0)
+
+
+@pytest.mark.req("TOOLS-16")
+def test_a_server_of_which_more_than_fifty_were_brought_is_read_again_in_parts(developer: Person) -> None:
+    names = [f"t{n}" for n in range(52)]
+    for part in (names[:40], names[40:]):
+        row = import_list(list_tools(*names), group="big.shop", wanted=part, by=developer.by)
+        submissions.submit_import(import_id=row.pk, by=developer.by)
+
+    row = import_list(list_tools(*names, description="Now."), group="big.shop", wanted=[], by=developer.by)
+
+    assert (len(row.drafts), row.unproposed) == (50, 2)
+
+
+@pytest.mark.req("TOOLS-16")
+def test_tools_of_a_longer_group_are_no_tools_of_a_shorter_one(developer: Person) -> None:
+    inner = import_list(list_tools("look", "buy"), group="acme.shop", wanted=["look", "buy"], by=developer.by)
+    submissions.submit_import(import_id=inner.pk, by=developer.by)
+
+    outer = import_list(list_tools("look"), group="acme", wanted=["look"], by=developer.by)
+
+    [draft] = outer.drafts
+    assert (draft["id"], draft["base"], draft["changes"]) == ("acme.look", "", [])
+    assert imports.find_gone(outer) == []
+    with pytest.raises(SourceUnfit, match=r"was brought as acme\.shop\.look"):
+        base = import_drafts.find_brought(inner)["look"]
+        import_drafts.settle_draft(outer, "look", draft["document"], base, draft["made"], [], None)
