@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from access.object_permissions.rules import allowed_on
 from kernel.components.diffs import diff_documents
 from kernel.components.forms import add_problem
-from kernel.components.sentences import describe_problem
+from kernel.components.sentences import describe_problem, translate_sentence
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
 from kernel.ids import decode
@@ -24,6 +24,7 @@ from registry.imports.forms import ManifestForm, PackageForm, RemoteForm, Source
 from registry.imports.known_sources import BY_KEY, KNOWN_SOURCES, KnownSource
 from registry.imports.models import Import, ImportState
 from registry.imports.offers import select_offers
+from registry.problems import ManifestInvalid
 from registry.versions.presentation import shown_changes
 from unitools.brought_tools import MAX_CHOSEN
 
@@ -316,6 +317,17 @@ def _draft_page(
     return render_page(request, "imports/draft.html", context, status=status)
 
 
+def _add_findings(form: Form, problem: Problem) -> None:
+    """At the fields that they are of; those of the rest of the manifest with their place in it."""
+    if not isinstance(problem, ManifestInvalid):
+        add_problem(form, problem)
+        return
+    for each in problem.details["findings"]:
+        name, said = each["pointer"].strip("/"), translate_sentence(each["message"])
+        is_of_field = name in form.fields
+        form.add_error(name if is_of_field else None, said if is_of_field else f"{each['pointer'] or '/'}: {said}")
+
+
 @require_http_methods(["GET", "POST"])
 @needs("tools.submit")
 def import_draft(request: ConsoleRequest, import_id: UUID, tool: str) -> HttpResponse:
@@ -340,7 +352,9 @@ def import_draft(request: ConsoleRequest, import_id: UUID, tool: str) -> HttpRes
                 by=request.principal,
             )
         except Problem as problem:
-            add_problem(sent, problem)
+            if problem.status >= 500:
+                raise
+            _add_findings(sent, problem)
         else:
             messages.success(request, gettext("The draft was saved."))
             return redirect("import", row.pk)

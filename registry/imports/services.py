@@ -28,6 +28,7 @@ from registry.imports.sources import (
     read_remote_credentials,
 )
 from registry.secrets.services import MIN_CHARACTERS
+from registry.versions.manifest_checks import check_shape
 from unitools.brought_operations import derive_service_group
 from unitools.brought_remotes import derive_remote_group
 from unitools.brought_tools import MAX_CHOSEN, derive_group
@@ -329,9 +330,9 @@ def edit_draft(*, import_id: UUID, tool: str, document: Any, reason: str, by: Pr
     reason = reason.strip()
     if not isinstance(document, dict) or document.get("id") != tool:
         raise SchemaInvalid.at("/document", f"The draft is the manifest of {tool}, and its id stays.")
-    for part in ("implementation", "origin"):
-        if not isinstance(document.get(part), dict):
-            raise SchemaInvalid.at("/document", f"The manifest has no {part} any more.")
+    check_shape(document)
+    if "origin" not in document or document["implementation"].get("kind") != draft["made"]["implementation"]["kind"]:
+        raise SchemaInvalid.at("/document", "The manifest does not say any more where the tool comes from.")
     if document.get("side_effect") != draft["proposed"]["side_effect"] and not reason:
         raise SchemaInvalid.at(
             "/reason", "Write why the effect is another one than the source proposes: whoever reviews it reads that."

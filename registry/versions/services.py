@@ -21,7 +21,7 @@ from kernel.canonical import compute_digest
 from registry.dependencies.states import note_dependencies, retry_dependencies
 from registry.discovery.search import searched_fields
 from registry.models import Tool, ToolVersion
-from registry.problems import ManifestInvalid, VersionExists
+from registry.problems import VersionExists
 from registry.reviews.services import approvals_missing, check_can_review, review_version
 from registry.tools.lifecycle import (
     deprecate_tool,
@@ -35,7 +35,7 @@ from registry.tools.lifecycle import (
     yank_version,
 )
 from registry.versions.bump import check_bump, check_is_another_version, find_base
-from registry.versions.manifest_checks import ManifestFinding, validate_document
+from registry.versions.manifest_checks import ManifestFinding, refuse_errors, validate_document
 from unitools.checks import find_entry_differences
 from unitools.manifest import Manifest
 from unitools.packages import (
@@ -133,17 +133,7 @@ class PreparedVersion:
 def prepare_version(*, document: Any, by: Principal, capsule: Archive | None = None) -> PreparedVersion:
     """Everything that is asked of a manifest before it is registered; nothing is written."""
     findings, build = examine_manifest(document, capsule=capsule)
-    errors = [finding for finding in findings if finding.severity == "error"]
-    if errors:
-        first = errors[0]
-        named = str(document.get("id", ""))[:200] if isinstance(document, dict) else ""
-        raise ManifestInvalid(
-            f"{first.message} ({first.pointer or '/'})"
-            if len(errors) == 1
-            else f"The manifest has {len(errors)} errors; the first: {first.message} ({first.pointer or '/'})",
-            details={"tool": named, "findings": [finding.to_json() for finding in findings]},
-            remedy=first.fix,
-        )
+    refuse_errors(document, findings)
     manifest = Manifest(document)
     tool = Tool.objects.filter(tenant_id=by.tenant_id, name=manifest.id).first()
     base, changes = None, list[dict[str, Any]]()

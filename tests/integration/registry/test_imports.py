@@ -274,7 +274,7 @@ def test_a_draft_that_no_hub_takes_is_refused_with_its_findings_and_kept(develop
     row = imports.import_document(data=write(document()), wanted=["getItem", "searchItems"], by=developer.by)
     client = developer.client()
     [first, _] = row.drafts
-    wrong = first["document"] | {"timeout_ms": -1}
+    wrong = first["document"] | {"capabilities": {"net": [{"host": "other.example.com"}]}}
     draft = f"/bring/{row.wire_id}/drafts/{first['id']}"
     assert client.post(draft, {"whole": "1", "text": "{"}).status_code == 422
     assert client.post(draft, {"whole": "1", "text": json.dumps(wrong)}).status_code == 302
@@ -283,9 +283,56 @@ def test_a_draft_that_no_hub_takes_is_refused_with_its_findings_and_kept(develop
 
     assert answer.status_code == 422
     assert first["id"] in answer.text
-    assert "/timeout_ms" in answer.text
+    assert "/capabilities/net" in answer.text
     assert not ToolVersion.objects.exists()  # all of them, or none
     assert len(Import.objects.get().drafts) == 2
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize(
+    ("wrong", "pointer"),
+    [
+        ({"safety_class": 7}, "/safety_class"),
+        ({"capabilities": []}, "/capabilities"),
+        ({"capabilities": None}, "/capabilities"),
+        ({"capabilities": {"net": ["x"]}}, "/capabilities/net/0"),
+        ({"implementation": {"kind": "mcp_stdio", "server": []}}, "/implementation"),
+        ({"input_schema": {"type": "object", "properties": 5}}, "/input_schema/properties"),
+        ({"version": 3}, "/version"),
+    ],
+)
+def test_a_draft_that_nothing_can_read_is_not_kept(wrong: dict[str, Any], pointer: str, developer: Person) -> None:
+    row = imports.import_document(data=write(document()), wanted=["getItem"], by=developer.by)
+    client = developer.client()
+    [first] = row.drafts
+    draft = f"/bring/{row.wire_id}/drafts/{first['id']}"
+
+    answer = client.post(draft, {"whole": "1", "text": json.dumps(first["document"] | wrong)})
+
+    assert answer.status_code == 422
+    assert pointer in answer.text
+    assert Import.objects.get().drafts == [first]
+    assert client.get(draft).status_code == 200
+    assert client.get(f"/bring/{row.wire_id}").status_code == 200
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (write(document() | {"info": {"title": "a\0b", "version": "1"}}), "/info/title"),
+        (write(document(**{"/a": {"get": {"tags": ["x\0"]}}})), "/paths/~1a/get/tags/0"),
+        (b'openapi: 3.1.0\ninfo:\n  title: "a\\0b"\npaths: {}\n', "Line 3"),
+    ],
+)
+def test_a_document_with_a_character_that_no_database_keeps_is_refused_with_its_place(
+    data: bytes, said: str, developer: Person
+) -> None:
+    answer = upload(developer.client(), data, group="acme.shop")
+
+    assert answer.status_code == 422
+    assert "no database keeps" in answer.text
+    assert said in answer.text
 
 
 def list_tools(*names: str, description: str = "Looks.") -> Listing:
