@@ -32,7 +32,8 @@ _NOT_OF_A_TOOL = "/origin"  # what changed there alone is no other tool
 
 class ImportDraft(TypedDict):
     """``name`` as the source has it; ``base``: the version that it changes, empty for a new tool; ``proposed``: what the source
-    makes of the effect; ``reason``: why a person has chosen another one; ``made``: as the document alone has it."""
+    makes of the effect; ``reason``: why a person has chosen another one, ``chosen_by``: who; ``edited_by``: all who have written in it;
+    ``made``: as the document alone has it."""
 
     id: str
     name: str
@@ -42,6 +43,8 @@ class ImportDraft(TypedDict):
     notes: list[dict[str, str]]
     proposed: dict[str, str]
     reason: str
+    chosen_by: str
+    edited_by: list[str]
     made: dict[str, Any]
 
 
@@ -187,6 +190,8 @@ def settle_draft(
         notes=list(notes),
         proposed={each: str(made[each]) for each in ("side_effect", "safety_class")},
         reason=kept["reason"] if kept else "",
+        chosen_by=kept["chosen_by"] if kept else "",
+        edited_by=kept["edited_by"] if kept else [],
         made=made,
     )
 

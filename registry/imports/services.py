@@ -267,7 +267,7 @@ def propose_drafts(row: Import, wanted: Sequence[str], *, candidates: Sequence[s
             and (choice := row.source.get("effects", {}).get(draft["name"]))
         ):
             draft["document"] |= {each: choice[each] for each in ("side_effect", "safety_class")}
-            draft["reason"] = choice["reason"]
+            draft["reason"], draft["chosen_by"] = choice["reason"], row.started_by
     row.drafts = [each for each in made if each["name"] in asked]
     others = [each for each in made if each["name"] not in asked and import_drafts.is_otherwise(each)]
     room = max(0, MAX_CHOSEN - len(row.drafts)) if candidates is None else len(candidates)
@@ -343,6 +343,10 @@ def edit_draft(*, import_id: UUID, tool: str, document: Any, reason: str, by: Pr
     settled = import_drafts.settle_draft(
         row, draft["name"], document, import_drafts.find_base(row, draft), draft["made"], draft["notes"], draft
     )
+    if (document["side_effect"], reason) != (draft["document"]["side_effect"], draft["reason"]):
+        settled["chosen_by"] = by.id
+    if document != draft["document"]:
+        settled["edited_by"] = sorted({*draft["edited_by"], by.id})
     settled["reason"] = reason
     settled["proposed"] = draft["proposed"]
     if chosen is not None:

@@ -13,6 +13,11 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.AddField(
+            model_name='toolversion',
+            name='drafted_by',
+            field=models.JSONField(default=list),
+        ),
         migrations.CreateModel(
             name='Import',
             fields=[

@@ -49,6 +49,8 @@ from unitools.packages import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kernel.principal import Principal
     from registry.models import Capsule
     from unitools.capsules import Capsule as Archive
@@ -173,8 +175,12 @@ def listed_fields(manifest: Manifest) -> dict[str, str]:
 
 
 @transaction.atomic
-def register_version(prepared: PreparedVersion, *, by: Principal, capsule: Capsule | None = None) -> ToolVersion:
-    """``capsule``: what brought the code, where it did not lie under a tools root."""
+def register_version(
+    prepared: PreparedVersion, *, by: Principal, capsule: Capsule | None = None, drafted_by: Sequence[str] = ()
+) -> ToolVersion:
+    """``capsule``: what brought the code, where it did not lie under a tools root; ``drafted_by``: who wrote in it before it is
+    submitted.
+    """
     document, base, build = prepared.document, prepared.base, prepared.build
     manifest = Manifest(document)
     tool, _ = Tool.objects.get_or_create(tenant_id=by.tenant_id, name=manifest.id, defaults={"state_changed_by": by.id})
@@ -190,6 +196,7 @@ def register_version(prepared: PreparedVersion, *, by: Principal, capsule: Capsu
                 changes=prepared.changes,
                 capsule=capsule,
                 submitted_by=by.id,
+                drafted_by=list(drafted_by),
                 **listed_fields(manifest),
                 **same,
             )

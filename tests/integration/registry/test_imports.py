@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import transaction
 
+from access.roles import Role
 from evidence.models import Fact
 from registry.imports import drafts as import_drafts
 from registry.imports import services as imports
@@ -16,6 +17,9 @@ from registry.imports import submissions
 from registry.imports.models import Import, ImportState
 from registry.imports.problems import SourceUnfit
 from registry.models import ToolVersion
+from registry.problems import OwnSubmission
+from registry.reviews import services as reviews
+from tests.conftest import make_person
 from tests.support.import_sources import URL
 from unitools.mcp_http import MODERN
 from unitools.mcp_listings import Listing
@@ -23,6 +27,7 @@ from unitools.mcp_listings import Listing
 if TYPE_CHECKING:
     from django.test import Client
 
+    from access.models import Tenant
     from kernel.principal import Principal
     from tests.conftest import Person
 
@@ -392,3 +397,34 @@ def test_tools_of_a_longer_group_are_no_tools_of_a_shorter_one(developer: Person
     with pytest.raises(SourceUnfit, match=r"was brought as acme\.shop\.look"):
         base = import_drafts.find_brought(inner)["look"]
         import_drafts.settle_draft(outer, "look", draft["document"], base, draft["made"], [], None)
+
+
+@pytest.mark.req("BRING-1")
+def test_who_wrote_in_a_draft_is_named_with_its_effect_and_does_not_review_it(
+    developer: Person, operator: Person, tenant: Tenant
+) -> None:
+    row = imports.import_document(data=write(document()), wanted=["searchItems"], by=developer.by)
+    [draft] = row.drafts
+    author = make_person(tenant, "author", Role.DEVELOPER, Role.OPERATOR)
+    changed = draft["document"] | {"side_effect": "Read", "description": "Looks for items."}
+    imports.edit_draft(import_id=row.pk, tool=draft["id"], document=changed, reason="It only looks.", by=author.by)
+
+    [version] = submissions.submit_import(import_id=row.pk, by=developer.by)
+
+    assert data_of("import.effect_chosen")["chosen_by"] == author.by.id
+    with pytest.raises(OwnSubmission, match="wrote in this version"):
+        reviews.check_can_review(version, by=author.by)
+    reviews.check_can_review(version, by=operator.by)
+
+
+@pytest.mark.req("TOOLS-16")
+@pytest.mark.parametrize(
+    "name", ["Host", "Content-Length", "Transfer-Encoding", "Content-Type", "Mcp-Session-Id", "Cookie"]
+)
+def test_a_token_is_sent_in_no_header_that_steers_the_request(name: str, developer: Person) -> None:
+    fields = {"url": URL, "secret": f"SHOP=header:{name}", "token": "internal.example.com"}
+
+    answer = developer.client().post("/bring/server", fields)
+
+    assert answer.status_code == 422
+    assert "in no header that HTTP, the hub or MCP writes itself" in answer.text
