@@ -204,7 +204,7 @@ def send_request(
     target = read_url(url)
     ends = time.monotonic() + within_s
     networks = list_allowed_networks() if networks is None else networks
-    address = _resolve_in_time(target, networks=networks, seconds=DEADLINE_S)
+    address = _resolve_in_time(target, networks=networks, seconds=min(DEADLINE_S, within_s))
     connection = _Pinned(target, address, ends=ends)
     deadline = threading.Timer(max(0.0, ends - time.monotonic()), connection.hang_up)
     deadline.daemon = True

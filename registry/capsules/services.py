@@ -99,7 +99,8 @@ def upload_capsule(
 ) -> CapsuleUpload:
     """Keep a capsule and register each manifest in it as a version that waits for its review.
 
-    ``envelope``: its signature; empty: none. ``drafters``: who wrote in the manifest of each tool. The same capsule again gives the same versions.
+    ``envelope``: its signature; empty: none. ``drafters``: who wrote in the manifest of each tool. The same capsule again gives the
+    same versions.
     """
     capsule = _read(content)
     key = _check_signature(capsule, envelope, by=by)

@@ -32,8 +32,8 @@ _NOT_OF_A_TOOL = "/origin"  # what changed there alone is no other tool
 
 class ImportDraft(TypedDict):
     """``name`` as the source has it; ``base``: the version that it changes, empty for a new tool; ``proposed``: what the source
-    makes of the effect; ``reason``: why a person has chosen another one, ``chosen_by``: who; ``edited_by``: all who have written in it;
-    ``made``: as the document alone has it."""
+    makes of the effect; ``reason``: why a person has chosen another one, ``chosen_by``: who; ``edited_by``: all who have written in
+    it; ``made``: as the document alone has it."""
 
     id: str
     name: str

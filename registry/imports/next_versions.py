@@ -63,7 +63,8 @@ def make_next_version(*, name: str, by: Principal) -> ToolVersion:
             remedy="Bring the tool from the server's address.",
         )
     check_can_make_next_version(installation, version, by=by)
-    listing = fetch_remote_list(remote["url"], remote["credentials"], open_secrets(installation, version.view))
+    secrets = open_secrets(installation, version.view)
+    listing = fetch_remote_list(remote["url"], remote["credentials"], secrets, by.tenant_id)
     wanted = str(version.view.origin["tool"])
     if wanted not in listing.tools:
         raise Conflict(

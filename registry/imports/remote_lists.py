@@ -7,9 +7,15 @@ shown.
 
 from __future__ import annotations
 
+import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from django.core.cache import cache
+
+from kernel.http.outbound import DEADLINE_S as REQUEST_DEADLINE_S
 from kernel.http.outbound import AddressRefused, OutboundFailed, send_request
+from kernel.problems import Conflict
 from registry.imports.problems import SourceUnfit, SourceUnreachable
 from registry.secrets.encodings import find_password, find_spelled, list_secret_forms, redact_forms
 from unitools.brought_remotes import check_address
@@ -20,17 +26,22 @@ from unitools.mcp_listings import Listing, ListingUnfit
 from unitools.service_credentials import BASIC, encode_credential, fits_header
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from uuid import UUID
 
     from unitools.mcp_http import Headers
 
+DEADLINE_S = 20.0  # of all requests for one list: a slow server holds a web process that long
+_TURN_S = 60  # longer than any list takes; for a process that ends before it gives its turn back
 _OF_ACCESS = (401, 403)
 _ANY_STATUS = range(100, 600)
 
 
-def fetch_remote_list(url: str, credentials: Sequence[Mapping[str, str]], values: Mapping[str, str]) -> Listing:
+def fetch_remote_list(
+    url: str, credentials: Sequence[Mapping[str, str]], values: Mapping[str, str], tenant_id: UUID
+) -> Listing:
     """What the server lists: as since 2026-07-28, else after a handshake. ``values``: by the names of secrets; those that are not
-    known are not sent.
+    known are not sent. A tenant has one list read at a time.
     """
     try:
         check_address(url)
@@ -38,13 +49,27 @@ def fetch_remote_list(url: str, credentials: Sequence[Mapping[str, str]], values
         raise SourceUnfit(str(error), details={"findings": [{"pointer": "/url", "message": str(error)}]}) from error
     hidden = {each["secret"]: values[each["secret"]] for each in credentials if values.get(each["secret"])}
     forms = _list_forms(credentials, hidden)
-    listing = _ask(url, _build_headers(credentials, hidden), lambda text: redact_forms(text, forms))
+    headers = _build_headers(credentials, hidden)
+    with taking_turn(tenant_id):
+        listing = _ask(url, headers, lambda text: redact_forms(text, forms))
     if names := find_spelled([listing.protocol, listing.tools], forms):
         raise SourceUnfit(
             f"The list holds the value of {', '.join(names)}, which was sent to the server. Nothing of it was kept.",
             remedy="Replace the secret: whoever reads the list has it. Then tell those who run the server.",
         )
     return listing
+
+
+@contextmanager
+def taking_turn(tenant_id: UUID) -> Iterator[None]:
+    """So that the slow servers of one tenant do not hold all web processes."""
+    key = f"remote-list:{tenant_id}"
+    if not cache.add(key, True, timeout=_TURN_S):
+        raise Conflict("Another server is being asked for its list.", remedy="Try again in half a minute.")
+    try:
+        yield
+    finally:
+        cache.delete(key)
 
 
 def _list_forms(credentials: Sequence[Mapping[str, str]], values: Mapping[str, str]) -> dict[str, set[str]]:
@@ -69,15 +94,16 @@ def _build_headers(credentials: Sequence[Mapping[str, str]], values: Mapping[str
 
 
 def _ask(url: str, headers: Headers, redact: Callable[[str], str]) -> Listing:
+    ends = time.monotonic() + DEADLINE_S
     try:
         try:
-            return _list(url, headers, MODERN, redact)
+            return _list(url, headers, MODERN, redact, ends)
         except StatusRefused as refused:
             if refused.status in _OF_ACCESS:
                 raise
         except (RequestRefused, ServerUnfit, ServerEnded):
             pass  # perhaps it is an older one
-        return _list(url, headers, "", redact)
+        return _list(url, headers, "", redact, ends)
     except StatusRefused as refused:
         raise _explain_status(refused) from refused
     except (RequestRefused, ServerUnfit, ServerEnded) as error:
@@ -103,8 +129,11 @@ def _explain_status(refused: StatusRefused) -> SourceUnreachable:
     )
 
 
-def _list(url: str, headers: Headers, revision: str, redact: Callable[[str], str]) -> Listing:
+def _list(url: str, headers: Headers, revision: str, redact: Callable[[str], str], ends: float) -> Listing:
     def ask(method: str, own: Headers, body: bytes) -> HttpAnswer:
+        left = ends - time.monotonic()
+        if left <= 0:
+            raise OutboundFailed(f"The server did not list its tools within {DEADLINE_S:.0f} seconds.")
         answer = send_request(
             url,
             method=method,
@@ -112,6 +141,7 @@ def _list(url: str, headers: Headers, revision: str, redact: Callable[[str], str
             headers=dict([*own, *headers]),
             statuses=_ANY_STATUS,
             most_bytes=MAX_ANSWER_BYTES,
+            within_s=min(REQUEST_DEADLINE_S, left),
         )
         # The one header that is quoted, and cut, in what is said of an answer.
         said = answer.headers | {"content-type": redact(answer.headers.get("content-type", ""))}

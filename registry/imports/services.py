@@ -99,7 +99,7 @@ def import_remote(
     values = values or {}
     if any(0 < len(values.get(each["secret"], "")) < MIN_CHARACTERS for each in credentials):
         raise SchemaInvalid.at("/token", f"A secret has at least {MIN_CHARACTERS} characters.")
-    listing = fetch_remote_list(url, credentials, values)
+    listing = fetch_remote_list(url, credentials, values, by.tenant_id)
     group = read_group(group or derive_remote_group(url))
     return import_remote_list(
         url=url, credentials=credentials, group=group, listing=listing, wanted=wanted, effects=effects, by=by
