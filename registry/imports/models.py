@@ -24,6 +24,16 @@ class ImportState(models.TextChoices):
     READ = "read"
 
 
+class ArrayLength(models.Func):
+    """How many entries a list has, counted where it is."""
+
+    function = "jsonb_array_length"
+    output_field = models.IntegerField()
+
+    def as_sqlite(self, compiler: Any, connection: Any, **more: Any) -> Any:
+        return self.as_sql(compiler, connection, function="json_array_length", **more)
+
+
 class Import(models.Model):
     """One source of tools, and the drafts that are made of it. The group is what its tools stand under, and its name in a tenant.
 

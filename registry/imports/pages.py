@@ -22,7 +22,7 @@ from registry.imports import drafts as import_drafts
 from registry.imports import next_versions, services, submissions
 from registry.imports.forms import ManifestForm, PackageForm, RemoteForm, SourceDocumentForm, ToolDraftForm
 from registry.imports.known_sources import BY_KEY, KNOWN_SOURCES, KnownSource
-from registry.imports.models import Import, ImportState
+from registry.imports.models import ArrayLength, Import, ImportState
 from registry.imports.offers import select_offers
 from registry.problems import ManifestInvalid
 from registry.versions.presentation import shown_changes
@@ -51,7 +51,11 @@ ADDRESSES = {"openapi": "import_document", "remote": "import_remote", "package":
 @needs("tools.submit")
 def imports(request: ConsoleRequest) -> HttpResponse:
     """Context: page (Page of Import)."""
-    rows = Import.objects.filter(tenant_id=request.principal.tenant_id).defer(*LONG_FIELDS)
+    rows = (
+        Import.objects.filter(tenant_id=request.principal.tenant_id)
+        .defer(*LONG_FIELDS)
+        .annotate(draft_count=ArrayLength("drafts"))
+    )
     context = {
         "section": "imports",
         "page": fetch_page(rows, prefix="imp", after=request.GET.get("after", "")),
@@ -157,7 +161,11 @@ def import_package(request: ConsoleRequest) -> HttpResponse:
 @needs("tools.submit")
 def known_sources(request: ConsoleRequest) -> HttpResponse:
     """Context: rows (list of {known, brought: Import or None})."""
-    mine = Import.objects.filter(tenant_id=request.principal.tenant_id).defer(*LONG_FIELDS)
+    mine = (
+        Import.objects.filter(tenant_id=request.principal.tenant_id)
+        .defer(*LONG_FIELDS)
+        .annotate(draft_count=ArrayLength("drafts"))
+    )
     brought = {each.group: each for each in mine}
     context = {
         "section": "imports",
