@@ -7,13 +7,14 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from access.roles import Role
 from evidence.models import Fact
 from registry.imports import drafts as import_drafts
+from registry.imports import remote_lists, submissions
 from registry.imports import services as imports
-from registry.imports import submissions
 from registry.imports.models import Import, ImportState
 from registry.imports.problems import SourceUnfit
 from registry.models import ToolVersion
@@ -428,3 +429,46 @@ def test_a_token_is_sent_in_no_header_that_steers_the_request(name: str, develop
 
     assert answer.status_code == 422
     assert "in no header that HTTP, the hub or MCP writes itself" in answer.text
+
+
+@pytest.mark.req("TOOLS-16")
+def test_a_tenant_has_one_list_read_at_a_time_and_none_without_end(
+    developer: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = developer.client()
+    with remote_lists.taking_turn(developer.by.tenant_id):
+        busy = client.post("/bring/server", {"url": URL})
+    monkeypatch.setattr(remote_lists, "DEADLINE_S", 0.0)
+    late = client.post("/bring/server", {"url": URL})
+
+    assert "Another server is being asked" in busy.text
+    assert "did not list its tools within" in late.text
+
+
+@pytest.mark.req("BRING-1")
+def test_pages_of_imports_ask_as_much_for_many_tools_as_for_one(developer: Person) -> None:
+    def count_queries(count: int) -> list[int]:
+        names, group = [f"t{n}" for n in range(count)], f"many.of_{count}"
+        row = import_list(list_tools(*names), group=group, wanted=names, by=developer.by)
+        submissions.submit_import(import_id=row.pk, by=developer.by)
+        found = []
+        for address in (f"/bring/{row.wire_id}", "/bring", "/bring/known"):
+            with CaptureQueriesContext(connection) as asked:
+                assert developer.client().get(address).status_code == 200
+            found.append(len(asked))
+        return found
+
+    count_queries(1)  # what a process asks only once
+
+    assert count_queries(2) == count_queries(20)
+
+
+@pytest.mark.req("BRING-1")
+def test_a_tag_that_would_turn_the_text_around_is_shown_as_what_it_is(developer: Person) -> None:
+    said = document()
+    said["paths"]["/items/{id}"]["get"]["tags"] = ["\u202eabc"]
+    row = imports.import_document(data=write(said), by=developer.by)
+
+    page = developer.client().get(f"/bring/{row.wire_id}").text
+
+    assert ">\u202eabc" not in page
