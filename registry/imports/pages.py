@@ -64,7 +64,8 @@ def imports(request: ConsoleRequest) -> HttpResponse:
 
 
 def _find(request: ConsoleRequest, import_id: UUID) -> Import:
-    return Import.objects.defer("content", "made").get(pk=import_id, tenant_id=request.principal.tenant_id)
+    rows = Import.objects.defer("content", "made").annotate(draft_count=ArrayLength("drafts"))
+    return rows.get(pk=import_id, tenant_id=request.principal.tenant_id)
 
 
 def _find_earlier(request: ConsoleRequest, kind: str) -> Import | None:
@@ -161,11 +162,7 @@ def import_package(request: ConsoleRequest) -> HttpResponse:
 @needs("tools.submit")
 def known_sources(request: ConsoleRequest) -> HttpResponse:
     """Context: rows (list of {known, brought: Import or None})."""
-    mine = (
-        Import.objects.filter(tenant_id=request.principal.tenant_id)
-        .defer(*LONG_FIELDS)
-        .annotate(draft_count=ArrayLength("drafts"))
-    )
+    mine = Import.objects.filter(tenant_id=request.principal.tenant_id).defer(*LONG_FIELDS)
     brought = {each.group: each for each in mine}
     context = {
         "section": "imports",
