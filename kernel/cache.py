@@ -1,4 +1,4 @@
-"""Cache: where the counters that slow down guessing are kept, so that all web processes share them.
+"""Cache: where the counters that slow down guessing, and turns at what takes long, are kept, so that all web processes share them.
 
 In Redis; and in this process while Redis does not answer, because people must be able to sign in exactly then. Nothing that
 decides about a call is ever in here.

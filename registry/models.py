@@ -163,6 +163,7 @@ class ToolVersion(models.Model):
     changes = models.JSONField(default=list)  # unitools.changes: what differs from the base, and what that means
     review_state = models.CharField(max_length=16, choices=VersionState, default=VersionState.SUBMITTED)
     submitted_by = models.CharField(max_length=64)
+    drafted_by = models.JSONField(default=list)  # ids of those who wrote in the manifest before it was submitted
     submitted_at = models.DateTimeField(auto_now_add=True)
     yanked_at = models.DateTimeField(null=True, blank=True)  # withdrawn: it is never chosen again
     yanked_by = models.CharField(max_length=64, blank=True)

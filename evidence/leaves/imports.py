@@ -36,6 +36,7 @@ class ChosenEffect(LeafData):
     id: Annotated[str, "of the version"]
     proposed: Annotated[str, "effect that follows from the method, or that its server claims"]
     chosen: Annotated[str, "effect in the manifest"]
+    chosen_by: Annotated[str, "id of the person who chose it; the actor is who submitted it"]
     reason: Written
 
 

@@ -1,71 +1,25 @@
 """Secret leaks: whether anything that comes out of a run holds a secret that went in.
 
 What a tool returns, raises, prints, reports and asks to be connected to is looked through for the exact values, plain and in the
-encodings in which they usually travel: base64 at each of the three alignments, URL and JSON escapes, hexadecimal. It stops what
-leaks by mistake; a tool that wants to give a secret away can encode it in ways that nobody looks for, and is stopped by having no
-way out.
+encodings in which they usually travel (:mod:`registry.secrets.encodings`). It stops what leaks by mistake; a tool that wants to
+give a secret away can encode it in ways that nobody looks for, and is stopped by having no way out.
 """
 
 from __future__ import annotations
 
-import base64
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, quote_plus
 
 from invocations.end.egress_report import replace_hosts
 from invocations.problems import SecretLeak
 from invocations.sandbox.base import RunStatus
+from registry.secrets.encodings import find_spelled, list_secret_forms, redact_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from invocations.sandbox.base import RunOutcome
 
 # Who was stopped, or lost, stays that: whether an effect took place matters more. Its logs are redacted all the same.
 FORCED = frozenset({RunStatus.TIMED_OUT, RunStatus.CANCELLED, RunStatus.LOST, RunStatus.START_FAILED})
-
-
-def _base64_forms(value: bytes) -> Iterator[str]:
-    """How the value looks inside a longer text in base64: without the characters that its neighbours would change."""
-    for before in range(3):
-        text = base64.b64encode(b"\0" * before + value).decode().rstrip("=")
-        first = (before * 8 + 5) // 6
-        whole = (before + len(value)) * 8 // 6
-        yield text[first:whole]
-
-
-def list_secret_forms(value: str) -> set[str]:
-    """The texts that give the value away."""
-    raw = value.encode()
-    found = {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
-    for escaped in (quote(value), quote(value, safe=""), quote_plus(value)):
-        found |= {escaped, _lower_escapes(escaped)}
-    for text in _base64_forms(raw):
-        found |= {text, text.translate(str.maketrans("+/", "-_"))}
-    return found | {raw.hex(), raw.hex().upper()}
-
-
-def _lower_escapes(text: str) -> str:
-    """%2F and %2f are the same."""
-    parts = text.split("%")
-    return "%".join([parts[0], *(part[:2].lower() + part[2:] for part in parts[1:])])
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Every text and number in a JSON value, names included."""
-    stack = [value]
-    while stack:
-        each = stack.pop()
-        if isinstance(each, dict):
-            stack += [*each.keys(), *each.values()]
-        elif isinstance(each, list | tuple):
-            stack += each
-        elif isinstance(each, str):
-            yield each
-        elif isinstance(each, int | float) and not isinstance(each, bool):
-            yield str(each)
 
 
 def _places(outcome: RunOutcome) -> dict[str, Any]:
@@ -88,9 +42,7 @@ def find_leaks(outcome: RunOutcome, secrets: dict[str, str]) -> dict[str, list[s
     forms = {name: list_secret_forms(value) for name, value in secrets.items()}
     found: dict[str, list[str]] = {}
     for place, said in _places(outcome).items():
-        text = "\n".join(_texts(said))
-        names = sorted(name for name, each in forms.items() if any(form in text for form in each))
-        if names:
+        if names := find_spelled(said, forms):
             found[place] = names
     asked = [each.host.lower() for each in outcome.connections if each.host != each.rule]  # no word of the tool's own
     hosts = sorted(name for name, each in forms.items() if any(_is_in_host(each, host) for host in asked))
@@ -110,14 +62,6 @@ def _host_redacted(host: str, secrets: dict[str, str]) -> str:
 def _attempt_redacted(attempt: str, secrets: dict[str, str]) -> str:
     capability, colon, what = redact_secrets(attempt, secrets).partition(":")
     return capability + colon + _host_redacted(what, secrets)
-
-
-def redact_secrets(text: str, secrets: dict[str, str]) -> str:
-    """The text without the values; the longest forms first, since one may hold another."""
-    forms = [(form, name) for name, value in secrets.items() for form in list_secret_forms(value)]
-    for form, name in sorted(forms, key=lambda pair: -len(pair[0])):
-        text = text.replace(form, f"[secret {name}]")
-    return text
 
 
 def withhold_leaks(outcome: RunOutcome, secrets: dict[str, str]) -> tuple[RunOutcome, SecretLeak | None]:

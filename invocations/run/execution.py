@@ -39,7 +39,7 @@ from invocations.run.call_tokens import add_credential, fetch_call_token, follow
 from invocations.run.lease_heartbeat import keep_lease
 from invocations.run.live_output import LiveReport
 from invocations.run.remote_listings import build_request, follow_listing
-from invocations.run.service_credentials import check_credentials, find_password, list_hidden_texts
+from invocations.run.service_credentials import check_credentials, find_passwords, list_hidden_texts
 from invocations.run.staged_packages import find_run_image, stage_package
 from invocations.sandbox.base import BoxKey, Profile, RunStatus, SandboxCall
 from invocations.sandbox.factory import current_sandbox
@@ -287,7 +287,7 @@ def _judged(
 ) -> Ending:
     assert invocation.version is not None
     outcome, leak = withhold_leaks(outcome, call.secrets)
-    outcome, partial_leak = withhold_leaks(outcome, find_password(compiled.manifest, call.secrets))
+    outcome, partial_leak = withhold_leaks(outcome, find_passwords(compiled.manifest, call.secrets))
     leak = leak or partial_leak
     if outcome.status is RunStatus.START_FAILED:
         log.error("No sandbox for %s: %s", invocation.wire_id, outcome.error_message)

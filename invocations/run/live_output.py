@@ -25,11 +25,11 @@ from evidence.leaves.calls import LineRange, Segment
 from evidence.models import Fact, Snapshot, SnapshotKind
 from invocations.answer.wake_ups import get_waker
 from invocations.end.end_record import build_caller_principal
-from invocations.end.secret_leaks import redact_secrets
 from invocations.models import Invocation, State
 from invocations.value_keys import find_values_key
 from kernel.database.connections import release_connection
 from kernel.observability.telemetry import read_trace_id
+from registry.secrets.encodings import redact_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable

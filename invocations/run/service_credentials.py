@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from invocations.end.secret_leaks import list_secret_forms
 from invocations.sandbox.egress.service_way import CredentialUnfit, ServiceCredential
 from invocations.sandbox.problems import CredentialUnusable
+from registry.secrets.encodings import find_password, list_secret_forms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from unitools.manifest import Manifest
 
 _BASIC = "basic"
-_SHORTEST = 6  # of a part of a secret: shorter ones stand in answers by chance
 
 
 def check_credentials(manifest: Manifest, secrets: Mapping[str, str]) -> None:
@@ -42,17 +41,11 @@ def _holds(pattern: str, host: str) -> bool:
     return host == pattern or (pattern.startswith("*.") and host.endswith(pattern[1:]))
 
 
-def find_password(manifest: Manifest, secrets: Mapping[str, str]) -> dict[str, str]:
-    """By the name of a secret that is a user with a password: the part that proves who is asking, which services say back by itself.
-    Where there is no password to speak of, the user is a key."""
-    found = {}
-    for each in manifest.gate_credentials:
-        if each.get("scheme") == _BASIC and each["secret"] in secrets:
-            user, _, password = secrets[each["secret"]].partition(":")
-            part = password if len(password) >= _SHORTEST else user
-            if len(part) >= _SHORTEST:
-                found[each["secret"]] = part
-    return found
+def find_passwords(manifest: Manifest, secrets: Mapping[str, str]) -> dict[str, str]:
+    """By the name of a secret that is a user with a password: the part that proves who is asking."""
+    basic = [each["secret"] for each in manifest.gate_credentials if each.get("scheme") == _BASIC]
+    found = {name: find_password(secrets[name]) for name in basic if name in secrets}
+    return {name: part for name, part in found.items() if part}
 
 
 def list_hidden_texts(manifest: Manifest, secrets: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
@@ -60,6 +53,6 @@ def list_hidden_texts(manifest: Manifest, secrets: Mapping[str, str]) -> dict[st
     if not manifest.is_by_gate:
         return {}
     found = {name: list_secret_forms(value) for name, value in secrets.items()}
-    for name, part in find_password(manifest, secrets).items():
+    for name, part in find_passwords(manifest, secrets).items():
         found[name] |= list_secret_forms(part)
     return {name: tuple(forms) for name, forms in found.items()}

@@ -205,7 +205,7 @@ def send_request(
     networks = list_allowed_networks() if networks is None else networks
     target = read_url(url, networks=networks)
     ends = time.monotonic() + within_s
-    address = _resolve_in_time(target, networks=networks, seconds=DEADLINE_S)
+    address = _resolve_in_time(target, networks=networks, seconds=min(DEADLINE_S, within_s))
     connection = _Pinned(target, address, ends=ends)
     deadline = threading.Timer(max(0.0, ends - time.monotonic()), connection.hang_up)
     deadline.daemon = True

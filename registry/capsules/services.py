@@ -39,6 +39,7 @@ from unitools.capsules.errors import TooLarge as CapsuleTooLarge
 from unitools.capsules.signatures import CapsuleKey, read_signers, verify
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from uuid import UUID
 
     from kernel.principal import Principal
@@ -93,10 +94,13 @@ def _check_signature(capsule: capsules.Capsule, envelope: bytes, *, by: Principa
         raise CapsuleSignatureInvalid(str(error), details={"problem": type(error).__name__}) from error
 
 
-def upload_capsule(*, content: bytes, envelope: bytes = b"", by: Principal) -> CapsuleUpload:
+def upload_capsule(
+    *, content: bytes, envelope: bytes = b"", drafters: Mapping[str, Sequence[str]] | None = None, by: Principal
+) -> CapsuleUpload:
     """Keep a capsule and register each manifest in it as a version that waits for its review.
 
-    ``envelope``: its signature; empty: none. The same capsule again gives the same versions.
+    ``envelope``: its signature; empty: none. ``drafters``: who wrote in the manifest of each tool. The same capsule again gives the
+    same versions.
     """
     capsule = _read(content)
     key = _check_signature(capsule, envelope, by=by)
@@ -104,7 +108,15 @@ def upload_capsule(*, content: bytes, envelope: bytes = b"", by: Principal) -> C
     prepared = [services.prepare_version(document=each, by=by, capsule=capsule) for each in documents]
     with transaction.atomic():
         row = _keep(capsule, envelope, key, by=by)
-        return CapsuleUpload(row, [services.register_version(each, by=by, capsule=row) for each in prepared])
+        return CapsuleUpload(
+            row,
+            [
+                services.register_version(
+                    each, by=by, capsule=row, drafted_by=(drafters or {}).get(each.document["id"], ())
+                )
+                for each in prepared
+            ],
+        )
 
 
 def _keep(capsule: capsules.Capsule, envelope: bytes, key: PublisherKey | None, *, by: Principal) -> Capsule:

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from django.db.models import OuterRef, Subquery
+
 from registry.imports.models import ImportKind
-from registry.imports.pinned_listings import read_pinned_listing
+from registry.imports.pinned_listings import PinnedListings
 from registry.imports.problems import SourceUnfit
 from registry.imports.sources import build_brought_source, build_choices
 from registry.models import Tool, ToolVersion, VersionState
 from unitools import brought_operations, brought_remotes, brought_tools
 from unitools.changes import ManifestChange, compare_manifests, compute_needed_bump
 from unitools.mcp_listings import Listing, ListingUnfit
+from unitools.metadata import derive_hub_segment
 from unitools.openapi.documents import DocumentUnfit, read_document
+from unitools.publications import find_id_collisions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from registry.imports.models import Import
 
@@ -28,7 +32,8 @@ _NOT_OF_A_TOOL = "/origin"  # what changed there alone is no other tool
 
 class ImportDraft(TypedDict):
     """``name`` as the source has it; ``base``: the version that it changes, empty for a new tool; ``proposed``: what the source
-    makes of the effect; ``reason``: why a person has chosen another one; ``made``: as the document alone has it."""
+    makes of the effect; ``reason``: why a person has chosen another one, ``chosen_by``: who; ``edited_by``: all who have written in
+    it; ``made``: as the document alone has it."""
 
     id: str
     name: str
@@ -38,23 +43,24 @@ class ImportDraft(TypedDict):
     notes: list[dict[str, str]]
     proposed: dict[str, str]
     reason: str
+    chosen_by: str
+    edited_by: list[str]
     made: dict[str, Any]
 
 
 def find_brought(row: Import) -> dict[str, ToolVersion]:
     """The newest version of each tool of the group that came from such a source, by the source's name for it."""
+    beginning = f"{row.group}."
+    newest = ToolVersion.objects.filter(tool=OuterRef("pk"), yanked_at=None).exclude(review_state=VersionState.REFUSED)
+    tools = Tool.objects.filter(tenant_id=row.tenant_id, name__startswith=beginning)
+    rows = ToolVersion.objects.filter(pk__in=tools.values(newest=Subquery(newest.order_by("-pk").values("pk")[:1])))
     found: dict[str, ToolVersion] = {}
-    tools = Tool.objects.filter(tenant_id=row.tenant_id, name__startswith=f"{row.group}.")
-    for tool in tools.order_by("name"):
-        version = find_newest(tool)
-        if version is not None and (name := read_source_name(version, ImportKind(row.kind))):
+    for version in rows.select_related("tool").order_by("tool__name"):
+        # What stands under a longer group is another source's.
+        is_of_group = "." not in version.tool.name.removeprefix(beginning)
+        if is_of_group and (name := read_source_name(version, ImportKind(row.kind))):
             found[name] = version
     return found
-
-
-def find_newest(tool: Tool) -> ToolVersion | None:
-    versions = tool.versions.filter(yanked_at=None).exclude(review_state=VersionState.REFUSED)
-    return versions.select_related("tool").order_by("-pk").first()
 
 
 def read_source_name(version: ToolVersion, kind: ImportKind) -> str:
@@ -65,60 +71,83 @@ def read_source_name(version: ToolVersion, kind: ImportKind) -> str:
     return str(manifest.origin.get("operation" if kind == ImportKind.OPENAPI else "tool", ""))
 
 
-def make_drafts(row: Import, names: Sequence[str]) -> tuple[list[ImportDraft], list[dict[str, str]]]:
-    """Drafts of what the source calls so, and of which none can be made. Raises :class:`SourceUnfit` where none can at all."""
-    brought = find_brought(row)
+def make_drafts(
+    row: Import, names: Sequence[str], brought: Mapping[str, ToolVersion] | None = None
+) -> tuple[list[ImportDraft], list[dict[str, str]]]:
+    """Drafts of what the source calls so, however many, and of which none can be made. ``brought``: of :func:`find_brought`, where it
+    has been asked already. Raises :class:`SourceUnfit` where none can at all.
+    """
+    brought = find_brought(row) if brought is None else brought
     kept: dict[str, ImportDraft] = {each["name"]: each for each in row.drafts}
     if row.kind == ImportKind.OPENAPI:
         return _make_of_document(row, names, brought, kept)
     return _make_of_listing(row, names, brought, kept), []
 
 
+def _check_ids(names: Iterable[str], derive_id: Callable[[str], str]) -> None:
+    """Two names that would be one tool are found before any of them is looked at with what there was."""
+    ids: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        ids.setdefault(derive_id(name), []).append(name)
+    if collisions := find_id_collisions(ids):
+        raise SourceUnfit(
+            " ".join(each.message for each in collisions), remedy="Bring one of them, or bring them into two groups."
+        )
+
+
 def _make_of_document(
-    row: Import, names: Sequence[str], brought: dict[str, ToolVersion], kept: dict[str, ImportDraft]
+    row: Import, names: Sequence[str], brought: Mapping[str, ToolVersion], kept: dict[str, ImportDraft]
 ) -> tuple[list[ImportDraft], list[dict[str, str]]]:
     earlier = dict(row.made.get("operations", {})) | {name: draft["made"] for name, draft in kept.items()}
     existing = [kept[name]["document"] if name in kept else version.manifest for name, version in brought.items()]
     existing += [draft["document"] for name, draft in kept.items() if name not in brought]
+    drafts: list[ImportDraft] = []
+    refusals: list[dict[str, str]] = []
     try:
         document = read_document(row.unpack_content())
-        found = brought_operations.draft_operations(
-            document,
-            document.select(names),
-            row.group,
-            build_choices(row.source, row.group),
-            existing,
-            earlier,
-            is_rechosen=row.made.get("choices") not in (None, row.source.get("choices")),
-        )
+        entries = {each.id: each for each in document.select([*names])}
+        _check_ids(entries, lambda name: f"{row.group}.{brought_operations.derive_operation_segment(entries[name])}")
+        ordered = list(entries.values())
+        for start in range(0, len(ordered), brought_tools.MAX_CHOSEN):
+            found = brought_operations.draft_operations(
+                document,
+                ordered[start : start + brought_tools.MAX_CHOSEN],
+                row.group,
+                build_choices(row.source, row.group),
+                existing,
+                earlier,
+                is_rechosen=row.made.get("choices") not in (None, row.source.get("choices")),
+            )
+            for each in found.drafts:
+                name = str(each.made["origin"]["operation"])
+                notes = [{"pointer": note.pointer, "message": note.message} for note in each.diagnostics]
+                drafts.append(
+                    settle_draft(row, name, each.document, brought.get(name), each.made, notes, kept.get(name))
+                )
+            refusals += [
+                {"name": each.operation, "pointer": each.pointer, "message": each.message, "remedy": each.remedy}
+                for each in found.refusals
+            ]
     except DocumentUnfit as error:
         raise unfit_document(error) from error
-    drafts = []
-    for each in found.drafts:
-        name = str(each.made["origin"]["operation"])
-        notes = [{"pointer": note.pointer, "message": note.message} for note in each.diagnostics]
-        drafts.append(settle_draft(row, name, each.document, brought.get(name), each.made, notes, kept.get(name)))
-    return drafts, [
-        {"name": each.operation, "pointer": each.pointer, "message": each.message, "remedy": each.remedy}
-        for each in found.refusals
-    ]
+    return drafts, refusals
 
 
 def _make_of_listing(
-    row: Import, names: Sequence[str], brought: dict[str, ToolVersion], kept: dict[str, ImportDraft]
+    row: Import, names: Sequence[str], brought: Mapping[str, ToolVersion], kept: dict[str, ImportDraft]
 ) -> list[ImportDraft]:
     drafts = []
+    pinned = PinnedListings()
     try:
         listing = Listing.from_bytes(row.unpack_content())
         source = build_brought_source(row, listing.protocol)
         if row.kind == ImportKind.REMOTE:
             brought_remotes.check_argument_headers(listing, names)
-        # Two names that would be one id are found here, before any of them is looked at with what there was.
-        brought_tools.draft_tools(listing, source, names)
+        _check_ids([*names, *kept], lambda name: f"{row.group}.{derive_hub_segment(name)}")
         for name in dict.fromkeys(names):
             version, draft = brought.get(name), kept.get(name)
             before = draft["document"] if draft else version.manifest if version else None
-            earlier = read_pinned_listing(version) if version is not None and draft is None else None
+            earlier = pinned.read(version) if version is not None and draft is None else None
             [made] = brought_tools.draft_tools(listing, source, [name])
             [found] = brought_tools.draft_tools(listing, source, [name], [before] if before else [], earlier)
             drafts.append(settle_draft(row, name, found.document, version, made.document, [], draft))
@@ -140,6 +169,11 @@ def settle_draft(
 ) -> ImportDraft:
     """The draft with the number that its changes need. Numbers that are taken are passed over."""
     number, changes = brought_tools.FIRST_VERSION, list[ManifestChange]()
+    if version is not None and version.tool.name != document["id"]:
+        raise SourceUnfit(
+            f"{name[:100]} would be {document['id']}, and was brought as {version.tool.name}.",
+            remedy="Bring the source into the group that it was brought into before.",
+        )
     if version is not None:
         number = version.version
         changes = compare_manifests(version.manifest, document | {"version": number})
@@ -156,6 +190,8 @@ def settle_draft(
         notes=list(notes),
         proposed={each: str(made[each]) for each in ("side_effect", "safety_class")},
         reason=kept["reason"] if kept else "",
+        chosen_by=kept["chosen_by"] if kept else "",
+        edited_by=kept["edited_by"] if kept else [],
         made=made,
     )
 

@@ -24,6 +24,16 @@ class ImportState(models.TextChoices):
     READ = "read"
 
 
+class ArrayLength(models.Func):
+    """How many entries a list has, counted where it is."""
+
+    function = "jsonb_array_length"
+    output_field = models.IntegerField()
+
+    def as_sqlite(self, compiler: Any, connection: Any, **more: Any) -> Any:
+        return self.as_sql(compiler, connection, function="json_array_length", **more)
+
+
 class Import(models.Model):
     """One source of tools, and the drafts that are made of it. The group is what its tools stand under, and its name in a tenant.
 
@@ -41,6 +51,7 @@ class Import(models.Model):
     offered = models.JSONField(default=list)  # {name, place, effect, tags, text} of each operation or tool
     wanted = models.JSONField(default=list)  # names of which drafts are made as soon as the source has been read
     drafts = models.JSONField(default=list)  # registry.imports.drafts.ImportDraft
+    unproposed = models.PositiveIntegerField(default=0)  # brought tools that are otherwise now, beyond the drafts
     refusals = models.JSONField(
         default=list
     )  # {name, pointer, message, remedy}: of what no draft could be made the last time

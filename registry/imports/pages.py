@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from access.object_permissions.rules import allowed_on
 from kernel.components.diffs import diff_documents
 from kernel.components.forms import add_problem
-from kernel.components.sentences import describe_problem
+from kernel.components.sentences import describe_problem, translate_sentence
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
 from kernel.ids import decode
@@ -22,8 +22,9 @@ from registry.imports import drafts as import_drafts
 from registry.imports import next_versions, services, submissions
 from registry.imports.forms import ManifestForm, PackageForm, RemoteForm, SourceDocumentForm, ToolDraftForm
 from registry.imports.known_sources import BY_KEY, KNOWN_SOURCES, KnownSource
-from registry.imports.models import Import, ImportState
+from registry.imports.models import ArrayLength, Import, ImportState
 from registry.imports.offers import select_offers
+from registry.problems import ManifestInvalid
 from registry.versions.presentation import shown_changes
 from unitools.brought_tools import MAX_CHOSEN
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from registry.imports.drafts import ImportDraft
 
 # Of an import, left out of lists.
-LONG_FIELDS = ("content", "offered", "made")
+LONG_FIELDS = ("content", "offered", "made", "drafts")
 FORMS: dict[str, type[SourceDocumentForm | RemoteForm | PackageForm]] = {
     "openapi": SourceDocumentForm,
     "remote": RemoteForm,
@@ -50,7 +51,11 @@ ADDRESSES = {"openapi": "import_document", "remote": "import_remote", "package":
 @needs("tools.submit")
 def imports(request: ConsoleRequest) -> HttpResponse:
     """Context: page (Page of Import)."""
-    rows = Import.objects.filter(tenant_id=request.principal.tenant_id).defer(*LONG_FIELDS)
+    rows = (
+        Import.objects.filter(tenant_id=request.principal.tenant_id)
+        .defer(*LONG_FIELDS)
+        .annotate(draft_count=ArrayLength("drafts"))
+    )
     context = {
         "section": "imports",
         "page": fetch_page(rows, prefix="imp", after=request.GET.get("after", "")),
@@ -59,7 +64,8 @@ def imports(request: ConsoleRequest) -> HttpResponse:
 
 
 def _find(request: ConsoleRequest, import_id: UUID) -> Import:
-    return Import.objects.defer("content", "made").get(pk=import_id, tenant_id=request.principal.tenant_id)
+    rows = Import.objects.defer("content", "made").annotate(draft_count=ArrayLength("drafts"))
+    return rows.get(pk=import_id, tenant_id=request.principal.tenant_id)
 
 
 def _find_earlier(request: ConsoleRequest, kind: str) -> Import | None:
@@ -207,7 +213,7 @@ def _import_page(
         "states": ImportState,
         "waits": row.state == ImportState.LISTING,
         "drafts": [_shown_draft(each) for each in row.drafts],
-        "room": MAX_CHOSEN - len(row.drafts),
+        "room": max(0, MAX_CHOSEN - len(row.drafts)),
         "offers": offers,
         "rows": [each | {"drafted": each["name"] in drafted, "ticked": each["name"] in chosen} for each in offers.rows],
         "gone": services.find_gone(row) if row.state == ImportState.READ else [],
@@ -316,6 +322,17 @@ def _draft_page(
     return render_page(request, "imports/draft.html", context, status=status)
 
 
+def _add_findings(form: Form, problem: Problem) -> None:
+    """At the fields that they are of; those of the rest of the manifest with their place in it."""
+    if not isinstance(problem, ManifestInvalid):
+        add_problem(form, problem)
+        return
+    for each in problem.details["findings"]:
+        name, said = each["pointer"].strip("/"), translate_sentence(each["message"])
+        is_of_field = name in form.fields
+        form.add_error(name if is_of_field else None, said if is_of_field else f"{each['pointer'] or '/'}: {said}")
+
+
 @require_http_methods(["GET", "POST"])
 @needs("tools.submit")
 def import_draft(request: ConsoleRequest, import_id: UUID, tool: str) -> HttpResponse:
@@ -340,7 +357,9 @@ def import_draft(request: ConsoleRequest, import_id: UUID, tool: str) -> HttpRes
                 by=request.principal,
             )
         except Problem as problem:
-            add_problem(sent, problem)
+            if problem.status >= 500:
+                raise
+            _add_findings(sent, problem)
         else:
             messages.success(request, gettext("The draft was saved."))
             return redirect("import", row.pk)

@@ -15,8 +15,21 @@ if TYPE_CHECKING:
     from registry.models import ToolVersion
 
 
-def read_pinned_listing(version: ToolVersion) -> Listing | None:
-    """None: its package is not to be had any more, or holds no list."""
+class PinnedListings:
+    """Those of several versions, each package opened once."""
+
+    def __init__(self) -> None:
+        self._opened: dict[object, Listing | None] = {}
+
+    def read(self, version: ToolVersion) -> Listing | None:
+        """None: its package is not to be had any more, or holds no list."""
+        key = (version.capsule_id or version.pk, version.view.package)
+        if key not in self._opened:
+            self._opened[key] = _read_listing(version)
+        return self._opened[key]
+
+
+def _read_listing(version: ToolVersion) -> Listing | None:
     data = _read_files(version).get(f"{version.view.package}/{LISTING_FILE}")
     try:
         return None if data is None else Listing.from_bytes(data)

@@ -1,33 +1,86 @@
 """Remote lists: what an MCP server that is somewhere else lists, asked by the hub's own guarded way out.
 
 The address was typed by a person, so it is asked as all such addresses are: public ones, or networks that the operator named, one
-request at a time, without redirects.
+request at a time, without redirects. What was sent to it is not believed to stay there: an answer that says it back is not kept, nor
+shown.
 """
 
 from __future__ import annotations
 
+import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from django.core.cache import cache
+
+from kernel.http.outbound import DEADLINE_S as REQUEST_DEADLINE_S
 from kernel.http.outbound import AddressRefused, OutboundFailed, send_request
+from kernel.problems import Conflict
 from registry.imports.problems import SourceUnfit, SourceUnreachable
+from registry.secrets.encodings import find_password, find_spelled, list_secret_forms, redact_forms
 from unitools.brought_remotes import check_address
 from unitools.brought_tools import CannotBring
 from unitools.mcp_conversation import RequestRefused, ServerEnded, ServerUnfit
 from unitools.mcp_http import MAX_ANSWER_BYTES, MODERN, HttpAnswer, HttpConversation, StatusRefused
 from unitools.mcp_listings import Listing, ListingUnfit
-from unitools.service_credentials import encode_credential, fits_header
+from unitools.service_credentials import BASIC, encode_credential, fits_header
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from uuid import UUID
 
     from unitools.mcp_http import Headers
 
+DEADLINE_S = 20.0  # of all requests for one list: a slow server holds a web process that long
+_TURN_S = 60  # longer than any list takes; for a process that ends before it gives its turn back
 _OF_ACCESS = (401, 403)
 _ANY_STATUS = range(100, 600)
 
 
-def build_headers(credentials: Sequence[Mapping[str, str]], values: Mapping[str, str]) -> Headers:
-    """``values``: by the names of secrets; those that are not known are not sent."""
+def fetch_remote_list(
+    url: str, credentials: Sequence[Mapping[str, str]], values: Mapping[str, str], tenant_id: UUID
+) -> Listing:
+    """What the server lists: as since 2026-07-28, else after a handshake. ``values``: by the names of secrets; those that are not
+    known are not sent. A tenant has one list read at a time.
+    """
+    try:
+        check_address(url)
+    except CannotBring as error:
+        raise SourceUnfit(str(error), details={"findings": [{"pointer": "/url", "message": str(error)}]}) from error
+    hidden = {each["secret"]: values[each["secret"]] for each in credentials if values.get(each["secret"])}
+    forms = _list_forms(credentials, hidden)
+    headers = _build_headers(credentials, hidden)
+    with taking_turn(tenant_id):
+        listing = _ask(url, headers, lambda text: redact_forms(text, forms))
+    if names := find_spelled([listing.protocol, listing.tools], forms):
+        raise SourceUnfit(
+            f"The list holds the value of {', '.join(names)}, which was sent to the server. Nothing of it was kept.",
+            remedy="Replace the secret: whoever reads the list has it. Then tell those who run the server.",
+        )
+    return listing
+
+
+@contextmanager
+def taking_turn(tenant_id: UUID) -> Iterator[None]:
+    """So that the slow servers of one tenant do not hold all web processes."""
+    key = f"remote-list:{tenant_id}"
+    if not cache.add(key, True, timeout=_TURN_S):
+        raise Conflict("Another server is being asked for its list.", remedy="Try again in half a minute.")
+    try:
+        yield
+    finally:
+        cache.delete(key)
+
+
+def _list_forms(credentials: Sequence[Mapping[str, str]], values: Mapping[str, str]) -> dict[str, set[str]]:
+    forms = {name: list_secret_forms(value) for name, value in values.items()}
+    for each in credentials:
+        if each["scheme"] == BASIC and (part := find_password(values.get(each["secret"], ""))):
+            forms[each["secret"]] |= list_secret_forms(part)
+    return forms
+
+
+def _build_headers(credentials: Sequence[Mapping[str, str]], values: Mapping[str, str]) -> Headers:
     found: Headers = []
     for each in credentials:
         value = values.get(each["secret"], "")
@@ -40,30 +93,28 @@ def build_headers(credentials: Sequence[Mapping[str, str]], values: Mapping[str,
     return found
 
 
-def fetch_remote_list(url: str, headers: Headers) -> Listing:
-    """What the server lists: as since 2026-07-28, else after a handshake."""
-    try:
-        check_address(url)
-    except CannotBring as error:
-        raise SourceUnfit(str(error), details={"findings": [{"pointer": "/url", "message": str(error)}]}) from error
+def _ask(url: str, headers: Headers, redact: Callable[[str], str]) -> Listing:
+    ends = time.monotonic() + DEADLINE_S
     try:
         try:
-            return _list(url, headers, MODERN)
+            return _list(url, headers, MODERN, redact, ends)
         except StatusRefused as refused:
             if refused.status in _OF_ACCESS:
                 raise
         except (RequestRefused, ServerUnfit, ServerEnded):
             pass  # perhaps it is an older one
-        return _list(url, headers, "")
+        return _list(url, headers, "", redact, ends)
     except StatusRefused as refused:
         raise _explain_status(refused) from refused
     except (RequestRefused, ServerUnfit, ServerEnded) as error:
-        why = "".join(each if each.isprintable() else " " for each in str(error))[:300] or "it ended its answer."
+        why = (
+            "".join(each if each.isprintable() else " " for each in redact(str(error)))[:300] or "it ended its answer."
+        )
         raise SourceUnreachable(f"The server does not list its tools: {why}") from error
     except (AddressRefused, OutboundFailed) as error:
-        raise SourceUnreachable(str(error)) from error
+        raise SourceUnreachable(redact(str(error))) from error
     except ListingUnfit as error:
-        raise SourceUnfit(str(error)) from error
+        raise SourceUnfit(redact(str(error))) from error
 
 
 def _explain_status(refused: StatusRefused) -> SourceUnreachable:
@@ -78,8 +129,11 @@ def _explain_status(refused: StatusRefused) -> SourceUnreachable:
     )
 
 
-def _list(url: str, headers: Headers, revision: str) -> Listing:
+def _list(url: str, headers: Headers, revision: str, redact: Callable[[str], str], ends: float) -> Listing:
     def ask(method: str, own: Headers, body: bytes) -> HttpAnswer:
+        left = ends - time.monotonic()
+        if left <= 0:
+            raise OutboundFailed(f"The server did not list its tools within {DEADLINE_S:.0f} seconds.")
         answer = send_request(
             url,
             method=method,
@@ -87,8 +141,11 @@ def _list(url: str, headers: Headers, revision: str) -> Listing:
             headers=dict([*own, *headers]),
             statuses=_ANY_STATUS,
             most_bytes=MAX_ANSWER_BYTES,
+            within_s=min(REQUEST_DEADLINE_S, left),
         )
-        return HttpAnswer(answer.status, answer.headers, iter([answer.body]), lambda: None)
+        # The one header that is quoted, and cut, in what is said of an answer.
+        said = answer.headers | {"content-type": redact(answer.headers.get("content-type", ""))}
+        return HttpAnswer(answer.status, said, iter([answer.body]), lambda: None)
 
     talk = HttpConversation(
         ask, revision=revision, log=_pass_over, note=_pass_over, progress=lambda _fraction, _message: None

@@ -20,13 +20,15 @@ from kernel.problems import Conflict, NotFound, SchemaInvalid
 from registry.imports import drafts as import_drafts
 from registry.imports.models import Import, ImportKind, ImportState
 from registry.imports.problems import ImportUnready, TooManyImports
-from registry.imports.remote_lists import build_headers, fetch_remote_list
+from registry.imports.remote_lists import fetch_remote_list
 from registry.imports.sources import (
     read_document_choices,
     read_group,
     read_package_source,
     read_remote_credentials,
 )
+from registry.secrets.services import MIN_CHARACTERS
+from registry.versions.manifest_checks import check_shape
 from unitools.brought_operations import derive_service_group
 from unitools.brought_remotes import derive_remote_group
 from unitools.brought_tools import MAX_CHOSEN, derive_group
@@ -94,7 +96,10 @@ def import_remote(
 ) -> Import:
     """Ask a server somewhere else for its list. ``values`` of secrets are sent with that and kept nowhere."""
     credentials = read_remote_credentials(list(secrets))
-    listing = fetch_remote_list(url, build_headers(credentials, values or {}))
+    values = values or {}
+    if any(0 < len(values.get(each["secret"], "")) < MIN_CHARACTERS for each in credentials):
+        raise SchemaInvalid.at("/token", f"A secret has at least {MIN_CHARACTERS} characters.")
+    listing = fetch_remote_list(url, credentials, values, by.tenant_id)
     group = read_group(group or derive_remote_group(url))
     return import_remote_list(
         url=url, credentials=credentials, group=group, listing=listing, wanted=wanted, effects=effects, by=by
@@ -109,13 +114,16 @@ def import_remote_list(
     group: str,
     listing: Listing,
     wanted: Sequence[str] = (),
+    candidates: Sequence[str] | None = None,
     effects: Mapping[str, EffectChoice] | None = None,
     by: Principal,
 ) -> Import:
-    """Keep what a server somewhere else lists."""
+    """Keep what a server somewhere else lists. ``candidates``: as of :func:`propose_drafts`."""
     source = {"url": url, "credentials": [dict(each) for each in credentials]} | keep_effects(effects)
     row = _open(ImportKind.REMOTE, group, source, by=by)
-    return _keep_content(row, listing.to_bytes(), listing.digest, list_offered(listing), wanted, by=by)
+    return _keep_content(
+        row, listing.to_bytes(), listing.digest, list_offered(listing), wanted, candidates=candidates, by=by
+    )
 
 
 @transaction.atomic
@@ -205,14 +213,21 @@ def list_offered(listing: Listing) -> list[dict[str, Any]]:
 
 
 def _keep_content(
-    row: Import, data: bytes, digest: str, offered: list[dict[str, Any]], wanted: Sequence[str], *, by: Principal
+    row: Import,
+    data: bytes,
+    digest: str,
+    offered: list[dict[str, Any]],
+    wanted: Sequence[str],
+    *,
+    candidates: Sequence[str] | None = None,
+    by: Principal,
 ) -> Import:
     """What the source says now, and drafts of what it says otherwise than the catalogue has it."""
     row.pack_content(data)
     row.digest, row.offered, row.state, row.read_at = digest, offered, ImportState.READ, database_time()
     row.failure, row.progress, row.wanted, row.refusals, row.lease_until, row.worker = {}, [], [], [], None, ""
-    propose_drafts(row, wanted)
-    _save(row, "content", "digest", "offered", "wanted", "drafts", "refusals", "read_at")
+    propose_drafts(row, wanted, candidates=candidates)
+    _save(row, "content", "digest", "offered", "wanted", "drafts", "unproposed", "refusals", "read_at")
     evidence.record(
         kind=Kind.IMPORT_READ,
         subject=row.wire_id,
@@ -229,16 +244,21 @@ def keep_listing(row: Import, listing: Listing, *, by: Principal) -> Import:
     return _keep_content(row, listing.to_bytes(), listing.digest, list_offered(listing), row.wanted, by=by)
 
 
-def propose_drafts(row: Import, wanted: Sequence[str]) -> None:
-    """Drafts of what is wanted, of what was drafted before, and of what was brought and is otherwise now."""
+def propose_drafts(row: Import, wanted: Sequence[str], *, candidates: Sequence[str] | None = None) -> None:
+    """Drafts of what is wanted, of what was drafted before, and of those ``candidates`` that are otherwise now: None, of all that were
+    brought, as many as can be submitted at once.
+    """
     there = {each["name"] for each in row.offered}
     asked = [each["name"] for each in row.drafts] + list(wanted)
     brought = import_drafts.find_brought(row)
-    names = [each for each in dict.fromkeys([*asked, *brought]) if each in there]
+    names = [
+        each for each in dict.fromkeys([*asked, *(brought if candidates is None else candidates)]) if each in there
+    ]
+    row.unproposed = 0
     if not names:
         row.drafts = []
         return
-    made, row.refusals = import_drafts.make_drafts(row, names)
+    made, row.refusals = import_drafts.make_drafts(row, names, brought)
     known = {each["name"] for each in row.drafts}
     for draft in made:
         if (
@@ -247,8 +267,11 @@ def propose_drafts(row: Import, wanted: Sequence[str]) -> None:
             and (choice := row.source.get("effects", {}).get(draft["name"]))
         ):
             draft["document"] |= {each: choice[each] for each in ("side_effect", "safety_class")}
-            draft["reason"] = choice["reason"]
-    row.drafts = [each for each in made if each["name"] in asked or import_drafts.is_otherwise(each)]
+            draft["reason"], draft["chosen_by"] = choice["reason"], row.started_by
+    row.drafts = [each for each in made if each["name"] in asked]
+    others = [each for each in made if each["name"] not in asked and import_drafts.is_otherwise(each)]
+    room = max(0, MAX_CHOSEN - len(row.drafts)) if candidates is None else len(candidates)
+    row.drafts, row.unproposed = [*row.drafts, *others[:room]], len(others[room:])
 
 
 def find_gone(row: Import) -> list[str]:
@@ -307,9 +330,9 @@ def edit_draft(*, import_id: UUID, tool: str, document: Any, reason: str, by: Pr
     reason = reason.strip()
     if not isinstance(document, dict) or document.get("id") != tool:
         raise SchemaInvalid.at("/document", f"The draft is the manifest of {tool}, and its id stays.")
-    for part in ("implementation", "origin"):
-        if not isinstance(document.get(part), dict):
-            raise SchemaInvalid.at("/document", f"The manifest has no {part} any more.")
+    check_shape(document)
+    if "origin" not in document or document["implementation"].get("kind") != draft["made"]["implementation"]["kind"]:
+        raise SchemaInvalid.at("/document", "The manifest does not say any more where the tool comes from.")
     if document.get("side_effect") != draft["proposed"]["side_effect"] and not reason:
         raise SchemaInvalid.at(
             "/reason", "Write why the effect is another one than the source proposes: whoever reviews it reads that."
@@ -320,6 +343,10 @@ def edit_draft(*, import_id: UUID, tool: str, document: Any, reason: str, by: Pr
     settled = import_drafts.settle_draft(
         row, draft["name"], document, import_drafts.find_base(row, draft), draft["made"], draft["notes"], draft
     )
+    if (document["side_effect"], reason) != (draft["document"]["side_effect"], draft["reason"]):
+        settled["chosen_by"] = by.id
+    if document != draft["document"]:
+        settled["edited_by"] = sorted({*draft["edited_by"], by.id})
     settled["reason"] = reason
     settled["proposed"] = draft["proposed"]
     if chosen is not None:

@@ -9,6 +9,7 @@ from kernel.problems import SchemaInvalid
 from registry.imports.models import ImportKind
 from unitools.brought_remotes import RemoteSource
 from unitools.brought_tools import Source
+from unitools.checks.remotes import is_credential_header
 from unitools.openapi.operations import Choices
 from unitools.openapi.security import CredentialChoice
 from unitools.publications import check_group
@@ -86,6 +87,10 @@ def read_remote_credentials(secrets: list[str]) -> list[dict[str, str]]:
                 "A line is NAME, NAME=bearer, NAME=basic or NAME=header:X-Key, with NAME in capitals. The value never stands here.",
             )
         name, scheme, header = asked[1], asked[2] or BEARER, asked[3]
+        if header and not is_credential_header(header):
+            raise SchemaInvalid.at(
+                "/secret", "A credential is sent in no header that HTTP, the hub or MCP writes itself."
+            )
         way = {"name": header, "scheme": PLAIN} if header else {"name": "Authorization", "scheme": scheme}
         found.append({"secret": name, "in": "header"} | way)
     return found

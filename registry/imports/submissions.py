@@ -39,12 +39,13 @@ def submit_import(*, import_id: UUID, tools: Collection[str] | None = None, by: 
     if not drafts:
         raise Conflict("There are no drafts to submit.", remedy="Choose operations or tools first.")
     documents = [each["document"] for each in drafts]
+    drafters = {each["id"]: each["edited_by"] for each in drafts}
     if row.kind == ImportKind.OPENAPI:
         prepared = [versions.prepare_version(document=each, by=by) for each in documents]
-        made = [versions.register_version(each, by=by) for each in prepared]
+        made = [versions.register_version(each, by=by, drafted_by=drafters[each.document["id"]]) for each in prepared]
     else:
         listing = {f"{derive_package_name(row.group)}/{LISTING_FILE}": row.unpack_content()}
-        made = upload_capsule(content=pack_capsule(documents, listing).data, by=by).versions
+        made = upload_capsule(content=pack_capsule(documents, listing).data, by=by, drafters=drafters).versions
     evidence.record(
         kind=Kind.IMPORT_SUBMITTED,
         subject=row.wire_id,
@@ -82,6 +83,7 @@ def _record_effect(draft: ImportDraft, version: ToolVersion, *, by: Principal) -
             id=version.wire_id,
             proposed=draft["proposed"]["side_effect"],
             chosen=version.side_effect,
+            chosen_by=draft["chosen_by"],
             reason=draft["reason"],
         ),
     )

@@ -13,6 +13,11 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.AddField(
+            model_name='toolversion',
+            name='drafted_by',
+            field=models.JSONField(default=list),
+        ),
         migrations.CreateModel(
             name='Import',
             fields=[
@@ -26,6 +31,7 @@ class Migration(migrations.Migration):
                 ('offered', models.JSONField(default=list)),
                 ('wanted', models.JSONField(default=list)),
                 ('drafts', models.JSONField(default=list)),
+                ('unproposed', models.PositiveIntegerField(default=0)),
                 ('refusals', models.JSONField(default=list)),
                 ('made', models.JSONField(default=dict)),
                 ('failure', models.JSONField(default=dict)),

@@ -53,6 +53,11 @@ def check_can_review(version: ToolVersion, *, by: Principal) -> None:
             "An agent that you made, or hold a key of, submitted this version, so somebody else must review it.",
             remedy="Ask another reviewer.",
         )
+    if any(stands_behind(each, by=by) for each in version.drafted_by):
+        raise OwnSubmission(
+            "You, or an agent of yours, wrote in this version before it was submitted, so somebody else must review it.",
+            remedy="Ask another reviewer.",
+        )
     if version.review_state != VersionState.SUBMITTED:
         raise Conflict(f"This version is {version.review_state} already.")
     if version.yanked_at is not None:

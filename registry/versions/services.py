@@ -21,7 +21,7 @@ from kernel.canonical import compute_digest
 from registry.dependencies.states import note_dependencies, retry_dependencies
 from registry.discovery.search import searched_fields
 from registry.models import Tool, ToolVersion
-from registry.problems import ManifestInvalid, VersionExists
+from registry.problems import VersionExists
 from registry.reviews.services import approvals_missing, check_can_review, review_version
 from registry.tools.lifecycle import (
     deprecate_tool,
@@ -35,7 +35,7 @@ from registry.tools.lifecycle import (
     yank_version,
 )
 from registry.versions.bump import check_bump, check_is_another_version, find_base
-from registry.versions.manifest_checks import ManifestFinding, validate_document
+from registry.versions.manifest_checks import ManifestFinding, refuse_errors, validate_document
 from unitools.checks import find_entry_differences
 from unitools.manifest import Manifest
 from unitools.packages import (
@@ -49,6 +49,8 @@ from unitools.packages import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kernel.principal import Principal
     from registry.models import Capsule
     from unitools.capsules import Capsule as Archive
@@ -133,17 +135,7 @@ class PreparedVersion:
 def prepare_version(*, document: Any, by: Principal, capsule: Archive | None = None) -> PreparedVersion:
     """Everything that is asked of a manifest before it is registered; nothing is written."""
     findings, build = examine_manifest(document, capsule=capsule)
-    errors = [finding for finding in findings if finding.severity == "error"]
-    if errors:
-        first = errors[0]
-        named = str(document.get("id", ""))[:200] if isinstance(document, dict) else ""
-        raise ManifestInvalid(
-            f"{first.message} ({first.pointer or '/'})"
-            if len(errors) == 1
-            else f"The manifest has {len(errors)} errors; the first: {first.message} ({first.pointer or '/'})",
-            details={"tool": named, "findings": [finding.to_json() for finding in findings]},
-            remedy=first.fix,
-        )
+    refuse_errors(document, findings)
     manifest = Manifest(document)
     tool = Tool.objects.filter(tenant_id=by.tenant_id, name=manifest.id).first()
     base, changes = None, list[dict[str, Any]]()
@@ -183,8 +175,12 @@ def listed_fields(manifest: Manifest) -> dict[str, str]:
 
 
 @transaction.atomic
-def register_version(prepared: PreparedVersion, *, by: Principal, capsule: Capsule | None = None) -> ToolVersion:
-    """``capsule``: what brought the code, where it did not lie under a tools root."""
+def register_version(
+    prepared: PreparedVersion, *, by: Principal, capsule: Capsule | None = None, drafted_by: Sequence[str] = ()
+) -> ToolVersion:
+    """``capsule``: what brought the code, where it did not lie under a tools root; ``drafted_by``: who wrote in it before it is
+    submitted.
+    """
     document, base, build = prepared.document, prepared.base, prepared.build
     manifest = Manifest(document)
     tool, _ = Tool.objects.get_or_create(tenant_id=by.tenant_id, name=manifest.id, defaults={"state_changed_by": by.id})
@@ -200,6 +196,7 @@ def register_version(prepared: PreparedVersion, *, by: Principal, capsule: Capsu
                 changes=prepared.changes,
                 capsule=capsule,
                 submitted_by=by.id,
+                drafted_by=list(drafted_by),
                 **listed_fields(manifest),
                 **same,
             )

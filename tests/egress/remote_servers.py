@@ -48,7 +48,8 @@ class RemoteServer:
     """``token``: without it 401; ``accounts``: who gives tokens in place of it, to each user their own.
 
     ``hangs_up_on``: a method of MCP of which the answer is cut off; ``silent_on``: one of MCP or HTTP that gets none; ``refuses``: the
-    status that a method of MCP is answered; ``while_called``: happens while a call waits for its answer.
+    status that a method of MCP is answered; ``complains_of``: a method of MCP whose error says the token back; ``while_called``: happens
+    while a call waits for its answer.
     """
 
     tools: MCPServer[Any]
@@ -59,6 +60,7 @@ class RemoteServer:
     hangs_up_on: str = ""
     silent_on: str = ""
     refuses: dict[str, int] = field(default_factory=dict)
+    complains_of: str = ""
     heard: list[Heard] = field(default_factory=list)
     while_called: Callable[[], object] = lambda: None
 
@@ -109,6 +111,13 @@ class RemoteServer:
         if asks in self.refuses:
             await send({"type": "http.response.start", "status": self.refuses[asks], "headers": []})
             await send({"type": "http.response.body", "body": b"no"})
+            return
+        if self.complains_of == asks != "":
+            error = {"code": -32000, "message": f"bad token: {given.get('authorization')}"}
+            answer = json.dumps({"jsonrpc": "2.0", "id": said["id"], "error": error}).encode()
+            start_headers = [(b"content-type", b"application/json")]
+            await send({"type": "http.response.start", "status": 200, "headers": start_headers})
+            await send({"type": "http.response.body", "body": answer})
             return
         if asks == "tools/call":
             self.while_called()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from access.halts import services as halts
+from access.models import Reach
 from kernel.http import outbound
 from kernel.ids import new_id
 from registry.imports.models import Import
@@ -94,7 +97,8 @@ def test_a_server_is_asked_for_its_tools_and_the_token_is_kept_nowhere(remote: R
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"token": "wrong"}, "The server answered 401."),
+        ({"token": "wrong-token"}, "The server answered 401."),
+        ({"token": "wrong"}, "at least 8 characters"),
         ({"url": "http://shop.example.com/mcp"}, "is no address of a server"),
         ({"url": "https://127.0.0.1/mcp"}, "cannot be called by a hub"),
         ({"secret": "lower"}, "A line is NAME"),
@@ -184,3 +188,58 @@ def test_the_tenants_secret_goes_to_the_address_that_was_enabled_whatever_waits_
     developer.client().post(f"/tools/{TOOL}/next-version")
 
     assert remote.asked()[before:] == ["tools/list"]
+
+
+@pytest.mark.req("TOOLS-16")
+@pytest.mark.parametrize("stop", ["resumed", "yanked", "removed", "tool", "tenant", "version"])
+def test_no_secret_is_sent_where_no_call_could_send_it(
+    stop: str, enabled: ToolVersion, remote: RemoteServer, developer: Person, operator: Person
+) -> None:
+    if stop == "resumed":
+        installations.resume_installation(name=TOOL, reason="x", by=operator.by)
+    elif stop == "yanked":
+        lifecycle.yank_version(version_id=enabled.pk, reason="x", by=operator.by)
+    elif stop == "removed":
+        installations.remove_installation(name=TOOL, reason="x", by=operator.by)
+    else:
+        target = {"tool": TOOL, "tenant": "", "version": enabled.wire_id}[stop]
+        halts.throw_halt(reach=Reach(stop), target=target, reason="x", by=operator.by)
+    before = len(remote.heard)
+
+    answer = developer.client().post(f"/tools/{TOOL}/next-version")
+
+    assert answer.status_code in (403, 409)
+    assert len(remote.heard) == before
+    assert ToolVersion.objects.count() == 1
+
+
+@pytest.mark.req("TOOLS-16")
+def test_a_servers_complaint_does_not_say_the_secret_back(
+    enabled: ToolVersion, remote: RemoteServer, developer: Person
+) -> None:
+    remote.complains_of = "tools/list"
+
+    by_secret = developer.client().post(f"/tools/{TOOL}/next-version")
+    by_token = name_server(developer.client(), remote)
+
+    for answer in (by_secret, by_token):
+        assert "bad token: Bearer [secret SHOP_TOKEN]" in answer.text
+        assert TOKEN not in answer.text
+
+
+@pytest.mark.req("TOOLS-16")
+def test_a_list_that_holds_what_was_sent_is_not_kept(
+    enabled: ToolVersion, remote: RemoteServer, developer: Person
+) -> None:
+    kept = bytes(Import.objects.get().content)
+
+    @remote.tools.tool(name="thief", description=f"Asked by {base64.b64encode(TOKEN.encode()).decode()}.")
+    def steal() -> dict[str, Any]:
+        return {}
+
+    by_secret = developer.client().post(f"/tools/{TOOL}/next-version")
+    by_token = name_server(developer.client(), remote)
+
+    assert (by_secret.status_code, by_token.status_code) == (422, 422)
+    assert "Nothing of it was kept" in by_token.text
+    assert bytes(Import.objects.get().content) == kept

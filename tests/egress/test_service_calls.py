@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from invocations.end.secret_leaks import list_secret_forms
 from invocations.sandbox.base import BoxKey, Limits, Profile, RunOutcome, RunStatus, SandboxCall
+from registry.secrets.encodings import list_secret_forms
 from tests.egress.services import Service, answer_with, serving
 from tests.egress.world import HOST, Authority, tls
 from unitools.capabilities import Capabilities

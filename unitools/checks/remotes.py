@@ -115,6 +115,13 @@ def _check_address(manifest: Manifest, remote: dict[str, Any]) -> Iterator[Manif
             yield BEYOND.at(("capabilities", name), f"No server somewhere else uses {name}.")
 
 
+def is_credential_header(name: str) -> bool:
+    """Whether a credential can be sent in it: not in what HTTP, the gate and MCP say themselves."""
+    small = name.lower()
+    is_ours = small != "authorization" and is_reserved_header(small)
+    return is_token(name) and not is_ours and not small.startswith("mcp-") and small not in ("accept", "content-type")
+
+
 def _check_credentials(manifest: Manifest, remote: dict[str, Any]) -> Iterator[ManifestFinding]:
     if manifest.account is not None and (remote["credentials"] or manifest.secrets):
         where = (*AT, "credentials") if remote["credentials"] else ("secrets",)
@@ -128,10 +135,7 @@ def _check_credentials(manifest: Manifest, remote: dict[str, Any]) -> Iterator[M
             yield CREDENTIALS.at((*at, "secret"), f"The manifest declares no secret {each['secret'][:64]}.")
         if name in taken:
             yield CREDENTIALS.at((*at, "name"), f"{each['name'][:60]} is said twice.")
-        is_ours = name != "authorization" and is_reserved_header(
-            name
-        )  # as of an operation; and what MCP says in headers
-        if not is_token(name) or is_ours or name.startswith("mcp-") or name in ("accept", "content-type"):
+        if not is_credential_header(each["name"]):
             yield CREDENTIALS.at((*at, "name"), f"{each['name'][:60]} is no header of a credential.")
         taken.add(name)
         used.add(each["secret"])

@@ -31,6 +31,8 @@ _PLAIN_WORDS: list[tuple[str, re.Pattern[str], str]] = [  # YAML's JSON schema: 
     ("float", re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?\Z"), "-0123456789"),
 ]
 _READER = JsonReader()
+_UNSEEN = "A text holds a character that no database keeps: NUL, or half of one."
+_TAKE_OUT = "Take the character out."
 
 
 class DocumentUnfit(Exception):
@@ -221,9 +223,32 @@ def _read_root(data: bytes) -> dict[str, Any]:
         remedy = "Keep one of the two." if error.code == "duplicate_key" else "Correct the file."
         what = f"{error} {error.subject[:80]!a}" if error.subject else str(error)
         raise DocumentUnfit("", f"The file cannot be read: {what}", remedy) from error
+    if is_json and b"\\u0000" in data:
+        _refuse_nul(root)
     if not isinstance(root, dict):
         raise DocumentUnfit("", "The file holds no object.", "Choose a file that begins with openapi or swagger.")
     return root
+
+
+def _is_kept(text: str) -> bool:
+    return "\0" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
+
+
+def _refuse_nul(root: Any) -> None:
+    """No database keeps it, and nobody sees it."""
+    waiting: list[tuple[str, Any]] = [("", root)]
+    while waiting:
+        at, value = waiting.pop()
+        if isinstance(value, str) and not _is_kept(value):
+            raise DocumentUnfit(at, _UNSEEN, _TAKE_OUT)
+        if isinstance(value, dict):
+            for name, inner in value.items():
+                place = f"{at}/{escape_token(name)}"
+                if not _is_kept(name):
+                    raise DocumentUnfit(ascii(place)[1:-1], _UNSEEN, _TAKE_OUT)
+                waiting.append((place, inner))
+        elif isinstance(value, list):
+            waiting += [(f"{at}/{index}", inner) for index, inner in enumerate(value)]
 
 
 def _read_yaml(data: bytes) -> Any:
@@ -248,6 +273,8 @@ def _read_yaml(data: bytes) -> Any:
                     "The file has an alias of YAML, by which a small file can become a large one.",
                     "Write the value out, or use $ref.",
                 )
+            if isinstance(event, yaml.ScalarEvent) and not _is_kept(event.value):
+                _refuse_yaml(event, _UNSEEN, _TAKE_OUT)
             if getattr(event, "tag", None):
                 _refuse_yaml(event, "The file has a tag of YAML.", "Take the tag away.")
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)

@@ -7,18 +7,29 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 
+from access.roles import Role
 from evidence.models import Fact
+from registry.imports import drafts as import_drafts
+from registry.imports import remote_lists, submissions
 from registry.imports import services as imports
-from registry.imports import submissions
 from registry.imports.models import Import, ImportState
+from registry.imports.problems import SourceUnfit
 from registry.models import ToolVersion
+from registry.problems import OwnSubmission
+from registry.reviews import services as reviews
+from tests.conftest import make_person
+from tests.support.import_sources import URL
+from unitools.mcp_http import MODERN
 from unitools.mcp_listings import Listing
 
 if TYPE_CHECKING:
     from django.test import Client
 
+    from access.models import Tenant
+    from kernel.principal import Principal
     from tests.conftest import Person
 
 pytestmark = pytest.mark.django_db
@@ -269,7 +280,7 @@ def test_a_draft_that_no_hub_takes_is_refused_with_its_findings_and_kept(develop
     row = imports.import_document(data=write(document()), wanted=["getItem", "searchItems"], by=developer.by)
     client = developer.client()
     [first, _] = row.drafts
-    wrong = first["document"] | {"timeout_ms": -1}
+    wrong = first["document"] | {"capabilities": {"net": [{"host": "other.example.com"}]}}
     draft = f"/bring/{row.wire_id}/drafts/{first['id']}"
     assert client.post(draft, {"whole": "1", "text": "{"}).status_code == 422
     assert client.post(draft, {"whole": "1", "text": json.dumps(wrong)}).status_code == 302
@@ -278,6 +289,186 @@ def test_a_draft_that_no_hub_takes_is_refused_with_its_findings_and_kept(develop
 
     assert answer.status_code == 422
     assert first["id"] in answer.text
-    assert "/timeout_ms" in answer.text
+    assert "/capabilities/net" in answer.text
     assert not ToolVersion.objects.exists()  # all of them, or none
     assert len(Import.objects.get().drafts) == 2
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize(
+    ("wrong", "pointer"),
+    [
+        ({"safety_class": 7}, "/safety_class"),
+        ({"capabilities": []}, "/capabilities"),
+        ({"capabilities": None}, "/capabilities"),
+        ({"capabilities": {"net": ["x"]}}, "/capabilities/net/0"),
+        ({"implementation": {"kind": "mcp_stdio", "server": []}}, "/implementation"),
+        ({"input_schema": {"type": "object", "properties": 5}}, "/input_schema/properties"),
+        ({"version": 3}, "/version"),
+    ],
+)
+def test_a_draft_that_nothing_can_read_is_not_kept(wrong: dict[str, Any], pointer: str, developer: Person) -> None:
+    row = imports.import_document(data=write(document()), wanted=["getItem"], by=developer.by)
+    client = developer.client()
+    [first] = row.drafts
+    draft = f"/bring/{row.wire_id}/drafts/{first['id']}"
+
+    answer = client.post(draft, {"whole": "1", "text": json.dumps(first["document"] | wrong)})
+
+    assert answer.status_code == 422
+    assert pointer in answer.text
+    assert Import.objects.get().drafts == [first]
+    assert client.get(draft).status_code == 200
+    assert client.get(f"/bring/{row.wire_id}").status_code == 200
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (write(document() | {"info": {"title": "a\0b", "version": "1"}}), "/info/title"),
+        (write(document(**{"/a": {"get": {"tags": ["x\0"]}}})), "/paths/~1a/get/tags/0"),
+        (b'openapi: 3.1.0\ninfo:\n  title: "a\\0b"\npaths: {}\n', "Line 3"),
+    ],
+)
+def test_a_document_with_a_character_that_no_database_keeps_is_refused_with_its_place(
+    data: bytes, said: str, developer: Person
+) -> None:
+    answer = upload(developer.client(), data, group="acme.shop")
+
+    assert answer.status_code == 422
+    assert "no database keeps" in answer.text
+    assert said in answer.text
+
+
+def list_tools(*names: str, description: str = "Looks.") -> Listing:
+    schema = {"type": "object", "properties": {}}
+    return Listing(MODERN, {each: {"name": each, "description": description, "inputSchema": schema} for each in names})
+
+
+def import_list(listing: Listing, *, group: str, wanted: list[str], by: Principal) -> Import:
+    return imports.import_remote_list(url=URL, credentials=[], group=group, listing=listing, wanted=wanted, by=by)
+
+
+def write_operations(count: int, summary: str) -> bytes:
+    of_one = {"summary": summary, "responses": {"200": {"description": "it"}}}
+    return write(document(**{f"/p{n}": {"get": of_one | {"operationId": f"op{n}"}} for n in range(count)}))
+
+
+@pytest.mark.req("BRING-1")
+def test_a_document_of_which_more_than_fifty_were_brought_is_read_again_in_parts(developer: Person) -> None:
+    row = imports.import_document(data=write_operations(52, "Old"), by=developer.by)
+    for part in (range(40), range(40, 52)):
+        imports.choose_tools(import_id=row.pk, names=[f"op{n}" for n in part], by=developer.by)
+        submissions.submit_import(import_id=row.pk, by=developer.by)
+    assert imports.import_document(data=write_operations(52, "Old"), by=developer.by).drafts == []
+
+    row = imports.import_document(data=write_operations(52, "New"), by=developer.by)
+
+    assert (len(row.drafts), row.unproposed) == (50, 2)
+    page = developer.client().get(f"/bring/{row.wire_id}").text
+    assert "2 more tools are otherwise than they were brought" in page
+    submissions.submit_import(import_id=row.pk, by=developer.by)
+    row = imports.import_document(data=write_operations(52, "New"), by=developer.by)
+    assert (len(row.drafts), row.unproposed) == (2, 0)
+
+
+@pytest.mark.req("TOOLS-16")
+def test_a_server_of_which_more_than_fifty_were_brought_is_read_again_in_parts(developer: Person) -> None:
+    names = [f"t{n}" for n in range(52)]
+    for part in (names[:40], names[40:]):
+        row = import_list(list_tools(*names), group="big.shop", wanted=part, by=developer.by)
+        submissions.submit_import(import_id=row.pk, by=developer.by)
+
+    row = import_list(list_tools(*names, description="Now."), group="big.shop", wanted=[], by=developer.by)
+
+    assert (len(row.drafts), row.unproposed) == (50, 2)
+
+
+@pytest.mark.req("TOOLS-16")
+def test_tools_of_a_longer_group_are_no_tools_of_a_shorter_one(developer: Person) -> None:
+    inner = import_list(list_tools("look", "buy"), group="acme.shop", wanted=["look", "buy"], by=developer.by)
+    submissions.submit_import(import_id=inner.pk, by=developer.by)
+
+    outer = import_list(list_tools("look"), group="acme", wanted=["look"], by=developer.by)
+
+    [draft] = outer.drafts
+    assert (draft["id"], draft["base"], draft["changes"]) == ("acme.look", "", [])
+    assert imports.find_gone(outer) == []
+    with pytest.raises(SourceUnfit, match=r"was brought as acme\.shop\.look"):
+        base = import_drafts.find_brought(inner)["look"]
+        import_drafts.settle_draft(outer, "look", draft["document"], base, draft["made"], [], None)
+
+
+@pytest.mark.req("BRING-1")
+def test_who_wrote_in_a_draft_is_named_with_its_effect_and_does_not_review_it(
+    developer: Person, operator: Person, tenant: Tenant
+) -> None:
+    row = imports.import_document(data=write(document()), wanted=["searchItems"], by=developer.by)
+    [draft] = row.drafts
+    author = make_person(tenant, "author", Role.DEVELOPER, Role.OPERATOR)
+    changed = draft["document"] | {"side_effect": "Read", "description": "Looks for items."}
+    imports.edit_draft(import_id=row.pk, tool=draft["id"], document=changed, reason="It only looks.", by=author.by)
+
+    [version] = submissions.submit_import(import_id=row.pk, by=developer.by)
+
+    assert data_of("import.effect_chosen")["chosen_by"] == author.by.id
+    with pytest.raises(OwnSubmission, match="wrote in this version"):
+        reviews.check_can_review(version, by=author.by)
+    reviews.check_can_review(version, by=operator.by)
+
+
+@pytest.mark.req("TOOLS-16")
+@pytest.mark.parametrize(
+    "name", ["Host", "Content-Length", "Transfer-Encoding", "Content-Type", "Mcp-Session-Id", "Cookie"]
+)
+def test_a_token_is_sent_in_no_header_that_steers_the_request(name: str, developer: Person) -> None:
+    fields = {"url": URL, "secret": f"SHOP=header:{name}", "token": "internal.example.com"}
+
+    answer = developer.client().post("/bring/server", fields)
+
+    assert answer.status_code == 422
+    assert "in no header that HTTP, the hub or MCP writes itself" in answer.text
+
+
+@pytest.mark.req("TOOLS-16")
+def test_a_tenant_has_one_list_read_at_a_time_and_none_without_end(
+    developer: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = developer.client()
+    with remote_lists.taking_turn(developer.by.tenant_id):
+        busy = client.post("/bring/server", {"url": URL})
+    monkeypatch.setattr(remote_lists, "DEADLINE_S", 0.0)
+    late = client.post("/bring/server", {"url": URL})
+
+    assert "Another server is being asked" in busy.text
+    assert "did not list its tools within" in late.text
+
+
+@pytest.mark.req("BRING-1")
+def test_pages_of_imports_ask_as_much_for_many_tools_as_for_one(developer: Person) -> None:
+    def count_queries(count: int) -> list[int]:
+        names, group = [f"t{n}" for n in range(count)], f"many.of_{count}"
+        row = import_list(list_tools(*names), group=group, wanted=names, by=developer.by)
+        submissions.submit_import(import_id=row.pk, by=developer.by)
+        found = []
+        for address in (f"/bring/{row.wire_id}", "/bring", "/bring/known"):
+            with CaptureQueriesContext(connection) as asked:
+                assert developer.client().get(address).status_code == 200
+            found.append(len(asked))
+        return found
+
+    count_queries(1)  # what a process asks only once
+
+    assert count_queries(2) == count_queries(20)
+
+
+@pytest.mark.req("BRING-1")
+def test_a_tag_that_would_turn_the_text_around_is_shown_as_what_it_is(developer: Person) -> None:
+    said = document()
+    said["paths"]["/items/{id}"]["get"]["tags"] = ["\u202eabc"]
+    row = imports.import_document(data=write(said), by=developer.by)
+
+    page = developer.client().get(f"/bring/{row.wire_id}").text
+
+    assert ">\u202eabc" not in page

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from invocations.end.secret_leaks import find_leaks, redact_secrets, withhold_leaks
+from invocations.end.secret_leaks import find_leaks, withhold_leaks
 from invocations.sandbox.base import ConnectionRecord, RunOutcome, RunStatus, TenantFile
+from registry.secrets.encodings import redact_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -114,7 +114,7 @@ NO_WORDS = {
     "registry.Tool": {"name": AUTHORS, "successor": AUTHORS, "state_changed_by": IDS},
     "registry.ToolVersion": dict.fromkeys(("version", "manifest", "warnings", "changes", "display_name", "tags"), AUTHORS)
     | dict.fromkeys(("domains", "search", "title_words", "text_words", "side_effect", "safety_class"), AUTHORS)
-    | dict.fromkeys(("manifest_digest", "build_digest", "submitted_by", "yanked_by", "trusted_by"), IDS),
+    | dict.fromkeys(("manifest_digest", "build_digest", "submitted_by", "drafted_by", "yanked_by", "trusted_by"), IDS),
     "registry.Review": {"acknowledged": IDS, "decided_by": IDS},
     "registry.Dependencies": dict.fromkeys(("lock", "lock_digest"), AUTHORS)
     | dict.fromkeys(("progress", "failure", "builder"), HUBS),
