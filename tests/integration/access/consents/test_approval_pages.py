@@ -302,6 +302,27 @@ def test_a_dry_run_that_fails_again_is_looked_at_again_and_one_that_succeeds_is_
     assert b"failed_dry_run" not in bytes(fact.leaf)
 
 
+@pytest.mark.req("SPEC-2")
+def test_a_dry_run_under_way_does_not_hide_the_one_that_failed_before_it(
+    held: Invocation, operator: Person, bell: Bell, sandbox: ScriptedSandbox
+) -> None:
+    consent, client = Consent.objects.get(), operator.client()
+    dry = fail_dry(client, consent, bell, sandbox)
+
+    client.post(f"/consents/{consent.wire_id}/try")
+    done = client.post(f"/consents/{consent.wire_id}/decision", {"mode": "once", "reason": "Fine."})
+
+    assert Invocation.objects.filter(dry_run=True, state="queued").exists()
+    assert done.status_code == 422
+    page = page_of(operator, consent)
+    assert "It costs more." in page
+    assert f'value="{dry.wire_id}" form="decision"' in page
+    assert 'hx-trigger="every 2s"' in page
+    assert "Dry run failed" in client.get("/approvals").content.decode()
+    consent.refresh_from_db()
+    assert consent.state == "requested"
+
+
 def test_a_denial_needs_no_second_look(
     held: Invocation, operator: Person, bell: Bell, sandbox: ScriptedSandbox
 ) -> None:
