@@ -36,7 +36,7 @@ def find_reasons(before: dict[str, Any], after: dict[str, Any], *, of: str = "in
         (
             "any_of_added",
             takes(one={"anyOf": [{"type": "string"}]}),
-            takes(one={"anyOf": [{"type": "string"}, takes(**{STEERING: True})]}),
+            takes(one={"anyOf": [{"type": "string"}, {"type": "object", "properties": {STEERING: True}}]}),
         ),
     ],
 )
@@ -65,6 +65,13 @@ def test_nothing_of_a_configuration_is_read_by_models() -> None:
     before, after = takes(), takes(text={"type": "string", "default": "b"})
 
     assert find_reasons(before, after, of="config_schema") == {"default_changed": ""}
+
+
+@pytest.mark.parametrize(("before", "after"), [("", "Say {text}"), ("Say {text}", "Tell {text}"), ("Say {text}", "")])
+def test_what_people_read_who_decide_on_a_call_is_seen_by_whoever_approves_it(before: str, after: str) -> None:
+    was, now = (manifest(**({"call_sentence": text} if text else {})) for text in (before, after))
+
+    assert [find_acknowledgement_reason(change.to_json()) for change in compare_manifests(was, now)] == ["risk"]
 
 
 @pytest.mark.parametrize("kind", sorted(kind for kind, known in KINDS.items() if known.risk == "high"))
