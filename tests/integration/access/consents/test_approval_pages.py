@@ -6,6 +6,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from access.consents import services as consents
@@ -208,6 +210,22 @@ def test_after_a_decision_comes_the_next_request_that_one_may_decide_on(
 
     assert done.headers["Location"] == f"/consents/{second.wire_id}"
     assert last.headers["Location"] == f"/consents/{second.wire_id}"
+
+
+def test_what_comes_next_is_found_without_looking_behind_one_agent_again_and_again(
+    held: Invocation, operator: Person
+) -> None:
+    first = Consent.objects.get()
+    mine = make_caller(operator.by, "own", scopes=("consents:request",))
+    counts = []
+    for n in range(1, 11):
+        consents.request_consent(tool=WRITE, versions=f"^{n}", purpose="x", validity_s=60, by=mine.by)
+        if n in (1, 10):
+            with CaptureQueriesContext(connection) as queries:
+                page_of(operator, first)
+            counts.append(len(queries))
+
+    assert counts[0] == counts[1]
 
 
 # Trying it dry.
