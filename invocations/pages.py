@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 FILTERS = ("q", "state", "outcome", "tool", "agent", "reason", "from", "to")
 MAX_FACTS = 200  # of one call on its page, the last ones; all of them are in the list of facts
 MAX_SEGMENTS = 50  # of what a long run said, the last ones
+EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 WAITING_STEPS = ("queue.wait", "consent.wait")
 
 
@@ -53,14 +54,19 @@ def _read_moment(text: str, *, following: int = 0) -> datetime:
     try:
         moment = parse_datetime(text) if "T" in text else None
         if moment is not None:
-            return (moment if timezone.is_aware(moment) else timezone.make_aware(moment)).astimezone(UTC)
+            return _clamp(moment if timezone.is_aware(moment) else timezone.make_aware(moment))
         day = parse_date(text)
         if day is not None:
             midnight = datetime(day.year, day.month, day.day) + timedelta(days=following)  # noqa: DTZ001  aware below
-            return timezone.make_aware(midnight).astimezone(UTC)
+            return _clamp(timezone.make_aware(midnight))
     except (ValueError, OverflowError):
         pass  # no such day, or one at the end of time
     raise SchemaInvalid(gettext("Write the day as YYYY-MM-DD."))
+
+
+def _clamp(moment: datetime) -> datetime:
+    """No call is older or younger than this, and ids can be made of it, also of a clock beside."""
+    return min(max(moment.astimezone(UTC), EARLIEST), LATEST)
 
 
 def filter_invocations(rows: InvocationQuerySet, filters: dict[str, str]) -> InvocationQuerySet:

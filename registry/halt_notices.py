@@ -1,7 +1,8 @@
 """Halt notices: what people of a tenant are told is stopped, wherever they are in the console.
 
 One question to the database finds what is in force: for the hub, for the tenant, and by publishers for the tools that the tenant has
-installed from them. Names of agents and versions are read only where one is stopped.
+installed from them. Names of agents and versions are read only where one is stopped, and so is which of the versions that a publisher
+has stopped are installed. However many tools and versions are stopped, what stops more than that is always among the notices.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from django.utils.translation import gettext
 
 from access.halts.services import WIDEST_FIRST, select_in_reach
 from access.models import Agent, Halt, Reach
-from kernel.ids import decode
+from kernel.ids import decode, encode
 from registry.models import Installation, InstallationState, Tool, ToolVersion
 
 if TYPE_CHECKING:
@@ -24,12 +25,16 @@ if TYPE_CHECKING:
     from kernel.http.console import ConsoleRequest
     from kernel.principal import Principal
 
-MOST = 200  # of one tenant; who has thrown more has stopped it tool by tool
+NARROW = (Reach.TOOL, Reach.VERSION)
+MOST = 200  # narrow ones, of the tenant's own and of each kind of its publishers; who has thrown more has stopped it tool by tool
 
 
 @dataclass(frozen=True, slots=True)
 class HaltNotice:
-    """``name``: of the tool, version or agent, and ``url`` its page, for who may open it; both empty for what stops everything."""
+    """``name``: of the tool, version or agent, and ``url`` its page, for who may open it; both empty for what stops everything.
+
+    No page has a tool that has been stopped ahead, or is here no longer.
+    """
 
     halt: Halt
     name: str
@@ -98,12 +103,24 @@ def read_halt_notices(request: ConsoleRequest) -> HaltNotices:
 
 
 def _load_halts(by: Principal) -> list[Halt]:
+    in_force = Halt.objects.filter(lifted_at=None)
+    mine = Q(tenant_id=by.tenant_id) | Q(tenant=None)
     installed = Installation.objects.visible_to(by).exclude(state=InstallationState.REMOVED)
     of_publisher = installed.filter(tool__tenant_id=OuterRef("tenant_id"))
-    shared = Q(Exists(of_publisher.filter(name=OuterRef("target"))), reach=Reach.TOOL)
-    shared |= Q(Exists(of_publisher), reach=Reach.VERSION)  # which one it is, is seen when the version is known
-    mine = Q(tenant_id=by.tenant_id) | Q(tenant=None)
-    rows = Halt.objects.filter(mine | shared, lifted_at=None).order_by("-pk")[:MOST]
+    of_others = in_force.exclude(mine)
+    own = in_force.filter(mine, reach__in=NARROW).order_by("reach", "-pk")
+    tools = of_others.filter(Exists(of_publisher.filter(name=OuterRef("target"))), reach=Reach.TOOL).order_by("-pk")
+    # Only whether there is any: a halt names a version by its wire id, which is no column to join with.
+    versions = of_others.filter(Exists(of_publisher), reach=Reach.VERSION).order_by("-pk")
+    narrow = Q()
+    for found, most in ((own, MOST), (tools, MOST), (versions, 1)):
+        narrow |= Q(pk__in=found.values("pk")[:most])
+    rows = list(in_force.filter(mine & ~Q(reach__in=NARROW) | narrow).order_by("-pk"))
+    publishers = {row.tenant_id for row in rows if row.reach == Reach.VERSION} - {by.tenant_id}
+    if publishers:
+        rows = [row for row in rows if row.reach != Reach.VERSION or row.tenant_id == by.tenant_id]
+        theirs = installed.exclude(tool__tenant_id=by.tenant_id).exclude(version=None).values_list("version", flat=True)
+        rows += versions.filter(target__in=[encode("tvn", pk) for pk in theirs])[:MOST]
     return sorted(rows, key=lambda halt: WIDEST_FIRST.index(Reach(halt.reach)))
 
 
@@ -123,6 +140,9 @@ class HaltNames:
         tools, versions, agents = named[Reach.TOOL], named[Reach.VERSION], named[Reach.AGENT]
         self._own_tools = set(
             Tool.objects.visible_to(by).filter(name__in=tools).values_list("name", flat=True) if tools else ()
+        )
+        self._installed_tools = set(
+            Installation.objects.visible_to(by).filter(name__in=tools).values_list("name", flat=True) if tools else ()
         )
         found = ToolVersion.objects.filter(pk__in=[decode("tvn", each) for each in versions]).select_related("tool")
         self._versions = {row.wire_id: row for row in found} if versions else {}
@@ -147,7 +167,8 @@ class HaltNames:
         match Reach(halt.reach):
             case Reach.TOOL:
                 page = "tool" if halt.target in self._own_tools else "installation"
-                return halt.target, reverse(page, args=[halt.target]) if see_tools else ""
+                is_here = halt.target in self._own_tools | self._installed_tools
+                return halt.target, reverse(page, args=[halt.target]) if see_tools and is_here else ""
             case Reach.VERSION if version := self._versions.get(halt.target):
                 name, own = f"{version.tool.name} {version.version}", version.tool.tenant_id == self._by.tenant_id
                 return name, reverse("version", args=[version.pk]) if own and see_tools else ""

@@ -34,6 +34,8 @@ _UNSEEN = re.compile(
     "[\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
+_QUOTES = re.compile('["“”„‟«»〝〞〟＂]')
+_NUMBER = re.compile(r"-?[0-9][0-9.,]*")
 
 Path = tuple[str, ...]
 
@@ -159,8 +161,21 @@ def render_sentence(text: str, arguments: Any) -> list[SentencePiece]:
 
 
 def format_plain(pieces: Iterable[SentencePiece]) -> str:
-    """The sentence as one line of text, with whatever could not be seen in it named."""
-    return "".join(_UNSEEN.sub(lambda sign: f"[U+{ord(sign[0]):04X}]", piece.text) for piece in pieces)
+    """The sentence as one line of text, with whatever could not be seen in it named.
+
+    Each value but a number stands in quotation marks, has none of its own, and no address that a client would make a link of: what
+    the caller sent cannot be taken for the words of the author, or of whoever shows the sentence.
+    """
+    return "".join(
+        _UNSEEN.sub(lambda sign: f"[U+{ord(sign[0]):04X}]", _quote(piece.text) if piece.is_value else piece.text)
+        for piece in pieces
+    )
+
+
+def _quote(text: str) -> str:
+    if text == NOTHING or _NUMBER.fullmatch(text):
+        return text
+    return f"“{_QUOTES.sub(chr(39), text).replace('://', ':[//]')}”"
 
 
 def _render(parts: Iterable[Part], arguments: Any) -> Iterator[SentencePiece]:
@@ -186,7 +201,7 @@ def _render_entries(parts: tuple[Part, ...], entries: Any) -> Iterator[SentenceP
             yield SentencePiece(", ")
         yield from _render(parts, entry)
     if len(entries) > MAX_ENTRIES:
-        yield SentencePiece(f" + {len(entries) - MAX_ENTRIES:,} …", is_value=True)
+        yield SentencePiece(f" + {len(entries) - MAX_ENTRIES:,} …")
 
 
 def _named(parts: Iterable[Part]) -> Iterator[Path]:

@@ -106,7 +106,7 @@ def _find_next(request: ConsoleRequest, consent: Consent) -> Consent | None:
     """The request after this one that this person may decide on; behind the last the first again."""
     others = [row for row in _list_waiting(request) if row.pk != consent.pk]
     others.sort(key=lambda row: (_order(row) < _order(consent), _order(row)))
-    return next((row for row in others if not _why_not(request, row)), None)
+    return next(services.select_decidable(others, by=request.principal), None)
 
 
 def _page(

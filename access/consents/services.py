@@ -27,12 +27,13 @@ from kernel.principal import ActorKind, Principal
 from kernel.problems import Conflict, Forbidden, SchemaInvalid
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
     from uuid import UUID
 
 REQUEST_LIFETIME = timedelta(days=7)
 LEAST_VALIDITY_S = 60
+MAX_AGENTS_TRIED = 10
 MAX_AT_ONCE = 200
 MAX_WAITING = 200  # requests of one agent: somebody has to read them
 WIDTH = {ConsentMode.ONCE: 0, ConsentMode.PERIOD: 1, ConsentMode.STANDING: 2}
@@ -201,6 +202,31 @@ def _is_asked_for(by: Principal, consent: Consent) -> bool:
 
 def check_can_decide(consent: Consent, *, by: Principal) -> None:
     """Only a person decides, never one's own request, never what is asked on one's behalf and never for an agent of one's own."""
+    _check_not_asked_by(by, consent)
+    if controls_agent(by.id, consent.agent_id):
+        raise SelfApproval(
+            "You made this agent or a key of it, so somebody else must decide.",
+            remedy="Ask another operator to decide.",
+        )
+
+
+def select_decidable(consents: Iterable[Consent], *, by: Principal) -> Iterator[Consent]:
+    """Those that the person may decide on, one after the other, without looking behind more than a few agents."""
+    own: dict[UUID, bool] = {}
+    for consent in consents:
+        try:
+            _check_not_asked_by(by, consent)
+        except SelfApproval:
+            continue
+        if consent.agent_id not in own:
+            if len(own) == MAX_AGENTS_TRIED:
+                break
+            own[consent.agent_id] = controls_agent(by.id, consent.agent_id)
+        if not own[consent.agent_id]:
+            yield consent
+
+
+def _check_not_asked_by(by: Principal, consent: Consent) -> None:
     check_may_decide(by)
     if by.id == consent.requested_by:
         raise SelfApproval(
@@ -213,11 +239,6 @@ def check_can_decide(consent: Consent, *, by: Principal) -> None:
     if by.id in consent.asked_through:
         raise SelfApproval(
             "It was asked for through a program that you have let act as the agent, so somebody else must decide.",
-            remedy="Ask another operator to decide.",
-        )
-    if controls_agent(by.id, consent.agent_id):
-        raise SelfApproval(
-            "You made this agent or a key of it, so somebody else must decide.",
             remedy="Ask another operator to decide.",
         )
 

@@ -42,16 +42,21 @@ def build_argument_table(arguments: Any, schema: dict[str, Any] | None) -> Argum
     """``arguments``: masked already."""
     table = ArgumentTable()
     for row in _walk("", arguments, schema or {}, MAX_DEPTH):
-        rows = table.missing if row.is_missing else table.given
-        if len(rows) == MAX_ROWS:
+        if row.is_missing:
+            # What was left out is bounded by the schema; there may still be something that was sent behind it.
+            table.missing.extend([row] if len(table.missing) < MAX_ROWS else [])
+        elif len(table.given) == MAX_ROWS:
             return replace(table, has_more=True)
-        rows.append(row)
+        else:
+            table.given.append(row)
     return table
 
 
 def _walk(name: str, value: Any, schema: dict[str, Any], depth: int) -> Iterator[ArgumentRow]:
     said = str(schema.get("description") or schema.get("title") or "")
-    if isinstance(value, dict) and value and depth:
+    if isinstance(value, dict) and depth:
+        if name and not value:
+            yield ArgumentRow(name, _text(value), said, is_text=False)
         properties = schema.get("properties", {})
         for key, child in sorted(value.items(), key=lambda item: _place(properties, item[0])):
             yield from _walk(_join(name, key), child, _schema(properties.get(key)), depth - 1)

@@ -14,7 +14,7 @@ from evidence.models import Fact, Snapshot, SnapshotKind
 from evidence.services import reveal_values
 from invocations import services
 from invocations.approvals.argument_tables import ArgumentTable, build_argument_table
-from invocations.approvals.failed_dry_runs import compute_dry_run_request_id, find_dry_run
+from invocations.approvals.failed_dry_runs import compute_dry_run_request_id, find_dry_run, find_finished_dry_run
 from invocations.approvals.held_calls import restore_call
 from invocations.calls import CallRefused, CallRequest
 from invocations.end.end_record import build_caller_principal
@@ -51,7 +51,8 @@ class ConsentReview:
     user: str = ""  # whom the call is made for, as the agent names them; masked
     opened: bool = False
     others: list[Consent] = field(default_factory=list)
-    dry_run: Invocation | None = None
+    dry_run: Invocation | None = None  # the newest
+    finished_dry_run: Invocation | None = None  # the newest that is over; the fields below are what came of it
     dry_result: Any = None
     dry_problem: type[Problem] | None = None
     dry_detail: str = ""
@@ -71,8 +72,8 @@ class ConsentReview:
     @property
     def failed_dry_run(self) -> str:
         """The dry run that must be acknowledged by whoever approves; empty: there is none, or it went well."""
-        over = self.dry_run is not None and self.dry_run.is_final and self.dry_run.state != State.SUCCEEDED
-        return self.dry_run.wire_id if over and self.dry_run is not None else ""
+        finished = self.finished_dry_run
+        return finished.wire_id if finished is not None and finished.state != State.SUCCEEDED else ""
 
     @property
     def can_run_dry(self) -> bool:
@@ -100,7 +101,8 @@ def load_consent_review(
     if consent.invocation_id is not None:
         rows = Invocation.objects.filter(tenant_id=by.tenant_id).select_related("version__tool", "agent")
         call = rows.filter(pk=consent.invocation_id).first()
-    case = ConsentReview(consent, version=_version_of(consent, call), call=call, dry_run=find_dry_run(consent))
+    case = ConsentReview(consent, version=_version_of(consent, call), call=call)
+    case.dry_run, case.finished_dry_run = find_dry_run(consent), find_finished_dry_run(consent)
     case.held = Invocation.objects.filter(consent_id=consent.pk, state=State.HELD).count()
     others = Consent.objects.visible_to(by).filter(agent_id=consent.agent_id).exclude(pk=consent.pk)
     case.others = list(others.order_by("-pk")[:MAX_OTHERS])
@@ -128,14 +130,15 @@ def _add_arguments(case: ConsentReview, call: Invocation, *, by: Principal) -> N
 
 def _add_dry_run(case: ConsentReview, *, by: Principal, may_see: bool) -> None:
     """What came of it, masked like the arguments."""
-    if case.dry_run is None or not case.dry_run.is_final:
+    finished = case.finished_dry_run
+    if finished is None:
         return
-    if case.dry_run.reason:
-        case.dry_problem = find_problem_class(case.dry_run.reason)
+    if finished.reason:
+        case.dry_problem = find_problem_class(finished.reason)
     if may_see:
         failed = case.dry_problem is not None
         kind = SnapshotKind.ERROR if failed else SnapshotKind.OUTPUT
-        sealed = _opened(case.dry_run, kind, by=by) or {}
+        sealed = _opened(finished, kind, by=by) or {}
         if failed:
             case.dry_detail = str(masked_view(sealed.get("detail", "")))
         else:

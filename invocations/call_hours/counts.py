@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-MEASURED = 2_000  # of the newest calls, whose time is looked at
+MEASURED = 2_000  # of the newest calls that ran, whose time is looked at
+LOOKED_AT = 20_000  # of the newest calls, to find those: a million that were denied are not gone through
 
 
 @dataclass(slots=True)
@@ -102,8 +103,9 @@ def _count_live(tenant_id: UUID, gaps: list[tuple[datetime, datetime]]) -> list[
 
 def measure_latency(*, tenant_id: UUID, since: datetime) -> LatencyPercentiles:
     """How long the newest calls took that ran and waited for nobody."""
+    newest = Invocation.objects.filter(tenant_id=tenant_id, pk__gte=lowest_id(since)).order_by("-pk").values("pk")
     rows = Invocation.objects.filter(
-        tenant_id=tenant_id, pk__gte=lowest_id(since), attempt__gt=0, held_until=None, finished_at__isnull=False
+        pk__in=newest[:LOOKED_AT], attempt__gt=0, held_until=None, finished_at__isnull=False
     )
     times = rows.order_by("-pk").values_list("created_at", "finished_at")[:MEASURED]
     return LatencyPercentiles.of((finished - created).total_seconds() * 1000 for created, finished in times if finished)

@@ -49,16 +49,17 @@ class ShownForm:
     refusal: HandlerResult
 
 
-def say_call(tool: str, sentence: str) -> str:
-    """The call as the person in the console reads it too, where the tool's manifest has a sentence for it."""
-    return f"{tool} ({sentence})" if sentence else tool
+def say_call(sentence: str) -> str:
+    """The call as the person in the console reads it too, where the tool's manifest has a sentence for it.
+
+    It stands behind what the hub itself says: whatever the agent has sent, the question and its address were read before.
+    """
+    return f" The call, with the agent's values in quotation marks: {sentence}" if sentence else ""
 
 
 def build_elicitation(tool: str, *, url: str, consent: str = "", sentence: str = "") -> ElicitRequestURLParams:
-    message = (
-        f"{say_call(tool, sentence)} needs the consent of a person. Open the page, read what is to be done, and decide."
-    )
-    return ElicitRequestURLParams(message=message, url=url, elicitation_id=consent or None)
+    message = f"{tool} needs the consent of a person. Open the page, read what is to be done, and decide."
+    return ElicitRequestURLParams(message=message + say_call(sentence), url=url, elicitation_id=consent or None)
 
 
 def build_url_params(problem: Problem, tool: str, *, url: str, sentence: str = "") -> ElicitRequestURLParams:
@@ -74,8 +75,8 @@ def build_form(tool: str, *, url: str, sentence: str = "", for_account: bool = F
     message = (
         f"{tool} asks its server as you. Open {url} and connect your account there. Then come back and accept, and the call goes on."
         if for_account
-        else f"{say_call(tool, sentence)} needs the consent of a person who may give it. "
-        f"Open {url}, read what is to be done, and decide there. Then come back and accept, and the call goes on."
+        else f"{tool} needs the consent of a person who may give it. Open {url}, read what is to be done, and decide there. "
+        f"Then come back and accept, and the call goes on.{say_call(sentence)}"
     )
     return ElicitRequestFormParams(message=message, requested_schema={"type": "object", "properties": {}})
 

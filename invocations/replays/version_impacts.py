@@ -25,6 +25,7 @@ from registry.models import Installation, InstallationState
 from registry.versions.compiler import compiled_version
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from uuid import UUID
 
     from kernel.principal import Principal
@@ -58,13 +59,19 @@ class RefusedCall:
 class VersionImpact:
     """What becomes of the callers of a tool; ``others``: in how many other tenants it is installed."""
 
-    agents: list[CallingAgent] = field(default_factory=list)
+    since: datetime
+    agents: list[CallingAgent] = field(default_factory=list)  # those with the most calls
+    agent_count: int = 0
     calls: int = 0
     examined: int = 0  # of the newest ones
     not_kept: int = 0  # erased, or kept no longer
     refused: int = 0
     shown: list[RefusedCall] = field(default_factory=list)
     others: int = 0
+
+    @property
+    def more_agents(self) -> int:
+        return self.agent_count - len(self.agents)
 
     @property
     def per_day(self) -> int:
@@ -85,11 +92,12 @@ def load_version_impact(version: ToolVersion, *, by: Principal) -> VersionImpact
     since = timezone.now() - timedelta(days=DAYS)
     rows = Invocation.objects.visible_to(by).filter(tool=version.tool.name, pk__gte=lowest_id(since))
     rows = rows.exclude(state__in=[State.DENIED, State.HELD]).order_by("-pk")
-    impact = VersionImpact(others=_count_other_tenants(version, by=by))
+    impact = VersionImpact(since, others=_count_other_tenants(version, by=by))
     newest = rows.values("pk")[:MAX_COUNTED]
     counted = Invocation.objects.filter(pk__in=newest).values("agent_id", "agent__name").annotate(n=Count("pk"))
     per_agent = [CallingAgent(row["agent_id"], row["agent__name"], row["n"]) for row in counted]
     impact.calls = sum(agent.calls for agent in per_agent)
+    impact.agent_count = len(per_agent)
     impact.agents = sorted(per_agent, key=lambda agent: (-agent.calls, agent.name))[:MAX_AGENTS]
     _hold_against_schema(impact, list(rows.select_related("agent")[:MAX_CALLS]), version, by=by)
     return impact

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from django.db.models import F
@@ -12,6 +13,7 @@ from django.utils.translation import gettext
 
 from access.budgets.forms import DIMENSION_WORDS, SCOPE_WORDS
 from access.budgets.selectors import filter_by_state, load_budget_statuses
+from access.consents.services import select_decidable
 from access.models import Budget, BudgetScope, Consent, ConsentState, Dimension, GrantRequest, RequestState
 from invocations.models import Invocation, State
 from kernel.components.labels import RISK
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from kernel.principal import Principal
 
 SHOWN = 4  # of each kind; the others are behind "more"
+LOOKED_AT = 100  # of the consents, to find those that this person may decide on
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,7 @@ def _unknown_url() -> str:
 
 def _consents(by: Principal) -> list[WaitingItem]:
     rows = Consent.objects.visible_to(by).in_state(ConsentState.REQUESTED).select_related("agent")
+    soonest = rows.order_by(F("expires_at").asc(nulls_last=True), "pk")[:LOOKED_AT]
     return [
         WaitingItem(
             f"{row.agent.name} → {row.tool}",
@@ -91,7 +95,7 @@ def _consents(by: Principal) -> list[WaitingItem]:
             row.expires_at,
             row.created_at,
         )
-        for row in rows.order_by(F("expires_at").asc(nulls_last=True), "pk")[: SHOWN + 1]
+        for row in islice(select_decidable(soonest, by=by), SHOWN + 1)
     ]
 
 
@@ -110,6 +114,7 @@ def _grant_requests(by: Principal) -> list[WaitingItem]:
 
 def _versions(by: Principal) -> list[WaitingItem]:
     rows = ToolVersion.objects.filter(tool__tenant_id=by.tenant_id, review_state=VersionState.SUBMITTED)
+    rows = rows.exclude(submitted_by=by.id)
     return [
         WaitingItem(
             f"{row.tool.name} {row.version}",

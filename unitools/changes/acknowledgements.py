@@ -14,10 +14,20 @@ if TYPE_CHECKING:
 
 RISK, BREAKING, TEXT = "risk", "breaking", "text"
 
-# Models are sent the description and both schemas of a tool.
-READ_BY_MODELS = ("description.", "input.", "output.")
-TEXT_KINDS = ("description.changed", "title_changed", "description_changed", "comment_changed", "examples_changed")
-TEXT_WORDS = frozenset({"title", "description", "$comment", "examples", "enum", "const", "default"})
+# Models are sent the name that people see, the description and both schemas of a tool.
+READ_BY_MODELS = ("display_name.", "description.", "input.", "output.")
+# What these change is a text, or what a model takes for one: how a property is called, what it is when it is left out.
+TEXT_KINDS = (
+    "display_name.changed", "description.changed", "title_changed", "description_changed", "comment_changed",
+    "examples_changed", "default_changed", "property_added",
+)  # fmt: skip
+# Keywords of a schema that have no room for words. Whatever else an added schema has may be read as a text.
+WORDLESS = frozenset({
+    "type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
+    "minItems", "maxItems", "uniqueItems", "minContains", "maxContains", "minProperties", "maxProperties", "deprecated",
+    "readOnly", "writeOnly", "items", "prefixItems", "contains", "additionalProperties", "unevaluatedItems",
+    "unevaluatedProperties", "anyOf", "oneOf", "allOf", "not", "if", "then", "else",
+})  # fmt: skip
 
 
 def find_acknowledgement_reason(change: Mapping[str, Any]) -> str:
@@ -31,7 +41,8 @@ def find_acknowledgement_reason(change: Mapping[str, Any]) -> str:
         return BREAKING
     kind = str(change["kind"])
     if kind.startswith(READ_BY_MODELS) and change["after"] is not None:
-        return TEXT if kind.endswith(TEXT_KINDS) or _holds_text(change["after"]) else ""
+        is_text = not kind.endswith("type_changed") and _holds_text(change["after"])
+        return TEXT if is_text or kind.endswith(TEXT_KINDS) else ""
     return ""
 
 
@@ -46,14 +57,14 @@ def is_breaking(changes: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def _holds_text(value: Any) -> bool:
-    """Whether a schema that was added brings words of its own."""
+    """Whether what is there now brings words of its own. A value too long to be kept whole is a text: its beginning."""
     stack = [value]
     while stack:
         node = stack.pop()
+        if isinstance(node, str) or (isinstance(node, dict) and node.keys() - WORDLESS):
+            return True
         if isinstance(node, dict):
-            if TEXT_WORDS & node.keys():
-                return True
-            stack += node.values()
+            stack += (part for keyword, part in node.items() if keyword != "type")
         elif isinstance(node, list):
             stack += node
     return False

@@ -175,6 +175,11 @@ def test_a_filter_that_means_nothing_is_said(path: str, operator: Person) -> Non
     assert operator.client().get(path).status_code == 422
 
 
+@pytest.mark.parametrize("asked", ["from=0001-01-01", "from=0001-01-01T00:00", "to=9999-12-31T23:58", "to=1969-12-31"])
+def test_a_time_at_either_end_of_the_calendar_is_a_filter_too(asked: str, operator: Person) -> None:
+    assert operator.client().get(f"/invocations?{asked}").status_code == 200
+
+
 def test_what_others_typed_is_shown_as_text(operator: Person, caller: Caller, grant: Callable[..., Any]) -> None:
     given = grant()
     Grant.objects.update(reason="<script>alert(1)</script>")

@@ -12,8 +12,11 @@ from django.urls import reverse
 from access.halts import services as halts
 from access.models import Halt, Reach
 from access.roles import Role
-from registry.halt_notices import HaltNotices
+from access.templatetags.stops import SHOWN
+from kernel.ids import encode, new_id
+from registry.halt_notices import MOST, HaltNotices
 from registry.installations import services as installations
+from registry.models import Installation
 from registry.tools import lifecycle
 from tests.conftest import make_person
 
@@ -142,6 +145,64 @@ def test_many_stops_are_folded_behind_the_widest(enable: Callable[..., Tool], ca
     assert (
         shown.index("because of the tenant") < shown.index("because of the agent") < shown.index("because of the tool")
     )
+
+
+@pytest.mark.req("TOOLS-7")
+def test_the_widest_stop_is_seen_however_many_tools_and_versions_are_stopped(
+    tenant: Tenant, caller: Caller, operator: Person
+) -> None:
+    halts.throw_halt(reach=Reach.AGENT, target=caller.agent.wire_id, reason="The agent.", by=operator.by)
+    halts.throw_halt(reach=Reach.TENANT, reason=WHY, by=operator.by)
+    narrow = [Halt(tenant=tenant, reach=Reach.TOOL, target=f"shop.cart.t{n}", reason="x") for n in range(MOST + 1)]
+    Halt.objects.bulk_create(narrow)
+
+    notices = HaltNotices(operator.by)
+
+    assert [notice.halt.reason for notice in notices.rows[:2]] == [WHY, "The agent."]
+    assert notices.stop_agent(caller.agent)
+    assert len(notices) == MOST + 2
+
+
+@pytest.mark.req("TOOLS-22")
+def test_versions_of_a_publisher_that_are_not_installed_push_nothing_out(
+    enable: Callable[..., Tool], tenant: Tenant, operator: Person, stranger: Person
+) -> None:
+    tool = enable()
+    assert tool.current is not None
+    lifecycle.share_tool(name=ECHO, reason="x", by=operator.by)
+    installations.install_tool(name=ECHO, publisher="acme", reason="x", by=stranger.by)
+    halts.throw_halt(reach=Reach.TOOL, target="shop.cart.add", reason="One's own.", by=stranger.by)
+    halts.throw_halt(reach=Reach.VERSION, target=tool.current.wire_id, reason=WHY, by=operator.by)
+    others = [encode("tvn", new_id()) for _ in range(MOST)]
+    Halt.objects.bulk_create(Halt(tenant=tenant, reach=Reach.VERSION, target=each, reason="x") for each in others)
+
+    notices = HaltNotices(stranger.by)
+
+    assert [notice.halt.reason for notice in notices.rows] == ["One's own.", WHY]
+    assert notices.stop_installation(Installation.objects.get(tenant_id=stranger.by.tenant_id))
+
+
+def test_a_stop_of_a_tool_that_is_not_here_leads_nowhere(enable: Callable[..., Tool], operator: Person) -> None:
+    enable()
+    halts.throw_halt(reach=Reach.TOOL, target=ECHO, reason="x", by=operator.by)
+    halts.throw_halt(reach=Reach.TOOL, target="shop.cart.add", reason="x", by=operator.by)
+
+    assert {notice.name: notice.url for notice in HaltNotices(operator.by).rows} == {
+        ECHO: reverse("tool", args=[ECHO]),
+        "shop.cart.add": "",
+    }
+
+
+def test_what_is_folded_is_lifted_on_the_page_of_kill_switches(tenant: Tenant, operator: Person) -> None:
+    Halt.objects.bulk_create(
+        Halt(tenant=tenant, reach=Reach.TOOL, target=f"shop.cart.t{n}", reason="x", thrown_by=operator.by.id)
+        for n in range(9)
+    )
+
+    page = read(operator, "overview")
+
+    assert page.count(f"?next={reverse('overview')}") == SHOWN
+    assert page.count("Lift…") == 9
 
 
 @pytest.mark.parametrize(

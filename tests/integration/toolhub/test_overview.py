@@ -16,6 +16,8 @@ from access.halts import services as halts
 from access.models import Reach
 from invocations.call_hours.rollup import count_due_hours
 from invocations.models import State
+from registry.models import ToolVersion
+from tests.conftest import make_caller
 from tests.support.made_calls import ECHO, make_calls
 
 if TYPE_CHECKING:
@@ -102,6 +104,22 @@ def test_what_waits_is_named_with_the_time_at_which_it_expires(
     assert ECHO in waiting
     assert "Order for Ada." in waiting
     assert "expires <time" in waiting
+
+
+def test_what_somebody_else_must_decide_is_not_said_to_need_one(
+    enable: Callable[..., Tool], submit: Callable[..., Any], operator: Person
+) -> None:
+    enable(side_effect="Write", consent={"required": True})
+    mine = make_caller(operator.by, "own", scopes=("consents:request",))
+    consent = request_consent(tool=ECHO, versions="^1", purpose="Order.", validity_s=3600, by=mine.by)
+    version = submit(version="1.0.1", side_effect="Write", consent={"required": True})
+    assert reverse("review", args=[version.pk]) in read(operator)
+
+    ToolVersion.objects.filter(pk=version.pk).update(submitted_by=operator.by.id)
+    page = read(operator)
+
+    assert reverse("consent", args=[consent.pk]) not in page
+    assert reverse("review", args=[version.pk]) not in page
 
 
 def test_who_may_decide_nothing_is_not_told_that_something_needs_them(

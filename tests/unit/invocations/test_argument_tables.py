@@ -40,3 +40,22 @@ def test_a_table_that_would_be_too_long_says_so() -> None:
     table = build_argument_table({str(n): n for n in range(MAX_ROWS + 1)}, None)
 
     assert (len(table.given), table.has_more) == (MAX_ROWS, True)
+
+
+def test_what_was_left_out_is_said_of_a_call_without_arguments_too() -> None:
+    table = build_argument_table({}, {"properties": {"notify": {"type": "boolean", "default": True}}})
+    nested = build_argument_table(
+        {"options": {}}, {"properties": {"options": {"properties": {"fast": {"default": 1}}}}}
+    )
+
+    assert (table.given, [(row.name, row.value) for row in table.missing]) == ([], [("notify", "true")])
+    assert [(row.name, row.value) for row in nested.given] == [("options", "{}")]
+    assert [(row.name, row.value) for row in nested.missing] == [("options › fast", "1")]
+
+
+def test_much_that_was_left_out_hides_nothing_that_was_sent() -> None:
+    options = {"properties": {f"p{n}": {} for n in range(MAX_ROWS + 1)}}
+    table = build_argument_table({"options": {"a": 1}, "iban": "DE1"}, {"properties": {"options": options, "iban": {}}})
+
+    assert [row.name for row in table.given] == ["options › a", "iban"]
+    assert (len(table.missing), table.has_more) == (MAX_ROWS, False)

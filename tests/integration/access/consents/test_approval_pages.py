@@ -6,6 +6,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from access.consents import services as consents
@@ -210,6 +212,22 @@ def test_after_a_decision_comes_the_next_request_that_one_may_decide_on(
     assert last.headers["Location"] == f"/consents/{second.wire_id}"
 
 
+def test_what_comes_next_is_found_without_looking_behind_one_agent_again_and_again(
+    held: Invocation, operator: Person
+) -> None:
+    first = Consent.objects.get()
+    mine = make_caller(operator.by, "own", scopes=("consents:request",))
+    counts = []
+    for n in range(1, 11):
+        consents.request_consent(tool=WRITE, versions=f"^{n}", purpose="x", validity_s=60, by=mine.by)
+        if n in (1, 10):
+            with CaptureQueriesContext(connection) as queries:
+                page_of(operator, first)
+            counts.append(len(queries))
+
+    assert counts[0] == counts[1]
+
+
 # Trying it dry.
 
 
@@ -300,6 +318,27 @@ def test_a_dry_run_that_fails_again_is_looked_at_again_and_one_that_succeeds_is_
     assert client.post(path, said).status_code == 302
     fact = Fact.objects.get(kind="consent.approved")
     assert b"failed_dry_run" not in bytes(fact.leaf)
+
+
+@pytest.mark.req("SPEC-2")
+def test_a_dry_run_under_way_does_not_hide_the_one_that_failed_before_it(
+    held: Invocation, operator: Person, bell: Bell, sandbox: ScriptedSandbox
+) -> None:
+    consent, client = Consent.objects.get(), operator.client()
+    dry = fail_dry(client, consent, bell, sandbox)
+
+    client.post(f"/consents/{consent.wire_id}/try")
+    done = client.post(f"/consents/{consent.wire_id}/decision", {"mode": "once", "reason": "Fine."})
+
+    assert Invocation.objects.filter(dry_run=True, state="queued").exists()
+    assert done.status_code == 422
+    page = page_of(operator, consent)
+    assert "It costs more." in page
+    assert f'value="{dry.wire_id}" form="decision"' in page
+    assert 'hx-trigger="every 2s"' in page
+    assert "Dry run failed" in client.get("/approvals").content.decode()
+    consent.refresh_from_db()
+    assert consent.state == "requested"
 
 
 def test_a_denial_needs_no_second_look(

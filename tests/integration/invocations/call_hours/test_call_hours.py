@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from django.db import connection, transaction
 
+from invocations.call_hours import counts
 from invocations.call_hours.counts import CallCounts, load_call_counts, measure_latency
 from invocations.call_hours.models import CallHour
 from invocations.call_hours.rollup import HOUR, KEPT, count_due_hours, count_hour, floor_to_hour, list_due_hours
 from invocations.call_outcomes import CallOutcome, build_outcome_filter, classify_call
 from invocations.models import Invocation, State
+from kernel.database.connections import release_connection
 from tests.support.begin_end_pairs import keep_end
 from tests.support.made_calls import ECHO, make_calls
 
@@ -96,6 +100,38 @@ def test_an_hour_is_counted_anew_until_its_last_call_has_ended(caller: Caller) -
     assert list_due_hours(NOW) == []
 
 
+def test_a_call_that_goes_on_does_not_have_its_hour_counted_again_and_again(caller: Caller) -> None:
+    _, running = make_calls(caller, NOW - 3 * HOUR, state=State.HELD, times=2)
+    count_due_hours(NOW)
+
+    assert list_due_hours(NOW) == []
+    keep_end(running, state=State.SUCCEEDED, at=NOW)
+    assert count_due_hours(NOW) == 1
+    assert list_due_hours(NOW) == []
+    assert load(caller).total == Counter({CallOutcome.OPEN: 1, CallOutcome.SUCCEEDED: 1})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_comes_second_to_an_hour_writes_nothing(caller: Caller) -> None:
+    make_calls(caller, NOW - 3 * HOUR)
+    hour = floor_to_hour(NOW - 3 * HOUR)
+    if connection.vendor != "postgresql":
+        assert count_hour(hour)  # there, transactions take turns
+        return
+
+    def count_beside() -> bool:
+        try:
+            return count_hour(hour)
+        finally:
+            release_connection()
+
+    with ThreadPoolExecutor(1) as pool, transaction.atomic():
+        assert count_hour(hour)
+        assert not pool.submit(count_beside).result()
+
+    assert load(caller).total.total() == 1
+
+
 def test_counting_an_hour_twice_leaves_one_count(caller: Caller) -> None:
     make_calls(caller, NOW - 3 * HOUR, times=2)
 
@@ -127,3 +163,18 @@ def test_the_time_of_calls_is_of_those_that_ran_and_waited_for_nobody(caller: Ca
 
     assert (found.p50_ms, found.p95_ms) == (10.0, 19.0)
     assert load(caller).tools[ECHO].total() == 21
+
+
+def test_the_time_of_calls_is_not_looked_for_behind_many_that_were_denied(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counts, "LOOKED_AT", 3)
+    (old,) = make_calls(caller, NOW - 2 * HOUR)
+    Invocation.objects.filter(pk=old.pk).update(finished_at=old.created_at + timedelta(milliseconds=7))
+    found = []
+    for times in (2, 1):
+        made = make_calls(caller, NOW - HOUR, state=State.DENIED, reason="POLICY.DENIED", times=times)
+        Invocation.objects.filter(pk__in=[each.pk for each in made]).update(attempt=0)
+        found.append(measure_latency(tenant_id=caller.by.tenant_id, since=NOW - WEEK).p50_ms)
+
+    assert found == [7.0, None]

@@ -257,7 +257,8 @@ def test_a_client_that_shows_addresses_lets_its_user_decide_and_calls_again(
 
     assert result.structured_content == {"text": "scripted"}
     assert [(each.mode, each.url.rpartition("/")[2]) for each in shown] == [("url", Consent.objects.get().wire_id)]
-    assert "(Write something down: x)" in shown[0].message
+    assert shown[0].message.startswith(f"{WRITE} needs the consent of a person. Open the page, ")
+    assert shown[0].message.endswith(": Write something down: “x”")
     refused, made = Invocation.objects.order_by("id")
     assert (refused.state, made.state) == ("denied", "succeeded")
     assert [kind for kind in kinds_of(refused) if kind in PAIR] == PAIR
@@ -344,7 +345,7 @@ def test_a_newer_client_with_forms_alone_gets_one_in_place_of_a_result(
     (request,) = shown["inputRequests"].values()
     assert (request["method"], request["params"]["mode"]) == ("elicitation/create", "form")
     assert consent.wire_id in request["params"]["message"]
-    assert "(Write something down: x)" in request["params"]["message"]
+    assert request["params"]["message"].endswith(": Write something down: “x”")
     assert made["structuredContent"] == {"text": "scripted"}
 
 

@@ -10,14 +10,15 @@ from django.urls import reverse
 from evidence import services as evidence
 from evidence.models import Fact
 from evidence.problems import ValuesErased
+from invocations.models import Invocation
 from invocations.replays import version_impacts
 from invocations.replays.version_impacts import load_version_impact
+from tests.conftest import make_caller
 from tests.support.calls import row_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from invocations.models import Invocation
     from registry.models import Tool, ToolVersion
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
@@ -73,6 +74,23 @@ def test_the_page_shows_it_before_and_after_the_approval_and_no_value(
     assert "Enable for all" in after
     assert f'formaction="{reverse("version_stage", args=[breaking.pk])}"' in after
     assert not Fact.objects.filter(kind="snapshot.read").exists()
+
+
+def test_what_is_not_counted_whole_says_so(
+    called: list[Invocation], breaking: ToolVersion, operator: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = make_caller(operator.by, "other")
+    Invocation.objects.filter(pk=called[0].pk).update(agent_id=other.agent.pk)
+    monkeypatch.setattr(version_impacts, "MAX_AGENTS", 1)
+    monkeypatch.setattr(version_impacts, "MAX_COUNTED", 3)
+
+    impact = load_version_impact(breaking, by=operator.by)
+    page = operator.client().get(reverse("review", args=[breaking.pk])).content.decode()
+
+    assert (impact.agent_count, impact.more_agents) == (2, 1)
+    assert "2 agents call it. Calls in the last seven days: at least 3" in page
+    assert "1 more" in page
+    assert "&amp;from=20" in page
 
 
 def test_calls_of_another_tenant_do_not_count_and_values_that_are_gone_are_said(
