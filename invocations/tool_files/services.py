@@ -191,7 +191,9 @@ def keep_tool_files(
     Tenant.objects.select_for_update(no_key=True).get(pk=owner.tenant_id)  # two writers are not to find the same room
     row = owner.rows().select_for_update().first()
     if (row.fingerprint if row is not None else NOTHING_KEPT) != change.before:
-        raise ToolFilesChanged(f"The files that {manifest.group} keeps were changed while the call ran. The tool has run; what it left is not kept.")
+        raise ToolFilesChanged(
+            f"The files that {manifest.group} keeps were changed while the call ran. The tool has run; what it left is not kept."
+        )
     if change.after == change.before:
         return change
     if not files:
