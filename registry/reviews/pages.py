@@ -162,7 +162,8 @@ def _version(request: ConsoleRequest, version_id: UUID) -> ToolVersion:
 @require_GET
 @needs("tools.review", held=on_version)
 def review(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
-    """Context: version (with .tool), manifest (Manifest view), shares_files_with (names of tools), base (ToolVersion compared with, or None), changes and
+    """Context: version (with .tool), manifest (Manifest view), shares_files_with (names of tools), base (ToolVersion compared with,
+    or None), changes and
     dependencies (from registry.versions.presentation), to_acknowledge (how many of the changes), wrong_bump (sentence or
     ""), diff (Diff for
     the `diff` tag), warnings (list of Finding), form (ReviewForm), why_not (sentence or ""), approvals_missing (int), reviews

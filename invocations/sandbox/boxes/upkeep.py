@@ -1,7 +1,8 @@
 """Upkeep: who makes and ends the boxes of the pool, and looks after what nobody owns.
 
-A few threads do the pool's jobs, so that no call waits for another call's box to be removed; one looks at what waiting boxes
-hold, and one at the clock, at boxes that have died, at the image, and every half minute at what other processes have left on the engine.
+A few threads do the pool's jobs, so that no call waits for another call's box to be removed. One looks at what waiting boxes hold.
+One more looks at the clock, at boxes that have died, at the image, and every half minute at what other processes have left on the
+engine.
 """
 
 from __future__ import annotations
