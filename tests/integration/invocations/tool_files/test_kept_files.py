@@ -66,6 +66,11 @@ def call(caller: Caller, **envelope: Any) -> Any:
     return caller.invoke(ECHO, {"text": "x"}, **envelope)
 
 
+def view_of(invocation: Invocation) -> Manifest:
+    assert invocation.version_id is not None
+    return compiled_version(invocation.version_id).manifest
+
+
 def kept_in(invocation: Invocation) -> dict[str, Any]:
     fact = Fact.objects.get(invocation_id=invocation.pk, kind="invocation.ended")
     found: dict[str, Any] = json.loads(bytes(fact.leaf))["data"]["tool_files"]
@@ -96,7 +101,7 @@ def test_one_agent_finds_nothing_of_the_person_of_another(
     own = row_of(call(caller, user_id="ann"))
     other = Invocation.objects.get(pk=own.pk)
     other.agent_id = operator.by.tenant_id  # as any other agent that names the same person
-    manifest = compiled_version(own.version_id).manifest
+    manifest = view_of(own)
 
     assert tool_files.load_tool_files(own, manifest)
     assert tool_files.load_tool_files(other, manifest) == ()
@@ -105,7 +110,7 @@ def test_one_agent_finds_nothing_of_the_person_of_another(
 def test_another_package_in_the_same_group_finds_nothing(keeps: Callable[..., None], caller: Caller) -> None:
     keeps()
     own = row_of(call(caller))
-    mine = compiled_version(own.version_id).manifest
+    mine = view_of(own)
     theirs = Manifest(mine.document | {"implementation": {"module": "other.tool"}})
 
     assert theirs.group == mine.group
