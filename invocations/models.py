@@ -206,7 +206,9 @@ class Invocation(models.Model):
             ),
             models.UniqueConstraint(
                 "tenant",
-                Coalesce(NullIf("serial_key", Value("")), "tool"),  # empty: accepted by a process from before the column
+                Coalesce(
+                    NullIf("serial_key", Value("")), "tool"
+                ),  # empty: accepted by a process from before the column
                 condition=Q(serial=True, state="running"),
                 name="invocation_serial_key_runs_once",
             ),

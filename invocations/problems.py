@@ -273,8 +273,8 @@ class ToolFilesRefused(Problem):
 
     reason, code, status = "TOOL.FILES_NOT_KEPT", PlatformCode.UPSTREAM_ERROR, 502
     retryable = Retryable.AFTER_ACTION
-    cause = "A call of a tool that keeps files left too many or too large ones, or something that is no plain file. The tool has run; nothing was kept."
-    cure = "Check whether an effect outside took place. Have the tool keep less, empty what it keeps, or ask its author for a version that may keep more."
+    cause = "The tool has run, and left too many or too large files, or something that is no plain file. Nothing was kept."
+    cure = "Check what the call did outside. Have the tool keep less, empty what it keeps, or ask its author for more room."
 
 
 class ToolFilesChanged(Problem):

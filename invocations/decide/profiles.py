@@ -58,9 +58,7 @@ KEPT_FILES = Capabilities.from_json(
 ).fs
 
 
-def give_kept_files(
-    profile: Profile, amounts: tuple[int, int] | None, policy: Capabilities | None = None
-) -> Profile:
+def give_kept_files(profile: Profile, amounts: tuple[int, int] | None, policy: Capabilities | None = None) -> Profile:
     """With the files that the tool keeps; nobody has to grant them, since they are of no other tool, but ``policy`` bounds them.
     ``amounts``: files, bytes.
     """

@@ -235,6 +235,16 @@ class Engine:
             return False
         return True
 
+    def memory_held(self, box: str) -> int:
+        """Bytes, without what the kernel would give back at once; 0 of a box that is gone."""
+        try:
+            with self._requests() as client:
+                said = client.stats(box, stream=False, one_shot=True)["memory_stats"]
+        except EngineObjectMissing:
+            return 0
+        more = said.get("stats", {})
+        return max(0, int(said.get("usage", 0)) - int(more.get("inactive_file", more.get("total_inactive_file", 0))))
+
     def find(self, labels: dict[str, str]) -> list[dict[str, Any]]:
         """Containers with all these labels, running or not, as the engine lists them."""
         with self._requests() as client:

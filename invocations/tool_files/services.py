@@ -1,8 +1,9 @@
 """Tool files: what the tools of a group keep from call to call, and whose it is.
 
 A version that declares ``state`` finds in ``/data`` what the calls before it have left: those of its group (``mcp.memory`` of
-``mcp.memory.read_graph``) and package, and of the same tenant, agent, or agent and person, as it declares. Its calls run one at a time. A call that succeeds
-replaces the whole; of any other nothing is kept, as if it had not been. Each End says what the files were before and after.
+``mcp.memory.read_graph``) and package, and of the same tenant, agent, or agent and person, as it declares. Its calls run one at a
+time. A call that succeeds replaces the whole; of any other nothing is kept, as if it had not been. Each End says what the files
+were before and after.
 """
 
 from __future__ import annotations
@@ -191,7 +192,9 @@ def keep_tool_files(
     Tenant.objects.select_for_update(no_key=True).get(pk=owner.tenant_id)  # two writers are not to find the same room
     row = owner.rows().select_for_update().first()
     if (row.fingerprint if row is not None else NOTHING_KEPT) != change.before:
-        raise ToolFilesChanged(f"The files that {manifest.group} keeps were changed while the call ran. The tool has run; what it left is not kept.")
+        raise ToolFilesChanged(
+            f"The files that {manifest.group} keeps were changed while the call ran. The tool has run; what it left is not kept."
+        )
     if change.after == change.before:
         return change
     if not files:
@@ -237,7 +240,8 @@ def _check_room(owner: FilesOwner, size: int) -> None:
         raise FilesFull(
             f"There is no room for what {owner.group} would keep: the files of a tenant may take "
             f"{settings.TOOLHUB_FILES_MAX_MB} MiB. The tool has run; what was kept before is as it was.",
-            remedy="Check whether an effect outside took place. Empty what tools keep, remove files that nobody needs, or ask the operator of the hub for more room.",
+            remedy="Check what the call did outside. Empty what tools keep, remove files that nobody needs, or ask "
+            "the operator of the hub for more room.",
         )
 
 

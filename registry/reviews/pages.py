@@ -24,7 +24,7 @@ from registry.object_permissions import on_version
 from registry.problems import ManifestInvalid, WrongBump
 from registry.reviews import services as reviews
 from registry.versions import bump, services
-from registry.versions.presentation import shown_changes, shown_dependencies, shown_time_limit
+from registry.versions.presentation import shown_changes, shown_dependencies, shown_file_sharers, shown_time_limit
 from unitools.changes import find_worst_risk, is_breaking
 from unitools.checks import ManifestFinding
 
@@ -104,6 +104,7 @@ def _review_page(
         "section": "reviews",
         "version": version,
         "manifest": version.view,
+        "shares_files_with": shown_file_sharers(version),
         "time_limit": shown_time_limit(version, tenant_id=request.principal.tenant_id),
         "base": base,
         "wrong_bump": _wrong_bump(version, base),
@@ -161,7 +162,8 @@ def _version(request: ConsoleRequest, version_id: UUID) -> ToolVersion:
 @require_GET
 @needs("tools.review", held=on_version)
 def review(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
-    """Context: version (with .tool), manifest (Manifest view), base (ToolVersion compared with, or None), changes and
+    """Context: version (with .tool), manifest (Manifest view), shares_files_with (names of tools), base (ToolVersion compared with,
+    or None), changes and
     dependencies (from registry.versions.presentation), to_acknowledge (how many of the changes), wrong_bump (sentence or
     ""), diff (Diff for
     the `diff` tag), warnings (list of Finding), form (ReviewForm), why_not (sentence or ""), approvals_missing (int), reviews

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from access.policies.impact.previews import layers_in_force
 from access.policies.verdict import evaluate_policies
 from registry.dependencies.states import IN_WORK, RETRIED
-from registry.models import Dependencies, DependencyState, InstallationState
+from registry.models import Dependencies, DependencyState, InstallationState, ToolVersion
 from registry.versions.compiler import compiled_version
 from unitools.changes import find_acknowledgement_reason
 from unitools.dependency_locks import read_dependency_name, read_lock_entry
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from uuid import UUID
 
-    from registry.models import ToolVersion
+    from unitools.manifest import Manifest
 
 MAX_SHOWN = 300
 LEAD_IN = 40
@@ -56,6 +56,26 @@ def shown_time_limit(version: ToolVersion | None, *, tenant_id: UUID) -> dict[st
     if least >= asked:
         return told
     return told | {"ms": least, "rule": rule, "some": any(each == rule for each, _ in verdict.unknown)}
+
+
+def shown_file_sharers(version: ToolVersion) -> list[str]:
+    """The other tools of its tenant that would find what this version keeps, and it what they do; by any version of theirs."""
+    mine = version.view
+    if mine.state is None:
+        return []
+    others = ToolVersion.objects.filter(
+        tool__tenant_id=version.tool.tenant_id, tool__name__startswith=f"{mine.group}."
+    ).exclude(tool_id=version.tool_id)
+    return sorted({each.tool.name for each in others.select_related("tool") if _shares_files(each.view, mine)})
+
+
+def _shares_files(one: Manifest, other: Manifest) -> bool:
+    return (
+        one.state is not None
+        and other.state is not None
+        and (one.group, one.files_package, one.state["scope"])
+        == (other.group, other.files_package, other.state["scope"])
+    )
 
 
 def _text(value: Any) -> str | None:

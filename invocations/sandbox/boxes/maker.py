@@ -160,6 +160,9 @@ class BoxMaker:
         with suppress(EngineError):  # it is found again as an orphan
             self._engine.remove(box)
 
+    def memory_held(self, box: Box) -> int:
+        return self._engine.memory_held(box.id)
+
     def end(self, box: Box) -> None:
         """Raises :class:`EngineError` when it is not known to be gone."""
         box.close()

@@ -1,7 +1,8 @@
 """Upkeep: who makes and ends the boxes of the pool, and looks after what nobody owns.
 
-A few threads do the pool's jobs, so that no call waits for another call's box to be removed; one more looks at the clock,
-at boxes that have died, at the image, and every half minute at what other processes have left on the engine.
+A few threads do the pool's jobs, so that no call waits for another call's box to be removed. One looks at what waiting boxes hold.
+One more looks at the clock, at boxes that have died, at the image, and every half minute at what other processes have left on the
+engine.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class BoxUpkeep:
     def start(self, pool: BoxPool[Box]) -> None:
         self._pool = pool
         names = {f"sandbox-work-{number + 1}": self._do_jobs for number in range(_WORKERS)}
-        for name, loop in {**names, "sandbox-upkeep": self._keep_up}.items():
+        for name, loop in {**names, "sandbox-upkeep": self._keep_up, "sandbox-weigh": self._weigh}.items():
             self._threads.append(threading.Thread(target=loop, name=name, daemon=True))
             self._threads[-1].start()
 
@@ -135,6 +136,17 @@ class BoxUpkeep:
                 log.info("The engine is looked at again later: %s", error)
             except Exception:
                 log.exception("The upkeep of boxes goes on")
+            self._stop.wait(_TICK_S)
+
+    def _weigh(self) -> None:
+        """Apart from the rest, since the engine takes up to a second to tell what one box holds."""
+        while not self._stop.is_set():
+            try:
+                self._pool.weigh_waiting(self._maker.memory_held)
+            except EngineError as error:
+                log.info("What boxes hold is looked at again later: %s", error)
+            except Exception:
+                log.exception("The weighing of boxes goes on")
             self._stop.wait(_TICK_S)
 
 

@@ -8,14 +8,24 @@ from __future__ import annotations
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Generic
 
-from invocations.sandbox.pool.slots import IDLE_BYTES, TRANSITIONS, B, BoxTicket, PoolCaps, PoolSlot, PoolSlotState
+from invocations.sandbox.pool.slots import (
+    IDLE_BYTES,
+    TRANSITIONS,
+    USUAL_IDLE,
+    B,
+    BoxTicket,
+    PoolCaps,
+    PoolSlot,
+    PoolSlotState,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable, Iterator, Mapping
 
     from invocations.sandbox.pool.slots import BoxRequest, Shape
 
 IDLE = (PoolSlotState.READY, PoolSlotState.LOADED)
+MOST_WAITING_OF_A_TENANT = 8  # with a server in them
 HELD = (PoolSlotState.LOADING, PoolSlotState.BUSY)  # by a tenant
 
 
@@ -59,6 +69,8 @@ class BoxInventory(Generic[B]):
             shelf.remove(slot)
             self._tidy(slot)
         slot.state = state
+        if state not in IDLE:
+            slot.seen_bytes = 0
         self._weigh(slot)
         if state is PoolSlotState.BUSY and slot.loaded:
             self._busy[slot.key] += 1
@@ -148,6 +160,28 @@ class BoxInventory(Generic[B]):
         elif slot.state is PoolSlotState.LOADED and not self._loaded[slot.key]:
             del self._loaded[slot.key]
 
+    def weigh_waiting(self, seen: Mapping[int, int]) -> None:
+        """Count those that wait with a server by what they hold, by their number. What was begun for one call and holds more than it
+        may goes, since that call can start its own; so do those of a tenant that were used longest ago, beyond so many."""
+        for slot in [
+            each for number in seen if (each := self.slots.get(number)) and each.state is PoolSlotState.LOADED
+        ]:
+            slot.seen_bytes = seen[slot.number]
+            self._weigh(slot)
+            if slot.idle.for_one_call and slot.seen_bytes > slot.idle.memory_bytes:
+                self.retire(slot, "memory")
+        of_tenant: Counter[str] = Counter()
+        for slot in sorted(self.list_waiting(), key=lambda each: each.used, reverse=True):
+            of_tenant[slot.tenant] += 1
+            if of_tenant[slot.tenant] > MOST_WAITING_OF_A_TENANT:
+                self.retire(slot, "tenant")
+
+    def list_waiting(self) -> list[PoolSlot[B]]:
+        """Those that wait with a server in them."""
+        return [
+            slot for slot in self.slots.values() if slot.state is PoolSlotState.LOADED and slot.idle is not USUAL_IDLE
+        ]
+
     def _weigh(self, slot: PoolSlot[B]) -> None:
         """What is idle has given its memory back; what is retiring keeps its room until it is known to be gone."""
         if slot.state is PoolSlotState.RETIRING:
@@ -155,7 +189,7 @@ class BoxInventory(Generic[B]):
         weight = (
             0
             if slot.state is PoolSlotState.GONE
-            else min(slot.idle.memory_bytes, compute_full_weight(slot.shape))
+            else min(max(slot.idle.memory_bytes, slot.seen_bytes), compute_full_weight(slot.shape))
             if slot.state in IDLE
             else compute_full_weight(slot.shape)
         )

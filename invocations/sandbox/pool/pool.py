@@ -115,8 +115,9 @@ class BoxPool(Generic[B]):
             elif slot.calls or slot.loaded:
                 self.ledger.move(slot, PoolSlotState.LOADED)
             else:
+                slot.idle = USUAL_IDLE  # before it is weighed
                 self.ledger.move(slot, PoolSlotState.READY)
-                slot.key, slot.tenant, slot.label, slot.level, slot.idle = None, "", "", "", USUAL_IDLE
+                slot.key, slot.tenant, slot.label, slot.level = None, "", "", ""
             self._match(now)
             self._tell()
 
@@ -273,6 +274,17 @@ class BoxPool(Generic[B]):
             for slot in self.ledger.idle():
                 if slot.box is not None and not lives(slot.box):
                     self.ledger.retire(slot, "died")
+            self._match(self._clock())
+            self._tell()
+
+    def weigh_waiting(self, held: Callable[[B], int]) -> None:
+        """By what boxes with a server in them hold while they wait. ``held`` may take a while: it is asked outside the lock."""
+        with self._lock:
+            waiting = [(slot.number, slot.box) for slot in self.ledger.list_waiting() if slot.box is not None]
+        seen = {number: held(box) for number, box in waiting}
+        with self._lock:
+            self.ledger.weigh_waiting(seen)
+            self.ledger.has_room(0, 0)  # where they hold too much together, idle boxes go
             self._match(self._clock())
             self._tell()
 

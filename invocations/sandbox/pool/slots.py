@@ -116,6 +116,7 @@ class PoolSlot(Generic[B]):
     connections: Sequence[Any] | None = ()  # that the load tried, for one call to tell; None: nobody knows
     idle: IdleTerms = USUAL_IDLE
     weight: int = 0
+    seen_bytes: int = 0  # that it held when it was last looked at while it waited
     why: str = ""  # it is retired
     doomed: str = ""  # it is to be retired as soon as it is not busy, and why
     own: BoxTicket[B] | None = None  # for whom it is made

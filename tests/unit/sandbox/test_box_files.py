@@ -85,7 +85,10 @@ def test_a_file_whose_place_a_folder_has_taken_is_gone(data: tuple[int, Path], b
 
     found = take(folder, before)
 
-    assert (found.gone, [path for path, _ in found.files]) == (["/data/out/a"], [f"/data/out/a/{name}" for name in below])
+    assert (found.gone, [path for path, _ in found.files]) == (
+        ["/data/out/a"],
+        [f"/data/out/a/{name}" for name in below],
+    )
 
 
 @pytest.mark.parametrize("how", ["link", "parent link", "fifo"])

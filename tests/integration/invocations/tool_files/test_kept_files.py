@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.urls import reverse
 
 from access.consents import services as consents
 from evidence.models import Fact
@@ -20,6 +21,7 @@ from invocations.tool_files import services as tool_files
 from invocations.tool_files.models import ToolFiles
 from kernel.problems import Retryable
 from registry.versions.compiler import compiled_version
+from registry.versions.presentation import shown_file_sharers
 from tests.support.calls import assert_problem, row_of
 from unitools.capabilities import TOP, Capabilities
 from unitools.manifest import Manifest
@@ -64,6 +66,11 @@ def call(caller: Caller, **envelope: Any) -> Any:
     return caller.invoke(ECHO, {"text": "x"}, **envelope)
 
 
+def view_of(invocation: Invocation) -> Manifest:
+    assert invocation.version_id is not None
+    return compiled_version(invocation.version_id).manifest
+
+
 def kept_in(invocation: Invocation) -> dict[str, Any]:
     fact = Fact.objects.get(invocation_id=invocation.pk, kind="invocation.ended")
     found: dict[str, Any] = json.loads(bytes(fact.leaf))["data"]["tool_files"]
@@ -94,7 +101,7 @@ def test_one_agent_finds_nothing_of_the_person_of_another(
     own = row_of(call(caller, user_id="ann"))
     other = Invocation.objects.get(pk=own.pk)
     other.agent_id = operator.by.tenant_id  # as any other agent that names the same person
-    manifest = compiled_version(own.version_id).manifest
+    manifest = view_of(own)
 
     assert tool_files.load_tool_files(own, manifest)
     assert tool_files.load_tool_files(other, manifest) == ()
@@ -103,7 +110,7 @@ def test_one_agent_finds_nothing_of_the_person_of_another(
 def test_another_package_in_the_same_group_finds_nothing(keeps: Callable[..., None], caller: Caller) -> None:
     keeps()
     own = row_of(call(caller))
-    mine = compiled_version(own.version_id).manifest
+    mine = view_of(own)
     theirs = Manifest(mine.document | {"implementation": {"module": "other.tool"}})
 
     assert theirs.group == mine.group
@@ -153,12 +160,24 @@ def test_problems_after_a_run_say_that_the_tool_has_run(
 
 def test_names_take_room_too(keeps: Callable[..., None], caller: Caller, sandbox: ScriptedSandbox) -> None:
     keeps(max_files=100)
-    sandbox.outcome = replace(
-        LEFT, files=tuple(TenantFile(f"/data/{'x' * 200}{number}", b"") for number in range(50))
-    )
+    sandbox.outcome = replace(LEFT, files=tuple(TenantFile(f"/data/{'x' * 200}{number}", b"") for number in range(50)))
 
     assert call(caller).status_code == 200
 
     row = ToolFiles.objects.get()
     assert row.size == 0
     assert sum_tool_file_bytes(ToolFiles.objects.all()) == len(bytes(row.ciphertext)) > 2 * LEAST_BYTES
+
+
+def test_the_review_names_the_tools_that_share_the_files(enable: Callable[..., Tool], operator: Person) -> None:
+    echo = {"implementation": {"module": "sample.tools", "entry": "echo"}, "side_effect": "Write"}
+    first = enable("echo", state=STATE, **echo)
+    enable("other_scope", state=STATE | {"scope": "agent"}, **echo)
+    enable("keeps_nothing", **echo)
+    asked = enable("second", state=STATE, **echo)
+    version = asked.current
+    assert version is not None
+
+    assert shown_file_sharers(version) == [first.name]
+    page = operator.client().get(reverse("review", args=[version.pk])).content.decode()
+    assert f'<span class="mono">{first.name}</span>' in page
