@@ -273,7 +273,9 @@ class ToolFilesRefused(Problem):
 
     reason, code, status = "TOOL.FILES_NOT_KEPT", PlatformCode.UPSTREAM_ERROR, 502
     retryable = Retryable.AFTER_ACTION
-    cause = "The tool has run, and left too many or too large files, or something that is no plain file. Nothing was kept."
+    cause = (
+        "The tool has run, and left too many or too large files, or something that is no plain file. Nothing was kept."
+    )
     cure = "Check what the call did outside. Have the tool keep less, empty what it keeps, or ask its author for more room."
 
 

@@ -170,7 +170,7 @@ class Manifest:
 
     @property
     def files_package(self) -> str:
-        """Whose code alone shares what it keeps with its group: the package that brings the server, else the folder that is shipped."""
+        """Whose code alone shares what it keeps with its group: the package that brings the server, else the shipped folder."""
         return str(self.origin.get("package") or self.package)
 
     @property

@@ -216,7 +216,8 @@ def send_request(
         with contextlib.closing(connection.getresponse()) as response:
             said = response.read(most_bytes + 1) if read else b""
     except (OSError, http.client.HTTPException, ValueError) as error:
-        why = "did not answer in time" if connection.is_hung_up else f"did not answer: {type(error).__name__}"
+        is_late = connection.is_hung_up or isinstance(error, TimeoutError)
+        why = "did not answer in time" if is_late else f"did not answer: {type(error).__name__}"
         raise OutboundFailed(f"{target.host} {why}.") from error
     finally:
         deadline.cancel()

@@ -48,7 +48,8 @@ class RemoteServer:
     """``token``: without it 401; ``accounts``: who gives tokens in place of it, to each user their own.
 
     ``hangs_up_on``: a method of MCP of which the answer is cut off; ``silent_on``: one of MCP or HTTP that gets none; ``refuses``: the
-    status that a method of MCP is answered; ``complains_of``: a method of MCP whose error says the token back; ``while_called``: happens
+    status that a method of MCP is answered; ``complains_of``: a method of MCP whose error says the token back; ``while_called``:
+    happens
     while a call waits for its answer.
     """
 

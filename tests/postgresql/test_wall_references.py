@@ -368,7 +368,14 @@ def key_cases(tenant: Tenant, agent: Agent, theirs: Tenant) -> dict[tuple[str, s
             tenant=tenant, path="/data/x", fingerprint="f", changed_by="usr_1", **sealed
         ),
         ("invocations_toolfiles", "subject_key_id"): ToolFiles(
-            tenant=tenant, group="mcp.a", package="a", scope="person", owner="x", fingerprint="f", changed_by="inv_1", **sealed
+            tenant=tenant,
+            group="mcp.a",
+            package="a",
+            scope="person",
+            owner="x",
+            fingerprint="f",
+            changed_by="inv_1",
+            **sealed,
         ),
     }
 

@@ -138,6 +138,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         },
         "import_draft_remove": {},
         "tool_next_version": {},
+        "tool_files_empty": {},
         "tool_submit": {"text": json.dumps(manifest("raises"))},
         "tool_enable": {"version": "", **REASON},
         "tool_pause": REASON,

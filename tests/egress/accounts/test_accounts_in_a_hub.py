@@ -444,7 +444,7 @@ def test_what_is_asked_for_is_what_the_installed_tools_want_now(
 
     def find_asked() -> str:
         gone = browser.post(reverse("server_account_connect", args=[account.pk]))
-        return dict(parse_qsl(urlsplit(gone.context["address"]).query))["scope"]
+        return str(dict(parse_qsl(urlsplit(gone.context["address"]).query))["scope"])
 
     assert find_asked() == "notes:read notes:write"
     remove_installation(name=TOOL, reason="x", by=operator.by)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from invocations.approvals.argument_tables import MAX_ROWS, build_argument_table
 
 SCHEMA = {
@@ -54,7 +56,7 @@ def test_what_was_left_out_is_said_of_a_call_without_arguments_too() -> None:
 
 
 def test_much_that_was_left_out_hides_nothing_that_was_sent() -> None:
-    options = {"properties": {f"p{n}": {} for n in range(MAX_ROWS + 1)}}
+    options: dict[str, Any] = {"properties": {f"p{n}": {} for n in range(MAX_ROWS + 1)}}
     table = build_argument_table({"options": {"a": 1}, "iban": "DE1"}, {"properties": {"options": options, "iban": {}}})
 
     assert [row.name for row in table.given] == ["options › a", "iban"]

@@ -21,7 +21,6 @@ def ask(account: ServerAccount, caller: Caller) -> None:
     """The agent names the person."""
     services.request_account(
         resource=account.server.resource,
-        scopes=[],
         member_id=account.member_id,
         agent=caller.agent.wire_id,
         by=caller.by,
