@@ -11,6 +11,7 @@ from django.db import connection, transaction
 from django.db.utils import IntegrityError, ProgrammingError
 
 from access.models import (
+    AccountServer,
     Agent,
     AgentIdentity,
     ApiKey,
@@ -20,6 +21,7 @@ from access.models import (
     Grant,
     GrantRequest,
     PolicyVersion,
+    ServerAccount,
     Tenant,
     TrustedIssuer,
 )
@@ -29,6 +31,7 @@ from evidence.models import Erasure, EventSink, SinkSecret, Snapshot, SubjectKey
 from invocations.agent_runs.models import AgentRun, AgentRunEvent, AgentRunStep
 from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.call_costs.models import CallCost
+from invocations.call_hours.models import CallHour
 from invocations.callbacks.models import CallbackAttempt, CallbackDelivery, CallbackEndpoint, CallbackSecret
 from invocations.chains.models import Chain, ChainStep
 from invocations.models import Invocation, StoredFile
@@ -260,6 +263,9 @@ def cases(tenant: Tenant, agent: Agent, theirs: Tenant, their_agent: Agent) -> d
             ("invocations_invocation", "chain_step_id"): made_for_theirs,
             **agent_run_cases(tenant, agent, their_agent),
             **playground_cases(tenant, their_agent),
+            ("invocations_callhour", "agent_id"): CallHour(
+                tenant=tenant, agent=their_agent, hour=NOW, state="succeeded", calls=1
+            ),
             ("invocations_callcost", "agent_id"): CallCost(
                 tenant=tenant, agent=their_agent, invocation=own_call, made_at=NOW
             ),
@@ -345,6 +351,10 @@ def key_cases(tenant: Tenant, agent: Agent, theirs: Tenant) -> dict[tuple[str, s
     call = call_of(tenant, agent, None, None)
     call.values_key = their_key
     return {
+        ("access_serveraccount", "subject_key_id"): account_at(
+            tenant, tenant, "of-theirs", subject_key=their_key, state="connected", issuer="https://i", client_id="c"
+        ),
+        ("access_serveraccount", "server_id"): account_at(tenant, theirs, "at-theirs"),
         ("evidence_erasure", "key_id"): Erasure(
             tenant_id=tenant.pk, subject="x", key=their_key, reason="x", asked_by="usr_1", asked_at=NOW
         ),
@@ -378,6 +388,13 @@ def key_cases(tenant: Tenant, agent: Agent, theirs: Tenant) -> dict[tuple[str, s
             **sealed,
         ),
     }
+
+
+def account_at(tenant: Tenant, of: Tenant, name: str, **more: Any) -> ServerAccount:
+    """Of the tenant, at a server that is known to ``of``."""
+    member = get_user_model().objects.create(username=name)
+    server = saved(AccountServer(tenant=of, resource=f"https://{name}.example.com/mcp"))
+    return ServerAccount(tenant=tenant, member=member, server=server, **more)
 
 
 def agent_run_cases(tenant: Tenant, agent: Agent, their_agent: Agent) -> dict[tuple[str, str], models.Model]:
