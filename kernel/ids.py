@@ -106,6 +106,7 @@ PREFIXES = (
         "plm",
         "asv",
         "sac",
+        "tlf",
     ),
 )
 

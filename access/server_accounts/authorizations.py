@@ -21,7 +21,7 @@ from django.db import transaction
 from access.models import AccountServer, ServerAccount, ServerAccountState
 from access.server_accounts.answers import ServerSilent
 from access.server_accounts.clients import (
-    HubClient,
+    AccountClient,
     callback_url,
     check_issuer_of_entered,
     choose_callback,
@@ -119,12 +119,14 @@ def _digest(state: str) -> str:
 
 
 @transaction.atomic
-def _keep_terms(server: AccountServer, terms: AuthorizationTerms, client: HubClient, *, by: Principal) -> AccountServer:
+def _keep_terms(
+    server: AccountServer, terms: AuthorizationTerms, client: AccountClient, *, by: Principal
+) -> AccountServer:
     server = AccountServer.objects.select_for_update().get(pk=server.pk)
     entered = AccountServer.HubClientKind.ENTERED
     if client.kind == AccountServer.HubClientKind.REGISTERED and is_registered(server, terms):
         # Somebody else has registered the hub at the same moment; there are tokens of that one perhaps.
-        client = HubClient(server.client_id, client.kind)
+        client = AccountClient(server.client_id, client.kind)
     is_known = (client.id, client.kind) == (server.client_id, server.client_kind)
     if entered in (client.kind, server.client_kind) and not is_known:
         raise Conflict("Who the hub is at this server has been changed at this moment.", remedy="Try again.")

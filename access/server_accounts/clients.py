@@ -75,7 +75,7 @@ def takes_document(terms: AuthorizationTerms) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class HubClient:
+class AccountClient:
     """Who the hub is at a server. ``secret``: only of a new one."""
 
     id: str
@@ -90,7 +90,7 @@ def is_registered(server: AccountServer, terms: AuthorizationTerms) -> bool:
     return server.client_kind == AccountServer.HubClientKind.REGISTERED and server.issuer == terms.issuer and lasts
 
 
-def choose_client(server: AccountServer, terms: AuthorizationTerms) -> HubClient:
+def choose_client(server: AccountServer, terms: AuthorizationTerms) -> AccountClient:
     """Who the hub is there; what is known already stays while the issuer does. No transaction is open.
 
     :class:`AccountClientMissing` where somebody has to enter one first.
@@ -98,11 +98,11 @@ def choose_client(server: AccountServer, terms: AuthorizationTerms) -> HubClient
     kinds = AccountServer.HubClientKind
     if server.client_kind == kinds.ENTERED:
         check_issuer_of_entered(server, terms)
-        return HubClient(server.client_id, kinds.ENTERED)
+        return AccountClient(server.client_id, kinds.ENTERED)
     if takes_document(terms):
-        return HubClient(document_url(), kinds.DOCUMENT)
+        return AccountClient(document_url(), kinds.DOCUMENT)
     if is_registered(server, terms):
-        return HubClient(server.client_id, kinds.REGISTERED)
+        return AccountClient(server.client_id, kinds.REGISTERED)
     if not terms.registration_endpoint:
         raise AccountClientMissing(
             f"{server.host} takes neither the hub's document as its client nor registrations, and nobody has entered a client.",
@@ -121,7 +121,7 @@ def check_issuer_of_entered(server: AccountServer, terms: AuthorizationTerms) ->
         )
 
 
-def _register(terms: AuthorizationTerms, *, redirect_uri: str) -> HubClient:
+def _register(terms: AuthorizationTerms, *, redirect_uri: str) -> AccountClient:
     wanted = describe_hub(redirect_uri)
     if "none" not in terms.auth_methods:
         wanted["token_endpoint_auth_method"] = next(
@@ -141,4 +141,4 @@ def _register(terms: AuthorizationTerms, *, redirect_uri: str) -> HubClient:
     ends = (said or {}).get("client_secret_expires_at")
     is_time = secret and isinstance(ends, int) and not isinstance(ends, bool) and 0 < ends < MAX_TIME
     ends_at = datetime.fromtimestamp(ends, tz=UTC) if is_time else None  # type: ignore[arg-type]
-    return HubClient(client, AccountServer.HubClientKind.REGISTERED, secret, ends_at)
+    return AccountClient(client, AccountServer.HubClientKind.REGISTERED, secret, ends_at)

@@ -6,5 +6,5 @@ from invocations.tool_files import pages
 
 PAGES = [
     path("tools/<str:name>/files", pages.tool_files_page, name="tool_files"),
-    path("tools/<str:name>/files/<uuid:files_id>/empty", pages.tool_files_empty, name="tool_files_empty"),
+    path("tools/<str:name>/files/<tlf:files_id>/empty", pages.tool_files_empty, name="tool_files_empty"),
 ]

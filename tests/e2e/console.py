@@ -63,6 +63,6 @@ class Person:
         assert status == 200, f"{path} answered {status}\n{text}"
         return text
 
-    def decide(self, page: str, *, decision: str, reason: str) -> str:
-        """Decide on what ``page`` shows."""
-        return self.send(page, f"{page}/decision", decision=decision, reason=reason)
+    def decide(self, page: str, *, mode: str, reason: str) -> str:
+        """Approve what ``page`` shows, as far as ``mode`` says."""
+        return self.send(page, f"{page}/decision", mode=mode, reason=reason)

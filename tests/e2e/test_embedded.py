@@ -142,7 +142,7 @@ def test_after_a_consent_the_draft_order_answers_all_its_examples(
     assert asked.status == 201, asked
 
     with Person(fresh.url, "olivia", fresh.credentials.password("olivia")) as olivia:
-        olivia.decide(f"/consents/{asked.json()['data']['id']}", decision="approve", reason="The customer agreed.")
+        olivia.decide(f"/consents/{asked.json()['data']['id']}", mode="period", reason="The customer agreed.")
 
     for example in EXAMPLES[DRAFT]:
         check_example(agent, DRAFT, example, schemas[DRAFT])

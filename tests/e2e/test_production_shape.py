@@ -83,7 +83,7 @@ def test_a_consent_is_given_in_the_console_and_the_call_is_seen_there(production
     assert agent.invoke(draft, order).json()["error"]["code"] == "NEEDS_USER_CONFIRMATION"
     asked = agent.post("/consents", {"tool": draft, "purpose": "Order what the customer chose."})
     with Person(production.url, "olivia", production.credentials.password("olivia")) as olivia:
-        olivia.decide(f"/consents/{asked.json()['data']['id']}", decision="approve", reason="The customer agreed.")
+        olivia.decide(f"/consents/{asked.json()['data']['id']}", mode="period", reason="The customer agreed.")
 
         answer = agent.invoke(draft, order)
 

@@ -16,7 +16,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.req("EVD-8")
+@pytest.mark.req("SPEC-10")
 def test_every_row_that_names_a_master_key_is_found_by_a_rotation() -> None:
     named = {
         f"{model._meta.label}.{field.name}"

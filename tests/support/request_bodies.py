@@ -18,6 +18,8 @@ from invocations.playground.models import Playground, PlaygroundConversation
 from kernel.database.connections import database_time
 from registry.installations import services as installations
 from registry.model_providers.services import pause_provider
+from registry.models import Decision
+from registry.reviews import services as reviews
 from registry.tools import lifecycle
 from tests.support.capsules import ANOTHER, capsule, public_pem_of, shouting
 from tests.support.connected_models import MODEL, PROVIDER
@@ -453,7 +455,11 @@ def _end_talk(things: Things, by: Principal) -> None:
 
 
 def _bring_remote_tool(things: Things, by: Principal) -> None:
-    bring_remote_tool(by=things.people["author"].by)
+    """Its installation is paused, as one is whose server lists the tool otherwise."""
+    version, first = bring_remote_tool(by=things.people["author"].by), things.people["first"].by
+    reviews.review_version(version_id=version.pk, decision=Decision.APPROVE, note="for a test", by=first)
+    lifecycle.enable_tool(name=version.tool.name, version_id=version.pk, reason="for a test", by=first)
+    installations.pause_installation(name=version.tool.name, reason="for a test", by=first)
 
 
 PREPARATIONS: dict[str, Callable[[Things, Principal], None]] = {

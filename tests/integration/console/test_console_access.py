@@ -65,7 +65,7 @@ def test_fragments_are_governed_like_pages(things: Things) -> None:
 def test_an_auditor_sees_no_button_to_decide_with(things: Things) -> None:
     client = make_person(things.tenant, "aaron", Role.AUDITOR).client()
     # A reason to reveal values; exports that it asked for; files.
-    its_own = ("invocation", "export", "export_content", "checkpoint_note", "fact_proof")
+    its_own = ("invocation", "invocation_record", "export", "export_content", "checkpoint_note", "fact_proof")
     for route in OBJECTS:
         answer = client.get(things.url(route))
         if answer.status_code == 200 and route.name not in its_own and route.needs != "invocations.replay":

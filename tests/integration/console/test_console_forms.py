@@ -290,7 +290,7 @@ def test_people_bring_a_tool_into_use_with_forms_alone(
     post(olivia, "/grants/new", agent=str(caller.agent.pk), tools="sample.*", reason="sells goods")
     caller.post("/consents", {"tool": version.tool.name, "purpose": "place orders"})
     consent = Consent.objects.get()
-    post(olivia, f"/consents/{consent.wire_id}/decision", decision="approve", reason="fine")
+    post(olivia, f"/consents/{consent.wire_id}/decision", decision="approve", mode="period", reason="fine")
 
     consent.refresh_from_db()
     assert (Tool.objects.get().state, consent.state, Grant.objects.count()) == ("enabled", "approved", 1)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db, pytest.mark.req("BRING-2")]
+pytestmark = pytest.mark.django_db
 ECHO = "sample.tools.echo"
 STATE = {"kind": "files"}
 LEFT = RunOutcome(RunStatus.OK, value={"text": "x"}, files=(TenantFile("/data/a", b"one"),))
@@ -77,6 +77,7 @@ def kept_in(invocation: Invocation) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.req("BRING-2")
 def test_an_end_says_what_was_kept_however_the_call_ended(
     keeps: Callable[..., None], caller: Caller, sandbox: ScriptedSandbox
 ) -> None:
@@ -94,6 +95,7 @@ def test_an_end_says_what_was_kept_however_the_call_ended(
     assert (said["before"], said["after"], said["count"], said["kept"]) == (before, before, 1, False)
 
 
+@pytest.mark.req("BRING-2")
 def test_one_agent_finds_nothing_of_the_person_of_another(
     keeps: Callable[..., None], caller: Caller, operator: Person
 ) -> None:
@@ -107,6 +109,7 @@ def test_one_agent_finds_nothing_of_the_person_of_another(
     assert tool_files.load_tool_files(other, manifest) == ()
 
 
+@pytest.mark.req("BRING-2")
 def test_another_package_in_the_same_group_finds_nothing(keeps: Callable[..., None], caller: Caller) -> None:
     keeps()
     own = row_of(call(caller))
@@ -118,6 +121,7 @@ def test_another_package_in_the_same_group_finds_nothing(keeps: Callable[..., No
     assert tool_files.load_tool_files(own, theirs) == ()
 
 
+@pytest.mark.req("BRING-2")
 def test_a_policy_bounds_what_a_tool_keeps() -> None:
     bound = Capabilities.from_json({"fs": [{"path": "/data", "actions": ["read", "list"]}], "limits": {"files": 2}})
 
@@ -129,6 +133,7 @@ def test_a_policy_bounds_what_a_tool_keeps() -> None:
     assert not denied.capabilities.fs
 
 
+@pytest.mark.req("BRING-2")
 def test_what_is_emptied_while_a_call_changes_nothing_is_noticed(
     keeps: Callable[..., None], caller: Caller, operator: Person, sandbox: ScriptedSandbox
 ) -> None:
@@ -146,6 +151,7 @@ def test_what_is_emptied_while_a_call_changes_nothing_is_noticed(
     assert not ToolFiles.objects.exists()
 
 
+@pytest.mark.req("BRING-2")
 def test_problems_after_a_run_say_that_the_tool_has_run(
     keeps: Callable[..., None], caller: Caller, sandbox: ScriptedSandbox, settings: Any
 ) -> None:
@@ -158,6 +164,7 @@ def test_problems_after_a_run_say_that_the_tool_has_run(
     assert "has run" in assert_problem(call(caller), 409, "FILE.NO_ROOM")["detail"]
 
 
+@pytest.mark.req("BRING-2")
 def test_names_take_room_too(keeps: Callable[..., None], caller: Caller, sandbox: ScriptedSandbox) -> None:
     keeps(max_files=100)
     sandbox.outcome = replace(LEFT, files=tuple(TenantFile(f"/data/{'x' * 200}{number}", b"") for number in range(50)))
@@ -169,6 +176,7 @@ def test_names_take_room_too(keeps: Callable[..., None], caller: Caller, sandbox
     assert sum_tool_file_bytes(ToolFiles.objects.all()) == len(bytes(row.ciphertext)) > 2 * LEAST_BYTES
 
 
+@pytest.mark.req("BRING-2")
 def test_the_review_names_the_tools_that_share_the_files(enable: Callable[..., Tool], operator: Person) -> None:
     echo = {"implementation": {"module": "sample.tools", "entry": "echo"}, "side_effect": "Write"}
     first = enable("echo", state=STATE, **echo)

@@ -8,11 +8,11 @@ from invocations.sandbox.pool.inventory import MOST_WAITING_OF_A_TENANT, compute
 from invocations.sandbox.pool.slots import MIB, USUAL_IDLE, IdleTerms, PoolSlotState
 from tests.support.pool_harness import USUAL, Hub
 
-pytestmark = pytest.mark.req("SVC-10")
 SERVER = IdleTerms(memory_bytes=80 * MIB, most_s=110.0)
 AHEAD = IdleTerms(memory_bytes=80 * MIB, most_s=60.0, for_one_call=True)
 
 
+@pytest.mark.req("SVC-10")
 def test_a_waiting_box_counts_by_what_it_holds() -> None:
     hub = Hub()
     slot = hub.slot("a", idle=SERVER)
@@ -27,6 +27,7 @@ def test_a_waiting_box_counts_by_what_it_holds() -> None:
     assert slot.state is PoolSlotState.LOADED
 
 
+@pytest.mark.req("SVC-10")
 def test_boxes_that_hold_too_much_together_go() -> None:
     hub = Hub(memory_bytes=600 * MIB)
     slots = [hub.slot(key, idle=SERVER) for key in ("a", "b")]
@@ -42,6 +43,7 @@ def test_boxes_that_hold_too_much_together_go() -> None:
     assert len(hub.pool.slots()) == 2
 
 
+@pytest.mark.req("SVC-10")
 def test_a_box_begun_for_one_call_that_holds_more_than_it_may_goes() -> None:
     hub = Hub()
     slot = hub.slot("a", idle=AHEAD)
@@ -55,6 +57,7 @@ def test_a_box_begun_for_one_call_that_holds_more_than_it_may_goes() -> None:
     assert hub.pool.ledger.retired == {"memory": 1}
 
 
+@pytest.mark.req("SVC-10")
 def test_a_tenant_has_only_so_many_waiting() -> None:
     hub = Hub()
     slots = [hub.slot(f"key {number}", idle=SERVER) for number in range(MOST_WAITING_OF_A_TENANT + 1)]
@@ -69,6 +72,7 @@ def test_a_tenant_has_only_so_many_waiting() -> None:
     assert {slot.state for slot in (other, *slots[1:])} == {PoolSlotState.LOADED}
 
 
+@pytest.mark.req("SVC-10")
 def test_a_box_that_nothing_was_put_into_counts_as_a_blank_one() -> None:
     hub = Hub()
     slot = hub.slot("a", idle=SERVER)
