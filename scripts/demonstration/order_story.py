@@ -97,7 +97,7 @@ def tell_order(step: Steps, agent: DemoAgent, person: DemoPerson, cart: Json) ->
 
     step("Olivia, an operator, approves it in the console, with a reason.")
     page = f"/consents/{consent['id']}"
-    person.submit(page, f"{page}/decision", {"decision": "approve", "reason": "The user asked for this order."})
+    person.submit(page, f"{page}/decision", {"mode": "period", "reason": "The user asked for this order."})
     state = expect_status(agent.ask("GET", f"/api/v1/consents/{consent['id']}"), 200).body["data"]
     if state["state"] != "approved":
         raise StoryBroken(f"The consent is {state['state']}, not approved.")

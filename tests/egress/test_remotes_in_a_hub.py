@@ -102,7 +102,10 @@ def bring(
         )
         assert answer.status_code == 201, answer.json()
         version = ToolVersion.objects.get(capsule__digest=capsule.digest)
-        reviews.review_version(version_id=version.pk, decision=Decision.APPROVE, note="", by=operator.by)
+        seen = [each["id"] for each in version.changes]
+        reviews.review_version(
+            version_id=version.pk, decision=Decision.APPROVE, note="", acknowledged=seen, by=operator.by
+        )
         lifecycle.enable_tool(name=version.tool.name, version_id=version.pk, reason="x", by=operator.by)
         secrets.set_secret(name="token", value=TOKEN, by=operator.by)
         values = Setup(secrets={"SHOP_TOKEN": "token"})
