@@ -363,8 +363,11 @@ def read_version(invocation: Invocation) -> None:
 
 def _keep_tool_files(invocation: Invocation, ending: Ending) -> ToolFilesChange | None:
     """None of a tool that keeps none, and where nothing ran."""
-    outcome, manifest = ending.outcome, invocation.version.view if invocation.version is not None else None
-    if outcome is None or manifest is None or manifest.state is None:
+    outcome = ending.outcome
+    if outcome is None or invocation.version is None:  # a model's call has none, and its End does not look at the manifest
+        return None
+    manifest = invocation.version.view
+    if manifest.state is None:
         return None
     if ending.state != State.SUCCEEDED or invocation.dry_run or is_forgotten(invocation) or not manifest.leaves_files:
         return describe_unchanged(invocation, manifest, ending.inputs)

@@ -7,7 +7,6 @@ On SQLite this tries the first wall alone, the filters; on PostgreSQL both (``te
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +20,7 @@ from tests.conftest import make_caller, make_person
 from tests.support.populated_tenant import ECHO, make_publisher, make_things, send
 from tests.support.request_bodies import bodies, forms
 from tests.support.routes import api_routes, console_routes, routes
+from tests.support.stop_strips import remove_stop_strip
 from tests.support.tenant_rows import ids_of, rows_of
 
 if TYPE_CHECKING:
@@ -138,8 +138,6 @@ def pages(things: Things) -> Iterator[tuple[str, str]]:
             yield route.name, answer.content.decode(errors="replace")
 
 
-STOPS = re.compile(r'<section class="stops".*?</section>', re.DOTALL)  # what is stopped is said on every page
-
 # They say nothing that is a tenant's own alone: forms to fill in, what is the same for all, names that the twin has as well.
 SAY_NOTHING = {
     "client_new",
@@ -160,7 +158,7 @@ def test_no_page_and_no_answer_shows_anything_of_the_twin(twins: tuple[Things, T
     shown, leaked = set(), {}
 
     for name, text in pages(mine):
-        _, _, main = STOPS.sub("", text).partition("<main")
+        _, _, main = remove_stop_strip(text).partition("<main")
         if any(each in (main or text) for each in own):
             shown.add(name)
         if found := [each for each in foreign if each in text]:
