@@ -30,10 +30,12 @@ ECHO = "sample.tools.echo"
 NAMES = {
     "callback.made",
     "client.entered",
+    "import.read",
     "issuer.trusted",
     "model.connected",
     "publisher_key.added",
     "secret.set",
+    "server_account.requested",
     "sink.made",
 }  # of things, not of people: what facts are found by
 HUGE = 2**60 + 1
