@@ -364,7 +364,9 @@ def read_version(invocation: Invocation) -> None:
 def _keep_tool_files(invocation: Invocation, ending: Ending) -> ToolFilesChange | None:
     """None of a tool that keeps none, and where nothing ran."""
     outcome = ending.outcome
-    if outcome is None or invocation.version is None:  # a model's call has none, and its End does not look at the manifest
+    if (
+        outcome is None or invocation.version is None
+    ):  # a model's call has none, and its End does not look at the manifest
         return None
     manifest = invocation.version.view
     if manifest.state is None:

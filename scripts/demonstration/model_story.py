@@ -140,7 +140,9 @@ def _decide(step: Steps, agent: DemoAgent, operator: DemoPerson, call: Json, pro
             raise StoryBroken(f"The page {page} does not show the {name} that was proposed.")
     is_wanted = proposed["arguments"] == WANTED
     reason = "It is what the customer asked for." if is_wanted else "It is not what the customer asked for."
-    operator.submit(page, f"{page}/decision", ({"mode": "once"} if is_wanted else {"decision": "deny"}) | {"reason": reason})
+    operator.submit(
+        page, f"{page}/decision", ({"mode": "once"} if is_wanted else {"decision": "deny"}) | {"reason": reason}
+    )
     print_value("Olivia", f"{'approves' if is_wanted else 'denies'}: {reason}")
 
 
