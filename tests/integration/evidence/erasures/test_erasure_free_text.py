@@ -59,6 +59,7 @@ OF_CALLS = {
     "invocations.AgentRun": {"request_id", "idempotency_key"},
     "invocations.Artifact": {"name", "media_type", "summary"},
     "invocations.StoredFile": {"path"},
+    "invocations.ToolFiles": {"names"},
 }
 NO_WORDS = {
     "evidence.Anchor": {"name": SETUP, "last_error": HUBS},
@@ -141,12 +142,24 @@ NO_WORDS = {
     "invocations.AgentRunStep": {"tool": "a tool's id, or what a model wrote in its place", "reason": HUBS},
     "invocations.Replay": {"tool": IDS, "asked_by": IDS, "result": HUBS},
     "invocations.Rerun": dict.fromkeys(("why", "notes", "state", "problem"), HUBS) | {"version": IDS, "image": IDS},
-    "invocations.Invocation": dict.fromkeys(("tool", "actors", "user_fingerprint", "arguments_fingerprint"), IDS)
+    "invocations.Invocation": dict.fromkeys(("tool", "actors", "user_fingerprint", "arguments_fingerprint", "serial_key"), IDS)
     | dict.fromkeys(("policy_version", "policy_hash", "profile_hash", "output_digest", "resolved_by", "trace"), IDS)
     | {"obligations": RULES, "limiters": RULES, "profile": RULES, "steps": HUBS, "reason": HUBS, "budget": HUBS},
     "invocations.Attempt": dict.fromkeys(("worker", "status", "box", "image"), HUBS),
     "invocations.Tally": dict.fromkeys(("kind", "agent", "tool", "reason"), HUBS),
     "invocations.StoredFile": {"fingerprint": IDS, "key_id": IDS, "changed_by": IDS},
+    "invocations.ToolFiles": {
+        **dict.fromkeys(("group", "package"), AUTHORS),
+        **dict.fromkeys(("scope", "owner", "fingerprint", "key_id", "changed_by"), IDS),
+    },
+    "access.AccountServer": {
+        **dict.fromkeys(("resource", "issuer", "terms", "client_id"), SETUP),
+        **dict.fromkeys(("client_kind", "key_id", "entered_by"), IDS),
+    },
+    "access.ServerAccount": {
+        **dict.fromkeys(("issuer", "client_id", "terms", "scopes"), SETUP),
+        **dict.fromkeys(("agents", "asked_by", "lists_held", "ended_by", "end_reason"), IDS),
+    },
     "invocations.CallCost": {"tool": IDS, "currency": RULES},
     "invocations.CallHour": {"tool": IDS, "state": HUBS, "reason": HUBS},
     "invocations.ModelMeter": {"provider": CHOSEN, "model": SETUP, "learned": HUBS, "window": HUBS},
