@@ -154,7 +154,7 @@ NO_WORDS = {
     },
     "access.AccountServer": {
         **dict.fromkeys(("resource", "issuer", "terms", "client_id"), SETUP),
-        **dict.fromkeys(("client_kind", "key_id", "entered_by"), IDS),
+        **dict.fromkeys(("key_id", "entered_by"), IDS),
     },
     "access.ServerAccount": {
         **dict.fromkeys(("issuer", "client_id", "terms", "scopes"), SETUP),
