@@ -30,16 +30,15 @@ from invocations.end.egress_report import (
     build_sealed_connections,
     describe_service,
 )
-from invocations.files.services import KeptFiles, keep_files, keep_nothing
+from invocations.end.end_files import keep_files_of_call, keep_files_of_tool
+from invocations.files.services import KeptFiles
 from invocations.metrics.call_metrics import count_call
 from invocations.model_calls.model_facts import describe_answered_model
 from invocations.models import CALLED_VERSION, LOST, Attempt, Invocation, State
 from invocations.problems import OutcomeUnknown
 from invocations.proposals.proposal_links import hash_proposals
-from invocations.sandbox.base import Profile
 from invocations.signals import call_ended
 from invocations.step_log import read_step_result
-from invocations.tool_files.services import ToolFilesChange, describe_unchanged, keep_tool_files
 from invocations.value_keys import find_values_key, is_forgotten, recheck_forgotten
 from kernel.canonical import canonicalize, compute_digest
 from kernel.database.rows import delete_rows_later, update_rows_later
@@ -64,6 +63,7 @@ if TYPE_CHECKING:
     from invocations.end.output_repair import Repair
     from invocations.model_calls.model_facts import ModelReport
     from invocations.sandbox.base import RunOutcome, TenantFile
+    from invocations.tool_files.services import ToolFilesChange
 
 NOTHING = object()
 PLAN = "post_execution_plan"
@@ -340,47 +340,17 @@ def seal_ending(
     return SealedEnding(output, raw_output, error, logs)
 
 
-def _keep_files(invocation: Invocation, ending: Ending) -> KeptFiles:
-    """Only a call that succeeded leaves files; of any other nothing is kept."""
-    outcome = ending.outcome
-    if outcome is None:
-        return KeptFiles()
-    if ending.state != State.SUCCEEDED:
-        return keep_nothing(outcome, ending.inputs, "the call did not succeed")
-    if is_forgotten(invocation):
-        return keep_nothing(outcome, ending.inputs, "the values of this call were erased")
-    reach = Profile.from_json(invocation.profile or {}).capabilities
-    return keep_files(
-        outcome, reach, ending.inputs, key=find_values_key(invocation), by=encode("agt", invocation.agent_id)
-    )
-
-
 def read_version(invocation: Invocation) -> None:
     """The version as it is by now, with its tool, where whoever ends the call has only its id: asked for once and prepared."""
     if invocation.version_id is not None and not Invocation.version.is_cached(invocation):
         invocation.version = CALLED_VERSION.get(pk=invocation.version_id)
 
 
-def _keep_tool_files(invocation: Invocation, ending: Ending) -> ToolFilesChange | None:
-    """None of a tool that keeps none, and where nothing ran."""
-    outcome = ending.outcome
-    if (
-        outcome is None or invocation.version is None
-    ):  # a model's call has none, and its End does not look at the manifest
-        return None
-    manifest = invocation.version.view
-    if manifest.state is None:
-        return None
-    if ending.state != State.SUCCEEDED or invocation.dry_run or is_forgotten(invocation) or not manifest.leaves_files:
-        return describe_unchanged(invocation, manifest, ending.inputs)
-    return keep_tool_files(invocation, manifest, outcome, ending.inputs)
-
-
 def write_end(invocation: Invocation, ending: Ending, *, actor: Principal, at: datetime) -> None:
     """The files, the sealed values and the End fact, in the transaction of the caller."""
     read_version(invocation)
-    kept_by_tool = _keep_tool_files(invocation, ending)
-    kept = _keep_files(invocation, ending) if kept_by_tool is None else KeptFiles()
+    kept_by_tool = keep_files_of_tool(invocation, ending)
+    kept = keep_files_of_call(invocation, ending) if kept_by_tool is None else KeptFiles()
     keeps = ending.state == State.SUCCEEDED and not is_forgotten(invocation)
     artifacts = keep_artifacts(invocation, ending.artifacts) if keeps else []
     sealed = seal_ending(invocation, ending, kept, artifacts, kept_by_tool)
