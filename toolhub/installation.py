@@ -24,7 +24,7 @@ from evidence.keys.check_values import ANOTHER, FOREIGN, forget_check_values, un
 from evidence.keys.key_file import LOST, make_key_file, read_key_file
 from evidence.keys.keystore import get_keystore
 from evidence.keys.wrapped_keys import anything_is_sealed, wrapped_with
-from evidence.log.signer import make_signing_key
+from evidence.log.signer import get_signer, make_signing_key, may_sign
 from evidence.problems import KeyUnavailable
 from kernel.principal import Principal
 from kernel.secret_files import read_or_make_secret
@@ -52,12 +52,12 @@ def secret_key_file() -> Path:
 def make_keys() -> list[str]:
     """The session key, the signing key and the master keys, unless they are there; says what was made and what was found."""
     said = []
-    if (signing := settings.TOOLHUB_SIGNING_KEY_FILE) is not None:  # elsewhere: the keeper makes its own
-        made = make_signing_key()
+    if may_sign():  # elsewhere: the keeper makes its own
+        made, place = make_signing_key(), get_signer().place
         said.append(
-            f"A key that logs are signed with was made in {signing}. Back it up."
+            f"A key that logs are signed with was made in {place}. Back it up."
             if made
-            else f"The signing key is in {signing}."
+            else f"The signing key is in {place}."
         )
     if settings.TOOLHUB_SECRET_KEY_GIVEN:
         said.append("The session key comes from TOOLHUB_SECRET_KEY.")

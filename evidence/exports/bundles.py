@@ -23,7 +23,7 @@ from evidence.verify.notes import ED25519, VerifierKey
 
 if TYPE_CHECKING:
     from evidence.exports.selection import SelectedFact
-    from evidence.log.signer import LogPublicKey
+    from evidence.log.signers.base import LogPublicKey
     from evidence.models import ExportJob
     from evidence.verify.notes import Signer
 

@@ -80,7 +80,7 @@ def forget_keys(path: Path, names: Iterable[str], *, first_too: bool = False) ->
     with _changing(path) as document:
         stay = {document["current"]} | (set() if first_too else {min(document["keys"])})
         for name in set(names) - stay:
-            del document["keys"][name]
+            document["keys"].pop(name, None)
 
 
 @contextmanager

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-    from evidence.log.signer import LogPublicKey
+    from evidence.log.signers.base import LogPublicKey
 
 log = logging.getLogger("toolhub.sealer")
 SIGNED_AGAIN_AFTER = timedelta(minutes=5)  # a log that stands still; others may rely on 10

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
 
-    from evidence.log.signer import LogPublicKey
+    from evidence.log.signers.base import LogPublicKey
 
 log = logging.getLogger("toolhub.sealer")
 BATCH = 10_000

@@ -13,11 +13,11 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from evidence import services as evidence
-from evidence.keys.key_file import add_key, forget_keys, make_key_file, read_key_file
 from evidence.kinds import Kind
 from evidence.leaves.hub import SigningKey
 from evidence.log.origins import new_origin
-from evidence.log.signer import LOST, get_signer, signing_key_file
+from evidence.log.signer import get_signer
+from evidence.log.signers.base import next_name
 from evidence.models import GLOBAL_LOG, Log, LogKey
 from evidence.problems import KeyUnavailable
 from evidence.verify.notes import COSIGNATURE, ED25519, VerifierKey, clock_name
@@ -25,7 +25,7 @@ from kernel.database.tenancy import NO_TENANT
 from kernel.principal import Principal
 
 if TYPE_CHECKING:
-    from evidence.log.signer import LogPublicKey
+    from evidence.log.signers.base import LogPublicKey
 
 
 def list_vkeys(origin: str) -> list[str]:
@@ -41,14 +41,19 @@ def check_signing_keys() -> tuple[list[LogPublicKey], dict[str, LogKey]]:
     Raises :class:`KeyUnavailable` when a key that has signed is not there, or is another one: who goes on with a new key as if
     nothing had happened would hide that a key was lost.
     """
-    given = get_signer().keys()
+    signer = get_signer()
+    given = signer.list_keys()
     known = {row.name: row for row in LogKey.objects.all()}
     for name, row in known.items():
         if row.retired_at is None and all(key.name != name for key in given):
-            raise KeyUnavailable(f"Logs are signed with the key {name}, which is not in the file.", remedy=LOST)
+            raise KeyUnavailable(
+                f"Logs are signed with the key {name}, which is not in {signer.place}.", remedy=signer.lost
+            )
     for key in given:
         if key.name in known and (bytes(known[key.name].public), bytes(known[key.name].clock)) != (key.log, key.clock):
-            raise KeyUnavailable(f"The signing key {key.name} is not the one that has signed so far.", remedy=LOST)
+            raise KeyUnavailable(
+                f"The signing key {key.name} is not the one that has signed so far.", remedy=signer.lost
+            )
     return given, known
 
 
@@ -106,7 +111,7 @@ def _tell(kind: Kind, row: LogKey) -> None:
 def rotate_key() -> str:
     """A further key, which signs first from now on; the others sign too, until they are retired. Returns its name."""
     register_keys()  # what is there must fit before something is added
-    name = add_key(signing_key_file(), activate=True)
+    name = get_signer().add_key()
     register_keys()
     return name
 
@@ -115,24 +120,23 @@ def retire_old_keys() -> list[str]:
     """End the keys but the current one, and destroy their private halves. What they have signed stays valid."""
     old = [key.name for key in register_keys()[1:]]
     _retire(old)
-    forget_keys(signing_key_file(), old, first_too=True)
+    get_signer().forget_keys(old)
     return old
 
 
 def replace_lost_keys() -> str:
-    """Begin with a new key because the file is lost for good. It shows: no old key signs the log in which the new one is a fact."""
-    path = signing_key_file()
-    if path.exists():
-        here, _ = read_key_file(path)
+    """Begin with a new key because the old ones are lost for good. It shows: no old key signs the log with the fact of the new."""
+    signer = get_signer()
+    if signer.has_keys():
+        there = ", ".join(key.name for key in signer.list_keys())
         raise KeyUnavailable(
-            f"The file of signing keys {path} is there, with {', '.join(sorted(here))}.",
+            f"Signing keys are in {signer.place}: {there}.",
             remedy="Type `manage.py rotate_log_key` to rotate; nothing is lost.",
         )
     names = list(LogKey.objects.values_list("name", flat=True))
-    numbers = [int(name[1:]) for name in names if name[:1] == "k" and name[1:].isdigit()]
-    name = f"k{max(numbers, default=0) + 1}"
+    name = next_name(names)
     _retire(names)
-    make_key_file(path, name=name)
+    signer.make_first_key(name)
     register_keys()
     return name
 

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 FOREIGN = ("golang-go", "golang-golang-x-mod-dev")  # verify our proofs with code that is not ours (tests/foreign)
-NEEDED = ("postgresql", "redis-server", "gettext", "docker-compose", "fonts-noto-cjk", *FOREIGN)
+TOKENS = ("softhsm2",)  # keys that never leave a PKCS#11 token (tests/support/soft_tokens.py)
+NEEDED = ("postgresql", "redis-server", "gettext", "docker-compose", "fonts-noto-cjk", *FOREIGN, *TOKENS)
 START_S = 30.0
 KEPT = "kept"  # the directory of `testenv start`: nobody owns it, `testenv stop` ends it
 LOCALE = "C.UTF-8"

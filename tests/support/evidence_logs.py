@@ -11,6 +11,7 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.tools import PausedTool
 from evidence.log import reader, sealer, signer
+from evidence.log.signers.files import InMemorySigner
 from evidence.models import Checkpoint, Pending, Seal
 from evidence.verify import merkle, notes
 from kernel.principal import Principal
@@ -19,15 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
 
+    from evidence.log.signers.base import CheckpointSigner
     from evidence.models import Fact
 
 
 sealer.FROZEN_AFTER_S = 0  # never: a test is one transaction, and does other things in it
-KEYS = signer.InMemorySigner()  # of all tests of a process: what they have signed goes on
+KEYS = InMemorySigner()  # of all tests of a process: what they have signed goes on
 
 
 @contextmanager
-def signing_with(keys: signer.CheckpointSigner | None = None) -> Iterator[signer.CheckpointSigner]:
+def signing_with(keys: CheckpointSigner | None = None) -> Iterator[CheckpointSigner]:
     """The signer of this process for a while: keys in memory, unless others are given."""
     keys = keys or KEYS
     signer.get_signer.cache_clear()

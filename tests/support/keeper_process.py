@@ -1,8 +1,8 @@
 """A keeper in a process of its own: ``python -m tests.support.keeper_process DATABASE FOLDER WORD…`` does what the words
 say, one after the other.
 
-``migrate``; ``write``: 11 facts of each of three tenants; ``seal``: until nothing is pending; ``check``: all logs, and print
-what there is. The signing key is in the folder.
+``tables`` and ``key``, together ``migrate``; ``write``: 11 facts of each of three tenants; ``seal``: until nothing is pending;
+``check``: all logs, and print what there is. The signing key is in the folder, or in the token that TOOLHUB_SIGNING_TOKEN names.
 """
 
 from __future__ import annotations
@@ -23,6 +23,12 @@ def main(database: str, folder: str, *words: str) -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
     settings.DATABASES["default"]["NAME"] = database
     settings.TOOLHUB_SIGNING_KEY_FILE = Path(folder) / "signing-keys.json"
+    if token := os.environ.get("TOOLHUB_SIGNING_TOKEN"):
+        settings.TOOLHUB_SIGNER, settings.TOOLHUB_SIGNING_TOKEN, settings.TOOLHUB_SIGNING_KEY_FILE = (
+            "token",
+            token,
+            None,
+        )
     django.setup()
     from django.core.management import call_command
 
@@ -33,17 +39,18 @@ def main(database: str, folder: str, *words: str) -> None:
 
     sealer.FROZEN_AFTER_S = 2
     for word in words:
-        if word == "migrate":
+        if word in ("migrate", "tables"):
             call_command("migrate", verbosity=0)
+        if word in ("migrate", "key"):
             make_signing_key()
-        elif word == "write":
+        if word == "write":
             for tenant_id in TENANTS:
                 write_facts(tenant_id, EACH)
         elif word == "seal":
             sealer.run_turn()
             while Pending.objects.exists():
                 sealer.run_turn()
-        else:
+        elif word == "check":
             for tenant_id in set(Fact.objects.values_list("tenant_id", flat=True)):
                 check_log(tenant_id)
             mine = {"tenant_id__in": TENANTS}

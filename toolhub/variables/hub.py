@@ -14,6 +14,12 @@ _secret = partial(VARIABLES.text, secret=True)
 _HTTP = ("https", "http")
 _ROLES = ("owner", "operator", "reviewer", "auditor", "developer")  # access.roles, which needs Django
 
+
+def _optional_path(name: str, *, about: str, example: str) -> Path | None:
+    text = _text(name, allowed="a path, or empty", roles=(KEEPER, INIT), example=example, about=about)
+    return Path(text) if text else None
+
+
 _group("Where the hub is")
 TOOLHUB_BIND = VARIABLES.value(
     "TOOLHUB_BIND",
@@ -143,6 +149,14 @@ TOOLHUB_KEY_FILE = VARIABLES.path(
     example="./var/keys.json",
     about="The master keys, which encrypt the snapshots. A lost key file means snapshots that nobody can read: back it up.",
 )
+TOOLHUB_SIGNER = _choice(
+    "TOOLHUB_SIGNER",
+    "file",
+    of=("file", "token", "transit"),
+    roles=(KEEPER, INIT),
+    about="Where the keys are that sign the logs of evidence: in TOOLHUB_SIGNING_KEY_FILE, in a PKCS#11 token, or in the transit "
+    "engine of OpenBao or Vault. Only for the keeper (`manage.py keep`).",
+)
 _signing = _text(
     "TOOLHUB_SIGNING_KEY_FILE",
     str(TOOLHUB_DATA_DIR / "signing-keys.json"),
@@ -151,10 +165,41 @@ _signing = _text(
     shown="signing-keys.json in TOOLHUB_DATA_DIR",
     empty="no signing key is on this host",
     example="./var/signing-keys.json",
-    about="The keys that sign the logs of evidence. Only the keeper (`manage.py keep`) reads it; elsewhere leave it empty. "
-    "Back it up.",
+    about="For the signer file: the keys that sign the logs of evidence. Only the keeper (`manage.py keep`) reads it; elsewhere "
+    "leave it empty. Back it up.",
 )
 TOOLHUB_SIGNING_KEY_FILE = Path(_signing) if _signing else None
+TOOLHUB_SIGNING_TOKEN = _text(
+    "TOOLHUB_SIGNING_TOKEN",
+    allowed="a PKCS#11 URI",
+    roles=(KEEPER, INIT),
+    example="pkcs11:token=toolhub?module-path=/usr/lib/softhsm/libsofthsm2.so&pin-source=file:/run/secrets/signing-pin",
+    about="For the signer token: which token, by its library, its name or serial and a file with the PIN (RFC 7512). `object=` before "
+    "the question mark keeps the keys of several hubs in one token apart.",
+)
+TOOLHUB_SIGNING_TRANSIT_URL = VARIABLES.url(
+    "TOOLHUB_SIGNING_TRANSIT_URL",
+    schemes=_HTTP,
+    roles=(KEEPER, INIT),
+    example="https://bao.example.org:8200/v1/transit",
+    about="For the signer transit: the address of the engine.",
+)
+TOOLHUB_SIGNING_TRANSIT_PREFIX = _text(
+    "TOOLHUB_SIGNING_TRANSIT_PREFIX",
+    "toolhub",
+    roles=(KEEPER, INIT),
+    about="For the signer transit: what the names of its keys begin with, so that several hubs keep theirs apart.",
+)
+TOOLHUB_SIGNING_TRANSIT_TOKEN_FILE = _optional_path(
+    "TOOLHUB_SIGNING_TRANSIT_TOKEN_FILE",
+    example="/run/secrets/transit-token",
+    about="For the signer transit: a file with the token, which is read again for each request, so that an agent may renew it.",
+)
+TOOLHUB_SIGNING_TRANSIT_CA = _optional_path(
+    "TOOLHUB_SIGNING_TRANSIT_CA",
+    example="/etc/toolhub/bao-ca.pem",
+    about="For the signer transit: certificates of the engine's authority, where it is none that everybody trusts.",
+)
 TOOLHUB_LOG_ORIGIN = _text(
     "TOOLHUB_LOG_ORIGIN",
     shown="the host of TOOLHUB_PUBLIC_URL",

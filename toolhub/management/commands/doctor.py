@@ -17,6 +17,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from evidence.append_only import triggers_for
 from evidence.keys.keystore import get_keystore
+from evidence.log.signer import get_signer, may_sign
 from evidence.log.signing_keys import check_signing_keys
 from evidence.log.state import log_state
 from invocations.evidence_pairs.constraints import TRIGGERS
@@ -199,8 +200,7 @@ def packages() -> str:
 
 def log() -> str:
     """Whether facts get into the log. The key is looked at where it is: with the keeper."""
-    path = settings.TOOLHUB_SIGNING_KEY_FILE
-    if path is not None and path.exists():
+    if may_sign() and get_signer().has_keys():
         check_signing_keys()
     state = log_state()
     if state.wrong and settings.TOOLHUB_EMBEDDED:

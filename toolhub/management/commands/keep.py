@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from evidence.log import sealer
-from evidence.log.signer import make_signing_key, signing_key_file
+from evidence.log.signer import get_signer, make_signing_key
 from kernel.observability import exposition, telemetry
 from kernel.problems import Problem
 from toolhub.instruments import make_instruments
@@ -20,7 +20,7 @@ _LOOPS = ", ".join(loop.name for loop in select_loops(ProcessRole.KEEPER))
 
 
 class Command(BaseCommand):
-    help = f"Run the keeper: {_LOOPS}. It alone needs TOOLHUB_SIGNING_KEY_FILE, and creates the file if nothing was ever signed."
+    help = f"Run the keeper: {_LOOPS}. It alone has the signing keys (TOOLHUB_SIGNER), and makes the first if nothing was ever signed."
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument("--once", action="store_true", help="seal what is pending, and end")
@@ -29,7 +29,7 @@ class Command(BaseCommand):
         refuse_foreign_keys()
         try:
             if make_signing_key():
-                self.stdout.write(f"A signing key was made in {signing_key_file()}. Back it up.")
+                self.stdout.write(f"A signing key was made in {get_signer().place}. Back it up.")
             if once:
                 while sealer.run_turn():
                     pass

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from evidence.log.signer import signing_key_file
+from evidence.log.signer import get_signer
 from evidence.log.signing_keys import replace_lost_keys, retire_old_keys, rotate_key, vkeys_to_hand_out
 from kernel.problems import Problem
 
@@ -20,7 +20,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: Any) -> None:
         group = parser.add_mutually_exclusive_group()
         group.add_argument("--retire", action="store_true", help="end all keys except the newest, and destroy them")
-        group.add_argument("--lost", action="store_true", help="the file is lost for good: begin with a new key")
+        group.add_argument("--lost", action="store_true", help="the keys are lost for good: begin with a new one")
 
     def handle(self, *args: Any, retire: bool = False, lost: bool = False, **options: Any) -> None:
         try:
@@ -28,7 +28,7 @@ class Command(BaseCommand):
                 self.stdout.write(f"Retired: {', '.join(retire_old_keys()) or 'none'}.")
             else:
                 name = replace_lost_keys() if lost else rotate_key()
-                self.stdout.write(f"{name} is in {signing_key_file()} and signs from now on. Back the file up.")
+                self.stdout.write(f"{name} is in {get_signer().place} and signs from now on. Back it up.")
             self.stdout.write("Who verifies a log needs its key, and that of its clock:")
             for key, clock in vkeys_to_hand_out():
                 self.stdout.write(f"  {key}  {clock}")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from evidence.log.signer import InMemorySigner
+    from evidence.log.signers.files import InMemorySigner
     from tests.conftest import Person
 
 pytestmark = pytest.mark.django_db(transaction=True)

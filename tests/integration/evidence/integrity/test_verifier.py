@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from access.models import Tenant
-    from evidence.log.signer import CheckpointSigner
+    from evidence.log.signers.base import CheckpointSigner
     from tests.conftest import Caller, Person
 
 pytestmark = [pytest.mark.django_db, pytest.mark.unpaired]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from access.models import Tenant
-    from evidence.log.signer import CheckpointSigner
+    from evidence.log.signers.base import CheckpointSigner
     from registry.models import Tool
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell

@@ -17,7 +17,8 @@ from evidence.exports.storage import iter_pieces
 from evidence.keys.key_file import make_key_file
 from evidence.kinds import Kind
 from evidence.log import reader
-from evidence.log.signer import FileSigner, make_signing_key
+from evidence.log.signer import choose_signer, make_signing_key
+from evidence.log.signers.files import FileSigner
 from evidence.log.signing_keys import register_keys
 from evidence.models import GLOBAL_LOG, Fact, LogKey
 from evidence.problems import KeyUnavailable
@@ -163,7 +164,7 @@ def test_a_process_without_a_file_of_keys_signs_nothing(settings: Any) -> None:
     settings.TOOLHUB_SIGNING_KEY_FILE = None
 
     with pytest.raises(KeyUnavailable, match="only the keeper"):
-        make_signing_key()
+        choose_signer()
 
 
 @pytest.mark.req("TOOLS-18")

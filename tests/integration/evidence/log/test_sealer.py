@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
 
-    from evidence.log.signer import CheckpointSigner
+    from evidence.log.signers.base import CheckpointSigner
 
 pytestmark = pytest.mark.django_db
 ONE, OTHER = new_id(), new_id()
