@@ -7,6 +7,7 @@ or Vault (:mod:`evidence.log.signers.transit`). Only the keeper has one.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -18,14 +19,26 @@ from evidence.problems import KeyUnavailable
 from kernel.singleton import Once
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from evidence.log.signers.base import CheckpointSigner
 
-_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('toolhub: the first signing key', 0))"
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('toolhub: signing keys', 0))"
 
 
 def may_sign() -> bool:
     """Whether this process is given signing keys: the keeper is, and what sets a hub up."""
     return settings.TOOLHUB_SIGNER != "file" or settings.TOOLHUB_SIGNING_KEY_FILE is not None
+
+
+@contextmanager
+def take_turn_at_keys() -> Iterator[None]:
+    """A transaction in which no other keeper makes or publishes a key."""
+    with transaction.atomic():
+        if connection.vendor == "postgresql":  # on SQLite transactions take turns anyway
+            with connection.cursor() as cursor:
+                cursor.execute(_LOCK)
+        yield
 
 
 def _anything_is_signed() -> bool:
@@ -39,10 +52,7 @@ def make_signing_key() -> bool:
     signer = get_signer()
     if signer.has_keys():
         return False
-    with transaction.atomic():
-        if connection.vendor == "postgresql":  # two keepers that start at once make one key
-            with connection.cursor() as cursor:
-                cursor.execute(_LOCK)
+    with take_turn_at_keys():
         if signer.has_keys():
             return False
         if _anything_is_signed():

@@ -16,7 +16,7 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.hub import SigningKey
 from evidence.log.origins import new_origin
-from evidence.log.signer import get_signer
+from evidence.log.signer import get_signer, take_turn_at_keys
 from evidence.log.signers.base import next_name
 from evidence.models import GLOBAL_LOG, Log, LogKey
 from evidence.problems import KeyUnavailable
@@ -85,11 +85,13 @@ def register_keys() -> list[LogPublicKey]:
     return signing_keys()
 
 
-@transaction.atomic
 def _add(key: LogPublicKey) -> None:
-    row = LogKey(name=key.name, public=key.log, clock=key.clock, added_at=timezone.now())
-    row.save(force_insert=True)
-    _tell(Kind.LOG_KEY_ADDED, row)
+    with take_turn_at_keys():
+        if LogKey.objects.filter(pk=key.name).exists():
+            return  # another keeper was first
+        row = LogKey(name=key.name, public=key.log, clock=key.clock, added_at=timezone.now())
+        row.save(force_insert=True)
+        _tell(Kind.LOG_KEY_ADDED, row)
 
 
 def _tell(kind: Kind, row: LogKey) -> None:

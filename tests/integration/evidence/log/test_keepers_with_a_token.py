@@ -127,10 +127,9 @@ def test_several_keepers_share_a_token_and_one_that_is_killed_is_missed_by_nobod
     assert code == 0, err
 
     killed = begin(begun_database, tmp_path, uri, "write", "seal", faults="note.before_commit=kill")
-    others = [begin(begun_database, tmp_path, uri, "write", "seal") for _ in range(2)]
-
     assert end(killed)[0] == -signal.SIGKILL
-    for each in others:
+
+    for each in [begin(begun_database, tmp_path, uri, "write", "seal") for _ in range(2)]:
         code, _, err = end(each)
         assert code == 0, err
     assert end(begin(begun_database, tmp_path, uri, "seal", "check"))[:2] == (0, "99 facts, 99 leaves, 0 pending")
