@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -134,7 +135,7 @@ def test_a_killed_worker_means_outcome_unknown_and_nothing_is_run_again(producti
 def check_calls_and_cancellation(production: Production) -> None:
     """Eight callers at once, and one whose run is cancelled."""
     agent = production.agent
-    callers = [in_background(lambda n=n: agent.invoke(ECHO, {"text": f"{n}"})) for n in range(8)]
+    callers = [in_background(partial(agent.invoke, ECHO, {"text": str(n)})) for n in range(8)]
     for each in callers:
         assert each.answer().status == 200, each.answer()
         assert agent.check_pair(each.answer().call_id)["outcome"] == "succeeded"
