@@ -121,8 +121,8 @@ class QueueUnavailable(Problem):
 
     reason, code, status = "QUEUE.UNAVAILABLE", PlatformCode.UPSTREAM_ERROR, 503
     retryable, retry_after_s = Retryable.YES, 5
-    cause = "The message broker does not answer, so no worker would have heard of the call. Nothing ran."
-    cure = "Try again after `retry_after_s` seconds. Operators: check that the broker runs and can be reached."
+    cause = "Neither the broker nor PostgreSQL took the word for the workers, so none would have heard of the call. Nothing ran."
+    cure = "Try again after `retry_after_s` seconds. Operators: check that Redis and PostgreSQL run and can be reached."
 
 
 class QueueTimeout(Problem):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from logging.config import dictConfig
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ app.autodiscover_tasks(["invocations"])
 
 _loops = LoopThreads()  # of this worker
 STOPPED_WITHIN_S = 5
+LOOK_AGAIN_S = 0.1
 
 
 def start_sandbox() -> None:
@@ -112,10 +114,13 @@ def _drain(**_: Any) -> None:
 @worker_shutdown.connect
 def _stop(**_: Any) -> None:
     """The loops are told first, so that none begins anything without boxes, and waited for whatever becomes of the boxes."""
+    from invocations.queue.claims import places  # noqa: PLC0415  as above
     from invocations.sandbox.factory import current_sandbox  # noqa: PLC0415  as above
 
     _loops.tell()
     try:
+        while places.any_taken():  # Celery has waited for its own calls; these came by the bell
+            time.sleep(LOOK_AGAIN_S)
         current_sandbox().close()
     finally:
         _loops.join(within_s=STOPPED_WITHIN_S)

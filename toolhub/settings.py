@@ -36,9 +36,10 @@ if VARIABLES.mistakes:
 OAUTH2_PROVIDER = OAUTH2_PROVIDER | {"CIMD_ENABLED": TOOLHUB_CLIENT_DOCUMENTS}
 TOOLHUB_EMBEDDED = not TOOLHUB_DATABASE_URL
 TOOLHUB_ENVIRONMENT = TOOLHUB_ENVIRONMENT or ("Demonstration" if TOOLHUB_EMBEDDED else "Production")
-if bool(TOOLHUB_DATABASE_URL) != bool(TOOLHUB_REDIS_URL):
+if TOOLHUB_REDIS_URL and not TOOLHUB_DATABASE_URL:
     raise ImproperlyConfigured(
-        "Set both TOOLHUB_DATABASE_URL and TOOLHUB_REDIS_URL (production shape), or neither (embedded default)."
+        "TOOLHUB_REDIS_URL goes with TOOLHUB_DATABASE_URL (production shape). Set both, the second alone, or neither (embedded "
+        "default)."
     )
 
 # Made silently in the embedded default only; elsewhere by `manage.py init`, and no process starts without (toolhub/startup.py).

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ipaddress
 import logging
 import math
-import time
 from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -21,6 +20,7 @@ from throttled.rate_limiter import per_duration
 from access.budgets.lines import Demand, describe_line
 from access.problems import RateLimited
 from kernel.http.rate_limit_fields import RateLimitState
+from kernel.outages import Outage
 from kernel.singleton import Once
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ PREFIX = "toolhub-rates"
 BURST_SHARE = 10  # a tenth of a window's calls may come at once
 MAX_KEYS = 65_536  # in memory; the least used are forgotten first
 REDIS_TIMEOUT_S = 0.25
-TRY_REDIS_AGAIN_S = 5
 MINUTE_S = 60
 
 
@@ -60,25 +59,11 @@ class RateLimit(NamedTuple):
 ONCE_A_MINUTE = RateLimit(amount=1, window_s=MINUTE_S, burst=1)
 
 
-class _Outage:
-    """Since Redis did not answer, it is not asked for a while, so that not every call waits for it."""
-
-    until = 0.0
-
-    def begin(self, error: Exception) -> None:
-        if not self.until:
-            log.error(
-                "Redis does not answer; rates are counted by each process for itself: %s", error.__cause__ or error
-            )
-        self.until = time.monotonic() + TRY_REDIS_AGAIN_S
-
-    def end(self) -> None:
-        if self.until:
-            log.warning("Redis answers again; rates are counted together")
-        self.until = 0.0
-
-
-outage = _Outage()
+outage = Outage(
+    log,
+    gone="Redis does not answer; rates are counted by each process for itself",
+    back="Redis answers again; rates are counted together",
+)
 
 
 @Once
@@ -124,11 +109,11 @@ def _budget_key(budget_id: UUID, amount: int) -> str:
 
 def _ask_store(ask: Callable[[BaseStore], R]) -> R:
     """Redis where there is one and it answers, else the memory of this process."""
-    if settings.TOOLHUB_REDIS_URL and time.monotonic() >= outage.until:
+    if settings.TOOLHUB_REDIS_URL and not outage.is_on():
         try:
             found = ask(_redis(settings.TOOLHUB_REDIS_URL))
         except exceptions.StoreUnavailableError as error:
-            outage.begin(error)
+            outage.begin(error.__cause__ if isinstance(error.__cause__, Exception) else error)
         else:
             outage.end()
             return found

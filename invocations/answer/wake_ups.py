@@ -17,6 +17,7 @@ from uuid import UUID
 import redis
 from django.conf import settings
 
+from kernel.outages import Outage
 from kernel.singleton import Once
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ LOOK_ANYWAY_S = 1.0  # the longest that a lost wake-up can cost
 LOOK_DEAF_S = 0.25  # the same while nothing is heard
 HEARS_WITHIN_S = 2.0
 PATIENCE_S = 1.0
+outage = Outage(log, gone="Redis takes no wake-ups; callers look by themselves", back="Redis takes wake-ups again")
 
 
 class Waiter:
@@ -131,10 +133,14 @@ class RedisWaker(InProcessWaker):
             yield waiter
 
     def wake(self, invocation_id: UUID) -> None:
+        if outage.is_on():
+            return
         try:
             self._client.publish(CHANNEL, invocation_id.bytes)
         except redis.RedisError as error:
-            log.warning("A wake-up was not sent, the caller looks by itself: %s", error)
+            outage.begin(error)
+        else:
+            outage.end()
 
     def _hear(self) -> None:
         while True:
@@ -161,6 +167,14 @@ class RedisWaker(InProcessWaker):
                 super().wake(UUID(bytes=message["data"]))
 
 
+class DeafWaker(InProcessWaker):
+    """Of processes that have no Redis between them: who waits looks at the row, four times a second."""
+
+    deaf = True
+
+
 @Once
 def get_waker() -> Waker:
-    return RedisWaker(settings.TOOLHUB_REDIS_URL) if settings.TOOLHUB_REDIS_URL else InProcessWaker()
+    if settings.TOOLHUB_REDIS_URL:
+        return RedisWaker(settings.TOOLHUB_REDIS_URL)
+    return InProcessWaker() if settings.TOOLHUB_EMBEDDED else DeafWaker()

@@ -10,21 +10,26 @@ from __future__ import annotations
 import json
 import logging
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from celery import current_app
-from django.db import transaction
+from django.conf import settings
+from django.db import connection, transaction
 from kombu.exceptions import OperationalError as BrokerError
 
 from invocations.models import Invocation, State
+from invocations.queue.bell import CALLS, REPLAYS
+from invocations.queue.bell.ringer import get_ringer
 from kernel.database.connections import database_now
 from kernel.fault_injection import inject_fault
-from kernel.names import QUEUES, RUN_INVOCATION
+from kernel.names import QUEUES, RUN_INVOCATION, RUN_REPLAYS
+from kernel.outages import Outage
 from kernel.singleton import Once
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from uuid import UUID
 
     from celery import Celery
@@ -33,6 +38,7 @@ log = logging.getLogger("toolhub.queue")
 # What kombu's transports raise when the broker does not answer, mapped or not.
 BROKER_ERRORS = (BrokerError, ConnectionError, TimeoutError, OSError)
 LOST_MESSAGE_AFTER = timedelta(seconds=2)
+outage = Outage(log, gone="The broker does not answer; PostgreSQL wakes the workers", back="The broker answers again")
 
 
 class WakeUpSender:
@@ -77,13 +83,40 @@ def send_wake_up(invocation_id: UUID, work_class: str) -> None:
 
 
 def notify_workers(invocation: Invocation) -> bool:
-    """Tell the workers of a call that was just queued. False when the broker does not answer."""
-    try:
-        send_wake_up(invocation.pk, invocation.work_class)
-    except BROKER_ERRORS as error:
-        log.warning("The broker does not answer, the wake-up for %s is sent again later: %s", invocation.wire_id, error)
+    """Tell the workers of a call that was just queued, by the broker or, where there is none or it does not answer, by the bell of
+    PostgreSQL. False when neither takes it; then a sweeper tells them later.
+    """
+    return _send(lambda: send_wake_up(invocation.pk, invocation.work_class)) or ring_bell(CALLS)
+
+
+def notify_replay_worker() -> bool:
+    """The same for replays."""
+    send = partial(
+        current_app.send_task, RUN_REPLAYS, queue=QUEUES["long"], retry=False, ignore_result=True, expires=None
+    )
+    return _send(send) or ring_bell(REPLAYS)
+
+
+def has_broker() -> bool:
+    """Whether messages travel by a broker: Redis, or the memory of the one process that is all."""
+    return settings.TOOLHUB_EMBEDDED or bool(settings.TOOLHUB_REDIS_URL)
+
+
+def _send(send: Callable[[], object]) -> bool:
+    if not has_broker() or outage.is_on():
         return False
+    try:
+        send()
+    except BROKER_ERRORS as error:
+        outage.begin(error)
+        return False
+    outage.end()
     return True
+
+
+def ring_bell(what: str) -> bool:
+    """Have PostgreSQL wake the workers. False where there is none, or it does not answer."""
+    return connection.vendor == "postgresql" and get_ringer().ring(what)
 
 
 def relay_due_messages(*, limit: int) -> int:

@@ -6,29 +6,15 @@ nobody took, and for what a worker that died has left.
 
 from __future__ import annotations
 
-import logging
 from datetime import timedelta
 
-from celery import current_app
 from django.db.models import Q
 
-from invocations.queue.outbox import BROKER_ERRORS
+from invocations.queue.outbox import notify_replay_worker
 from invocations.replays.models import Replay, ReplayState
 from kernel.database.connections import database_now
-from kernel.names import QUEUES, RUN_REPLAYS
 
-log = logging.getLogger("toolhub.replays")
 NOTIFY_AGAIN_AFTER = timedelta(seconds=10)
-
-
-def notify_replay_worker() -> bool:
-    """Tell a worker. False when the broker does not answer; then it is told again later."""
-    try:
-        current_app.send_task(RUN_REPLAYS, queue=QUEUES["long"], retry=False, ignore_result=True, expires=None)
-    except BROKER_ERRORS as error:
-        log.warning("The broker does not answer, the wake-up for replays is sent again later: %s", error)
-        return False
-    return True
 
 
 def build_waiting_filter() -> Q:

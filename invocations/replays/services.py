@@ -17,8 +17,8 @@ from evidence.kinds import Kind
 from evidence.leaves.replays import ReplayBegin, ReplayEnd
 from evidence.problems import RevealReasonTooShort
 from invocations.models import Invocation
+from invocations.queue.outbox import notify_replay_worker
 from invocations.replays.models import REPLAY_OPEN, Replay, ReplayState, What
-from invocations.replays.outbox import notify_replay_worker
 from kernel.database.connections import database_time
 from kernel.problems import Conflict, SchemaInvalid
 from registry.models import Installation, ToolVersion, VersionState

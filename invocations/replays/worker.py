@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import F
 
+from invocations.queue.outbox import notify_replay_worker
 from invocations.replays.batches import PIECES, ReplayBatch
 from invocations.replays.models import Replay, ReplayState
-from invocations.replays.outbox import build_waiting_filter, notify_replay_worker
+from invocations.replays.outbox import build_waiting_filter
 from invocations.replays.services import record_replay_end
 from invocations.sandbox.factory import current_sandbox
 from kernel.database.connections import database_time

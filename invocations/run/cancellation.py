@@ -75,7 +75,9 @@ def _messages(stop: threading.Event) -> Iterator[UUID]:
 
 
 def listen_for_cancellations(stop: threading.Event) -> None:
-    """Listen until told to stop; a worker of the production shape runs this in a thread."""
+    """Listen until told to stop; a worker of the production shape runs this in a thread. Without Redis there is nothing to hear."""
+    if not settings.TOOLHUB_REDIS_URL:
+        stop.wait()
     while not stop.is_set():
         try:
             for invocation_id in _messages(stop):

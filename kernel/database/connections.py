@@ -15,6 +15,8 @@ from kernel.database.prepared_statements import fetch_prepared
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    import psycopg
+
 READ_AGAIN_S = 60.0  # quartz drifts by milliseconds meanwhile
 
 
@@ -45,6 +47,13 @@ def work_while_committing(work: Callable[[], object]) -> None:
     """
     if connection.vendor == "postgresql":
         connection.work_while_committing(work)  # type: ignore[attr-defined]  # our engine
+
+
+def open_direct_connection() -> psycopg.Connection[Any]:
+    """A connection of its own to PostgreSQL, outside the pool and in no transaction, for who must stay in one session."""
+    import psycopg  # noqa: PLC0415  the embedded default loads none of it
+
+    return psycopg.connect(**connection.get_connection_params(), autocommit=True)
 
 
 def database_now() -> Any:

@@ -137,14 +137,14 @@ def production_at(
         line = Line(server.hostname or "", server.port or 5432)
         near = server._replace(netloc=f"{server.username}:{server.password}@127.0.0.1:{line.port}")
         redis = OwnRedis(folder)
+        usual = {"TOOLHUB_REDIS_URL": redis.url, "TOOLHUB_LEASE_S": "3", "TOOLHUB_DRAIN_S": "0"}
         env = clean_environment(
             TOOLHUB_DATABASE_URL=urlunsplit(near),
-            TOOLHUB_REDIS_URL=redis.url,
             TOOLHUB_DATA_DIR=str(folder),
             TOOLHUB_INSTANCE=str(folder),
             TOOLHUB_TOOLS_PATH=TOOLS_PATH,
             TOOLHUB_BIND=f"127.0.0.1:{free_port()}",
-            **{"TOOLHUB_LEASE_S": "3", "TOOLHUB_DRAIN_S": "0"} | settings,
+            **usual | settings,
         )
         hub = Production(folder, env, database_url, line, redis)
         try:

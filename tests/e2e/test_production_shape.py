@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import signal
+from functools import partial
 from typing import TYPE_CHECKING
+from uuid import UUID
 
+import psycopg
 import pytest
 
-from kernel.ids import decode
+from kernel.ids import decode, encode
 from scripts.provision.processes import free_port
 from tests.e2e.conftest import RUNNING
 from tests.e2e.console import Person
@@ -129,23 +132,46 @@ def test_a_killed_worker_means_outcome_unknown_and_nothing_is_run_again(producti
     production.agent.check_pair(answer.call_id)
 
 
-@pytest.mark.req("TOOLS-18", "TOOLS-24")
-def test_without_the_broker_a_call_is_cancelled_and_afterwards_all_works_again(production: Production) -> None:
-    production.use_worker()
+def check_calls_and_cancellation(production: Production) -> None:
+    """Eight callers at once, and one whose run is cancelled."""
     agent = production.agent
+    callers = [in_background(partial(agent.invoke, ECHO, {"text": str(n)})) for n in range(8)]
+    for each in callers:
+        assert each.answer().status == 200, each.answer()
+        assert agent.check_pair(each.answer().call_id)["outcome"] == "succeeded"
+
+    waiting = in_background(lambda: agent.invoke("sample.tools.keeps_a_secret", {"text": "x", "seconds": 30}))
+    production.until_it_runs()
+    running = "SELECT id::text FROM invocations_invocation WHERE state = 'running'"
+    with psycopg.connect(production.database_url) as connection:
+        [(call,)] = connection.execute(running).fetchall()
+    address = f"{production.url}/api/v1/invocations/{encode('inv', UUID(call))}"
+    assert request("DELETE", address, headers={"Authorization": f"Bearer {agent.key}"}).status in (200, 202)
+    assert waiting.answer().json()["call"]["state"] == "cancelled", waiting.answer()
+
+
+@pytest.mark.req("TOOLS-18", "TOOLS-24", "OPS-6")
+def test_while_redis_is_away_calls_go_on_and_afterwards_too(production: Production) -> None:
+    worker = production.use_worker()
     production.redis.stop()
     try:
-        answer = agent.invoke(ECHO, {"text": "x"})
+        check_calls_and_cancellation(production)
         ready = request("GET", f"{production.url}/readyz")
     finally:
         production.redis.start()
 
-    check_unavailable(answer, "QUEUE.UNAVAILABLE")
-    assert agent.check_pair(answer.call_id)["outcome"] == "cancelled"
-    assert ready.status == 503, ready
-    assert ready.headers["retry-after"]
-    until(lambda: agent.invoke(ECHO, {"text": "again"}).status == 200, "calls work again")
-    assert agent.state(answer.call_id) == "cancelled", "nobody ran it after all"
+    assert ready.status == 200, ready
+    assert ready.json()["checks"]["broker"] == "does not answer; PostgreSQL wakes the workers"
+    check_calls_and_cancellation(production)
+    assert worker.runs, worker.said()
+
+
+@pytest.mark.req("OPS-6")
+def test_a_hub_without_redis_by_choice_takes_calls(tmp_path: Path) -> None:
+    with production_at(tmp_path, TOOLHUB_REDIS_URL="") as hub:
+        check_calls_and_cancellation(hub)
+        later = hub.agent.begin(ECHO, {"text": "later"})
+        until(lambda: hub.agent.state(later) == "succeeded", "a call that nobody waits for runs too")
 
 
 @pytest.mark.req("CARD-5", "TOOLS-18", "TOOLS-24")

@@ -17,6 +17,7 @@ from invocations.run import execution, lease_heartbeat
 from invocations.run.live_output import LiveReport
 from invocations.sandbox.base import RunOutcome, RunStatus
 from kernel.ids import decode
+from kernel.outages import Outage
 from kernel.problems import Retryable, find_problem_class
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ def run_calls_here(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Bell:
     _write_down_what_is_committed(monkeypatch)
     bell = Bell()
     monkeypatch.setattr(outbox, "send_wake_up", bell.ring)
+    monkeypatch.setattr(outbox, "ring_bell", lambda what: False)  # nobody listens to PostgreSQL either
+    monkeypatch.setattr(outbox, "outage", Outage(outbox.log, gone="gone", back="back", ask_again_s=0))
     for module in (calls, services):
         monkeypatch.setattr(module, "get_waker", lambda: bell)
     return bell

@@ -19,6 +19,7 @@ from invocations.queue.outbox import BROKER_ERRORS
 from toolhub.startup import missing_keys
 
 OK = "ok"
+STOOD_IN = "does not answer; PostgreSQL wakes the workers"  # slower, and ready
 # Set when the process was told to end: it goes on with what it has, and whoever sends it more is to send it elsewhere.
 DRAINING = threading.Event()
 
@@ -44,7 +45,7 @@ def _broker() -> str:
         with redis.Redis.from_url(settings.TOOLHUB_REDIS_URL, socket_connect_timeout=2, socket_timeout=2) as client:
             client.ping()
     except (redis.RedisError, *BROKER_ERRORS):
-        return "does not answer"
+        return STOOD_IN
     return OK
 
 
@@ -59,4 +60,4 @@ def check_readiness() -> dict[str, str]:
 
 
 def is_good(found: dict[str, str]) -> bool:
-    return all(state == OK for state in found.values())
+    return all(state in (OK, STOOD_IN) for state in found.values())

@@ -111,15 +111,16 @@ TOOLHUB_DATABASE_URL = VARIABLES.url(
     schemes=("postgresql", "postgres"),
     secret=True,
     example="postgresql://toolhub:PASSWORD@127.0.0.1:5432/toolhub",
-    about="The database of the production shape, in which web and worker are processes of their own. Goes with "
-    "TOOLHUB_REDIS_URL; with neither, the embedded shape keeps a SQLite file.",
+    about="The database of the production shape, in which web and worker are processes of their own, and "
+    "TOOLHUB_REDIS_URL makes calls quick. With neither, the embedded shape keeps a SQLite file.",
 )
 TOOLHUB_REDIS_URL = VARIABLES.url(
     "TOOLHUB_REDIS_URL",
     schemes=("redis", "rediss", "unix"),
     secret=True,
     example="redis://default:PASSWORD@127.0.0.1:6379/0",
-    about="Broker and wake-ups of the production shape. Goes with TOOLHUB_DATABASE_URL.",
+    about="Broker and wake-ups of the production shape, with TOOLHUB_DATABASE_URL. Without it PostgreSQL wakes the workers: slower, "
+    "and rates are counted by each process for itself.",
 )
 TOOLHUB_DATABASE_POOL = _number(
     "TOOLHUB_DATABASE_POOL", 20, least=1, about="Connections that one process keeps to PostgreSQL, at most."

@@ -138,8 +138,10 @@ def pool() -> str:
 
 
 def broker() -> str:
-    if not settings.TOOLHUB_REDIS_URL:
+    if settings.TOOLHUB_EMBEDDED:
         return "in memory (embedded default)"
+    if not settings.TOOLHUB_REDIS_URL:
+        return "none: PostgreSQL wakes the workers, and calls are slower than with Redis (TOOLHUB_REDIS_URL)"
     redis.Redis.from_url(settings.TOOLHUB_REDIS_URL, socket_connect_timeout=2).ping()
     return "Redis answers"
 

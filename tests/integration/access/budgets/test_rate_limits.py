@@ -20,6 +20,7 @@ from evidence.models import Fact
 from invocations.models import Invocation, Tally
 from invocations.queue import sweeper
 from kernel.ids import new_id
+from kernel.outages import Outage
 from tests.support.calls import ask, assert_problem
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
     monkeypatch.setattr(utils, "now_mono_f", found)
     rate_limits.make_memory_store.cache_clear()
-    monkeypatch.setattr(rate_limits, "outage", rate_limits._Outage())
+    monkeypatch.setattr(rate_limits, "outage", Outage(rate_limits.log, gone="gone", back="back"))
     return found
 
 
@@ -114,7 +115,7 @@ def test_without_an_answer_of_redis_each_process_counts_for_itself_and_says_so_o
     with caplog.at_level("WARNING", logger="toolhub.rates"):
         assert waits(key, 3) == [0, 0, 6]
         assert [record.levelname for record in caplog.records] == ["ERROR"]
-        rate_limits.outage.until = 0.001  # the time to try again has come
+        rate_limits.outage._until = 0.001  # the time to try again has come
         settings.TOOLHUB_REDIS_URL = redis_url
         assert waits(key, 1) == [0]
         assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]

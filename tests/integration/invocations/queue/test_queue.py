@@ -15,7 +15,9 @@ from invocations.accept import begin_record
 from invocations.models import Invocation
 from invocations.queue import outbox, sweeper
 from kernel.names import RUN_INVOCATION
+from kernel.outages import Outage
 from tests.support.calls import PAIR, kinds_of, row_of
+from toolhub.probes.readiness import STOOD_IN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +48,7 @@ def assert_cancelled(answer: Any) -> Invocation:
 
 
 @pytest.mark.parametrize("error", [BrokerError("gone"), ConnectionRefusedError(111, "refused"), TimeoutError("slow")])
-def test_a_broker_that_does_not_answer_cancels_the_call(
+def test_where_neither_broker_nor_bell_answers_the_call_is_cancelled(
     error: Exception,
     ready: None,
     caller: Caller,
@@ -75,6 +77,8 @@ def test_a_broker_behind_a_closed_port_is_one_that_does_not_answer(
 ) -> None:
     enable()
     grant()
+    monkeypatch.setattr(outbox, "ring_bell", lambda what: False)
+    monkeypatch.setattr(outbox, "outage", Outage(outbox.log, gone="gone", back="back"))
     app = Celery("closed", broker="redis://127.0.0.1:1/0", set_as_current=False)
     app.conf.broker_transport_options = {"max_retries": 0}
     monkeypatch.setattr(outbox, "get_wake_up_sender", lambda: outbox.WakeUpSender(app, RUN_INVOCATION))
@@ -204,7 +208,7 @@ def test_readiness_names_the_part_that_does_not_answer(settings: Any) -> None:
         answer = Client().get("/readyz")
 
     assert answer.status_code == 503
-    wrong = {"database": "does not answer", "migrations": "not known", "broker": "does not answer"}
+    wrong = {"database": "does not answer", "migrations": "not known", "broker": STOOD_IN}
     assert answer.json() == {"ok": False, "checks": dict.fromkeys(parts, "ok") | wrong}
     assert answer.headers["Retry-After"]
 
