@@ -19,7 +19,6 @@ from bench import (
     list_streams,
     load,
     models,
-    node_servers,
     remote_servers,
     sandbox_levels,
     sdk_peers,
@@ -109,10 +108,11 @@ def measure_dependencies(rounds: int) -> list[list[str]]:
 
 
 def measure_node_servers(rounds: int) -> list[list[str]]:
-    ready, in_call = node_servers.measure_servers(rounds)
+    measured = hubs.measure_on_sqlite("bench.node_servers", str(rounds))
+    ready, in_call = (MeasuredTimes(name, ms) for name, ms in measured.items())
     times = in_call.p50 / ready.p50
     rows = [ready.row(f"{times:.1f} ×"), in_call.row("1.0 ×")]
-    print_table(f"A call of a server of npm, {node_servers.PACKAGE}", (*HEAD, "faster"), rows)
+    print_table("A call of a server of npm", (*HEAD, "faster"), rows)
     return [
         judge_figure(
             f"{ready.name}: p50 ≤ {NODE_SERVER_MS} ms, ≥ {NODE_SERVER_TIMES} × faster than {in_call.name}",

@@ -1,30 +1,40 @@
 """Node servers: the cost of a call of a server of npm that stands ready, and of one that is started in its call.
 
-The server is really fetched and unpacked by the hub's builder, and called through boxes that are used once. A call with a secret is
-one that no server stands ready for, so both are measured of the same server, in turn.
+``python -m bench.node_servers ROUNDS`` prints milliseconds as JSON. It is a process of its own, because the server is really fetched
+and unpacked by the hub's builder, which needs the settings of a hub. It is called through boxes that are used once. A call with a
+secret is one that no server stands ready for, so both are measured of the same server, in turn.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import socket
 import subprocess
+import sys
 import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from django.conf import settings
+import django
 
-from bench.figures import CannotMeasure, MeasuredTimes
-from bench.sandbox_harness import BenchTool, open_sandbox
-from invocations.sandbox.base import Limits, Profile, RunStatus
-from invocations.sandbox.pool.slots import PoolSlotState
-from registry.dependencies import build_steps
-from registry.dependencies.failures import CannotBuild
-from registry.dependencies.pip import ProgressHooks
-from sandbox.image import image_name
-from unitools.npm_locks import read_package_lock
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolhub.settings")
+django.setup()
+
+from django.conf import settings  # noqa: E402  Django must be set up before models load
+
+from bench.figures import CannotMeasure  # noqa: E402
+from bench.sandbox_harness import BenchTool, open_sandbox  # noqa: E402
+from invocations.sandbox.base import Limits, Profile, RunStatus  # noqa: E402
+from invocations.sandbox.pool.slots import PoolSlotState  # noqa: E402
+from registry.dependencies import build_steps  # noqa: E402
+from registry.dependencies.failures import CannotBuild  # noqa: E402
+from registry.dependencies.pip import ProgressHooks  # noqa: E402
+from sandbox.image import image_name  # noqa: E402
+from unitools.npm_locks import read_package_lock  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,9 +46,19 @@ START = {"script": "mcp-server-everything", "package": f"npm:{PACKAGE}"}
 ASKS = {"tool": "echo", "structured": False}
 ARGUMENTS = json.dumps({"message": "well"}).encode()
 LIMITS = Limits(wall_ms=20_000)
-READY, IN_CALL = "ready before the call", "started in the call"
+READY, IN_CALL = f"{PACKAGE}, ready before the call", f"{PACKAGE}, started in the call"
 _READY_WITHIN_S = 30.0
 _LOOK_S = 0.05
+
+
+def allow_registry() -> None:
+    """The builder may ask the registry of npm also where its address is one of this network, as a mirror's is."""
+    host = urlsplit(settings.TOOLHUB_NPM_REGISTRY).hostname
+    try:
+        found = socket.getaddrinfo(host, 443, family=socket.AF_INET, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise CannotMeasure(f"The registry of npm is not found: {error}") from error
+    settings.TOOLHUB_OUTBOUND_NETWORKS = sorted({f"{each[4][0]}/32" for each in found})
 
 
 @contextmanager
@@ -52,6 +72,7 @@ def install_server() -> Iterator[Path]:
         try:
             subprocess.run(command, cwd=place, check=True, capture_output=True)
             settings.TOOLHUB_DEPENDENCY_DIR = str(place / "deps")
+            allow_registry()
             lock = read_package_lock((place / "package-lock.json").read_text())
             yield build_steps.build_folder(lock, (), talk=ProgressHooks(lambda _: None, lambda: None))[0]
         except (OSError, subprocess.CalledProcessError, CannotBuild) as error:
@@ -79,8 +100,8 @@ def _wait_until_ready(where: DockerSandbox) -> None:
     raise CannotMeasure("No server got ready before its call.")
 
 
-def measure_servers(rounds: int) -> list[MeasuredTimes]:
-    """A row for each way, in turn; the first round does not count."""
+def measure_servers(rounds: int) -> dict[str, list[float]]:
+    """Milliseconds of each way, in turn; the first round does not count."""
     with install_server() as place, open_sandbox() as where:
         tool = BenchTool.of("", place)
         found: dict[str, list[float]] = {READY: [], IN_CALL: []}
@@ -91,4 +112,8 @@ def measure_servers(rounds: int) -> list[MeasuredTimes]:
                 took_ms = _call(where, tool, how)
                 if number:
                     times.append(took_ms)
-    return [MeasuredTimes(how, times) for how, times in found.items()]
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure_servers(int(sys.argv[1]))))

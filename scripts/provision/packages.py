@@ -32,6 +32,11 @@ def find_missing(names: tuple[str, ...]) -> list[str]:
     return [name for name in names if name not in installed]
 
 
+def is_known(name: str) -> bool:
+    """Whether the lists of packages that are here have it."""
+    return bool((query_program(["apt-cache", "show", "--no-all-versions", name]) or "").strip())
+
+
 def ensure_packages(*names: str, purpose: str) -> None:
     """Install what is missing of these packages."""
     if find_missing(names):

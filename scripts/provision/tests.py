@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PATIENCE_S = 60.0
 
 
-def run_tests(arguments: Sequence[str]) -> int:
+def run_tests(arguments: Sequence[str], *, also: Sequence[parts.Part] = ()) -> int:
     """All of them in parts (:mod:`scripts.provision.parts`), unless some only were asked for."""
     needed = (*venv.needed_packages(), *services.needed_packages(), *peers.needed_packages())
     packages.ensure_packages(*needed, purpose="Running the tests")
@@ -28,7 +28,7 @@ def run_tests(arguments: Sequence[str]) -> int:
         env = _outer() | found
         if set(arguments) - {"-m", "", "-q", "-x"}:
             return _foreground(pytest, env | _sandbox())
-        return parts.run_parts(pytest, env, _sandbox, whole="" in arguments)
+        return parts.run_parts(pytest, env, _sandbox, whole="" in arguments, also=also)
 
 
 def run_with_services(command: Sequence[str], *, durable: bool = False) -> int:
