@@ -11,6 +11,9 @@ from kernel.principal import ActorKind, Principal, UsedConnection
 if TYPE_CHECKING:
     from access.models import Agent
 
+# In the place of a caller's credential that nobody is to know any more: it may name the person whose program it was.
+NOBODY: dict[str, Any] = {"key": None, "issuer": None, "token": "", "connection": None}
+
 
 def describe_credential(by: Principal) -> dict[str, Any]:
     """What is kept of a caller's credential: ids, and a digest of a token."""

@@ -1,8 +1,8 @@
 """Node server: how a server of a package of npm answers one call.
 
 There is no process to fork such a server from. It is started in a box that serves one call: in the call, or before it, initialised and
-waiting, where nothing of the call decides what it is started with and it may reach nothing outside. What it prints until there is a
-call is kept for that call's log.
+stopped until the call comes, where nothing of the call decides what it is started with and it may reach nothing outside. What it
+prints until there is a call is kept for that call's log.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ class NodeServer:
             started.end()
             raise
         started.talk.set_deadline(None)
+        started.stop()
         self._begun = started
 
     @property
@@ -65,8 +66,8 @@ class NodeServer:
         return self._begun.descriptors if self._begun is not None else ()
 
     def waited_ms(self) -> int | None:
-        """For how long it has been there; None: the call begins its own. One that has ended while it waited is no server."""
-        if self._begun is not None and self._begun.talk.is_over():
+        """It goes on. For how long it has been there; None: the call begins its own, also where it has ended while it waited."""
+        if self._begun is not None and (self._begun.talk.is_over() or not self._begun.go_on()):
             self.drop()
         return None if self._begun is None else round((time.monotonic() - self._begun_at) * 1000)
 
@@ -132,6 +133,8 @@ class _Started:
         self._pid = os.fork()
         if self._pid == 0:
             _become(command, environment, (its_input, its_output, its_errors))
+        with suppress(OSError):  # it does so too: whichever of the two is first
+            os.setpgid(self._pid, self._pid)
         for fd in (its_input, its_output, its_errors):
             os.close(fd)
         os.set_blocking(self._errors, False)
@@ -156,6 +159,20 @@ class _Started:
         if self._begun is None:
             self._begun = self.talk.initialize()
         return self._begun
+
+    def stop(self) -> None:
+        """It takes no part in anything until it goes on, nor do programs that it has started: a timer of it would burn the processor
+        for as long as it waits."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._pid, signal.SIGSTOP)
+
+    def go_on(self) -> bool:
+        """False where it has ended meanwhile."""
+        with suppress(ChildProcessError, ProcessLookupError):
+            if os.waitpid(self._pid, os.WNOHANG) == (0, 0):
+                os.killpg(self._pid, signal.SIGCONT)
+                return True
+        return False
 
     def release(self) -> None:
         """There is a call now: what is said belongs to it."""
@@ -204,6 +221,7 @@ def _write(said: bytes) -> None:
 
 def _become(command: list[str], environment: dict[str, str], ends: tuple[int, int, int]) -> NoReturn:
     try:
+        os.setpgid(0, 0)
         high = [os.dup(fd) for fd in ends]  # so that none stands where another is to be
         for place, fd in enumerate(high):
             os.dup2(fd, place, inheritable=True)

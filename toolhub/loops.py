@@ -55,6 +55,7 @@ LOOPS = (
     Loop("chains", "invocations.chains.orchestration.run_chain_loop", _CALLS),
     Loop("agent_runs", "invocations.agent_runs.orchestration.run_agent_run_loop", _CALLS),
     Loop("sender", "access.notifications.deliveries.run_sender", _SENDING),
+    Loop("token_returns", "access.server_accounts.token_returns.run_token_returns", _SENDING),
     Loop("callbacks", "invocations.callbacks.delivery.run_callback_sender", _SENDING),
     Loop("sealer", "evidence.log.sealer.run_sealer", _EVIDENCE),
     Loop("events", "evidence.sinks.delivery.run_delivery", _EVIDENCE),

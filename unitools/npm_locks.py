@@ -71,6 +71,12 @@ class NpmPackage(NamedTuple):
         """Which of several entries of one package this is."""
         return "" if self.place == f"node_modules/{self.name}" else self.place
 
+    @property
+    def alias(self) -> str:
+        """The name by which others find it here, where that is not its own: a package may stand in another's place."""
+        found = self.place.rpartition("node_modules/")[2]
+        return "" if found == self.name else found
+
     def fits(self, cpu: str) -> bool:
         """Whether it runs in a sandbox on such a machine, as npm names it: x64, arm64."""
         return _is_meant(self.os, "linux") and _is_meant(self.cpu, cpu) and _is_meant(self.libc, "glibc")

@@ -17,12 +17,20 @@ from access.models.people import (
 )
 from access.models.policies import POLICY_TRANSITIONS, PolicyState, PolicyVersion
 from access.models.requests import REQUEST_TRANSITIONS, GrantRequest, RequestState
-from access.models.server_accounts import AccountServer, ServerAccount, ServerAccountState
+from access.models.server_accounts import (
+    AccountAuthorization,
+    AccountServer,
+    ReturnedTokens,
+    ReturnState,
+    ServerAccount,
+    ServerAccountState,
+)
 
 __all__ = [
     "CONSENT_TRANSITIONS",
     "POLICY_TRANSITIONS",
     "REQUEST_TRANSITIONS",
+    "AccountAuthorization",
     "AccountServer",
     "Agent",
     "AgentIdentity",
@@ -50,6 +58,8 @@ __all__ = [
     "Reach",
     "RequestState",
     "Reservation",
+    "ReturnState",
+    "ReturnedTokens",
     "ServerAccount",
     "ServerAccountState",
     "Tenant",

@@ -1,7 +1,8 @@
 """Models of server accounts: by whose account a server elsewhere is asked.
 
 A :class:`ServerAccount` is one person's own account at an :class:`AccountServer`. Its tokens are sealed under the key of that person,
-so that they go with it when the person is erased.
+so that they go with it when the person is erased. An :class:`AccountAuthorization` is what they have begun there,
+:class:`ReturnedTokens` what nobody keeps any more and is given back.
 """
 
 from __future__ import annotations
@@ -189,3 +190,75 @@ class ServerAccount(models.Model):
     def is_due(self, at: datetime) -> bool:
         """Whether newer tokens are needed by then."""
         return self.expires_at is not None and self.expires_at <= at
+
+
+class AccountAuthorization(models.Model):
+    """What a person has begun at an authorization server in one browser, until its answer comes: a row each, so that what is begun
+    twice at once does not overwrite one another."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="+")
+    account = models.ForeignKey(ServerAccount, models.CASCADE, related_name="authorizations")
+    digest = models.CharField(max_length=64, unique=True)  # of the state and of the browser's session
+    callback = models.CharField(max_length=64, blank=True)  # the key of the address that the answer must come to
+    issuer = models.CharField(max_length=400)
+    client_id = models.CharField(max_length=500)
+    terms = models.JSONField(default=dict)
+    scopes = models.JSONField(default=list)
+    agents = models.JSONField(default=list)
+    begun_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["account", "-begun_at"], name="authorization_of_account")]
+
+    def __str__(self) -> str:
+        return f"{self.issuer} ({self.begun_at:%Y-%m-%d %H:%M})"
+
+
+class ReturnState(models.TextChoices):
+    WAITING = "waiting"
+    RETURNED = "returned"
+    LAPSED = "lapsed"  # whoever gave them did not take them: they run out by themselves
+
+
+class ReturnedTokens(models.Model):
+    """Tokens that nobody keeps, on their way back to who gave them. Afterwards the row says what became of them."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="+")
+    account = models.ForeignKey(ServerAccount, models.CASCADE, related_name="returned_tokens")
+    state = models.CharField(max_length=8, choices=ReturnState, default=ReturnState.WAITING)
+    client_id = models.CharField(max_length=500)
+    terms = models.JSONField(default=dict)
+    # The tokens, under the person's key; empty once they are gone.
+    subject_key = models.ForeignKey(SubjectKey, models.PROTECT, null=True, blank=True, related_name="+")
+    token_key = models.BinaryField(default=b"")
+    nonce = models.BinaryField(default=b"")
+    ciphertext = models.BinaryField(default=b"")
+    attempts = models.PositiveIntegerField(default=0)
+    next_attempt_at = models.DateTimeField(null=True, blank=True)
+    last_error = models.CharField(max_length=300, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state="waiting", subject_key__isnull=False, next_attempt_at__isnull=False)
+                | ~Q(state="waiting") & Q(subject_key=None, next_attempt_at=None),
+                name="returned_tokens_are_kept_while_they_wait",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["next_attempt_at"], name="returned_tokens_due", condition=Q(state="waiting")),
+        ]
+
+    def __str__(self) -> str:
+        return f"tokens of {self.account_id} ({self.state})"
+
+    @property
+    def endpoint(self) -> str:
+        return str(self.terms.get("revocation_endpoint", ""))
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.endpoint).hostname or ""

@@ -1,8 +1,8 @@
 """Authorizations: how a person connects their account at a server elsewhere (OAuth 2.1: code with PKCE).
 
-What was begun is kept in the session of the browser, for once: the state, the verifier, and whose answer is waited for. The
-answer must come to the same browser and person, and from the server that was asked (RFC 9207). No transaction is open while others are
-asked.
+What was begun is a row that is found by the state and the browser's session together, and is taken away by the first answer. The
+verifier is kept nowhere: it is made of the two again. The answer must come to the same browser and person, and from the server that
+was asked (RFC 9207). No transaction is open while others are asked.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-import time
 from base64 import urlsafe_b64encode
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
-from uuid import UUID
 
 from django.db import transaction
 
-from access.models import AccountServer, ServerAccount, ServerAccountState
+from access.models import AccountAuthorization, AccountServer, ServerAccount, ServerAccountState
 from access.server_accounts.answers import ServerSilent
 from access.server_accounts.clients import (
     AccountClient,
@@ -34,13 +33,13 @@ from access.server_accounts.services import (
     check_is_own,
     check_open,
     end_account,
-    give_tokens_back,
     lock_own,
     note_client_refused,
     record_server,
 )
 from access.server_accounts.signals import account_changed
 from access.server_accounts.token_requests import OF_THE_CLIENT, TokenClient, TokenRefused, redeem_code
+from access.server_accounts.token_returns import return_unkept_tokens
 from access.server_accounts.token_seals import (
     CLIENT_COLUMNS,
     TOKEN_COLUMNS,
@@ -55,56 +54,49 @@ from kernel.database.connections import database_time
 from kernel.problems import Conflict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, MutableMapping
+    from collections.abc import Mapping
+    from uuid import UUID
 
     from access.server_accounts.token_requests import TokenAnswer
     from kernel.principal import Principal
 
-BEGUN = "server_account_authorizations"  # of a session
-LASTS_S = 15 * 60
-MAX_BEGUN = 5  # of one browser, the newest
+LASTS = timedelta(minutes=15)
+MAX_BEGUN = 5  # of one account, the newest
 MAX_ANSWER = 4096
 
 
-def begin_authorization(
-    *, account_id: UUID, session: MutableMapping[str, Any], agents: list[str], scopes: list[str], by: Principal
-) -> str:
-    """The address that the person's browser is sent to. ``agents``: those that the account is connected for, too. ``scopes``: that
-    the installed tools want; none: those that the server asks for.
+def begin_authorization(*, account_id: UUID, browser: str, agents: list[str], scopes: list[str], by: Principal) -> str:
+    """The address that the person's browser is sent to. ``browser``: the key of its session. ``agents``: those that the account is
+    connected for, too. ``scopes``: that the installed tools want; none: those that the server asks for.
 
     What the server says of itself is read anew each time, so that nothing of it grows old here.
     """
     account = ServerAccount.objects.select_related("server").get(pk=account_id, tenant_id=by.tenant_id)
     check_is_own(account, by=by)
     check_open(account)
+    if not browser:
+        raise AuthorizationRefused("An account is connected in a browser in which its person is signed in.")
     terms = discover_terms(account.server.resource)
     client = choose_client(account.server, terms)
     server = _keep_terms(account.server, terms, client, by=by)
     scopes = scopes or terms.scopes
     callback = choose_callback(server, server.client_kind)
-    state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(64)
-    begun = {
-        "account": str(account.pk),
-        "person": by.id,
-        "issuer": terms.issuer,
-        "says_issuer": terms.says_issuer,
-        "terms": terms.to_json(),
-        "client": server.client_id,
-        "callback": callback,
-        "verifier": verifier,
-        "scopes": scopes,
-        "agents": agents,
-        "at": time.time(),
-    }
-    # Assigned as a whole: a session is written where one of its names gets another value.
-    kept = sorted(session.get(BEGUN, {}).items(), key=lambda each: each[1]["at"])[-(MAX_BEGUN - 1) :]
-    session[BEGUN] = {**dict(kept), _digest(state): begun}
+    state = secrets.token_urlsafe(32)
+    _keep_begun(
+        account,
+        digest=_digest(browser, state),
+        callback=callback,
+        client_id=server.client_id,
+        terms=terms,
+        scopes=scopes,
+        agents=agents,
+    )
     asked = {
         "response_type": "code",
         "client_id": server.client_id,
         "redirect_uri": callback_url(callback),
         "state": state,
-        "code_challenge": urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode(),
+        "code_challenge": _challenge(_verifier(browser, state)),
         "code_challenge_method": "S256",
         "resource": terms.resource,
     }
@@ -114,8 +106,34 @@ def begin_authorization(
     return f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{urlencode(asked)}"
 
 
-def _digest(state: str) -> str:
-    return hashlib.sha256(state.encode()).hexdigest()
+def _digest(browser: str, state: str) -> str:
+    """By which what was begun is found: an answer that comes to another browser finds nothing."""
+    return hashlib.sha256(f"{browser}\0{state}".encode()).hexdigest()
+
+
+def _verifier(browser: str, state: str) -> str:
+    """Of PKCE. The authorization server knows the state, and nobody but the browser and the hub its session."""
+    return _encode(hmac.digest(browser.encode(), b"verifier\0" + state.encode(), "sha256"))
+
+
+def _challenge(verifier: str) -> str:
+    return _encode(hashlib.sha256(verifier.encode()).digest())
+
+
+def _encode(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def _keep_begun(account: ServerAccount, *, terms: AuthorizationTerms, **said: Any) -> None:
+    now = database_time()
+    AccountAuthorization.objects.create(
+        tenant_id=account.tenant_id, account=account, issuer=terms.issuer, terms=terms.to_json(), begun_at=now, **said
+    )
+    rows = AccountAuthorization.objects.filter(account=account)
+    newest = list(
+        rows.filter(begun_at__gt=now - LASTS).order_by("-begun_at", "-pk").values_list("pk", flat=True)[:MAX_BEGUN]
+    )
+    rows.exclude(pk__in=newest).delete()
 
 
 @transaction.atomic
@@ -145,32 +163,32 @@ def _keep_terms(
 
 
 def finish_authorization(
-    *, answer: Mapping[str, str], session: MutableMapping[str, Any], callback: str = "", by: Principal
+    *, answer: Mapping[str, str], browser: str, callback: str = "", by: Principal
 ) -> ServerAccount:
     """The account, connected. Whatever comes of it, the state is used up. ``callback``: the key of the address it came to."""
-    begun = take_begun(answer.get("state", ""), session=session, by=by)
-    if callback != begun["callback"]:
+    state = answer.get("state", "")
+    begun = take_begun(state, browser=browser, by=by)
+    if callback != begun.callback:
         raise AuthorizationRefused("This answer has come to the address of another server than the one that was asked.")
-    check_issuer(begun, answer.get("iss"))
+    terms = AuthorizationTerms.from_json(begun.terms)
+    check_issuer(terms, answer.get("iss"))
+    account = begun.account
     if answer.get("error") or not answer.get("code"):
         raise AuthorizationRefused(
             f"The authorization server says {answer.get('error', 'nothing')[:60]!a}.",
-            details={"account": begun["account"]},
+            details={"account": account.wire_id},
         )
-    account = ServerAccount.objects.select_related("server").get(pk=UUID(begun["account"]), tenant_id=by.tenant_id)
-    check_is_own(account, by=by)
     check_open(account)
     server = account.server
-    terms = AuthorizationTerms.from_json(begun["terms"])
-    if (server.issuer, server.client_id) != (begun["issuer"], begun["client"]):
+    if (server.issuer, server.client_id) != (begun.issuer, begun.client_id):
         raise AuthorizationRefused("Who gives tokens for this server has changed meanwhile.")
     client = TokenClient(server.client_id, open_client_secret(server), terms.token_endpoint, tuple(terms.auth_methods))
     try:
         found = redeem_code(
             client,
             code=answer["code"][:MAX_ANSWER],
-            verifier=begun["verifier"],
-            redirect_uri=callback_url(begun["callback"]),
+            verifier=_verifier(browser, state),
+            redirect_uri=callback_url(begun.callback),
             resource=terms.resource,
         )
     except TokenRefused as error:
@@ -182,32 +200,37 @@ def finish_authorization(
     try:
         return _connect(account, found, begun, by=by)
     except Exception:  # whatever it is, nobody keeps what was given
-        give_tokens_back(client, found.tokens, endpoint=terms.revocation_endpoint)
+        return_unkept_tokens(account, found.tokens, client=client, terms=terms)
         raise
 
 
-def take_begun(state: str, *, session: MutableMapping[str, Any], by: Principal) -> dict[str, Any]:
-    """What this browser has begun under this state, once."""
-    known = dict(session.get(BEGUN, {}))
-    begun: dict[str, Any] | None = known.pop(_digest(state), None) if state and len(state) <= MAX_ANSWER else None
-    session[BEGUN] = known
-    if begun is None or begun["person"] != by.id or time.time() - begun["at"] > LASTS_S:
-        raise AuthorizationRefused("This answer belongs to nothing that you have begun in this browser of late.")
-    return begun
+def take_begun(state: str, *, browser: str, by: Principal) -> AccountAuthorization:
+    """What this browser has begun under this state, once: of two answers at the same moment one alone takes it."""
+    rows = AccountAuthorization.objects.select_related("account__server", "account__subject_key__tenant_key")
+    is_state = state and len(state) <= MAX_ANSWER
+    begun = rows.filter(digest=_digest(browser, state), tenant_id=by.tenant_id).first() if is_state else None
+    if begun is not None:
+        is_taken = AccountAuthorization.objects.filter(pk=begun.pk).delete()[0] == 1
+        if is_taken and begun.account.person == by.id and database_time() - begun.begun_at <= LASTS:
+            check_is_own(begun.account, by=by)
+            return begun
+    raise AuthorizationRefused("This answer belongs to nothing that you have begun in this browser of late.")
 
 
-def check_issuer(begun: dict[str, Any], said: str | None) -> None:
+def check_issuer(terms: AuthorizationTerms, said: str | None) -> None:
     """RFC 9207: whose answer it is. Who says that it names itself must; who is named must be who was asked."""
-    if said is None and not begun["says_issuer"]:
+    if said is None and not terms.says_issuer:
         return
-    if not hmac.compare_digest((said or "").encode(), begun["issuer"].encode()):
+    if not hmac.compare_digest((said or "").encode(), terms.issuer.encode()):
         raise AuthorizationRefused("This answer comes from another authorization server than the one that was asked.")
 
 
 @transaction.atomic
-def _connect(account: ServerAccount, found: TokenAnswer, begun: dict[str, Any], *, by: Principal) -> ServerAccount:
+def _connect(
+    account: ServerAccount, found: TokenAnswer, begun: AccountAuthorization, *, by: Principal
+) -> ServerAccount:
     account, now = lock_own(account.pk, by=by), database_time()
-    agents = sorted({*account.agents, *begun["agents"]})
+    agents = sorted({*account.agents, *begun.agents})
     if account.is_connected:  # anew, perhaps as somebody else there, so it is another account
         agents = account.agents  # by now: leave that was taken back since it was begun does not return
         end_account(account, why="replaced", by=by)
@@ -216,11 +239,11 @@ def _connect(account: ServerAccount, found: TokenAnswer, begun: dict[str, Any], 
         )
         account.save(force_insert=True)
     check_open(account)
-    seal_tokens(account, found.tokens)
+    seal_tokens(account, found.tokens, person=account.person)
     account.state, account.connected_at, account.number = ServerAccountState.CONNECTED, now, 1
     account.refreshable, account.expires_at = bool(found.tokens.refresh), found.find_end(now)
-    account.issuer, account.client_id, account.terms = begun["issuer"], begun["client"], begun["terms"]
-    account.scopes = found.scopes if found.scopes is not None else begun["scopes"]
+    account.issuer, account.client_id, account.terms = begun.issuer, begun.client_id, begun.terms
+    account.scopes = found.scopes if found.scopes is not None else begun.scopes
     account.agents = agents
     account.asked_by = [each for each in account.asked_by if each not in account.agents]
     account.save(

@@ -17,7 +17,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from access.models import AccountServer, Agent, ServerAccount, ServerAccountState
+from access.models import AccountServer, Agent, ReturnedTokens, ReturnState, ServerAccount, ServerAccountState
 from access.server_accounts import services
 from access.server_accounts.authorizations import begin_authorization, finish_authorization
 from access.server_accounts.clients import callback_url
@@ -123,7 +123,7 @@ def list_offered(account: ServerAccount) -> list[Agent]:
 @public
 def server_account(request: HttpRequest, account_id: UUID) -> HttpResponse:
     """Context: account, tools, wanted (scopes), form (AgentsForm), offered, asking (agents), held (calls that wait for
-    it), is_open, problem."""
+    it), is_open, returned (ReturnedTokens or None), problem."""
     if (first := check_signed_in(request)) is not None:
         return first
     return _page(request, _find_own(request, account_id))
@@ -144,6 +144,7 @@ def _page(request: HttpRequest, account: ServerAccount, problem: Problem | None 
         "asking": [each for each in offered if each.wire_id in account.asked_by],
         "held": list(held[:MAX_HELD]),
         "is_open": account.state != ServerAccountState.ENDED,
+        "returned": account.returned_tokens.order_by("-pk").first(),
         "problem": problem,
     }
     return render_page(
@@ -169,7 +170,7 @@ def server_account_connect(request: HttpRequest, account_id: UUID) -> HttpRespon
     try:
         address = begin_authorization(
             account_id=account.pk,
-            session=request.session,
+            browser=request.session.session_key or "",
             agents=_read_agents(request, account),
             scopes=find_account_tools(account.tenant_id).get(account.server.resource, {}).get("scopes", []),
             by=request.principal,  # type: ignore[attr-defined]
@@ -191,7 +192,7 @@ def server_account_callback(request: HttpRequest, key: str = "") -> HttpResponse
     try:
         account = finish_authorization(
             answer=answer,
-            session=request.session,
+            browser=request.session.session_key or "",
             callback=key,
             by=request.principal,  # type: ignore[attr-defined]
         )
@@ -231,7 +232,8 @@ def server_account_end(request: HttpRequest, account_id: UUID) -> HttpResponse:
 @require_GET
 @needs("secrets.manage")
 def account_servers(request: ConsoleRequest) -> HttpResponse:
-    """Context: rows (list of {resource, server: AccountServer or None, connected: how many accounts, callback}), form."""
+    """Context: rows (list of {resource, server: AccountServer or None, connected: how many accounts, lapsed: tokens of how many
+    the server has not taken back, callback}), form."""
     return _servers_page(request, None)
 
 
@@ -241,11 +243,14 @@ def _servers_page(request: ConsoleRequest, form: AccountClientForm | None) -> Ht
     resources = sorted(find_account_tools(tenant_id).keys() | known.keys())
     connected = ServerAccount.objects.filter(tenant_id=tenant_id, state=ServerAccountState.CONNECTED)
     counts = list(connected.values_list("server__resource", flat=True))
+    lapsed = ReturnedTokens.objects.filter(tenant_id=tenant_id, state=ReturnState.LAPSED)
+    not_taken = list(lapsed.values_list("account__server__resource", flat=True))
     rows = [
         {
             "resource": each,
             "server": known.get(each),
             "connected": counts.count(each),
+            "lapsed": not_taken.count(each),
             "callback": callback_url(AccountServer(tenant_id=tenant_id, resource=each).callback_key),
         }
         for each in resources

@@ -23,11 +23,11 @@ from access.server_accounts.services import (
     account_client,
     account_url,
     end_account,
-    give_tokens_back,
     lock_account,
     note_client_refused,
 )
 from access.server_accounts.token_requests import OF_THE_CLIENT, OF_THE_TOKENS, TokenRefused, refresh_tokens
+from access.server_accounts.token_returns import return_unkept_tokens
 from access.server_accounts.token_seals import TOKEN_COLUMNS, open_tokens, seal_tokens
 from evidence import services as evidence
 from evidence.kinds import Kind
@@ -109,7 +109,7 @@ def _refresh(account: ServerAccount) -> str:
     try:
         return _keep(account, tokens, found)
     except Exception:  # it has ended meanwhile, or cannot be written, and what comes for it is for nobody
-        give_tokens_back(client, found.tokens, endpoint=terms.revocation_endpoint)
+        return_unkept_tokens(account, found.tokens, client=client, terms=terms)
         raise
 
 
@@ -127,7 +127,7 @@ def _keep(account: ServerAccount, before: AccountTokens, found: TokenAnswer) -> 
     check_connected(account)
     if account.number != number:  # the time for asking was over, and somebody else has asked since
         return open_tokens(account).access
-    seal_tokens(account, found.tokens)
+    seal_tokens(account, found.tokens, person=account.person)
     account.number, account.refreshed_at, account.refreshing_until = number + 1, now, None
     account.expires_at = found.find_end(now)
     account.scopes = found.scopes if found.scopes is not None else account.scopes

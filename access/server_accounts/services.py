@@ -5,20 +5,20 @@ How tokens come and are renewed: :mod:`access.server_accounts.authorizations`, :
 
 from __future__ import annotations
 
-import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import IntegrityError, transaction
 
-from access.models import AccountServer, Membership, ServerAccount, ServerAccountState
+from access.models import AccountServer, Membership, ReturnedTokens, ServerAccount, ServerAccountState
 from access.models.server_accounts import SERVER_ACCOUNT_TRANSITIONS
 from access.notifications.services import notify_channels
 from access.server_accounts.clients import MAX_ID, MAX_SECRET
 from access.server_accounts.discovery import AuthorizationTerms
 from access.server_accounts.signals import account_changed
-from access.server_accounts.token_requests import TokenClient, revoke_tokens
+from access.server_accounts.token_requests import TokenClient
 from access.server_accounts.token_seals import (
     CLIENT_COLUMNS,
     TOKEN_COLUMNS,
@@ -26,6 +26,7 @@ from access.server_accounts.token_seals import (
     open_client_secret,
     open_tokens,
     seal_client_secret,
+    seal_tokens,
 )
 from evidence import services as evidence
 from evidence.kinds import Kind
@@ -36,12 +37,11 @@ from kernel.principal import ActorKind, Principal
 from kernel.problems import Conflict, Forbidden, SchemaInvalid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable, Mapping
     from uuid import UUID
 
     from access.server_accounts.token_seals import AccountTokens
 
-log = logging.getLogger(__name__)
 DISCONNECTED, DECLINED, REFUSED, RAN_OUT = "disconnected", "declined", "refused", "ran_out"
 REPLACED, LEFT, ERASED = "replaced", "left", "erased"
 REQUESTED_EVENT, ENDED_EVENT = "account.requested", "account.ended"
@@ -176,7 +176,9 @@ def end_account(account: ServerAccount, *, why: str, by: Principal) -> None:
     """In the transaction of the caller, who has locked the row. Nothing of the tokens stays."""
     if ServerAccountState.ENDED not in SERVER_ACCOUNT_TRANSITIONS[account.state]:
         raise Conflict("This account is not connected any more.")
-    give_back = _prepare_revocation(account) if why not in LET_LAPSE else None
+    if why not in LET_LAPSE and account.is_connected:
+        return_tokens_of(account)
+    account.authorizations.all().delete()
     clear_tokens(account)
     account.state, account.ended_at, account.ended_by, account.end_reason = (
         ServerAccountState.ENDED,
@@ -200,8 +202,6 @@ def end_account(account: ServerAccount, *, why: str, by: Principal) -> None:
         said = {"member": name_member(account), "url": account_path(account)}
         notify_channels(ENDED_EVENT, subject=account.wire_id, body=said, tenant_id=account.tenant_id)
     account_changed.send(ServerAccount, account=account, by=by)
-    if give_back is not None:
-        transaction.on_commit(give_back, robust=True)
 
 
 def account_client(account: ServerAccount, tokens: AccountTokens) -> TokenClient:
@@ -213,32 +213,29 @@ def account_client(account: ServerAccount, tokens: AccountTokens) -> TokenClient
     return TokenClient(account.client_id, secret, terms.token_endpoint, tuple(terms.auth_methods))
 
 
-def _prepare_revocation(account: ServerAccount) -> Callable[[], None] | None:
-    """What gives the tokens back, once it is written that they are gone here; None where that cannot be."""
-    endpoint = account.terms.get("revocation_endpoint", "")
-    if not account.is_connected or not endpoint:
-        return None
+def return_tokens_of(account: ServerAccount) -> None:
+    """The account's tokens, in the transaction in which it ends."""
     try:
-        tokens: AccountTokens = open_tokens(account)
-        client = account_client(account, tokens)
+        tokens = open_tokens(account)
+        secret = account_client(account, tokens).secret
     except (KeyUnavailable, ValuesErased):
-        return None
-
-    def give_back() -> None:  # a function: of a partial that fails Django can say no name
-        give_tokens_back(client, tokens, endpoint=endpoint)
-
-    return give_back
+        return  # nobody can read them any more
+    return_tokens(account, replace(tokens, client_secret=secret), client_id=account.client_id, terms=account.terms)
 
 
-def give_tokens_back(client: TokenClient, tokens: AccountTokens, *, endpoint: str) -> None:
-    """Those that are not kept, where the server takes them (``endpoint``; empty: it does not). Whatever fails here stops nothing else:
-    they run out by themselves."""
-    if not endpoint:
+def return_tokens(account: ServerAccount, tokens: AccountTokens, *, client_id: str, terms: Mapping[str, Any]) -> None:
+    """Tokens that nobody keeps are given back once this is written, by a loop: no page waits for the server that takes them."""
+    if not terms.get("revocation_endpoint"):
         return
-    try:
-        revoke_tokens(client, tokens, endpoint=endpoint)
-    except Exception:
-        log.exception("Tokens of an account could not be given back")
+    row = ReturnedTokens(
+        tenant_id=account.tenant_id,
+        account=account,
+        client_id=client_id,
+        terms=dict(terms),
+        next_attempt_at=database_time(),
+    )
+    seal_tokens(row, tokens, person=account.person)
+    row.save(force_insert=True)
 
 
 def end_accounts_of(member: Any, *, tenant_id: UUID, by: Principal) -> int:

@@ -91,14 +91,29 @@ def refresh_tokens(client: TokenClient, tokens: AccountTokens, *, resource: str)
 
 
 def revoke_tokens(client: TokenClient, tokens: AccountTokens, *, endpoint: str) -> None:
-    """RFC 7009; both of them, since not every server ends one with the other. A server that does not answer has its way."""
+    """RFC 7009; both of them, since not every server ends one with the other. :class:`ServerSilent` where it is to be asked again,
+    :class:`TokenRefused` where it does not take one of them."""
+    refused = ""
     for kind, token in (("refresh_token", tokens.refresh), ("access_token", tokens.access)):
         if token:
             form, headers = client.identify({"token": token, "token_type_hint": kind})
-            try:
-                _post(endpoint, form, headers)
-            except ServerSilent:
-                return
+            refused = _read_revocation(_post(endpoint, form, headers)) or refused
+    if refused:
+        raise TokenRefused(refused)
+
+
+def _read_revocation(answer: OutboundResponse) -> str:
+    """Why a token is not taken; empty: it is, or is known to be good no more, or ends with the other one only."""
+    if answer.status == 429 or not 200 <= answer.status < 500 or 300 <= answer.status < 400:
+        raise ServerSilent(f"The authorization server answered {answer.status}.")
+    if answer.status < 300:
+        return ""
+    error = _read_code((read_object(answer) or {}).get("error"))
+    return "" if error == "unsupported_token_type" else error
+
+
+def _read_code(said: Any) -> str:
+    return said if isinstance(said, str) and _CODE.fullmatch(said) else "unknown"
 
 
 def _post(url: str, form: dict[str, str], headers: dict[str, str]) -> OutboundResponse:
@@ -111,7 +126,7 @@ def _ask_for_tokens(client: TokenClient, form: dict[str, str]) -> TokenAnswer:
     answer = _post(client.token_endpoint, form, headers)
     said = read_object(answer)
     if answer.status in (400, 401, 403) and said is not None and isinstance(said.get("error"), str):
-        raise TokenRefused(said["error"] if _CODE.fullmatch(said["error"]) else "unknown")
+        raise TokenRefused(_read_code(said["error"]))
     if 300 <= answer.status < 400:
         raise ServerSilent("The authorization server points to another address, where no token is asked for.")
     if answer.status != 200 or said is None:

@@ -20,7 +20,7 @@ from evidence.keys.subject_keys import get_subject_key, unwrap_under, wrap_under
 from evidence.problems import KeyUnavailable
 
 if TYPE_CHECKING:
-    from access.models import AccountServer, ServerAccount
+    from access.models import AccountServer, ReturnedTokens, ServerAccount
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,26 +50,30 @@ def _context(what: bytes, row: Any) -> bytes:
     return bytes(row.tenant_id.bytes + b"\0" + what + b"\0" + row.pk.bytes)
 
 
-def seal_tokens(account: ServerAccount, tokens: AccountTokens) -> None:
+def seal_tokens(row: ServerAccount | ReturnedTokens, tokens: AccountTokens, *, person: str) -> None:
     """Into the row, which is saved by the caller, in whose transaction nobody destroys the person's key."""
-    subject = evidence.compute_user_fingerprint(account.person, tenant_id=account.tenant_id)
-    key = get_subject_key(tenant_id=account.tenant_id, subject=subject)
+    subject = evidence.compute_user_fingerprint(person, tenant_id=row.tenant_id)
+    key = get_subject_key(tenant_id=row.tenant_id, subject=subject)
     data_key, nonce = AESGCM.generate_key(256), os.urandom(NONCE_BYTES)
     plain = json.dumps([tokens.access, tokens.refresh, tokens.client_secret]).encode()
-    account.subject_key, account.token_key, account.nonce = key, wrap_under(key, data_key), nonce
-    account.ciphertext = AESGCM(data_key).encrypt(nonce, plain, _context(b"server account", account))
+    row.subject_key, row.token_key, row.nonce = key, wrap_under(key, data_key), nonce
+    row.ciphertext = AESGCM(data_key).encrypt(nonce, plain, _context(b"server account", row))
 
 
-def open_tokens(account: ServerAccount) -> AccountTokens:
+def open_tokens(row: ServerAccount | ReturnedTokens) -> AccountTokens:
     """For the worker that runs a call, and for giving them back. ``ValuesErased`` when the person was erased."""
-    assert account.subject_key is not None
-    data_key = unwrap_under(account.subject_key, bytes(account.token_key))
-    return AccountTokens(*json.loads(_decrypt(data_key, account, _context(b"server account", account))))
+    assert row.subject_key is not None
+    data_key = unwrap_under(row.subject_key, bytes(row.token_key))
+    return AccountTokens(*json.loads(_decrypt(data_key, row, _context(b"server account", row))))
 
 
 def clear_tokens(account: ServerAccount) -> None:
     account.subject_key, account.token_key, account.nonce, account.ciphertext = None, b"", b"", b""
     account.refreshable, account.expires_at, account.refreshing_until = False, None, None
+
+
+def clear_returned_tokens(row: ReturnedTokens) -> None:
+    row.subject_key, row.token_key, row.nonce, row.ciphertext = None, b"", b"", b""
 
 
 def seal_client_secret(server: AccountServer, secret: str) -> None:

@@ -23,6 +23,7 @@ from invocations.approvals.held_calls import cancel_call
 from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.chains.models import CHAIN_OPEN, Chain
 from invocations.chains.services import cancel_chain
+from invocations.kept_callers import NOBODY
 from invocations.models import FINAL, Invocation, State, StoredFile
 from invocations.replays.models import Replay, Rerun
 from invocations.tool_files.models import ToolFiles
@@ -126,7 +127,10 @@ class CallHolder:
         if Artifact.objects.filter(invocation__in=calls).exists():
             return +gone  # more than a batch; the calls come up again
         rows = Invocation.objects.filter(pk__in=calls)
-        gone["calls"] = rows.update(values_key=who.key, output_digest="", request_id="", sources=[], account_id=None)
+        # The program and the account are the person's own, and lead to who it was.
+        gone["calls"] = rows.update(
+            values_key=who.key, output_digest="", request_id="", sources=[], account_id=None, connection_id=None
+        )
         rows.filter(idempotency_key="").update(user_fingerprint="", arguments_fingerprint="")
         chains = list(
             select_chains(who)
@@ -138,6 +142,7 @@ class CallHolder:
         rows_of_chains = Chain.objects.filter(pk__in=chains)
         gone["chains"] = rows_of_chains.update(values_key=who.key, request_id="")
         rows_of_chains.filter(idempotency_key="").update(user_fingerprint="", plan_fingerprint="")
+        rows_of_chains.exclude(state__in=CHAIN_OPEN).update(credential=NOBODY)  # one that is open is undone by it
         runs = list(
             select_runs(who)
             .filter(Q(values_key=None) | Q(idempotency_key="") | sealed)
@@ -148,6 +153,7 @@ class CallHolder:
         rows_of_runs = AgentRun.objects.filter(pk__in=runs)
         gone["agent_runs"] = rows_of_runs.update(values_key=who.key, request_id="")
         rows_of_runs.filter(idempotency_key="").update(user_fingerprint="", question_fingerprint="")
+        rows_of_runs.exclude(state=AgentRunState.RUNNING).update(credential=NOBODY)
         return +gone
 
 
@@ -193,11 +199,13 @@ def forget_hashes(*, limit: int = 500) -> int:
     )
     chains = Chain.objects.filter(erased, finished_at__lte=now - CHAIN_KEYS_KEPT)
     ended = list(chains.values_list("pk", flat=True)[:limit])
-    gone += Chain.objects.filter(pk__in=ended).update(user_fingerprint="", plan_fingerprint="", idempotency_key="")
+    gone += Chain.objects.filter(pk__in=ended).update(
+        user_fingerprint="", plan_fingerprint="", idempotency_key="", credential=NOBODY
+    )
     runs = AgentRun.objects.filter(erased, finished_at__lte=now - CHAIN_KEYS_KEPT)
     ended = list(runs.values_list("pk", flat=True)[:limit])
     return gone + AgentRun.objects.filter(pk__in=ended).update(
-        user_fingerprint="", question_fingerprint="", idempotency_key=""
+        user_fingerprint="", question_fingerprint="", idempotency_key="", credential=NOBODY
     )
 
 

@@ -15,7 +15,7 @@ class ToolFiles(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="tool_files")
     group = models.CharField(max_length=128)  # the first two segments of the tools' ids
-    package = models.CharField(max_length=220)  # whose code keeps them
+    package = models.CharField(max_length=260)  # whose code keeps them; of another tenant's with its id before it
     scope = models.CharField(max_length=8)  # tenant, agent or person
     # Which agent; of a person also the person's fingerprint, since who it is only the agent says. Empty: the tenant.
     owner = models.CharField(max_length=128, blank=True)

@@ -1,9 +1,9 @@
 """Tool files: what the tools of a group keep from call to call, and whose it is.
 
 A version that declares ``state`` finds in ``/data`` what the calls before it have left: those of its group (``mcp.memory`` of
-``mcp.memory.read_graph``) and package, and of the same tenant, agent, or agent and person, as it declares. Its calls run one at a
-time. A call that succeeds replaces the whole; of any other nothing is kept, as if it had not been. Each End says what the files
-were before and after.
+``mcp.memory.read_graph``), package and publisher, and of the same tenant, agent, or agent and person, as it declares. Its calls run
+one at a time. A call that succeeds replaces the whole; of any other nothing is kept, as if it had not been. Each End says what the
+files were before and after.
 """
 
 from __future__ import annotations
@@ -79,7 +79,10 @@ class FilesOwner:
             raise ToolFilesNeedPerson(f"{manifest.id} keeps files of a person, and this call is made for none.")
         # For whom a call is made its agent says: the word of one agent must not open what is kept for another.
         name = {"tenant": "", "agent": agent, "person": f"{agent} {person}"}[scope]
-        return cls(invocation.tenant_id, manifest.group, manifest.files_package, scope, name)
+        package, publisher = manifest.files_package, _find_publisher(invocation)
+        if publisher != invocation.tenant_id:  # whose package is called the same is another's
+            package = f"{encode('ten', publisher)} {package}"
+        return cls(invocation.tenant_id, manifest.group, package, scope, name)
 
     def fields(self) -> dict[str, Any]:
         return {
@@ -92,6 +95,11 @@ class FilesOwner:
 
     def rows(self) -> QuerySet[ToolFiles]:
         return ToolFiles.objects.filter(**self.fields())
+
+
+def _find_publisher(invocation: Invocation) -> UUID:
+    assert invocation.version is not None
+    return invocation.version.tool.tenant_id
 
 
 def pack_files(files: Iterable[TenantFile]) -> bytes:

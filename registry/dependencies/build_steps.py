@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
+import time
 from importlib.metadata import Distribution, distributions
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 2 * 2**30
 LEAST_FREE = 64 * 2**20
 COMPILE_WITHIN_S = 15 * 60
-SIZE_EVERY_BEATS = 5
+SIZE_EVERY_S = 5.0
 MOUNT = "/deps"  # where the box has it; traces name it instead of this host's path
 RESERVED = ("sandbox", "unitools")
 
@@ -38,12 +39,12 @@ class _Watched:
     """Beats on, and looks at the size now and then."""
 
     def __init__(self, talk: ProgressHooks, *folders: Path) -> None:
-        self.talk, self.folders, self.beats = talk, folders, 0
+        self.talk, self.folders, self.due = talk, folders, time.monotonic() + SIZE_EVERY_S
 
     def beat(self) -> None:
         self.talk.beat()
-        self.beats += 1
-        if self.beats % SIZE_EVERY_BEATS == 0:
+        if time.monotonic() >= self.due:
+            self.due = time.monotonic() + SIZE_EVERY_S
             check_size(*self.folders)
             check_room()
 

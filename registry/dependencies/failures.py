@@ -208,6 +208,14 @@ def too_large(most: int) -> Failure:
     )
 
 
+def too_many_files(most: int) -> Failure:
+    return Failure(
+        "too_many_files",
+        f"The dependencies have more than {most:,} files and folders.",
+        "Use smaller packages, or split the tool.",
+    )
+
+
 def too_slow(within_s: float) -> Failure:
     return Failure("too_slow", f"It was not done within {within_s / 60:.0f} minutes.", "Retry. " + SET_INDEX)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from concurrent.futures import ThreadPoolExecutor
+import re
+from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
@@ -19,14 +20,23 @@ from django.conf import settings
 from kernel.http.outbound import AddressRefused, OutboundFailed, send_request
 from registry.dependencies import failures
 from registry.dependencies.failures import CannotBuild
-from registry.dependencies.npm_archives import MAX_PACKED_BYTES, ArchiveUnfit, NeedsBuild, check_package, unpack_archive
+from registry.dependencies.npm_archives import (
+    MAX_PACKED_BYTES,
+    ArchiveSize,
+    ArchiveUnfit,
+    NeedsBuild,
+    check_package,
+    list_needed,
+    read_about,
+    unpack_archive,
+)
 from registry.dependencies.store import remove_folder
 from registry.dependencies.target import target_machine
-from unitools.npm_locks import read_npm_line
+from unitools.npm_locks import NAME, read_npm_line
 from unitools.npm_names import is_of_npm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
     from pathlib import Path
 
@@ -35,6 +45,9 @@ if TYPE_CHECKING:
 
 AT_A_TIME = 4
 FETCH_WITHIN_S = 120.0
+BEAT_S = 1.0
+MAX_ALL_FILES, MAX_ALL_BYTES = 200_000, 2 * 2**30
+_NAME = re.compile(NAME)
 _CPU = {"x86_64": "x64", "aarch64": "arm64", "armv7l": "arm"}
 
 
@@ -45,15 +58,57 @@ def is_npm_lock(lines: Sequence[str]) -> bool:
 def install_packages(lines: Sequence[str], *, into: Path, talk: ProgressHooks) -> None:
     """All packages of the lock that are for this machine, each at its place. Raises :class:`CannotBuild`."""
     packages = _select_packages(lines)
-    with ThreadPoolExecutor(AT_A_TIME, "npm") as threads:
-        try:
-            for package, content in _fetch_all(packages, threads):
-                talk.say(f"Unpacking {package.name} {package.version}")
-                _unpack(package, content, into)
-                talk.beat()
-        except BaseException:
-            threads.shutdown(wait=False, cancel_futures=True)
-            raise
+    room, abouts = _Room(), dict[str, dict[str, bytes]]()
+    threads = ThreadPoolExecutor(AT_A_TIME, "npm")
+    try:
+        for package, content in _fetch_all(packages, threads, talk.beat):
+            talk.say(f"Unpacking {package.name} {package.version}")
+            if (about := _unpack(package, content, into, room, talk.beat)) is not None:
+                abouts[package.place] = about
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)  # nobody waits for a registry that is slow
+    _check_complete(packages, into, abouts)
+
+
+class _Room:
+    """What all packages together may take."""
+
+    def __init__(self) -> None:
+        self.files = self.bytes = 0
+
+    def take(self, size: ArchiveSize) -> None:
+        self.files, self.bytes = self.files + size.files, self.bytes + size.bytes
+        if self.files > MAX_ALL_FILES:
+            raise CannotBuild(failures.too_many_files(MAX_ALL_FILES))
+        if self.bytes > MAX_ALL_BYTES:
+            raise CannotBuild(failures.too_large(MAX_ALL_BYTES))
+
+
+def _check_complete(packages: Sequence[NpmPackage], into: Path, abouts: Mapping[str, dict[str, bytes]]) -> None:
+    """All that a package needs is found from its place as Node.js looks for it: a server would else fail in the middle of a call. In
+    which version is the author's word, for npm lets an application overrule what its packages ask for. ``abouts``: by place, of those
+    that are there."""
+    missing = [
+        f"{package.name} {package.version} needs: {name}"
+        for package in packages
+        if package.place in abouts
+        for name in list_needed(read_about(abouts[package.place]["package.json"]))
+        if not _is_found(name, into / package.place, into)
+    ]
+    if missing:
+        raise CannotBuild(failures.incomplete_lock(missing))
+
+
+def _is_found(name: str, folder: Path, into: Path) -> bool:
+    """Beside the package, or beside one that it lies in."""
+    if _NAME.fullmatch(name) is None:
+        return False
+    while True:
+        if (folder / "node_modules" / name / "package.json").is_file():
+            return True
+        if folder == into:
+            return False
+        folder = folder.parent
 
 
 def _select_packages(lines: Sequence[str]) -> list[NpmPackage]:
@@ -65,8 +120,11 @@ def _select_packages(lines: Sequence[str]) -> list[NpmPackage]:
     return [each for each in found if each.fits(cpu)]
 
 
-def _fetch_all(packages: Sequence[NpmPackage], threads: ThreadPoolExecutor) -> Iterator[tuple[NpmPackage, bytes]]:
-    """In their order, with few of them in memory at a time."""
+def _fetch_all(
+    packages: Sequence[NpmPackage], threads: ThreadPoolExecutor, beat: Callable[[], None]
+) -> Iterator[tuple[NpmPackage, bytes]]:
+    """In their order, with few of them in memory at a time. A file may take longer than whoever builds is believed to be there, so it
+    beats on meanwhile."""
     waiting = iter(packages)
     asked: list[tuple[NpmPackage, Future[bytes]]] = []
     while True:
@@ -74,6 +132,9 @@ def _fetch_all(packages: Sequence[NpmPackage], threads: ThreadPoolExecutor) -> I
         if not asked:
             return
         package, coming = asked.pop(0)
+        beat()
+        while not wait([coming], timeout=BEAT_S).done:
+            beat()
         yield package, coming.result()
 
 
@@ -118,13 +179,19 @@ def _build_request(package: NpmPackage) -> tuple[str, dict[str, str]]:
     return urlunsplit((parts.scheme, host, path, "", "")), headers
 
 
-def _unpack(package: NpmPackage, content: bytes, into: Path) -> None:
+def _unpack(
+    package: NpmPackage, content: bytes, into: Path, room: _Room, beat: Callable[[], None]
+) -> dict[str, bytes] | None:
+    """The files that say what it is; None where it is left out."""
     place, shown = into / package.place, f"{package.name} {package.version}"
     try:
-        check_package(unpack_archive(content, place), package.name, package.version)
+        about = unpack_archive(content, place, check_size=room.take, beat=beat)
+        check_package(about, package.name, package.version)
     except NeedsBuild as error:
         if not package.is_optional:
             raise CannotBuild(failures.needs_build(shown, str(error))) from error
         remove_folder(place)
+        return None
     except ArchiveUnfit as error:
         raise CannotBuild(failures.archive_unfit(shown, str(error))) from error
+    return about

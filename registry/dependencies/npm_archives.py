@@ -1,8 +1,8 @@
 """Npm archives: what the file of a package of npm holds, read by ourselves and written below one folder.
 
 Such a file is a tar that anybody may have made. Plain files and folders are taken, whose names lie below the package's one folder;
-links, devices, names that lead elsewhere or stand twice, also but for case, and more than a package may have are refused. Nothing
-of a package is run, and what asks for that to be installed is refused by its name.
+links, devices, names that lead elsewhere or stand twice, also but for case, and more than a package may have are refused, before
+anything is written. Nothing of a package is run, and what asks for that to be installed is refused by its name.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ import json
 import os
 import re
 import zlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 MAX_PACKED_BYTES = 48 * 2**20
 MAX_BYTES = 256 * 2**20
-MAX_FILES = 20_000
-MAX_NAME_BYTES, MAX_DEPTH = 1000, 40
+MAX_FILES = 20_000  # and folders, whether the archive names them or not
+MAX_NAME_BYTES, MAX_WORD_BYTES, MAX_DEPTH = 1000, 255, 40
+PAGE = 4096  # what the smallest file or folder takes of a disk
 MAX_ABOUT_BYTES = 2**20
 _BLOCK = 512
 _MAX_HEADER_BYTES = 64 * 1024  # of one that says more of the next file
@@ -56,6 +58,10 @@ class _Unpacked:
         del self._ready[:count]
         return found
 
+    def skip(self, count: int) -> None:
+        while count:
+            count -= len(self.take(min(count, _PIECE)))
+
     def _next(self) -> bytes:
         try:
             while not self._gzip.eof and (self._tail or self._left):
@@ -74,20 +80,20 @@ class _Unpacked:
         return b""
 
 
-def unpack_archive(packed: bytes, place: Path) -> dict[str, bytes]:
-    """Write what it holds below ``place``, a folder that is not there yet. Returns the files that say what a package is.
+@dataclass(frozen=True, slots=True)
+class ArchiveSize:
+    """``files``: with folders; ``bytes``: that they take of a disk."""
 
-    Raises :class:`ArchiveUnfit`.
-    """
+    files: int
+    bytes: int
+
+
+def measure_archive(packed: bytes) -> ArchiveSize:
+    """What it holds, once all of it was looked at and nothing written. Raises :class:`ArchiveUnfit`."""
     if len(packed) > MAX_PACKED_BYTES:
         raise ArchiveUnfit(f"It has more than {MAX_PACKED_BYTES >> 20} MiB.")
-    try:
-        place.mkdir(parents=True)
-    except FileExistsError:
-        raise ArchiveUnfit("Another package brings what belongs to its place.") from None
-    about: dict[str, bytes] = {}
     seen: dict[str, str] = {}  # by its name in small letters: a folder as it is written; empty: a file
-    data = _Unpacked(packed)
+    data, pages = _Unpacked(packed), 0
     for name, size in _entries(data):
         if size is None:
             _note_folders(f"{name}/.", seen)
@@ -95,13 +101,50 @@ def unpack_archive(packed: bytes, place: Path) -> dict[str, bytes]:
         _note_folders(name, seen)
         if name.lower() in seen:
             raise ArchiveUnfit(f"{_shown(name)} is in it twice, or twice but for case.")
-        seen[name.lower()] = ""
-        if len(seen) > MAX_FILES:
-            raise ArchiveUnfit(f"It holds more than {MAX_FILES:,} files.")
-        content = _write(data, size, place / name, keep=_ABOUT.fullmatch(name) is not None)
-        if content is not None:
-            about[name] = content
+        _note(name.lower(), "", seen)
+        if _is_about(name) and size > MAX_ABOUT_BYTES:
+            raise ArchiveUnfit(f"{name.rpartition('/')[2]} has more than {MAX_ABOUT_BYTES >> 20} MiB.")
+        pages += -(-size // PAGE)
+        data.skip(size + -size % _BLOCK)
+    return ArchiveSize(len(seen), (pages + len(seen)) * PAGE)
+
+
+def unpack_archive(
+    packed: bytes,
+    place: Path,
+    *,
+    check_size: Callable[[ArchiveSize], None] = lambda _: None,
+    beat: Callable[[], None] = lambda: None,
+) -> dict[str, bytes]:
+    """Write what it holds below ``place``, a folder that is not there yet. Returns the files that say what a package is.
+
+    Raises :class:`ArchiveUnfit`, and has then written nothing. ``check_size`` is told what it takes, before anything is written;
+    ``beat`` is called for each file.
+    """
+    check_size(measure_archive(packed))
+    try:
+        place.mkdir(parents=True)
+    except FileExistsError:
+        raise ArchiveUnfit("Another package brings what belongs to its place.") from None
+    about: dict[str, bytes] = {}
+    data = _Unpacked(packed)
+    for name, size in _entries(data):
+        if size is not None:
+            content = _write(data, size, place / name, keep=_is_about(name))
+            if content is not None:
+                about[name] = content
+            beat()
     return about
+
+
+def _is_about(name: str) -> bool:
+    return _ABOUT.fullmatch(name) is not None
+
+
+def _note(name: str, said: str, seen: dict[str, str]) -> None:
+    seen[name] = said
+    if len(seen) > MAX_FILES:
+        raise ArchiveUnfit(f"It holds more than {MAX_FILES:,} files and folders.")
 
 
 def _note_folders(name: str, seen: dict[str, str]) -> None:
@@ -109,13 +152,13 @@ def _note_folders(name: str, seen: dict[str, str]) -> None:
     words = name.split("/")[:-1]
     for count in range(1, len(words) + 1):
         folder = "/".join(words[:count])
-        if seen.setdefault(folder.lower(), folder) != folder:
+        if folder.lower() not in seen:
+            _note(folder.lower(), folder, seen)
+        elif seen[folder.lower()] != folder:
             raise ArchiveUnfit(f"{_shown(folder)} is in it twice, or twice but for case.")
 
 
 def _write(data: _Unpacked, size: int, path: Path, *, keep: bool) -> bytes | None:
-    if keep and size > MAX_ABOUT_BYTES:
-        raise ArchiveUnfit(f"{path.name} has more than {MAX_ABOUT_BYTES >> 20} MiB.")
     path.parent.mkdir(parents=True, exist_ok=True)
     kept, left = bytearray(), size
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "wb") as file:
@@ -125,7 +168,7 @@ def _write(data: _Unpacked, size: int, path: Path, *, keep: bool) -> bytes | Non
             file.write(piece)
             if keep:
                 kept += piece
-    data.take(-size % _BLOCK)
+    data.skip(-size % _BLOCK)
     return bytes(kept) if keep else None
 
 
@@ -136,7 +179,7 @@ def _entries(data: _Unpacked) -> Iterator[tuple[str, int | None]]:
     while (header := data.take(_BLOCK)) != bytes(_BLOCK):
         count += 1
         if count > 4 * MAX_FILES:
-            raise ArchiveUnfit(f"It holds more than {MAX_FILES:,} files.")
+            raise ArchiveUnfit(f"It holds more than {MAX_FILES:,} files and folders.")
         _check_sum(header)
         size, kind = _read_number(header[124:136]), header[156:157]
         if kind in (_PAX, _PAX_OF_ALL, _LONG_NAME):
@@ -214,6 +257,7 @@ def _check_name(name: str) -> str:
     """Below the one folder that each archive has, whatever it is called. Empty: that folder itself."""
     words = name.removeprefix("./").rstrip("/").split("/")
     odd = name.startswith("/") or "\\" in name or not name.isprintable() or len(name.encode()) > MAX_NAME_BYTES
+    odd = odd or any(len(word.encode()) > MAX_WORD_BYTES for word in words)
     if odd or len(words) > MAX_DEPTH or {"", ".", ".."} & set(words):
         raise ArchiveUnfit(f"The name {_shown(name)} is none that a file may have.")
     return "/".join(words[1:])
@@ -225,14 +269,14 @@ def _shown(name: str) -> str:
 
 def check_package(about: dict[str, bytes], name: str, version: str) -> None:
     """Whether the files are of the package that the lock names, and all that it needs. :class:`ArchiveUnfit`, :class:`NeedsBuild`."""
-    said = _read_about(about.get("package.json", b""))
+    said = read_about(about.get("package.json", b""))
     if (said.get("name"), said.get("version")) != (name, version):
         raise ArchiveUnfit("Its package.json is of another package or version.")
     for file, content in about.items():
         whose = "" if "/" not in file else f" ({file.rpartition('/')[0]})"
         if file.endswith("binding.gyp"):
             raise NeedsBuild(f"it is built from source{whose}: it has a binding.gyp")
-        inner = _read_about(content)
+        inner = read_about(content)
         scripts = inner.get("scripts")
         runs = [each for each in _SCRIPTS if isinstance(scripts, dict) and scripts.get(each)]
         if runs:
@@ -241,7 +285,14 @@ def check_package(about: dict[str, bytes], name: str, version: str) -> None:
             raise NeedsBuild(f"it is built from source{whose}: gypfile")
 
 
-def _read_about(content: bytes) -> dict[str, object]:
+def list_needed(said: dict[str, object]) -> list[str]:
+    """The names under which a package finds what it cannot do without, as its package.json says."""
+    needed, optional = said.get("dependencies"), said.get("optionalDependencies")
+    left_out = set(optional) if isinstance(optional, dict) else set()
+    return sorted(set(needed) - left_out) if isinstance(needed, dict) else []
+
+
+def read_about(content: bytes) -> dict[str, object]:
     try:
         said = json.loads(content)
     except (ValueError, RecursionError) as error:

@@ -71,9 +71,10 @@ def make_work_folder() -> Iterator[Path]:
 
 
 def folder_size(folder: Path) -> int:
-    """Bytes of all files below it, each of at least a page: an empty one takes room, too. Files that go away do not count."""
+    """Bytes of all files and folders below it, each of at least a page: an empty one takes room, too. What has gone does not count."""
     total = 0
-    for parent, _, names in os.walk(folder):
+    for parent, folders, names in os.walk(folder):
+        total += PAGE * len(folders)
         for name in names:
             with contextlib.suppress(OSError):
                 total += max(os.lstat(os.path.join(parent, name)).st_size, PAGE)  # noqa: PTH118  thousands of files

@@ -69,6 +69,9 @@ class SubmittedManifestSerializer(serializers.Serializer[Any]):
 class PackageSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     version = serializers.CharField()
+    alias = serializers.CharField(
+        allow_blank=True, help_text="The name by which other packages find it, where that is not its own."
+    )
     named = serializers.BooleanField(help_text="Whether the manifest names it; otherwise another package needs it.")
     sha256 = serializers.ListField(child=serializers.CharField(), help_text="Of the files of a package of PyPI.")
     sha512 = serializers.ListField(child=serializers.CharField(), help_text="Of the file of a package of npm.")

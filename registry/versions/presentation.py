@@ -115,6 +115,7 @@ def dependencies_json(version: ToolVersion) -> dict[str, Any] | None:
         {
             "name": each.name,
             "version": each.version,
+            "alias": each.alias if isinstance(each, NpmPackage) else "",
             "named": each.name in direct and not (isinstance(each, NpmPackage) and each.marker),
             "sha256": [] if isinstance(each, NpmPackage) else list(each.hashes),
             "sha512": list(each.hashes) if isinstance(each, NpmPackage) else [],

@@ -11,6 +11,7 @@ from django.db import connection, transaction
 from django.db.utils import IntegrityError, ProgrammingError
 
 from access.models import (
+    AccountAuthorization,
     AccountServer,
     Agent,
     AgentIdentity,
@@ -21,6 +22,7 @@ from access.models import (
     Grant,
     GrantRequest,
     PolicyVersion,
+    ReturnedTokens,
     ServerAccount,
     Tenant,
     TrustedIssuer,
@@ -355,6 +357,18 @@ def key_cases(tenant: Tenant, agent: Agent, theirs: Tenant) -> dict[tuple[str, s
             tenant, tenant, "of-theirs", subject_key=their_key, state="connected", issuer="https://i", client_id="c"
         ),
         ("access_serveraccount", "server_id"): account_at(tenant, theirs, "at-theirs"),
+        ("access_accountauthorization", "account_id"): AccountAuthorization(
+            tenant=tenant, account=saved(account_at(theirs, theirs, "begun")), digest="d", begun_at=NOW
+        ),
+        ("access_returnedtokens", "account_id"): ReturnedTokens(
+            tenant=tenant, account=saved(account_at(theirs, theirs, "returned")), state="returned"
+        ),
+        ("access_returnedtokens", "subject_key_id"): ReturnedTokens(
+            tenant=tenant,
+            account=saved(account_at(tenant, tenant, "returned-here")),
+            subject_key=their_key,
+            next_attempt_at=NOW,
+        ),
         ("evidence_erasure", "key_id"): Erasure(
             tenant_id=tenant.pk, subject="x", key=their_key, reason="x", asked_by="usr_1", asked_at=NOW
         ),

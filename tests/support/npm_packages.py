@@ -27,7 +27,7 @@ from unitools.npm_locks import NpmPackage
 from unitools.publications import derive_package_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from invocations.sandbox.base import Limits, RunEvent, RunOutcome
@@ -148,13 +148,16 @@ def line_of(packed: bytes, name: str = NAME, version: str = VERSION, place: str 
 
 
 @contextmanager
-def serve_registry(files: dict[str, bytes]) -> Iterator[tuple[str, list[str]]]:
-    """A registry of these files by their paths: its address, and what it is asked for."""
+def serve_registry(
+    files: dict[str, bytes], before: Callable[[], object] = lambda: None
+) -> Iterator[tuple[str, list[str]]]:
+    """A registry of these files by their paths: its address, and what it is asked for. ``before`` each answer something happens."""
     asked: list[str] = []
 
     class Registry(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked.append(self.path)
+            before()
             content = files.get(unquote(self.path))
             self.send_response(404 if content is None else 200)
             self.send_header("Content-Length", str(len(content or b"")))

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from registry.dependencies import npm_archives
-from registry.dependencies.npm_archives import ArchiveUnfit, NeedsBuild, check_package, unpack_archive
+from registry.dependencies.npm_archives import (
+    ArchiveSize,
+    ArchiveUnfit,
+    NeedsBuild,
+    check_package,
+    measure_archive,
+    unpack_archive,
+)
 from tests.support.npm_packages import NAME, VERSION, about_of, pack_files, pack_package, zip_bytes
 
 if TYPE_CHECKING:
@@ -70,6 +77,7 @@ HOSTILE: dict[str, tuple[list[tuple[Any, bytes]], str]] = {
     "from other folders": ([("one/a", b"x"), ("two/a", b"y")], "twice"),
     "deep": ([("package/" + "a/" * 60 + "b", b"x")], "none that a file may have"),
     "long": ([("package/" + "a" * 1100, b"x")], "none that a file may have"),
+    "a long word": ([("package/" + "a" * 256, b"x")], "none that a file may have"),
 }
 
 
@@ -138,6 +146,40 @@ def test_too_many_files_are_no_package(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(ArchiveUnfit, match="more than 10 files"):
         unpack_archive(pack_files((f"package/{n}", b"") for n in range(20)), tmp_path / "a")
     assert zip_bytes(1)
+
+
+FOLDERS = {
+    "wide": [(entry(f"package/{n}", tarfile.DIRTYPE), b"") for n in range(20_001)],
+    "deep": [(entry(f"package/{n}/" + "d/" * 36 + "e", tarfile.DIRTYPE), b"") for n in range(600)],
+    "deep by files": [(f"package/{n}/" + "d/" * 36 + "e", b"") for n in range(600)],
+}
+
+
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize("how", FOLDERS)
+def test_a_bomb_of_folders_is_refused_before_anything_is_written(tmp_path: Path, how: str) -> None:
+    packed = pack_files([("package/package.json", about_of()), *FOLDERS[how]])
+
+    with pytest.raises(ArchiveUnfit, match="more than 20,000 files and folders"):
+        unpack_archive(packed, tmp_path / "a")
+
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.req("BRING-2")
+def test_what_is_refused_at_its_end_has_left_nothing(tmp_path: Path) -> None:
+    packed = pack_files([("package/package.json", about_of()), ("package/a", b"x"), ("package/../../outside", b"x")])
+
+    with pytest.raises(ArchiveUnfit):
+        unpack_archive(packed, tmp_path / "a")
+
+    assert not (tmp_path / "a").exists()
+
+
+def test_folders_and_pages_count_for_what_it_takes() -> None:
+    packed = pack_files([("package/a/b/empty", b""), ("package/large", b"x" * 5000)])
+
+    assert measure_archive(packed) == ArchiveSize(files=4, bytes=6 * 4096)
 
 
 @pytest.mark.req("BRING-2")

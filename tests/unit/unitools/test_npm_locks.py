@@ -104,3 +104,12 @@ def test_a_package_at_two_places_is_compared_by_its_place() -> None:
     new = [old[0], f"npm:node_modules/b/node_modules/a a@2.1.0 {SHA512}"]
 
     assert [each.kind for each in compare_dependency_lock(old, new)] == ["lock.changed"]
+
+
+@pytest.mark.req("BRING-2")
+def test_a_package_in_the_place_of_another_is_told_by_its_own_name() -> None:
+    here = read_npm_line(f"npm:node_modules/@a/b/node_modules/lodash other@1.0.0 {SHA512}")
+    plain = read_npm_line(f"npm:node_modules/@a/b/node_modules/@c/d @c/d@1.0.0 {SHA512}")
+
+    assert (here.name, here.alias) == ("other", "lodash")
+    assert (plain.name, plain.alias) == ("@c/d", "")

@@ -6,6 +6,7 @@ import html
 import json
 import re
 import threading
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -13,9 +14,9 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from access.models import AccountServer, ServerAccount
+from access.models import AccountAuthorization, AccountServer, ServerAccount
 from access.server_accounts import services
-from access.server_accounts.authorizations import BEGUN
+from access.server_accounts.authorizations import MAX_BEGUN
 from access.server_accounts.clients import callback_url, document_url
 from access.server_accounts.discovery import discover_terms, find_challenge
 from access.server_accounts.problems import AccountServerUnfit
@@ -23,7 +24,8 @@ from access.server_accounts.renewals import fetch_access_token
 from access.server_accounts.token_seals import open_tokens
 from evidence.kinds import Kind
 from evidence.models import Fact
-from tests.integration.access.server_accounts.conftest import let_run_out
+from kernel.database.connections import database_time
+from tests.integration.access.server_accounts.conftest import give_back_due, let_run_out
 from tests.support.authorization_server import serving_authorization
 from tests.support.concurrency import at_once
 
@@ -135,19 +137,15 @@ def test_a_server_that_does_not_name_itself_is_taken_but_not_one_that_names_anot
 
 def test_an_authorization_of_long_ago_counts_nothing(alice: Browser) -> None:
     back = alice.agree(alice.begin(alice.request()))
-    session = alice.client.session
-    begun = session[BEGUN]
-    session[BEGUN] = {name: each | {"at": each["at"] - 3600} for name, each in begun.items()}
-    session.save()
+    AccountAuthorization.objects.update(begun_at=database_time() - timedelta(hours=1))
 
     assert_refused(alice.come_back(back), "ACCOUNT.AUTHORIZATION_REFUSED")
 
 
 def test_a_code_without_its_verifier_gives_nothing(alice: Browser, server: AuthorizationServer) -> None:
     back = alice.agree(alice.begin(alice.request()))
-    session = alice.client.session
-    session[BEGUN] = {name: each | {"verifier": "x" * 64} for name, each in session[BEGUN].items()}
-    session.save()
+    for each in server.codes.values():
+        each["code_challenge"] = "of-another-verifier"
 
     assert_refused(alice.come_back(back), "ACCOUNT.AUTHORIZATION_REFUSED")
     assert not server.access
@@ -272,15 +270,13 @@ def test_an_entered_client_is_used_and_its_secret_is_kept_sealed(
     assert client.encode() in leaf
 
 
-def test_connecting_again_does_not_end_what_has_just_come(
-    alice: Browser, server: AuthorizationServer, django_capture_on_commit_callbacks: Any
-) -> None:
+def test_connecting_again_does_not_end_what_has_just_come(alice: Browser, server: AuthorizationServer) -> None:
     """Some servers end with one token all that the person has given the client: the old ones are let lapse."""
     first = alice.connect()
     server.user = "alice.other"
 
-    with django_capture_on_commit_callbacks(execute=True):
-        second = alice.connect(alice.find_newest())
+    second = alice.connect(alice.find_newest())
+    give_back_due()
 
     first.refresh_from_db()
     assert (first.state, first.end_reason, first.subject_key) == ("ended", "replaced", None)
@@ -288,13 +284,11 @@ def test_connecting_again_does_not_end_what_has_just_come(
     assert server.count("/revoke") == 0
 
 
-def test_disconnecting_ends_it_there_too(
-    alice: Browser, server: AuthorizationServer, django_capture_on_commit_callbacks: Any
-) -> None:
+def test_disconnecting_ends_it_there_too(alice: Browser, server: AuthorizationServer) -> None:
     account = alice.connect()
 
-    with django_capture_on_commit_callbacks(execute=True):
-        alice.client.post(reverse("server_account_end", args=[account.pk]))
+    alice.client.post(reverse("server_account_end", args=[account.pk]))
+    give_back_due()
 
     account.refresh_from_db()
     assert (account.end_reason, bytes(account.ciphertext)) == (services.DISCONNECTED, b"")
@@ -315,7 +309,7 @@ def enter(operator: Person, server: AuthorizationServer, client: str, secret: st
 
 
 def test_tokens_go_back_to_who_gave_them_and_to_nobody_whom_the_server_names_later(
-    alice: Browser, bob: Browser, server: AuthorizationServer, django_capture_on_commit_callbacks: Any
+    alice: Browser, bob: Browser, server: AuthorizationServer
 ) -> None:
     server.needs_secret = True
     account = alice.connect()
@@ -326,8 +320,8 @@ def test_tokens_go_back_to_who_gave_them_and_to_nobody_whom_the_server_names_lat
 
         let_run_out(account, server)
         assert server.find_user(fetch_access_token(account.pk)) == "alice"
-        with django_capture_on_commit_callbacks(execute=True):
-            services.disconnect_account(account_id=account.pk, by=alice.person.by)
+        services.disconnect_account(account_id=account.pk, by=alice.person.by)
+        give_back_due()
 
         sent = json.dumps(evil.asked)
     assert "/token" not in sent
@@ -444,6 +438,40 @@ def test_of_two_first_registrations_at_once_one_counts_for_both(
         assert answer.status_code == 302, answer.context["problem"].detail
         let_run_out(browser.find_newest(), server)
         assert fetch_access_token(browser.find_newest().pk)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_tabs_that_begin_at_once_can_both_be_finished(alice: Browser, server: AuthorizationServer) -> None:
+    """Each has read the same session of the browser before the other has written."""
+    account = alice.request()
+    both = threading.Barrier(2, timeout=20)
+    server.before_registration = both.wait
+
+    begun = at_once(2, lambda _: begin_of(alice, account))
+    answers = [alice.come_back(alice.agree(str(address))) for address in begun]
+
+    assert [each.status_code for each in answers] == [302, 302]
+    assert server.find_user(open_tokens(alice.find_newest()).access) == "alice"
+    assert not AccountAuthorization.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_answers_with_one_state_at_once_one_counts(alice: Browser, server: AuthorizationServer) -> None:
+    back = alice.agree(alice.begin(alice.request()))
+
+    answers = at_once(2, lambda _: alice.come_back(back).status_code)
+
+    assert sorted(map(str, answers)) == ["302", "409"]
+    assert server.count("/token") == 1
+
+
+def test_of_what_is_begun_and_never_finished_the_newest_is_kept(alice: Browser) -> None:
+    account = alice.request()
+    first, *_, last = [alice.begin(account) for _ in range(MAX_BEGUN + 1)]
+
+    assert AccountAuthorization.objects.filter(account=account).count() == MAX_BEGUN
+    assert_refused(alice.come_back(alice.agree(first)), "ACCOUNT.AUTHORIZATION_REFUSED")
+    assert alice.come_back(alice.agree(last)).status_code == 302
 
 
 def begin_of(browser: Browser, account: ServerAccount) -> str:

@@ -18,7 +18,7 @@ from access.server_accounts.renewals import fetch_access_token, note_token_refus
 from evidence.kinds import Kind
 from evidence.models import Fact
 from kernel.database.connections import database_time
-from tests.integration.access.server_accounts.conftest import let_run_out
+from tests.integration.access.server_accounts.conftest import give_back_due, let_run_out
 from tests.support.concurrency import at_once
 
 if TYPE_CHECKING:
@@ -170,6 +170,7 @@ def test_what_comes_for_an_account_that_ended_meanwhile_is_not_kept(
 
     account.refresh_from_db()
     assert (account.end_reason, bytes(account.ciphertext)) == (services.DISCONNECTED, b"")
+    assert give_back_due() == 2  # those that it had, and those that came meanwhile
     assert not server.access
     assert not server.refresh
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.urls import reverse
 
-from access.models import AccountServer, ServerAccount
+from access.models import ReturnedTokens, ReturnState, ServerAccount
 from access.server_accounts import services
 from access.server_accounts.renewals import fetch_access_token
+from access.server_accounts.token_returns import PAUSES_S, return_due
+from access.server_accounts.token_seals import open_tokens
+from evidence.keys.subject_keys import destroy_key
 from kernel.database.connections import database_time
+from tests.integration.access.server_accounts.conftest import give_back_due
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.conftest import Person
     from tests.integration.access.server_accounts.conftest import Browser
     from tests.support.authorization_server import AuthorizationServer
 
@@ -42,6 +48,7 @@ def test_tokens_of_an_account_that_ended_while_it_was_connected_are_given_back(
     while_asked(server, lambda: services.disconnect_account(account_id=account.pk, by=alice.person.by))
 
     assert alice.come_back(back).status_code == 409
+    give_back_due()
 
     assert server.count("/token") == 1
     assert not server.access
@@ -62,14 +69,129 @@ def test_newer_tokens_that_cannot_be_written_are_given_back(alice: Browser, serv
     assert not server.refresh
 
 
+def end(browser: Browser, account: ServerAccount) -> ReturnedTokens:
+    assert browser.client.post(reverse("server_account_end", args=[account.pk])).status_code == 302
+    return ReturnedTokens.objects.get(account=account)
+
+
+def test_the_page_that_disconnects_asks_nobody(alice: Browser, server: AuthorizationServer) -> None:
+    """A server that is slow or down holds up no request: the tokens go back afterwards."""
+    row = end(alice, alice.connect())
+
+    assert server.count("/revoke") == 0
+    assert row.state == ReturnState.WAITING
+    assert give_back_due() == 1
+    row.refresh_from_db()
+    assert (row.state, row.subject_key, bytes(row.ciphertext)) == (ReturnState.RETURNED, None, b"")
+    assert not server.access
+    assert not server.refresh
+
+
+def test_the_loop_gives_back_what_is_due(alice: Browser, server: AuthorizationServer) -> None:
+    row = end(alice, alice.connect())
+
+    assert return_due() == 1
+
+    row.refresh_from_db()
+    assert row.state == ReturnState.RETURNED
+    assert not server.refresh
+
+
+def test_nothing_of_returned_tokens_stands_readable_in_the_database(alice: Browser) -> None:
+    account = alice.connect()
+    kept = open_tokens(account)
+    end(alice, account)
+
+    row = ReturnedTokens.objects.values().get()
+
+    for value in row.values():
+        raw = bytes(value) if isinstance(value, bytes | memoryview) else json.dumps(value, default=str).encode()
+        assert kept.access.encode() not in raw
+        assert kept.refresh.encode() not in raw
+
+
+def test_a_server_that_is_down_is_asked_again_and_then_said_to_have_taken_nothing(
+    alice: Browser, server: AuthorizationServer, operator: Person
+) -> None:
+    account = alice.connect()
+    row = end(alice, account)
+    server.wrong["/revoke"] = (503, {}, {})
+    for attempt in range(1, len(PAUSES_S) + 2):
+        assert give_back_due() == 0
+        assert give_back_due() == 0  # not before its time
+        assert server.count("/revoke") == attempt
+        row.refresh_from_db()
+        ReturnedTokens.objects.filter(pk=row.pk, state=ReturnState.WAITING).update(next_attempt_at=database_time())
+
+    assert (row.state, row.subject_key, bytes(row.ciphertext)) == (ReturnState.LAPSED, None, b"")
+    page = alice.client.get(reverse("server_account", args=[account.pk])).content.decode()
+    assert "not given back" in page
+    assert "127.0.0.1 did not take them" in page
+    [known] = operator.client().get(reverse("account_servers")).context["rows"]
+    assert known["lapsed"] == 1
+
+
+def test_a_server_that_is_up_again_takes_them(alice: Browser, server: AuthorizationServer) -> None:
+    row = end(alice, alice.connect())
+    server.wrong["/revoke"] = (503, {}, {})
+    give_back_due()
+    del server.wrong["/revoke"]
+    ReturnedTokens.objects.update(next_attempt_at=database_time())
+
+    assert give_back_due() == 1
+    row.refresh_from_db()
+    assert (row.state, row.attempts) == (ReturnState.RETURNED, 2)
+    assert not server.refresh
+
+
+def test_a_server_that_refuses_them_is_not_asked_again(alice: Browser, server: AuthorizationServer) -> None:
+    row = end(alice, alice.connect())
+    server.wrong["/revoke"] = (400, {}, {"error": "invalid_client"})
+
+    assert give_back_due() == 0
+
+    row.refresh_from_db()
+    assert (row.state, row.last_error) == (
+        ReturnState.LAPSED,
+        "The authorization server refused: invalid_client.",
+    )
+
+
+def test_a_server_that_ends_access_tokens_with_the_others_has_taken_them(
+    alice: Browser, server: AuthorizationServer
+) -> None:
+    row = end(alice, alice.connect())
+    server.wrong["/revoke"] = (400, {}, {"error": "unsupported_token_type"})
+
+    assert give_back_due() == 1
+    row.refresh_from_db()
+    assert row.state == ReturnState.RETURNED
+
+
+def test_tokens_of_somebody_who_was_erased_meanwhile_are_given_to_nobody(
+    alice: Browser, server: AuthorizationServer
+) -> None:
+    row = end(alice, alice.connect())
+    key = row.subject_key
+    assert key is not None
+    with transaction.atomic():
+        destroy_key(subject=key.subject, tenant_id=row.tenant_id)
+
+    assert give_back_due() == 0
+
+    row.refresh_from_db()
+    assert (row.state, bytes(row.ciphertext), server.count("/revoke")) == (ReturnState.LAPSED, b"", 0)
+
+
 def test_tokens_that_cannot_be_given_back_stop_nothing(alice: Browser, server: AuthorizationServer) -> None:
     account = alice.connect()
-    kept = AccountServer.objects.get()
-    kept.terms |= {"revocation_endpoint": "https://["}  # nothing that can be asked, and no answer that says so
-    kept.save(update_fields=["terms"])
+    account.terms |= {"revocation_endpoint": "https://["}  # nothing that can be asked, and no answer that says so
+    account.save(update_fields=["terms"])
 
-    answer = alice.client.post(reverse("server_account_end", args=[account.pk]))
+    row = end(alice, account)
+    assert give_back_due() == 0
 
-    assert answer.status_code == 302
     account.refresh_from_db()
     assert account.end_reason == services.DISCONNECTED
+    row.refresh_from_db()
+    assert row.last_error

@@ -22,6 +22,8 @@ from evidence.models import Erasure, Fact, Snapshot, SnapshotKind, SubjectKey
 from evidence.problems import ErasureNotConfirmed, RevealReasonTooShort, ValuesErased
 from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.callbacks import delivery, services
+from invocations.chains.models import Chain
+from invocations.kept_callers import NOBODY
 from invocations.models import Invocation, State, StoredFile
 from invocations.sandbox.base import LeftArtifact, RunEvent, RunOutcome, RunStatus, TenantFile
 from kernel.ids import new_id
@@ -169,6 +171,27 @@ def test_after_an_erasure_no_copy_of_the_persons_values_is_readable_anywhere(
         assert bytes(fact.leaf_hash) == leaves[fact.pk] == hashlib.sha256(b"\0" + bytes(fact.leaf)).digest()
     kinds = list(Fact.objects.filter(subject=done.wire_id).order_by("id").values_list("kind", flat=True))
     assert kinds == ["erasure.asked", "subject.erased", "words.erased", "erasure.finished"]
+
+
+@pytest.mark.req("SPEC-10")
+def test_calls_name_neither_the_program_nor_the_account_of_a_person_who_was_erased(
+    everywhere: Any, owner: Person
+) -> None:
+    """Both are the person's own, and their rows say whose."""
+    mark, program, account = erasures.subject_of_user(ANN, tenant_id=owner.by.tenant_id), new_id(), new_id()
+    made = Invocation.objects.filter(user_fingerprint=mark)
+    of_ann = list(made.values_list("pk", flat=True))
+    made.update(connection_id=program, account_id=account)
+    credential = NOBODY | {"connection": [program.hex, "a-client", "usr_of_ann"]}
+    chains = list(Chain.objects.filter(user_fingerprint=mark).values_list("pk", flat=True))
+    Chain.objects.filter(pk__in=chains).update(credential=credential)
+
+    forget(ANN, by=owner.by)
+
+    calls = Invocation.objects.filter(pk__in=of_ann)
+    assert set(calls.values_list("connection_id", "account_id")) == {(None, None)}
+    assert [each.credential for each in Chain.objects.filter(pk__in=chains)] == [NOBODY]
+    assert program.hex not in dump().replace("-", "")
 
 
 @pytest.mark.req("SPEC-10")

@@ -160,6 +160,11 @@ NO_WORDS = {
         **dict.fromkeys(("issuer", "client_id", "terms", "scopes"), SETUP),
         **dict.fromkeys(("agents", "asked_by", "lists_held", "ended_by", "end_reason"), IDS),
     },
+    "access.AccountAuthorization": {
+        **dict.fromkeys(("issuer", "client_id", "terms", "scopes"), SETUP),
+        **dict.fromkeys(("digest", "callback", "agents"), IDS),
+    },
+    "access.ReturnedTokens": {"client_id": SETUP, "terms": SETUP, "last_error": HUBS},
     "invocations.CallCost": {"tool": IDS, "currency": RULES},
     "invocations.CallHour": {"tool": IDS, "state": HUBS, "reason": HUBS},
     "invocations.ModelMeter": {"provider": CHOSEN, "model": SETUP, "learned": HUBS, "window": HUBS},

@@ -19,6 +19,7 @@ from invocations.run import cancellation
 from invocations.sandbox.base import Profile, RunOutcome, RunStatus, TenantFile
 from invocations.tool_files import services as tool_files
 from invocations.tool_files.models import ToolFiles
+from kernel.ids import encode
 from kernel.problems import Retryable
 from registry.versions.compiler import compiled_version
 from registry.versions.presentation import shown_file_sharers
@@ -29,6 +30,7 @@ from unitools.manifest import Manifest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from access.models import Tenant
     from registry.models import Tool
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
@@ -119,6 +121,27 @@ def test_another_package_in_the_same_group_finds_nothing(keeps: Callable[..., No
     assert theirs.group == mine.group
     assert tool_files.load_tool_files(own, mine)
     assert tool_files.load_tool_files(own, theirs) == ()
+
+
+@pytest.mark.req("BRING-2", "TOOLS-22")
+def test_a_tool_of_another_publisher_finds_nothing_whatever_its_package_is_called(
+    keeps: Callable[..., None], caller: Caller, foreign_tenant: Tenant
+) -> None:
+    """A publisher chooses the names of group and package, and a tenant may have tools of several."""
+    keeps()
+    own = row_of(call(caller))
+    manifest = view_of(own)
+    other = Invocation.objects.select_related("version__tool").get(pk=own.pk)
+    assert other.version is not None
+    other.version.tool.tenant_id = foreign_tenant.pk
+
+    assert tool_files.load_tool_files(own, manifest)
+    assert tool_files.load_tool_files(other, manifest) == ()
+    theirs = tool_files.FilesOwner.of_call(other, manifest)
+    assert theirs.package == f"{encode('ten', foreign_tenant.pk)} {manifest.files_package}"
+    longest = ToolFiles._meta.get_field("package").max_length
+    assert longest is not None
+    assert len(f"{encode('ten', foreign_tenant.pk)} npm:") + 214 <= longest
 
 
 @pytest.mark.req("BRING-2")

@@ -201,7 +201,7 @@ def test_what_is_too_large_is_refused(wheels: Path, monkeypatch: pytest.MonkeyPa
 
 def test_what_is_too_large_is_stopped_while_it_grows(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build_steps, "MAX_BYTES", 1000)
-    monkeypatch.setattr(build_steps, "SIZE_EVERY_BEATS", 1)
+    monkeypatch.setattr(build_steps, "SIZE_EVERY_S", 0.0)
     (wheels / "grown").write_bytes(b"x" * 2000)
 
     (wheels / "empty").mkdir()

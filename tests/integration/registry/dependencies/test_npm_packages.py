@@ -5,11 +5,14 @@ from __future__ import annotations
 import base64
 import os
 import stat
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from registry.dependencies import npm
+from registry.dependencies.builder import BuildInterrupted
+from registry.dependencies.pip import ProgressHooks
 from tests.support.dependencies import build, failure_of
 from tests.support.npm_packages import line_of, pack_files, pack_package, path_of, serve_registry
 from unitools.npm_locks import read_npm_line
@@ -145,3 +148,92 @@ def test_credentials_of_the_setting_stand_in_a_header_and_no_address(settings: A
 
     assert address == "https://npm.example/x/@a/server/-/server-1.0.0.tgz"
     assert base64.b64decode(headers["Authorization"].removeprefix("Basic ")) == b"me:p@ss"
+
+
+@pytest.mark.req("BRING-2")
+def test_whoever_builds_is_believed_to_be_there_while_a_file_is_fetched(settings: Any, files: dict[str, bytes]) -> None:
+    """A file may take longer than the lease of a build: without a beat meanwhile another process would begin the same."""
+    asked, renewed = threading.Event(), threading.Event()
+
+    def answer_after_a_beat() -> None:
+        asked.set()
+        assert renewed.wait(20)
+
+    def beat() -> None:
+        if asked.is_set():
+            renewed.set()
+
+    with serve_registry(files, answer_after_a_beat) as (address, _):
+        settings.TOOLHUB_NPM_REGISTRY = address
+        folder = build([line_of(SERVER)], talk=ProgressHooks(lambda _: None, beat))
+
+    assert (folder / "node_modules/@a/server/server.mjs").is_file()
+
+
+@pytest.mark.req("BRING-2")
+def test_who_is_told_to_stop_waits_for_no_registry(settings: Any, files: dict[str, bytes]) -> None:
+    asked, over = threading.Event(), threading.Event()
+
+    def answer_when_over() -> None:
+        asked.set()
+        over.wait(60)
+
+    def stop() -> None:
+        if asked.is_set():
+            raise BuildInterrupted
+
+    with serve_registry(files, answer_when_over) as (address, _):
+        settings.TOOLHUB_NPM_REGISTRY = address
+        with pytest.raises(BuildInterrupted):
+            build([line_of(SERVER)], talk=ProgressHooks(lambda _: None, stop))
+        assert not over.is_set()
+        over.set()
+
+
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize(
+    ("about", "complete"),
+    [
+        ({"dependencies": {"library": "^2"}}, True),
+        ({"dependencies": {"missing": "^1"}}, False),
+        ({"dependencies": {"@a/missing": "^1"}}, False),
+        ({"dependencies": {"../../../etc": "^1"}}, False),
+        ({"dependencies": {"missing": "^1"}, "optionalDependencies": {"missing": "^1"}}, True),
+        ({"optionalDependencies": {"missing": "^1"}}, True),
+        ({"devDependencies": {"missing": "^1"}}, True),
+        ({"dependencies": {"bundled": "^1"}}, True),
+        ({"dependencies": {"alias": "npm:library@^2"}}, True),
+        ({"dependencies": ["no", "names"]}, True),
+    ],
+)
+def test_a_lock_holds_all_that_its_packages_need(
+    files: dict[str, bytes], about: dict[str, Any], complete: bool
+) -> None:
+    inside = {"node_modules/bundled/package.json": "{}"}
+    packed = files[path_of()] = pack_package(files=inside, **about)
+    lock = [
+        line_of(packed),
+        line_of(LIBRARY, "library", "2.0.0"),
+        line_of(LIBRARY, "library", "2.0.0", place="node_modules/alias"),
+    ]
+
+    if complete:
+        assert build(lock).is_dir()
+        return
+    code, message, remedy = failure_of(lambda: build(lock))
+    assert code == "incomplete"
+    assert "@a/server 1.0.0 needs: " in message
+    assert "dependency_lock" in remedy
+
+
+@pytest.mark.req("BRING-2")
+def test_what_all_packages_take_together_is_bounded_before_it_is_written(
+    files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = [line_of(SERVER), line_of(LIBRARY, "library", "2.0.0")]
+
+    monkeypatch.setattr(npm, "MAX_ALL_FILES", 3)
+    assert failure_of(lambda: build(lock))[0] == "too_many_files"
+    monkeypatch.setattr(npm, "MAX_ALL_FILES", 1000)
+    monkeypatch.setattr(npm, "MAX_ALL_BYTES", 3 * 4096)
+    assert failure_of(lambda: build(lock))[0] == "too_large"

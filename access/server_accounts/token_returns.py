@@ -1,0 +1,112 @@
+"""Token returns: how tokens that nobody keeps any more are given back to who gave them (RFC 7009).
+
+They wait in rows of their own until the authorization server has answered, so that no page waits for it, and a server that is down is
+asked again. What it does not take in the end runs out by itself: the row says so, and the person and the operators read it.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.db import transaction
+
+from access.models import ReturnedTokens, ReturnState
+from access.server_accounts.answers import ServerSilent
+from access.server_accounts.discovery import AuthorizationTerms
+from access.server_accounts.services import return_tokens
+from access.server_accounts.token_requests import TokenClient, TokenRefused, revoke_tokens
+from access.server_accounts.token_seals import clear_returned_tokens, open_tokens
+from evidence.deliveries import queue
+from evidence.deliveries.queue import DeliveryQueue, claim_row, run_queue
+from evidence.problems import KeyUnavailable, ValuesErased
+from kernel.database.connections import database_time, release_connection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from access.models import ServerAccount
+    from access.server_accounts.token_seals import AccountTokens
+
+log = logging.getLogger("toolhub.token_returns")
+PAUSES_S = (30.0, 120.0, 600.0, 3600.0, 6 * 3600.0)
+BATCH = 50
+
+
+class TokenReturnQueue(DeliveryQueue[ReturnedTokens]):
+    name = "returned tokens"
+    log = log
+    every_s = 2.0
+    at_once = 4
+    limits: ClassVar[Mapping[str, int]] = {"client_id": 2}
+
+    def list_due(self) -> Iterable[ReturnedTokens]:
+        rows = ReturnedTokens.objects.filter(state=ReturnState.WAITING, next_attempt_at__lte=database_time())
+        return rows.select_related("subject_key__tenant_key").order_by("next_attempt_at")[:BATCH]
+
+    def claim_due(self, row: ReturnedTokens) -> bool:
+        row.attempts += 1
+        return claim_row(ReturnedTokens.objects.filter(state=ReturnState.WAITING), row, attempts=row.attempts)
+
+    def serve_row(self, row: ReturnedTokens) -> int:
+        try:
+            tokens = open_tokens(row)
+        except (KeyUnavailable, ValuesErased):
+            return _finish(row, ReturnState.LAPSED, "Their person was erased, so nobody can read them.")
+        release_connection()
+        terms = AuthorizationTerms.from_json(row.terms)
+        client = TokenClient(row.client_id, tokens.client_secret, terms.token_endpoint, tuple(terms.auth_methods))
+        try:
+            revoke_tokens(client, tokens, endpoint=terms.revocation_endpoint)
+        except TokenRefused as error:
+            return _finish(row, ReturnState.LAPSED, str(error))
+        except ServerSilent as error:
+            if row.attempts > len(PAUSES_S):
+                return _finish(row, ReturnState.LAPSED, str(error))
+            _put_off(row, str(error))
+            return 0
+        return _finish(row, ReturnState.RETURNED, "")
+
+
+def _finish(row: ReturnedTokens, state: ReturnState, error: str) -> int:
+    """The tokens go; returns how many were taken."""
+    clear_returned_tokens(row)
+    row.state, row.next_attempt_at, row.last_error = state, None, error[: queue.MAX_ERROR]
+    row.save(
+        update_fields=["subject_key", "token_key", "nonce", "ciphertext", "state", "next_attempt_at", "last_error"]
+    )
+    if error:
+        log.warning("Tokens of an account were not given back to %s: %s", row.host, error)
+    return int(state == ReturnState.RETURNED)
+
+
+def _put_off(row: ReturnedTokens, why: str) -> None:
+    row.next_attempt_at = database_time() + timedelta(seconds=PAUSES_S[row.attempts - 1])
+    row.last_error = why[: queue.MAX_ERROR]
+    row.save(update_fields=["next_attempt_at", "last_error"])
+
+
+def return_unkept_tokens(account: ServerAccount, tokens: AccountTokens, *, client: TokenClient, terms: Any) -> None:
+    """Tokens that have come and could not be kept. Where not even that can be written, they are given back here and now."""
+    try:
+        with transaction.atomic():
+            return_tokens(account, tokens, client_id=client.id, terms=terms.to_json())
+    except Exception as error:  # noqa: BLE001  whoever calls has the reason why they are not kept, and raises it
+        log.warning("That tokens are to be given back could not be written: %s", error)
+        _give_back_now(client, tokens, terms)
+
+
+def _give_back_now(client: TokenClient, tokens: AccountTokens, terms: AuthorizationTerms) -> None:
+    if not terms.revocation_endpoint:
+        return
+    try:
+        revoke_tokens(client, tokens, endpoint=terms.revocation_endpoint)
+    except (ServerSilent, TokenRefused) as error:
+        log.warning("Tokens of an account were not given back: %s", error)
+
+
+QUEUE = TokenReturnQueue()
+return_due = partial(queue.send_due, QUEUE)
+run_token_returns = partial(run_queue, QUEUE)
