@@ -21,7 +21,7 @@ from kernel.problems import Malformed
 from unitools.checks.findings import escape_token
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 _NUMBER = re.compile(r"[-+]?(\d+)(\.\d+)?([eE][-+]?\d+)?", re.ASCII)
 # What a control changes or cannot hold: a browser sends each end of a line as \r\n.
@@ -217,7 +217,7 @@ class SchemaField:
     def list_wrong(self) -> list[SchemaField | SchemaEntry]:
         return [each for each in self.walk() if each.errors]
 
-    def place_findings(self, findings: list[Mapping[str, str]]) -> None:
+    def place_findings(self, findings: Sequence[Mapping[str, str]]) -> None:
         """Each at the field that its pointer names, or at the nearest that is around it."""
         for finding in findings:
             at: SchemaField = self
