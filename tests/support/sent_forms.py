@@ -22,7 +22,11 @@ class SentForm(HTMLParser):
         said = {name: value or "" for name, value in attrs}
         if "id" in said:
             self.ids.append(said["id"])
-        if tag == "input" and (said.get("type") not in ("checkbox", "radio") or "checked" in said):
+        if (
+            tag == "input"
+            and said.get("type") != "file"
+            and (said.get("type") not in ("checkbox", "radio") or "checked" in said)
+        ):
             self.values[said["name"]] = said.get("value", "on").replace("\n", "")
         elif tag == "button":
             self.buttons.append(said.get("value", ""))
