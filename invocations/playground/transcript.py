@@ -16,10 +16,7 @@ from django.utils.translation import gettext
 from access.consents.services import check_can_decide
 from access.models import Consent, ConsentState
 from access.redaction import masked_view
-from evidence.kinds import Kind
-from evidence.models import Fact, Snapshot, SnapshotKind
-from evidence.problems import ValuesErased
-from evidence.services import open_values, reveal_values
+from evidence.models import SnapshotKind
 from invocations.agent_runs.answers import group_calls_by_step
 from invocations.agent_runs.models import AgentRunStep, AgentRunStepRole, AgentRunStepState
 from invocations.agent_runs.run_words import read_run_words
@@ -27,6 +24,7 @@ from invocations.agent_runs.services import sum_cost
 from invocations.call_costs.models import CallCost
 from invocations.models import Invocation, State
 from invocations.playground.models import PlaygroundConversation
+from invocations.playground.value_reader import ValueReader
 from kernel.problems import Problem, find_problem_class
 
 if TYPE_CHECKING:
@@ -147,37 +145,6 @@ class MessageView:
     sides: list[SideView] = field(default_factory=list)
 
 
-class ValueReader:
-    """What one person may see of values: each is a fact the first time."""
-
-    def __init__(self, ids: Iterable[UUID], *, is_own: bool, by: Principal) -> None:
-        self.by, self.is_own = by, is_own
-        rows = Snapshot.objects.filter(tenant_id=by.tenant_id, invocation_id__in=list(ids))
-        self._rows = {(row.invocation_id, str(row.kind)): row for row in rows}
-        looked = Fact.objects.filter(
-            tenant_id=by.tenant_id,
-            kind=Kind.SNAPSHOT_READ,
-            actor_id=by.id,
-            subject__in=[row.wire_id for row in self._rows.values()],
-        )
-        self._seen = set(looked.values_list("subject", flat=True))
-
-    def read(self, id: UUID, kind: SnapshotKind) -> Any:
-        """None when it is gone: erased, or kept no longer."""
-        row = self._rows.get((id, str(kind)))
-        if row is None:
-            return None
-        try:
-            if row.wire_id in self._seen:
-                return open_values(row)
-            return reveal_values(snapshot=row, reason=READ_OWN if self.is_own else READ_OTHERS, by=self.by)
-        except ValuesErased:
-            return None
-
-    def show(self, text: str) -> str:
-        return text if self.is_own else str(masked_view(text))
-
-
 class Transcript:
     """The messages of a conversation, or some of them, as ``by`` sees them. ``places``: which of their sides are read."""
 
@@ -198,11 +165,15 @@ class Transcript:
         ids = {run.pk for run in asked} | {
             call.pk for calls in self._calls.values() for each in calls.values() for call in each
         }
-        self._reader = ValueReader(ids, is_own=conversation.person == by.id, by=by)
+        self._is_own = conversation.person == by.id
+        self._reader = ValueReader(ids, reason=READ_OWN if self._is_own else READ_OTHERS, by=by)
         self._consents = _load_consents(self._calls.values())
         self._waiting = _group_waiting(messages)
         self._tokens = _sum_tokens(runs)
         self.messages = [self._view_message(message) for message in messages]
+
+    def _show(self, text: str) -> str:
+        return text if self._is_own else str(masked_view(text))
 
     def _view_message(self, message: PlaygroundMessage) -> MessageView:
         view = MessageView(message)
@@ -213,7 +184,7 @@ class Transcript:
             view.is_erased = True
             return view
         arguments = sealed["question"]["arguments"]
-        view.text = self._reader.show(arguments["messages"][-1]["segments"][0]["text"])
+        view.text = self._show(arguments["messages"][-1]["segments"][0]["text"])
         view.tools = list(arguments.get("tools", ()))
         return view
 
@@ -249,7 +220,7 @@ class Transcript:
         if not isinstance(data, dict):
             turn.is_erased = True
             return []
-        turn.text = self._reader.show(data.get("text") or "")
+        turn.text = self._show(data.get("text") or "")
         return list(data.get("proposals", ()))
 
     def _view_call(self, step: AgentRunStep, call: Invocation | None, proposed: dict[str, Any] | None) -> ProposedCall:

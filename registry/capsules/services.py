@@ -58,7 +58,8 @@ class CapsuleUpload:
     versions: list[ToolVersion]
 
 
-def _read(content: bytes) -> capsules.Capsule:
+def read_archive(content: bytes) -> capsules.Capsule:
+    """Raises the problem of what is no capsule."""
     try:
         return open_capsule(content)
     except CapsuleTooLarge as error:
@@ -67,7 +68,7 @@ def _read(content: bytes) -> capsules.Capsule:
         raise CapsuleInvalid(str(error), details={"problem": type(error).__name__}) from error
 
 
-def _checked(manifest: dict[str, Any]) -> Any:
+def check_manifest_text(manifest: dict[str, Any]) -> Any:
     """Through the same door as a manifest that is sent alone: not too deep, and nothing that cannot be stored."""
     try:
         return read_json(json.dumps(manifest).encode())
@@ -102,9 +103,9 @@ def upload_capsule(
     ``envelope``: its signature; empty: none. ``drafters``: who wrote in the manifest of each tool. The same capsule again gives the
     same versions.
     """
-    capsule = _read(content)
+    capsule = read_archive(content)
     key = _check_signature(capsule, envelope, by=by)
-    documents = [_checked(each) for each in sorted(capsule.manifests, key=lambda each: str(each["id"]))]
+    documents = [check_manifest_text(each) for each in sorted(capsule.manifests, key=lambda each: str(each["id"]))]
     prepared = [services.prepare_version(document=each, by=by, capsule=capsule) for each in documents]
     with transaction.atomic():
         row = _keep(capsule, envelope, key, by=by)

@@ -111,6 +111,7 @@ def _review_page(
         "changes": shown_changes(changes, acknowledged=acknowledged),
         "dependencies": shown_dependencies(version),
         "may_operate": "tools.operate" in allowed_on(request.principal, version.tool),
+        "may_try": request.principal.may("playground.use"),
         "worst_risk": find_worst_risk(changes),
         "is_breaking": is_breaking(changes),
         "impact": load_version_impact(version, by=request.principal)
@@ -169,7 +170,7 @@ def review(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
     the `diff` tag), warnings (list of Finding), form (ReviewForm), why_not (sentence or ""), approvals_missing (int), reviews
     (list of Review), worst_risk (of the changes, or ""), is_breaking, impact
     (VersionImpact; None: it is decided, or one may not see calls),
-    may_operate, may_enable, may_stage, enable_form, stage_form.
+    may_operate, may_try, may_enable, may_stage, enable_form, stage_form.
     """
     return _review_page(request, _version(request, version_id))
 

@@ -56,7 +56,8 @@ def _tool_page(
     request: ConsoleRequest, name: str, tab: str, extra: dict[str, Any], *, status: int = 200
 ) -> HttpResponse:
     """The frame of all tabs. Context: tool, tab, manifest (of the current or newest version, or None), version, allowed (states),
-    may_operate, may_halt, latest_approved (ToolVersion to enable, or None), yanked (the current version was), installation (the
+    may_operate, may_try, may_halt,
+    latest_approved (ToolVersion to enable, or None), yanked (the current version was), installation (the
     tenant's own, or None), may_make_next, enable_form, pause_form, deprecate_form, share_form, and the tab's own.
     """
     found = selectors.get_tool(name, tenant_id=request.principal.tenant_id)
@@ -75,6 +76,7 @@ def _tool_page(
         "time_limit": shown_time_limit(version, tenant_id=request.principal.tenant_id),
         "allowed": sorted(TRANSITIONS[found.state]),
         "may_operate": is_tool and "tools.operate" in allowed_on(request.principal, found),
+        "may_try": is_tool and version is not None and request.principal.may("playground.use"),
         "may_halt": request.principal.may("halts.throw"),
         "latest_approved": approved if approved and approved != found.current else None,
         "yanked": found.current is not None and not is_usable(found.current),

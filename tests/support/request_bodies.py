@@ -13,8 +13,11 @@ from access import services as access
 from access.members import services as members
 from access.models import AgentIdentity, AssertionRule, PolicyVersion
 from evidence.models import SavedSearch
+from evidence.services import compute_user_fingerprint
 from invocations.agent_runs.models import AgentRun
+from invocations.models import Invocation
 from invocations.playground.models import Playground, PlaygroundConversation
+from invocations.tries.services import MARK
 from kernel.database.connections import database_time
 from registry.installations import services as installations
 from registry.model_providers.services import pause_provider
@@ -182,6 +185,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "replay_values": REASON,
         "chain_cancel": {},
         "agent_run_cancel": {},
+        "tool_try": {"token": TRIED, "caller": things.caller.agent.wire_id, "mode": "dry", "view": "json", "raw": "{}"},
         "playground_set_up": {"name": "talker", "models": [MODEL], "money": "1", **REASON},
         "playground_begin": MESSAGE,
         "playground_send": MESSAGE,
@@ -195,6 +199,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
     }  # fmt: skip
 
 
+TRIED = "01939b0a-0000-7000-8000-000000000002"
 MESSAGE = {
     "token": "01939b0a-0000-7000-8000-000000000001",
     "text": "Which?",
@@ -448,6 +453,13 @@ def _hand_over_talk(things: Things, by: Principal) -> None:
     PlaygroundConversation.objects.filter(pk=things.named["conversation_id"]).update(person=by.id)
 
 
+def _hand_over_try(things: Things, by: Principal) -> None:
+    """Only who tried a tool sees what came of it."""
+    of_person = {"user_fingerprint": compute_user_fingerprint(by.id, tenant_id=things.tenant.pk)}
+    call = Invocation.objects.filter(pk=things.named["invocation_id"])
+    call.update(request_id=f"{MARK}for a test", tool=things.named["tools.name"], **of_person)
+
+
 def _end_talk(things: Things, by: Principal) -> None:
     _hand_over_talk(things, by)
     runs = AgentRun.objects.filter(playground_side__message__conversation=things.named["conversation_id"])
@@ -480,6 +492,7 @@ PREPARATIONS: dict[str, Callable[[Things, Principal], None]] = {
     "issuer_rule_end": _let_vouch,
     "api_issuer_rule_end": _let_vouch,
     "playground_set_up": _forget_playground,
+    "tool_tried": _hand_over_try,
     "playground_conversation": _hand_over_talk,
     "playground_cancel": _hand_over_talk,
     "playground_send": _end_talk,

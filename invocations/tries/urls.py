@@ -1,0 +1,10 @@
+"""Addresses of tries."""
+
+from django.urls import path
+
+from invocations.tries import pages
+
+PAGES = [
+    path("tools/<str:name>/try", pages.tool_try, name="tool_try"),
+    path("tools/<str:name>/try/<inv:invocation_id>", pages.tool_tried, name="tool_tried"),
+]
