@@ -44,8 +44,7 @@ def exports(request: ConsoleRequest) -> HttpResponse:
         after=request.GET.get("after", ""),
     )
     context = {
-        "section": "evidence",
-        "tab": "exports",
+        "section": "exports",
         "page": page,
         "working": any(row.state in OPEN for row in page.rows),
         "may_reveal": request.principal.may(REVEAL),
@@ -65,7 +64,7 @@ def export_new(request: ConsoleRequest) -> HttpResponse:
         form = ExportForm(initial=initial, may_reveal=may_reveal)
     if job := submit_form(form, lambda: make_export(by=request.principal, **form.asked())):
         return redirect("export", job.pk)
-    context = {"section": "evidence", "tab": "exports", "form": form}
+    context = {"section": "exports", "form": form}
     return render_page(request, "exports/export_form.html", context, status=422 if request.method == "POST" else 200)
 
 
@@ -75,8 +74,7 @@ def export(request: ConsoleRequest, job_id: UUID) -> HttpResponse:
     """Context: job, working, may_download, facts."""
     job = _job(request, job_id)
     context = {
-        "section": "evidence",
-        "tab": "exports",
+        "section": "exports",
         "job": job,
         "working": job.state in OPEN,
         "may_download": _may_download(request, job),

@@ -33,8 +33,7 @@ def _page(request: ConsoleRequest, form: RangeForm) -> HttpResponse:
     rows = Verification.objects.filter(tenant_id=tenant_id).order_by("-pk")
     verifications, state = list(rows[:VERIFICATIONS]), load_integrity_state(tenant_id)
     context = {
-        "section": "evidence",
-        "tab": "integrity",
+        "section": "integrity",
         "state": state,
         "alarms": list_alarms(tenant_id),
         "anchors": load_anchor_statuses(),
@@ -83,8 +82,7 @@ def verification(request: ConsoleRequest, verification_id: UUID) -> HttpResponse
     by = request.principal
     row = verification_for(by, verification_id)
     context = {
-        "section": "evidence",
-        "tab": "integrity",
+        "section": "integrity",
         "row": row,
         "log": SHARED.get(row.tenant_id, ""),
         "findings": _with_facts(row),

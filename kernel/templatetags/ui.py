@@ -291,8 +291,22 @@ def pager(context: Context, page: Any) -> dict[str, Any]:
 
 
 @register.simple_tag(takes_context=True)
-def nav_current(context: Context, key: str) -> SafeString:
-    return SafeString(' aria-current="page"') if context.get("section") == key else EMPTY
+def nav_current(context: Context, job: dict[str, Any]) -> SafeString:
+    """Marks the entry of the sidebar to which the page belongs."""
+    return SafeString(' aria-current="page"') if _is_of(job, context.get("section")) else EMPTY
+
+
+@register.inclusion_tag("shell/job_tabs.html", takes_context=True)
+def job_tabs(context: Context) -> dict[str, Any]:
+    """The pages of the job to which this one belongs; nothing where it is the only one that the person may see."""
+    section = context.get("section")
+    jobs = (job for group in context.get("nav", ()) for job in group["items"])
+    job = next((job for job in jobs if _is_of(job, section)), None)
+    return {"job": job if job and len(job["pages"]) > 1 else None, "section": section}
+
+
+def _is_of(job: dict[str, Any], section: str | None) -> bool:
+    return any(page["key"] == section for page in job["pages"])
 
 
 @register.simple_block_tag

@@ -17,7 +17,8 @@ from access.consents.services import select_decidable
 from access.models import Budget, BudgetScope, Consent, ConsentState, Dimension, GrantRequest, RequestState
 from invocations.models import Invocation, State
 from kernel.components.labels import RISK
-from registry.models import LONG_FIELDS, ToolVersion, VersionState
+from registry.models import LONG_FIELDS, ToolVersion
+from registry.reviews.services import select_reviewable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,8 +114,7 @@ def _grant_requests(by: Principal) -> list[WaitingItem]:
 
 
 def _versions(by: Principal) -> list[WaitingItem]:
-    rows = ToolVersion.objects.filter(tool__tenant_id=by.tenant_id, review_state=VersionState.SUBMITTED)
-    rows = rows.exclude(submitted_by=by.id)
+    rows = ToolVersion.objects.filter(tool__tenant_id=by.tenant_id).select_related("tool").defer(*LONG_FIELDS)
     return [
         WaitingItem(
             f"{row.tool.name} {row.version}",
@@ -122,7 +122,7 @@ def _versions(by: Principal) -> list[WaitingItem]:
             reverse("review", args=[row.pk]),
             since=row.submitted_at,
         )
-        for row in rows.select_related("tool").defer(*LONG_FIELDS).order_by("pk")[: SHOWN + 1]
+        for row in islice(select_reviewable(rows.order_by("pk"), by=by), SHOWN + 1)
     ]
 
 
