@@ -21,6 +21,7 @@ NAVIGATION = [
 PAGES = [
     path("budgets", pages.budgets, name="budgets"),
     path("budgets/new", pages.budget_new, name="budget_new"),
+    path("budgets/use", pages.budget_use, name="budget_use"),
     path("budgets/<bud:budget_id>", pages.budget, name="budget"),
     path("budgets/<bud:budget_id>/edit", pages.budget_edit, name="budget_edit"),
     path("budgets/<bud:budget_id>/raise", pages.budget_raise, name="budget_raise"),

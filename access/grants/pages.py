@@ -17,7 +17,7 @@ from access.grants.conditions import describe_condition
 from access.grants.forms import AnswerForm, AskForm, ExtendForm, GrantForm, ManyForm
 from access.models import Agent, Grant, GrantRequest, RequestState
 from evidence.search.related_facts import facts_about
-from kernel.components.forms import ReasonForm, submit_form
+from kernel.components.forms import ReasonForm, fill_form, submit_form
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
 from kernel.ids import decode
@@ -67,8 +67,8 @@ def grant_list(request: ConsoleRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @needs("grants.give")
 def grant_new(request: ConsoleRequest) -> HttpResponse:
-    """Context: form (GrantForm)."""
-    form = GrantForm(request.POST or None, by=request.principal, initial=_read_asked(request))
+    """Context: form (GrantForm). POST check: only says what the expression matches."""
+    form = fill_form(GrantForm, request, initial=_read_asked(request), by=request.principal)
     if given := submit_form(form, lambda: _give(form, by=request.principal)):
         messages.success(request, gettext("The grant is given. It applies from the next call."))
         return redirect("grant", given.pk)
@@ -223,8 +223,8 @@ def grant_request_list(request: ConsoleRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @needs("grants.request")
 def grant_request_new(request: ConsoleRequest) -> HttpResponse:
-    """Context: form (AskForm)."""
-    form = AskForm(request.POST or None, by=request.principal, initial=_read_asked(request))
+    """Context: form (AskForm). POST check: only says what the expression matches."""
+    form = fill_form(AskForm, request, initial=_read_asked(request), by=request.principal)
     if asked := submit_form(
         form,
         lambda: requests.request_grant(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from django.http import HttpResponse
 
 REVEAL = "evidence.reveal"
+FILLED_IN = ("format", "query", "since", "until", "who", "user")
 
 
 def _job(request: ConsoleRequest, job_id: UUID) -> ExportJob:
@@ -55,13 +56,13 @@ def exports(request: ConsoleRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @needs("evidence.view")
 def export_new(request: ConsoleRequest) -> HttpResponse:
-    """Context: form (ExportForm). GET may say format and query."""
+    """Context: form (ExportForm). GET may fill in what is not about leaves."""
     may_reveal = request.principal.may(REVEAL)
     if request.method == "POST":
-        form = ExportForm(request.POST, may_reveal=may_reveal)
+        form = ExportForm(request.POST, by=request.principal, may_reveal=may_reveal)
     else:
-        initial = {name: request.GET[name] for name in ("format", "query") if name in request.GET}
-        form = ExportForm(initial=initial, may_reveal=may_reveal)
+        initial = {name: request.GET[name] for name in FILLED_IN if name in request.GET}
+        form = ExportForm(initial=initial, by=request.principal, may_reveal=may_reveal)
     if job := submit_form(form, lambda: make_export(by=request.principal, **form.asked())):
         return redirect("export", job.pk)
     context = {"section": "exports", "form": form}

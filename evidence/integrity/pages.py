@@ -59,7 +59,7 @@ def integrity(request: ConsoleRequest) -> HttpResponse:
 @require_POST
 @needs("evidence.view")
 def verification_new(request: ConsoleRequest) -> HttpResponse:
-    """POST start, stop; of who manages the hub also name, of a log that all tenants share."""
+    """POST since, until and who, or start and stop; of who manages the hub also name, of a log that all tenants share."""
     form = RangeForm(request.POST, by=request.principal)
     if row := submit_form(form, lambda: ask_verification(by=request.principal, **form.asked())):
         messages.success(request, gettext("The log is being verified."))

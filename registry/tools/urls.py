@@ -20,6 +20,7 @@ NAVIGATION = [
 
 PAGES = [
     path("tools", pages.tools, name="tools"),
+    path("tool-matches", pages.tool_matches, name="tool_matches"),
     path("tools/<str:name>", pages.tool, name="tool"),
     path("tools/<str:name>/versions", pages.tool_versions, name="tool_versions"),
     path("tools/<str:name>/manifest", pages.tool_manifest, name="tool_manifest"),

@@ -13,7 +13,9 @@ from access.issuers import services as issuers
 from access.roles import Role
 from access.separation_of_duties import controls_agent, list_controlled_agents
 from kernel.http.navigation import PLACES, Job
+from registry.versions.services import submit_version
 from tests.conftest import make_caller, make_person
+from tests.support.manifests import manifest
 from tests.support.populated_tenant import JWKS
 from toolhub.addresses import collect_navigation
 from toolhub.sidebar import START
@@ -82,7 +84,6 @@ def test_who_has_several_roles_begins_with_the_one_that_allows_most(tenant: Tena
 @pytest.mark.req("CARD-3", "TOOLS-19")
 def test_counts_are_of_what_this_person_may_decide(
     enable: Callable[..., Any],
-    submit: Callable[..., Any],
     grant: Callable[..., Any],
     caller: Caller,
     operator: Person,
@@ -95,9 +96,7 @@ def test_counts_are_of_what_this_person_may_decide(
     request_consent(tool=tool, versions="^1", purpose="Order for Ada.", validity_s=3600, by=caller.by)
     owned = make_caller(operator.by, "owned")
     request_consent(tool=tool, versions="^1", purpose="Order for Bob.", validity_s=3600, by=owned.by)
-    version = submit("write")
-    version.submitted_by = operator.by.id
-    version.save(update_fields=["submitted_by"])
+    submit_version(document=manifest("write"), by=operator.by)
 
     def count(person: Person) -> dict[str, int]:
         return {key: job["count"] for key, job in read_sidebar(person).items() if key in ("approvals", "reviews")}
