@@ -105,8 +105,8 @@ def budget_use(request: ConsoleRequest) -> HttpResponse:
 
 
 def _chart_use(by: Principal, asked: dict[str, Any]) -> dict[str, Any] | None:
-    """{days (DayUses), columns, label, dimension, line (the limit, where it is one of a day), line_label}. None: it is not counted
-    by the day, or for whom is not chosen yet.
+    """{days (DayUses), total, columns, label, dimension, line (the limit, where it is one of a day), line_label}. None: it is not
+    counted by the day, or for whom is not chosen yet.
     """
     scope, dimension = str(asked["scope"] or BudgetScope.TENANT), str(asked["dimension"] or Dimension.CALLS)
     named = str(asked.get(scope) or "")
@@ -129,6 +129,7 @@ def _chart_use(by: Principal, asked: dict[str, Any]) -> dict[str, Any] | None:
     line = _read_day_limit(asked, dimension)
     return {
         "days": days,
+        "total": sum(each.amount for each in days),
         "columns": [(f"{each.day:%m-%d}", each.amount) for each in days],
         "label": gettext("%(what)s on each of the last %(n)d days")
         % {"what": DIMENSION_WORDS[Dimension(dimension)], "n": len(days)},

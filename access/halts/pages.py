@@ -78,8 +78,8 @@ def halt_list(request: ConsoleRequest) -> HttpResponse:
 @require_POST
 @needs("halts.throw")
 def halt_throw(request: ConsoleRequest) -> HttpResponse:
-    """POST reach, what it stops in the field of that name (tool, version, agent), reason, and confirm for a tenant (its short name) and
-    for the hub.
+    """POST reach, what it stops in the field of that name (tool, version, agent), reason, and confirm for a tenant (its short name)
+    and for the hub.
     """
     form = HaltForm(request.POST, by=request.principal, tenant=request.tenant)
     if form.is_valid():

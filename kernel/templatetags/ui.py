@@ -7,6 +7,7 @@ icons, and nothing about models. A status is never colour alone: an icon and a w
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from functools import cache
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 register = template.Library()
 EMPTY = SafeString("")
+FAR_AWAY = timedelta(days=30)
 
 
 def html(form: str, *values: Any) -> SafeString:
@@ -185,15 +187,17 @@ register.simple_tag(limits.limit_amount, name="limit")
 
 @register.simple_tag
 def moment(value: datetime | None, form: str = "relative") -> SafeString:
-    """A time. ``relative`` for lists, with the exact time in the title; ``exact`` to the millisecond for evidence;
-    ``clock`` is the exact time without its date."""
+    """A time. ``relative`` for lists, with the exact time in the title, and the day alone once it is so far away that "58 days ago"
+    tells nothing apart; ``exact`` to the millisecond for evidence; ``clock`` is the exact time without its date."""
     if value is None:
         return html('<span class="dim">{}</span>', labels.NO_VALUE)
     local = timezone.localtime(value)
     written = local.isoformat(timespec="milliseconds")
     date, clock = written[:10], written[11:23]
     title = f"{date} {clock} {labels.format_zone(local)}"
-    text = {"exact": f"{date} {clock}", "clock": clock}.get(form) or labels.format_relative_time(value, timezone.now())
+    now = timezone.now()
+    relative = date if abs(now - value) > FAR_AWAY else labels.format_relative_time(value, now)
+    text = {"exact": f"{date} {clock}", "clock": clock}.get(form, relative)
     return html('<time class="num" datetime="{}" title="{}">{}</time>', written, title, text)
 
 

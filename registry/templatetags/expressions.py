@@ -26,3 +26,9 @@ def expression_matches(context: Context, tools: BoundField) -> dict[str, Any]:
         "matches": match_tools(text, subjects) if text else None,
         "offered": list_expressions(subjects)[:OFFERED],
     }
+
+
+@register.inclusion_tag("tools/matches.html", takes_context=True)
+def expression_names(context: Context, tools: str) -> dict[str, Any]:
+    """What an expression that is in force names now."""
+    return {"matches": match_tools(tools, load_subjects(context["request"].principal))}
