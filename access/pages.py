@@ -28,4 +28,4 @@ def switch_tenant(request: HttpRequest) -> HttpResponse:
     """Only to a tenant that the person belongs to; anything else is not found."""
     if request.user.is_authenticated:
         choose_tenant(request, request.POST.get("tenant", ""))
-    return redirect("overview")
+    return redirect("start")

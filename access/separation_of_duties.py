@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.db.models import Q
+
 from access.models import Agent, ApiKey
 from evidence.kinds import Kind
 from evidence.leaves.agents import MappedIdentity
@@ -59,6 +61,29 @@ def _behind(agent_id: UUID) -> set[str]:
 def controls_agent(user_wire_id: str, agent_id: UUID) -> bool:
     """Whether the person ``usr_…`` made this agent or a way into it, or an agent that did."""
     return user_wire_id in _behind(agent_id)
+
+
+def list_controlled_agents(user_wire_id: str, tenant_id: UUID) -> set[str]:
+    """Wire ids of all agents of the tenant of which :func:`controls_agent` says so: as many questions for many agents as for one."""
+    pending, seen = {user_wire_id}, set[str]()
+    while pending:
+        pending = _made_by(pending, tenant_id) - seen
+        seen |= pending
+    return seen
+
+
+def _made_by(makers: set[str], tenant_id: UUID) -> set[str]:
+    """Wire ids of the agents that one of them created, made a key of, or let tokens or connections speak for."""
+    facts = Fact.objects.filter(tenant_id=tenant_id)
+    keys = ApiKey.objects.filter(agent__tenant_id=tenant_id, created_by__in=makers)
+    issuers = facts.filter(kind__in=[Kind.ISSUER_TRUSTED, Kind.ISSUER_CHANGED], actor_id__in=makers)
+    spoken_for = Q(actor_id__in=makers) | Q(subject__in=set(issuers.values_list("subject", flat=True)))
+    return {
+        *(encode("agt", agent_id) for agent_id in keys.values_list("agent_id", flat=True)),
+        *facts.filter(kind=Kind.AGENT_CREATED, actor_id__in=makers).values_list("subject", flat=True),
+        *(each.read_data(MappedIdentity).agent for each in facts.filter(spoken_for, kind=Kind.IDENTITY_MAPPED)),
+        *(each.read_data(AssertionRuleTerms).agent for each in facts.filter(spoken_for, kind=Kind.ASSERTION_RULE_SET)),
+    }
 
 
 def are_of_one_chain(one: UUID, other: UUID) -> bool:

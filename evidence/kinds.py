@@ -195,5 +195,13 @@ class Kind(TextChoices):
 BEGINS = (Kind.INVOCATION_BEGAN, Kind.DRY_RUN_BEGAN)
 ENDS = (Kind.INVOCATION_ENDED, Kind.DRY_RUN_ENDED)
 PAIR = BEGINS + ENDS
+# By which it is known who stands behind an agent (access/separation_of_duties.py).
+AGENT_MAKING = (
+    Kind.AGENT_CREATED,
+    Kind.ISSUER_TRUSTED,
+    Kind.ISSUER_CHANGED,
+    Kind.IDENTITY_MAPPED,
+    Kind.ASSERTION_RULE_SET,
+)
 # What takes stored values away: retention, and an erasure, which names each text of a fact that it takes.
 FORGETTING = (Kind.RETENTION_APPLIED, Kind.ERASURE_ASKED, Kind.ERASURE_FINISHED, Kind.WORDS_ERASED)

@@ -30,7 +30,6 @@ def fact(request: ConsoleRequest, fact_id: UUID) -> HttpResponse:
     raw = bytes(found.leaf)
     context = {
         "section": "evidence",
-        "tab": "facts",
         "fact": found,
         "leaf": decode_leaf(raw),
         "raw": raw.decode(errors="replace"),

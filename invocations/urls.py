@@ -4,7 +4,7 @@ from django.urls import path
 from django.utils.translation import gettext_lazy
 
 from invocations import api, pages
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 
 NAVIGATION = [
     NavigationEntry(
@@ -13,7 +13,7 @@ NAVIGATION = [
         icon="list-tree",
         address="invocations",
         permission="invocations.view",
-        section=Section.OPERATE,
+        job=Job.INVOCATIONS,
         order=10,
     ),
 ]

@@ -1,7 +1,7 @@
 """Addresses: what the ``urls`` module of each noun's package declares, collected.
 
-Such a module has up to three lists: ``API`` (patterns below /api/v1/), ``PAGES`` (all others) and ``NAVIGATION`` (entries of the
-console's menu). Nothing else has to be told of a new one.
+Such a module has up to three lists: ``API`` (patterns below /api/v1/), ``PAGES`` (all others) and ``NAVIGATION`` (pages that the
+console's sidebar leads to). Nothing else has to be told of a new one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from django.urls import register_converter
 
 from access.converters import Base36Converter, UserIdConverter
-from kernel.http.navigation import Section
+from kernel.http.navigation import Job
 from kernel.ids import build_converters
 from toolhub.packages import find_paths
 
@@ -48,9 +48,9 @@ def collect_endpoints() -> list[URLPattern]:
     return list(chain.from_iterable(getattr(module, "API", []) for module in load_url_modules()))
 
 
-def collect_navigation() -> list[tuple[Section, list[NavigationEntry]]]:
-    """The entries of each section, in order."""
+def collect_navigation() -> list[tuple[Job, list[NavigationEntry]]]:
+    """The pages of each job, in order."""
     modules = [*load_url_modules(), import_module(ROOT)]
     entries: list[NavigationEntry] = [each for module in modules for each in getattr(module, "NAVIGATION", [])]
     entries.sort(key=lambda entry: entry.order)
-    return [(section, [entry for entry in entries if entry.section == section]) for section in Section]
+    return [(job, [entry for entry in entries if entry.job == job]) for job in Job]

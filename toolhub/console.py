@@ -7,41 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.http import HttpResponse, HttpResponseRedirect
-from django.urls import reverse
 from django.utils import translation
 from django.utils.functional import SimpleLazyObject
 from django.views.decorators.http import require_GET, require_POST
 from drf_spectacular.generators import SchemaGenerator
 
-from access.models import Consent, ConsentState, GrantRequest, Membership, RequestState
-from access.roles import Role
 from kernel.http.console import ConsoleRequest, find_way_back, public, render_page
 from registry.halt_notices import read_halt_notices
-from registry.models import ToolVersion, VersionState
-from toolhub.addresses import collect_navigation
+from toolhub.sidebar import build_sidebar, list_roles
 
 if TYPE_CHECKING:
-    from collections.abc import Sized
-
     from django.http import HttpRequest
 
 
 THEMES = ("auto", "light", "dark")
 YEAR_S = 365 * 24 * 60 * 60
 MOST_REASONS = 8
-
-
-def count_waiting(request: ConsoleRequest) -> dict[str, int]:
-    """How many things wait for a person, by navigation key."""
-    by = request.principal
-    consents = Consent.objects.visible_to(by).in_state(ConsentState.REQUESTED).count()
-    grants = GrantRequest.objects.visible_to(by).filter(state=RequestState.WAITING)
-    return {
-        "approvals": consents + (grants.count() if by.may("grants.view") else 0),
-        "reviews": ToolVersion.objects.filter(
-            tool__tenant_id=by.tenant_id, review_state=VersionState.SUBMITTED
-        ).count(),
-    }
 
 
 def build_frame_context(request: ConsoleRequest) -> dict[str, Any]:
@@ -61,38 +42,15 @@ def build_frame_context(request: ConsoleRequest) -> dict[str, Any]:
     tenant = request.tenant
     stops = SimpleLazyObject(partial(read_halt_notices, request))
     return context | {
-        "nav": SimpleLazyObject(partial(_nav, request, stops)),
+        "nav": SimpleLazyObject(partial(build_sidebar, request, stops)),
         "stops": stops,
         "tenants": [{"id": each.wire_id, "name": each.name, "current": each == tenant} for each in request.tenants],
         "roles": SimpleLazyObject(partial(_roles, request)),
     }
 
 
-def _nav(request: ConsoleRequest, stops: Sized) -> list[dict[str, Any]]:
-    """``stopped``: a count of what is stopped, not of what waits."""
-    counts, nav = count_waiting(request) | {"halts": len(stops)}, list[dict[str, Any]]()
-    for section, entries in collect_navigation():
-        items = [
-            {
-                "key": entry.key,
-                "label": entry.label,
-                "icon": entry.icon,
-                "url": reverse(entry.address),
-                "count": counts.get(entry.key, 0),
-                "stopped": entry.key == "halts",
-            }
-            for entry in entries
-            if request.principal.may(entry.permission)
-        ]
-        if items:
-            nav.append({"label": section.label, "items": items})
-    return nav
-
-
 def _roles(request: ConsoleRequest) -> list[str]:
-    assert request.user.is_authenticated
-    roles = Membership.objects.filter(tenant=request.tenant, user=request.user).values_list("role", flat=True)
-    return [str(Role(role).label) for role in roles]
+    return [str(role.label) for role in list_roles(request)]
 
 
 def _back(request: HttpRequest) -> str:

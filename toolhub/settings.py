@@ -69,7 +69,7 @@ ROOT_URLCONF = "toolhub.urls"
 ASGI_APPLICATION = "toolhub.asgi.application"
 APPEND_SLASH = False
 LOGIN_URL = "sign_in"
-LOGIN_REDIRECT_URL = "overview"
+LOGIN_REDIRECT_URL = "start"
 CSRF_FAILURE_VIEW = "kernel.http.exception_handlers.csrf_failure"
 
 TEMPLATES = [

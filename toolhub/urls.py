@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import include, path
 from django.utils.translation import gettext_lazy
 
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 from toolhub import console, metrics, openapi, problem_catalogue, sdk
 from toolhub.addresses import collect_endpoints, collect_pages
 
@@ -22,8 +22,8 @@ NAVIGATION = [
         icon="terminal",
         address="api_reference",
         permission="tools.view",
-        section=Section.TOOLS,
-        order=80,
+        job=Job.BUILD,
+        order=60,
     ),
 ]
 

@@ -4,7 +4,7 @@ from django.urls import path
 from django.utils.translation import gettext_lazy
 
 from access.agents import api, pages
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 
 NAVIGATION = [
     NavigationEntry(
@@ -13,8 +13,8 @@ NAVIGATION = [
         icon="bot",
         address="agents",
         permission="agents.view",
-        section=Section.GOVERN,
-        order=50,
+        job=Job.AGENTS,
+        order=10,
     ),
 ]
 

@@ -41,6 +41,9 @@ WINDOWS = [
 ]
 
 
+NAMED_BY = (BudgetScope.AGENT, BudgetScope.TOOL, BudgetScope.GRANT)  # have a field of that name
+
+
 class AmountField(forms.DecimalField):
     """Whole numbers; with decimals for money, which :func:`to_stored_amount` turns into millionths."""
 
@@ -60,19 +63,15 @@ def to_stored_amount(typed: Decimal, dimension: str) -> int:
 
 class BudgetForm(forms.Form):
     scope = forms.ChoiceField(choices=list(SCOPE_WORDS.items()), label=gettext_lazy("For"))
-    agent = forms.ModelChoiceField(
-        Agent.objects.none(), required=False, label=gettext_lazy("Agent"), help_text=gettext_lazy("For one agent.")
-    )
+    agent = forms.ModelChoiceField(Agent.objects.none(), required=False, label=gettext_lazy("Agent"))
     tool = forms.CharField(
         max_length=MAX_TOOL,
         required=False,
         label=gettext_lazy("Tool"),
-        help_text=gettext_lazy("For one tool: its id. The budget covers all its callers."),
-        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+        help_text=gettext_lazy("The budget covers all its callers."),
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "list": "tools"}),
     )
-    grant = forms.ModelChoiceField(
-        Grant.objects.none(), required=False, label=gettext_lazy("Grant"), help_text=gettext_lazy("For one grant.")
-    )
+    grant = forms.ModelChoiceField(Grant.objects.none(), required=False, label=gettext_lazy("Grant"))
     dimension = forms.ChoiceField(choices=list(DIMENSION_WORDS.items()), label=gettext_lazy("What is limited"))
     amount = AmountField(label=gettext_lazy("At most"))
     window_s = forms.TypedChoiceField(
@@ -109,6 +108,12 @@ class BudgetForm(forms.Form):
                 self.add_error("amount", str(error))
         if data.get("dimension") == Dimension.CONCURRENCY:
             data["window_s"] = 0
+        scope = data.get("scope", "")
+        for name in NAMED_BY:  # what another choice had left in its field does not count
+            if name != scope and name in data:
+                data[name] = "" if name == "tool" else None
+        if scope in NAMED_BY and not data.get(scope) and scope not in self.errors:
+            self.add_error(scope, gettext("Choose for which one."))
         return data
 
     def terms(self) -> dict[str, Any]:

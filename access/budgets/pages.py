@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from django.contrib import messages
 from django.shortcuts import redirect
@@ -10,23 +12,29 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from access.budgets import services
-from access.budgets.forms import DIMENSION_WORDS, SCOPE_WORDS, AmountForm, BudgetForm
+from access.budgets.forms import DIMENSION_WORDS, SCOPE_WORDS, AmountForm, BudgetForm, to_stored_amount
 from access.budgets.selectors import STATES, filter_by_state, latest_windows, load_budget_statuses
+from access.budgets.services import DAY_S
 from access.models import Agent, Budget, BudgetScope, Dimension
 from evidence.search.related_facts import facts_about
-from kernel.components.forms import ReasonForm, submit_form
+from invocations.call_costs.past_use import can_be_counted, load_past_use
+from invocations.call_costs.services import find_currency
+from kernel.components.forms import ReasonForm, fill_form, submit_form
 from kernel.components.sentences import translate_sentence
 from kernel.database.connections import database_time
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
 from kernel.problems import Problem, SchemaInvalid
+from registry.models import Installation
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from django import forms
     from django.http import HttpResponse
 
+    from kernel.principal import Principal
+
+OFFERED = 200  # tools
+USE_BY = ("scope", "agent", "tool", "dimension", "amount", "window_s")
 FILTERS = {"state": STATES, "scope": BudgetScope.values, "dimension": Dimension.values}
 
 
@@ -63,14 +71,82 @@ def budgets(request: ConsoleRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @needs("budgets.manage")
 def budget_new(request: ConsoleRequest) -> HttpResponse:
-    """Context: form (BudgetForm, filled in from ?scope=, ?tool= and ?dimension=)."""
-    asked = {name: request.GET[name] for name in ("scope", "tool", "dimension") if name in request.GET}
-    form = BudgetForm(request.POST or None, by=request.principal, initial=asked)
+    """Context: form (BudgetForm, filled in from ?scope=, ?tool=, ?agent= and ?dimension=), tools (ids to choose from), currency, use
+    (see :func:`_chart_use`). POST check: only shows the use so far.
+    """
+    by = request.principal
+    asked = {name: request.GET[name] for name in ("scope", "tool", "agent", "dimension") if name in request.GET}
+    form = fill_form(BudgetForm, request, initial=asked, by=by)
     if made := submit_form(form, lambda: services.set_budget(by=request.principal, **form.terms())):
         messages.success(request, gettext("The budget is set. It applies from the next call."))
         return redirect("budget", made.pk)
-    status = 422 if request.method == "POST" else 200
-    return render_page(request, "budgets/budget_form.html", {"section": "budgets", "form": form}, status=status)
+    context = {
+        "section": "budgets",
+        "form": form,
+        "tools": Installation.objects.visible_to(by).order_by("name").values_list("name", flat=True)[:OFFERED],
+        "currency": find_currency(by.tenant_id),
+        "use": _chart_use(by, {name: form[name].value() or "" for name in USE_BY}),
+    }
+    return render_page(request, "budgets/budget_form.html", context, status=422 if form.is_bound else 200)
+
+
+@require_GET
+@needs("budgets.manage")
+def budget_use(request: ConsoleRequest) -> HttpResponse:
+    """``?scope=&agent=&tool=&dimension=&amount=&window_s=``: the part of the form that shows the use so far. Context: use."""
+    by = request.principal
+    context = {
+        "section": "budgets",
+        "use": _chart_use(by, {name: request.GET.get(name, "") for name in USE_BY}),
+        "form": BudgetForm(by=by, initial=request.GET.dict()),
+        "currency": find_currency(by.tenant_id),
+    }
+    return render_page(request, "budgets/budget_form.html", context, partial="past-use")
+
+
+def _chart_use(by: Principal, asked: dict[str, Any]) -> dict[str, Any] | None:
+    """{days (DayUses), total, columns, label, dimension, line (the limit, where it is one of a day), line_label}. None: it is not
+    counted by the day, or for whom is not chosen yet.
+    """
+    scope, dimension = str(asked["scope"] or BudgetScope.TENANT), str(asked["dimension"] or Dimension.CALLS)
+    named = str(asked.get(scope) or "")
+    if not can_be_counted(scope) or (scope != BudgetScope.TENANT and not named):
+        return None
+    try:
+        agent_id = UUID(named) if scope == BudgetScope.AGENT else None
+    except ValueError:
+        return None
+    days = load_past_use(
+        tenant_id=by.tenant_id,
+        dimension=dimension,
+        currency=find_currency(by.tenant_id),
+        now=database_time(),
+        agent_id=agent_id,
+        tool=named if scope == BudgetScope.TOOL else "",
+    )
+    if days is None:
+        return None
+    line = _read_day_limit(asked, dimension)
+    return {
+        "days": days,
+        "total": sum(each.amount for each in days),
+        "columns": [(f"{each.day:%m-%d}", each.amount) for each in days],
+        "label": gettext("%(what)s on each of the last %(n)d days")
+        % {"what": DIMENSION_WORDS[Dimension(dimension)], "n": len(days)},
+        "dimension": dimension,
+        "line": line,
+        "line_label": gettext("Limit") if line else "",
+    }
+
+
+def _read_day_limit(asked: dict[str, Any], dimension: str) -> int | None:
+    """What is typed as the limit of a day; None for another window, and for what is no amount."""
+    try:
+        if int(asked["window_s"] or DAY_S) != DAY_S:
+            return None
+        return to_stored_amount(Decimal(str(asked["amount"])), dimension) or None
+    except (ValueError, ArithmeticError):
+        return None
 
 
 def _budget(request: ConsoleRequest, budget_id: UUID) -> Budget:

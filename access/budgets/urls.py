@@ -4,7 +4,7 @@ from django.urls import path
 from django.utils.translation import gettext_lazy
 
 from access.budgets import api, pages
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 
 NAVIGATION = [
     NavigationEntry(
@@ -13,14 +13,15 @@ NAVIGATION = [
         icon="timer",
         address="budgets",
         permission="budgets.view",
-        section=Section.GOVERN,
-        order=40,
+        job=Job.BUDGETS,
+        order=10,
     ),
 ]
 
 PAGES = [
     path("budgets", pages.budgets, name="budgets"),
     path("budgets/new", pages.budget_new, name="budget_new"),
+    path("budgets/use", pages.budget_use, name="budget_use"),
     path("budgets/<bud:budget_id>", pages.budget, name="budget"),
     path("budgets/<bud:budget_id>/edit", pages.budget_edit, name="budget_edit"),
     path("budgets/<bud:budget_id>/raise", pages.budget_raise, name="budget_raise"),

@@ -72,7 +72,7 @@ def consent_list(request: ConsoleRequest) -> HttpResponse:
     if filters["agent"]:
         rows = rows.filter(agent__name=filters["agent"])
     context = {
-        "section": "grants",
+        "section": "consents",
         "page": fetch_page(rows, prefix="cns", after=request.GET.get("after", "")),
         "filters": filters,
         "states": ConsentState.values,
@@ -117,7 +117,7 @@ def _page(
     only_dry_run = bool(request.htmx) and request.htmx.target == "dry-run"
     case = load_consent_review(consent, by=request.principal, may_see=may_approve, open_arguments=not only_dry_run)
     context = {
-        "section": "approvals" if state == ConsentState.REQUESTED else "grants",
+        "section": "approvals" if state == ConsentState.REQUESTED else "consents",
         "consent": consent,
         "case": case,
         "form": form or DecisionForm(consent=consent, modes=case.modes),
@@ -200,5 +200,5 @@ def consents_revoke(request: ConsoleRequest) -> HttpResponse:
             request, ngettext("%(n)d consent was revoked.", "%(n)d consents were revoked.", done) % {"n": done}
         )
         return redirect("consents")
-    context = {"section": "grants", "rows": found, "form": form, "list": "consents", "ticked": "consent"}
+    context = {"section": "consents", "rows": found, "form": form, "list": "consents", "ticked": "consent"}
     return render_page(request, "consents/consent_revoke_many.html", context, status=422 if form.errors else 200)

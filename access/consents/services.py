@@ -15,7 +15,7 @@ from access.consents.signals import consent_approving, consent_decided
 from access.models import Consent, ConsentMode, ConsentState
 from access.notifications.services import notify_channels
 from access.problems import ConsentRequired, ConsentTooWide, FailureNotSeen, SelfApproval
-from access.separation_of_duties import controls_agent
+from access.separation_of_duties import controls_agent, list_controlled_agents
 from evidence import services as evidence
 from evidence.erasures.holders import ERASED
 from evidence.kinds import Kind
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 REQUEST_LIFETIME = timedelta(days=7)
 LEAST_VALIDITY_S = 60
-MAX_AGENTS_TRIED = 10
 MAX_AT_ONCE = 200
 MAX_WAITING = 200  # requests of one agent: somebody has to read them
 WIDTH = {ConsentMode.ONCE: 0, ConsentMode.PERIOD: 1, ConsentMode.STANDING: 2}
@@ -211,18 +210,16 @@ def check_can_decide(consent: Consent, *, by: Principal) -> None:
 
 
 def select_decidable(consents: Iterable[Consent], *, by: Principal) -> Iterator[Consent]:
-    """Those that the person may decide on, one after the other, without looking behind more than a few agents."""
-    own: dict[UUID, bool] = {}
+    """Those that the person may decide on, one after the other."""
+    own: set[str] | None = None
     for consent in consents:
         try:
             _check_not_asked_by(by, consent)
         except SelfApproval:
             continue
-        if consent.agent_id not in own:
-            if len(own) == MAX_AGENTS_TRIED:
-                break
-            own[consent.agent_id] = controls_agent(by.id, consent.agent_id)
-        if not own[consent.agent_id]:
+        if own is None:
+            own = list_controlled_agents(by.id, by.tenant_id)
+        if encode("agt", consent.agent_id) not in own:
             yield consent
 
 

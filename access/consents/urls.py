@@ -4,7 +4,7 @@ from django.urls import path
 from django.utils.translation import gettext_lazy
 
 from access.consents import api, pages
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 
 NAVIGATION = [
     NavigationEntry(
@@ -13,8 +13,17 @@ NAVIGATION = [
         icon="user-check",
         address="approvals",
         permission="consents.view",
-        section=Section.OPERATE,
-        order=20,
+        job=Job.APPROVALS,
+        order=10,
+    ),
+    NavigationEntry(
+        key="consents",
+        label=gettext_lazy("Consents"),
+        icon="handshake",
+        address="consents",
+        permission="consents.view",
+        job=Job.APPROVALS,
+        order=30,
     ),
 ]
 

@@ -31,6 +31,10 @@ MODES: list[Mode] = [
 UNITS = {60: gettext_lazy("minutes"), 3600: gettext_lazy("hours"), 86400: gettext_lazy("days")}
 
 
+# What is offered: registry/templatetags/expressions.py.
+EXPRESSION = forms.TextInput(attrs={"list": "tool-expressions", "autocomplete": "off", "spellcheck": "false"})
+
+
 class JsonField(forms.CharField):
     """A JSON document as text; empty means None. Read as strictly as the body of a request."""
 
@@ -55,6 +59,7 @@ class TermsForm(forms.Form):
     tools = forms.CharField(
         max_length=500,
         label=gettext_lazy("Tools"),
+        widget=EXPRESSION,
         help_text=gettext_lazy(
             "An id (group.package.name), a family (group.*), tag:x, effect:Read, safety:Low, domain:net or *, combined with & | ~ ( )."
         ),

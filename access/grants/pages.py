@@ -17,7 +17,7 @@ from access.grants.conditions import describe_condition
 from access.grants.forms import AnswerForm, AskForm, ExtendForm, GrantForm, ManyForm
 from access.models import Agent, Grant, GrantRequest, RequestState
 from evidence.search.related_facts import facts_about
-from kernel.components.forms import ReasonForm, submit_form
+from kernel.components.forms import ReasonForm, fill_form, submit_form
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
 from kernel.ids import decode
@@ -43,9 +43,7 @@ def describe_conditions(of: Grant | GrantRequest) -> list[str]:
 @require_GET
 @needs("grants.view")
 def grant_list(request: ConsoleRequest) -> HttpResponse:
-    """Context: page (Page of Grant with .agent, .budgets), states, agents (for the filters), filters ({state, agent, q}), may_give,
-    waiting (number of requests).
-    """
+    """Context: page (Page of Grant with .agent, .budgets), states, agents (for the filters), filters ({state, agent, q}), may_give."""
     filters = {name: request.GET.get(name, "") for name in ("state", "agent", "q")}
     rows = filter_grants(Grant.objects.visible_to(request.principal), filters["state"])
     if filters["agent"]:
@@ -62,7 +60,6 @@ def grant_list(request: ConsoleRequest) -> HttpResponse:
         "states": STATES,
         "agents": Agent.objects.filter(tenant_id=request.principal.tenant_id).order_by("name"),
         "may_give": request.principal.may("grants.give"),
-        "waiting": GrantRequest.objects.visible_to(request.principal).filter(state=RequestState.WAITING).count(),
     }
     return render_page(request, "grants/grant_list.html", context, partial="rows")
 
@@ -70,8 +67,8 @@ def grant_list(request: ConsoleRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @needs("grants.give")
 def grant_new(request: ConsoleRequest) -> HttpResponse:
-    """Context: form (GrantForm)."""
-    form = GrantForm(request.POST or None, by=request.principal, initial=_read_asked(request))
+    """Context: form (GrantForm). POST check: only says what the expression matches."""
+    form = fill_form(GrantForm, request, initial=_read_asked(request), by=request.principal)
     if given := submit_form(form, lambda: _give(form, by=request.principal)):
         messages.success(request, gettext("The grant is given. It applies from the next call."))
         return redirect("grant", given.pk)
@@ -214,7 +211,7 @@ def grant_request_list(request: ConsoleRequest) -> HttpResponse:
             raise SchemaInvalid(gettext("There is no such state to filter by."))
         rows = rows.filter(state=state)
     context = {
-        "section": "grants",
+        "section": "grant_requests",
         "page": fetch_page(rows, prefix="grq", after=request.GET.get("after", "")),
         "filters": {"state": state},
         "states": RequestState.values,
@@ -226,8 +223,8 @@ def grant_request_list(request: ConsoleRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @needs("grants.request")
 def grant_request_new(request: ConsoleRequest) -> HttpResponse:
-    """Context: form (AskForm)."""
-    form = AskForm(request.POST or None, by=request.principal, initial=_read_asked(request))
+    """Context: form (AskForm). POST check: only says what the expression matches."""
+    form = fill_form(AskForm, request, initial=_read_asked(request), by=request.principal)
     if asked := submit_form(
         form,
         lambda: requests.request_grant(
@@ -241,7 +238,7 @@ def grant_request_new(request: ConsoleRequest) -> HttpResponse:
         if request.principal.may("grants.view"):
             return redirect("grant_request", asked.pk)
         return redirect("overview")
-    context = {"section": "grants", "form": form}
+    context = {"section": "grant_requests", "form": form}
     return render_page(request, "grants/grant_request_form.html", context, status=422 if form.is_bound else 200)
 
 
@@ -249,7 +246,7 @@ def _request_page(
     request: ConsoleRequest, asked: GrantRequest, *, wrong: str = "", form: Form | None = None
 ) -> HttpResponse:
     context: dict[str, Any] = {
-        "section": "grants",
+        "section": "grant_requests",
         "asked": asked,
         "conditions": describe_conditions(asked),
         "form": form if wrong == "approve" else AnswerForm(asked=asked),

@@ -4,16 +4,25 @@ from django.urls import path
 from django.utils.translation import gettext_lazy
 
 from access.grants import api, pages
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 
 NAVIGATION = [
     NavigationEntry(
         key="grants",
-        label=gettext_lazy("Consents and grants"),
+        label=gettext_lazy("Grants"),
         icon="handshake",
         address="grants",
         permission="grants.view",
-        section=Section.GOVERN,
+        job=Job.AGENTS,
+        order=20,
+    ),
+    NavigationEntry(
+        key="grant_requests",
+        label=gettext_lazy("Requests for grants"),
+        icon="hand",
+        address="grant_requests",
+        permission="grants.view",
+        job=Job.APPROVALS,
         order=20,
     ),
 ]

@@ -4,97 +4,61 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django import forms
 from django.contrib import messages
+from django.db.models import Q
 from django.shortcuts import redirect
-from django.utils.translation import gettext, gettext_lazy
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from access.halts import services as halts
-from access.models import Agent, Halt, Reach
+from access.halts.forms import REACH_WORDS, HaltForm
+from access.models import Halt, Reach
 from access.sign_in.adapters import is_fresh, redirect_to_reauthenticate
 from kernel.components.forms import ReasonForm, add_problem
 from kernel.http.console import ConsoleRequest, find_way_back, needs, render_page
 from kernel.http.pagination import fetch_page
+from kernel.ids import encode
 from kernel.problems import Problem
 from registry.halt_targets import throw_halt
-from registry.models import Installation
+from registry.models import Installation, ToolVersion, VersionState
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from django.http import HttpResponse
 
-    from access.models import Tenant
     from kernel.principal import Principal
 
-WORDS = {
-    Reach.TOOL: gettext_lazy("One tool"),
-    Reach.VERSION: gettext_lazy("One version of a tool"),
-    Reach.AGENT: gettext_lazy("One agent"),
-    Reach.TENANT: gettext_lazy("The whole tenant"),
-    Reach.HUB: gettext_lazy("The whole hub"),
-}
-HUB_WORD = "everything"
-
-
-class HaltForm(forms.Form):
-    """What stops many calls is confirmed by a typed name; the server checks it."""
-
-    reach = forms.ChoiceField(label=gettext_lazy("What to stop"))
-    target = forms.CharField(
-        max_length=128,
-        required=False,
-        label=gettext_lazy("Id"),
-        help_text=gettext_lazy(
-            "The id of the tool, the version (tvn_…) or the agent (agt_…). Leave empty for the whole tenant or hub."
-        ),
-        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "list": "targets"}),
-    )
-    reason = forms.CharField(
-        max_length=halts.MAX_REASON,
-        label=gettext_lazy("Reason"),
-        help_text=gettext_lazy("Kept as evidence, and shown to every caller who is refused."),
-        widget=forms.Textarea(attrs={"rows": 2}),
-    )
-    confirm = forms.CharField(max_length=128, required=False, label=gettext_lazy("Confirm"))
-
-    def __init__(self, *args: Any, by: Principal, tenant: Tenant, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        reach: Any = self.fields["reach"]
-        reach.choices = [(each, word) for each, word in WORDS.items() if each != Reach.HUB or by.may("hub.manage")]
-        self.words = {str(Reach.TENANT): tenant.slug, str(Reach.HUB): HUB_WORD}
-        help_text = gettext("To stop the whole tenant, type %(tenant)s.") % {"tenant": tenant.slug}
-        if by.may("hub.manage"):
-            help_text += " " + gettext("To stop the whole hub, type %(word)s.") % {"word": HUB_WORD}
-        self.fields["confirm"].help_text = help_text
-        self.fields["confirm"].widget.attrs |= {"autocomplete": "off"}
-
-    def clean(self) -> dict[str, Any]:
-        data = super().clean() or {}
-        word = self.words.get(data.get("reach", ""))
-        if word is not None and data.get("confirm", "").strip() != word:
-            self.add_error("confirm", gettext("Type %(word)s to confirm.") % {"word": word})
-        return data
+VERSIONS_OFFERED = 200
 
 
 def _page(request: ConsoleRequest, extra: dict[str, Any], *, status: int = 200) -> HttpResponse:
     by = request.principal
     rows = Halt.objects.visible_to(by)
     thrown = list(rows.filter(lifted_at=None).order_by("-pk")[:100])
-    asked = {name: request.GET.get(name, "") for name in ("reach", "target")}
+    reach = request.GET.get("reach", "")
     context = {
         "section": "halts",
-        "thrown": [{"halt": row, "word": WORDS[Reach(row.reach)], "may_lift": _may_lift(row, by)} for row in thrown],
+        "thrown": [
+            {"halt": row, "word": REACH_WORDS[Reach(row.reach)], "may_lift": _may_lift(row, by)} for row in thrown
+        ],
         "page": fetch_page(rows.exclude(lifted_at=None), prefix="hlt", after=request.GET.get("after", "")),
-        "words": {str(reach): word for reach, word in WORDS.items()},
+        "words": {str(reach): word for reach, word in REACH_WORDS.items()},
         "tools": Installation.objects.visible_to(by).order_by("name").values_list("name", flat=True)[:200],
-        "agents": Agent.objects.filter(tenant_id=by.tenant_id, disabled_at=None).order_by("name")[:200],
-        "form": HaltForm(by=by, tenant=request.tenant, initial=asked),
+        "versions": _list_versions(by),
+        "form": HaltForm(by=by, tenant=request.tenant, initial={"reach": reach, reach: request.GET.get("target", "")}),
         "lift_form": ReasonForm(),
         "lifting": None,
     }
     return render_page(request, "halts/halt_list.html", context | extra, status=status)
+
+
+def _list_versions(by: Principal) -> list[tuple[str, str]]:
+    """(id, name) of the approved ones of what the tenant publishes or has installed, the newest first."""
+    here = Q(tool__tenant_id=by.tenant_id) | Q(tool__installations__tenant_id=by.tenant_id)
+    rows = ToolVersion.objects.filter(here, review_state=VersionState.APPROVED).distinct().order_by("-pk")
+    found = rows.values_list("pk", "tool__name", "version")[:VERSIONS_OFFERED]
+    return [(encode("tvn", pk), f"{name} {version}") for pk, name, version in found]
 
 
 def _may_lift(halt: Halt, by: Principal) -> bool:
@@ -104,8 +68,9 @@ def _may_lift(halt: Halt, by: Principal) -> bool:
 @require_GET
 @needs("halts.throw")
 def halt_list(request: ConsoleRequest) -> HttpResponse:
-    """Context: thrown (list of {halt, word, may_lift}), page (Page of lifted Halt), words ({reach: word}), tools (ids), agents,
-    form (HaltForm, filled in from ?reach= and ?target=), lift_form, lifting (the Halt whose form was not right, or None).
+    """Context: thrown (list of {halt, word, may_lift}), page (Page of lifted Halt), words ({reach: word}), tools (ids), versions
+    ({id, name}), form (HaltForm, filled in from ?reach= and ?target=), lift_form, lifting (the Halt whose form was not right, or
+    None).
     """
     return _page(request, {})
 
@@ -113,18 +78,19 @@ def halt_list(request: ConsoleRequest) -> HttpResponse:
 @require_POST
 @needs("halts.throw")
 def halt_throw(request: ConsoleRequest) -> HttpResponse:
-    """POST reach, target, reason, and confirm for a tenant (its short name) and for the hub."""
+    """POST reach, what it stops in the field of that name (tool, version, agent), reason, and confirm for a tenant (its short name)
+    and for the hub.
+    """
     form = HaltForm(request.POST, by=request.principal, tenant=request.tenant)
     if form.is_valid():
         data = form.cleaned_data
         reach = Reach(data["reach"])
         if reach in (Reach.HUB, Reach.TENANT) and not is_fresh(request):
             return redirect_to_reauthenticate(request)
-        target = "" if reach in (Reach.HUB, Reach.TENANT) else data["target"]
         try:
-            throw_halt(reach=reach, target=target, reason=data["reason"], by=request.principal)
+            throw_halt(reach=reach, target=form.read_target(), reason=data["reason"], by=request.principal)
         except Problem as problem:
-            add_problem(form, problem)
+            add_problem(form, problem, fields={"target": str(reach)})
         else:
             messages.success(request, gettext("The kill switch is on. The next call is refused, in every process."))
             return redirect("halts")

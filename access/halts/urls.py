@@ -4,7 +4,7 @@ from django.urls import path
 from django.utils.translation import gettext_lazy
 
 from access.halts import api, pages
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 
 NAVIGATION = [
     NavigationEntry(
@@ -13,8 +13,8 @@ NAVIGATION = [
         icon="hand",
         address="halts",
         permission="halts.throw",
-        section=Section.OPERATE,
-        order=50,
+        job=Job.OPERATIONS,
+        order=10,
     ),
 ]
 

@@ -4,7 +4,7 @@ from django.urls import path
 from django.utils.translation import gettext_lazy
 
 from access.issuers import api, pages
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 
 NAVIGATION = [
     NavigationEntry(
@@ -13,8 +13,8 @@ NAVIGATION = [
         icon="fingerprint",
         address="issuers",
         permission="issuers.manage",
-        section=Section.GOVERN,
-        order=70,
+        job=Job.PEOPLE,
+        order=20,
     ),
 ]
 

@@ -4,7 +4,7 @@ from django.urls import path
 from django.utils.translation import gettext_lazy
 
 from access.members import api, pages
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 
 NAVIGATION = [
     NavigationEntry(
@@ -13,8 +13,8 @@ NAVIGATION = [
         icon="users",
         address="people",
         permission="members.view",
-        section=Section.GOVERN,
-        order=60,
+        job=Job.PEOPLE,
+        order=10,
     ),
     NavigationEntry(
         key="tenants",
@@ -22,8 +22,8 @@ NAVIGATION = [
         icon="building-2",
         address="tenants",
         permission="hub.manage",
-        section=Section.GOVERN,
-        order=100,
+        job=Job.PEOPLE,
+        order=50,
     ),
 ]
 

@@ -4,7 +4,7 @@ from django.urls import path
 from django.utils.translation import gettext_lazy
 
 from access.notifications import api, pages
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 
 NAVIGATION = [
     NavigationEntry(
@@ -13,8 +13,8 @@ NAVIGATION = [
         icon="message-square",
         address="notifications",
         permission="notifications.manage",
-        section=Section.GOVERN,
-        order=80,
+        job=Job.PEOPLE,
+        order=30,
     ),
 ]
 

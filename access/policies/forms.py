@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.utils.translation import gettext, gettext_lazy
 
+from access.grants.forms import EXPRESSION
 from access.models import ConsentMode
 from access.policies.clauses import LEVELS, LIMITS
 from access.redaction.detectors import ALL, KINDS
@@ -68,6 +69,26 @@ class PreviewForm(forms.Form):
     calls = forms.IntegerField(min_value=1, max_value=100_000, initial=1000, label=gettext_lazy("Last calls"))
 
 
+class PublishForm(forms.Form):
+    """``denies_all``: the draft would deny every call, which takes a second look."""
+
+    reason = forms.CharField(
+        max_length=1000,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        label=gettext_lazy("Note"),
+        help_text=gettext_lazy("Why you agree; kept as evidence with these figures."),
+    )
+    acknowledged = forms.BooleanField(
+        label=gettext_lazy("I have seen that it denies every call, and mean it."),
+        error_messages={"required": gettext_lazy("Tick this to publish a policy that denies every call.")},
+    )
+
+    def __init__(self, *args: Any, denies_all: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not denies_all:
+            del self.fields["acknowledged"]
+
+
 class RuleForm(forms.Form):
     """What every rule has. :meth:`rules` makes the rules that the form stands for."""
 
@@ -78,6 +99,7 @@ class RuleForm(forms.Form):
         max_length=500,
         initial="*",
         label=gettext_lazy("Tools"),
+        widget=EXPRESSION,
         help_text=gettext_lazy("For example commerce.*, tag:beta or effect:Write & ~safety:Low; * for all."),
     )
     agent = forms.CharField(
@@ -85,6 +107,7 @@ class RuleForm(forms.Form):
         required=False,
         label=gettext_lazy("Agent"),
         help_text=gettext_lazy("The agent's name. Leave empty for all agents."),
+        widget=forms.TextInput(attrs={"list": "agents", "autocomplete": "off"}),
     )
     id = forms.SlugField(
         max_length=60,
@@ -150,7 +173,13 @@ class AllowForm(RuleForm):
 
 
 class DenyForm(RuleForm):
+    """Names no tool beforehand: a form that was sent too early would deny all of them."""
+
     title, effect = gettext_lazy("Deny tools"), "forbid"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["tools"].initial = ""
 
 
 class CeilingForm(RuleForm):

@@ -266,6 +266,13 @@ _COMPARISONS: dict[str, Callable[[Attribute, Any, str], Found]] = {
 }
 
 
+def denies_everything(document: dict[str, Any]) -> bool:
+    """Whether it can be read from its rules that no call gets through, whatever else is in force."""
+    rules = document["rules"]
+    permits = any(rule["effect"] == RuleEffect.PERMIT for rule in rules)
+    return not permits or any(rule["effect"] == RuleEffect.FORBID and not rule.get("when") for rule in rules)
+
+
 def _doubts(document: dict[str, Any]) -> Found:
     rules = document["rules"]
     for index, rule in enumerate(rules):
@@ -275,6 +282,11 @@ def _doubts(document: dict[str, Any]) -> Found:
             message = f"No call can ever match the rule {rule['id']}."
             fix = "Look for conditions that exclude each other, or take the rule out."
             yield PolicyFinding(f"/rules/{index}/when", "rule.never_matches", message, fix, "warning")
+    for index, rule in enumerate(rules):
+        if rule["effect"] == RuleEffect.FORBID and not rule.get("when"):
+            message = f"The rule {rule['id']} forbids every call."
+            fix = "Say which tools or agents it is about, or take the rule out."
+            yield PolicyFinding(f"/rules/{index}/when", "policy.denies_all", message, fix, "warning")
     if not any(rule["effect"] == RuleEffect.PERMIT for rule in rules):
         message = "No rule permits anything, so every call is denied."
         fix = 'Add {"id": "all", "effect": "permit", "when": {}} to deny only what other rules forbid.'

@@ -9,7 +9,7 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from access.models import PolicyState, PolicyVersion
+from access.models import Agent, PolicyState, PolicyVersion
 from access.policies import services
 from access.policies.api import filter_policies
 from access.policies.compiler import BUILTIN_DOCUMENT
@@ -20,7 +20,7 @@ from access.policies.sentences import describe_rule
 from access.policies.text import read_text, write_text
 from access.sign_in.adapters import recently_authenticated
 from evidence.search.related_facts import facts_about
-from kernel.components.forms import ReasonForm
+from kernel.components.forms import ReasonForm, fill_form
 from kernel.components.sentences import describe_problem, translate_sentence
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from django import forms
     from django.http import HttpResponse
 
+OFFERED = 200  # agents
 BUILTIN_RULES = {name: part for name, part in BUILTIN_DOCUMENT.items() if name != "note"}
 STARTER: dict[str, Any] = {
     "format": 1,
@@ -204,13 +205,15 @@ def policy_edit(request: ConsoleRequest, policy_id: UUID) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @needs("policies.draft")
 def policy_rule_new(request: ConsoleRequest, policy_id: UUID, kind: str) -> HttpResponse:
-    """Context: form (of RULE_FORMS), kind, title, version. Adds the rules that the form stands for to the draft."""
+    """Context: form (of RULE_FORMS), kind, title, version, agents (to choose from). Adds the rules that the form stands for to the
+    draft. POST check: only says what the expression matches.
+    """
     version = _seen(request, policy_id)
     services.check_can_change(version, by=request.principal)
     if kind not in RULE_FORMS:
         raise PolicyVersion.DoesNotExist
-    form = RULE_FORMS[kind](request.POST or None)
-    if request.method == "POST" and form.is_valid():
+    form = fill_form(RULE_FORMS[kind], request)
+    if form.is_valid():
         rules = version.document["rules"]
         added = form.rules({rule["id"] for rule in rules})
         try:
@@ -222,7 +225,14 @@ def policy_rule_new(request: ConsoleRequest, policy_id: UUID, kind: str) -> Http
         else:
             messages.success(request, " ".join(describe_rule(rule) for rule in added))
             return redirect("policy", policy_id)
-    context = {"section": "policies", "form": form, "kind": kind, "title": form.title, "version": version}
+    context = {
+        "section": "policies",
+        "form": form,
+        "kind": kind,
+        "title": form.title,
+        "version": version,
+        "agents": Agent.objects.filter(tenant_id=request.principal.tenant_id).order_by("name")[:OFFERED],
+    }
     return render_page(request, "policies/policy_rule.html", context, status=422 if form.is_bound else 200)
 
 
@@ -257,15 +267,6 @@ def policy_discard(request: ConsoleRequest, policy_id: UUID) -> HttpResponse:
 
 
 # Deciding.
-
-
-@require_POST
-@needs("policies.publish")
-@recently_authenticated
-def policy_publish(request: ConsoleRequest, policy_id: UUID) -> HttpResponse:
-    done = services.publish_policy(version_id=policy_id, by=request.principal)
-    messages.success(request, gettext("%(label)s is in force from the next call on.") % {"label": done.label})
-    return redirect("policy", policy_id)
 
 
 @require_POST

@@ -243,8 +243,9 @@ def simulate_policy(*, version_id: UUID, by: Principal, calls: int = previews.DE
     return version
 
 
-def publish_policy(*, version_id: UUID, by: Principal) -> PolicyVersion:
-    """Put a draft of somebody else in force, in place of the version before it."""
+def publish_policy(*, version_id: UUID, reason: str, by: Principal) -> PolicyVersion:
+    """Put a draft of somebody else in force, in place of the version before it. ``reason``: what made the publisher agree."""
+    reason = _checked_reason(reason)
     hub = _is_hub(version_id, by)
     try:
         with _scope(hub=hub), transaction.atomic():
@@ -260,6 +261,7 @@ def publish_policy(*, version_id: UUID, by: Principal) -> PolicyVersion:
                 counts=simulation["counts"],
                 analysis=simulation["analysis"]["summary"],
                 drafted_by=version.drafted_by,
+                reason=reason,
             )
             _record(Kind.POLICY_PUBLISHED, version, by, data)
     except IntegrityError as error:

@@ -4,7 +4,7 @@ from django.urls import path
 from django.utils.translation import gettext_lazy
 
 from access.policies import api, pages
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 
 NAVIGATION = [
     NavigationEntry(
@@ -13,8 +13,8 @@ NAVIGATION = [
         icon="scale",
         address="policies",
         permission="policies.view",
-        section=Section.GOVERN,
-        order=30,
+        job=Job.POLICY,
+        order=10,
     ),
 ]
 
@@ -26,7 +26,6 @@ PAGES = [
     path("policies/<pol:policy_id>/rules/new/<slug:kind>", pages.policy_rule_new, name="policy_rule_new"),
     path("policies/<pol:policy_id>/rules/remove", pages.policy_rule_remove, name="policy_rule_remove"),
     path("policies/<pol:policy_id>/discard", pages.policy_discard, name="policy_discard"),
-    path("policies/<pol:policy_id>/publish", pages.policy_publish, name="policy_publish"),
     path("policies/<pol:policy_id>/roll-back", pages.policy_roll_back, name="policy_roll_back"),
 ]
 

@@ -65,7 +65,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         if not known and (limited := consume_or_429(request, action="login")) is not None:
             return limited  # type: ignore[no-any-return]
         if form.is_valid():
-            login = Login(user=form.get_user(), redirect_url=to)
+            login = Login(user=form.get_user(), redirect_url=reverse("start") if to == "/" else to)
             return perform_password_login(request, {"username": form.cleaned_data["username"]}, login)  # type: ignore[no-any-return]
     max_age = request.GET.get("max_age", "")
     providers = list_providers(to, max_age_s=int(max_age) if re.fullmatch(r"[0-9]{1,7}", max_age) else None)

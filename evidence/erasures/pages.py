@@ -105,8 +105,7 @@ def erasures(request: ConsoleRequest) -> HttpResponse:
     rows = Erasure.objects.filter(tenant_id=request.principal.tenant_id)
     page = fetch_page(rows, prefix="era", after=request.GET.get("after", ""))
     context = {
-        "section": "evidence",
-        "tab": "erasures",
+        "section": "erasures",
         "page": page,
         "working": any(row.state != "done" for row in page.rows),
     }
@@ -118,7 +117,7 @@ def erasures(request: ConsoleRequest) -> HttpResponse:
 def erasure_new(request: ConsoleRequest) -> HttpResponse:
     """Context: form (ErasureForm). POST shows what it concerns: found ([(name, count)]), confirm (ConfirmForm)."""
     form = ErasureForm(request.POST if request.method == "POST" else None)
-    context: dict[str, Any] = {"section": "evidence", "tab": "erasures", "form": form}
+    context: dict[str, Any] = {"section": "erasures", "form": form}
     if form.is_valid():
         said = form.cleaned_data
         try:
@@ -143,7 +142,7 @@ def erasure_confirm(request: ConsoleRequest) -> HttpResponse:
     if row := submit_form(form, lambda: erasures_services.erase_subject(by=request.principal, **form.cleaned_data)):
         messages.success(request, gettext("The erasure has begun. It cannot be undone."))
         return redirect("erasure", row.pk)
-    context = {"section": "evidence", "tab": "erasures", "form": form}
+    context = {"section": "erasures", "form": form}
     return render_page(request, "erasures/erasure_form.html", context, status=422)
 
 
@@ -154,8 +153,7 @@ def erasure_page(request: ConsoleRequest, erasure_id: UUID) -> HttpResponse:
     by = request.principal
     row = Erasure.objects.get(pk=erasure_id, tenant_id=by.tenant_id)
     context = {
-        "section": "evidence",
-        "tab": "erasures",
+        "section": "erasures",
         "erasure": row,
         "counts": label_counts(row.counts),
         "facts": Fact.objects.visible_to(by).filter(subject=row.wire_id).order_by("id"),
@@ -177,5 +175,5 @@ def retention_page(request: ConsoleRequest) -> HttpResponse:
         retention.set_retention(days={name: form.cleaned_data[f"keep_{name}"] for name in CLASSES}, by=by)
         messages.success(request, gettext("The retention times are set. Older values are removed within minutes."))
         return redirect("retention")
-    context = {"section": "evidence", "tab": "retention", "form": form}
+    context = {"section": "retention", "form": form}
     return render_page(request, "erasures/retention.html", context, status=422 if posted else 200)

@@ -1,8 +1,31 @@
 """Addresses of erasures."""
 
 from django.urls import path
+from django.utils.translation import gettext_lazy
 
 from evidence.erasures import api, pages
+from kernel.http.navigation import Job, NavigationEntry
+
+NAVIGATION = [
+    NavigationEntry(
+        key="erasures",
+        label=gettext_lazy("Erasures"),
+        icon="ban",
+        address="erasures",
+        permission="evidence.erase",
+        job=Job.EVIDENCE,
+        order=50,
+    ),
+    NavigationEntry(
+        key="retention",
+        label=gettext_lazy("Retention"),
+        icon="timer",
+        address="retention",
+        permission="evidence.retain",
+        job=Job.EVIDENCE,
+        order=60,
+    ),
+]
 
 PAGES = [
     path("evidence/erasures", pages.erasures, name="erasures"),

@@ -8,6 +8,7 @@ from django import forms
 from django.utils.translation import gettext_lazy
 
 from evidence.models import ExportFormat
+from evidence.search.forms import ScopeForm
 
 FORMAT_WORDS = {
     ExportFormat.JSONL: gettext_lazy("JSON lines: the exact text of each fact, with its hash"),
@@ -16,8 +17,8 @@ FORMAT_WORDS = {
 }
 
 
-class ExportForm(forms.Form):
-    """``opens`` and ``reason`` are there for who may reveal values."""
+class ExportForm(ScopeForm):
+    """``opens`` and ``reason`` are there for who may reveal values. The range of leaves is for those who compare logs."""
 
     format = forms.ChoiceField(
         choices=list(FORMAT_WORDS.items()),
@@ -25,12 +26,19 @@ class ExportForm(forms.Form):
         widget=forms.RadioSelect,
         label=gettext_lazy("Format"),
     )
+    user = forms.CharField(
+        required=False,
+        max_length=200,
+        label=gettext_lazy("For whom an agent called"),
+        help_text=gettext_lazy("The id of that person, as the agent names them."),
+    )
     query = forms.CharField(
         required=False,
         max_length=1000,
-        label=gettext_lazy("Query"),
+        label=gettext_lazy("Search"),
         help_text=gettext_lazy(
-            "As in the search for facts. Leave empty for every fact of the range; only then can a bundle prove that none is missing."
+            "As in the search for facts. Where all of this is empty, every fact is exported; "
+            "only then can a bundle prove that none is missing."
         ),
     )
     start = forms.IntegerField(min_value=0, initial=0, required=False, label=gettext_lazy("From leaf"))
@@ -59,10 +67,15 @@ class ExportForm(forms.Form):
         help_text=gettext_lazy("At least 10 characters. Kept as evidence."),
     )
 
+    field_order = ("format", "since", "until", "who", "user", "query", "opens", "reason", "start", "stop", "older")
+
     def __init__(self, *args: Any, may_reveal: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if not may_reveal:
             del self.fields["opens"], self.fields["reason"]
 
     def asked(self) -> dict[str, Any]:
-        return self.cleaned_data | {"start": self.cleaned_data["start"] or 0}
+        """As :func:`~evidence.exports.services.make_export` takes it."""
+        said = self.cleaned_data
+        terms = {name: said[name] for name in ("format", "stop", "older", "opens", "reason") if name in said}
+        return terms | {"start": said["start"] or 0, "query": self.read_scope().to_query(said["query"])}

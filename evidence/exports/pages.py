@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from django.http import HttpResponse
 
 REVEAL = "evidence.reveal"
+FILLED_IN = ("format", "query", "since", "until", "who", "user")
 
 
 def _job(request: ConsoleRequest, job_id: UUID) -> ExportJob:
@@ -44,8 +45,7 @@ def exports(request: ConsoleRequest) -> HttpResponse:
         after=request.GET.get("after", ""),
     )
     context = {
-        "section": "evidence",
-        "tab": "exports",
+        "section": "exports",
         "page": page,
         "working": any(row.state in OPEN for row in page.rows),
         "may_reveal": request.principal.may(REVEAL),
@@ -56,16 +56,16 @@ def exports(request: ConsoleRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @needs("evidence.view")
 def export_new(request: ConsoleRequest) -> HttpResponse:
-    """Context: form (ExportForm). GET may say format and query."""
+    """Context: form (ExportForm). GET may fill in what is not about leaves."""
     may_reveal = request.principal.may(REVEAL)
     if request.method == "POST":
-        form = ExportForm(request.POST, may_reveal=may_reveal)
+        form = ExportForm(request.POST, by=request.principal, may_reveal=may_reveal)
     else:
-        initial = {name: request.GET[name] for name in ("format", "query") if name in request.GET}
-        form = ExportForm(initial=initial, may_reveal=may_reveal)
+        initial = {name: request.GET[name] for name in FILLED_IN if name in request.GET}
+        form = ExportForm(initial=initial, by=request.principal, may_reveal=may_reveal)
     if job := submit_form(form, lambda: make_export(by=request.principal, **form.asked())):
         return redirect("export", job.pk)
-    context = {"section": "evidence", "tab": "exports", "form": form}
+    context = {"section": "exports", "form": form}
     return render_page(request, "exports/export_form.html", context, status=422 if request.method == "POST" else 200)
 
 
@@ -75,8 +75,7 @@ def export(request: ConsoleRequest, job_id: UUID) -> HttpResponse:
     """Context: job, working, may_download, facts."""
     job = _job(request, job_id)
     context = {
-        "section": "evidence",
-        "tab": "exports",
+        "section": "exports",
         "job": job,
         "working": job.state in OPEN,
         "may_download": _may_download(request, job),

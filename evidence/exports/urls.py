@@ -1,8 +1,22 @@
 """Addresses of exports."""
 
 from django.urls import path
+from django.utils.translation import gettext_lazy
 
 from evidence.exports import api, pages
+from kernel.http.navigation import Job, NavigationEntry
+
+NAVIGATION = [
+    NavigationEntry(
+        key="exports",
+        label=gettext_lazy("Exports"),
+        icon="download",
+        address="exports",
+        permission="evidence.view",
+        job=Job.EVIDENCE,
+        order=30,
+    ),
+]
 
 PAGES = [
     path("evidence/exports", pages.exports, name="exports"),

@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext, gettext_lazy
 
 from evidence.log.origins import CHECKPOINTS, HUB
+from evidence.search.forms import ScopeForm
 
 if TYPE_CHECKING:
     from kernel.principal import Principal
 
 
-class RangeForm(forms.Form):
+class RangeForm(ScopeForm):
+    """Which leaves are verified: those of some days or of somebody, which are in the tenant's own log, or a range of any log."""
+
     name = forms.ChoiceField(
         required=False,
         label=gettext_lazy("Log"),
@@ -23,7 +26,7 @@ class RangeForm(forms.Form):
             (HUB, gettext_lazy("The hub's own")),
         ],
     )
-    start = forms.IntegerField(min_value=0, initial=0, label=gettext_lazy("From leaf"))
+    start = forms.IntegerField(min_value=0, required=False, label=gettext_lazy("From leaf"))
     stop = forms.IntegerField(
         min_value=1,
         required=False,
@@ -32,10 +35,24 @@ class RangeForm(forms.Form):
     )
 
     def __init__(self, *args: Any, by: Principal, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, by=by, **kwargs)
+        self.tenant_id = by.tenant_id
         if not by.may("hub.manage"):
             del self.fields["name"]
 
+    def clean(self) -> dict[str, Any]:
+        said = super().clean()
+        if self.errors or not (said["since"] or said["until"] or said["who"]):
+            return said
+        if said.get("name") or said["start"] is not None or said["stop"] is not None:
+            raise forms.ValidationError(gettext("Choose days and people, or leaves of the log, but not both."))
+        leaves = self.read_scope().find_leaves(self.tenant_id)
+        if leaves is None:
+            raise forms.ValidationError(gettext("No fact of these days and of who you chose is in the log."))
+        said["start"], said["stop"] = leaves
+        return said
+
     def asked(self) -> dict[str, Any]:
         """As :func:`~evidence.integrity.services.ask_verification` takes it."""
-        return dict(self.cleaned_data)
+        said = self.cleaned_data
+        return {"start": said["start"] or 0, "stop": said["stop"], "name": said.get("name", "")}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from kernel.principal import Principal
 
 CHECKPOINTS, VERIFICATIONS = 10, 10
+SCOPE = ("since", "until", "who")
 
 
 def _page(request: ConsoleRequest, form: RangeForm) -> HttpResponse:
@@ -33,8 +36,7 @@ def _page(request: ConsoleRequest, form: RangeForm) -> HttpResponse:
     rows = Verification.objects.filter(tenant_id=tenant_id).order_by("-pk")
     verifications, state = list(rows[:VERIFICATIONS]), load_integrity_state(tenant_id)
     context = {
-        "section": "evidence",
-        "tab": "integrity",
+        "section": "integrity",
         "state": state,
         "alarms": list_alarms(tenant_id),
         "anchors": load_anchor_statuses(),
@@ -60,11 +62,12 @@ def integrity(request: ConsoleRequest) -> HttpResponse:
 @require_POST
 @needs("evidence.view")
 def verification_new(request: ConsoleRequest) -> HttpResponse:
-    """POST start, stop; of who manages the hub also name, of a log that all tenants share."""
+    """POST since, until and who, or start and stop; of who manages the hub also name, of a log that all tenants share."""
     form = RangeForm(request.POST, by=request.principal)
     if row := submit_form(form, lambda: ask_verification(by=request.principal, **form.asked())):
         messages.success(request, gettext("The log is being verified."))
-        return redirect("verification", row.pk)
+        asked = {name: request.POST[name] for name in SCOPE if request.POST.get(name)}
+        return redirect(reverse("verification", args=[row.pk]) + (f"?{urlencode(asked)}" if asked else ""))
     return _page(request, form)
 
 
@@ -77,17 +80,17 @@ def _manages_hub(by: Principal, permission: str, *, verification_id: UUID) -> bo
 @require_GET
 @needs("evidence.view", held=_manages_hub)
 def verification(request: ConsoleRequest, verification_id: UUID) -> HttpResponse:
-    """Context: row (Verification), log (in words, of one that all tenants share), findings (list of {index, label, detail, fact}),
-    facts.
+    """``?since=&until=&who=``: whose facts they were. Context: row (Verification), log (in words, of one that all tenants share),
+    findings (list of {index, label, detail, fact}), scope (the query of an export of the same facts, or ""), facts.
     """
     by = request.principal
     row = verification_for(by, verification_id)
     context = {
-        "section": "evidence",
-        "tab": "integrity",
+        "section": "integrity",
         "row": row,
         "log": SHARED.get(row.tenant_id, ""),
         "findings": _with_facts(row),
+        "scope": urlencode({name: request.GET[name] for name in SCOPE if request.GET.get(name)}),
         "facts": Fact.objects.visible_to(by).filter(subject=row.wire_id).order_by("id"),
     }
     return render_page(request, "integrity/verification_detail.html", context, partial="verification")

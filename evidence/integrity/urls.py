@@ -1,8 +1,22 @@
 """Addresses of integrity."""
 
 from django.urls import path
+from django.utils.translation import gettext_lazy
 
 from evidence.integrity import api, pages
+from kernel.http.navigation import Job, NavigationEntry
+
+NAVIGATION = [
+    NavigationEntry(
+        key="integrity",
+        label=gettext_lazy("Integrity"),
+        icon="shield-check",
+        address="integrity",
+        permission="evidence.view",
+        job=Job.EVIDENCE,
+        order=20,
+    ),
+]
 
 PAGES = [
     path("evidence/integrity", pages.integrity, name="integrity"),

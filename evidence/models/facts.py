@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from django.db import models
 from django.db.models import Q
 
-from evidence.kinds import FORGETTING, PAIR, Kind
+from evidence.kinds import AGENT_MAKING, FORGETTING, PAIR, Kind
 from evidence.leaves.base import LeafData
 from evidence.models.append_only import AppendOnlyModel
 from kernel.ids import encode, new_id
@@ -54,6 +54,11 @@ class Fact(AppendOnlyModel):
         indexes = [
             models.Index(fields=["tenant_id", "-id"], name="fact_newest"),
             models.Index(fields=["invocation_id", "id"], name="fact_of_invocation"),
+            models.Index(
+                fields=["tenant_id", "kind"],
+                name="fact_of_agent_making",
+                condition=Q(kind__in=[str(kind) for kind in AGENT_MAKING]),
+            ),
             models.Index(
                 fields=["tenant_id"],
                 name="fact_of_forgetting",

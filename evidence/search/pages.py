@@ -74,7 +74,6 @@ def facts(request: ConsoleRequest) -> HttpResponse:
         wrong = [_underlined(text, each) for each in problem.details["findings"]]
     context = {
         "section": "evidence",
-        "tab": "facts",
         "text": text,
         "found": found,
         "chips": [{"text": str(term), "without": _address(query.without(term), view)} for term in query.terms],
@@ -136,7 +135,7 @@ def _searches_page(request: ConsoleRequest, form: SavedSearchForm, changed: Save
         }
         for each in saved_searches.visible_searches(request.principal)
     ]
-    context = {"section": "evidence", "tab": "facts", "rows": rows, "form": None if changed else form}
+    context = {"section": "evidence", "rows": rows, "form": None if changed else form}
     return render_page(request, "search/search_list.html", context, status=422 if form.errors else 200)
 
 

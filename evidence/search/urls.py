@@ -4,7 +4,7 @@ from django.urls import path
 from django.utils.translation import gettext_lazy
 
 from evidence.search import api, pages
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 
 NAVIGATION = [
     NavigationEntry(
@@ -13,7 +13,7 @@ NAVIGATION = [
         icon="scroll-text",
         address="facts",
         permission="evidence.view",
-        section=Section.EVIDENCE,
+        job=Job.EVIDENCE,
         order=10,
     ),
 ]

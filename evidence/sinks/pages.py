@@ -39,7 +39,7 @@ def sinks(request: ConsoleRequest) -> HttpResponse:
     by = request.principal
     rows = EventSink.objects.filter(tenant_id=by.tenant_id)
     page = fetch_page(rows, prefix="snk", after=request.GET.get("after", ""))
-    context = {"section": "evidence", "tab": "sinks", "page": page, "log_size": load_log_size(by.tenant_id)}
+    context = {"section": "sinks", "page": page, "log_size": load_log_size(by.tenant_id)}
     return render_page(request, "sinks/sink_list.html", context)
 
 
@@ -52,8 +52,7 @@ def sink_new(request: ConsoleRequest) -> HttpResponse:
         sink, secret = made
         return _secret_page(request, sink, secret) if secret else redirect("sink", sink.pk)
     context = {
-        "section": "evidence",
-        "tab": "sinks",
+        "section": "sinks",
         "form": form,
         "may_write_files": bool(settings.TOOLHUB_EVENTS_DIR),
     }
@@ -71,8 +70,7 @@ def _page(request: ConsoleRequest, sink: EventSink, *, form: forms.Form | None =
     """``wrong``: which form was not accepted (pause, rotate, end)."""
     size = load_log_size(sink.tenant_id)
     context = {
-        "section": "evidence",
-        "tab": "sinks",
+        "section": "sinks",
         "sink": sink,
         "log_size": size,
         "lag": max(0, size - sink.cursor),

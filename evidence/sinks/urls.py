@@ -1,8 +1,22 @@
 """Addresses of sinks."""
 
 from django.urls import path
+from django.utils.translation import gettext_lazy
 
 from evidence.sinks import api, pages
+from kernel.http.navigation import Job, NavigationEntry
+
+NAVIGATION = [
+    NavigationEntry(
+        key="sinks",
+        label=gettext_lazy("Event sinks"),
+        icon="link",
+        address="sinks",
+        permission="sinks.manage",
+        job=Job.EVIDENCE,
+        order=40,
+    ),
+]
 
 PAGES = [
     path("evidence/sinks", pages.sinks, name="sinks"),

@@ -4,7 +4,7 @@ from django.urls import path
 from django.utils.translation import gettext_lazy
 
 from invocations.call_costs import pages
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 
 NAVIGATION = [
     NavigationEntry(
@@ -13,8 +13,8 @@ NAVIGATION = [
         icon="activity",
         address="spending",
         permission="budgets.view",
-        section=Section.GOVERN,
-        order=35,
+        job=Job.BUDGETS,
+        order=20,
     ),
 ]
 

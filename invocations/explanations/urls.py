@@ -4,7 +4,7 @@ from django.urls import path
 from django.utils.translation import gettext_lazy
 
 from invocations.explanations import api, pages
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 
 NAVIGATION = [
     NavigationEntry(
@@ -13,8 +13,8 @@ NAVIGATION = [
         icon="search",
         address="explain",
         permission="invocations.view",
-        section=Section.GOVERN,
-        order=10,
+        job=Job.INVOCATIONS,
+        order=20,
     ),
 ]
 

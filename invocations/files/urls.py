@@ -4,7 +4,7 @@ from django.urls import path
 from django.utils.translation import gettext_lazy
 
 from invocations.files import api, pages
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 
 NAVIGATION = [
     NavigationEntry(
@@ -13,8 +13,8 @@ NAVIGATION = [
         icon="archive",
         address="files",
         permission="files.manage",
-        section=Section.TOOLS,
-        order=40,
+        job=Job.CATALOGUE,
+        order=50,
     ),
 ]
 

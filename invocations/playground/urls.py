@@ -4,7 +4,7 @@ from django.urls import path
 from django.utils.translation import gettext_lazy
 
 from invocations.playground import pages
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 
 NAVIGATION = [
     NavigationEntry(
@@ -13,8 +13,8 @@ NAVIGATION = [
         icon="message-square",
         address="playground",
         permission="playground.use",
-        section=Section.TOOLS,
-        order=48,
+        job=Job.BUILD,
+        order=40,
     ),
 ]
 

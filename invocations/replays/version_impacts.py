@@ -6,10 +6,11 @@ here: a finding says which call, where, and what the schema asks for there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from django.core.cache import cache
 from django.db.models import Count
 from django.utils import timezone
 
@@ -36,6 +37,7 @@ MAX_CALLS = 200  # that are held against the schema
 MAX_AGENTS = 20
 MAX_SHOWN = 20
 MAX_COUNTED = 100_000
+KEPT_S = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class VersionImpact:
     """What becomes of the callers of a tool; ``others``: in how many other tenants it is installed."""
 
     since: datetime
+    counted_at: datetime
     agents: list[CallingAgent] = field(default_factory=list)  # those with the most calls
     agent_count: int = 0
     calls: int = 0
@@ -89,10 +92,11 @@ class VersionImpact:
 
 def load_version_impact(version: ToolVersion, *, by: Principal) -> VersionImpact:
     """Of calls that were let through: what was refused already loses nothing."""
-    since = timezone.now() - timedelta(days=DAYS)
+    now = timezone.now()
+    since = now - timedelta(days=DAYS)
     rows = Invocation.objects.visible_to(by).filter(tool=version.tool.name, pk__gte=lowest_id(since))
     rows = rows.exclude(state__in=[State.DENIED, State.HELD]).order_by("-pk")
-    impact = VersionImpact(since, others=_count_other_tenants(version, by=by))
+    impact = VersionImpact(since, now, others=_count_other_tenants(version, by=by))
     newest = rows.values("pk")[:MAX_COUNTED]
     counted = Invocation.objects.filter(pk__in=newest).values("agent_id", "agent__name").annotate(n=Count("pk"))
     per_agent = [CallingAgent(row["agent_id"], row["agent__name"], row["n"]) for row in counted]
@@ -101,6 +105,22 @@ def load_version_impact(version: ToolVersion, *, by: Principal) -> VersionImpact
     impact.agents = sorted(per_agent, key=lambda agent: (-agent.calls, agent.name))[:MAX_AGENTS]
     _hold_against_schema(impact, list(rows.select_related("agent")[:MAX_CALLS]), version, by=by)
     return impact
+
+
+def recall_version_impact(version: ToolVersion, *, by: Principal) -> VersionImpact:
+    """What :func:`load_version_impact` has found within the last minutes, while the version was in the state that it is in; else it is
+    counted now. A page is opened again and again while somebody reviews, and counting looks at up to 100,000 calls.
+    """
+    key = f"version-impact:{by.tenant_id}:{version.pk}:{version.review_state}"
+    kept: tuple[VersionImpact, list[tuple[UUID, list[dict[str, str]]]]] | None = cache.get(key)
+    if kept is None:
+        impact = load_version_impact(version, by=by)
+        rows = [(each.call.pk, each.findings) for each in impact.shown]
+        cache.set(key, (replace(impact, shown=[]), rows), KEPT_S)
+        return impact
+    impact, rows = kept
+    calls = Invocation.objects.visible_to(by).select_related("agent").in_bulk([pk for pk, _ in rows])
+    return replace(impact, shown=[RefusedCall(calls[pk], findings) for pk, findings in rows if pk in calls])
 
 
 def _count_other_tenants(version: ToolVersion, *, by: Principal) -> int:

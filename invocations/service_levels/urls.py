@@ -4,7 +4,7 @@ from django.urls import path
 from django.utils.translation import gettext_lazy
 
 from invocations.service_levels import pages
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 
 NAVIGATION = [
     NavigationEntry(
@@ -13,8 +13,8 @@ NAVIGATION = [
         icon="activity",
         address="service_levels",
         permission="invocations.view",
-        section=Section.OPERATE,
-        order=40,
+        job=Job.OPERATIONS,
+        order=20,
     ),
 ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django import forms
 from django.utils.translation import gettext_lazy
@@ -11,9 +11,21 @@ from kernel.components.sentences import describe_problem, translate_sentence
 from kernel.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    from django.http import HttpRequest
 
 R = TypeVar("R")
+F = TypeVar("F", bound=forms.BaseForm)
+
+
+def fill_form(form: type[F], request: HttpRequest, *, initial: dict[str, Any] | None = None, **more: Any) -> F:
+    """The form as the request fills it in. With ``check`` among what was sent nothing is to be done yet: what was typed stands in
+    it, and the page says what it would do.
+    """
+    if "check" in request.POST:
+        return form(initial={**(initial or {}), **request.POST.dict()}, **more)
+    return form(request.POST or None, initial=initial, **more)
 
 
 def submit_form(form: forms.BaseForm, service: Callable[[], R], *, refusals: type[Problem] = Problem) -> R | None:
@@ -29,12 +41,17 @@ def submit_form(form: forms.BaseForm, service: Callable[[], R], *, refusals: typ
     return None
 
 
-def add_problem(form: forms.BaseForm, problem: Problem, *, about: str = "") -> None:
-    """Show a problem's findings at the fields that their pointers name; the rest above the form. ``about``: stands before each."""
+def add_problem(
+    form: forms.BaseForm, problem: Problem, *, about: str = "", fields: Mapping[str, str] | None = None
+) -> None:
+    """Show a problem's findings at the fields that their pointers name; the rest above the form. ``about``: stands before each.
+    ``fields``: what the form calls a field that the service calls otherwise.
+    """
     about = f"{about}: " if about else ""
     findings = problem.details.get("findings", [])
     for finding in findings:
         name = finding["pointer"].strip("/").split("/")[0]
+        name = (fields or {}).get(name, name)
         form.add_error(name if name in form.fields else None, f"{about}{translate_sentence(finding['message'])}")
     if not findings:
         form.add_error(None, f"{about}{describe_problem(problem)}")

@@ -41,6 +41,8 @@ STATUS: dict[str, tuple[str, str, Text]] = {
     "level_missed": ("bad", "triangle-alert", gettext_lazy("Missed")),
     "level_idle": ("idle", "circle-dashed", gettext_lazy("No data")),
     "stopped": ("bad", "hand", gettext_lazy("Stopped")),
+    "denies_all": ("bad", "ban", gettext_lazy("Denies everything")),
+    "names_no_tool": ("warn", "triangle-alert", gettext_lazy("Names no tool")),
     "enabled": ("ok", "circle-check", gettext_lazy("Enabled")),
     "paused": ("hold", "circle-pause", gettext_lazy("Paused")),
     "deprecated": ("hold", "archive", gettext_lazy("Deprecated")),

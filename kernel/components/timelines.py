@@ -43,11 +43,14 @@ PAGES = {
 
 @dataclass(slots=True)
 class TimelineEntry:
-    """``began``: the beginning that stands in the same line as its end. ``took_ms``: since the beginning, where that is known."""
+    """``began``: the beginning that stands in the same line as its end. ``took_ms``: since the beginning, where that is known.
+    ``again``: what follows and says the same of the same, such as a value that was revealed six times; it is folded.
+    """
 
     fact: Any
     began: Any = None
     took_ms: float | None = None
+    again: list[TimelineEntry] = field(default_factory=list)
 
     @property
     def look(self) -> dict[str, Any]:
@@ -85,7 +88,14 @@ class TimelineEntry:
             "began": {"at": began.occurred_at, "actor": began.actor_id} if began else None,
             "took_ms": self.took_ms,
             "hash": fact.leaf_hash,
+            "again": [each.shown for each in self.again],
         }
+
+    def repeats(self, other: TimelineEntry) -> bool:
+        """Whether the same was done to the same thing by the same."""
+        one, two = self.fact, other.fact
+        same = (one.kind, one.subject, one.actor_id, one.outcome) == (two.kind, two.subject, two.actor_id, two.outcome)
+        return same and not one.kind.endswith((BEGAN, ENDED))
 
 
 @dataclass(slots=True)
@@ -141,7 +151,11 @@ def group_by_day(facts: Iterable[Any]) -> list[TimelineDay]:
         date = timezone.localdate(entry.fact.occurred_at)
         if not days or days[-1].date != date:
             days.append(TimelineDay(date))
-        days[-1].entries.append(entry)
+        neighbour = days[-1].entries[-1] if days[-1].entries else None
+        if neighbour is not None and neighbour.repeats(entry):
+            neighbour.again.append(entry)
+        else:
+            days[-1].entries.append(entry)
     return days
 
 

@@ -7,6 +7,7 @@ icons, and nothing about models. A status is never colour alone: an icon and a w
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from functools import cache
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 register = template.Library()
 EMPTY = SafeString("")
+FAR_AWAY = timedelta(days=30)
 
 
 def html(form: str, *values: Any) -> SafeString:
@@ -185,15 +187,17 @@ register.simple_tag(limits.limit_amount, name="limit")
 
 @register.simple_tag
 def moment(value: datetime | None, form: str = "relative") -> SafeString:
-    """A time. ``relative`` for lists, with the exact time in the title; ``exact`` to the millisecond for evidence;
-    ``clock`` is the exact time without its date."""
+    """A time. ``relative`` for lists, with the exact time in the title, and the day alone once it is so far away that "58 days ago"
+    tells nothing apart; ``exact`` to the millisecond for evidence; ``clock`` is the exact time without its date."""
     if value is None:
         return html('<span class="dim">{}</span>', labels.NO_VALUE)
     local = timezone.localtime(value)
     written = local.isoformat(timespec="milliseconds")
     date, clock = written[:10], written[11:23]
     title = f"{date} {clock} {labels.format_zone(local)}"
-    text = {"exact": f"{date} {clock}", "clock": clock}.get(form) or labels.format_relative_time(value, timezone.now())
+    now = timezone.now()
+    relative = date if abs(now - value) > FAR_AWAY else labels.format_relative_time(value, now)
+    text = {"exact": f"{date} {clock}", "clock": clock}.get(form, relative)
     return html('<time class="num" datetime="{}" title="{}">{}</time>', written, title, text)
 
 
@@ -291,8 +295,22 @@ def pager(context: Context, page: Any) -> dict[str, Any]:
 
 
 @register.simple_tag(takes_context=True)
-def nav_current(context: Context, key: str) -> SafeString:
-    return SafeString(' aria-current="page"') if context.get("section") == key else EMPTY
+def nav_current(context: Context, job: dict[str, Any]) -> SafeString:
+    """Marks the entry of the sidebar to which the page belongs."""
+    return SafeString(' aria-current="page"') if _is_of(job, context.get("section")) else EMPTY
+
+
+@register.inclusion_tag("shell/job_tabs.html", takes_context=True)
+def job_tabs(context: Context) -> dict[str, Any]:
+    """The pages of the job to which this one belongs; nothing where it is the only one that the person may see."""
+    section = context.get("section")
+    jobs = (job for group in context.get("nav", ()) for job in group["items"])
+    job = next((job for job in jobs if _is_of(job, section)), None)
+    return {"job": job if job and len(job["pages"]) > 1 else None, "section": section}
+
+
+def _is_of(job: dict[str, Any], section: str | None) -> bool:
+    return any(page["key"] == section for page in job["pages"])
 
 
 @register.simple_block_tag

@@ -3,7 +3,7 @@
 from django.urls import path
 from django.utils.translation import gettext_lazy
 
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 from registry.capsules import api, pages
 
 NAVIGATION = [
@@ -13,7 +13,7 @@ NAVIGATION = [
         icon="stamp",
         address="publisher_keys",
         permission="publishers.manage",
-        section=Section.TOOLS,
+        job=Job.BUILD,
         order=50,
     ),
 ]

@@ -3,7 +3,7 @@
 from django.urls import path
 from django.utils.translation import gettext_lazy
 
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 from registry.imports import pages
 
 NAVIGATION = [
@@ -13,8 +13,8 @@ NAVIGATION = [
         icon="download",
         address="imports",
         permission="tools.submit",
-        section=Section.TOOLS,
-        order=15,
+        job=Job.BUILD,
+        order=20,
     ),
 ]
 

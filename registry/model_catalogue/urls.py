@@ -3,7 +3,7 @@
 from django.urls import path
 from django.utils.translation import gettext_lazy
 
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 from registry.model_catalogue import api, pages
 
 NAVIGATION = [
@@ -13,8 +13,8 @@ NAVIGATION = [
         icon="cpu",
         address="models",
         permission="tools.view",
-        section=Section.TOOLS,
-        order=42,
+        job=Job.CATALOGUE,
+        order=30,
     ),
 ]
 

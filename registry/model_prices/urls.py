@@ -3,7 +3,7 @@
 from django.urls import path
 from django.utils.translation import gettext_lazy
 
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 from registry.model_prices import api, pages
 
 NAVIGATION = [
@@ -13,8 +13,8 @@ NAVIGATION = [
         icon="scroll-text",
         address="model_prices",
         permission="budgets.view",
-        section=Section.TOOLS,
-        order=46,
+        job=Job.BUDGETS,
+        order=30,
     ),
 ]
 

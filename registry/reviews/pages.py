@@ -10,7 +10,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from access.object_permissions.rules import allowed_on
-from invocations.replays.version_impacts import load_version_impact
+from invocations.replays.version_impacts import recall_version_impact
 from kernel.components.diffs import diff_documents
 from kernel.components.forms import add_problem
 from kernel.components.sentences import translate_sentence
@@ -114,7 +114,7 @@ def _review_page(
         "may_try": request.principal.may("playground.use"),
         "worst_risk": find_worst_risk(changes),
         "is_breaking": is_breaking(changes),
-        "impact": load_version_impact(version, by=request.principal)
+        "impact": recall_version_impact(version, by=request.principal)
         if request.principal.may("invocations.view")
         and (version.review_state == VersionState.SUBMITTED or _may_enable(request, version))
         else None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
-from access.separation_of_duties import controls_agent
+from access.separation_of_duties import controls_agent, list_controlled_agents
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.tools import ReviewedVersion
@@ -24,8 +24,10 @@ from unitools.changes import find_acknowledgement_reason
 from unitools.dependency_locks import compute_lock_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
     from uuid import UUID
+
+    from django.db.models import QuerySet
 
     from kernel.principal import Principal
 
@@ -66,6 +68,18 @@ def check_can_review(version: ToolVersion, *, by: Principal) -> None:
         raise Conflict(
             "You have reviewed this version already.", remedy="A version of high risk needs a second reviewer."
         )
+
+
+def select_reviewable(versions: QuerySet[ToolVersion], *, by: Principal) -> Iterator[ToolVersion]:
+    """Those of them that wait for a review and about which this person may decide."""
+    own: set[str] | None = None
+    for version in versions.filter(review_state=VersionState.SUBMITTED, yanked_at=None).exclude(
+        reviews__decided_by=by.id
+    ):
+        if own is None:
+            own = {by.id, *list_controlled_agents(by.id, by.tenant_id)}
+        if own.isdisjoint({version.submitted_by, *version.drafted_by}):
+            yield version
 
 
 def approvals_missing(version: ToolVersion) -> int:

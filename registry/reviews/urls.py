@@ -3,7 +3,7 @@
 from django.urls import path
 from django.utils.translation import gettext_lazy
 
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 from registry.reviews import pages
 
 NAVIGATION = [
@@ -13,8 +13,8 @@ NAVIGATION = [
         icon="git-compare",
         address="reviews",
         permission="tools.review",
-        section=Section.TOOLS,
-        order=60,
+        job=Job.REVIEWS,
+        order=10,
     ),
     NavigationEntry(
         key="submit",
@@ -22,8 +22,8 @@ NAVIGATION = [
         icon="file-json-2",
         address="tool_submit",
         permission="tools.submit",
-        section=Section.TOOLS,
-        order=70,
+        job=Job.BUILD,
+        order=30,
     ),
 ]
 

@@ -3,7 +3,7 @@
 from django.urls import path
 from django.utils.translation import gettext_lazy
 
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 from registry.secrets import api, pages
 
 NAVIGATION = [
@@ -13,8 +13,8 @@ NAVIGATION = [
         icon="lock",
         address="secrets",
         permission="secrets.manage",
-        section=Section.TOOLS,
-        order=30,
+        job=Job.CATALOGUE,
+        order=60,
     ),
 ]
 

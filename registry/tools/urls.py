@@ -3,7 +3,7 @@
 from django.urls import path
 from django.utils.translation import gettext_lazy
 
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 from registry.tools import api, pages
 
 NAVIGATION = [
@@ -13,13 +13,14 @@ NAVIGATION = [
         icon="package",
         address="tools",
         permission="tools.view",
-        section=Section.TOOLS,
+        job=Job.CATALOGUE,
         order=10,
     ),
 ]
 
 PAGES = [
     path("tools", pages.tools, name="tools"),
+    path("tool-matches", pages.tool_matches, name="tool_matches"),
     path("tools/<str:name>", pages.tool, name="tool"),
     path("tools/<str:name>/versions", pages.tool_versions, name="tool_versions"),
     path("tools/<str:name>/manifest", pages.tool_manifest, name="tool_manifest"),

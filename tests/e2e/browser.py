@@ -30,6 +30,25 @@ PATIENCE_MS = 60_000
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 AXE = "tags => axe.run(document, {runOnly: {type: 'tag', values: tags}, resultTypes: ['violations'], preload: false})"
 KEEPS_SHOTS = "TOOLHUB_TEST_SHOTS" in os.environ
+# Pages that are tabs, by the entry of the sidebar that leads to them.
+JOB_OF = {
+    "Explain a call": "Invocations",
+    "Kill switches": "Stops and health",
+    "Models": "Catalogue",
+    "Model providers": "Catalogue",
+    "Bring a tool": "Build tools",
+    "Submit a version": "Build tools",
+    "Playground": "Build tools",
+    "Facts": "Evidence",
+    "Integrity": "Evidence",
+    "Exports": "Evidence",
+    "Agents & keys": "Agents and grants",
+    "Grants": "Agents and grants",
+    "Budgets": "Budgets and spending",
+    "Spending": "Budgets and spending",
+    "Model prices": "Budgets and spending",
+    "People": "People and settings",
+}
 LISTEN = """
     window.violations = [];
     document.addEventListener('securitypolicyviolation', e => window.violations.push(`${e.violatedDirective} ${e.blockedURI}`));
@@ -155,17 +174,27 @@ class Visitor:
         if self.variant.scripts:
             self.page.wait_for_selector("html[data-ready]", state="attached")
 
-    def go(self, section: str) -> None:
-        """Open a section by its link in the navigation, which is behind a menu on a narrow screen."""
+    def go(self, page: str) -> None:
+        """Open a page by the sidebar, which is behind a menu on a narrow screen, and by the tabs of its job."""
+        self.open_job(JOB_OF.get(page, page))
+        tabs = self.page.get_by_role("main").locator("nav.tabs").first
+        if page in JOB_OF:
+            tab = tabs.get_by_role("link", name=self.variant.say(page), exact=True)
+            if tab.get_attribute("aria-current") is None:
+                tab.click()
+                self.page.wait_for_load_state("load")
+        heading = self.page.get_by_role("heading", level=1, name=self.variant.say(page))
+        expect(heading).to_be_visible(timeout=PATIENCE_MS)
+        self.ready()
+
+    def open_job(self, job: str) -> None:
         side = self.page.get_by_role("navigation", name=self.variant.say("Main"), exact=True)
         if not side.is_visible():
             menu = self.variant.say("Menu")
             self.page.locator("summary").and_(self.page.get_by_label(menu, exact=True)).click()
             side = self.page.get_by_role("navigation", name=menu, exact=True)
-        side.get_by_role("link", name=self.variant.say(section)).click()
+        side.get_by_role("link", name=self.variant.say(job)).click()
         self.page.wait_for_load_state("load")
-        heading = self.page.get_by_role("heading", level=1, name=self.variant.say(section))
-        expect(heading).to_be_visible(timeout=PATIENCE_MS)
         self.ready()
 
     def follow(self, link: str, *, shows: str = "") -> None:

@@ -67,7 +67,7 @@ def review_and_enable(olivia: Visitor, tool: str) -> None:
 
 
 def give_grant(olivia: Visitor, tool: str, agent: str) -> None:
-    olivia.go("Consents and grants")
+    olivia.go("Grants")
     olivia.check("grants")
     olivia.follow("Give a grant")
     olivia.check("grant-form")

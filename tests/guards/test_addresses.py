@@ -54,7 +54,7 @@ def test_entries_of_the_navigation_have_a_key_and_a_place_of_their_own_and_an_ic
     sprite = set(re.findall(r'<symbol id="([^"]+)"', SPRITE.read_text()))
 
     assert len({entry.key for entry in ENTRIES}) == len(ENTRIES)
-    assert len({(entry.section, entry.order) for entry in ENTRIES}) == len(ENTRIES)
+    assert len({(entry.job, entry.order) for entry in ENTRIES}) == len(ENTRIES)
     assert {entry.icon for entry in ENTRIES} - sprite == set()
 
 

@@ -370,7 +370,7 @@ def _rules(things: Things) -> dict[str, Any]:
     for index, draft in enumerate(drafts[:3]):
         policies.simulate_policy(version_id=draft.pk, by=first)
         if index < 2:
-            policies.publish_policy(version_id=draft.pk, by=second)
+            policies.publish_policy(version_id=draft.pk, reason="It was read.", by=second)
     policies.simulate_policy(version_id=drafts[2].pk, by=first)
     spare = access.create_agent(name="spare", by=first)
     halt = halts.throw_halt(reach=Reach.AGENT, target=spare.wire_id, reason=word, by=things.robot.by)

@@ -114,7 +114,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "consent_try": {},
         "consents_revoke": {"consent": things.also["approved"], "confirm": "revoke 1", **REASON},
         # Rules and limits.
-        "halts_throw": {"reach": "agent", "target": agent.wire_id, **REASON},
+        "halts_throw": {"reach": "agent", "agent": agent.wire_id, **REASON},
         "halts_lift": REASON,
         "policy_new": {"layer": "tenant", "text": json.dumps(POLICY)},
         "policy_edit": {"text": json.dumps(POLICY)},
@@ -122,7 +122,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "policy_rule_remove": {"rule": "noted"},
         "policy_discard": REASON,
         "policy_preview": {"calls": "10"},
-        "policy_publish": {},
+        "policy_publish": REASON,
         "policy_roll_back": REASON,
         "budget_new": {
             "scope": "agent", "agent": str(agent.pk), "dimension": "calls", "amount": "5", "window_s": "3600", **REASON,

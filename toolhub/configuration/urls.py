@@ -3,7 +3,7 @@
 from django.urls import path
 from django.utils.translation import gettext_lazy
 
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 from toolhub.configuration import api, pages
 
 NAVIGATION = [
@@ -13,8 +13,8 @@ NAVIGATION = [
         icon="settings",
         address="configuration",
         permission="configuration.apply",
-        section=Section.GOVERN,
-        order=90,
+        job=Job.PEOPLE,
+        order=40,
     ),
 ]
 

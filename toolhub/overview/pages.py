@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
@@ -24,6 +25,7 @@ from registry.models import Tool, ToolKind, ToolState
 from toolhub.overview.call_figures import PERIODS, build_call_figures
 from toolhub.overview.unhealthy_things import list_unhealthy_things
 from toolhub.overview.waiting_items import list_waiting_groups
+from toolhub.sidebar import find_start
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -71,6 +73,13 @@ def _spent(by: Principal, now: datetime) -> dict[str, Any]:
     currency = find_currency(by.tenant_id)
     micros = sum_spending(tenant_id=by.tenant_id, currency=currency, since=begin_of(1, now))
     return {"micros": micros, "currency": currency}
+
+
+@require_GET
+@needs("invocations.view")
+def start(request: ConsoleRequest) -> HttpResponse:
+    """To where this person's work begins."""
+    return redirect(find_start(request))
 
 
 @require_GET

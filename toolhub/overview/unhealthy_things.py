@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from django.db.models import Q
 from django.urls import reverse
 from django.utils.translation import gettext
 
+from access.models import Grant, PolicyState, PolicyVersion
+from access.policies.language import denies_everything
 from invocations.sandbox_hosts.reports import list_hosts
 from registry.model_providers.models import ModelProvider, ModelProviderState
 from registry.models import Installation, InstallationState, Tool, ToolState
+from registry.tools.expression_matches import load_subjects, match_tools
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -19,6 +24,7 @@ if TYPE_CHECKING:
     from registry.halt_notices import HaltNotices
 
 SHOWN = 5  # of each kind
+GRANTS_READ = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,10 @@ def list_unhealthy_things(by: Principal, stops: HaltNotices, now: datetime) -> l
     ]
     if by.may("tools.view"):
         found += _list_paused(by) + _list_withdrawn(by)
+    if by.may("policies.view"):
+        found += _list_total_denials(by)
+    if by.may("grants.view"):
+        found += _list_empty_grants(by, now)
     if by.may("models.manage"):
         rows = ModelProvider.objects.filter(tenant_id=by.tenant_id, state=ModelProviderState.PAUSED).order_by("name")
         found += [
@@ -69,4 +79,29 @@ def _list_withdrawn(by: Principal) -> list[UnhealthyThing]:
         UnhealthyThing(row.name, "yanked", row.version.yank_reason, reverse("installation", args=[row.name]))
         for row in rows.select_related("version").order_by("name")[:SHOWN]
         if row.version
+    ]
+
+
+def _list_total_denials(by: Principal) -> list[UnhealthyThing]:
+    """Policies in force, the tenant's or the hub's, by which no call gets through."""
+    rows = PolicyVersion.objects.filter(Q(tenant_id=by.tenant_id) | Q(tenant=None), state=PolicyState.IN_FORCE)
+    about = gettext("It denies every call.")
+    return [
+        UnhealthyThing(
+            gettext("Policy %(label)s") % {"label": row.label}, "denies_all", about, reverse("policy", args=[row.pk])
+        )
+        for row in rows.order_by("pk")
+        if denies_everything(row.document)
+    ]
+
+
+def _list_empty_grants(by: Principal, now: datetime) -> list[UnhealthyThing]:
+    """Grants in force that name no tool, such as a misspelt one; of the newest ones."""
+    rows = list(Grant.objects.visible_to(by).in_force(now).order_by("-pk").only("tools")[:GRANTS_READ])
+    subjects = load_subjects(by) if rows else []
+    about = gettext("The grant names no tool that is installed.")
+    empty = (row for row in rows if not match_tools(row.tools, subjects).count)
+    return [
+        UnhealthyThing(row.tools, "names_no_tool", about, reverse("grant", args=[row.pk]))
+        for row in islice(empty, SHOWN)
     ]

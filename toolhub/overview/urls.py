@@ -3,7 +3,7 @@
 from django.urls import path
 from django.utils.translation import gettext_lazy
 
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 from toolhub.overview import pages
 
 NAVIGATION = [
@@ -13,9 +13,12 @@ NAVIGATION = [
         icon="layout-dashboard",
         address="overview",
         permission="invocations.view",
-        section=Section.OVERVIEW,
+        job=Job.OVERVIEW,
         order=10,
     ),
 ]
 
-PAGES = [path("", pages.overview, name="overview")]
+PAGES = [
+    path("", pages.overview, name="overview"),
+    path("start", pages.start, name="start"),
+]

@@ -15,9 +15,11 @@ from access.budgets.forms import DIMENSION_WORDS, SCOPE_WORDS
 from access.budgets.selectors import filter_by_state, load_budget_statuses
 from access.consents.services import select_decidable
 from access.models import Budget, BudgetScope, Consent, ConsentState, Dimension, GrantRequest, RequestState
+from invocations.approvals.failed_dry_runs import find_those_that_failed_dry
 from invocations.models import Invocation, State
 from kernel.components.labels import RISK
-from registry.models import LONG_FIELDS, ToolVersion, VersionState
+from registry.models import LONG_FIELDS, ToolVersion
+from registry.reviews.services import select_reviewable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,18 +28,22 @@ if TYPE_CHECKING:
     from kernel.principal import Principal
 
 SHOWN = 4  # of each kind; the others are behind "more"
+UNREAD = [name for name in LONG_FIELDS if name != "changes"]
 LOOKED_AT = 100  # of the consents, to find those that this person may decide on
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingItem:
-    """``about``: what tells it from others of its kind. ``until``: when it is too late; ``since``: how long it has waited."""
+    """``about``: what tells it from others of its kind. ``until``: when it is too late; ``since``: how long it has waited. ``danger``:
+    why it takes a second look.
+    """
 
     name: str
     about: str
     url: str
     until: datetime | None = None
     since: datetime | None = None
+    danger: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,8 @@ def _unknown_url() -> str:
 def _consents(by: Principal) -> list[WaitingItem]:
     rows = Consent.objects.visible_to(by).in_state(ConsentState.REQUESTED).select_related("agent")
     soonest = rows.order_by(F("expires_at").asc(nulls_last=True), "pk")[:LOOKED_AT]
+    decidable = list(islice(select_decidable(soonest, by=by), SHOWN + 1))
+    failed = find_those_that_failed_dry(decidable)
     return [
         WaitingItem(
             f"{row.agent.name} → {row.tool}",
@@ -94,8 +102,9 @@ def _consents(by: Principal) -> list[WaitingItem]:
             reverse("consent", args=[row.pk]),
             row.expires_at,
             row.created_at,
+            gettext("Dry run failed") if row.pk in failed else "",
         )
-        for row in islice(select_decidable(soonest, by=by), SHOWN + 1)
+        for row in decidable
     ]
 
 
@@ -113,16 +122,16 @@ def _grant_requests(by: Principal) -> list[WaitingItem]:
 
 
 def _versions(by: Principal) -> list[WaitingItem]:
-    rows = ToolVersion.objects.filter(tool__tenant_id=by.tenant_id, review_state=VersionState.SUBMITTED)
-    rows = rows.exclude(submitted_by=by.id)
+    rows = ToolVersion.objects.filter(tool__tenant_id=by.tenant_id).select_related("tool").defer(*UNREAD)
     return [
         WaitingItem(
             f"{row.tool.name} {row.version}",
             str(RISK[row.safety_class.lower()][2]),
             reverse("review", args=[row.pk]),
             since=row.submitted_at,
+            danger=gettext("Can break callers") if row.is_breaking else "",
         )
-        for row in rows.select_related("tool").defer(*LONG_FIELDS).order_by("pk")[: SHOWN + 1]
+        for row in islice(select_reviewable(rows.order_by("pk"), by=by), SHOWN + 1)
     ]
 
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from django.contrib import messages
 from django.shortcuts import redirect
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from access.models import PolicyState, PolicyVersion
 from access.policies import services
 from access.policies.conditions import build_condition, iter_tests
-from access.policies.forms import PreviewForm
+from access.policies.forms import PreviewForm, PublishForm
 from access.policies.impact import previews
 from access.policies.impact.analysis import Shift
+from access.policies.language import denies_everything
 from access.policies.pages import why_not_publish
 from access.policies.sentences import shift_sentence
+from access.sign_in.adapters import recently_authenticated
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.ids import decode
 
@@ -23,6 +27,9 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from django.http import HttpResponse
+
+
+TELLING = 20  # fewer calls say little of all that there can be
 
 
 def _shifts(found: dict[str, Any], *documents: dict[str, Any]) -> list[dict[str, Any]]:
@@ -60,15 +67,26 @@ def _linked(groups: list[dict[str, Any]], tenant: str) -> list[dict[str, Any]]:
 @require_GET
 @needs("policies.view")
 def policy_impact(request: ConsoleRequest, policy_id: UUID) -> HttpResponse:
-    """Context: version, found (the preview as it is kept, or None), shifts, groups, stale, form (PreviewForm), first_at
-    and last_at of the calls, before (what is in force and would be followed), why_not_publish, may_preview.
+    """Context: version, found (the preview as it is kept, or None), shifts, groups, stale, form (PreviewForm), publish_form,
+    denies_all (every call), first_at and last_at of the calls, before (what is in force and would be followed), why_not_publish,
+    may_preview.
     """
     version = PolicyVersion.objects.visible_to(request.principal).get(pk=policy_id)
     return _impact_page(request, version, PreviewForm())
 
 
-def _impact_page(request: ConsoleRequest, version: PolicyVersion, form: PreviewForm) -> HttpResponse:
+def _denies_all(version: PolicyVersion) -> bool:
+    """By its rules, or as far as past calls show."""
+    found = version.simulation
+    tried = bool(found and found["calls"] >= TELLING and found["counts"].get("now_denied") == found["calls"])
+    return tried or denies_everything(version.document)
+
+
+def _impact_page(
+    request: ConsoleRequest, version: PolicyVersion, form: PreviewForm, publish_form: PublishForm | None = None
+) -> HttpResponse:
     by = request.principal
+    denies_all = _denies_all(version)
     draft = version.state == PolicyState.DRAFT
     own = version.tenant_id == by.tenant_id or by.may("hub.manage")
     found = version.simulation if own else None
@@ -84,12 +102,18 @@ def _impact_page(request: ConsoleRequest, version: PolicyVersion, form: PreviewF
         "stale": previews.why_stale(version) if draft else "",
         "before": before if before != version else None,
         "form": form,
+        "publish_form": publish_form or PublishForm(denies_all=denies_all),
+        "denies_all": denies_all,
         "draft": draft,
         "may_preview": draft and own and by.may("policies.draft"),
         "why_not_publish": why_not_publish(request, version) if draft else "",
     }
     return render_page(
-        request, "impact/policy_impact.html", context, partial="impact", status=422 if form.errors else 200
+        request,
+        "impact/policy_impact.html",
+        context,
+        partial="impact",
+        status=422 if form.errors or context["publish_form"].errors else 200,
     )
 
 
@@ -103,3 +127,19 @@ def policy_preview(request: ConsoleRequest, policy_id: UUID) -> HttpResponse:
         return _impact_page(request, version, form)
     services.simulate_policy(version_id=policy_id, calls=form.cleaned_data["calls"], by=request.principal)
     return redirect("policy_impact", policy_id)
+
+
+@require_POST
+@needs("policies.publish")
+@recently_authenticated
+def policy_publish(request: ConsoleRequest, policy_id: UUID) -> HttpResponse:
+    """POST reason, and acknowledged where it denies every call: the note of who publishes, below the figures that they saw."""
+    version = PolicyVersion.objects.visible_to(request.principal).get(pk=policy_id)
+    services.check_can_publish(version, by=request.principal)
+    services.check_preview_is_fresh(version)
+    form = PublishForm(request.POST, denies_all=_denies_all(version))
+    if not form.is_valid():
+        return _impact_page(request, version, PreviewForm(), form)
+    done = services.publish_policy(version_id=policy_id, reason=form.cleaned_data["reason"], by=request.principal)
+    messages.success(request, gettext("%(label)s is in force from the next call on.") % {"label": done.label})
+    return redirect("policy", policy_id)

@@ -7,4 +7,5 @@ from access.policies.impact import pages
 PAGES = [
     path("policies/<pol:policy_id>/impact", pages.policy_impact, name="policy_impact"),
     path("policies/<pol:policy_id>/preview", pages.policy_preview, name="policy_preview"),
+    path("policies/<pol:policy_id>/publish", pages.policy_publish, name="policy_publish"),
 ]

@@ -241,7 +241,7 @@ def test_what_is_neither_published_nor_installed_here_is_not_said_to_be_stopped(
     assert_problem(caller.post("/halts", misspelt), 409, "STATE.UNFIT")
     assert (
         "neither publishes nor has installed"
-        in operator.client().post(reverse("halts_throw"), misspelt).content.decode()
+        in operator.client().post(reverse("halts_throw"), misspelt | {"tool": misspelt["target"]}).content.decode()
     )
     assert_problem(foreign_caller.post("/halts", misspelt | {"target": ECHO}), 409, "STATE.UNFIT")
     for found in (version, encode("tvn", new_id())):
@@ -256,7 +256,7 @@ def test_what_stops_much_is_confirmed_by_a_typed_name(
 ) -> None:
     enable()
     client = operator.client()
-    typed = {"reach": reach, "target": ECHO, "reason": "a drill"}
+    typed = {"reach": reach, "tool": ECHO, "reason": "a drill"}
     if word:
         refused = client.post(reverse("halts_throw"), typed | {"confirm": "acm"})
         assert refused.status_code == 422

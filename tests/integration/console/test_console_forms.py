@@ -60,7 +60,7 @@ def test_a_wrong_password_says_no_more_than_that(username: str, password: str, o
     "to", ["https://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)", "http:evil"]
 )
 def test_nobody_is_sent_elsewhere(to: str, operator: Person) -> None:
-    assert sign_in(next=to)[1].headers["Location"] == "/"
+    assert sign_in(next=to)[1].headers["Location"] == "/start"
     assert Client().post("/theme", {"theme": "dark", "next": to}).headers["Location"] == "/"
     assert Client().post("/language", {"language": "en", "next": to}).headers["Location"] == "/"
     assert to not in Client().get("/sign-in", {"next": to}).content.decode()

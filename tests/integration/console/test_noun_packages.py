@@ -49,7 +49,7 @@ def order_list(request):
 from django.urls import path
 
 from access.orders import pages
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 
 NAVIGATION = [
     NavigationEntry(
@@ -58,8 +58,8 @@ NAVIGATION = [
         icon="package",
         address="orders",
         permission="agents.view",
-        section=Section.GOVERN,
-        order=45,
+        job=Job.AGENTS,
+        order=25,
     ),
 ]
 
@@ -141,9 +141,9 @@ def test_a_console_page_with_its_menu_entry_and_permission_is_one_folder(
 
     page = operator.client().get("/orders")
     assert "No order waits." in page.content.decode()
-    menu = [item["label"] for group in page.context["nav"] for item in group["items"]]
-    at = menu.index("Orders of the shop")
-    assert (menu[at - 1], menu[at + 1]) == ("Budgets", "Agents & keys")
+    jobs = {item["key"]: item for group in page.context["nav"] for item in group["items"]}
+    tabs = [each["label"] for each in jobs["agents"]["pages"]]
+    assert tabs == ["Agents & keys", "Grants", "Orders of the shop", "Connected programs"]
     assert reverse("orders") in page.content.decode()
 
     assert developer.client().get("/orders").status_code == 403

@@ -144,10 +144,10 @@ SAY_NOTHING = {
     "agent_new", "person_new", "notification_new", "sink_new", "grants_revoke", "consents_revoke", "tool_submit", "installations",
     "shared_tools", "install", "configuration", "api_catalogue", "api_policy_schema", "api_policy_analysis",
     "api_configuration_schema", "api_log_anchor", "api_file", "api_artifact", "api_invocation_events", "artifact", "sandboxes",
-    "export_content", "api_export_content", "export_new", "erasure_new", "retention", "api_retention", "api_publishing",
+    "export_content", "api_export_content", "erasure_new", "retention", "api_retention", "api_publishing",
     "service_levels", "model_providers", "model_new", "model_price_add", "model_prices_new", "api_run_events",
     "connect_client", "connection_rule", "api_connection_rule", "import_document", "import_remote", "import_package",
-    "known_sources",
+    "known_sources", "start", "tool_matches", "budget_use",
 }  # fmt: skip
 
 

@@ -192,7 +192,7 @@ def test_a_person_sets_a_budget_of_money_in_the_currency(operator: Person) -> No
         ({"dimension": "calls", "amount": "1.5"}, "amount"),
         ({"amount": "-1"}, "amount"),
         ({"scope": "agent"}, "agent"),
-        ({"tool": "a.b.c"}, "tool"),
+        ({"scope": "tool"}, "tool"),
         ({"dimension": "rate", "amount": "0"}, "amount"),
     ],
 )

@@ -51,7 +51,7 @@ def hub_owners(tenant: Tenant) -> tuple[Person, Person]:
 def published(document: dict[str, Any], by: Person, second: Person, *, hub: bool = False) -> PolicyVersion:
     draft = services.draft_policy(document=document, by=by.by, hub=hub)
     services.simulate_policy(version_id=draft.pk, by=by.by)
-    return services.publish_policy(version_id=draft.pk, by=second.by)
+    return services.publish_policy(version_id=draft.pk, reason="It was read.", by=second.by)
 
 
 def facts_of(version: PolicyVersion) -> list[tuple[str, dict[str, Any]]]:
@@ -83,7 +83,7 @@ def test_who_drafted_it_cannot_publish_it(operator: Person) -> None:
     services.simulate_policy(version_id=draft.pk, by=operator.by)
 
     with pytest.raises(SelfApproval):
-        services.publish_policy(version_id=draft.pk, by=operator.by)
+        services.publish_policy(version_id=draft.pk, reason="It was read.", by=operator.by)
 
     draft.refresh_from_db()
     assert draft.state == PolicyState.DRAFT
@@ -96,8 +96,11 @@ def test_who_controls_the_agent_that_drafted_it_cannot_publish_it(operator: Pers
     services.simulate_policy(version_id=draft.pk, by=caller.by)
 
     with pytest.raises(SelfApproval):
-        services.publish_policy(version_id=draft.pk, by=operator.by)
-    assert services.publish_policy(version_id=draft.pk, by=second_operator.by).state == PolicyState.IN_FORCE
+        services.publish_policy(version_id=draft.pk, reason="It was read.", by=operator.by)
+    assert (
+        services.publish_policy(version_id=draft.pk, reason="It was read.", by=second_operator.by).state
+        == PolicyState.IN_FORCE
+    )
 
 
 @pytest.mark.req("TOOLS-15")
@@ -108,7 +111,7 @@ def test_an_agent_publishes_nothing_and_rolls_nothing_back(
     services.simulate_policy(version_id=draft.pk, by=operator.by)
 
     with pytest.raises(Forbidden):
-        services.publish_policy(version_id=draft.pk, by=caller.by)
+        services.publish_policy(version_id=draft.pk, reason="It was read.", by=caller.by)
     first = published(permits(), operator, second_operator)
     published(permits(NO_SHOP), operator, second_operator)
     with pytest.raises(Forbidden):
@@ -130,11 +133,11 @@ def test_nothing_is_published_without_knowing_what_it_changes(operator: Person, 
     draft = services.draft_policy(document=permits(), by=operator.by)
 
     with pytest.raises(SimulationStale, match="was not previewed"):
-        services.publish_policy(version_id=draft.pk, by=second_operator.by)
+        services.publish_policy(version_id=draft.pk, reason="It was read.", by=second_operator.by)
     services.simulate_policy(version_id=draft.pk, by=operator.by)
     services.change_draft(version_id=draft.pk, document=permits(NO_SHOP), by=operator.by)
     with pytest.raises(SimulationStale):
-        services.publish_policy(version_id=draft.pk, by=second_operator.by)
+        services.publish_policy(version_id=draft.pk, reason="It was read.", by=second_operator.by)
 
 
 @pytest.mark.req("TOOLS-31")
@@ -144,7 +147,7 @@ def test_a_preview_is_stale_once_another_policy_is_in_force(operator: Person, se
     published(permits(), operator, second_operator)
 
     with pytest.raises(SimulationStale, match="Another policy came into force"):
-        services.publish_policy(version_id=waiting.pk, by=second_operator.by)
+        services.publish_policy(version_id=waiting.pk, reason="It was read.", by=second_operator.by)
 
 
 @pytest.mark.req("TOOLS-31")
@@ -156,7 +159,7 @@ def test_a_preview_of_a_tenant_is_stale_once_the_hub_has_another_policy(
     published(permits(), *hub_owners, hub=True)
 
     with pytest.raises(SimulationStale):
-        services.publish_policy(version_id=waiting.pk, by=second_operator.by)
+        services.publish_policy(version_id=waiting.pk, reason="It was read.", by=second_operator.by)
 
 
 @pytest.mark.req("TOOLS-31")
@@ -217,7 +220,7 @@ def test_a_discarded_draft_stays_as_it_is(operator: Person, second_operator: Per
     with pytest.raises(Conflict):
         services.simulate_policy(version_id=draft.pk, by=operator.by)
     with pytest.raises(Conflict):
-        services.publish_policy(version_id=draft.pk, by=second_operator.by)
+        services.publish_policy(version_id=draft.pk, reason="It was read.", by=second_operator.by)
     with pytest.raises(Conflict):
         services.discard_draft(version_id=draft.pk, reason="again", by=operator.by)
     kind, told = facts_of(draft)[-1]
@@ -241,9 +244,9 @@ def test_only_owners_of_the_hub_touch_the_policy_of_the_hub(
         services.draft_policy(document=permits(), by=operator.by, hub=True)
     draft = services.draft_policy(document=permits(), by=hub_owners[0].by, hub=True)
     with pytest.raises(PolicyVersion.DoesNotExist):  # nobody else sees a draft of the hub
-        services.publish_policy(version_id=draft.pk, by=second_operator.by)
+        services.publish_policy(version_id=draft.pk, reason="It was read.", by=second_operator.by)
     services.simulate_policy(version_id=draft.pk, by=hub_owners[0].by)
-    hub = services.publish_policy(version_id=draft.pk, by=hub_owners[1].by)
+    hub = services.publish_policy(version_id=draft.pk, reason="It was read.", by=hub_owners[1].by)
 
     assert (hub.label, hub.tenant_id) == ("hub@1", None)
     assert PolicyVersion.objects.visible_to(stranger.by).get() == hub
@@ -360,7 +363,7 @@ def test_two_publications_at_once_leave_one_in_force(operator: Person, second_op
 
     def publish(draft: PolicyVersion) -> None:
         try:
-            services.publish_policy(version_id=draft.pk, by=second_operator.by)
+            services.publish_policy(version_id=draft.pk, reason="It was read.", by=second_operator.by)
             outcomes.append("published")
         except (Conflict, SimulationStale) as problem:
             outcomes.append(type(problem).__name__)
@@ -393,7 +396,7 @@ def test_a_fact_of_a_change_that_fails_is_not_left_behind(operator: Person, seco
     services.simulate_policy(version_id=draft.pk, by=operator.by)
     before = Fact.objects.count()
     with pytest.raises(RuntimeError), transaction.atomic():
-        services.publish_policy(version_id=draft.pk, by=second_operator.by)
+        services.publish_policy(version_id=draft.pk, reason="It was read.", by=second_operator.by)
         raise RuntimeError
 
     draft.refresh_from_db()

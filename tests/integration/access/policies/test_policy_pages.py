@@ -294,7 +294,9 @@ def test_the_impact_is_previewed_by_one_and_published_by_another(
     assert "Calls like this were allowed and become denied." in theirs
     assert "Publish tenant@1" in theirs
 
-    send(second_operator, f"/policies/{draft.wire_id}/publish")
+    assert "0 the same, <b>1 now denied</b>, 0 now held for consent, 0 now allowed." in theirs
+    send(second_operator, f"/policies/{draft.wire_id}/publish", 422)
+    send(second_operator, f"/policies/{draft.wire_id}/publish", reason="The shop is closed.")
     draft.refresh_from_db()
     assert draft.state == PolicyState.IN_FORCE
     assert "Calls like this were allowed" in page(operator, f"/policies/{draft.wire_id}/impact")

@@ -12,7 +12,7 @@ from evidence.models import Fact
 from evidence.problems import ValuesErased
 from invocations.models import Invocation
 from invocations.replays import version_impacts
-from invocations.replays.version_impacts import load_version_impact
+from invocations.replays.version_impacts import load_version_impact, recall_version_impact
 from tests.conftest import make_caller
 from tests.support.calls import row_of
 
@@ -115,3 +115,24 @@ def test_no_more_calls_are_opened_than_a_page_can_wait_for(
     impact = load_version_impact(breaking, by=operator.by)
 
     assert (impact.calls, impact.examined, impact.refused) == (3, 2, 1)
+
+
+@pytest.mark.req("TOOLS-7")
+def test_calls_are_counted_once_while_a_version_stays_as_it_is(
+    called: list[Invocation], breaking: ToolVersion, operator: Person, stranger: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = recall_version_impact(breaking, by=operator.by)
+
+    def count(*_: object, **__: object) -> None:
+        raise AssertionError("counted again")
+
+    monkeypatch.setattr(version_impacts, "load_version_impact", count)
+
+    again = recall_version_impact(breaking, by=operator.by)
+    assert again == first
+    assert [each.call.pk for each in again.shown] == [called[1].pk]
+    with pytest.raises(AssertionError, match="counted again"):
+        recall_version_impact(breaking, by=stranger.by)
+    breaking.review_state = "approved"
+    with pytest.raises(AssertionError, match="counted again"):
+        recall_version_impact(breaking, by=operator.by)

@@ -1,0 +1,158 @@
+"""Jobs of people: does each take no more clicks and fields than it did?"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, chromium
+from tests.e2e.job_counts import EFFORTS, Count, counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.e2e.conftest import Embedded
+
+QUOTE = "commerce.pricing.get_realtime_quote"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    yield from chromium()
+
+
+@pytest.fixture(scope="module")
+def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    wanted = os.environ.get("TOOLHUB_TEST_SHOTS")
+    folder = Path(wanted) if wanted else tmp_path_factory.mktemp("shots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture
+def open_console(hub: Embedded, browser: Browser, shots: Path) -> Iterator[object]:
+    """``open_console(name)``: this person's first page, and a count that begins there."""
+    opened: list[Visitor] = []
+
+    def sign_in(name: str) -> Count:
+        assert hub.credentials
+        visitor = Visitor(browser, hub.url, Variant(f"job-{name}"), shots)
+        opened.append(visitor.__enter__())
+        visitor.sign_in(name, hub.credentials.password(name))
+        return Count(visitor)
+
+    yield sign_in
+    for visitor in opened:
+        visitor.__exit__(None, None, None)
+
+
+def test_no_job_takes_more_than_before_and_three_take_less() -> None:
+    assert all(now.total <= before.total for before, now in EFFORTS.values())
+    assert sum(now.total < before.total for before, now in EFFORTS.values()) >= 3
+
+
+@pytest.mark.req("CARD-3", "CARD-6")
+def test_an_auditor_verifies_and_exports_what_a_person_did(open_console: object) -> None:
+    aaron = open_console("aaron")  # type: ignore[operator]
+    today = datetime.now(UTC).strftime("%Y-%m-%d")
+    with counted("verify and export evidence for a person", aaron):
+        aaron.tab("Integrity")
+        aaron.fill("since", today)
+        aaron.choose("who", "Olivia Operator")
+        aaron.visitor.check("integrity-of-a-person")
+        aaron.button("Verify")
+        aaron.visitor.sees("What was verified")
+        aaron.link("Export these facts")
+        aaron.visitor.check("export-of-a-person")
+        aaron.button("Export")
+        download = aaron.main.get_by_role("link", name="Download")
+        expect(download.first).to_be_visible(timeout=PATIENCE_MS)
+        expect(aaron.main).to_contain_text("actor:usr_")
+        with aaron.visitor.page.expect_download():
+            aaron.clicks += 1
+            download.first.click()
+
+
+@pytest.mark.req("CARD-3", "CARD-6")
+def test_an_owner_invites_somebody_and_sets_up_an_agent(open_console: object) -> None:
+    oona = open_console("oona")  # type: ignore[operator]
+    with counted("invite a person, make an agent with a key and a grant", oona):
+        oona.go("People")
+        oona.link("Invite a person")
+        oona.fill("username", "nina")
+        oona.fill("email", "nina@example.org")
+        oona.tick("roles", "operator")
+        oona.button("Invite")
+        oona.go("Agents & keys")
+        oona.link("Create an agent")
+        oona.fill("name", "helper")
+        oona.button("Create agent")
+        oona.link("Create a key")
+        oona.button("Create key")
+        oona.link("I have stored it: give a grant")
+        expect(oona.main.locator("select[name=agent] option:checked")).to_have_text("helper")
+        oona.fill("tools", "commerce.*")
+        expect(oona.main.locator("#tool-matches")).to_contain_text("Matches", timeout=PATIENCE_MS)
+        oona.visitor.check("grant-of-a-new-agent")
+        oona.fill("reason", "It answers customers.")
+        oona.button("Give grant")
+        oona.visitor.sees("The grant is given.")
+
+
+@pytest.mark.req("CARD-3", "TOOLS-31")
+def test_two_people_bring_a_policy_into_force(open_console: object) -> None:
+    olivia, oona = open_console("olivia"), open_console("oona")  # type: ignore[operator]
+    with counted("policy from nothing to published", olivia, oona):
+        olivia.go("Policy")
+        olivia.link("Start a draft")
+        olivia.button("Check and save draft")
+        olivia.click(olivia.main.locator("summary", has_text="Add a rule"))
+        olivia.link("Deny tools")
+        expect(olivia.main.locator("[name=tools]")).to_have_value("")
+        olivia.fill("tools", "commerce.knowledge.*")
+        expect(olivia.main.locator("#tool-matches")).to_contain_text("Matches", timeout=PATIENCE_MS)
+        olivia.visitor.check("rule-that-denies")
+        olivia.button("Add to the draft")
+        olivia.button("Preview the impact")
+        expect(olivia.main.get_by_role("heading", level=1)).to_contain_text("Impact of tenant@")
+        oona.go("Policy")
+        oona.link("tenant@")
+        oona.visitor.sees("What the preview found")
+        oona.fill("reason", "The knowledge base is being moved.")
+        oona.visitor.check("publish")
+        oona.button("Publish tenant@")
+        expect(oona.main).to_contain_text("In force", timeout=PATIENCE_MS)
+
+
+@pytest.mark.req("CARD-3", "SPEC-10")
+def test_an_operator_stops_a_tool_at_once(hub: Embedded, open_console: object) -> None:
+    olivia = open_console("olivia")  # type: ignore[operator]
+    with counted("emergency stop", olivia):
+        olivia.go("Kill switches")
+        olivia.fill("tool", QUOTE)
+        olivia.fill("reason", "Its prices are wrong.")
+        olivia.button("Stop calls now")
+        olivia.visitor.sees("Its prices are wrong.")
+    halted = hub.agent.invoke(QUOTE, {"sku": "LAPTOP-14", "quantity": 1})
+    assert halted.reason == "POLICY.HALTED", halted
+
+
+@pytest.mark.req("CARD-3")
+def test_an_operator_sets_a_budget_and_looks_at_the_spending(open_console: object) -> None:
+    olivia = open_console("olivia")  # type: ignore[operator]
+    with counted("budget and spending", olivia):
+        olivia.go("Budgets")
+        olivia.link("Set a budget")
+        expect(olivia.main.locator("[name=agent]")).to_be_hidden()
+        olivia.main.locator("[name=amount]").wait_for()
+        olivia.choose("dimension", "Money, by the prices of the policy")
+        olivia.fill("amount", "50")
+        olivia.visitor.check("budget-of-money")
+        olivia.button("Set budget")
+        olivia.visitor.sees("The budget is set.")
+        olivia.tab("Spending")
