@@ -19,6 +19,7 @@ from kernel.http.console import ConsoleRequest, find_way_back, public, render_pa
 from registry.halt_notices import read_halt_notices
 from registry.models import ToolVersion, VersionState
 from toolhub.addresses import collect_navigation
+from toolhub.shortcuts.letters import COOKIE, OFF, list_letters
 
 if TYPE_CHECKING:
     from collections.abc import Sized
@@ -55,6 +56,8 @@ def build_frame_context(request: ConsoleRequest) -> dict[str, Any]:
         "timezone_label": settings.TIME_ZONE,
         "nav": [],
         "roles": [],
+        "letters": [],
+        "single_keys": request.COOKIES.get(COOKIE) != OFF,
     }
     if principal is None:
         return context
@@ -63,6 +66,7 @@ def build_frame_context(request: ConsoleRequest) -> dict[str, Any]:
     return context | {
         "nav": SimpleLazyObject(partial(_nav, request, stops)),
         "stops": stops,
+        "letters": SimpleLazyObject(partial(list_letters, principal)),
         "tenants": [{"id": each.wire_id, "name": each.name, "current": each == tenant} for each in request.tenants],
         "roles": SimpleLazyObject(partial(_roles, request)),
     }

@@ -190,6 +190,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "agent_run_values": REASON,
         "invocation_values": REASON,
         "searches": {"name": "another", "query": "outcome:failed"},
+        "shortcuts": {"keys": "off"},
         "search_change": {"name": "renamed"},
         "search_delete": {},
     }  # fmt: skip
