@@ -1,0 +1,46 @@
+"""Tool names of calls: which tools a tenant's calls were of, without looking at the calls.
+
+The index of calls by tool is walked from one name to the next: as many steps as there are names, however many calls.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import connection
+
+from invocations.models import Invocation
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+MOST = 2000
+_NAMES = """
+    WITH RECURSIVE names(tool) AS (
+        SELECT (SELECT MIN(tool) FROM invocations_invocation WHERE tenant_id = %(tenant)s)
+        UNION ALL
+        SELECT (SELECT MIN(tool) FROM invocations_invocation WHERE tenant_id = %(tenant)s AND tool > names.tool)
+        FROM names WHERE names.tool IS NOT NULL
+    )
+    SELECT tool FROM names WHERE tool IS NOT NULL LIMIT %(most)s
+"""
+
+
+def list_tool_names(tenant_id: UUID) -> list[str]:
+    """In their order; at most 2,000."""
+    tenant = Invocation._meta.get_field("tenant").get_db_prep_value(tenant_id, connection)
+    with connection.cursor() as cursor:
+        cursor.execute(_NAMES, {"tenant": tenant, "most": MOST})
+        return [name for (name,) in cursor.fetchall()]
+
+
+def find_tool_names(word: str, *, tenant_id: UUID, starts: bool) -> list[str]:
+    """Names of which ``word`` is a part between dots, or with ``starts`` or a dot in it, the beginning of one."""
+    begins = starts or "." in word
+
+    def is_meant(name: str) -> bool:
+        if begins and (name.startswith(word) or (f".{word}" in name and starts)):
+            return True
+        return f".{word}." in f".{name}."
+
+    return [name for name in list_tool_names(tenant_id) if is_meant(name)]
