@@ -21,6 +21,7 @@ from invocations.call_story import tell_story
 from invocations.end.egress_report import describe_denial_reason
 from invocations.models import Invocation, State
 from invocations.proposals.proposal_links import list_proposed_calls
+from invocations.revealed_values import RevealedValue, present_value
 from kernel.components.forms import ReasonForm, add_problem
 from kernel.components.labels import read_outcome
 from kernel.components.waterfall import Step, lay_out_steps
@@ -86,7 +87,7 @@ def _page(
     request: ConsoleRequest,
     invocation: Invocation,
     form: ReasonForm,
-    revealed: list[dict[str, Any]] | None = None,
+    revealed: list[RevealedValue] | None = None,
     opened: list[dict[str, Any]] | None = None,
     *,
     tab: str = "story",
@@ -156,7 +157,7 @@ def invocation_detail(request: ConsoleRequest, invocation_id: UUID) -> HttpRespo
     reached ({rows, more, elsewhere} or empty), proposed_calls (of its answer's proposals), may_search, snapshots, may_reveal,
     may_cancel, may_resolve, form (ReasonForm), callback (CallbackDelivery or None), artifacts (rows, for those who may reveal or
     remove them), may_remove_artifacts, opened ({row, word} for each of them, once they are revealed), revealed (None, or a list of
-    {snapshot, value}: shown once, after a POST).
+    RevealedValue: shown once, after a POST).
     """
     return _page(request, _invocation(request, invocation_id), ReasonForm())
 
@@ -187,13 +188,15 @@ def invocation_values(request: ConsoleRequest, invocation_id: UUID) -> HttpRespo
     """Show the sealed values of a call, once. The access is a fact before anything is shown."""
     found = _invocation(request, invocation_id)
     form = ReasonForm(request.POST)
-    revealed: list[dict[str, Any]] | None = None
+    revealed: list[RevealedValue] | None = None
     opened: list[dict[str, Any]] = []
     if form.is_valid():
         reason = form.cleaned_data["reason"]
         try:
             revealed = [
-                {"snapshot": snapshot, "value": reveal_values(snapshot=snapshot, reason=reason, by=request.principal)}
+                present_value(
+                    snapshot, reveal_values(snapshot=snapshot, reason=reason, by=request.principal), found.version
+                )
                 for snapshot in _snapshots(found)
             ]
             opened = sign_artifact_tokens(list_artifacts(found, request.principal), reason=reason, by=request.principal)
