@@ -84,8 +84,8 @@ def count_found_hours(
     known = set(rolled.order_by().values_list("hour", flat=True).distinct())
     asked = rolled.filter(condition, tool="") if by_agent else rolled.filter(condition, agent=None)
     found = CallCounts()
-    for row in asked.values("hour", "state", "reason").annotate(calls=Sum("calls")).order_by():
-        found.add(found.hours, row["hour"], row)
+    for counted in asked.values("hour", "state", "reason").annotate(calls=Sum("calls")).order_by():
+        found.add(found.hours, counted["hour"], dict(counted))
     for row in _count_live(tenant_id, _list_gaps(known, since, now), condition):
         found.add(found.hours, row["made_in"], row)
     return found.hours

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from django.utils.translation import gettext
 
@@ -12,13 +13,14 @@ from evidence.search.language import Query, Term
 from registry.models import ToolVersion
 
 if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Callable, Mapping
+    from uuid import UUID
 
     from invocations.call_search.sample import CallSample
     from kernel.principal import Principal
 
 MOST = 6  # values of one facet
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +57,9 @@ def list_facets(query: Query, sample: CallSample, *, by: Principal, link: Callab
     return [facet for facet in found if len(facet.values) > 1 or any(value.is_chosen for value in facet.values)]
 
 
-def _merge(counted: Counter[Hashable], names: Mapping[Hashable, str]) -> Counter[str]:
+def _merge(counted: Counter[UUID], names: Mapping[UUID, str]) -> Counter[str]:
     """Of several tools the same number of a version."""
-    merged: Counter[str] = type(counted)()  # type: ignore[assignment]
+    merged: Counter[str] = Counter()
     for pk, count in counted.items():
         if pk in names:
             merged[names[pk]] += count
@@ -68,11 +70,11 @@ def _build(
     query: Query,
     name: str,
     label: str,
-    counted: Counter[Hashable],
+    counted: Counter[T],
     link: Callable[[Query], str],
     *,
-    labels: Mapping[Hashable, str] | None = None,
-    values: Mapping[Hashable, str] | None = None,
+    labels: Mapping[T, str] | None = None,
+    values: Mapping[T, str] | None = None,
 ) -> Facet:
     """``labels``: how values are shown; ``values``: what is searched for and shown in place of ids."""
     known = [(each, count) for each, count in counted.most_common() if values is None or each in values]

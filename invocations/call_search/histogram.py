@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 DAY = timedelta(days=1)
 USUAL = 7 * DAY  # drawn when the search says no time
 MOST_COLUMNS = 48
+HEIGHT = 130
 STEPS = tuple(timedelta(minutes=each) for each in (1, 5, 15, 60, 180, 360, 1440, 7 * 1440, 30 * 1440, 365 * 1440))
 IN_HOURS = ("tool", "agent", "outcome", "state", "code")  # qualifiers of which counted hours know
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
@@ -119,6 +120,7 @@ def draw_histogram(
         label=gettext("When the calls that were found were made, by how they ended: %(figures)s.")
         % {"figures": ", ".join(f"{each.label} {each.total}" for each in series)},
         heading=gettext("Time"),
+        height=HEIGHT,
         brush_url=link(Query(tuple(term for term in query.terms if term.name not in ("after", "before")))),
     )
 

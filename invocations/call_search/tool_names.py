@@ -5,6 +5,7 @@ The index of calls by tool is walked from one name to the next: as many steps as
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from django.db import connection
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 MOST = 2000
+_JOINTS = re.compile(r"[._]")
 _NAMES = """
     WITH RECURSIVE names(tool) AS (
         SELECT (SELECT MIN(tool) FROM invocations_invocation WHERE tenant_id = %(tenant)s)
@@ -35,12 +37,12 @@ def list_tool_names(tenant_id: UUID) -> list[str]:
 
 
 def find_tool_names(word: str, *, tenant_id: UUID, starts: bool) -> list[str]:
-    """Names of which ``word`` is a part between dots, or with ``starts`` or a dot in it, the beginning of one."""
-    begins = starts or "." in word
+    """Names of which ``word`` is a part, between dots or underscores; with ``starts`` the beginning of one, with a dot of the name."""
 
     def is_meant(name: str) -> bool:
-        if begins and (name.startswith(word) or (f".{word}" in name and starts)):
-            return True
-        return f".{word}." in f".{name}."
+        if "." in word:
+            return name.startswith(word) or f".{word}." in f".{name}."
+        parts = {*name.split("."), *_JOINTS.split(name)}
+        return any(part.startswith(word) for part in parts) if starts else word in parts
 
     return [name for name in list_tool_names(tenant_id) if is_meant(name)]

@@ -52,7 +52,7 @@ def _node(key: str | None, value: Any, depth: int, open_depth: int, budget: list
     if not isinstance(value, (dict, list)) or not value:
         kind = "s" if isinstance(value, str) else "k" if value is None or isinstance(value, (bool, dict, list)) else "n"
         amount = EMPTY
-        if kind == "n" and key and key.endswith(UNITS):  # in people's units as well
+        if isinstance(value, (int, float)) and kind == "n" and key and key.endswith(UNITS):  # in people's units as well
             amount = format_html(' <span class="j-h">{}</span>', limit_amount(key, value))
         return format_html('{}<span class="j-{}">{}</span>{}', name, kind, draw_invisible(_json(value)), amount)
     items: list[tuple[str | None, Any]]

@@ -172,7 +172,7 @@ def test_for_a_call_that_lacked_a_consent_somebody_asks_and_another_decides(
     auditor: Person,
     stranger: Person,
 ) -> None:
-    enable(consent={"validity_seconds": 600})
+    enable(side_effect="Read", consent={"required": True})
     grant()
     call = row_of(caller.invoke(ECHO, {"text": "x"}, on_consent="refuse"))
     assert call.reason == "POLICY.CONSENT_REQUIRED"

@@ -43,7 +43,8 @@ def search_page() -> str:
         "what to write instead.",
         "## Search of calls",
         "The same language at `/invocations?q=…` and `GET /api/v1/invocations?q=…`, where a call is one row: what was decided and how "
-        "it went are found together. A term of both means the same in both; a word without a qualifier is also a word of what a "
-        "problem says, the id of a request or an idempotency key. What a tool said itself is sealed, and not searched.",
+        "it went are found together. A term of both means the same in both; a word without a qualifier is also a part of a tool's "
+        "name between underscores, a word of what a problem says, the id of a request or an idempotency key. What a tool said itself "
+        "is sealed, and not searched.",
         format_table(("qualifier", "finds calls by", "example", "`*` at the end"), of_calls),
     )

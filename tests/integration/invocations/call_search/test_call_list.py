@@ -14,6 +14,7 @@ from invocations.call_search import pages
 from invocations.models import Invocation
 from invocations.saved_views.models import SavedView
 from kernel.database.statement_limits import StatementTooLong, limit_statements
+from kernel.http.pagination import fetch_page
 from tests.conftest import make_caller, make_person
 
 if TYPE_CHECKING:
@@ -178,8 +179,7 @@ def test_equal_calls_stand_together_and_lead_to_each_of_them(made: dict[str, str
 def test_pages_continue_within_the_search(
     made: dict[str, str], operator: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fetch = pages.fetch_page
-    monkeypatch.setattr(pages, "fetch_page", lambda rows, **asked: fetch(rows, limit=1, **asked))
+    monkeypatch.setattr(pages, "fetch_page", lambda rows, **asked: fetch_page(rows, limit=1, **asked))
 
     first = ask(operator, "grant")
     assert shown(first) == [made["again"]]
