@@ -27,6 +27,17 @@ class CallOutcome(TextChoices):
     OPEN = "under_way", gettext_lazy("Not ended yet")
 
 
+# Their colours in charts.
+TONES = {
+    CallOutcome.SUCCEEDED: "ok",
+    CallOutcome.REFUSED: "said",
+    CallOutcome.DENIED: "denied",
+    CallOutcome.FAILED: "bad",
+    CallOutcome.UNKNOWN: "unknown",
+    CallOutcome.ABANDONED: "quiet",
+    CallOutcome.OPEN: "open",
+}
+
 _OF_STATE = {
     State.SUCCEEDED: CallOutcome.SUCCEEDED,
     State.DENIED: CallOutcome.DENIED,

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext
 
+from invocations.approvals.asked_consents import can_ask_consent
 from invocations.call_costs.models import CallCost
 from invocations.call_outcomes import CallOutcome, classify_call
 from kernel.components.labels import number
@@ -122,10 +123,8 @@ def list_next_steps(invocation: Invocation, *, by: Principal) -> list[NextStep]:
             found.append(NextStep(gettext("Give this grant"), "handshake", f"{reverse('grant_new')}?{asked}"))
         elif by.may("grants.request"):
             found.append(NextStep(gettext("Ask for this grant"), "hand", f"{reverse('grant_request_new')}?{asked}"))
-    elif reason.startswith(LACKS_CONSENT) and by.may("consents.view"):
-        consent = invocation.consent_id
-        url = reverse("consent", args=[consent]) if consent else reverse("approvals")
-        found.append(NextStep(gettext("See the consents that wait"), "user-check", url))
+    elif reason.startswith(LACKS_CONSENT):
+        found += _list_consent_steps(invocation, by=by)
     elif reason == "POLICY.HALTED" and by.may("halts.throw"):
         found.append(NextStep(gettext("See what is stopped"), "hand", reverse("halts")))
     elif reason == "POLICY.DENY_TOOL" and by.may("policies.view"):
@@ -136,6 +135,29 @@ def list_next_steps(invocation: Invocation, *, by: Principal) -> list[NextStep]:
         found.append(NextStep(gettext("See the installation"), "package", reverse("installation", args=[tool])))
     asked = urlencode({"agent": invocation.agent.wire_id, "tool": tool})
     found.append(NextStep(gettext("Explain"), "search", f"{reverse('explain')}?{asked}"))
+    if url := _link_try(invocation):
+        found.append(NextStep(gettext("Try again"), "play", url))
     if invocation.is_final and invocation.attempt and by.may("invocations.replay"):
         found.append(NextStep(gettext("Try again in a sandbox"), "repeat", reverse("replay_new", args=[invocation.pk])))
     return found
+
+
+def _list_consent_steps(invocation: Invocation, *, by: Principal) -> list[NextStep]:
+    found = []
+    if can_ask_consent(invocation, by=by):
+        found.append(NextStep(gettext("Ask for consent"), "user-check", reverse("consent_ask", args=[invocation.pk])))
+    if by.may("consents.view"):
+        consent = invocation.consent_id
+        url = reverse("consent", args=[consent]) if consent else reverse("approvals")
+        found.append(NextStep(gettext("See the consents that wait"), "hourglass", url))
+    return found
+
+
+def _link_try(invocation: Invocation) -> str:
+    """The page on which the tool is tried, filled in with what this call had; empty: this hub has none."""
+    try:
+        page = reverse("tool-try", args=[invocation.tool])
+    except NoReverseMatch:
+        return ""
+    version = invocation.version.version if invocation.version else ""
+    return f"{page}?{urlencode({'version': version, 'like': invocation.wire_id})}"

@@ -26,15 +26,17 @@ from invocations.chains.models import ChainStep
 from invocations.model_meters.models import ModelMeter
 from invocations.playground.models import Playground, PlaygroundConversation, PlaygroundMessage, PlaygroundSide
 from invocations.replays.models import Replay, Rerun
+from invocations.saved_views.models import SavedView
 from kernel.database.rows import PreparedQuery, update_rows
 from kernel.ids import encode, new_id
+from kernel.observability.telemetry import read_trace_id
 from registry.models import LONG_FIELDS, Installation, ToolVersion
 
 if TYPE_CHECKING:
     from kernel.principal import Principal
 
 OF_THIS_APP = (  # whose models Django looks for here
-    *(Artifact, ArtifactContent, CallCost, CallHour, ModelMeter, Replay, Rerun),
+    *(Artifact, ArtifactContent, CallCost, CallHour, ModelMeter, Replay, Rerun, SavedView),
     *(Playground, PlaygroundConversation, PlaygroundMessage, PlaygroundSide),
 )
 
@@ -239,6 +241,11 @@ class Invocation(models.Model):
             models.Index(
                 fields=["tenant", "user_fingerprint"], name="invocation_of_user", condition=~Q(user_fingerprint="")
             ),
+            # What people search for: calls that met a problem, and the one of a key that was pasted.
+            models.Index(fields=["tenant", "reason", "-id"], name="invocation_of_reason", condition=~Q(reason="")),
+            models.Index(
+                fields=["tenant", "idempotency_key"], name="invocation_of_key", condition=~Q(idempotency_key="")
+            ),
             models.Index(
                 fields=["state", "lease_until"],
                 name="invocation_by_lease",
@@ -262,6 +269,11 @@ class Invocation(models.Model):
     def account_wire_id(self) -> str:
         """Of the person's account that it uses, or waits for; empty: of none."""
         return encode("sac", self.account_id) if self.account_id else ""
+
+    @property
+    def trace_id(self) -> str:
+        """Empty: of none."""
+        return read_trace_id(self.trace)
 
     @property
     def is_final(self) -> bool:

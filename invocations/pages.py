@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.shortcuts import redirect
-from django.utils import timezone
-from django.utils.dateparse import parse_date, parse_datetime
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
-from access.models import Agent
 from access.sign_in.adapters import recently_authenticated
 from evidence.kinds import BEGINS, PAIR, Kind
 from evidence.leaves.calls import End
@@ -21,101 +17,26 @@ from evidence.search.related_facts import attach_free_text, facts_naming
 from evidence.services import reveal_values
 from invocations import services
 from invocations.artifacts.pages import list_artifacts, sign_artifact_tokens
-from invocations.call_outcomes import CallOutcome, build_outcome_filter
 from invocations.call_story import tell_story
 from invocations.end.egress_report import describe_denial_reason
 from invocations.models import Invocation, State
 from invocations.proposals.proposal_links import list_proposed_calls
-from invocations.service_levels.call_health import A_CLOCK_BESIDE
+from invocations.revealed_values import RevealedValue, present_value
 from kernel.components.forms import ReasonForm, add_problem
 from kernel.components.labels import read_outcome
 from kernel.components.waterfall import Step, lay_out_steps
 from kernel.http.console import ConsoleRequest, needs, render_page
-from kernel.http.pagination import fetch_page
-from kernel.ids import lowest_id
-from kernel.problems import Problem, SchemaInvalid
+from kernel.problems import Problem
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from django.http import HttpResponse
 
-    from invocations.models import InvocationQuerySet
 
-FILTERS = ("q", "state", "outcome", "tool", "agent", "reason", "from", "to")
 MAX_FACTS = 200  # of one call on its page, the last ones; all of them are in the list of facts
 MAX_SEGMENTS = 50  # of what a long run said, the last ones
-EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 WAITING_STEPS = ("queue.wait", "consent.wait")
-
-
-def _read_moment(text: str, *, following: int = 0) -> datetime:
-    """A moment (``2026-11-29T14:00``, as charts ask); or the beginning of a day, or of one ``following`` days later."""
-    try:
-        moment = parse_datetime(text) if "T" in text else None
-        if moment is not None:
-            return _clamp(moment if timezone.is_aware(moment) else timezone.make_aware(moment))
-        day = parse_date(text)
-        if day is not None:
-            midnight = datetime(day.year, day.month, day.day) + timedelta(days=following)  # noqa: DTZ001  aware below
-            return _clamp(timezone.make_aware(midnight))
-    except (ValueError, OverflowError):
-        pass  # no such day, or one at the end of time
-    raise SchemaInvalid(gettext("Write the day as YYYY-MM-DD."))
-
-
-def _clamp(moment: datetime) -> datetime:
-    """No call is older or younger than this, and ids can be made of it, also of a clock beside."""
-    return min(max(moment.astimezone(UTC), EARLIEST), LATEST)
-
-
-def filter_invocations(rows: InvocationQuerySet, filters: dict[str, str]) -> InvocationQuerySet:
-    if filters["state"]:
-        if filters["state"] not in State.values:
-            raise SchemaInvalid(gettext("There is no such state to filter by."))
-        rows = rows.filter(state=filters["state"])
-    if filters["outcome"]:
-        if filters["outcome"] not in CallOutcome.values:
-            raise SchemaInvalid(gettext("There is no such outcome to filter by."))
-        rows = rows.filter(build_outcome_filter(CallOutcome(filters["outcome"])))
-    if filters["tool"]:
-        rows = rows.filter(tool=filters["tool"])
-    if filters["agent"]:
-        rows = rows.by_or_for(name=filters["agent"])
-    if filters["reason"]:
-        rows = rows.filter(reason=filters["reason"])
-    if filters["q"]:
-        rows = (
-            rows.filter(request_id=filters["q"])
-            | rows.filter(idempotency_key=filters["q"])
-            | rows.filter(tool__icontains=filters["q"])
-        )
-    if filters["from"]:
-        since = _read_moment(filters["from"])
-        rows = rows.filter(created_at__gte=since, pk__gte=lowest_id(since - A_CLOCK_BESIDE))
-    if filters["to"]:
-        until = _read_moment(filters["to"], following=1)
-        rows = rows.filter(created_at__lt=until, pk__lt=lowest_id(until + A_CLOCK_BESIDE))
-    return rows
-
-
-@require_GET
-@needs("invocations.view")
-def invocation_list(request: ConsoleRequest) -> HttpResponse:
-    """Context: page (Page of Invocation with .agent, .version), filters, outcome (its label), states, agents."""
-    filters = {name: request.GET.get(name, "").strip() for name in FILTERS}
-    rows = filter_invocations(
-        Invocation.objects.visible_to(request.principal).select_related("agent", "version"), filters
-    )
-    context = {
-        "section": "invocations",
-        "page": fetch_page(rows, prefix="inv", after=request.GET.get("after", "")),
-        "filters": filters,
-        "outcome": CallOutcome(filters["outcome"]).label if filters["outcome"] else "",
-        "states": State.values,
-        "agents": Agent.objects.filter(tenant_id=request.principal.tenant_id).order_by("name"),
-    }
-    return render_page(request, "invocations/invocation_list.html", context, partial="rows")
 
 
 def build_chart_steps(invocation: Invocation) -> list[Step]:
@@ -166,7 +87,7 @@ def _page(
     request: ConsoleRequest,
     invocation: Invocation,
     form: ReasonForm,
-    revealed: list[dict[str, Any]] | None = None,
+    revealed: list[RevealedValue] | None = None,
     opened: list[dict[str, Any]] | None = None,
     *,
     tab: str = "story",
@@ -236,7 +157,7 @@ def invocation_detail(request: ConsoleRequest, invocation_id: UUID) -> HttpRespo
     reached ({rows, more, elsewhere} or empty), proposed_calls (of its answer's proposals), may_search, snapshots, may_reveal,
     may_cancel, may_resolve, form (ReasonForm), callback (CallbackDelivery or None), artifacts (rows, for those who may reveal or
     remove them), may_remove_artifacts, opened ({row, word} for each of them, once they are revealed), revealed (None, or a list of
-    {snapshot, value}: shown once, after a POST).
+    RevealedValue: shown once, after a POST).
     """
     return _page(request, _invocation(request, invocation_id), ReasonForm())
 
@@ -267,13 +188,15 @@ def invocation_values(request: ConsoleRequest, invocation_id: UUID) -> HttpRespo
     """Show the sealed values of a call, once. The access is a fact before anything is shown."""
     found = _invocation(request, invocation_id)
     form = ReasonForm(request.POST)
-    revealed: list[dict[str, Any]] | None = None
+    revealed: list[RevealedValue] | None = None
     opened: list[dict[str, Any]] = []
     if form.is_valid():
         reason = form.cleaned_data["reason"]
         try:
             revealed = [
-                {"snapshot": snapshot, "value": reveal_values(snapshot=snapshot, reason=reason, by=request.principal)}
+                present_value(
+                    snapshot, reveal_values(snapshot=snapshot, reason=reason, by=request.principal), found.version
+                )
                 for snapshot in _snapshots(found)
             ]
             opened = sign_artifact_tokens(list_artifacts(found, request.principal), reason=reason, by=request.principal)

@@ -19,7 +19,6 @@ NAVIGATION = [
 ]
 
 PAGES = [
-    path("invocations", pages.invocation_list, name="invocations"),
     path("invocations/<inv:invocation_id>", pages.invocation_detail, name="invocation"),
     path("invocations/<inv:invocation_id>/record", pages.invocation_record, name="invocation_record"),
     path("invocations/<inv:invocation_id>/cancel", pages.invocation_cancel, name="invocation_cancel"),

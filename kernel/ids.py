@@ -107,6 +107,7 @@ PREFIXES = (
         "asv",
         "sac",
         "tlf",
+        "viw",
     ),
 )
 

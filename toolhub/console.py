@@ -14,6 +14,7 @@ from drf_spectacular.generators import SchemaGenerator
 
 from kernel.http.console import ConsoleRequest, find_way_back, public, render_page
 from registry.halt_notices import read_halt_notices
+from toolhub.shortcuts.letters import COOKIE, OFF, list_letters
 from toolhub.sidebar import build_sidebar, list_roles
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ def build_frame_context(request: ConsoleRequest) -> dict[str, Any]:
         "timezone_label": settings.TIME_ZONE,
         "nav": [],
         "roles": [],
+        "letters": [],
+        "single_keys": request.COOKIES.get(COOKIE) != OFF,
     }
     if principal is None:
         return context
@@ -44,6 +47,7 @@ def build_frame_context(request: ConsoleRequest) -> dict[str, Any]:
     return context | {
         "nav": SimpleLazyObject(partial(build_sidebar, request, stops)),
         "stops": stops,
+        "letters": SimpleLazyObject(partial(list_letters, principal)),
         "tenants": [{"id": each.wire_id, "name": each.name, "current": each == tenant} for each in request.tenants],
         "roles": SimpleLazyObject(partial(_roles, request)),
     }

@@ -8,10 +8,8 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from access.consents.services import WIDTH, console_url, request_consent, version_range
+from access.consents.services import console_url, request_consent, version_range
 from access.models import Consent, ConsentMode, ConsentState
-from access.policies.clauses import RuleEffect
-from access.problems import ConsentNotNeeded
 from evidence.services import compute_user_fingerprint
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
@@ -26,14 +24,12 @@ from kernel.ids import encode
 from kernel.problems import SchemaInvalid
 from registry.decision_context import load_decision_context
 from registry.tools.callability import check_callable, check_known
+from registry.widest_consents import widest_consent
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from rest_framework.request import Request
-
-    from registry.decision_context import DecisionContext
-    from registry.versions.compiler import CompiledVersion
 
 
 class ConsentSerializer(serializers.Serializer[Any]):
@@ -93,21 +89,6 @@ class ConsentRequestSerializer(StrictSerializer):
     user_id = serializers.CharField(
         max_length=128, required=False, default="", allow_blank=True, help_text="Only for calls on behalf of this user."
     )
-
-
-def widest_consent(version: CompiledVersion, decision_context: DecisionContext) -> tuple[str, int]:
-    """The widest consent that a call of this tool may rest on, and how long it may hold.
-
-    Which rules of a policy ask for a consent depends on the call; what any of them could ask for is enough to let somebody
-    ask in advance. Each call then looks again.
-    """
-    demands = [
-        rule.consent for layer in decision_context.layers for rule in layer.rules if rule.effect == RuleEffect.CONSENT
-    ]
-    modes = [version.manifest.consent_scope] if version.needs_consent else [demand["mode"] for demand in demands]
-    if not modes:
-        raise ConsentNotNeeded(f"{version.manifest.id} needs no consent; a grant is enough.")
-    return max(modes, key=lambda mode: WIDTH[ConsentMode(mode)]), version.manifest.consent_validity_s
 
 
 def choose_validity(asked: int | None, *, longest: int) -> int:

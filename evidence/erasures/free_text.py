@@ -77,6 +77,9 @@ WRITTEN = (
     FreeTextColumn("evidence.ExportJob", "query", first=forget_exports),
     FreeTextColumn("evidence.SavedSearch", "name", prefix="qry"),
     FreeTextColumn("evidence.SavedSearch", "query"),
+    FreeTextColumn("invocations.SavedView", "name"),
+    FreeTextColumn("invocations.SavedView", "slug", prefix="viw"),
+    FreeTextColumn("invocations.SavedView", "query"),
     FreeTextColumn("evidence.Erasure", "reason"),
 )
 

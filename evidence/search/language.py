@@ -21,7 +21,7 @@ from evidence.problems import SearchInvalid
 from kernel.ids import decode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import tzinfo
 
     from django.utils.functional import _StrPromise
@@ -79,6 +79,7 @@ class Query:
 @dataclass(slots=True)
 class _Reading:
     text: str
+    known: Mapping[str, Qualifier]
     at: int = 0
     wrong: list[dict[str, Any]] = field(default_factory=list)
 
@@ -208,9 +209,12 @@ _BARE = re.compile(r'[^\s"]*')
 _NAME = re.compile(r"([A-Za-z_]+):")
 
 
-def parse(text: str) -> Query:
-    """The query that ``text`` says. Raises :class:`SearchInvalid`, which names each place that is not understood."""
-    reading = _Reading(text)
+def parse(text: str, known: Mapping[str, Qualifier] = QUALIFIERS) -> Query:
+    """The query that ``text`` says. Raises :class:`SearchInvalid`, which names each place that is not understood.
+
+    ``known``: the qualifiers that it may have.
+    """
+    reading = _Reading(text, known)
     if len(text) > MAX_CHARACTERS:
         reading.complain(MAX_CHARACTERS, _("A query has at most 1,000 characters."), _("fewer terms"))
         raise SearchInvalid.at(text[:MAX_CHARACTERS], reading.wrong)
@@ -241,14 +245,14 @@ def _term(reading: _Reading) -> Term | None:
     if value is None:
         reading.complain(begin, _("A quotation mark is not closed."), text[begin:] + '"')
         return None
-    if name and name not in QUALIFIERS:
-        near = get_close_matches(name, QUALIFIERS, n=1)
+    if name and name not in reading.known:
+        near = get_close_matches(name, reading.known, n=1)
         instead = f"{near[0]}:{value}" if near else f'"{text[begin + negated : reading.at]}"'
         reading.complain(begin, _("There is no qualifier %(name)s.") % {"name": f"{name}:"}, instead)
         return None
     if not value and not (name and starts):
         message = _("%(name)s has no value.") % {"name": f"{name}:"} if name else _("A term is missing here.")
-        reading.complain(begin, message, QUALIFIERS[name].example if name else '"…"')
+        reading.complain(begin, message, reading.known[name].example if name else '"…"')
         return None
     return _checked(reading, begin, Term(name, value, negated, starts))
 
@@ -282,7 +286,7 @@ def _value(reading: _Reading) -> tuple[str | None, bool]:
 def _checked(reading: _Reading, begin: int, term: Term) -> Term | None:
     if not term.name:
         return term
-    qualifier = QUALIFIERS[term.name]
+    qualifier = reading.known[term.name]
     if term.negated and not qualifier.excludes:
         instead = {"after": "before:", "before": "after:"}.get(term.name, f"{term.name}:") + term.value
         reading.complain(begin, _("%(name)s cannot be excluded.") % {"name": f"{term.name}:"}, instead)

@@ -2,6 +2,7 @@
 import htmx from 'htmx.org/dist/htmx.esm.js';
 import './shell.js';
 import './rows.js';
+import './keys.js';
 import './reveal.js';
 import './passkeys.js';
 import './charts.js';

@@ -73,6 +73,24 @@ def load_call_counts(*, tenant_id: UUID, since: datetime, now: datetime) -> Call
     return found
 
 
+def count_found_hours(
+    condition: Q, *, tenant_id: UUID, by_agent: bool, since: datetime, now: datetime
+) -> dict[datetime, Counter[CallOutcome]]:
+    """Of the calls made since the beginning of the hour ``since`` that ``condition`` finds: it asks for tool, state and reason, or
+    ``by_agent`` for agent, state and reason.
+    """
+    since = floor_to_hour(since)
+    rolled = CallHour.objects.filter(tenant_id=tenant_id, hour__gte=since)
+    known = set(rolled.order_by().values_list("hour", flat=True).distinct())
+    asked = rolled.filter(condition, tool="") if by_agent else rolled.filter(condition, agent=None)
+    found = CallCounts()
+    for counted in asked.values("hour", "state", "reason").annotate(calls=Sum("calls")).order_by():
+        found.add(found.hours, counted["hour"], dict(counted))
+    for row in _count_live(tenant_id, _list_gaps(known, since, now), condition):
+        found.add(found.hours, row["made_in"], row)
+    return found.hours
+
+
 def _list_gaps(known: set[datetime], since: datetime, now: datetime) -> list[tuple[datetime, datetime]]:
     """What is not rolled up, hours beside each other as one stretch."""
     gaps: list[tuple[datetime, datetime]] = []
@@ -85,7 +103,9 @@ def _list_gaps(known: set[datetime], since: datetime, now: datetime) -> list[tup
     return gaps
 
 
-def _count_live(tenant_id: UUID, gaps: list[tuple[datetime, datetime]]) -> list[dict[str, Any]]:
+def _count_live(
+    tenant_id: UUID, gaps: list[tuple[datetime, datetime]], condition: Q | None = None
+) -> list[dict[str, Any]]:
     stretches = (
         Q(
             pk__gte=lowest_id(begin - A_CLOCK_BESIDE),
@@ -96,7 +116,8 @@ def _count_live(tenant_id: UUID, gaps: list[tuple[datetime, datetime]]) -> list[
         for begin, end in gaps
     )
     within = reduce(or_, stretches)  # there is one: an hour that goes on is not rolled up
-    rows = Invocation.objects.filter(within, tenant_id=tenant_id).annotate(made_in=TruncHour("created_at", tzinfo=UTC))
+    found = Invocation.objects.filter(within, condition or Q(), tenant_id=tenant_id)
+    rows = found.annotate(made_in=TruncHour("created_at", tzinfo=UTC))
     groups = rows.values("made_in", "tool", "agent_id", "state", "reason").annotate(calls=Count("pk")).order_by()
     return [dict(each) for each in groups]
 

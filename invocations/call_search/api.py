@@ -11,9 +11,10 @@ from rest_framework.response import Response
 from access.authentication.bearer import ApiKeyAuthentication
 from access.authentication.sessions import PersonAuthentication
 from evidence.search.api import SearchField
-from evidence.search.language import MAX_CHARACTERS, parse
+from evidence.search.language import MAX_CHARACTERS
 from invocations.answer.answer_serializers import CALL_STATUS
 from invocations.answer.envelope import get_call_status
+from invocations.call_search.language import parse_calls
 from invocations.call_search.selectors import find_calls
 from invocations.models import Invocation, Origin, State
 from kernel.http.api_requests import get_caller
@@ -88,7 +89,7 @@ class InvocationListView(Endpoint):
 
     @extend_schema(operation_id="list_invocations", responses={200: CALLS})
     def get(self, request: Request) -> Response:
-        rows = find_calls(parse(self.asked.get("q", "").strip()), by=get_caller(request))
+        rows = find_calls(parse_calls(self.asked.get("q", "").strip()), by=get_caller(request))
         if state := self.asked.get("state"):
             rows = rows.filter(state=state)
         page = self.page_of(rows.select_related("version").only(*SHOWN))

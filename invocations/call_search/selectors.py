@@ -10,26 +10,37 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from django.db.models import Q
+from django.db.models import F, Q
 from django.utils.translation import gettext as _
 
+from access.models import Agent, Grant
 from evidence.problems import SearchInvalid
-from evidence.search.engine import build_window, check_own_tenant
+from evidence.search.engine import build_window, check_own_tenant, find_facts
+from evidence.search.language import Query
 from evidence.search.name_resolution import HASHED, names_in
 from evidence.services import compute_fingerprint
-from invocations.models import Invocation
+from invocations.call_costs.models import CallCost
+from invocations.call_outcomes import CallOutcome, build_outcome_filter
+from invocations.call_search.language import read_amount, read_length
+from invocations.call_search.problem_words import find_reasons
+from invocations.call_search.tool_names import find_tool_names
+from invocations.models import FINAL, Invocation, State
 from kernel.ids import decode
+from registry.models import ToolVersion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from datetime import tzinfo
     from uuid import UUID
 
-    from evidence.search.language import Query, Term
+    from evidence.search.language import Term
     from invocations.models import InvocationQuerySet
     from kernel.principal import Principal
 
 ALL = "evidence:read"  # the scope of a key that sees the calls of all agents
 OF_TIME = ("after", "before", "tenant")  # narrow all terms
+MOST_BY_ID = 200  # calls of one request, key or trace
+SHORTEST_ID = 8
 
 
 def visible_calls(by: Principal) -> InvocationQuerySet:
@@ -39,24 +50,35 @@ def visible_calls(by: Principal) -> InvocationQuerySet:
     return Invocation.objects.visible_to(by)
 
 
-def find_calls(query: Query, *, by: Principal) -> InvocationQuerySet:
+def find_calls(query: Query, *, by: Principal, zone: tzinfo = UTC) -> InvocationQuerySet:
+    """``zone``: that of times without one."""
+    check_calls(query, by=by)
+    rows = visible_calls(by).filter(build_window(query, now=datetime.now(UTC), zone=zone).condition("pk"))
+    return rows.filter(build_condition(query, by.tenant_id))
+
+
+def check_calls(query: Query, *, by: Principal) -> None:
     check_own_tenant(query, by.tenant_id)
     _check_terms(query)
-    rows = visible_calls(by).filter(build_window(query, now=datetime.now(UTC), zone=UTC).condition("pk"))
+
+
+def build_condition(query: Query, tenant_id: UUID) -> Q:
+    """What the terms ask for, but for the times."""
+    found = Q()
     alternatives: dict[str, Q] = {}
     for term in query.terms:
         if term.name in OF_TIME:
             continue
-        meant = CONDITIONS[term.name](term, by.tenant_id)
+        meant = CONDITIONS[term.name](term, tenant_id)
         if term.negated:
-            rows = rows.exclude(meant)
+            found &= ~meant
         elif term.name:
-            alternatives[term.name] = alternatives.get(term.name, Q()) | meant
+            alternatives[term.name] = alternatives[term.name] | meant if term.name in alternatives else meant
         else:
-            rows = rows.filter(meant)
+            found &= meant
     for each in alternatives.values():
-        rows = rows.filter(each)
-    return rows
+        found &= each
+    return found
 
 
 def _check_terms(query: Query) -> None:
@@ -100,27 +122,74 @@ def _of_answer(term: Term, tenant_id: UUID) -> Q:
 
 
 def _of_user(term: Term, tenant_id: UUID) -> Q:
-    """Of a keyed hash, which only facts have, no row says anything."""
+    """A keyed hash as rows have it, which saved views say; of that which only facts have, no row says anything."""
     if term.value.startswith(HASHED):
-        return Q(pk__in=[])
+        return Q(user_fingerprint=term.value)
     return Q(user_fingerprint=compute_fingerprint(term.value.encode(), tenant_id=tenant_id))
 
 
+def _of_outcome(term: Term, _tenant_id: UUID) -> Q:
+    if term.value in CallOutcome.values and term.value not in State.values:
+        outcome = CallOutcome(term.value)
+        return ~Q(state__in=sorted(FINAL)) if outcome is CallOutcome.OPEN else build_outcome_filter(outcome)
+    return Q(state=term.value)
+
+
+def _of_version(term: Term, _tenant_id: UUID) -> Q:
+    said = {"version__startswith" if term.starts else "version": term.value}
+    return Q(version__in=ToolVersion.objects.filter(**said).values("pk"))
+
+
+def _of_length(term: Term, _tenant_id: UUID) -> Q:
+    more, length = read_length(term.value)
+    return Q(**{f"finished_at__{'gt' if more else 'lt'}": F("created_at") + length})
+
+
+def _of_cost(term: Term, tenant_id: UUID) -> Q:
+    more, micros = read_amount(term.value)
+    asked = {f"micros__{'gt' if more else 'lt'}": micros}
+    return Q(pk__in=CallCost.objects.filter(tenant_id=tenant_id, **asked).values("invocation_id"))
+
+
+def _of_trace(term: Term, tenant_id: UUID) -> Q:
+    """By the index of facts: rows are in none by their trace."""
+    found = find_facts(Query((term,)), tenant_id=tenant_id, names=names_in(tenant_id), size=MOST_BY_ID)
+    return Q(pk__in={row.invocation_id for row in found.rows if row.invocation_id})
+
+
+def _of_whom(term: Term, tenant_id: UUID) -> Q:
+    who = {"tenant_id": tenant_id, "name": term.value}
+    agents = [row.pk for row in Agent.objects.filter(**who)]
+    return Q(agent__in=agents) | Q(grant__in=Grant.objects.handed_on_from(agent__in=agents))
+
+
+def _of_problem(term: Term, _tenant_id: UUID) -> Q:
+    return Q(reason__in=find_reasons(term.value, starts=term.starts))
+
+
 def _of_word(term: Term, tenant_id: UUID) -> Q:
-    """A part of a tool's name between dots, or its beginning; an agent's name; a reason; an id of the caller's; an id, pasted."""
+    """A part of a tool's name between dots, or its beginning; an agent's name; a reason, or a word of a problem; an id of its request;
+    an id, pasted. Each is looked up first, so that what remains are columns with an index.
+    """
     word, starts = term.value, term.starts
     if (column := _COLUMN_OF_ID.get(word[:3])) and (id := _read_id(word)):
         return Q(**{column: id})
-    low = word.lower()
-    found = Q(tool__startswith=low) if starts or "." in word else _between_dots(low)
-    found |= Q(tool__contains=f".{low}") if starts else Q()
-    found |= Q(request_id=word) | Q(idempotency_key=word)
-    found |= Q(reason__startswith=word.upper()) if starts else Q(reason=word.upper())
+    found = Q(pk__in=_find_ids(word, tenant_id))
+    if tools := find_tool_names(word.lower(), tenant_id=tenant_id, starts=starts):
+        found |= Q(tool__in=tools)
+    if reasons := find_reasons(word, starts=starts):
+        found |= Q(reason__in=reasons)
     return found | _of_agent(term, tenant_id)
 
 
-def _between_dots(part: str) -> Q:
-    return Q(tool=part) | Q(tool__startswith=f"{part}.") | Q(tool__endswith=f".{part}") | Q(tool__contains=f".{part}.")
+def _find_ids(word: str, tenant_id: UUID) -> list[UUID]:
+    """Of the calls whose request has this id, or this idempotency key."""
+    if len(word) < SHORTEST_ID:
+        return []
+    agents = Agent.objects.filter(tenant_id=tenant_id).values("pk")
+    requests = Invocation.objects.filter(agent__in=agents, request_id=word).values_list("pk", flat=True)
+    keyed = Invocation.objects.exclude(idempotency_key="").filter(tenant_id=tenant_id, idempotency_key=word)
+    return [*requests[:MOST_BY_ID], *keyed.values_list("pk", flat=True)[:MOST_BY_ID]]
 
 
 _COLUMN_OF_ID = {
@@ -135,7 +204,16 @@ CONDITIONS: Mapping[str, Callable[[Term, UUID], Q]] = {
     "": _of_word,
     "tool": _column("tool"),
     "agent": _of_agent,
-    "outcome": _column("state"),
+    "outcome": _of_outcome,
+    "state": _of_outcome,
+    "problem": _of_problem,
+    "version": _of_version,
+    "took": _of_length,
+    "cost": _of_cost,
+    "for": _of_whom,
+    "origin": _column("origin"),
+    "dry": lambda term, _tenant: Q(dry_run=term.value == "yes"),
+    "trace": _of_trace,
     "code": _column("reason"),
     "call": _row("inv", "pk"),
     "chain": _row("chn", "chain_step__chain"),

@@ -2,7 +2,12 @@
 
 from django.urls import path
 
-from invocations.call_search import api
+from invocations.call_search import api, pages
+
+PAGES = [
+    path("invocations", pages.invocation_list, name="invocations"),
+    path("invocations/columns", pages.call_columns, name="call_columns"),
+]
 
 API = [
     path("invocations", api.InvocationListView.as_view(), name="api_invocations"),

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
 
 HEIGHT, TOP, BOTTOM = 220, 14, 22
-ROOM = HEIGHT - TOP - BOTTOM
 LEFT = 4.5  # per cent, for the figures of the lines
 GAP = 0.18  # of a column's width, between it and the next
 LEAST = 1.5  # a part is never flatter than this, or nobody would see it
@@ -89,11 +88,11 @@ class StackedChart:
     series: tuple[Series, ...]
     columns: tuple[PlacedColumn, ...]
     lines: tuple[tuple[float, int], ...]
-    brush_url: str = ""
-    height: int = field(default=HEIGHT)
-    base: int = field(default=HEIGHT - BOTTOM)
+    brush_url: str
+    height: int
+    base: int
+    room: int
     top: int = field(default=TOP)
-    room: int = field(default=ROOM)
 
     @property
     def total(self) -> int:
@@ -101,22 +100,29 @@ class StackedChart:
 
 
 def lay_out_chart(
-    columns: Sequence[ChartColumn], series: Sequence[Series], *, label: str, heading: str, brush_url: str = ""
+    columns: Sequence[ChartColumn],
+    series: Sequence[Series],
+    *,
+    label: str,
+    heading: str,
+    brush_url: str = "",
+    height: int = HEIGHT,
 ) -> StackedChart:
     """``heading``: of the column of the table that says when."""
+    base, room = height - BOTTOM, height - TOP - BOTTOM
     top = _round_up(max((column.total for column in columns), default=0))
     step = (100 - LEFT) / max(len(columns), 1)
     every = -(-len(columns) // MOST_CAPTIONS)
     placed = []
     for place, column in enumerate(columns):
-        parts, y = [], float(HEIGHT - BOTTOM)
+        parts, y = [], float(base)
         for each in series:
             amount = column.amounts.get(each.key, 0)
             if not amount:
                 continue
-            height = max(amount / top * ROOM, LEAST)
-            y -= height
-            parts.append(ChartPart(each, amount, column.urls[each.key], round(max(y, 0), 2), round(height, 2)))
+            flat = max(amount / top * room, LEAST)
+            y -= flat
+            parts.append(ChartPart(each, amount, column.urls[each.key], round(max(y, 0), 2), round(flat, 2)))
         placed.append(
             PlacedColumn(
                 column,
@@ -128,7 +134,7 @@ def lay_out_chart(
                 captioned=place % every == every // 2,
             )
         )
-    lines = tuple((round(HEIGHT - BOTTOM - share * ROOM, 1), round(top * share)) for share in (0.5, 1.0))
+    lines = tuple((round(base - share * room, 1), round(top * share)) for share in (0.5, 1.0))
     return StackedChart(
         label=label,
         heading=heading,
@@ -136,6 +142,9 @@ def lay_out_chart(
         columns=tuple(placed),
         lines=lines if top > 1 else lines[1:],
         brush_url=brush_url,
+        height=height,
+        base=base,
+        room=room,
     )
 
 

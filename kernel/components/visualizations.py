@@ -15,11 +15,13 @@ from django.utils.translation import ngettext
 
 from kernel.components.diffs import draw_invisible
 from kernel.components.labels import NO_VALUE, number
+from kernel.components.limits import limit_amount
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 EMPTY = SafeString("")
+UNITS = ("_bytes", "_ms", "_s")  # what a name ends with that says them
 MAX_NODES = 2000
 MANY_NODES = 200
 
@@ -49,7 +51,10 @@ def _node(key: str | None, value: Any, depth: int, open_depth: int, budget: list
         name = format_html('<span class="j-p">{}</span><span class="j-c">: </span>', draw_invisible(_json(key)))
     if not isinstance(value, (dict, list)) or not value:
         kind = "s" if isinstance(value, str) else "k" if value is None or isinstance(value, (bool, dict, list)) else "n"
-        return format_html('{}<span class="j-{}">{}</span>', name, kind, draw_invisible(_json(value)))
+        amount = EMPTY
+        if isinstance(value, (int, float)) and kind == "n" and key and key.endswith(UNITS):  # in people's units as well
+            amount = format_html(' <span class="j-h">{}</span>', limit_amount(key, value))
+        return format_html('{}<span class="j-{}">{}</span>{}', name, kind, draw_invisible(_json(value)), amount)
     items: list[tuple[str | None, Any]]
     if isinstance(value, dict):
         items = [(str(k), v) for k, v in value.items()]

@@ -429,6 +429,14 @@ def call_sentence(pieces: Iterable[Any]) -> SafeString:
 
 
 @register.filter
+def in_units(text: str, pointer: str) -> str:
+    """The amount of a limit in people's units, where ``pointer`` names one; anything else as it is."""
+    name = pointer.rpartition("/")[2]
+    is_amount = name.endswith(visualizations.UNITS) and text.isdecimal()
+    return limits.limit_amount(name, int(text)) if is_amount else text
+
+
+@register.filter
 def visible(text: str) -> SafeString:
     """Text that an agent reads, with its invisible characters drawn."""
     return draw_invisible(str(text))

@@ -85,6 +85,8 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "evidence/search/saved_searches.py:save_search": "a search that somebody makes again; decides nothing",
     "evidence/search/saved_searches.py:change_search": "the same",
     "evidence/search/saved_searches.py:delete_search": "the same",
+    "invocations/saved_views/services.py:save_view": "a search that somebody makes again; decides nothing",
+    "invocations/saved_views/services.py:delete_view": "the same",
     "evidence/services.py:seal_values": "part of a Begin or End, which binds its commitment",
     "invocations/call_hours/rollup.py:count_due_hours": "what calls say, added up; it can be counted again",
     "invocations/call_hours/rollup.py:count_hour": "what calls say, added up; it can be counted again",

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 from django.db import connection
+from opentelemetry.instrumentation.django import DjangoInstrumentor
 from psycopg import sql
 
 from access.budgets.lines import BudgetLine, lines_for
@@ -187,3 +188,14 @@ def registered_before_its_sunset(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was registered when the day still lay ahead."""
     rules = tuple(each for each in checks.CHECKS if each is not consistency.check_deprecations)
     monkeypatch.setattr(checks, "CHECKS", rules)
+
+
+@pytest.fixture
+def instrumented() -> Iterator[None]:
+    """Requests are traced as in the processes of the hub."""
+    instrumentor = DjangoInstrumentor()
+    was = instrumentor.is_instrumented_by_opentelemetry
+    instrumentor.instrument()
+    yield
+    if not was:
+        instrumentor.uninstrument()

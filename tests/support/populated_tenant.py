@@ -52,6 +52,7 @@ from invocations.playground.models import PlaygroundConversation, PlaygroundMess
 from invocations.playground.services import build_playground_principal, set_up_playground
 from invocations.replays.models import Rerun
 from invocations.replays.services import replay_call
+from invocations.saved_views.services import save_view
 from invocations.tool_files.models import ToolFiles
 from invocations.value_keys import find_values_key
 from kernel.http.envelopes import RequestEnvelope
@@ -416,7 +417,10 @@ def _people(things: Things) -> dict[str, Any]:
     owner = things.people["owner"]
     request_account(resource=f"https://{word}.example.org/mcp", member_id=owner.user.pk, by=by)
     search = save_search(name=word, query="outcome:failed", shared=True, by=by)
+    view = save_view(name=word, query="outcome:faulty", by=by)
     return {
+        "view_id": view.pk,
+        "slug": view.slug,
         "search_id": search.pk,
         "agent_id": things.caller.agent.pk,
         "user_id": invited.pk,

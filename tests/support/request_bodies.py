@@ -17,6 +17,7 @@ from evidence.services import compute_user_fingerprint
 from invocations.agent_runs.models import AgentRun
 from invocations.models import Invocation
 from invocations.playground.models import Playground, PlaygroundConversation
+from invocations.saved_views.models import SavedView
 from invocations.tries.services import MARK
 from kernel.database.connections import database_time
 from registry.installations import services as installations
@@ -194,6 +195,11 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "agent_run_values": REASON,
         "invocation_values": REASON,
         "searches": {"name": "another", "query": "outcome:failed"},
+        "shortcuts": {"keys": "off"},
+        "call_columns": {"column": ["cost"]},
+        "saved_views": {"name": "another", "query": "outcome:failed"},
+        "saved_view_delete": {},
+        "consent_ask": {"purpose": "To send the report."},
         "search_change": {"name": "renamed"},
         "search_delete": {},
     }  # fmt: skip
@@ -444,6 +450,10 @@ def _hand_over_search(things: Things, by: Principal) -> None:
     SavedSearch.objects.filter(pk=things.named["search_id"]).update(owner=by.id)
 
 
+def _hand_over_view(things: Things, by: Principal) -> None:
+    SavedView.objects.filter(pk=things.named["view_id"]).update(owner=by.id)
+
+
 def _forget_playground(things: Things, by: Principal) -> None:
     Playground.objects.filter(tenant=things.tenant).delete()
 
@@ -498,6 +508,7 @@ PREPARATIONS: dict[str, Callable[[Things, Principal], None]] = {
     "playground_send": _end_talk,
     "search_change": _hand_over_search,
     "search_delete": _hand_over_search,
+    "saved_view_delete": _hand_over_view,
 }
 
 

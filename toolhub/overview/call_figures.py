@@ -16,7 +16,7 @@ from django.utils.translation import gettext, gettext_lazy
 from access.models import Agent
 from invocations.call_hours.counts import load_call_counts, measure_latency
 from invocations.call_hours.rollup import HOUR, floor_to_hour
-from invocations.call_outcomes import CallOutcome
+from invocations.call_outcomes import TONES, CallOutcome
 from kernel.components.stacked_chart import ChartColumn, Series, StackedChart, lay_out_chart
 from kernel.problems import find_problem_class
 
@@ -30,15 +30,6 @@ if TYPE_CHECKING:
     from kernel.principal import Principal
 
 BUSIEST, MOST_REASONS = 5, 8
-TONES = {
-    CallOutcome.SUCCEEDED: "ok",
-    CallOutcome.REFUSED: "said",
-    CallOutcome.DENIED: "denied",
-    CallOutcome.FAILED: "bad",
-    CallOutcome.UNKNOWN: "unknown",
-    CallOutcome.ABANDONED: "quiet",
-    CallOutcome.OPEN: "open",
-}
 ALWAYS = (CallOutcome.SUCCEEDED, CallOutcome.REFUSED, CallOutcome.DENIED, CallOutcome.FAILED, CallOutcome.UNKNOWN)
 
 

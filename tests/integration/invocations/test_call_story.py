@@ -8,7 +8,7 @@ import pytest
 from django.urls import reverse
 
 from access.halts import services as halts
-from access.models import Reach
+from access.models import Consent, Reach
 from evidence.models import Fact
 from invocations.sandbox.base import RunOutcome, RunStatus
 from tests.support.calls import row_of
@@ -158,4 +158,73 @@ def test_an_auditor_who_reveals_the_message_reads_it_where_the_fault_is(
     shown = client.post(reverse("invocation_values", args=[call.pk]), {"reason": "A customer asked why."})
 
     assert "Only 3 are left." in shown.content.decode().partition('class="card fault"')[2].partition("</section>")[0]
+    assert Fact.objects.filter(invocation_id=call.pk, kind="snapshot.read").exists()
+
+
+@pytest.mark.req("CARD-3", "CARD-6")
+def test_for_a_call_that_lacked_a_consent_somebody_asks_and_another_decides(
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+    caller: Caller,
+    operator: Person,
+    second_operator: Person,
+    auditor: Person,
+    stranger: Person,
+) -> None:
+    enable(side_effect="Read", consent={"required": True})
+    grant()
+    call = row_of(caller.invoke(ECHO, {"text": "x"}, on_consent="refuse"))
+    assert call.reason == "POLICY.CONSENT_REQUIRED"
+    to = reverse("consent_ask", args=[call.pk])
+    fault = read(operator, call).partition('id="fault-h"')[2].partition("</section>")[0]
+    assert f'href="{to}"' in fault
+    assert f'href="{to}"' not in read(auditor, call)
+
+    assert auditor.client().post(to, {"purpose": "To see."}).status_code == 403
+    assert stranger.client().post(to, {"purpose": "To see."}).status_code == 404
+    assert operator.client().post(to, {"purpose": " "}).status_code == 422
+    asked = operator.client().post(to, {"purpose": "The report of this month."})
+
+    consent = Consent.objects.get()
+    assert asked.headers["Location"] == reverse("consent", args=[consent.pk])
+    assert (consent.requested_by, consent.agent_id) == (operator.by.id, caller.agent.pk)
+    decide, said = (
+        reverse("consent_decide", args=[consent.pk]),
+        {"decision": "approve", "mode": "period", "reason": "Fine."},
+    )
+    operator.client().post(decide, said)
+    consent.refresh_from_db()
+    assert consent.state == "requested"
+    second_operator.client().post(decide, said)
+    consent.refresh_from_db()
+    assert consent.state == "approved"
+    assert caller.invoke(ECHO, {"text": "x"}).status_code == 200
+    fine = row_of(caller.invoke(ECHO, {"text": "z"}))
+    answer = operator.client().post(reverse("consent_ask", args=[fine.pk]), {"purpose": "The report of this month."})
+    assert answer.status_code == 422
+
+
+@pytest.mark.req("CARD-6")
+def test_values_are_masked_until_they_are_revealed_and_then_stand_line_by_line(
+    echo: Tool, grant: Callable[..., Any], caller: Caller, auditor: Person, operator: Person
+) -> None:
+    grant()
+    call = row_of(caller.invoke(ECHO, {"text": f"{SECRET}, ann@example.org", "n": 2}))
+
+    for person in (auditor, operator):
+        page = read(person, call)
+        assert "••••••" in page
+        assert SECRET not in page
+    to = reverse("invocation_values", args=[call.pk])
+    assert operator.client().post(to, {"reason": "To find the mistake."}).status_code == 403
+    assert SECRET not in auditor.client().post(to, {"reason": "short"}).content.decode()
+    assert not Fact.objects.filter(invocation_id=call.pk, kind="snapshot.read").exists()
+
+    page = auditor.client().post(to, {"reason": "To find the mistake."}).content.decode()
+
+    shown, _, stored = page.partition("As it was stored, unmasked")
+    assert SECRET in shown
+    assert "ann@example.org" not in shown
+    assert "ann@example.org" in stored
     assert Fact.objects.filter(invocation_id=call.pk, kind="snapshot.read").exists()

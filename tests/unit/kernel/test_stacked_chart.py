@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.components.stacked_chart import HEIGHT, ROOM, TOP, ChartColumn, Series, StackedChart, lay_out_chart
+from kernel.components.stacked_chart import HEIGHT, TOP, ChartColumn, Series, StackedChart, lay_out_chart
 
 SERIES = [Series(key, key, key, 0, "/all") for key in ("a", "b")]
 
@@ -42,7 +42,8 @@ def test_the_highest_line_is_a_round_number_above_all(most: int, line: int) -> N
 
 @given(st.lists(st.tuples(st.integers(0, 10**7), st.integers(0, 10**7)), min_size=1, max_size=60))
 def test_every_part_is_within_the_plot_and_every_column_within_its_step(amounts: list[tuple[int, int]]) -> None:
-    for placed in draw(*amounts).columns:
+    chart = draw(*amounts)
+    for placed in chart.columns:
         assert 0 <= placed.step_x <= placed.x <= placed.x + placed.width <= placed.step_x + placed.step + 0.01 <= 100.02
-        assert sum(part.height for part in placed.parts) <= ROOM + 2 * len(placed.parts)
+        assert sum(part.height for part in placed.parts) <= chart.room + 2 * len(placed.parts)
         assert all(0 <= part.y <= HEIGHT - TOP for part in placed.parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evidence.search.language import MAX_CHARACTERS, MAX_TERMS, QUALIFIERS
+from invocations.call_search.language import OF_CALLS
 from toolhub.management.reference.markdown import format_code, format_page, format_table
 
 
@@ -17,9 +18,13 @@ def search_page() -> str:
         )
         for name, each in QUALIFIERS.items()
     ]
+    of_calls = [
+        (format_code(f"{name}:"), str(each.means), format_code(each.example), "yes" if each.start else "")
+        for name, each in OF_CALLS.items()
+    ]
     return format_page(
-        "Search of facts",
-        "evidence/search/language.py",
+        "Search of facts and of calls",
+        "evidence/search/language.py and invocations/call_search/language.py",
         f"A query is terms with spaces between them: at most {MAX_TERMS}, in {MAX_CHARACTERS:,} characters. Different qualifiers "
         'narrow; the same one twice means either. `-` before a term excludes what it finds. A value with spaces stands in `"…"`, in '
         'which `\\"` and `\\\\` stand for the characters themselves.',
@@ -36,4 +41,10 @@ def search_page() -> str:
         "The same in the console at `/evidence?q=…`, with `view=timeline` as a timeline, and over REST at `GET "
         "/api/v1/evidence/facts?q=…`. What is not understood is refused with `EVIDENCE.SEARCH_INVALID`, which names each place and "
         "what to write instead.",
+        "## Search of calls",
+        "The same language at `/invocations?q=…` and `GET /api/v1/invocations?q=…`, where a call is one row: what was decided and how "
+        "it went are found together. A term of both means the same in both; a word without a qualifier is also a part of a tool's "
+        "name between underscores, a word of what a problem says, the id of a request or an idempotency key. What a tool said itself "
+        "is sealed, and not searched.",
+        format_table(("qualifier", "finds calls by", "example", "`*` at the end"), of_calls),
     )

@@ -76,6 +76,7 @@ NO_WORDS = {
     "evidence.Checkpoint": {"note": HUBS},
     "evidence.LogKey": {"name": SETUP},
     "evidence.SavedSearch": {"owner": IDS},
+    "invocations.SavedView": {"owner": IDS},
     "evidence.EventSink": dict.fromkeys(("name", "url", "kinds"), SETUP) | {"last_error": HUBS, "created_by": IDS},
     "evidence.SinkSecret": {"key_id": IDS},
     "evidence.Snapshot": dict.fromkeys(("alg", "commitment", "key_id"), IDS),

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db.models import F
-from opentelemetry.instrumentation.django import DjangoInstrumentor
 
 from evidence.models import Fact
 from invocations.models import Invocation
@@ -108,17 +107,6 @@ def test_a_key_of_another_shape_is_refused_by_name(key: str, ready: ScriptedSand
     body = assert_problem(answer, 422, "SCHEMA.VALIDATION_FAILED")
     assert [finding["pointer"] for finding in body["error"]["details"]["findings"]] == ["/idempotency_key"]
     assert ready.calls == []
-
-
-@pytest.fixture
-def instrumented() -> Any:
-    """Requests are traced as in the processes of the hub."""
-    instrumentor = DjangoInstrumentor()
-    was = instrumentor.is_instrumented_by_opentelemetry
-    instrumentor.instrument()
-    yield
-    if not was:
-        instrumentor.uninstrument()
 
 
 @pytest.mark.req("SPEC-1", "SPEC-3")

@@ -1,0 +1,154 @@
+"""Histogram of a search: when the calls were made that it finds, and how they ended.
+
+Where the terms allow it, hours that were counted before are added up (:mod:`invocations.call_hours`); otherwise the sample is drawn.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext
+
+from evidence.search.language import Query, Term, parse_moment
+from invocations.call_hours.counts import count_found_hours
+from invocations.call_hours.rollup import HOUR, KEPT, floor_to_hour
+from invocations.call_outcomes import TONES, CallOutcome
+from invocations.call_search.selectors import OF_TIME, build_condition
+from kernel.components.stacked_chart import ChartColumn, Series, StackedChart, lay_out_chart
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import tzinfo
+    from uuid import UUID
+
+    from invocations.call_search.sample import CallSample
+
+DAY = timedelta(days=1)
+USUAL = 7 * DAY  # drawn when the search says no time
+MOST_COLUMNS = 48
+HEIGHT = 130
+STEPS = tuple(timedelta(minutes=each) for each in (1, 5, 15, 60, 180, 360, 1440, 7 * 1440, 30 * 1440, 365 * 1440))
+IN_HOURS = ("tool", "agent", "outcome", "state", "code")  # qualifiers of which counted hours know
+EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The time that is drawn: ``count`` columns of ``step`` from ``since`` on. ``asked``: the search says it."""
+
+    since: datetime
+    step: timedelta
+    count: int
+    asked: bool
+
+    @property
+    def until(self) -> datetime:
+        return self.since + self.step * self.count
+
+
+def choose_stretch(query: Query, *, now: datetime, zone: tzinfo) -> Stretch:
+    """Whole columns, at most 48; of days, from midnight to midnight."""
+    after = [parse_moment(term.value, now=now, zone=zone) for term in query.of("after")]
+    before = [parse_moment(term.value, now=now, zone=zone) for term in query.of("before")]
+    until = min([*before, now])
+    since = max([*after, EARLIEST]) if after else until - USUAL
+    span = max(until - since, STEPS[0])
+    step = next((each for each in STEPS if span <= each * (MOST_COLUMNS - 1)), STEPS[-1])
+    begin = _floor(since, step, zone)
+    return Stretch(begin, step, max(1, min(MOST_COLUMNS, -(-(until - begin) // step))), bool(after))
+
+
+def _floor(moment: datetime, step: timedelta, zone: tzinfo) -> datetime:
+    local = moment.astimezone(zone)
+    midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
+    return (midnight if step >= DAY else midnight + (local - midnight) // step * step).astimezone(UTC)
+
+
+def can_count_hours(query: Query, stretch: Stretch, now: datetime) -> bool:
+    names = {term.name for term in query.terms} - set(OF_TIME)
+    whole = stretch.step >= HOUR and floor_to_hour(stretch.since) == stretch.since
+    return whole and names <= set(IN_HOURS) and not {"tool", "agent"} <= names and stretch.since > now - KEPT + HOUR
+
+
+def count_columns(
+    query: Query, sample: CallSample, stretch: Stretch, *, tenant_id: UUID, now: datetime
+) -> list[Counter[CallOutcome]]:
+    """By column; exact where counted hours say it, otherwise of the sample. The edges of a time within an hour are not cut off."""
+    columns: list[Counter[CallOutcome]] = [Counter() for _ in range(stretch.count)]
+    if can_count_hours(query, stretch, now):
+        by_agent = any(term.name == "agent" for term in query.terms)
+        hours = count_found_hours(
+            build_condition(query, tenant_id), tenant_id=tenant_id, by_agent=by_agent, since=stretch.since, now=now
+        )
+        for hour, counted in hours.items():
+            if stretch.since <= hour < stretch.until:
+                columns[(hour - stretch.since) // stretch.step].update(counted)
+        return columns
+    for made_at, outcome in sample.times:
+        if stretch.since <= made_at < stretch.until:
+            columns[(made_at - stretch.since) // stretch.step][outcome] += 1
+    return columns
+
+
+def write_moment(moment: datetime) -> str:
+    return timezone.localtime(moment).strftime("%Y-%m-%dT%H:%M")
+
+
+def at_time(query: Query, since: datetime, until: datetime) -> Query:
+    """The same search within another time."""
+    others = [term for term in query.terms if term.name not in ("after", "before")]
+    return Query((*others, Term("after", write_moment(since)), Term("before", write_moment(until))))
+
+
+def draw_histogram(
+    query: Query, columns: list[Counter[CallOutcome]], stretch: Stretch, *, link: Callable[[Query], str]
+) -> StackedChart:
+    total: Counter[CallOutcome] = sum(columns, Counter())
+    shown = [each for each in CallOutcome if total[each]] or [CallOutcome.SUCCEEDED]
+    everything = at_time(query, stretch.since, stretch.until)
+    series = [
+        Series(str(each), each.label, TONES[each], total[each], link(with_outcome(everything, each))) for each in shown
+    ]
+    return lay_out_chart(
+        [_build_column(query, stretch, place, amounts, shown, link) for place, amounts in enumerate(columns)],
+        series,
+        label=gettext("When the calls that were found were made, by how they ended: %(figures)s.")
+        % {"figures": ", ".join(f"{each.label} {each.total}" for each in series)},
+        heading=gettext("Time"),
+        height=HEIGHT,
+        brush_url=link(Query(tuple(term for term in query.terms if term.name not in ("after", "before")))),
+    )
+
+
+def with_outcome(query: Query, outcome: CallOutcome) -> Query:
+    others = tuple(term for term in query.terms if term.name != "outcome" or term.negated)
+    return Query((*others, Term("outcome", str(outcome))))
+
+
+def _build_column(
+    query: Query,
+    stretch: Stretch,
+    place: int,
+    amounts: Counter[CallOutcome],
+    shown: list[CallOutcome],
+    link: Callable[[Query], str],
+) -> ChartColumn:
+    begin, end = stretch.since + stretch.step * place, stretch.since + stretch.step * (place + 1)
+    first, last = timezone.localtime(begin), timezone.localtime(end)
+    in_days, of_it = stretch.step >= DAY, at_time(query, begin, end)
+    return ChartColumn(
+        caption=date_format(first, "m-d" if in_days or stretch.count * stretch.step > 2 * DAY else "H:i"),
+        title=date_format(first, "Y-m-d")
+        if stretch.step == DAY
+        else f"{date_format(first, 'm-d H:i')}–{date_format(last, 'm-d' if in_days else 'H:i')}",
+        begin=write_moment(begin),
+        end=write_moment(end),
+        url=link(of_it),
+        amounts={str(each): amounts[each] for each in shown},
+        urls={str(each): link(with_outcome(of_it, each)) for each in shown},
+    )

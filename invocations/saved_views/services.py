@@ -1,0 +1,73 @@
+"""Saved views: kept, listed and removed by whom they belong to.
+
+They decide nothing and witness nothing, so they leave no facts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from django.db import IntegrityError, transaction
+from django.utils.text import slugify
+
+from evidence.search.language import MAX_CHARACTERS, Query
+from evidence.search.name_resolution import HASHED
+from evidence.services import compute_fingerprint
+from invocations.call_search.language import parse_calls
+from invocations.call_search.selectors import check_calls
+from invocations.saved_views.models import SavedView
+from kernel.problems import Conflict, SchemaInvalid
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from django.db.models import QuerySet
+
+    from kernel.principal import Principal
+
+MAX_NAME = 60
+MOST = 50  # of one person
+
+
+def own_views(by: Principal) -> QuerySet[SavedView]:
+    return SavedView.objects.filter(tenant_id=by.tenant_id, owner=by.id).order_by("name", "pk")
+
+
+def save_view(*, name: str, query: str, by: Principal) -> SavedView:
+    """Keep a search. One of the same name is replaced."""
+    name = name.strip()
+    if not name or len(name) > MAX_NAME:
+        raise SchemaInvalid.at("/name", f"Give the view a name of at most {MAX_NAME} characters.")
+    asked = _hash_users(parse_calls(query), by.tenant_id)
+    if not asked.terms:
+        raise SchemaInvalid.at("/query", "There is no search to save: write one first.")
+    check_calls(asked, by=by)
+    if len(str(asked)) > MAX_CHARACTERS:
+        raise SchemaInvalid.at("/query", "With the hashes of the people it names this search is too long to be saved.")
+    slug = slugify(name, allow_unicode=True) or "view"
+    if own_views(by).exclude(slug=slug).count() >= MOST:
+        raise Conflict(f"You have saved {MOST} views already.", remedy="Delete one that you need no more.")
+    row = SavedView(tenant_id=by.tenant_id, owner=by.id, slug=slug, name=name, query=str(asked))
+    try:
+        with transaction.atomic():
+            row.save(force_insert=True)
+    except IntegrityError:
+        own_views(by).filter(slug=slug).update(name=name, query=str(asked))
+        return own_views(by).get(slug=slug)
+    return row
+
+
+def _hash_users(query: Query, tenant_id: UUID) -> Query:
+    """A person's id is kept as rows of calls have it."""
+
+    def hashed(value: str) -> str:
+        return value if value.startswith(HASHED) else compute_fingerprint(value.encode(), tenant_id=tenant_id)
+
+    return Query(
+        tuple(replace(term, value=hashed(term.value)) if term.name == "user" else term for term in query.terms)
+    )
+
+
+def delete_view(*, view_id: UUID, by: Principal) -> None:
+    own_views(by).get(pk=view_id).delete()

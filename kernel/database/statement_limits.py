@@ -1,0 +1,55 @@
+"""Statement limits: how long a question to the database may take that somebody has made up, before it is given up.
+
+A search of a million rows for what none of them has reads all of them; who waits for it is better told what would narrow it, and the
+connection serves others. On PostgreSQL it is ``statement_timeout``, of this transaction alone; on SQLite a look at the clock between
+its steps.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from django.db import OperationalError, connection, transaction
+from psycopg.errors import QueryCanceled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STEPS = 20_000  # of SQLite's machine between two looks at the clock
+
+
+class StatementTooLong(Exception):
+    """The question took longer than it may."""
+
+
+@contextmanager
+def limit_statements(limit_ms: int) -> Iterator[None]:
+    """Raises :class:`StatementTooLong`. For questions alone: what was changed within is undone with it."""
+    try:
+        with transaction.atomic():
+            if connection.vendor == "postgresql":
+                with connection.cursor() as cursor:
+                    cursor.execute(f"SET LOCAL statement_timeout = {int(limit_ms)}")
+                yield
+                with connection.cursor() as cursor:  # a transaction around this one goes on without it
+                    cursor.execute("SET LOCAL statement_timeout = DEFAULT")
+            else:
+                with _interrupted_after(limit_ms):
+                    yield
+    except OperationalError as error:
+        if isinstance(error.__cause__, QueryCanceled) or str(error) == "interrupted":
+            raise StatementTooLong from error
+        raise
+
+
+@contextmanager
+def _interrupted_after(limit_ms: int) -> Iterator[None]:
+    connection.ensure_connection()
+    ends = time.monotonic() + limit_ms / 1000
+    connection.connection.set_progress_handler(lambda: time.monotonic() > ends, STEPS)
+    try:
+        yield
+    finally:
+        connection.connection.set_progress_handler(None, 0)

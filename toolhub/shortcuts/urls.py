@@ -1,0 +1,7 @@
+"""Address of shortcuts."""
+
+from django.urls import path
+
+from toolhub.shortcuts import pages
+
+PAGES = [path("shortcuts", pages.shortcuts, name="shortcuts")]
