@@ -78,7 +78,7 @@ def _nav(request: ConsoleRequest, stops: Sized) -> list[dict[str, Any]]:
                 "label": entry.label,
                 "icon": entry.icon,
                 "url": reverse(entry.address),
-                "count": counts.get(entry.key, 0),
+                "count": counts.get(entry.key),  # None: nothing is counted
                 "stopped": entry.key == "halts",
             }
             for entry in entries
