@@ -39,6 +39,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "kernel.http.middleware.assign_request_id",
     "kernel.database.tenancy.scoped_request",
+    "kernel.http.compression.PageCompression",
     "django.middleware.security.SecurityMiddleware",
     "kernel.http.assets.Assets",
     "csp.middleware.CSPMiddleware",

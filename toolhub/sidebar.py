@@ -49,9 +49,9 @@ def count_waiting(by: Principal) -> dict[str, int]:
 
 
 def build_sidebar(request: ConsoleRequest, stops: Sized) -> list[dict[str, Any]]:
-    """Groups of {key, label, icon, url, count, stopped, pages}; ``pages``: {key, label, url, count, stopped}, the tabs of each of
-    them. ``stopped``: the count is of what is stopped, not of what waits. What a person may not see is left out, and so is a job
-    without a page.
+    """Groups of {key, label, icon, url, count, counted, stopped, pages}; ``pages``: {key, label, url, count, counted, stopped}, the
+    tabs of each of them. ``count`` is None where nothing is counted; ``counted``: its name among :func:`list_counts`. ``stopped``:
+    the count is of what is stopped, not of what waits. What a person may not see is left out, and so is a job without a page.
     """
     counts = count_waiting(request.principal) | {"halts": len(stops)}
     groups: dict[Section, list[dict[str, Any]]] = {}
@@ -61,7 +61,8 @@ def build_sidebar(request: ConsoleRequest, stops: Sized) -> list[dict[str, Any]]
                 "key": entry.key,
                 "label": entry.label,
                 "url": reverse(entry.address),
-                "count": counts.get(entry.key, 0),
+                "count": counts.get(entry.key),
+                "counted": entry.key,
                 "stopped": entry.key == "halts",
             }
             for entry in entries
@@ -75,12 +76,21 @@ def build_sidebar(request: ConsoleRequest, stops: Sized) -> list[dict[str, Any]]
                     "label": job.label,
                     "icon": icon,
                     "url": pages[0]["url"],
-                    "count": sum(page["count"] for page in pages),
+                    "count": sum(found) if (found := [page["count"] for page in pages if page["count"] is not None]) else None,
+                    "counted": f"job.{job}",
                     "stopped": any(page["stopped"] for page in pages),
                     "pages": pages,
                 }
             )
     return [{"label": section.label, "items": groups[section]} for section in Section if section in groups]
+
+
+def list_counts(request: ConsoleRequest, stops: Sized) -> dict[str, int]:
+    """What the sidebar counts, by name: of pages and of jobs."""
+    items = [item for group in build_sidebar(request, stops) for item in group["items"]]
+    return {
+        each["counted"]: each["count"] for item in items for each in (item, *item["pages"]) if each["count"] is not None
+    }
 
 
 def list_roles(request: ConsoleRequest) -> list[Role]:

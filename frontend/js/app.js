@@ -6,6 +6,7 @@ import './keys.js';
 import './reveal.js';
 import './passkeys.js';
 import './charts.js';
+import './live.js';
 
 window.htmx = htmx;
 // Tests wait for this, never for an idle network: on a slow machine the network is idle before scripts have run.

@@ -1,0 +1,10 @@
+"""Addresses of page events."""
+
+from django.urls import path
+
+from toolhub.page_events import pages
+
+PAGES = [
+    path("events", pages.follow_topics, name="page_events"),
+    path("events/counts", pages.count_for_navigation, name="page_event_counts"),
+]
