@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import ssl
 import threading
-import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+from cryptography import x509
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-
-_DAY_S = 24 * 60 * 60
 
 
 class IdentityUnusable(Exception):
@@ -53,11 +53,10 @@ class Identity:
     def count_days_left(self) -> int:
         """For how many days its certificate holds; less than 0 when it has run out."""
         try:
-            # What the library reads a certificate with; public ones would need a connection.
-            said = ssl._ssl._test_decode_cert(str(self.files.certificate))  # type: ignore[attr-defined]
-        except (OSError, ssl.SSLError) as error:
+            certificate = x509.load_pem_x509_certificate(self.files.certificate.read_bytes())
+        except (OSError, ValueError) as error:
             raise IdentityUnusable(f"{self.files.certificate} cannot be read: {error}") from error
-        return int((ssl.cert_time_to_seconds(said["notAfter"]) - time.time()) // _DAY_S)
+        return (certificate.not_valid_after_utc - datetime.now(UTC)).days
 
     def _look(self) -> tuple[tuple[int, int], ...]:
         try:
