@@ -32,6 +32,7 @@ class SandboxHost:
 
     def __init__(self, sandbox: Sandbox, place: Path, transport: str = UNIX, *, cache_bytes: int = 256 * MIB) -> None:
         self.sandbox, self.place, self.transport = sandbox, place, transport
+        self._workers: list[RemoteHost] = []
         self.authority = CertificateAuthority(place / "certificates")
         identity = Identity(self.authority.issue_for_host(HOST), serves=True) if transport == TLS else None
         folders = FolderCache(place / "folders", cache_bytes)
@@ -47,9 +48,12 @@ class SandboxHost:
 
     def connect(self, worker: str = WORKER) -> RemoteHost:
         identity = Identity(self.authority.issue_for_worker(worker), serves=False) if self.transport == TLS else None
-        return RemoteHost(HostAddress(self.url), identity)
+        self._workers.append(RemoteHost(HostAddress(self.url), identity))
+        return self._workers[-1]
 
     def close(self) -> None:
+        for worker in self._workers:
+            worker.close()
         self.boxd.stop(drain_s=0)
 
 

@@ -5,6 +5,7 @@ One thread reads, any thread writes. TLS is done on buffers and not by the socke
 
 from __future__ import annotations
 
+import math
 import select
 import socket
 import ssl
@@ -33,7 +34,7 @@ class PeerStream:
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
         self._buffer = bytearray()
-        self._ended = False
+        self._loss: PeerLost | None = None  # by which it ended, for whoever reads next
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
         self._sending = threading.RLock()
@@ -53,8 +54,7 @@ class PeerStream:
     def read(self, size: int, deadline: float) -> bytes:
         """Exactly so many bytes. ``deadline``: of the monotonic clock."""
         while len(self._buffer) < size:
-            self._wait(deadline)
-            self._fill()
+            self._take_more(deadline)
         data = bytes(self._buffer[:size])
         del self._buffer[:size]
         return data
@@ -62,9 +62,8 @@ class PeerStream:
     def wait_for_data(self, deadline: float) -> bool:
         """Whether there is something to read before the deadline. An end is something to read."""
         try:
-            while not self._buffer and not self._ended:
-                self._wait(deadline)
-                self._fill()
+            while not self._buffer:
+                self._take_more(deadline)
         except PeerSilent:
             return False
         except PeerLost:
@@ -79,7 +78,7 @@ class PeerStream:
         """Whether the other side has neither said something nor ended."""
         with suppress(PeerLost):
             while self._poll.poll(0):
-                self._fill()
+                self._take_more(math.inf)
             return not self._buffer
         return False
 
@@ -92,9 +91,19 @@ class PeerStream:
         self.break_off()
         self._socket.close()
 
+    def _take_more(self, deadline: float) -> None:
+        if self._loss is not None:
+            raise self._loss
+        self._wait(deadline)
+        try:
+            self._fill()
+        except PeerLost as error:
+            self._loss = error
+            raise
+
     def _wait(self, deadline: float) -> None:
         left = deadline - time.monotonic()
-        if left <= 0 or not self._poll.poll(left * 1000):
+        if left <= 0 or not self._poll.poll(None if left == math.inf else left * 1000):
             raise PeerSilent("It says nothing.")
 
     def _fill(self) -> None:
@@ -105,10 +114,8 @@ class PeerStream:
         try:
             data = self._socket.recv(_CHUNK)
         except OSError as error:
-            self._ended = True
             raise PeerLost(f"The connection broke: {error}") from error
         if not data:
-            self._ended = True
             raise PeerLost("The connection was closed.")
         return data
 
@@ -169,13 +176,11 @@ class TlsStream(PeerStream):
                 while True:
                     piece = self._tls.read(_CHUNK)
                     if not piece:
-                        self._ended = True
                         raise PeerLost("The connection was closed.")
                     self._buffer += piece
             except ssl.SSLWantReadError:
                 pass
             except ssl.SSLError as error:
-                self._ended = True
                 raise PeerLost(f"TLS: {describe_tls_error(error)}") from error
 
     def _send(self, data: bytes) -> None:
