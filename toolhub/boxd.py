@@ -65,7 +65,7 @@ def _start() -> Boxd:
         sandbox,
         PackageCache(PACKAGES_BYTES),
         folders,
-        sandbox.count_waiting,
+        sandbox.is_full,
         lambda every: describe_runtimes(checks, variables.TOOLHUB_SANDBOX_RUNTIMES, every=every),
         read_identity(),
     )

@@ -162,9 +162,9 @@ class DockerSandbox:
             return None
         return self._figures.snapshot(self._pool, self.caps, self._maker.transports)
 
-    def count_waiting(self) -> int:
-        """Calls that wait for a box."""
-        return self._pool.waiting()
+    def is_full(self) -> bool:
+        """Whether calls wait until others have ended."""
+        return self._pool.is_full()
 
     # -- calls
 

@@ -37,8 +37,8 @@ class SandboxHost:
         identity = Identity(self.authority.issue_for_host(HOST), serves=True) if transport == TLS else None
         folders = FolderCache(place / "folders", cache_bytes)
         folders.start()
-        count_waiting = getattr(sandbox, "count_waiting", lambda: 0)
-        host = BoxHost(sandbox, PackageCache(cache_bytes), folders, count_waiting, lambda _: (), identity)
+        is_full = getattr(sandbox, "is_full", lambda: False)
+        host = BoxHost(sandbox, PackageCache(cache_bytes), folders, is_full, lambda _: (), identity)
         self.boxd = Boxd(host, workers=[WORKER, OTHER_WORKER])
         if transport == TLS:
             self.url = f"tls://{HOST}:{self.boxd.listen_on_port('127.0.0.1', 0)}"

@@ -45,16 +45,13 @@ class BoxHost:
     sandbox: Sandbox
     packages: PackageCache
     folders: FolderCache
-    count_waiting: Callable[[], int]
+    is_full: Callable[[], bool]
     list_runtime_lines: Callable[[bool], Iterable[DoctorLine]]  # told whether each wall is looked at anew
     identity: Identity | None = None
 
     def __post_init__(self) -> None:
         self.name = secrets.token_hex(8)
         self.calls = HostCalls()
-
-    def is_busy(self) -> bool:
-        return self.count_waiting() > 0
 
     def list_check_lines(self, walls: str) -> list[dict[str, str]]:
         lines = [DoctorLine(OK, "sandbox", self.sandbox.check())]

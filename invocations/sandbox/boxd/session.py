@@ -49,8 +49,9 @@ class HostState(Protocol):
     packages: PackageCache
     folders: FolderCache
 
-    def is_busy(self) -> bool:
-        """Whether calls wait for a box."""
+    @property
+    def is_full(self) -> Callable[[], bool]:
+        """Whether calls wait until others have ended."""
 
     def list_check_lines(self, walls: str) -> list[dict[str, str]]: ...
     def count_certificate_days(self) -> int | None: ...
@@ -254,8 +255,8 @@ class WorkerSession:
         if package is None:
             raise Refusal(contract.LACKING, f"The package {head['package']} is not here.")
         profile, call = decode_call(head, message.parts, package=package, folder=folder)
-        if not head["patient"] and self.host.is_busy():
-            raise Refusal(contract.BUSY, "Calls wait for a box on this host.")
+        if not head["patient"] and self.host.is_full():
+            raise Refusal(contract.BUSY, "Calls wait on this host until others have ended.")
         try:
             self.host.calls.begin(call.name, self.worker)
         except NotBegun as error:

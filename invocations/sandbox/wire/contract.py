@@ -138,7 +138,7 @@ ANSWERS = {
     HEALTH: "`draining`, `calls`, `certificate_days` (null over a unix socket)",
 }
 REFUSALS = {
-    BUSY: "Calls wait for a box here already; another host may have one.",
+    BUSY: "Calls wait here until others have ended, and the call has another host to go to.",
     DRAINING: "The daemon ends: open calls go on, and no call begins.",
     LACKING: "The package or the folder is not here (any more); it is to be put.",
     UNFIT: "Worker and host are of different sources, or a hello is missing.",
