@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 EVERY = "every process"
-WEB, WORKER, UPKEEP, KEEPER, INIT = "web", "worker", "upkeep", "keeper", "init"
+WEB, WORKER, UPKEEP, KEEPER, INIT, BOXD = "web", "worker", "upkeep", "keeper", "init", "boxd"
 COMMANDS, MAKE = "commands", "make"  # other commands of manage.py; what sets up a checkout
 
 PREFIX = "TOOLHUB_"
@@ -187,6 +187,17 @@ class Variables:
 
 class Unfit(ValueError):
     """Says more than what is allowed."""
+
+
+def read_sandbox_hosts(text: str) -> list[str]:
+    """Addresses of sandbox hosts, separated by commas."""
+    found = [each.strip() for each in text.split(",") if each.strip()]
+    for each in found:
+        url = urlsplit(each)
+        local = url.scheme == "unix" and url.path and not url.netloc
+        if not local and not (url.scheme == "tls" and url.hostname and url.port and not url.path):
+            raise Unfit(f"{each} is neither of both")
+    return found
 
 
 def read_networks(text: str) -> list[str]:

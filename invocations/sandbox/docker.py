@@ -32,9 +32,8 @@ from invocations.sandbox.boxes.maker import CALL, INSTANCE, LONGEST, OWNER, POOL
 from invocations.sandbox.boxes.payloads import UnusableCall, pack_call, pack_load
 from invocations.sandbox.boxes.run_directory import RunDir, find_default_run_dir
 from invocations.sandbox.boxes.upkeep import BoxUpkeep, OrphanReaper, read_cpu_pressure
-from invocations.sandbox.egress import CredentialUnfit, RemoteWay, ServiceWay, add_connections, list_unenforceable
+from invocations.sandbox.egress import CredentialUnfit, RemoteWay, ServiceWay, add_connections
 from invocations.sandbox.engine import Engine, EngineError, EngineObjectMissing
-from invocations.sandbox.isolation.browser_bounds import list_unenforceable_bounds
 from invocations.sandbox.isolation.container import build_box_shape
 from invocations.sandbox.isolation.levels import COLD, FRESH, REUSED, SINGLE, build_smallest_call, choose_level
 from invocations.sandbox.pool.loads import LoadTimeout
@@ -51,6 +50,7 @@ from invocations.sandbox.pool.slots import (
 )
 from invocations.sandbox.pool.standby import Standby, derive_standby_key
 from invocations.sandbox.preload_exclusions import PreloadExclusions
+from invocations.sandbox.reach import list_missing_capabilities
 from invocations.sandbox.results import NOT_IMPORTED, build_outcome
 from invocations.sandbox.run_events import EventRelay
 from invocations.sandbox.stats import SandboxStats
@@ -141,9 +141,7 @@ class DockerSandbox:
     def missing(self, profile: Profile, *, by_gate: bool = False) -> tuple[str, ...]:
         if self._gate is None:
             return tuple(name for name in profile.outside if name in ("net", "cidr"))
-        return list_unenforceable(profile.capabilities, by_gate=by_gate) + list_unenforceable_bounds(
-            profile.capabilities
-        )
+        return list_missing_capabilities(profile, by_gate=by_gate)
 
     def check(self) -> str:
         try:
@@ -163,6 +161,10 @@ class DockerSandbox:
         if not self._started:
             return None
         return self._figures.snapshot(self._pool, self.caps, self._maker.transports)
+
+    def is_full(self) -> bool:
+        """Whether calls wait until others have ended."""
+        return self._pool.is_full()
 
     # -- calls
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from invocations.sandbox.pool.slots import PoolSlotState
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from invocations.sandbox.base import RunOutcome
     from invocations.sandbox.pool.pool import BoxPool
     from invocations.sandbox.pool.slots import PoolCaps
@@ -91,6 +93,50 @@ class SandboxSnapshot:
         """Also of a process of another version: what is not known here is left out, what is missing there is empty."""
         boxes = tuple(_known(BoxView, box) for box in data.get("boxes", ()))
         return _known(cls, data | {"boxes": boxes, "waits": _known(WaitStats, data.get("waits", {}))})
+
+
+def merge_snapshots(found: Sequence[SandboxSnapshot]) -> SandboxSnapshot:
+    """Several hosts as one. What has no sum, as a percentile or a breaker, is that of the worst."""
+    waits = [each.waits for each in found]
+    worst = max(found, key=lambda each: each.breaker_wait_s)
+    calls: dict[str, dict[str, int]] = {}
+    for level in {name for each in found for name in each.calls}:
+        calls[level] = _sum_counts(each.calls.get(level, {}) for each in found)
+    return SandboxSnapshot(
+        boxes=tuple(box for each in found for box in each.boxes),
+        states=_sum_counts(each.states for each in found),
+        max_boxes=sum(each.max_boxes for each in found),
+        memory_bytes=sum(each.memory_bytes for each in found),
+        max_memory_bytes=sum(each.max_memory_bytes for each in found),
+        ready=sum(each.ready for each in found),
+        calls=calls,
+        waits=WaitStats(
+            count=sum(each.count for each in waits),
+            sum_s=sum(each.sum_s for each in waits),
+            p50_ms=max(each.p50_ms for each in waits),
+            p95_ms=max(each.p95_ms for each in waits),
+            now=sum(each.now for each in waits),
+        ),
+        cold_starts=sum(each.cold_starts for each in found),
+        refills=sum(each.refills for each in found),
+        failed_starts=sum(each.failed_starts for each in found),
+        failed_refills=sum(each.failed_refills for each in found),
+        loads=_sum_counts(each.loads for each in found),
+        load_s=sum(each.load_s for each in found),
+        kills=_sum_counts(each.kills for each in found),
+        retired=_sum_counts(each.retired for each in found),
+        breaker=worst.breaker,
+        breaker_why=worst.breaker_why,
+        breaker_wait_s=worst.breaker_wait_s,
+        transports={name: how for each in found for name, how in each.transports.items()},
+    )
+
+
+def _sum_counts(counts: Iterable[dict[str, int]]) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for each in counts:
+        found.update(each)
+    return dict(found)
 
 
 class SandboxStats:

@@ -11,14 +11,17 @@ import hashlib
 import json
 import time
 import uuid
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from invocations.sandbox.base import BoxKey, Limits, Profile, RunEvent, RunOutcome, RunStatus, SandboxCall
+from invocations.sandbox.base import BoxKey, Limits, Profile, RunEvent, RunOutcome, RunStatus, Sandbox, SandboxCall
 from invocations.sandbox.docker import INSTANCE
 from invocations.sandbox.pool.slots import PoolCaps
+from invocations.sandbox.remote.sandbox import RemoteSandbox
 from tests.attacks.catalogue import USUAL, Attack
+from tests.support.sandbox_hosts import open_host
 from tests.support.sandboxes import call_of, docker_sandbox
 from unitools.capabilities import Capabilities
 from unitools.packages import build_zip
@@ -35,11 +38,22 @@ _NUMBERS = 1_000
 
 
 class Arena:
-    def __init__(self, level: str, *, capabilities: Capabilities | None = None, **options: Any) -> None:
+    """``transport``: how the calls come to the boxes; empty: from the same process."""
+
+    def __init__(
+        self, level: str, *, capabilities: Capabilities | None = None, transport: str = "", **options: Any
+    ) -> None:
         self.level = level
-        self.sandbox = docker_sandbox(**{"caps": PoolCaps(load_s=LOAD_S), **options})
+        boxes = docker_sandbox(**{"caps": PoolCaps(load_s=LOAD_S), **options})
+        self._stack = ExitStack()
+        self._stack.callback(boxes.close)
+        self.sandbox: Sandbox = boxes
+        if transport:
+            host = self._stack.enter_context(open_host(transport, boxes))
+            self.sandbox = RemoteSandbox([host.connect()], load_s=LOAD_S)
+            self._stack.callback(self.sandbox.close)
         self._capabilities = capabilities or Capabilities()
-        self.instance = self.sandbox._instance
+        self.instance = boxes._instance
         self._worlds: dict[Limits, Any] = {}
         self._boxes: dict[str, set[str]] = {ACME: set(), OTHER: set()}
 
@@ -103,7 +117,7 @@ class Arena:
         return engine.find({INSTANCE: self.instance})
 
     def close(self) -> None:
-        self.sandbox.close()
+        self._stack.close()
 
 
 def new_canary() -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module", params=EVERY)
 def arena(request: pytest.FixtureRequest) -> Iterator[Arena]:
-    found = Arena(request.param)
+    level, _, transport = request.param.partition(" over ")
+    found = Arena(level, transport=transport)
     yield found
     found.close()

@@ -16,11 +16,11 @@ from invocations.sandbox.engine import ContainerNameTaken, Engine
 from invocations.sandbox.isolation import isolation_check
 from invocations.sandbox.isolation.check_results import IsolationChecks
 from invocations.sandbox.isolation.probe import container, tool
+from invocations.sandbox.isolation.runtime_lines import describe_runtimes
 from invocations.sandbox.isolation.runtimes import Runtimes
 from sandbox.image import image_name
 from tests.support.box_driver import DrivenBox
 from tests.support.sandboxes import call_of, docker_sandbox, package_of, run_source
-from toolhub.management.sandbox_lines import describe_runtimes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

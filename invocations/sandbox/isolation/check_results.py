@@ -16,11 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from django.conf import settings
-
-from invocations.sandbox.boxes.run_directory import find_default_run_dir
-from invocations.sandbox.docker import DockerSandbox
-from invocations.sandbox.engine import Engine, EngineError
+from invocations.sandbox.engine import EngineError
 from invocations.sandbox.isolation.isolation_check import (
     IsolationResult,
     build_container_request,
@@ -28,13 +24,12 @@ from invocations.sandbox.isolation.isolation_check import (
     pack_probe,
 )
 from kernel.canonical import canonicalize
-from kernel.singleton import Once
-from sandbox.image import image_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from invocations.sandbox.base import Sandbox
+    from invocations.sandbox.engine import Engine
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _AGAIN_S = 60.0
@@ -101,22 +96,3 @@ class IsolationChecks:
         with suppress(OSError):  # it is looked at again then
             beside.write_text(text)
             beside.replace(self._kept_in)
-
-
-@Once
-def current_isolation_checks() -> IsolationChecks:
-    """By the settings."""
-    image = settings.TOOLHUB_SANDBOX_IMAGE or image_name()
-    url = settings.TOOLHUB_DOCKER_URL or None
-    run_dir = Path(settings.TOOLHUB_SANDBOX_RUN_DIR) if settings.TOOLHUB_SANDBOX_RUN_DIR else find_default_run_dir()
-
-    def make_sandbox(runtime: str) -> Sandbox:
-        return DockerSandbox(image, settings.TOOLHUB_INSTANCE, engine_url=url, runtime=runtime, run_dir=run_dir)
-
-    return IsolationChecks(
-        Engine(url),
-        image=image,
-        make_sandbox=make_sandbox,
-        run_dir=run_dir,
-        kept_in=settings.TOOLHUB_DATA_DIR / "sandbox-walls.json",
-    )

@@ -311,6 +311,11 @@ class BoxPool(Generic[B]):
     def waiting(self) -> int:
         return len(self._waiting)
 
+    def is_full(self) -> bool:
+        """Whether a call waits for room, and not only for its box to be made."""
+        with self._lock:
+            return any(ticket.blocked for ticket in self._waiting.values())
+
     def now(self) -> float:
         """By the pool's clock."""
         return self._clock()

@@ -23,8 +23,9 @@ from evidence.log.state import log_state
 from invocations.evidence_pairs.constraints import TRIGGERS
 from invocations.sandbox.base import SandboxUnavailable
 from invocations.sandbox.engine import Engine, EngineError
-from invocations.sandbox.factory import current_sandbox
-from invocations.sandbox.isolation.check_results import current_isolation_checks
+from invocations.sandbox.factory import current_isolation_checks, current_sandbox, find_boxes
+from invocations.sandbox.isolation.runtime_lines import NOTE, OK, WRONG, DoctorLine, describe_runtimes
+from invocations.sandbox.remote.sandbox import RemoteSandbox
 from kernel.database.triggers import missing_triggers
 from kernel.problems import Problem
 from registry.dependencies import states, store
@@ -33,12 +34,11 @@ from sandbox.image import find_image
 from toolhub.database.hub_role import may_alter_tables
 from toolhub.database.row_level_security import describe_missing_policies
 from toolhub.installation import check_that_keys_fit
-from toolhub.management.sandbox_lines import NOTE, OK, WRONG, describe_runtimes
 from toolhub.startup import missing_keys
 from toolhub.variables import VARIABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 
 # A process is what its connections are named after (TOOLHUB_DATABASE_URL's server may serve others as well).
@@ -246,6 +246,14 @@ def cannot_be_asked() -> frozenset[Callable[[], str]]:
     return frozenset()
 
 
+def list_wall_lines(*, every: bool) -> Iterable[DoctorLine]:
+    """Of the engine beside this process, or as the sandbox hosts see theirs."""
+    boxes = find_boxes()
+    if isinstance(boxes, RemoteSandbox):
+        return boxes.list_check_lines(every=every)
+    return describe_runtimes(current_isolation_checks(), settings.TOOLHUB_SANDBOX_RUNTIMES, every=every)
+
+
 class Command(BaseCommand):
     requires_system_checks = []  # it says itself what they would stop at
     help = "Report line by line what works and what does not. Exits with 2 if something does not."
@@ -273,7 +281,7 @@ class Command(BaseCommand):
                 said, mark, good = str(error).strip(), WRONG, False
             self.stdout.write(f"{mark:5}  {check.__name__:9} {said}")
         if "sandbox" in answering and settings.TOOLHUB_SANDBOX == "docker":
-            for line in describe_runtimes(current_isolation_checks(), settings.TOOLHUB_SANDBOX_RUNTIMES, every=sandbox):
+            for line in list_wall_lines(every=sandbox):
                 self.stdout.write(f"{line.mark:5}  {line.about:9} {line.said}")
                 good &= line.mark != WRONG
         if settings.TOOLHUB_EMBEDDED:

@@ -15,8 +15,8 @@ from invocations.sandbox.isolation import check_results, isolation_check
 from invocations.sandbox.isolation.check_results import IsolationChecks
 from invocations.sandbox.isolation.echo_socket import EchoSocket
 from invocations.sandbox.isolation.isolation_check import IsolationResult, Wall
+from invocations.sandbox.isolation.runtime_lines import DoctorLine, describe_runtimes
 from invocations.sandbox.isolation.runtimes import Runtimes, explain_refusal
-from toolhub.management.sandbox_lines import DoctorLine, describe_runtimes
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""Sandbox lines: what ``doctor`` says about the runtimes of boxes and the walls around them."""
+"""Runtime lines: what ``doctor`` says about the runtimes of boxes and the walls around them."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Boxd: the daemon that alone holds the engine of a sandbox host."""

@@ -1,0 +1,1 @@
+"""Remote: the worker's side of sandbox hosts."""

@@ -1,0 +1,1 @@
+"""Wire: how a worker and a sandbox host talk."""

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from invocations.sandbox.wire.folder_archive import ArchiveRefused, measure_folder, unpack_archive, write_archive
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    found = tmp_path / "deps"
+    (found / "pkg" / "inner").mkdir(parents=True)
+    (found / "pkg" / "__init__.py").write_text("ONE = 1")
+    (found / "pkg" / "inner" / "tool").write_bytes(b"\x7fELF")
+    (found / "pkg" / "inner" / "tool").chmod(0o755)
+    os.link(found / "pkg" / "__init__.py", found / "same.py")
+    (found / "link").symlink_to("pkg/inner")
+    (found / "pkg" / "up").symlink_to("../same.py")
+    return found
+
+
+def archive_of(folder: Path) -> bytes:
+    pieces: list[bytes] = []
+    write_archive(folder, pieces.append)
+    return b"".join(pieces)
+
+
+def test_a_folder_arrives_with_its_links(folder: Path, tmp_path: Path) -> None:
+    into = tmp_path / "into"
+    into.mkdir()
+
+    unpack_archive(io.BytesIO(archive_of(folder)), into)
+
+    assert (into / "pkg" / "__init__.py").read_text() == "ONE = 1"
+    assert (into / "same.py").read_text() == "ONE = 1"
+    assert (into / "link").readlink().as_posix() == "pkg/inner"
+    assert (into / "pkg" / "up").read_text() == "ONE = 1"
+    assert (into / "pkg" / "inner" / "tool").stat().st_mode & 0o777 == 0o555
+    assert archive_of(into) == archive_of(folder)
+
+
+def test_the_same_folder_has_the_same_digest_whenever_it_was_made(folder: Path) -> None:
+    first = measure_folder(folder)
+    os.utime(folder / "pkg" / "__init__.py", (1, 1))
+
+    assert measure_folder(folder) == first
+    assert first[1] == len(archive_of(folder))
+
+
+def entry(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as archive:
+        for each, of_kind, to in (("door", tarfile.SYMTYPE, "a"), (name, kind, link)):
+            info = tarfile.TarInfo(each)
+            info.type, info.linkname = of_kind, to
+            archive.addfile(info)
+    return made.getvalue()
+
+
+@pytest.mark.parametrize(
+    "archive",
+    [
+        entry("../evil"),
+        entry("/etc/evil"),
+        entry("a/../../evil"),
+        entry("out", tarfile.SYMTYPE, "/etc"),
+        entry("a/out", tarfile.SYMTYPE, "../../etc"),
+        entry("hard", tarfile.LNKTYPE, "/etc/passwd"),
+        entry("device", tarfile.CHRTYPE),
+        entry("pipe", tarfile.FIFOTYPE),
+        entry("door"),
+        b"no tar",
+    ],
+)
+def test_what_does_not_belong_into_a_folder_is_refused(archive: bytes, tmp_path: Path) -> None:
+    into = tmp_path / "into"
+    into.mkdir()
+
+    with pytest.raises(ArchiveRefused):
+        unpack_archive(io.BytesIO(archive), into)
+
+    assert not (tmp_path / "evil").exists()
+
+
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as archive:
+        (tmp_path / "outside").mkdir()
+        for name, kind, to in (
+            ("d", tarfile.DIRTYPE, ""),
+            ("d/l", tarfile.SYMTYPE, "x"),
+            ("d/l/file", tarfile.REGTYPE, ""),
+        ):
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname, info.mode = kind, to, 0o755
+            archive.addfile(info)
+    into = tmp_path / "into"
+    into.mkdir()
+
+    with pytest.raises(ArchiveRefused):
+        unpack_archive(io.BytesIO(made.getvalue()), into)
