@@ -3,7 +3,7 @@
 from django.urls import path
 from django.utils.translation import gettext_lazy
 
-from kernel.http.navigation import NavigationEntry, Section
+from kernel.http.navigation import Job, NavigationEntry
 from registry.submissions import pages
 
 NAVIGATION = [
@@ -13,8 +13,8 @@ NAVIGATION = [
         icon="inbox",
         address="submissions",
         permission="tools.submit",
-        section=Section.TOOLS,
-        order=65,
+        job=Job.BUILD,
+        order=10,
     ),
 ]
 

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('invocations', '0005_tool_files'),
+        ('invocations', '0006_saved_views'),
     ]
 
     operations = [
