@@ -88,6 +88,8 @@ def _unpack_entry(archive: tarfile.TarFile, entry: tarfile.TarInfo, into: Path) 
     place = into.joinpath(*name.parts)
     if not place.parent.resolve().is_relative_to(into.resolve()):
         raise ArchiveRefused(f"{entry.name!r} lies behind a link.")
+    if entry.issparse():
+        raise ArchiveRefused(f"{entry.name!r} says that it holds more than was sent.")
     if entry.isdir():
         place.mkdir()
     elif entry.isreg():

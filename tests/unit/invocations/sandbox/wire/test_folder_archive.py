@@ -106,3 +106,18 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
 
     with pytest.raises(ArchiveRefused):
         unpack_archive(io.BytesIO(made.getvalue()), into)
+
+
+def test_a_file_that_says_to_hold_more_than_was_sent_is_refused(tmp_path: Path) -> None:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        info = tarfile.TarInfo("holes")
+        map_of_data = b"1\n0\n1\n".ljust(512, b"\0") + b"x"
+        info.size = len(map_of_data)
+        info.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": str(1 << 40)}
+        archive.addfile(info, io.BytesIO(map_of_data))
+    into = tmp_path / "into"
+    into.mkdir()
+
+    with pytest.raises(ArchiveRefused, match="more than was sent"):
+        unpack_archive(io.BytesIO(made.getvalue()), into)
