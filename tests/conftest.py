@@ -19,6 +19,7 @@ from access.roles import ROLE_PERMISSIONS, SCOPES, Role
 from invocations.sandbox.factory import current_sandbox
 from kernel.ids import encode_user
 from kernel.principal import ActorKind, Principal
+from registry.dependencies import process_runner
 from registry.models import Decision
 from registry.versions import services as registry
 from tests.support.begin_end_pairs import seen, without_their_pair
@@ -27,6 +28,7 @@ from tests.support.database_reset import teardown_of_tables
 from tests.support.enabled_tools import write_enabled_tool
 from tests.support.manifests import manifest
 from tests.support.migrated_databases import copy_migrated_sqlite, find_migrated_postgresql
+from tests.support.savepoints import without_savepoints
 from toolhub.embedded_mode import worker_thread
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from registry.models import Tool, ToolVersion
 
 TransactionTestCase._fixture_teardown = teardown_of_tables  # type: ignore[attr-defined]
+# Calls go before what is built for tools. Beside tests that compute it got a twentieth of a processor, and its test waited.
+process_runner.NICENESS = 0
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -191,6 +195,7 @@ def stranger(foreign_tenant: Tenant) -> Person:
     return make_person(foreign_tenant, "sten", Role.OPERATOR)
 
 
+@without_savepoints()
 def make_caller(by: Principal, name: str = "assistant", scopes: tuple[str, ...] = tuple(SCOPES)) -> Caller:
     agent = access.create_agent(name=name, by=by)
     # By nobody: a person gives only scopes for what they may do.

@@ -24,6 +24,7 @@ from kernel.database.prepared_statements import execute_prepared_later
 from kernel.database.rows import insert_row
 from kernel.ids import encode_user
 from kernel.principal import Principal
+from tests.support.savepoints import without_savepoints
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,6 +33,7 @@ PASSWORD = "correct horse battery staple"
 JOIN_GROUP = "INSERT INTO auth_user_groups (user_id, group_id) SELECT %s, id FROM auth_group WHERE name = %s"
 
 
+@without_savepoints()
 @transaction.atomic
 def write_tenant(*, slug: str, name: str) -> Tenant:
     """As ``create_tenant`` at the set-up of a hub."""
@@ -47,6 +49,7 @@ def write_tenant(*, slug: str, name: str) -> Tenant:
     return tenant
 
 
+@without_savepoints()
 @transaction.atomic
 def write_person(tenant: Tenant, username: str, roles: Iterable[Role]) -> Any:
     """A user who has just been given these roles by the system."""

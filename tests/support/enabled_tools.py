@@ -18,6 +18,7 @@ from kernel.database.rows import insert_row
 from registry.installations.setup import compute_config_digest
 from registry.models import Decision, Installation, Review, Tool, ToolState, ToolVersion, VersionState
 from registry.versions.services import examine_manifest, listed_fields
+from tests.support.savepoints import without_savepoints
 from unitools.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def _examine(raw: bytes) -> Examined | None:
     )
 
 
+@without_savepoints()
 def write_enabled_tool(
     document: dict[str, Any], *, developer: Principal, reviewers: Sequence[Principal], operator: Principal
 ) -> Tool | None:
