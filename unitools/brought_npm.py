@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from unitools.brought_tools import CannotBring, derive_group, describe_reach, renew_state
+from unitools.brought_tools import NO_REACH, CannotBring, Reach, derive_group
 from unitools.npm_locks import NAME, VERSION, read_npm_line
 from unitools.npm_names import PREFIX
 from unitools.publications import derive_package_name
@@ -31,8 +31,7 @@ class NpmSource:
     start: dict[str, Any]
     lock: tuple[str, ...]
     said: dict[str, Any] = field(default_factory=dict)
-    hosts: tuple[str, ...] = ()
-    keeps: str = ""  # whose files calls leave for the next; empty: they leave none
+    reach: Reach = NO_REACH
 
     @property
     def name(self) -> str:
@@ -43,19 +42,20 @@ class NpmSource:
             "implementation": {
                 "kind": "mcp_stdio",
                 "server": self.start | {"listing": derive_package_name(self.group)},
+                **self.reach.choose_image(),
             },
             "origin": {"package": f"{PREFIX}{self.package}", "version": self.version},
             "dependencies": [f"{PREFIX}{self.package}@{self.version}"],
             "dependency_lock": list(self.lock),
         }
-        return said | describe_reach(self.hosts, self.keeps)
+        return said | self.reach.describe()
 
     def renew(self, document: dict[str, Any], before: dict[str, Any], made: dict[str, Any]) -> None:
         kept: dict[str, Any] = before["implementation"]["server"]
         server = kept | self.said | {"listing": derive_package_name(self.group)}
         document["implementation"] = before["implementation"] | {"server": server}
         document["dependencies"], document["dependency_lock"] = made["dependencies"], made["dependency_lock"]
-        renew_state(document, before, made)
+        self.reach.renew(document, before, made)
 
 
 def read_asked_package(text: str) -> tuple[str, str]:

@@ -46,6 +46,10 @@ _PREFIXES, _SUFFIXES = ("mcp-server-", "mcp-"), ("-mcp-server", "-mcp", "-server
 _OF_ENTRY = ("description", "input_schema", "output_schema")
 _PACKAGE = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?:\[[^\]]*\])?")
 _HOW_STARTED = ("script", "module")
+_PROGRAM = re.compile(r"[a-z][a-z0-9_+-]{0,39}")
+_TREE = re.compile(r"/data(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99}){0,10}")
+_ALL_ACTIONS = ("read", "list", "write", "create", "delete")
+_MOST_FILES = 100
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     "\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\uffff\ue000-\uf8ff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
@@ -55,6 +59,63 @@ _HIDDEN = re.compile(
 
 class CannotBring(Exception):
     """These tools cannot be brought as they are. The message says which, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What a server of a package is given beside its own code. ``programs``: of the image, by their names; ``image``: the one that has
+    them, empty: the one that is named as the program; ``trees``: of the tenant's files; ``keeps``: whose files its calls leave for the
+    next, empty: they leave none.
+    """
+
+    hosts: tuple[str, ...] = ()
+    keeps: str = ""
+    programs: tuple[str, ...] = ()
+    image: str = ""
+    trees: tuple[str, ...] = ()
+    browser: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.programs) > 1 and not self.image:
+            raise CannotBring("Several programs are named: name the image of the sandbox that has them all.")
+        if unfit := [each for each in self.programs if not _PROGRAM.fullmatch(each)]:
+            raise CannotBring(f"{unfit[0][:60]!r} is no name of a program: small letters, digits, +, - and _.")
+        if self.trees and self.keeps:
+            raise CannotBring("Below /data is either what calls keep, or files of the tenant: choose one of them.")
+        if unfit := [each for each in self.trees if not _TREE.fullmatch(each)]:
+            raise CannotBring(f"{unfit[0][:100]!r} is no folder below /data.")
+
+    def describe(self) -> dict[str, Any]:
+        """What a manifest has of it."""
+        said: dict[str, Any] = {"state": {"kind": "files", "scope": self.keeps}} if self.keeps else {}
+        capabilities: dict[str, Any] = {}
+        if self.hosts:
+            capabilities["net"] = [{"host": each} for each in self.hosts]
+        if self.programs:
+            capabilities["proc"] = [f"/usr/bin/{each}" for each in self.programs]
+        if self.trees:
+            capabilities["fs"] = [{"path": each, "actions": list(_ALL_ACTIONS)} for each in self.trees]
+            said["limits"] = {"files": _MOST_FILES}
+        if self.browser:
+            capabilities["browser"] = True
+        return said | ({"capabilities": capabilities} if capabilities else {})
+
+    def choose_image(self) -> dict[str, str]:
+        """Of ``implementation``: the image, where it is not the usual one."""
+        image = self.image or next(iter(self.programs), "")
+        return {"image": image} if image else {}
+
+    def renew(self, document: dict[str, Any], before: dict[str, Any], made: dict[str, Any]) -> None:
+        """What this run says of files and programs, in a manifest that was there."""
+        if "state" in made:
+            document["state"] = before.get("state", {}) | made["state"]
+        document["implementation"] = document["implementation"] | self.choose_image()
+        added = {name: made["capabilities"][name] for name in ("proc", "fs") if name in made.get("capabilities", {})}
+        if added:
+            document["capabilities"] = before.get("capabilities", {}) | added
+
+
+NO_REACH = Reach()
 
 
 class BroughtSource(Protocol):
@@ -87,8 +148,7 @@ class Source:
     start: dict[str, Any]
     said: dict[str, Any] = field(default_factory=dict)
     constraints: tuple[str, ...] | None = None
-    hosts: tuple[str, ...] = ()
-    keeps: str = ""  # whose files calls leave for the next; empty: they leave none
+    reach: Reach = NO_REACH
 
     @property
     def name(self) -> str:
@@ -99,18 +159,19 @@ class Source:
             "implementation": {
                 "kind": "mcp_stdio",
                 "server": self.start | {"listing": derive_package_name(self.group)},
+                **self.reach.choose_image(),
             },
             "origin": {"package": self.package, "version": self.version},
             "dependencies": [f"{self.package}=={self.version}"],
         }
         if self.constraints:
             said["dependency_constraints"] = list(self.constraints)
-        return said | describe_reach(self.hosts, self.keeps)
+        return said | self.reach.describe()
 
     def renew(self, document: dict[str, Any], before: dict[str, Any], made: dict[str, Any]) -> None:
         document["implementation"] = before["implementation"] | {"server": self._start_as(before)}
         document["dependencies"] = raise_requirement(before.get("dependencies", []), made["dependencies"][0])
-        renew_state(document, before, made)
+        self.reach.renew(document, before, made)
         if self.constraints is not None:
             document["dependency_constraints"] = list(self.constraints)
         if before.get("dependencies") != document["dependencies"]:
@@ -129,19 +190,6 @@ class Draft:
 
     document: dict[str, Any]
     changes: list[ManifestChange] | None = field(default=None)
-
-
-def describe_reach(hosts: Sequence[str], keeps: str) -> dict[str, Any]:
-    """What a manifest has of the hosts that a server may reach, and of whose files its calls leave for the next."""
-    said: dict[str, Any] = {"state": {"kind": "files", "scope": keeps}} if keeps else {}
-    if hosts:
-        said["capabilities"] = {"net": [{"host": each} for each in hosts]}
-    return said
-
-
-def renew_state(document: dict[str, Any], before: dict[str, Any], made: dict[str, Any]) -> None:
-    if "state" in made:
-        document["state"] = before.get("state", {}) | made["state"]
 
 
 def derive_group(package: str) -> str:
@@ -253,8 +301,10 @@ def _document(listing: Listing, source: BroughtSource, id: str, name: str) -> di
     for at, text in walk_texts(entry, ""):
         check_text(name, at, text)
     structured = isinstance(entry.get("outputSchema"), dict)
-    effect = _proposed_effect(entry)
     said = source.describe()
+    effect = _proposed_effect(entry)
+    if effect == "Read" and "proc" in said.get("capabilities", {}):
+        effect = "Process"  # what a program does, no hint of the server's says
     document: dict[str, Any] = {
         "id": id,
         "version": FIRST_VERSION,
@@ -263,7 +313,7 @@ def _document(listing: Listing, source: BroughtSource, id: str, name: str) -> di
         "input_schema": _schema(name, entry.get("inputSchema"), "inputSchema"),
         "output_schema": _schema(name, entry["outputSchema"], "outputSchema") if structured else CONTENT_SCHEMA,
         "side_effect": effect,
-        "safety_class": "Medium" if effect == "Write" else "Low",
+        "safety_class": "Low" if effect == "Read" else "Medium",
         "timeout_ms": 30_000,
         "determinism": {"output": "none"},
         "implementation": said.pop("implementation"),
@@ -277,9 +327,18 @@ def _document(listing: Listing, source: BroughtSource, id: str, name: str) -> di
         },
         **said,
     }
+    if effect == "Read":
+        _narrow_trees(document)
     if not structured:
-        document["limits"] = {"artifacts": 5, "artifact_bytes": 4 * 1024 * 1024}
+        document["limits"] = document.get("limits", {}) | {"artifacts": 5, "artifact_bytes": 4 * 1024 * 1024}
     return document
+
+
+def _narrow_trees(document: dict[str, Any]) -> None:
+    """Of the tenant's files, a tool that reads changes none."""
+    if trees := document.get("capabilities", {}).get("fs"):
+        document["capabilities"]["fs"] = [each | {"actions": ["read", "list"]} for each in trees]
+        del document["limits"]
 
 
 def _proposed_effect(entry: dict[str, Any]) -> str:

@@ -361,7 +361,7 @@ class Manifest:
     @property
     def image(self) -> str:
         """The name of the sandbox image that it runs in."""
-        usual = "node" if self.is_on_node else "browser" if self.capabilities.get("browser") else "python"
+        usual = "browser" if self.capabilities.get("browser") else "node" if self.is_on_node else "python"
         return str(self._implementation.get("image", usual))
 
     @property

@@ -6,6 +6,9 @@ from importlib.metadata import distributions
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from django.conf import settings
+
+from invocations.decide.profiles import give_kept_files
 from invocations.run.server_probe import (
     CONTEXT,
     WALL_MS,
@@ -16,8 +19,12 @@ from invocations.run.server_probe import (
 from invocations.sandbox.base import Limits, Profile, RunStatus, SandboxCall
 from registry.dependencies.failures import CannotBuild, Failure
 from registry.imports.lister import ListedServer
+from registry.imports.sources import build_reach
+from sandbox.image import BROWSER, NODE, PYTHON, find_image
+from unitools.capabilities import Capabilities
 from unitools.dependency_locks import normalize_name
 from unitools.mcp_listings import MAX_LISTING_BYTES, MAX_LISTING_DEPTH, Listing, ListingUnfit
+from unitools.npm_names import is_of_npm
 from unitools.packages import build_empty_zip
 
 if TYPE_CHECKING:
@@ -25,28 +32,36 @@ if TYPE_CHECKING:
     from importlib.metadata import Distribution
     from pathlib import Path
 
+    from unitools.brought_tools import Reach
+
 MEMORY_BYTES = 256 * 1024 * 1024
+KEPT = (20, 4 * 1024 * 1024)  # as a manifest has it by default
 
 
 def list_package(source: dict[str, Any], folder: Path, beat: Callable[[], None]) -> ListedServer:
     """Raises :class:`CannotBuild` with what a person can do."""
-    package = source["package"]
-    found = next(
-        each for each in distributions(path=[str(folder)]) if normalize_name(each.name or "") == normalize_name(package)
-    )
-    start = source["start"]
-    if "script" not in start and "module" not in start:
-        start = {"script": choose_script(found, package)} | start
+    package, reach = source["package"], build_reach(source)
+    start, version = source["start"], source["version"]
+    if not is_of_npm(package):
+        found = next(
+            each
+            for each in distributions(path=[str(folder)])
+            if normalize_name(each.name or "") == normalize_name(package)
+        )
+        version = found.version
+        if "script" not in start and "module" not in start:
+            start = {"script": choose_script(found, package)} | start
     call = SandboxCall(
         name=f"import-{uuid4().hex}",
         package=build_empty_zip(),
         module="",
         entry="",
         arguments=b"{}",
-        context=CONTEXT | {"call_id": "import", "tool_id": "import", "tool_version": found.version},
+        context=CONTEXT | {"call_id": "import", "tool_id": "import", "tool_version": version},
         labels={"toolhub.tool": "import"},
         dependencies=folder,
         server=start | {"package": package},
+        image=_find_image(package, reach),
     )
     limits = Limits(
         wall_ms=WALL_MS,
@@ -55,13 +70,31 @@ def list_package(source: dict[str, Any], folder: Path, beat: Callable[[], None])
         result_bytes=2 * MAX_LISTING_BYTES,
         result_depth=MAX_LISTING_DEPTH,
     )
-    outcome = run_alone(call, Profile(limits, isolation="single"), beat)
+    programs = Capabilities.from_json({"proc": reach.describe().get("capabilities", {}).get("proc", [])})
+    profile = give_kept_files(Profile(limits, programs, isolation="single"), KEPT if reach.keeps else None)
+    outcome = run_alone(call, profile, beat)
     if outcome.status is not RunStatus.OK:
         raise build_error(outcome)
     try:
-        return ListedServer(Listing.from_json(outcome.value), found.version, start)
+        return ListedServer(Listing.from_json(outcome.value), version, start)
     except ListingUnfit as error:
         raise CannotBuild(listing_unfit(str(error))) from error
+
+
+def _find_image(package: str, reach: Reach) -> str:
+    """What the engine calls the image that the server is started in; empty: the usual one."""
+    usual = BROWSER if reach.browser else NODE if is_of_npm(package) else PYTHON
+    name = reach.choose_image().get("image", usual)
+    try:
+        return "" if name == PYTHON else find_image(name, settings.TOOLHUB_SANDBOX_IMAGES)
+    except KeyError:
+        raise CannotBuild(
+            Failure(
+                "image_missing",
+                f"This hub has no sandbox image {name!r}.",
+                "Operators: add one that has the program to TOOLHUB_SANDBOX_IMAGES; then retry.",
+            )
+        ) from None
 
 
 def choose_script(found: Distribution, package: str) -> str:

@@ -24,6 +24,7 @@ from kernel.database.connections import release_connection
 from kernel.problems import Problem
 from registry.dependencies.failures import CannotBuild, CannotBuildYet, Failure
 from registry.dependencies.states import MAX_ATTEMPTS
+from unitools.capabilities import Capabilities
 from unitools.mcp_listings import (
     LISTING_FILE,
     MAX_LISTING_BYTES,
@@ -55,16 +56,18 @@ PLACEHOLDER = "not-a-secret"  # many servers only look whether there is a value
 CONTEXT = {"started_at": "2026-01-01T00:00:00+00:00", "seed": "0"}
 
 _SUBMIT = "and submit a new version of the tool."
+_NEEDS_PROGRAM = (
+    "The server needs the program {0}, which it is not given: bring it with --program {0} (in the console: Programs), which names the "
+    "image of the sandbox that has it. A hub comes with git; an operator names others in TOOLHUB_SANDBOX_IMAGES."
+)
 _REMEDIES: tuple[tuple[str, str], ...] = (
     (
         r"Bad git executable|\bgit\b.{0,80}(?:not found|No such file)|GIT_PYTHON",
-        "The server needs the program git, which the image of the sandbox does not have: use an image that has it "
-        "(TOOLHUB_SANDBOX_IMAGES), or another server.",
+        _NEEDS_PROGRAM.format("git"),
     ),
     (
         r"\bspawn(?:Sync)? ([\w./+-]{1,60}) (?:ENOENT|EACCES|EPERM)",
-        "The server needs the program {0}, which the image of the sandbox does not have: use an image that has it "
-        "(TOOLHUB_SANDBOX_IMAGES), or another server.",
+        _NEEDS_PROGRAM,
     ),
     (
         r"Cannot find (?:module|package) '([\w@./:-]{1,100})'",
@@ -77,8 +80,7 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"(?:No such file or directory|Operation not permitted|Permission denied): '([\w.+-]{1,60})'",
-        "The server needs the program {0}, which the image of the sandbox does not have: use an image that has it "
-        "(TOOLHUB_SANDBOX_IMAGES), or another server.",
+        _NEEDS_PROGRAM,
     ),
     (
         r"ModuleNotFoundError: No module named '([\w.]{1,100})'",
@@ -109,7 +111,9 @@ def probe_server(version: ToolVersion, folder: Path, beat: Callable[[], None]) -
     package, image = stage_probe(version)
     call = build_probe(version.view, package, folder, server=version.view.server_start)
     pinned = _read_pinned(package, version.view.package)
-    profile = give_kept_files(Profile(_build_limits(version.view), isolation="single"), version.view.keeps)
+    programs = Capabilities.from_json({"proc": version.view.capabilities.get("proc", [])})
+    profile = Profile(_build_limits(version.view), programs, isolation="single")
+    profile = give_kept_files(profile, version.view.keeps)
     outcome = run_alone(replace(call, image=image), profile, beat)
     if outcome.status is not RunStatus.OK:
         raise build_error(outcome)

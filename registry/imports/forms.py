@@ -11,10 +11,15 @@ from django.utils.translation import gettext_lazy
 from kernel.components.sentences import translate_sentence
 from kernel.http.parsers import read_json
 from kernel.problems import Malformed
+from unitools.brought_npm import list_programs, read_asked_package
 from unitools.expressions import EFFECTS, SAFETY_CLASSES
+from unitools.npm_locks import NpmLockUnfit, read_package_lock
+from unitools.npm_names import is_of_npm
 from unitools.openapi.documents import MAX_DOCUMENT_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.http import QueryDict
 
     from registry.imports.drafts import ImportDraft
@@ -141,7 +146,7 @@ class PackageForm(_GroupForm):
     package = forms.CharField(
         max_length=100,
         label=gettext_lazy("Package"),
-        help_text=gettext_lazy("Its name on the package index of this hub."),
+        help_text=gettext_lazy("Its name on the package index of this hub, or npm:NAME for one of npm."),
         widget=forms.TextInput(attrs={"placeholder": "mcp-server-time", "spellcheck": "false", "autocomplete": "off"}),
     )
     version = forms.CharField(
@@ -149,6 +154,13 @@ class PackageForm(_GroupForm):
         max_length=61,
         label=gettext_lazy("Version"),
         help_text=gettext_lazy("The newest if empty."),
+    )
+    lock = forms.FileField(
+        required=False,
+        label=gettext_lazy("Lock of a package of npm"),
+        help_text=gettext_lazy(
+            "The package-lock.json that npm install --package-lock-only writes for it. A hub does not run npm."
+        ),
     )
     constraints = LinesField(
         label=gettext_lazy("Constraints"),
@@ -167,18 +179,60 @@ class PackageForm(_GroupForm):
         label=gettext_lazy("Hosts"),
         help_text=gettext_lazy("What the tools may reach by https, one a line. Nothing otherwise."),
     )
+    keeps = forms.ChoiceField(
+        required=False,
+        label=gettext_lazy("Files that it keeps in /data"),
+        choices=[
+            ("", gettext_lazy("None: each call finds nothing")),
+            ("tenant", gettext_lazy("Of the tenant, whoever calls")),
+            ("agent", gettext_lazy("Of each agent alone")),
+            ("person", gettext_lazy("Of each person that an agent calls for")),
+        ],
+    )
+    programs = LinesField(
+        label=gettext_lazy("Programs"),
+        help_text=gettext_lazy("That the server starts, one a line, such as git. Such a tool needs a consent."),
+    )
+    trees = LinesField(
+        label=gettext_lazy("Folders of your files"),
+        help_text=gettext_lazy("That the tools may read and change, one a line, such as /data/repository."),
+    )
+    browser = forms.BooleanField(required=False, label=gettext_lazy("It drives the sandbox’s browser (npm only)"))
     script = forms.CharField(
         required=False,
         max_length=200,
         label=gettext_lazy("Program"),
         help_text=gettext_lazy("Where the package brings several."),
     )
-    field_order = ["package", "version", "constraints", "hosts", "group", "arguments", "environment", "script"]
+    FOLDED = ("constraints", "arguments", "environment", "keeps", "programs", "trees", "browser", "script", "group")
+    field_order = ["package", "version", "lock", "hosts", *FOLDED]
+
+    def __init__(self, *args: Any, lock: Sequence[str] = (), **more: Any) -> None:
+        """``lock``: the lines that are taken where no file is sent: of the known source, or of the import before."""
+        super().__init__(*args, **more)
+        self._lines = list(lock)
 
     @property
     def has_hidden_errors(self) -> bool:
         """Whether something is wrong with a field that is folded away."""
-        return bool({"constraints", "arguments", "environment", "script", "group"} & self.errors.keys())
+        return bool({*self.FOLDED} & self.errors.keys())
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or self.cleaned_data
+        if "lock" in self.errors or "package" in self.errors:
+            return data
+        if (file := data["lock"]) is None:
+            data["lock"] = self._lines if is_of_npm(data["package"]) else []
+            return data
+        try:
+            text = file.read().decode()
+            data["lock"] = read_package_lock(text)
+            if not data["script"]:
+                name, _ = read_asked_package(data["package"].strip())
+                data["script"] = _choose_program(list_programs(text, name), name)
+        except (NpmLockUnfit, ValueError) as error:
+            self.add_error("lock", translate_sentence(str(error)))
+        return data
 
     @staticmethod
     def initial_of(row: Import) -> dict[str, Any]:
@@ -188,7 +242,8 @@ class PackageForm(_GroupForm):
             "package": source["package"],
             "version": source["version"],
             "constraints": "\n".join(source["constraints"]),
-            "hosts": "\n".join(source["hosts"]),
+            **{each: "\n".join(source.get(each, [])) for each in ("hosts", "programs", "trees")},
+            **{each: source.get(each) for each in ("keeps", "browser")},
             "arguments": "\n".join(start.get("arguments", [])),
             "environment": "\n".join(f"{each['name']}={each['value']}" for each in start.get("environment", [])),
             "script": start.get("script", ""),
@@ -200,9 +255,18 @@ class PackageForm(_GroupForm):
             "group": known.group,
             "package": known.package,
             "version": known.version,
-            "constraints": "\n".join(known.constraints),
-            "arguments": "\n".join(known.arguments),
+            **{
+                each: "\n".join(getattr(known, each))
+                for each in ("constraints", "arguments", "environment", "programs", "trees")
+            },
+            **{each: getattr(known, each) for each in ("keeps", "browser", "script")},
         }
+
+
+def _choose_program(programs: dict[str, str], package: str) -> str:
+    """The one that the package brings, or the one of its name; empty: a person says which."""
+    own = package.rpartition("/")[2]
+    return own if own in programs else next(iter(programs)) if len(programs) == 1 else ""
 
 
 class ToolDraftForm(forms.Form):

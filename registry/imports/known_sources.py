@@ -1,18 +1,27 @@
 """Known sources: servers and services that many want, with drafts that were tried.
 
-An entry is data: which tools are taken, which effect they have and why, what must be said of how it is started. A document is in no
-hub: the entry says where its publisher offers it, and a person uploads it.
+An entry is data: which tools are taken, which effect they have and why, what must be said of how it is started. What comes along with
+a package of npm is data too, the lines of a lock in ``known_locks``, since a hub resolves nothing of npm. A document is in no hub: the
+entry says where its publisher offers it, and a person uploads it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.utils.translation import gettext_lazy
 
+from unitools.npm_names import is_of_npm
+
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
+
+
+LOCKS = Path(__file__).parent / "known_locks"
+# What is said of how a package is started and what it is given, by the names that importing one takes.
+OF_START = ("constraints", "arguments", "environment", "script", "keeps", "programs", "trees", "browser")
 
 
 class EffectChoice(NamedTuple):
@@ -38,6 +47,12 @@ class KnownSource:
     version: str = ""
     constraints: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    script: str = ""
+    keeps: str = ""
+    programs: tuple[str, ...] = ()
+    trees: tuple[str, ...] = ()
+    browser: bool = False
     asks_hosts: bool = False
     # Of a document.
     offered_at: str = ""
@@ -46,6 +61,12 @@ class KnownSource:
     @property
     def kind(self) -> str:
         return "package" if self.package else "openapi"
+
+    def read_lock(self) -> list[str]:
+        """The lines of what comes along with a package of npm; of another none."""
+        if not is_of_npm(self.package):
+            return []
+        return (LOCKS / f"{self.key}.txt").read_text(encoding="utf-8").splitlines()
 
     @property
     def takes_a_form(self) -> bool:
@@ -96,6 +117,56 @@ KNOWN_SOURCES = (
         version="2026.10.24",
         asks_hosts=True,
         wanted=("fetch",),
+    ),
+    KnownSource(
+        key="git",
+        title="Git",
+        about=gettext_lazy(
+            "Reads and changes a repository among the tenant’s files, below /data: status, differences, history, commits."
+        ),
+        group="mcp.git",
+        package="mcp-server-git",
+        version="2026.10.19",
+        programs=("git",),
+        trees=("/data",),
+        # The box's folder is of another user than the one that git runs as, and no other repository is there.
+        environment=("GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"),
+        wanted=("git_status", "git_log", "git_show", "git_diff_unstaged", "git_diff_staged", "git_add", "git_commit"),
+    ),
+    KnownSource(
+        key="filesystem",
+        title=gettext_lazy("Files"),
+        about=gettext_lazy("Reads, searches and changes the tenant’s files below /data, as far as a grant names them."),
+        group="mcp.filesystem",
+        package="npm:@modelcontextprotocol/server-filesystem",
+        version="2026.8.31",
+        script="mcp-server-filesystem",
+        arguments=("/data",),
+        trees=("/data",),
+        wanted=("read_text_file", "list_directory", "search_files", "get_file_info", "write_file", "edit_file"),
+    ),
+    KnownSource(
+        key="memory",
+        title=gettext_lazy("Memory"),
+        about=gettext_lazy("Keeps entities, what was observed of them and how they relate, from one call to the next."),
+        group="mcp.memory",
+        package="npm:@modelcontextprotocol/server-memory",
+        version="2026.8.31",
+        script="mcp-server-memory",
+        keeps="tenant",
+        environment=("MEMORY_FILE_PATH=/data/memory.jsonl",),
+        wanted=("create_entities", "create_relations", "add_observations", "read_graph", "search_nodes", "open_nodes"),
+    ),
+    KnownSource(
+        key="excel",
+        title="Excel",
+        about=gettext_lazy("Makes, fills and reads workbooks that it keeps from one call to the next."),
+        group="mcp.excel",
+        package="excel-mcp-server",
+        version="2.2.2",
+        keeps="tenant",
+        arguments=("stdio", "--allow-dir", "/data"),
+        wanted=("create_workbook", "write_range", "read_range"),
     ),
     KnownSource(
         key="github",

@@ -26,6 +26,7 @@ from registry.dependencies.failures import CannotBuild, CannotBuildYet, Failure,
 from registry.dependencies.pip import ProgressHooks
 from registry.imports.models import Import, ImportKind, ImportState
 from registry.imports.services import keep_listing
+from unitools.npm_names import is_of_npm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,11 +148,14 @@ class ImportLister:
 
     def _list(self, row: Import, claim: _Claim) -> ListedServer:
         source = row.source
-        wanted = f"{source['package']}=={source['version']}" if source["version"] else source["package"]
         talk = ProgressHooks(claim.say, claim.beat)
-        claim.say(f"Resolving {wanted}")
-        lines = build_steps.resolve_requirements([wanted], talk=talk, constraints=source["constraints"])
-        folder, _ = build_steps.build_folder(lines, [wanted], talk=talk)
+        if is_of_npm(source["package"]):  # its lock came with it: a hub resolves nothing of npm
+            folder, _ = build_steps.build_folder(source["lock"], (), talk=talk)
+        else:
+            wanted = f"{source['package']}=={source['version']}" if source["version"] else source["package"]
+            claim.say(f"Resolving {wanted}")
+            lines = build_steps.resolve_requirements([wanted], talk=talk, constraints=source["constraints"])
+            folder, _ = build_steps.build_folder(lines, [wanted], talk=talk)
         claim.say("Starting the server, to see what it lists")
         claim.due = 0.0
         claim.beat()

@@ -21,7 +21,7 @@ from kernel.problems import NotFound, Problem
 from registry.imports import drafts as import_drafts
 from registry.imports import next_versions, services, submissions
 from registry.imports.forms import ManifestForm, PackageForm, RemoteForm, SourceDocumentForm, ToolDraftForm
-from registry.imports.known_sources import BY_KEY, KNOWN_SOURCES, KnownSource
+from registry.imports.known_sources import BY_KEY, KNOWN_SOURCES, OF_START, KnownSource
 from registry.imports.models import ArrayLength, Import, ImportState
 from registry.imports.offers import select_offers
 from registry.problems import ManifestInvalid
@@ -90,11 +90,19 @@ def _choices_of(known: KnownSource | None) -> dict[str, Any]:
     return {"wanted": known.wanted, "effects": known.effects} if known else {}
 
 
-def _source_page(request: ConsoleRequest, kind: str, template: str, read: Callable[..., Import]) -> HttpResponse:
-    """A form that names a source. Nothing that was typed is lost when the source cannot be brought."""
+def _source_page(
+    request: ConsoleRequest,
+    kind: str,
+    template: str,
+    read: Callable[..., Import],
+    *,
+    more: Callable[[Import | None, KnownSource | None], dict[str, Any]] = lambda _earlier, _known: {},
+) -> HttpResponse:
+    """A form that names a source. Nothing that was typed is lost when the source cannot be brought. ``more``: what the form is told
+    of the import before, or of the known source."""
     earlier, known = _find_earlier(request, kind), _find_known(request, kind)
     initial = FORMS[kind].initial_of(earlier) if earlier else FORMS[kind].initial_of_known(known) if known else None
-    form = FORMS[kind](request.POST or None, request.FILES or None, initial=initial)
+    form = FORMS[kind](request.POST or None, request.FILES or None, initial=initial, **more(earlier, known))
     findings: list[dict[str, str]] = []
     if request.method == "POST" and form.is_valid():
         try:
@@ -155,6 +163,9 @@ def import_package(request: ConsoleRequest) -> HttpResponse:
         "package",
         "imports/import_package.html",
         lambda data, **chosen: services.import_package(by=request.principal, **data, **chosen),
+        more=lambda earlier, known: {
+            "lock": earlier.source.get("lock", []) if earlier else known.read_lock() if known else []
+        },
     )
 
 
@@ -183,9 +194,9 @@ def known_source_take(request: ConsoleRequest) -> HttpResponse:
         package=known.package,
         version=known.version,
         group=known.group,
-        constraints=known.constraints,
-        arguments=known.arguments,
+        lock=known.read_lock(),
         by=request.principal,
+        **{each: getattr(known, each) for each in OF_START},
         **_choices_of(known),
     )
     return redirect("import", row.pk)

@@ -25,13 +25,16 @@ from registry.imports.sources import (
     read_document_choices,
     read_group,
     read_package_source,
+    read_reach,
     read_remote_credentials,
 )
 from registry.secrets.services import MIN_CHARACTERS
 from registry.versions.manifest_checks import check_shape
+from unitools.brought_npm import derive_npm_group
 from unitools.brought_operations import derive_service_group
 from unitools.brought_remotes import derive_remote_group
 from unitools.brought_tools import MAX_CHOSEN, derive_group
+from unitools.npm_names import PREFIX, is_of_npm
 from unitools.openapi.documents import DocumentUnfit, read_document
 
 if TYPE_CHECKING:
@@ -137,11 +140,17 @@ def import_package(
     arguments: Sequence[str] = (),
     environment: Sequence[str] = (),
     hosts: Sequence[str] = (),
+    keeps: str = "",
+    programs: Sequence[str] = (),
+    trees: Sequence[str] = (),
+    browser: bool = False,
+    lock: Sequence[str] = (),
     wanted: Sequence[str] = (),
     effects: Mapping[str, EffectChoice] | None = None,
     by: Principal,
 ) -> Import:
-    """Have a worker start the server of a package in a box, to see what it lists. The page waits for it."""
+    """Have a worker start the server of a package in a box, to see what it lists. The page waits for it. ``lock``: the lines of a
+    package of npm (unitools.npm_locks)."""
     source = read_package_source(
         package=package.strip(),
         version=version.strip(),
@@ -149,9 +158,13 @@ def import_package(
         script=script.strip(),
         arguments=list(arguments),
         environment=list(environment),
-        hosts=list(hosts),
+        lock=list(lock),
+        reach=read_reach(hosts=hosts, keeps=keeps, programs=programs, trees=trees, browser=browser),
     )
-    group = read_group(group or derive_group(package.strip()))
+    name = str(source["package"])
+    group = read_group(
+        group or (derive_npm_group(name.removeprefix(PREFIX)) if is_of_npm(name) else derive_group(name))
+    )
     row = _open(ImportKind.PACKAGE, group, source | keep_effects(effects), by=by)
     row.state, row.wanted = ImportState.LISTING, list(wanted)
     row.failure, row.progress, row.attempt, row.worker = {}, [], 0, ""

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from kernel.problems import SchemaInvalid
 from registry.imports.models import ImportKind
+from unitools.brought_npm import NpmSource, find_locked_version, read_asked_package
 from unitools.brought_remotes import RemoteSource
-from unitools.brought_tools import Source
+from unitools.brought_tools import CannotBring, Reach, Source
 from unitools.checks.remotes import is_credential_header
+from unitools.npm_locks import normalize_npm_lines
+from unitools.npm_names import PREFIX, is_of_npm
 from unitools.openapi.operations import Choices
 from unitools.openapi.security import CredentialChoice
 from unitools.publications import check_group
 from unitools.service_credentials import BEARER, PLAIN
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from registry.imports.models import Import
     from unitools.brought_tools import BroughtSource
 
@@ -104,23 +110,34 @@ def read_package_source(
     script: str,
     arguments: list[str],
     environment: list[str],
-    hosts: list[str],
+    lock: list[str],
+    reach: Reach,
 ) -> dict[str, Any]:
-    """Where a server comes from that a package brings, as it is kept."""
-    if not _PACKAGE.fullmatch(package):
-        raise SchemaInvalid.at("/package", "Give the name of a package of the index, such as mcp-server-time.")
-    if version and not _VERSION.fullmatch(version):
+    """Where a server comes from that a package brings, as it is kept. ``lock``: the lines of a package of npm."""
+    if is_of_npm(package):
+        package, version = _read_npm_package(package, version, constraints, script, lock)
+    elif not _PACKAGE.fullmatch(package):
+        raise SchemaInvalid.at(
+            "/package",
+            "Give the name of a package of the index, such as mcp-server-time, or npm:NAME for one of npm.",
+        )
+    elif lock:
+        raise SchemaInvalid.at(
+            "/lock", "A lock is given for a package of npm; that of other packages is found by the hub."
+        )
+    elif version and not _VERSION.fullmatch(version):
         raise SchemaInvalid.at("/version", "Give one version, such as 2026.10.19, or leave it empty for the newest.")
     for pointer, lines in (
         ("/constraints", constraints),
         ("/arguments", arguments),
         ("/environment", environment),
-        ("/hosts", hosts),
+        ("/hosts", list(reach.hosts)),
+        ("/programs", list(reach.programs)),
     ):
         _check_lines(pointer, lines)
     if not all(_CONSTRAINT.fullmatch(each) for each in constraints):
         raise SchemaInvalid.at("/constraints", "A line is a package and its versions, such as mcp<2.")
-    if not all(_HOST.fullmatch(each) for each in hosts):
+    if not all(_HOST.fullmatch(each) for each in reach.hosts):
         raise SchemaInvalid.at("/hosts", "A line is the name of a host, such as api.example.org.")
     variables = []
     for text in environment:
@@ -137,7 +154,61 @@ def read_package_source(
         start["arguments"] = arguments
     if variables:
         start["environment"] = variables
-    return {"package": package, "version": version, "constraints": constraints, "start": start, "hosts": hosts}
+    said = {"package": package, "version": version, "constraints": constraints, "start": start}
+    return said | {name: value for name, value in asdict(reach).items() if value} | ({"lock": lock} if lock else {})
+
+
+def _read_npm_package(
+    package: str, version: str, constraints: list[str], script: str, lock: list[str]
+) -> tuple[str, str]:
+    """Its name with ``npm:`` and its version, which the lock says."""
+    try:
+        name, asked = read_asked_package(f"{package}@{version}" if version else package)
+    except ValueError as error:
+        raise SchemaInvalid.at("/package", str(error)) from error
+    if constraints:
+        raise SchemaInvalid.at("/constraints", "A lock of npm says all versions; nothing is left to constrain.")
+    if not lock:
+        raise SchemaInvalid.at(
+            "/lock", "A hub does not run npm: give the package-lock.json that your npm writes for the package."
+        )
+    if not script:
+        raise SchemaInvalid.at("/script", f"Say which program of {name} is the server.")
+    try:
+        normalize_npm_lines(lock)
+        found = find_locked_version(lock, name)
+    except (ValueError, CannotBring) as error:
+        raise SchemaInvalid.at("/lock", str(error)) from error
+    if asked and found != asked:
+        raise SchemaInvalid.at("/version", f"The lock holds {name} {found}, and {asked} is asked for.")
+    return f"{PREFIX}{name}", found
+
+
+def read_reach(
+    *,
+    hosts: Sequence[str] = (),
+    keeps: str = "",
+    programs: Sequence[str] = (),
+    trees: Sequence[str] = (),
+    browser: bool = False,
+) -> Reach:
+    """What a server is given beside its own code."""
+    try:
+        return Reach(tuple(hosts), keeps, tuple(programs), trees=tuple(trees), browser=browser)
+    except CannotBring as error:
+        raise SchemaInvalid.at("/programs" if programs and not trees else "/trees", str(error)) from error
+
+
+def build_reach(source: dict[str, Any]) -> Reach:
+    """As it was kept."""
+    return Reach(
+        hosts=tuple(source.get("hosts", ())),
+        keeps=source.get("keeps", ""),
+        programs=tuple(source.get("programs", ())),
+        image=source.get("image", ""),
+        trees=tuple(source.get("trees", ())),
+        browser=source.get("browser", False),
+    )
 
 
 def build_brought_source(row: Import, protocol: str) -> BroughtSource:
@@ -145,6 +216,16 @@ def build_brought_source(row: Import, protocol: str) -> BroughtSource:
     if row.kind == ImportKind.REMOTE:
         return RemoteSource(source["url"], row.group, protocol, tuple(source["credentials"]) or None)
     start = source["found"]["start"]
+    if is_of_npm(source["package"]):
+        return NpmSource(
+            source["package"].removeprefix(PREFIX),
+            source["found"]["version"],
+            row.group,
+            start,
+            tuple(source["lock"]),
+            said=source["start"],
+            reach=build_reach(source),
+        )
     return Source(
         source["package"],
         source["found"]["version"],
@@ -152,5 +233,5 @@ def build_brought_source(row: Import, protocol: str) -> BroughtSource:
         start,
         said=source["start"],
         constraints=tuple(source["constraints"]),
-        hosts=tuple(source["hosts"]),
+        reach=build_reach(source),
     )

@@ -1,9 +1,9 @@
 """Sandbox images: the files that make them, and what they are called.
 
-There is one for each kind of tool: :data:`PYTHON` for the usual ones, :data:`BROWSER` with Chromium and Playwright,
-:data:`NODE` for programs in JavaScript. A tag is a hash of the files, so that an image is built exactly once for each state
-of the sources and two checkouts on one machine never take the other's. Standard library only: it is asked before
-anything is installed.
+There is one for each kind of tool: :data:`PYTHON` for the usual ones, :data:`BROWSER` with Chromium, Playwright and Node.js,
+:data:`NODE` for programs in JavaScript, :data:`GIT` for tools that run git. A tag is a hash of the files, so that an image is built
+exactly once for each state of the sources and two checkouts on one machine never take the other's. Standard library only: it is asked
+before anything is installed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PYTHON, BROWSER, NODE = KINDS = ("python", "browser", "node")
+PYTHON, BROWSER, NODE, GIT = KINDS = ("python", "browser", "node", "git")
 IMAGE_WORD = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 REPOSITORY = "toolhub-sandbox"
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,6 +43,7 @@ RECIPE = tuple(f"sandbox/image/{name}" for name in ("Dockerfile", "assemble.py",
 LAYER_RECIPE = {
     BROWSER: ("assemble.py", "packages.txt", "browser.txt", "browser.lock"),
     NODE: ("assemble.py", "packages.txt", "node.txt", "node.lock"),
+    GIT: ("assemble.py", "packages.txt", "git.txt"),
 }
 ON_LAYER = "sandbox/image/on-layer.Dockerfile"
 

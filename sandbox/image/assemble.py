@@ -2,7 +2,7 @@
 
 The base may be the official Python image or an extracted Debian: whatever Python runs this file is the one that is
 taken, with its standard library and the shared libraries that it needs. Nothing else comes along: no shell, no package
-manager, no setuid file, nothing writable. The kinds ``browser`` and ``node`` hold one program more, with what it needs.
+manager, no setuid file, nothing writable. The kinds ``browser``, ``node`` and ``git`` hold one program more, with what it needs.
 
     python3 -I -B assemble.py python /rootfs /build/toolhub
     python3 -I -B assemble.py browser /rootfs
@@ -66,6 +66,9 @@ BROWSER_LIBRARIES = (
 BROWSER_LEFT_OUT = ("chrome_*", "libVk*", "libvulkan*", "libvk_*", "vk_*", "locales", "resources.pak", "*.TOC")
 CHROMIUM = Path("/usr/lib/chromium")
 CERTUTIL = Path("/usr/bin/certutil")
+NODE = Path("/usr/bin/node")
+GIT = Path("/usr/bin/git")
+GIT_TEMPLATES = Path("/usr/share/git-core/templates")
 FONTS = Path("/usr/share/fonts")
 FONTS_LEFT_OUT = ("X11",)
 WHEELS = Path("/build/wheels")
@@ -194,7 +197,8 @@ def add_python(image: Image) -> Path:
 
 
 def add_browser(image: Image) -> Path:
-    """Chromium, fonts, its certificate store's tool, and Playwright, which drives it; returns the folder of packages."""
+    """Chromium, fonts, its certificate store's tool, and Playwright, which drives it and brings Node.js; returns the folder of
+    packages."""
     packages = image.root / PACKAGES
     for wheel in sorted(WHEELS.glob("*.whl")):
         unpack_wheel(wheel, packages)
@@ -204,6 +208,8 @@ def add_browser(image: Image) -> Path:
     image.add_libraries(programs, BROWSER_LIBRARIES)
     for folder in (FONTS, Path("/etc/fonts"), Path("/usr/share/fontconfig")):
         image.add_tree(folder, *FONTS_LEFT_OUT)
+    # For servers of packages of npm that drive the browser themselves.
+    image.place(NODE).symlink_to(f"/{PACKAGES}/playwright/driver/node")
     return packages
 
 
@@ -217,10 +223,16 @@ def unpack_wheel(wheel: Path, place: Path) -> None:
 
 
 def add_node(image: Image) -> None:
-    node = Path("/usr/bin/node")
-    shutil.copyfile(PROGRAMS / node.name, target := image.place(node))
+    shutil.copyfile(PROGRAMS / NODE.name, target := image.place(NODE))
     target.chmod(0o555)
-    image.add_libraries([PROGRAMS / node.name])
+    image.add_libraries([PROGRAMS / NODE.name])
+
+
+def add_git(image: Image) -> None:
+    """The program, whose commands are in it but for those that ask another machine or are scripts of a shell."""
+    image.add(GIT)
+    image.add_tree(GIT_TEMPLATES, "hooks")
+    image.add_libraries([GIT])
 
 
 def assemble_image(kind: str, root: Path, toolhub: Path | None = None) -> None:
@@ -231,6 +243,8 @@ def assemble_image(kind: str, root: Path, toolhub: Path | None = None) -> None:
         compiled.append(add_browser(image))
     elif kind == "node":
         add_node(image)
+    elif kind == "git":
+        add_git(image)
     # The official image keeps libpython outside the loader's own path; the cache makes it found.
     image.write("etc/ld.so.conf", "/usr/local/lib\n")
     subprocess.run([shutil.which("ldconfig", path="/usr/sbin:/sbin") or "ldconfig", "-r", str(root)], check=True)

@@ -38,10 +38,12 @@ PROGRAMS = {
             "Version",
         ),
         (("/usr/bin/certutil", "-H"), ""),
+        (("/usr/bin/node", "-p", "typeof fetch"), "function"),
     ),
     "node": (
         (("/usr/bin/node", "-p", "typeof fetch + new Intl.NumberFormat('de').format(1234.5)"), "function1.234,5"),
     ),
+    "git": ((("/usr/bin/git", "--version"), "git version"),),
 }
 
 

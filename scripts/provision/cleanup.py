@@ -10,7 +10,7 @@ import os
 import shutil
 from pathlib import Path
 
-from sandbox.image import BROWSER, NODE, REPOSITORY
+from sandbox.image import KINDS, PYTHON, REPOSITORY
 from scripts.provision import services
 from scripts.provision.console import ROOT, SetupError, print_line, query_program
 from scripts.provision.image import BASE_REPOSITORY
@@ -47,7 +47,7 @@ def clean_checkout() -> None:
 
 def _images() -> list[str]:
     listed = ""
-    kinds = (f"{REPOSITORY}-{kind}" for kind in (BROWSER, NODE, "layer"))
+    kinds = (f"{REPOSITORY}-{kind}" for kind in (*KINDS, "layer") if kind != PYTHON)
     for repository in (*kinds, REPOSITORY, BASE_REPOSITORY):
         listed += query_program(["docker", "image", "ls", "--format", "{{.Repository}}:{{.Tag}}", repository]) or ""
     return listed.split()

@@ -10,12 +10,20 @@ from bench.service_documents import DOCUMENTS, fetch_documents
 from invocations.run.package_lists import list_package
 from registry.dependencies import build_steps
 from registry.imports.known_sources import KNOWN_SOURCES
-from registry.imports.sources import build_choices, read_document_choices, read_package_source
+from registry.imports.models import Import, ImportKind
+from registry.imports.sources import (
+    build_brought_source,
+    build_choices,
+    read_document_choices,
+    read_package_source,
+    read_reach,
+)
 from registry.versions.manifest_checks import validate_document
 from tests.support.dependencies import SILENT
+from tests.support.real_servers import find_registry_networks
 from tests.support.sandboxes import docker_sandbox
 from unitools.brought_operations import draft_operations
-from unitools.brought_tools import Source, draft_tools
+from unitools.brought_tools import draft_tools
 from unitools.openapi.documents import read_document
 
 if TYPE_CHECKING:
@@ -71,14 +79,16 @@ def test_a_known_server_starts_in_a_box_and_lists_what_is_taken_of_it(
         package=known.package,
         version=known.version,
         constraints=list(known.constraints),
-        script="",
+        script=known.script,
         arguments=list(known.arguments),
-        environment=[],
-        hosts=[],
+        environment=list(known.environment),
+        lock=known.read_lock(),
+        reach=read_reach(keeps=known.keeps, programs=known.programs, trees=known.trees, browser=known.browser),
     )
-    wanted = f"{known.package}=={known.version}"
-    lines = build_steps.resolve_requirements([wanted], talk=SILENT, constraints=known.constraints)
-    folder, _ = build_steps.build_folder(lines, [wanted], talk=SILENT)
+    wanted = [] if known.read_lock() else [f"{known.package}=={known.version}"]
+    lines = known.read_lock() or build_steps.resolve_requirements(wanted, talk=SILENT, constraints=known.constraints)
+    settings.TOOLHUB_OUTBOUND_NETWORKS = find_registry_networks(settings.TOOLHUB_NPM_REGISTRY)
+    folder, _ = build_steps.build_folder(lines, wanted, talk=SILENT)
     sandbox: DockerSandbox = docker_sandbox()
     monkeypatch.setattr("invocations.run.server_probe.current_sandbox", lambda: sandbox)
     try:
@@ -86,9 +96,9 @@ def test_a_known_server_starts_in_a_box_and_lists_what_is_taken_of_it(
     finally:
         sandbox.close()
 
-    drafts = draft_tools(
-        found.listing, Source(known.package, found.version, known.group, found.start), list(known.wanted)
-    )
+    row = Import(kind=ImportKind.PACKAGE, group=known.group, source=source)
+    row.source |= {"found": {"version": found.version, "start": found.start}}
+    drafts = draft_tools(found.listing, build_brought_source(row, found.listing.protocol), list(known.wanted))
 
     assert found.version == known.version
     assert [list_errors(each.document) for each in drafts] == [[]] * len(known.wanted)

@@ -39,8 +39,8 @@ OUTSIDE = declare_rule(
 )
 IMAGE = declare_rule(
     "origin.image",
-    "A server of a Python package runs in the image python, one of a package of npm in node.",
-    "Leave implementation.image and capabilities.browser out.",
+    "A server of a Python package runs in the image python, one of npm in node or with a browser, one that starts programs in theirs.",
+    "Leave implementation.image out; or name the programs under capabilities.proc, and the image that has them.",
 )
 PROGRAM = declare_rule(
     "origin.npm_script",
@@ -85,9 +85,18 @@ def check_origin(manifest: Manifest) -> Iterator[ManifestFinding]:
         yield OUTSIDE.at(("requires_sandbox",), "A server of others answers, but no sandbox is asked for.")
     if manifest.is_on_node and "script" not in server:
         yield PROGRAM.at(("implementation", "server"), "It names a module, which is of Python.")
-    if manifest.image != ("node" if manifest.is_on_node else "python") or manifest.capabilities.get("browser"):
+    if manifest.image not in _find_images(manifest):
         yield IMAGE.at(("implementation", "image"), f"The image would be {manifest.image}.")
     yield from _check_environment(manifest, server.get("environment", []))
+
+
+def _find_images(manifest: Manifest) -> tuple[str, ...]:
+    """Those that the server may run in; one that starts programs in any."""
+    if manifest.capabilities.get("browser"):
+        return ("browser",) if manifest.is_on_node else ()
+    if manifest.capabilities.get("proc"):
+        return (manifest.image,)
+    return ("node",) if manifest.is_on_node else ("python",)
 
 
 def _check_object(manifest: Manifest, said: dict[str, str]) -> Iterator[ManifestFinding]:

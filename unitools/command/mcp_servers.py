@@ -20,7 +20,7 @@ from unitools.brought_tools import CannotBring, Source, derive_group
 from unitools.command import npm_servers
 from unitools.command.brought_folder import BroughtFolder
 from unitools.command.pack import read_file_bytes
-from unitools.command.started_servers import list_server_tools
+from unitools.command.started_servers import list_server_tools, read_reach
 from unitools.command.terminal import NO, CannotRun, format_shown
 from unitools.command.wheels import install_wheels
 from unitools.dependency_locks import normalize_name
@@ -70,6 +70,20 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         choices=["tenant", "agent", "person"],
         help="what calls leave in /data is there for the next ones, of the tenant or of each agent or person",
     )
+    command.add_argument(
+        "--program",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="of the sandbox, that the server starts: git; its effect is at least Process",
+    )
+    command.add_argument(
+        "--image", default="", metavar="NAME", help="of the sandbox, that has the programs; else the one named so"
+    )
+    command.add_argument(
+        "--file-tree", action="append", default=[], metavar="/data/FOLDER", help="of the tenant, that the tools use"
+    )
+    command.add_argument("--browser", action="store_true", help="of the sandbox, for a server of npm that drives one")
     command.add_argument("--group", default="", metavar="group.package", help="what the tools stand under in a hub")
     command.add_argument("--listing", type=Path, metavar="FILE", help="what the server lists, instead of starting it")
     command.add_argument(
@@ -127,8 +141,7 @@ def _look_at_package(
         start,
         said=said,
         constraints=tuple(constraints) if options.constraint or not brought else None,
-        hosts=tuple(options.host),
-        keeps=options.keep_files,
+        reach=read_reach(options),
     )
     return listing, source
 

@@ -11,16 +11,30 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from unitools.brought_tools import Reach
 from unitools.command.terminal import CannotRun, format_shown
 from unitools.mcp_conversation import RequestRefused, ServerEnded, ServerUnfit
 from unitools.mcp_listings import Listing
 from unitools.mcp_pipes import PipeConversation
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 LIST_WITHIN_S = 60
+
+
+def read_reach(options: argparse.Namespace) -> Reach:
+    """What the author gives to the server beside its own code."""
+    return Reach(
+        hosts=tuple(options.host),
+        keeps=options.keep_files,
+        programs=tuple(options.program),
+        image=options.image,
+        trees=tuple(options.file_tree),
+        browser=options.browser,
+    )
 
 
 def list_server_tools(

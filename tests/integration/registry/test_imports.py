@@ -15,6 +15,7 @@ from evidence.models import Fact
 from registry.imports import drafts as import_drafts
 from registry.imports import remote_lists, submissions
 from registry.imports import services as imports
+from registry.imports.known_sources import KNOWN_SOURCES
 from registry.imports.models import Import, ImportState
 from registry.imports.problems import SourceUnfit
 from registry.models import ToolVersion
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from access.models import Tenant
     from kernel.principal import Principal
+    from registry.imports.known_sources import KnownSource
     from tests.conftest import Person
 
 pytestmark = pytest.mark.django_db
@@ -261,6 +263,70 @@ def test_a_known_server_has_its_effect_and_the_reason_for_it(developer: Person) 
 
     assert made.side_effect == "None"
     assert (data_of("import.effect_chosen")["proposed"], made.submitted_by) == ("Write", developer.by.id)
+
+
+def npm_lock(name: str = "@a/server", version: str = "1.0.0", **more: Any) -> io.BytesIO:
+    entry = {"version": version, "integrity": f"sha512-{'A' * 86}==", "bin": {"a-server": "server.mjs"}} | more
+    file = io.BytesIO(json.dumps({"lockfileVersion": 3, "packages": {"": {}, f"node_modules/{name}": entry}}).encode())
+    file.name = "package-lock.json"
+    return file
+
+
+@pytest.mark.req("BRING-2")
+def test_a_package_of_npm_is_brought_with_the_lock_that_an_author_uploads(developer: Person) -> None:
+    client = developer.client()
+    without = client.post("/bring/package", {"package": "npm:@a/server"})
+    other = client.post("/bring/package", {"package": "npm:@a/other", "lock": npm_lock()})
+    built = client.post("/bring/package", {"package": "npm:@a/server", "lock": npm_lock(hasInstallScript=True)})
+    answer = client.post("/bring/package", {"package": "npm:@a/server", "lock": npm_lock(), "keeps": "tenant"})
+
+    assert (without.status_code, "A hub does not run npm" in without.text) == (422, True)
+    assert (other.status_code, "Say which program" in other.text) == (422, True)
+    assert (built.status_code, "has an install script" in built.text) == (422, True)
+    row = Import.objects.get()
+    assert answer.headers["Location"] == f"/bring/{row.wire_id}"
+    assert (row.group, row.source["version"], row.source["start"]) == ("mcp.a", "1.0.0", {"script": "a-server"})
+    row.source |= {"found": {"version": "1.0.0", "start": {"script": "a-server"}}}
+    listing = Listing("2025-11-25", {"look": {"name": "look", "inputSchema": {"type": "object", "properties": {}}}})
+    with transaction.atomic():
+        imports.keep_listing(row, listing, by=developer.by)
+    [draft] = imports.choose_tools(import_id=row.pk, names=["look"], by=developer.by).drafts
+    document = draft["document"]
+    assert document["dependencies"] == ["npm:@a/server@1.0.0"]
+    assert [each.split()[:2] for each in document["dependency_lock"]] == [
+        ["npm:node_modules/@a/server", "@a/server@1.0.0"]
+    ]
+    assert document["state"] == {"kind": "files", "scope": "tenant"}
+
+    again = client.post(f"/bring/package?import={row.wire_id}", {"package": "npm:@a/server", "script": "a-server"})
+
+    assert again.status_code == 302
+
+
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize("known", [each for each in KNOWN_SOURCES if each.kind == "package"], ids=lambda each: each.key)
+def test_a_known_server_is_taken_chosen_and_submitted_with_three_clicks(known: KnownSource, developer: Person) -> None:
+    client = developer.client()
+    if known.takes_a_form:
+        data = {"package": known.package, "version": known.version, "group": known.group, "hosts": "pages.example.org"}
+        taken = client.post(f"/bring/package?known={known.key}", data)
+    else:
+        taken = client.post("/bring/known/take", {"known": known.key})
+    row = Import.objects.get()
+    assert taken.headers["Location"] == f"/bring/{row.wire_id}"
+    row.source |= {"found": {"version": known.version, "start": {"script": "a-server"} | row.source["start"]}}
+    schema = {"type": "object", "properties": {}}
+    entries = {name: {"name": name, "description": "Of a server.", "inputSchema": schema} for name in known.wanted}
+    with transaction.atomic():
+        imports.keep_listing(row, Listing("2025-11-25", entries), by=developer.by)
+
+    client.post(f"/bring/{row.wire_id}/submit")
+
+    made = ToolVersion.objects.filter(tool__name__startswith=f"{known.group}.")
+    assert made.count() == len(known.wanted)
+    assert {version.view.image for version in made} == {
+        "node" if known.script else next(iter(known.programs), "python")
+    }
 
 
 @pytest.mark.req("BRING-2")

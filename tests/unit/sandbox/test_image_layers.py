@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sandbox.image import BROWSER, LAYER_RECIPE, NODE, ROOT
+from sandbox.image import BROWSER, GIT, LAYER_RECIPE, NODE, ROOT
 from sandbox.image.assemble import unpack_wheel
 from scripts.provision import debian
 
@@ -22,7 +22,7 @@ def test_lists_of_packages_are_read_as_one_without_their_comments(tmp_path: Path
     assert debian.read_package_names(tmp_path / "a.txt", tmp_path / "b.txt") == ["abook", "chromium", "python3"]
 
 
-@pytest.mark.parametrize("kind", [BROWSER, NODE])
+@pytest.mark.parametrize("kind", [BROWSER, NODE, GIT])
 def test_a_layer_is_made_of_packages_with_plain_names(kind: str) -> None:
     names = debian.read_package_names(
         *(ROOT / "sandbox" / "image" / name for name in LAYER_RECIPE[kind] if name.endswith(".txt"))

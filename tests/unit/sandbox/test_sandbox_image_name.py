@@ -10,6 +10,7 @@ import pytest
 
 from sandbox.image import (
     BROWSER,
+    GIT,
     KINDS,
     LAYER_RECIPE,
     NODE,
@@ -61,7 +62,7 @@ def test_a_file_that_the_image_does_not_hold_changes_nothing(copy: Path) -> None
     assert image_name(copy) == image_name(ROOT)
 
 
-@pytest.mark.parametrize("kind", [BROWSER, NODE])
+@pytest.mark.parametrize("kind", [BROWSER, NODE, GIT])
 def test_a_change_of_ours_leaves_the_large_layer_as_it_is(copy: Path, kind: str) -> None:
     (copy / "sandbox" / "more.py").write_text("")
 
@@ -69,22 +70,28 @@ def test_a_change_of_ours_leaves_the_large_layer_as_it_is(copy: Path, kind: str)
     assert layer_name(kind, copy) == layer_name(kind, ROOT)
 
 
-@pytest.mark.parametrize("kind", [BROWSER, NODE])
+@pytest.mark.parametrize("kind", [BROWSER, NODE, GIT])
 def test_a_change_of_a_layers_recipe_is_another_layer_and_another_image_of_its_kind(copy: Path, kind: str) -> None:
-    (other,) = {BROWSER, NODE} - {kind}
+    others = {BROWSER, NODE, GIT} - {kind}
     with (copy / "sandbox" / "image" / f"{kind}.txt").open("a") as file:
         file.write("another-package\n")
 
     assert layer_name(kind, copy) != layer_name(kind, ROOT)
     assert image_name(copy, kind) != image_name(ROOT, kind)
-    assert image_name(copy, other) == image_name(ROOT, other)
+    assert [image_name(copy, other) for other in others] == [image_name(ROOT, other) for other in others]
     assert image_name(copy) == image_name(ROOT)
 
 
-def test_a_hub_has_the_three_images_and_those_of_its_operator() -> None:
+def test_a_hub_has_the_four_images_and_those_of_its_operator() -> None:
     images = read_images('{"ruby": "boxes/ruby:3", "node": "boxes/node:22"}', python="boxes/python:1")
 
-    assert images == {"python": "boxes/python:1", "browser": "", "node": "boxes/node:22", "ruby": "boxes/ruby:3"}
+    assert images == {
+        "python": "boxes/python:1",
+        "browser": "",
+        "node": "boxes/node:22",
+        "git": "",
+        "ruby": "boxes/ruby:3",
+    }
     assert find_image("ruby", images) == "boxes/ruby:3"
     assert find_image("browser", images) == image_name(kind=BROWSER)
 

@@ -10,7 +10,7 @@ import pytest
 
 from registry.versions.manifest_checks import validate_document
 from tests.support.mcp_servers import ECHO, HONEST_TOOLS, PACKAGE, START, draft_of, listing_of
-from unitools.brought_tools import CannotBring, Source, derive_group, draft_tools, raise_version
+from unitools.brought_tools import CannotBring, Reach, Source, derive_group, draft_tools, raise_version
 from unitools.checks import find_entry_differences
 from unitools.manifest import Manifest
 from unitools.mcp_listings import Listing, ListingUnfit, describe_drift, show_drift
@@ -337,3 +337,69 @@ def test_a_structured_result_is_held_against_the_servers_own_schema() -> None:
 
     with pytest.raises(ListingNotFit, match="output_schema is not the outputSchema"):
         check_code(Manifest(draft | {"output_schema": {"type": "object"}}), files)
+
+
+@pytest.mark.req("BRING-2")
+def test_programs_are_named_with_their_image_and_need_a_consent_even_of_a_tool_that_reads() -> None:
+    given = source(reach=Reach(programs=("git",), trees=("/data/repository",)))
+
+    [echo] = [each.document for each in draft_tools(listing_of(HONEST_TOOLS), given, ["Echo-Text"])]
+
+    assert errors_of(echo) == []
+    assert (echo["implementation"]["image"], echo["capabilities"]["proc"]) == ("git", ["/usr/bin/git"])
+    assert (echo["side_effect"], echo["safety_class"], Manifest(echo).needs_consent) == ("Process", "Medium", True)
+    assert "write" in echo["capabilities"]["fs"][0]["actions"]
+
+
+@pytest.mark.req("BRING-2")
+def test_of_the_tenants_files_a_tool_that_reads_changes_none() -> None:
+    given = source(reach=Reach(trees=("/data",)))
+
+    echo, say = [each.document for each in draft_tools(listing_of(HONEST_TOOLS), given, ["Echo-Text", "say"])]
+
+    assert [errors_of(each) for each in (echo, say)] == [[], []]
+    assert echo["capabilities"] == {"fs": [{"path": "/data", "actions": ["read", "list"]}]}
+    assert (echo["side_effect"], "limits" in echo, say["limits"]["files"]) == ("Read", False, 100)
+
+
+@pytest.mark.req("BRING-2")
+def test_a_program_that_is_named_later_joins_what_a_person_has_written() -> None:
+    listing = listing_of(HONEST_TOOLS)
+    [before] = [each.document for each in draft_tools(listing, source(), ["say"])]
+    before["capabilities"] = {"net": [{"host": "a.example.org"}]}
+
+    [then] = draft_tools(listing, source(reach=Reach(programs=("git",))), ["say"], [before], listing)
+
+    assert then.document["capabilities"] == before["capabilities"] | {"proc": ["/usr/bin/git"]}
+    assert then.document["implementation"]["image"] == "git"
+
+
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize(
+    ("reach", "says"),
+    [
+        ({"programs": ("git", "pandoc")}, "name the image"),
+        ({"programs": ("../sh",)}, "no name of a program"),
+        ({"trees": ("/etc",)}, "no folder below /data"),
+        ({"trees": ("/data/../etc",)}, "no folder below /data"),
+        ({"trees": ("/data",), "keeps": "tenant"}, "choose one of them"),
+    ],
+)
+def test_what_cannot_be_given_is_refused(reach: dict[str, Any], says: str) -> None:
+    with pytest.raises(CannotBring, match=says):
+        Reach(**reach)
+
+
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize(
+    ("image", "proc", "is_refused"),
+    [("python", [], False), ("git", [], True), ("git", ["/usr/bin/git"], False), ("browser", [], True)],
+)
+def test_a_server_runs_in_another_image_only_where_it_starts_programs(
+    image: str, proc: list[str], is_refused: bool
+) -> None:
+    [say] = [each.document for each in draft_tools(listing_of(HONEST_TOOLS), source(), ["say"])]
+    say["implementation"]["image"] = image
+    say |= {"capabilities": {"proc": proc}} if proc else {}
+
+    assert [each.rule for each in validate_document(say) if each.severity == "error"] == ["origin.image"] * is_refused

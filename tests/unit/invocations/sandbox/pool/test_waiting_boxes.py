@@ -80,3 +80,21 @@ def test_a_box_that_nothing_was_put_into_counts_as_a_blank_one() -> None:
     hub.pool.give_back(slot, used=False)
 
     assert hub.pool.ledger.bytes == USUAL_IDLE.memory_bytes < compute_full_weight(USUAL)
+
+
+@pytest.mark.req("SVC-10", "BRING-2")
+def test_of_fifty_servers_that_nobody_calls_none_is_left_after_two_minutes() -> None:
+    hub = Hub()
+    slots = [hub.slot(f"server {number}", f"tenant {number % 10}", idle=SERVER) for number in range(40)]
+    ahead = [hub.slot(f"of npm {number}", f"tenant {number}", idle=AHEAD) for number in range(10)]
+    for slot in slots:
+        hub.pool.give_back(slot)
+    for slot in ahead:
+        slot.loaded = True
+        hub.pool.give_back(slot, used=False)
+    assert hub.states() == [PoolSlotState.LOADED] * 50
+
+    hub.later(120)
+    hub.work()
+
+    assert (hub.states(), hub.pool.ledger.bytes) == ([], 0)
