@@ -147,7 +147,7 @@ SAY_NOTHING = {
     "export_content", "api_export_content", "export_new", "erasure_new", "retention", "api_retention", "api_publishing",
     "service_levels", "model_providers", "model_new", "model_price_add", "model_prices_new", "api_run_events",
     "connect_client", "connection_rule", "api_connection_rule", "import_document", "import_remote", "import_package",
-    "known_sources",
+    "known_sources", "api_server_accounts",
 }  # fmt: skip
 
 
