@@ -287,10 +287,17 @@ class Manifest:
 
     @property
     def account(self) -> dict[str, Any] | None:
-        """That the server is asked as the person whom a call is for, by their own account there, with its ``scopes``. None: as the
-        tenant, or as nobody."""
-        said = (self.remote or {}).get("account")
+        """That the server or service is asked as the person whom a call is for, by their own account there, with its ``scopes``, and
+        of a service who gives tokens for it. None: as the tenant, or as nobody."""
+        said = (self.remote or self.operation or {}).get("account")
         return None if said is None else {"scopes": []} | said
+
+    @property
+    def account_resource(self) -> str:
+        """The address for which a person's account is good; empty: no account is used."""
+        if self.account is None:
+            return ""
+        return str(self.remote["url"] if self.remote else (self.operation or {})["server"])
 
     @property
     def is_on_node(self) -> bool:

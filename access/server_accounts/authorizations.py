@@ -27,7 +27,7 @@ from access.server_accounts.clients import (
     choose_client,
     is_registered,
 )
-from access.server_accounts.discovery import AuthorizationTerms, discover_terms
+from access.server_accounts.discovery import AuthorizationTerms, find_terms
 from access.server_accounts.problems import AccountUnavailable, AuthorizationRefused
 from access.server_accounts.services import (
     check_is_own,
@@ -54,7 +54,7 @@ from kernel.database.connections import database_time
 from kernel.problems import Conflict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from uuid import UUID
 
     from access.server_accounts.token_requests import TokenAnswer
@@ -65,9 +65,18 @@ MAX_BEGUN = 5  # of one account, the newest
 MAX_ANSWER = 4096
 
 
-def begin_authorization(*, account_id: UUID, browser: str, agents: list[str], scopes: list[str], by: Principal) -> str:
+def begin_authorization(
+    *,
+    account_id: UUID,
+    browser: str,
+    agents: list[str],
+    scopes: list[str],
+    stated: Sequence[dict[str, str]] = (),
+    by: Principal,
+) -> str:
     """The address that the person's browser is sent to. ``browser``: the key of its session. ``agents``: those that the account is
-    connected for, too. ``scopes``: that the installed tools want; none: those that the server asks for.
+    connected for, too. ``scopes``: that the installed tools want; none: those that the server asks for. ``stated``: what the
+    manifests of those tools state of who gives tokens.
 
     What the server says of itself is read anew each time, so that nothing of it grows old here.
     """
@@ -76,7 +85,7 @@ def begin_authorization(*, account_id: UUID, browser: str, agents: list[str], sc
     check_open(account)
     if not browser:
         raise AuthorizationRefused("An account is connected in a browser in which its person is signed in.")
-    terms = discover_terms(account.server.resource)
+    terms = find_terms(account.server.resource, stated)
     client = choose_client(account.server, terms)
     server = _keep_terms(account.server, terms, client, by=by)
     scopes = scopes or terms.scopes
@@ -98,8 +107,9 @@ def begin_authorization(*, account_id: UUID, browser: str, agents: list[str], sc
         "state": state,
         "code_challenge": _challenge(_verifier(browser, state)),
         "code_challenge_method": "S256",
-        "resource": terms.resource,
     }
+    if terms.resource:
+        asked["resource"] = terms.resource
     if scopes:
         asked["scope"] = " ".join(scopes)
     endpoint = terms.authorization_endpoint
@@ -130,10 +140,10 @@ def _keep_begun(account: ServerAccount, *, terms: AuthorizationTerms, **said: An
         tenant_id=account.tenant_id, account=account, issuer=terms.issuer, terms=terms.to_json(), begun_at=now, **said
     )
     rows = AccountAuthorization.objects.filter(account=account)
-    newest = list(
-        rows.filter(begun_at__gt=now - LASTS).order_by("-begun_at", "-pk").values_list("pk", flat=True)[:MAX_BEGUN]
-    )
-    rows.exclude(pk__in=newest).delete()
+    rows.filter(begun_at__lte=now - LASTS).delete()
+    # By name: what another tab begins at this moment is not among them.
+    older = list(rows.order_by("-begun_at", "-pk").values_list("pk", flat=True)[MAX_BEGUN:])
+    rows.filter(pk__in=older).delete()
 
 
 @transaction.atomic
@@ -218,8 +228,9 @@ def take_begun(state: str, *, browser: str, by: Principal) -> AccountAuthorizati
 
 
 def check_issuer(terms: AuthorizationTerms, said: str | None) -> None:
-    """RFC 9207: whose answer it is. Who says that it names itself must; who is named must be who was asked."""
-    if said is None and not terms.says_issuer:
+    """RFC 9207: whose answer it is. Who says that it names itself must; who is named must be who was asked. Of who gives tokens for a
+    service nobody has said the name; its answers are told apart by the address that they come to."""
+    if not terms.knows_issuer or (said is None and not terms.says_issuer):
         return
     if not hmac.compare_digest((said or "").encode(), terms.issuer.encode()):
         raise AuthorizationRefused("This answer comes from another authorization server than the one that was asked.")

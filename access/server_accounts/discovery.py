@@ -1,5 +1,7 @@
 """Discovery: which authorization server gives tokens for a server elsewhere, and how it is asked (RFC 9728, RFC 8414).
 
+A service that a document describes says nothing of that itself: there it is the manifest that was reviewed.
+
 All that is read here was written by others. Each document must name the one that was asked for, so that none speaks for another, and
 what is asked afterwards goes the hub's guarded way.
 """
@@ -16,9 +18,10 @@ from access.server_accounts.answers import ServerSilent, ask, check_address, rea
 from access.server_accounts.problems import AccountServerUnfit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
+OPENID_DOCUMENT = "/.well-known/openid-configuration"
 MAX_TEXT = 400
 MAX_SCOPES = 50
 _PARAMETER = re.compile(r'([A-Za-z_]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))')
@@ -29,7 +32,8 @@ _QUESTION = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "para
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationTerms:
-    """What is known of who gives tokens. ``resource``: what they are for (RFC 8707), as the server itself names it."""
+    """What is known of who gives tokens. ``resource``: what they are for (RFC 8707), as the server itself names it; empty: it says
+    nothing of itself."""
 
     resource: str
     issuer: str
@@ -38,6 +42,7 @@ class AuthorizationTerms:
     registration_endpoint: str = ""
     revocation_endpoint: str = ""
     says_issuer: bool = False  # in its answers (RFC 9207)
+    knows_issuer: bool = True  # by its own name, which an answer may say; else by the address that gives tokens
     takes_documents: bool = False  # as ids of clients (CIMD)
     auth_methods: list[str] = field(default_factory=lambda: ["client_secret_basic"])  # at its token endpoint
     scopes: list[str] = field(default_factory=list)  # that the server asks for
@@ -48,6 +53,44 @@ class AuthorizationTerms:
     @classmethod
     def from_json(cls, said: dict[str, Any]) -> AuthorizationTerms:
         return cls(**said)
+
+
+def find_terms(resource: str, stated: Sequence[dict[str, str]]) -> AuthorizationTerms:
+    """``stated``: what installed tools state of who gives tokens for it; nothing where they leave that to the server.
+    :class:`AccountServerUnfit`, which says what is missing."""
+    if len(stated) > 1:
+        raise AccountServerUnfit(f"Installed tools name different authorization servers for {read_host(resource)}.")
+    if not stated or not stated[0]:
+        return discover_terms(resource)
+    said = stated[0]
+    return _read_openid(said["openid_url"]) if "openid_url" in said else _read_stated(said)
+
+
+def _read_stated(said: dict[str, str]) -> AuthorizationTerms:
+    """Whoever gives the tokens is known by the address where it does."""
+    issuer = said["token_url"]
+    return AuthorizationTerms(
+        resource="",
+        issuer=issuer,
+        authorization_endpoint=_endpoint(said, "authorization_url", issuer),
+        token_endpoint=_endpoint(said, "token_url", issuer),
+        knows_issuer=False,
+    )
+
+
+def _read_openid(url: str) -> AuthorizationTerms:
+    try:
+        answer = ask(url)
+    except ServerSilent as error:
+        raise AccountServerUnfit(str(error)) from error
+    said = read_object(answer) if answer.status == 200 else None
+    issuer = str((said or {}).get("issuer"))
+    if said is None or issuer.removesuffix("/") != url.removesuffix(OPENID_DOCUMENT) or len(issuer) > MAX_TEXT:
+        raise AccountServerUnfit(f"{read_host(url)} has no document of OpenID Connect that names it as its issuer.")
+    methods = _texts(said.get("code_challenge_methods_supported"))
+    if methods and "S256" not in methods:
+        raise AccountServerUnfit(f"{read_host(url)} does not take PKCE with S256.")
+    return _read_server(said, issuer, resource="", scopes=[])
 
 
 def discover_terms(resource: str) -> AuthorizationTerms:
@@ -61,9 +104,18 @@ def discover_terms(resource: str) -> AuthorizationTerms:
     said = _find_server_document(issuer)
     if "S256" not in _texts(said.get("code_challenge_methods_supported")):
         raise AccountServerUnfit(f"{read_host(issuer)} does not say that it takes PKCE with S256.")
+    return _read_server(
+        said,
+        issuer,
+        resource=str(document["resource"]),
+        scopes=keep_scopes(scopes or _texts(document.get("scopes_supported"))),
+    )
+
+
+def _read_server(said: dict[str, Any], issuer: str, *, resource: str, scopes: list[str]) -> AuthorizationTerms:
     methods = _texts(said.get("token_endpoint_auth_methods_supported"))
     return AuthorizationTerms(
-        resource=str(document["resource"]),
+        resource=resource,
         issuer=issuer,
         authorization_endpoint=_endpoint(said, "authorization_endpoint", issuer),
         token_endpoint=_endpoint(said, "token_endpoint", issuer),
@@ -72,7 +124,7 @@ def discover_terms(resource: str) -> AuthorizationTerms:
         says_issuer=said.get("authorization_response_iss_parameter_supported") is True,
         takes_documents=said.get("client_id_metadata_document_supported") is True,
         auth_methods=methods or ["client_secret_basic"],
-        scopes=keep_scopes(scopes or _texts(document.get("scopes_supported"))),
+        scopes=scopes,
     )
 
 

@@ -40,17 +40,31 @@ MAX_HELD = 20
 
 
 def find_account_tools(tenant_id: UUID) -> dict[str, dict[str, Any]]:
-    """By the address of a server: the installed tools that ask it as a person, and the scopes that they want."""
+    """By the address of a server: the installed tools that ask it as a person, the scopes that they want, and what they state of who
+    gives tokens for it: nothing where the server itself says that."""
     rows = Installation.objects.filter(tenant_id=tenant_id, version__isnull=False)
     found: dict[str, dict[str, Any]] = {}
     for row in rows.exclude(state=InstallationState.REMOVED).select_related("version").order_by("name"):
         assert row.version is not None
         manifest = row.version.view
-        if manifest.account is not None and manifest.remote is not None:
-            known = found.setdefault(manifest.remote["url"], {"tools": [], "scopes": []})
+        if manifest.account is not None:
+            known = found.setdefault(manifest.account_resource, {"tools": [], "scopes": [], "stated": []})
             known["tools"].append(row.name)
+            stated = {name: value for name, value in manifest.account.items() if name != "scopes"}
+            known["stated"] += [stated] if stated not in known["stated"] else []
             known["scopes"] = list(dict.fromkeys([*known["scopes"], *manifest.account["scopes"]]))
     return found
+
+
+def list_offered_agents(account: ServerAccount) -> list[Agent]:
+    ids = [decode("agt", each) for each in {*account.agents, *account.asked_by}]
+    return list(Agent.objects.filter(tenant_id=account.tenant_id, pk__in=ids).order_by("name"))
+
+
+def find_wishes(account: ServerAccount) -> dict[str, Any]:
+    """What the installed tools want of an account, as it is begun with."""
+    known = find_account_tools(account.tenant_id).get(account.server.resource, {})
+    return {"scopes": known.get("scopes", []), "stated": known.get("stated", [])}
 
 
 def check_signed_in(request: HttpRequest) -> HttpResponse | None:
@@ -113,11 +127,6 @@ def _find_own(request: HttpRequest, account_id: UUID) -> ServerAccount:
     return found
 
 
-def list_offered(account: ServerAccount) -> list[Agent]:
-    ids = [decode("agt", each) for each in {*account.agents, *account.asked_by}]
-    return list(Agent.objects.filter(tenant_id=account.tenant_id, pk__in=ids).order_by("name"))
-
-
 @never_cache
 @require_GET
 @public
@@ -130,7 +139,7 @@ def server_account(request: HttpRequest, account_id: UUID) -> HttpResponse:
 
 
 def _page(request: HttpRequest, account: ServerAccount, problem: Problem | None = None) -> HttpResponse:
-    offered = list_offered(account)
+    offered = list_offered_agents(account)
     asked = find_account_tools(account.tenant_id).get(account.server.resource, {"tools": [], "scopes": []})
     held = Invocation.objects.filter(account_id=account.pk, state=State.HELD).select_related("agent").order_by("-pk")
     form = AgentsForm(None, offered=offered, initial={"agents": account.agents})
@@ -153,7 +162,7 @@ def _page(request: HttpRequest, account: ServerAccount, problem: Problem | None 
 
 
 def _read_agents(request: HttpRequest, account: ServerAccount) -> list[str]:
-    offered = {each.wire_id for each in list_offered(account)}
+    offered = {each.wire_id for each in list_offered_agents(account)}
     return [each for each in request.POST.getlist("agents") if each in offered]
 
 
@@ -172,7 +181,7 @@ def server_account_connect(request: HttpRequest, account_id: UUID) -> HttpRespon
             account_id=account.pk,
             browser=request.session.session_key or "",
             agents=_read_agents(request, account),
-            scopes=find_account_tools(account.tenant_id).get(account.server.resource, {}).get("scopes", []),
+            **find_wishes(account),
             by=request.principal,  # type: ignore[attr-defined]
         )
     except Problem as problem:

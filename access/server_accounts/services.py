@@ -34,7 +34,7 @@ from evidence.leaves.server_accounts import AccountServerTerms, EndedServerAccou
 from evidence.problems import KeyUnavailable, ValuesErased
 from kernel.database.connections import database_time
 from kernel.principal import ActorKind, Principal
-from kernel.problems import Conflict, Forbidden, SchemaInvalid
+from kernel.problems import Conflict, Forbidden, NotFound, SchemaInvalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -43,10 +43,11 @@ if TYPE_CHECKING:
     from access.server_accounts.token_seals import AccountTokens
 
 DISCONNECTED, DECLINED, REFUSED, RAN_OUT = "disconnected", "declined", "refused", "ran_out"
-REPLACED, LEFT, ERASED = "replaced", "left", "erased"
+REPLACED, LEFT, ERASED, REVOKED = "replaced", "left", "erased", "revoked"
 REQUESTED_EVENT, ENDED_EVENT = "account.requested", "account.ended"
 CLIENT_REFUSED_EVENT = "account.client_refused"
-BY_ITSELF = (REFUSED, RAN_OUT)  # the person has not done it, so they are told
+BY_ITSELF = (REFUSED, RAN_OUT)
+BY_OTHERS = (*BY_ITSELF, REVOKED)  # the person has not done it, so they are told
 # Nothing is given back: it is refused there already, or some servers would end with it what has just come in its place, too.
 LET_LAPSE = (*BY_ITSELF, REPLACED)
 OPEN = (ServerAccountState.REQUESTED, ServerAccountState.CONNECTED)
@@ -164,6 +165,17 @@ def disconnect_account(*, account_id: UUID, by: Principal) -> ServerAccount:
     return account
 
 
+@transaction.atomic
+def revoke_account(*, account_id: UUID, by: Principal) -> ServerAccount:
+    """An operator ends somebody's account; whose it is may connect anew."""
+    account = ServerAccount.objects.filter(pk=account_id, tenant_id=by.tenant_id).first()
+    if account is None:
+        raise NotFound("There is no such account.")
+    account = lock_account(account.pk)
+    end_account(account, why=REVOKED, by=by)
+    return account
+
+
 def check_open(account: ServerAccount) -> None:
     if account.state == ServerAccountState.ENDED:
         raise Conflict("This account is not connected any more.", remedy="Open My server accounts to begin anew.")
@@ -198,7 +210,7 @@ def end_account(account: ServerAccount, *, why: str, by: Principal) -> None:
         actor=by,
         data=EndedServerAccount(member=account.person, resource=account.server.resource, why=why),
     )
-    if why in BY_ITSELF:
+    if why in BY_OTHERS:
         said = {"member": name_member(account), "url": account_path(account)}
         notify_channels(ENDED_EVENT, subject=account.wire_id, body=said, tenant_id=account.tenant_id)
     account_changed.send(ServerAccount, account=account, by=by)

@@ -76,14 +76,19 @@ def redeem_code(client: TokenClient, *, code: str, verifier: str, redirect_uri: 
         "code": code,
         "code_verifier": verifier,
         "redirect_uri": redirect_uri,
-        "resource": resource,
     }
-    return _ask_for_tokens(client, form)
+    return _ask_for_tokens(client, form | _name(resource))
+
+
+def _name(resource: str) -> dict[str, str]:
+    """What the tokens are for (RFC 8707). A service that says nothing of itself is not asked by it: some servers refuse what they do
+    not know."""
+    return {"resource": resource} if resource else {}
 
 
 def refresh_tokens(client: TokenClient, tokens: AccountTokens, *, resource: str) -> TokenAnswer:
     """Newer ones; where the server gives no other refresh token the old one stays. :class:`TokenRefused`, :class:`ServerSilent`."""
-    form = {"grant_type": "refresh_token", "refresh_token": tokens.refresh, "resource": resource}
+    form = {"grant_type": "refresh_token", "refresh_token": tokens.refresh} | _name(resource)
     found = _ask_for_tokens(client, form)
     if found.tokens.refresh:
         return found

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from access.server_accounts import clients, pages
+from access.server_accounts import api, clients, pages
 
 PAGES = [
     path("oauth/hub-client.json", clients.hub_client, name="oauth_hub_client"),
@@ -16,4 +16,26 @@ PAGES = [
     path("server-accounts/<sac:account_id>/connect", pages.server_account_connect, name="server_account_connect"),
     path("server-accounts/<sac:account_id>/agents", pages.server_account_agents, name="server_account_agents"),
     path("server-accounts/<sac:account_id>/end", pages.server_account_end, name="server_account_end"),
+]
+
+API = [
+    path("server-accounts", api.ServerAccountListView.as_view(), name="api_server_accounts"),
+    path(
+        "server-accounts/<sac:account_id>/connect",
+        api.ServerAccountConnectView.as_view(),
+        name="api_server_account_connect",
+    ),
+    path(
+        "server-accounts/<sac:account_id>/agents",
+        api.ServerAccountAgentsView.as_view(),
+        name="api_server_account_agents",
+    ),
+    path("server-accounts/<sac:account_id>/end", api.ServerAccountEndView.as_view(), name="api_server_account_end"),
+    path("account-servers", api.AccountServerListView.as_view(), name="api_account_servers"),
+    path("account-servers/accounts", api.TenantServerAccountListView.as_view(), name="api_tenant_server_accounts"),
+    path(
+        "account-servers/accounts/<sac:account_id>/revoke",
+        api.ServerAccountRevokeView.as_view(),
+        name="api_server_account_revoke",
+    ),
 ]

@@ -57,5 +57,6 @@ class EndedServerAccount(LeafData):
     why: Annotated[
         str,
         "`disconnected` or `declined` by the person, `refused` (the authorization server gives no newer tokens), `ran_out` (it never "
-        "gave any to fetch newer ones with), `replaced` (connected anew), `left` (the person has left the tenant) or `erased`",
+        "gave any to fetch newer ones with), `replaced` (connected anew), `revoked` (by an operator), `left` (the person has left the "
+        "tenant) or `erased`",
     ]

@@ -134,12 +134,11 @@ def request_call_account(incoming: IncomingCall, preflight: Preflight) -> Server
     assert preflight.version is not None
     manifest = preflight.version.manifest
     assert manifest.account is not None
-    assert manifest.remote is not None
     member_id = read_member(missing.details["person"])
     assert member_id is not None
     agent = missing.details["agent"]
     account = request_account(
-        resource=manifest.remote["url"],
+        resource=manifest.account_resource,
         member_id=member_id,
         agent=agent,
         tool=incoming.call.tool,

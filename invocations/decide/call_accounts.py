@@ -69,9 +69,9 @@ def is_of_playground(step: AgentRunStep | None) -> bool:
 
 def choose_account(call: CallRequest, context: DecisionContext, manifest: Manifest) -> ServerAccount | None:
     """The account that the call goes out with; None where the tool asks for none. :class:`AccountRequired` says whose is missing."""
-    if manifest.account is None or manifest.remote is None:
+    if manifest.account is None:
         return None
-    person, resource = find_person(call, context), manifest.remote["url"]
+    person, resource = find_person(call, context), manifest.account_resource
     if not is_member(person.member_id, tenant_id=context.tenant_id):
         raise AccountPersonMissing(f"{encode_user(person.member_id)} is nobody who may act in this tenant.")
     found = find_open_account(person.member_id, tenant_id=context.tenant_id, resource=resource)

@@ -14,6 +14,7 @@ from access.server_accounts.renewals import fetch_access_token, note_token_refus
 from invocations.run.lease_heartbeat import keep_lease
 from invocations.sandbox.problems import ServiceDenied
 from kernel.problems import Internal
+from unitools.openapi.account_security import CREDENTIAL, NAME
 
 if TYPE_CHECKING:
     from invocations.end.end_record import Ending
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from unitools.manifest import Manifest
 
 log = logging.getLogger(__name__)
-NAME = "account"  # of the token, where secrets are named
-CREDENTIAL = {"secret": NAME, "in": "header", "name": "Authorization", "scheme": "bearer"}
 NOT_TAKEN = 401
 
 
@@ -38,11 +37,9 @@ def fetch_call_token(invocation: Invocation, manifest: Manifest) -> dict[str, st
     return {NAME: token}
 
 
-def add_credential(manifest: Manifest) -> dict[str, Any] | None:
-    """The server as the gate is told of it."""
-    if manifest.remote is None or manifest.account is None:
-        return manifest.remote
-    return manifest.remote | {"credentials": [CREDENTIAL]}
+def add_credential(asked: dict[str, Any] | None, manifest: Manifest) -> dict[str, Any] | None:
+    """The server or the operation (``asked``) as the gate is told of it."""
+    return asked if asked is None or manifest.account is None else asked | {"credentials": [CREDENTIAL]}
 
 
 def follow_token(invocation: Invocation, ending: Ending) -> None:

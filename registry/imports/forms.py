@@ -66,7 +66,7 @@ class SourceDocumentForm(_GroupForm):
         label=gettext_lazy("Credentials"),
         help_text=gettext_lazy(
             "NAME or NAME=HOW, one a line: bearer, basic, header:X-Key, query:key, cookie:sid, or a security scheme of the "
-            "document. Never the value itself."
+            "document. Or account alone: the service is asked as the person whom a call is for. Never the value itself."
         ),
     )
     servers = LinesField(

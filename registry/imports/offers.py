@@ -44,8 +44,7 @@ class Offers:
 
 def select_offers(offered: Sequence[dict[str, Any]], asked: Mapping[str, str]) -> Offers:
     filters = {name: str(asked.get(name, ""))[:200] for name in ("q", "tag", "effect")}
-    words = filters["q"].lower().split()
-    rows = [each for each in offered if _fits(each, words, filters)]
+    rows = filter_offers(offered, filters)
     text = str(asked.get("page", ""))
     pages = max(1, -(-len(rows) // PAGE_ROWS))
     number = min(pages, max(1, int(text))) if text.isascii() and text.isdigit() and len(text) < 7 else 1
@@ -59,6 +58,12 @@ def select_offers(offered: Sequence[dict[str, Any]], asked: Mapping[str, str]) -
         filters,
         sorted(tags.most_common(MOST_TAGS)),
     )
+
+
+def filter_offers(offered: Sequence[dict[str, Any]], filters: Mapping[str, str]) -> list[dict[str, Any]]:
+    """``filters``: q, tag and effect; an empty one asks for nothing."""
+    words = filters["q"].lower().split()
+    return [each for each in offered if _fits(each, words, filters)]
 
 
 def _fits(offer: Mapping[str, Any], words: Sequence[str], filters: Mapping[str, str]) -> bool:

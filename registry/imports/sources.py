@@ -14,6 +14,7 @@ from unitools.brought_tools import CannotBring, Reach, Source
 from unitools.checks.remotes import is_credential_header
 from unitools.npm_locks import normalize_npm_lines
 from unitools.npm_names import PREFIX, is_of_npm
+from unitools.openapi.account_security import AccountChoice
 from unitools.openapi.operations import Choices
 from unitools.openapi.security import CredentialChoice
 from unitools.publications import check_group
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 MAX_LINES = 20
 MAX_LINE_CHARS = 500
 _SECRET = re.compile(r"([A-Z][A-Z0-9_]{0,63})(?:=(.+))?")
+_ACCOUNT = re.compile(r"account(?:=(.+))?")  # the service is asked as the person whom a call is for
 _REMOTE_SECRET = re.compile(
     r"([A-Z][A-Z0-9_]{0,63})(?:=(?:(bearer|basic)|header:([!#$%&'*+.^_`|~0-9A-Za-z-]{1,100})))?"
 )
@@ -55,10 +57,15 @@ def read_document_choices(*, servers: list[str], secrets: list[str], idempotency
     """What a person says beside a document, as it is kept."""
     _check_lines("/servers", servers)
     _check_lines("/secrets", secrets)
-    if not all(_SECRET.fullmatch(each) for each in secrets):
+    if sum(_ACCOUNT.fullmatch(each) is not None for each in secrets) and len(secrets) > 1:
+        raise SchemaInvalid.at(
+            "/secrets", "A service is asked as a person or with secrets of the tenant: account stands alone."
+        )
+    if not all(_SECRET.fullmatch(each) or _ACCOUNT.fullmatch(each) for each in secrets):
         # What was typed is not said again: it may be the secret itself.
         raise SchemaInvalid.at(
-            "/secrets", "A line is NAME or NAME=HOW, with NAME in capitals. The value of a secret never stands here."
+            "/secrets",
+            "A line is NAME or NAME=HOW, with NAME in capitals, or account. The value of a secret never stands here.",
         )
     if idempotency_header and not _HEADER.fullmatch(idempotency_header):
         raise SchemaInvalid.at("/idempotency_header", "This is no name of a header.")
@@ -67,8 +74,11 @@ def read_document_choices(*, servers: list[str], secrets: list[str], idempotency
 
 def build_choices(source: dict[str, Any], group: str) -> Choices:
     said = source["choices"]
-    secrets = []
+    secrets, account = [], None
     for text in said["secrets"]:
+        if asked := _ACCOUNT.fullmatch(text):
+            account = AccountChoice(asked[1] or "")
+            continue
         found = _SECRET.fullmatch(text)
         assert found, "it was looked at when it was kept"
         secrets.append(CredentialChoice(found[1], found[2] or ""))
@@ -78,6 +88,7 @@ def build_choices(source: dict[str, Any], group: str) -> Choices:
         tuple(secrets),
         said["idempotency_header"],
         prefix if prefix[0].isalpha() else f"S_{prefix}",
+        account,
     )
 
 

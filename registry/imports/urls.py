@@ -4,7 +4,7 @@ from django.urls import path
 from django.utils.translation import gettext_lazy
 
 from kernel.http.navigation import Job, NavigationEntry
-from registry.imports import pages
+from registry.imports import api, pages
 
 NAVIGATION = [
     NavigationEntry(
@@ -32,4 +32,16 @@ PAGES = [
     path("bring/<imp:import_id>/drafts/<str:tool>", pages.import_draft, name="import_draft"),
     path("bring/<imp:import_id>/drafts/<str:tool>/remove", pages.import_draft_remove, name="import_draft_remove"),
     path("tools/<str:name>/next-version", pages.tool_next_version, name="tool_next_version"),
+]
+
+API = [
+    path("imports", api.ImportListView.as_view(), name="api_imports"),
+    path("imports/document", api.DocumentImportView.as_view(), name="api_import_document"),
+    path("imports/remote", api.RemoteImportView.as_view(), name="api_import_remote"),
+    path("imports/package", api.PackageImportView.as_view(), name="api_import_package"),
+    path("imports/<imp:import_id>", api.ImportView.as_view(), name="api_import"),
+    path("imports/<imp:import_id>/offers", api.ImportOfferListView.as_view(), name="api_import_offers"),
+    path("imports/<imp:import_id>/choose", api.ImportChoiceView.as_view(), name="api_import_choose"),
+    path("imports/<imp:import_id>/drafts/<str:tool>", api.ImportDraftView.as_view(), name="api_import_draft"),
+    path("imports/<imp:import_id>/submit", api.ImportSubmissionView.as_view(), name="api_import_submit"),
 ]

@@ -94,7 +94,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.req("SVC-6")
+@pytest.mark.req("BRING-3", "SVC-6")
 @pytest.mark.parametrize("answer", HOSTILE)
 def test_what_is_no_answer_is_contained_and_the_next_call_is_right(
     answer: bytes, call: Callable[..., RunOutcome]
@@ -107,7 +107,7 @@ def test_what_is_no_answer_is_contained_and_the_next_call_is_right(
     assert innocent.value == {"content": [{"type": "text", "text": "hi"}]}
 
 
-@pytest.mark.req("SVC-6")
+@pytest.mark.req("BRING-3", "SVC-6")
 @pytest.mark.parametrize(
     "pages",
     [

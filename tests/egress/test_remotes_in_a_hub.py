@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.test import Client
 from django.urls import reverse
+from mcp.types import ToolAnnotations
 
 from access.models import Delivery, Notification
 from evidence.kinds import Kind
@@ -24,7 +25,9 @@ from registry.installations.services import Setup
 from registry.models import Decision, Installation, InstallationState, ToolVersion
 from registry.reviews import services as reviews
 from registry.secrets import services as secrets
+from registry.secrets.encodings import list_secret_forms
 from registry.tools import lifecycle
+from tests.egress.box_search import search_box
 from tests.egress.recorded_boxes import RecordedBoxes
 from tests.egress.remote_servers import TOKEN, RemoteServer, serving_remote
 from tests.egress.world import HOST
@@ -123,7 +126,7 @@ def end_of(row: Any) -> dict[str, Any]:
     return data
 
 
-@pytest.mark.req("TOOLS-16")
+@pytest.mark.req("BRING-3", "TOOLS-16")
 @pytest.mark.parametrize(
     ("revision", "first", "later"),
     [
@@ -177,6 +180,27 @@ def test_the_grant_that_a_refusal_names_lets_the_call_through(
     assert caller.invoke(TOOL, {"item": "a"}).status_code == 200
 
 
+@pytest.mark.req("SVC-6", "BRING-3")
+def test_no_byte_of_a_tenants_token_is_in_a_box_while_it_is_used(
+    bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller
+) -> None:
+    """In no memory, file, environment or log: looked at while the server keeps the call waiting."""
+    bring()
+    forms = [form.encode() for form in list_secret_forms(TOKEN)]
+    searched: list[tuple[int, list[str]]] = []
+    remote.while_called = lambda: searched.append(search_box(forms))
+
+    assert caller.invoke(TOOL, {"item": "a"}).status_code == 200
+
+    ((looked, found),) = searched
+    assert looked > 0
+    assert found == []
+    # What the box surely holds is found, so the search finds what is there.
+    remote.while_called = lambda: searched.append(search_box([b"Get-Item"]))
+    caller.invoke(TOOL, {"item": "a"})
+    assert searched[-1][1]
+
+
 @pytest.mark.req("SVC-6")
 def test_the_token_is_given_to_the_gate_only(
     bring: Callable[..., ToolVersion], caller: Caller, boxes: RecordedBoxes
@@ -206,6 +230,47 @@ def test_bytes_become_artifacts_and_an_error_of_the_tool_is_its_own_word(
     assert "There is no such item." in json.dumps(body["error"])
 
 
+def list_otherwise(tools: Any, part: str) -> None:
+    """The server lists its tool with another one of these."""
+    said: dict[str, Any] = {"name": "Get-Item", "description": "Gives an item by its id."}
+
+    def get_item(item: str) -> dict[str, Any]:
+        return {"item": item, "price": 0}
+
+    def get_item_of(item: str, shop: str = "") -> dict[str, Any]:
+        return {"item": item, "shop": shop}
+
+    def get_price(item: str) -> dict[str, int]:
+        return {item: 0}
+
+    changed: dict[str, tuple[dict[str, Any], Any]] = {
+        "description": ({"description": CHANGED}, get_item),
+        "title": ({"title": "Get whatever"}, get_item),
+        "annotations": ({"annotations": ToolAnnotations(read_only_hint=True)}, get_item),
+        "inputSchema": ({}, get_item_of),
+        "outputSchema": ({}, get_price),
+        "name": ({"name": "get-item"}, get_item),
+    }
+    more, function = changed[part]
+    tools.tool(**said | more)(function)
+
+
+@pytest.mark.req("BRING-3")
+@pytest.mark.parametrize("part", ["description", "title", "annotations", "inputSchema", "outputSchema", "name"])
+def test_whatever_is_listed_otherwise_nothing_is_sent(
+    bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller, part: str
+) -> None:
+    bring()
+    remote.tools.remove_tool("Get-Item")
+    list_otherwise(remote.tools, part)
+
+    body = assert_problem(caller.invoke(TOOL, {"item": "a"}), 409, "TOOL.DRIFTED")
+
+    assert part in body["error"]["details"]["changed"]
+    assert "tools/call" not in remote.asked()
+
+
+@pytest.mark.req("BRING-3")
 def test_a_tool_that_is_listed_otherwise_is_not_called_and_is_paused(
     bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller, operator: Person
 ) -> None:
@@ -239,6 +304,7 @@ def test_a_tool_that_is_listed_otherwise_is_not_called_and_is_paused(
     assert (told.body["tool"], told.body["url"]) == (TOOL, reverse("tool", args=[TOOL]))
 
 
+@pytest.mark.req("BRING-3")
 def test_a_tool_that_vanished_is_not_called(
     bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller
 ) -> None:
@@ -251,6 +317,7 @@ def test_a_tool_that_vanished_is_not_called(
     assert "tools/call" not in remote.asked()
 
 
+@pytest.mark.req("BRING-3")
 def test_another_tool_that_changed_is_told_with_the_answer(
     bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -238,7 +239,7 @@ def find_in_memory(process: Path, words: set[bytes]) -> set[bytes]:
 
 
 @pytest.mark.req("SVC-6", "BRING-1")
-def test_the_secret_is_in_no_memory_file_or_environment_of_the_box(
+def test_the_secret_is_in_no_memory_file_environment_or_log_of_the_box(
     ask: Callable[..., RunOutcome], sandbox: DockerSandbox, authority: Authority, request: pytest.FixtureRequest
 ) -> None:
     """Looked at from outside, while the service keeps the call waiting: what was asked for is found there, and the secret is not."""
@@ -262,6 +263,9 @@ def test_the_secret_is_in_no_memory_file_or_environment_of_the_box(
                 found |= {each for each in secrets if each in said}
         for file in (each for box in boxes if box.folder for each in box.folder.rglob("*")):
             found |= {each for each in secrets if file.is_file() and each in file.read_bytes()}
+        for box in boxes:
+            logged = subprocess.run(["docker", "logs", box.id], capture_output=True, check=True)
+            found |= {each for each in secrets if each in logged.stdout + logged.stderr}
         sandbox.kill(f"{request.node.name[:60]}-{service.port}")
         assert running.result().status is RunStatus.CANCELLED
 

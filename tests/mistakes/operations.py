@@ -13,6 +13,7 @@ ITEM = {"argument": "item", "in": "path", "name": "item"}
 PAGE = {"argument": "page", "in": "query", "name": "page"}
 KIND = {"argument": "kind", "in": "body", "name": "kind"}
 BEARER = {"secret": "API_KEY", "in": "header", "name": "Authorization", "scheme": "bearer"}
+ACCOUNT = {"authorization_url": "https://auth.example.org/authorize", "token_url": "https://auth.example.org/token"}
 JSON = {"media_type": "application/json"}
 HOST = "api.example.org"
 RESULT: dict[str, Any] = {
@@ -150,6 +151,14 @@ OPERATIONS: dict[str, list[Mistake]] = {
             served(KIND, method="POST", body=JSON | {"argument": "whole"}),
             f"{AT}/body/argument",
             served(method="POST", body=JSON | {"argument": "whole"}),
+        ),
+    ],
+    "operation.mixed_credentials": [
+        Mistake(
+            "both",
+            served(account=ACCOUNT, credentials=[BEARER]) | {"secrets": [KEY]},
+            f"{AT}/credentials",
+            served(account=ACCOUNT),
         ),
     ],
     "operation.credentials": [

@@ -51,6 +51,7 @@ class AuthorizationServer:
     registers: bool = True
     takes_documents: bool = False
     needs_secret: bool = False
+    needs_resource: bool = True  # else it refuses whoever names one, as some do
     resources: set[str] = field(default_factory=set)
     metadata: dict[str, Any] = field(default_factory=dict)  # in place of what it says of itself
     registration: dict[str, Any] = field(default_factory=dict)  # what it says beside the id and the secret
@@ -163,7 +164,8 @@ class AuthorizationServer:
         if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != asked["code_challenge"]:
             return 400, {"error": "invalid_grant"}
         resource = form.get("resource", "")
-        if resource != asked.get("resource") or resource not in self.resources:
+        is_known = resource in self.resources if self.needs_resource else not resource
+        if resource != asked.get("resource", "") or not is_known:
             return 400, {"error": "invalid_target"}
         issued = Issued(asked["user"], client, resource, asked.get("scope", ""), secrets.token_hex(4))
         return 200, self._issue(issued)
@@ -176,7 +178,7 @@ class AuthorizationServer:
                 self.refresh = {each: kept for each, kept in self.refresh.items() if kept.family != family}
                 return 400, {"error": "invalid_grant"}
             issued = self.refresh.get(token)
-            if issued is None or issued.client != client or form.get("resource") != issued.resource:
+            if issued is None or issued.client != client or form.get("resource", "") != issued.resource:
                 return 400, {"error": "invalid_grant"}
             if self.rotates:
                 self.used.add(token)

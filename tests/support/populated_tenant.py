@@ -8,6 +8,7 @@ things by the same names, and nothing else in common. What is sent to addresses 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -224,10 +225,12 @@ def _tools(things: Things) -> dict[str, Any]:
     brought = import_document(
         data=write_document(things.word), group=GROUP, wanted=["getItem"], by=things.people["author"].by
     )
+    things.also["draft"] = _write_over(brought.drafts[0]["document"], things.word)
     return {
         "import_id": brought.pk,
         "import_draft.tool": DRAFTED,
         "import_draft_remove.tool": DRAFTED,
+        "api_import_draft.tool": DRAFTED,
         "tool_next_version.name": REMOTE_TOOL,
         "tool_id": ECHO,
         "tools.name": ECHO,
@@ -415,7 +418,7 @@ def _people(things: Things) -> dict[str, Any]:
     entered, _ = enter_client(name=word, redirect_uris=[f"https://{word}.example.org/cb"], confidential=True, by=by)
     connection = make_connection(agent=agent, member=things.people["owner"].user, name=word)
     owner = things.people["owner"]
-    request_account(resource=f"https://{word}.example.org/mcp", member_id=owner.user.pk, by=by)
+    account = request_account(resource=f"https://{word}.example.org/mcp", member_id=owner.user.pk, by=by)
     search = save_search(name=word, query="outcome:failed", shared=True, by=by)
     view = save_view(name=word, query="outcome:faulty", by=by)
     return {
@@ -427,6 +430,7 @@ def _people(things: Things) -> dict[str, Any]:
         "issuer_id": issuer.pk,
         "identity_id": identity.pk,
         "connection_id": connection.pk,
+        "account_id": account.pk,
         "client_id": entered.pk,
         "notification_id": channel.pk,
         "delivery_id": message.pk,
@@ -464,3 +468,10 @@ def send(client: Client, method: str, url: str, data: Any = None, headers: dict[
 def _read(answer: Any) -> Any:
     """What a stream tells is read where streams are tested: its looks are in threads, which do not see a test's transaction."""
     return HttpResponse(status=answer.status_code, headers=dict(answer.items())) if answer.streaming else answer
+
+
+def _write_over(draft: dict[str, Any], word: str) -> dict[str, Any]:
+    """The same for every tenant: what a person writes names nothing that is theirs alone."""
+    text = re.sub(r"sha256:[0-9a-f]{64}", f"sha256:{'0' * 64}", json.dumps(draft).replace(word, "a shop"))
+    found: dict[str, Any] = json.loads(text)
+    return found

@@ -6,6 +6,7 @@ the table of access (``test_access_table.py``) holds that.
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from registry.reviews import services as reviews
 from registry.tools import lifecycle
 from tests.support.capsules import ANOTHER, capsule, public_pem_of, shouting
 from tests.support.connected_models import MODEL, PROVIDER
-from tests.support.import_sources import URL, bring_remote_tool, build_upload
+from tests.support.import_sources import URL, bring_remote_tool, build_upload, write_document
 from tests.support.manifests import manifest
 from tests.support.policies import permits
 from tests.support.populated_tenant import ECHO, JWKS, OFFERED, PUBLISHER, WRITE
@@ -302,6 +303,21 @@ def bodies(things: Things) -> dict[str, Any]:
         "PUT api_model_prefix": {"text": "Be careful.", **REASON},
         "PUT api_secret": {"value": "not shown anywhere"},
         "DELETE api_secret": None,
+        "POST api_server_accounts": {"server": f"https://{things.word}.example.org/mcp"},
+        "POST api_server_account_connect": {},
+        "PUT api_server_account_agents": {"agents": []},
+        "POST api_server_account_end": {},
+        "POST api_server_account_revoke": {},
+        "POST api_import_document": {
+            "document": base64.b64encode(write_document("another")).decode(), "group": "acme.another",
+        },
+        "POST api_import_remote": {"url": URL},
+        "POST api_import_package": {"package": "mcp-server-time"},
+        "POST api_import_choose": {"names": ["getPrice"]},
+        "PUT api_import_draft": {"document": things.also["draft"]},
+        "DELETE api_import_draft": None,
+        "POST api_import_submit": {},
+        "DELETE api_import": None,
         "POST api_capsules": capsule(shouting(name="another")).data,
         "POST api_publisher_keys": {"name": "another", "public_key": public_pem_of(ANOTHER)},
         "POST api_publisher_key_revoke": REASON,

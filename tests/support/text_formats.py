@@ -14,6 +14,7 @@ from joserfc.jwk import ECKey
 from llm.served.provider_states import write_state
 from tests.support.capsules import capsule, pem_of
 from tests.support.drawn_pictures import draw, to_base64
+from tests.support.import_sources import write_document
 from unitools.capsules.signatures import sign
 from unitools.expressions import DOMAINS, EFFECTS, SAFETY_CLASSES
 
@@ -82,6 +83,9 @@ FORMATS: dict[str, st.SearchStrategy[Any]] = {
     "curve-y": st.just(str(POINT["y"])),
     "file-path": PATHS,
     "host-pattern": HOSTS,
+    "openapi-document": st.sampled_from(["a shop", "a library"]).map(
+        lambda word: base64.b64encode(write_document(word)).decode()
+    ),
     "picture-url": PNGS.map("data:image/png;base64,{}".format),
     "plain-path": PATHS.map("/{}".format),
     "port-range": st.builds(

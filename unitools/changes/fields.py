@@ -353,7 +353,10 @@ ORIGIN_KINDS = {
 # What an object is; the rest is which state of it.
 OBJECT_IDENTITY = ("name", "framework", "package")
 # What is reached, and as whom; the rest is how it is asked for.
-REACH = {"operation": ("server", "method", "path", "credentials"), "remote": ("url", "credentials", "account")}
+REACH = {
+    "operation": ("server", "method", "path", "credentials", "account"),
+    "remote": ("url", "credentials", "account"),
+}
 
 
 def compare_implementation(old: dict[str, Any], new: dict[str, Any]) -> Changes:

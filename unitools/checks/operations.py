@@ -81,6 +81,11 @@ CREDENTIALS = declare_rule(
     "Each secret is a credential that the gate adds, each in a place that no argument has.",
     "Name the secret under secrets and under implementation.operation.credentials.",
 )
+MIXED = declare_rule(
+    "operation.mixed_credentials",
+    "A version asks its service either with the tenant's credentials or as the person whom a call is for, never both.",
+    "Leave implementation.operation.account out, or the credentials and their secrets; bring it twice where both are needed.",
+)
 IDEMPOTENCY = declare_rule(
     "operation.idempotency",
     "A call of a service is keyed where the header is named in which the service takes the key.",
@@ -110,6 +115,9 @@ def check_operation(manifest: Manifest) -> Iterator[ManifestFinding]:
     yield from _check_arguments(manifest, operation)
     yield from _check_body(manifest, operation)
     yield from _check_credentials(manifest, operation)
+    if manifest.account is not None and (operation["credentials"] or manifest.secrets):
+        where = (*AT, "credentials") if operation["credentials"] else ("secrets",)
+        yield MIXED.at(where, "A person's own account and a secret of the tenant are asked for at once.")
     if (manifest.idempotency == "keyed") != ("idempotency_header" in operation):
         yield IDEMPOTENCY.at(("idempotency",), "idempotency and implementation.operation.idempotency_header disagree.")
     properties = manifest.output_schema.get("properties", {})

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from unitools.openapi.operations import Choices
 
 MADE_FILE = "as_brought.json"  # what the document alone made, by which the next run sees what it says otherwise
+_ACCOUNT = re.compile(r"account(?:=(.+))?")
 _SECRET = re.compile(r"([A-Z][A-Z0-9_]{0,63})(?:=(.+))?")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 
@@ -58,7 +59,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME[=HOW]",
-        help="what a credential is called, and how it is sent: bearer, basic, header:NAME, query:NAME, cookie:NAME, a scheme",
+        help="what a credential is called, and how it is sent: bearer, basic, header:NAME, query:NAME, cookie:NAME, a scheme. "
+        "`account`, or account=SCHEME: the service is asked as the person whom a call is for, by their own account there",
     )
     command.add_argument(
         "--idempotency-header", default="", metavar="NAME", help="in which the service takes the key of a repeated call"
@@ -180,22 +182,31 @@ def _read_choices(options: argparse.Namespace, before: dict[str, Any]) -> dict[s
 
 
 def _make_choices(said: dict[str, Any], group: str) -> Choices:
+    from unitools.openapi.account_security import AccountChoice  # noqa: PLC0415  as above
     from unitools.openapi.operations import Choices  # noqa: PLC0415  as above
     from unitools.openapi.security import CredentialChoice  # noqa: PLC0415  as above
 
-    secrets = []
+    secrets, account = [], None
     for text in said["secrets"]:
+        if asked := _ACCOUNT.fullmatch(text):
+            account = AccountChoice(asked[1] or "")
+            continue
         found = _SECRET.fullmatch(text)
         if found is None:
             # What was typed is not said again: it may be the secret itself.
-            raise CannotRun("--secret is NAME or NAME=HOW, with NAME in capitals. A value never stands here.")
+            raise CannotRun(
+                "--secret is NAME or NAME=HOW, with NAME in capitals, or account. A value never stands here."
+            )
         secrets.append(CredentialChoice(found[1], found[2] or ""))
+    if account is not None and secrets:
+        raise CannotRun("A service is asked as a person or with secrets of the tenant: --secret account stands alone.")
     prefix = group.rpartition(".")[2].upper()[:30]
     return Choices(
         tuple(said["servers"]),
         tuple(secrets),
         said["idempotency_header"],
         prefix if prefix[0].isalpha() else f"S_{prefix}",
+        account,
     )
 
 

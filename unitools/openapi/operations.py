@@ -11,17 +11,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from unitools.mcp_listings import compute_json_digest
+from unitools.openapi.account_security import CREDENTIAL, read_account
 from unitools.openapi.answers import read_output
 from unitools.openapi.arguments import MAX_WHOLE_BYTES, choose_body, keep_arguments, name_arguments, read_input
 from unitools.openapi.documents import DocumentDiagnostic, DocumentUnfit, find_references
 from unitools.openapi.parts import read_parts
 from unitools.openapi.requests import leaves_path
 from unitools.openapi.schemas import keep_reachable, measure_schema
-from unitools.openapi.security import find_schemes, read_security
+from unitools.openapi.security import Security, find_schemes, read_security
 from unitools.openapi.servers import choose_server
 from unitools.openapi.texts import clean_text
 
 if TYPE_CHECKING:
+    from unitools.openapi.account_security import AccountChoice
     from unitools.openapi.documents import OpenApiDocument, OperationEntry
     from unitools.openapi.security import CredentialChoice
 
@@ -46,12 +48,14 @@ class OperationReading:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What a person says beside the document. ``prefix``: of the names of secrets."""
+    """What a person says beside the document. ``prefix``: of the names of secrets. ``account``: the service is asked as the person
+    whom a call is for."""
 
     servers: tuple[str, ...] = ()
     secrets: tuple[CredentialChoice, ...] = ()
     idempotency_header: str = ""
     prefix: str = "SERVICE"
+    account: AccountChoice | None = None
 
 
 def read_operation(document: OpenApiDocument, entry: OperationEntry, choices: Choices) -> OperationReading:
@@ -70,9 +74,12 @@ def read_operation(document: OpenApiDocument, entry: OperationEntry, choices: Ch
     notes: list[DocumentDiagnostic] = list(parts.diagnostics)
     if path != entry.path:
         notes.append(DocumentDiagnostic(entry.pointer, "The fragment of the path is not sent."))
-    security = read_security(
-        document, parts.security, _host(server), choices.prefix, choices.secrets, f"{entry.pointer}/security"
-    )
+    at = f"{entry.pointer}/security"
+    account = choices.account and read_account(document, parts.security, choices.account, at)
+    if account:
+        security = Security([dict(CREDENTIAL)])
+    else:
+        security = read_security(document, parts.security, _host(server), choices.prefix, choices.secrets, at)
     parameters = list(keep_arguments(document, parts, security, choices, notes, _host(server)))
     media, body = choose_body(entry, parts, notes)
     reader, arguments, whole = read_input(document, entry, parts, parameters, media, body, security, notes)
@@ -83,7 +90,9 @@ def read_operation(document: OpenApiDocument, entry: OperationEntry, choices: Ch
         raise DocumentUnfit(
             entry.pointer, "What the operation takes is too much for one manifest.", "Leave the operation out."
         )
-    if security.credentials:
+    if account:
+        operation["account"] = account
+    elif security.credentials:
         operation["credentials"] = security.credentials
     output_schema, accept = read_output(document, entry, parts, notes)
     if accept != ["application/json"]:
@@ -96,7 +105,7 @@ def read_operation(document: OpenApiDocument, entry: OperationEntry, choices: Ch
         operation,
         input_schema,
         output_schema,
-        security.secrets,
+        [] if account else security.secrets,
         _describe(document, entry, notes),
         clean_text(entry.said.get("summary"), 80)[0] or entry.id[:80],
         entry.said.get("deprecated") is True,

@@ -5,10 +5,7 @@ call wait for it?
 from __future__ import annotations
 
 import json
-import subprocess
-from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -37,6 +34,7 @@ from registry.installations.services import remove_installation
 from registry.models import Installation, ToolVersion
 from tests.conftest import Caller, Person, make_caller
 from tests.egress.accounts.conftest import TOOL, connect, program_of
+from tests.egress.box_search import search_box
 from tests.support.calls import PAIR, assert_problem, kinds_of, row_of
 from tests.support.chains import ENVELOPE, chain_of
 from tests.support.erasures import forget
@@ -100,48 +98,6 @@ def test_a_call_waits_for_the_account_of_its_person_and_goes_on(
     with signing_with():
         seal_everything()
         assert check_log(row.tenant_id) > 0
-
-
-def search_box(texts: list[bytes]) -> tuple[int, list[str]]:
-    """Memory, environment, command line, logs and settings of every box that is there, with the rights of who runs them: how many
-    processes were looked at, and what was found where."""
-    looked, found = 0, []
-    ids = subprocess.run(["docker", "ps", "-q"], capture_output=True, text=True, check=True).stdout.split()
-    for box in ids:
-        logs = subprocess.run(["docker", "logs", box], capture_output=True, check=False)
-        inside = subprocess.run(["docker", "inspect", box], capture_output=True, check=False).stdout
-        parts = {"logs": logs.stdout + logs.stderr, "inspect": inside}
-        top = subprocess.run(["docker", "top", box, "-eo", "pid"], capture_output=True, text=True, check=False).stdout
-        for pid in top.split()[1:]:
-            looked += 1
-            parts |= {f"{pid} {name}": _read(Path(f"/proc/{pid}/{name}")) for name in ("environ", "cmdline")}
-            parts[f"{pid} memory"] = _read_memory(pid)
-        found += [f"{box} {name}" for name, raw in parts.items() for text in texts if text in raw]
-    return looked, found
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
-
-
-def _read_memory(pid: str) -> bytes:
-    found = bytearray()
-    try:
-        with Path(f"/proc/{pid}/maps").open() as maps, Path(f"/proc/{pid}/mem").open("rb", 0) as memory:
-            for line in maps:
-                span, rights = line.split()[:2]
-                if "w" not in rights:
-                    continue
-                begin, end = (int(each, 16) for each in span.split("-"))
-                with suppress(OSError, ValueError, OverflowError):
-                    memory.seek(begin)
-                    found += memory.read(end - begin)
-    except OSError:
-        pass
-    return bytes(found)
 
 
 def connect_as_told(person: Person, answer: Any, accounts: AuthorizationServer, **more: Any) -> None:

@@ -155,7 +155,7 @@ SAY_NOTHING = {
     "service_levels", "model_providers", "model_new", "model_price_add", "model_prices_new", "api_run_events",
     "connect_client", "connection_rule", "api_connection_rule", "import_document", "import_remote", "import_package",
     "known_sources", "start", "tool_matches", "budget_use",
-    "find", "shortcuts", "saved_view", "page_events", "page_event_counts",
+    "find", "shortcuts", "saved_view", "page_events", "page_event_counts", "api_server_accounts",
 }  # fmt: skip
 
 
