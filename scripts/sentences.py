@@ -20,7 +20,7 @@ PLACES = (
     *(f"evidence/{each}" for each in ("erasures", "exports", "integrity", "retention", "search", "sinks", "services")),
     *(
         f"invocations/{each}"
-        for each in ("approvals", "decide/policy_denial", "decide/rules", "outcome_resolutions", "playground")
+        for each in ("approvals", "decide/policy_denial", "decide/rules", "outcome_resolutions", "playground", "tries")
     ),
     *(f"invocations/{each}" for each in ("replays", "services")),
     *("kernel/principal", "kernel/http/console", "kernel/http/exception_handlers", "kernel/http/pagination"),

@@ -67,7 +67,7 @@ class PythonFile:
         entry = document.get("implementation", {}).get("entry") if isinstance(document, dict) else None
         return next((each for each in self.functions if each.name == entry), None)
 
-    def add(self, line: int, message: str, fix: str, severity: str = "error") -> None:
+    def at(self, line: int, message: str, fix: str, severity: str = "error") -> None:
         self.findings.append(PlacedFinding(self.name, line, message, fix, severity))
 
 
@@ -80,13 +80,13 @@ def read_python_file(name: str, source: str, *, group: str, version: str) -> Pyt
     try:
         tree = ast.parse(source)
     except SyntaxError as error:
-        made.add(error.lineno or 1, f"This is not Python: {error.msg}.", "Correct the line.")
+        made.at(error.lineno or 1, f"This is not Python: {error.msg}.", "Correct the line.")
         return made
     except (ValueError, RecursionError, MemoryError):
-        made.add(1, "The file cannot be read as Python.", "Save it as UTF-8 text, and split what is nested too deep.")
+        made.at(1, "The file cannot be read as Python.", "Save it as UTF-8 text, and split what is nested too deep.")
         return made
     if (line := _find_universe(tree)) is not None:
-        made.add(
+        made.at(
             line,
             "A Universe makes its tools while it runs, and the hub runs nothing that nobody has reviewed.",
             "Run `unitools push` on the file, or `unitools pack` and upload the capsule.",
@@ -96,7 +96,7 @@ def read_python_file(name: str, source: str, *, group: str, version: str) -> Pyt
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not node.name.startswith("_"):
             made.functions.append(_read_function(node, made, group=group, version=version, module=module))
     if not made.functions:
-        made.add(
+        made.at(
             1,
             "There is no function at the top of the file that becomes a tool.",
             "Write one whose name does not begin with _.",
@@ -118,7 +118,7 @@ def _read_function(
     first = node.body[0]
     is_documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
     if not docs.description:
-        made.add(
+        made.at(
             node.lineno, f"{node.name} has no docstring.", "Write what it does: models choose tools by it.", "warning"
         )
     properties: dict[str, Any] = {}
@@ -128,7 +128,7 @@ def _read_function(
         schema = _read_annotation(argument.annotation)
         if schema is None:
             schema = {}
-            made.add(
+            made.at(
                 argument.lineno,
                 f"{argument.arg} has no type that can be read here, so it takes any JSON.",
                 "Write str, int, float, bool, list[…], dict[str, …], Literal[…] or a union of them; or correct the manifest.",
@@ -167,7 +167,7 @@ def _list_parameters(
     """Each with its default. Arguments come by name, so what only has a place cannot be given."""
     said = node.args
     for each in (*said.posonlyargs, *([said.vararg] if said.vararg else []), *([said.kwarg] if said.kwarg else [])):
-        made.add(each.lineno, f"{each.arg} cannot be given by name.", "Write it as an ordinary parameter.")
+        made.at(each.lineno, f"{each.arg} cannot be given by name.", "Write it as an ordinary parameter.")
     first = len(said.args) - len(said.defaults)
     for place, each in enumerate(said.args):
         yield each, said.defaults[place - first] if place >= first else None
@@ -241,21 +241,21 @@ def _note_reach(source: str, made: PythonFile) -> None:
     scan.add(source, made.name)
     for name, place in scan.environment.items():
         what = "secrets" if is_secret_name(name) else "config_schema"
-        made.add(
+        made.at(
             _line_of(place),
             f"It reads {name} from its environment, which has no such name in the sandbox.",
             f"Name it under {what} in the manifest, and read it with runtime.{'secret' if what == 'secrets' else 'config'}.",
             "warning",
         )
     for host, place in scan.hosts.items():
-        made.add(
+        made.at(
             _line_of(place),
             f"It names the host {host}, which the sandbox does not let it reach.",
             'Ask for it: "capabilities": {"net": [{"host": "…"}]}, and side_effect Network.',
             "warning",
         )
     for program, place in scan.installs.items():
-        made.add(
+        made.at(
             _line_of(place),
             f"It installs packages with {program}, which the sandbox does not allow.",
             "Name them under dependencies in the manifest.",
