@@ -80,12 +80,13 @@ def count_found_hours(
     ``by_agent`` for agent, state and reason.
     """
     since = floor_to_hour(since)
-    rolled = CallHour.objects.filter(tenant_id=tenant_id, hour__gte=since)
-    known = set(rolled.order_by().values_list("hour", flat=True).distinct())
-    asked = rolled.filter(condition, tool="") if by_agent else rolled.filter(condition, agent=None)
+    kind = {"tool": ""} if by_agent else {"agent": None}
+    rolled = CallHour.objects.filter(tenant_id=tenant_id, hour__gte=since, **kind).order_by()
     found = CallCounts()
-    for counted in asked.values("hour", "state", "reason").annotate(calls=Sum("calls")).order_by():
+    for counted in rolled.filter(condition).values("hour", "state", "reason").annotate(calls=Sum("calls")):
         found.add(found.hours, counted["hour"], dict(counted))
+    # An hour in which nothing was found may be one that nobody has come to.
+    known = set(rolled.values_list("hour", flat=True).distinct()) if condition else set(found.hours)
     for row in _count_live(tenant_id, _list_gaps(known, since, now), condition):
         found.add(found.hours, row["made_in"], row)
     return found.hours

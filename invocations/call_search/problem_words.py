@@ -16,14 +16,14 @@ _WORD = re.compile(r"[\w.]+")
 SHORTEST = 3  # letters of a word that is looked for in sentences
 
 
+def list_reasons() -> list[str]:
+    return list(_load_titles("en"))
+
+
 def find_reasons(text: str, *, starts: bool = False) -> list[str]:
     """Reasons that are ``text``, and those of problems that have all its words. ``starts``: it is the beginning of one."""
     upper = text.upper()
-    named = {
-        reason
-        for reason in _load_titles(get_language() or "en")
-        if reason == upper or (starts and reason.startswith(upper))
-    }
+    named = {reason for reason in list_reasons() if reason == upper or (starts and reason.startswith(upper))}
     return sorted(named | _find_by_title(text, starts=starts))
 
 

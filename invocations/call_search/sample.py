@@ -1,6 +1,6 @@
 """Sample of what a search finds: the newest calls, counted by what they have in common.
 
-All that a search finds may be a million calls, and to count them takes longer than anybody waits. The newest few thousand say which
+All that a search finds may be a million calls, and to count them takes longer than anybody waits. The newest thousand say which
 values there are and which are frequent; where there are more, the page says so.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from invocations.models import InvocationQuerySet
 
-MOST = 5_000
+MOST = 1_000
 
 
 class CallKind(NamedTuple):

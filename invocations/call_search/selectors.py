@@ -22,7 +22,7 @@ from evidence.services import compute_fingerprint
 from invocations.call_costs.models import CallCost
 from invocations.call_outcomes import CallOutcome, build_outcome_filter
 from invocations.call_search.language import read_amount, read_length
-from invocations.call_search.problem_words import find_reasons
+from invocations.call_search.problem_words import find_reasons, list_reasons
 from invocations.call_search.tool_names import find_tool_names
 from invocations.models import FINAL, Invocation, State
 from kernel.ids import decode
@@ -135,6 +135,17 @@ def _of_outcome(term: Term, _tenant_id: UUID) -> Q:
     return Q(state=term.value)
 
 
+def _of_code(term: Term, _tenant_id: UUID) -> Q:
+    """By reasons that there are: no index finds the beginning of one."""
+    codes = [reason for reason in list_reasons() if reason.startswith(term.value)] if term.starts else [term.value]
+    return _met(codes)
+
+
+def _met(reasons: list[str]) -> Q:
+    """The index by reason has the calls that met a problem, and is used only if this is said."""
+    return Q(reason__in=reasons) & ~Q(reason="")
+
+
 def _of_version(term: Term, _tenant_id: UUID) -> Q:
     said = {"version__startswith" if term.starts else "version": term.value}
     return Q(version__in=ToolVersion.objects.filter(**said).values("pk"))
@@ -164,7 +175,7 @@ def _of_whom(term: Term, tenant_id: UUID) -> Q:
 
 
 def _of_problem(term: Term, _tenant_id: UUID) -> Q:
-    return Q(reason__in=find_reasons(term.value, starts=term.starts))
+    return _met(find_reasons(term.value, starts=term.starts))
 
 
 def _of_word(term: Term, tenant_id: UUID) -> Q:
@@ -178,7 +189,7 @@ def _of_word(term: Term, tenant_id: UUID) -> Q:
     if tools := find_tool_names(word.lower(), tenant_id=tenant_id, starts=starts):
         found |= Q(tool__in=tools)
     if reasons := find_reasons(word, starts=starts):
-        found |= Q(reason__in=reasons)
+        found |= _met(reasons)
     return found | _of_agent(term, tenant_id)
 
 
@@ -214,7 +225,7 @@ CONDITIONS: Mapping[str, Callable[[Term, UUID], Q]] = {
     "origin": _column("origin"),
     "dry": lambda term, _tenant: Q(dry_run=term.value == "yes"),
     "trace": _of_trace,
-    "code": _column("reason"),
+    "code": _of_code,
     "call": _row("inv", "pk"),
     "chain": _row("chn", "chain_step__chain"),
     "run": _row("run", "run_step__run"),

@@ -26,18 +26,11 @@ class StatementTooLong(Exception):
 
 @contextmanager
 def limit_statements(limit_ms: int) -> Iterator[None]:
-    """Raises :class:`StatementTooLong`. For questions alone: what was changed within is undone with it."""
+    """Raises :class:`StatementTooLong`. For questions alone: what was changed within may be undone with it."""
+    limited = _in_transaction if connection.vendor == "postgresql" else _by_clock
     try:
-        with transaction.atomic():
-            if connection.vendor == "postgresql":
-                with connection.cursor() as cursor:
-                    cursor.execute(f"SET LOCAL statement_timeout = {int(limit_ms)}")
-                yield
-                with connection.cursor() as cursor:  # a transaction around this one goes on without it
-                    cursor.execute("SET LOCAL statement_timeout = DEFAULT")
-            else:
-                with _interrupted_after(limit_ms):
-                    yield
+        with limited(limit_ms):
+            yield
     except OperationalError as error:
         if isinstance(error.__cause__, QueryCanceled) or str(error) == "interrupted":
             raise StatementTooLong from error
@@ -45,7 +38,16 @@ def limit_statements(limit_ms: int) -> Iterator[None]:
 
 
 @contextmanager
-def _interrupted_after(limit_ms: int) -> Iterator[None]:
+def _in_transaction(limit_ms: int) -> Iterator[None]:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL statement_timeout = {int(limit_ms)}")
+        yield
+        cursor.execute("SET LOCAL statement_timeout = DEFAULT")  # a transaction around this one goes on without it
+
+
+@contextmanager
+def _by_clock(limit_ms: int) -> Iterator[None]:
+    """Without a transaction: one would take the place of whoever writes."""
     connection.ensure_connection()
     ends = time.monotonic() + limit_ms / 1000
     connection.connection.set_progress_handler(lambda: time.monotonic() > ends, STEPS)
