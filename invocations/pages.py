@@ -22,6 +22,7 @@ from evidence.services import reveal_values
 from invocations import services
 from invocations.artifacts.pages import list_artifacts, sign_artifact_tokens
 from invocations.call_outcomes import CallOutcome, build_outcome_filter
+from invocations.call_search.fact_queries import build_export_address
 from invocations.call_story import tell_story
 from invocations.end.egress_report import describe_denial_reason
 from invocations.models import Invocation, State
@@ -102,7 +103,9 @@ def filter_invocations(rows: InvocationQuerySet, filters: dict[str, str]) -> Inv
 @require_GET
 @needs("invocations.view")
 def invocation_list(request: ConsoleRequest) -> HttpResponse:
-    """Context: page (Page of Invocation with .agent, .version), filters, outcome (its label), states, agents."""
+    """Context: page (Page of Invocation with .agent, .version), filters, outcome (its label), states, agents, export (the address of
+    an export of these calls, or "").
+    """
     filters = {name: request.GET.get(name, "").strip() for name in FILTERS}
     rows = filter_invocations(
         Invocation.objects.visible_to(request.principal).select_related("agent", "version"), filters
@@ -114,6 +117,7 @@ def invocation_list(request: ConsoleRequest) -> HttpResponse:
         "outcome": CallOutcome(filters["outcome"]).label if filters["outcome"] else "",
         "states": State.values,
         "agents": Agent.objects.filter(tenant_id=request.principal.tenant_id).order_by("name"),
+        "export": build_export_address(filters) if request.principal.may("evidence.view") else "",
     }
     return render_page(request, "invocations/invocation_list.html", context, partial="rows")
 
