@@ -35,6 +35,15 @@ UNITS = {60: gettext_lazy("minutes"), 3600: gettext_lazy("hours"), 86400: gettex
 EXPRESSION = forms.TextInput(attrs={"list": "tool-expressions", "autocomplete": "off", "spellcheck": "false"})
 
 
+ARGUMENT_OPS = [
+    ("equals", gettext_lazy("exactly")),
+    ("in", gettext_lazy("one of")),
+    ("at_most", gettext_lazy("at most")),
+    ("at_least", gettext_lazy("at least")),
+    ("starts_with", gettext_lazy("a text that begins with")),
+]
+
+
 class JsonField(forms.CharField):
     """A JSON document as text; empty means None. Read as strictly as the body of a request."""
 
@@ -53,6 +62,15 @@ class JsonField(forms.CharField):
         return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
 
 
+def _read_scalar(text: str) -> Any:
+    """A number, true, false or null as JSON has them; all else is a text."""
+    try:
+        value = read_json(text.encode("utf-8", "replace"))
+    except Malformed:
+        return text
+    return text if isinstance(value, (dict, list, str)) else value
+
+
 class TermsForm(forms.Form):
     """What a grant says."""
 
@@ -63,6 +81,19 @@ class TermsForm(forms.Form):
         help_text=gettext_lazy(
             "An id (group.package.name), a family (group.*), tag:x, effect:Read, safety:Low, domain:net or *, combined with & | ~ ( )."
         ),
+    )
+    argument = forms.CharField(
+        required=False,
+        max_length=200,
+        label=gettext_lazy("Only where this argument"),
+        widget=forms.TextInput(attrs={"list": "arguments", "autocomplete": "off", "placeholder": "/currency"}),
+    )
+    argument_op = forms.ChoiceField(required=False, choices=ARGUMENT_OPS, label=gettext_lazy("is"))
+    argument_value = forms.CharField(
+        required=False,
+        max_length=400,
+        label=gettext_lazy("this value"),
+        help_text=gettext_lazy("With commas between several."),
     )
     conditions = JsonField(
         required=False,
@@ -87,13 +118,30 @@ class TermsForm(forms.Form):
     def terms(self) -> dict[str, Any]:
         """As services take them."""
         said = self.cleaned_data
-        conditions = said["conditions"]
         return {
             "tools": said["tools"],
             "capabilities": said["capabilities"],
             "scopes": said["scopes"],
-            "conditions": [] if conditions is None else conditions,
+            "conditions": [*(said["conditions"] or []), *self._read_argument()],
         }
+
+    def _read_argument(self) -> list[dict[str, Any]]:
+        """The condition that was chosen rather than written."""
+        said = self.cleaned_data
+        if not said["argument"]:
+            return []
+        pointer = said["argument"] if said["argument"].startswith("/") else f"/{said['argument']}"
+        value, op = said["argument_value"].strip(), said["argument_op"] or "equals"
+        chosen = [_read_scalar(each.strip()) for each in value.split(",")] if op == "in" else _read_scalar(value)
+        return [{"pointer": pointer, "op": op, "value": chosen}]
+
+    def clean(self) -> dict[str, Any]:
+        said: dict[str, Any] = super().clean() or self.cleaned_data
+        if said.get("argument") and not said.get("argument_value", "").strip():
+            self.add_error("argument_value", gettext("Say which value the argument must have."))
+        if said.get("argument_value") and not said.get("argument") and "argument" not in self.errors:
+            self.add_error("argument", gettext("Choose the argument that must have this value."))
+        return said
 
     def clean_conditions(self) -> Any:
         value = self.cleaned_data["conditions"]

@@ -82,7 +82,7 @@ def search_help(context: Context) -> dict[str, Any]:
     request = context["request"]
     found = WIRE_ID.search(request.path)
     thing = THINGS.get(found[0][:3]) if found else None
-    pages = [page for group in context.get("nav", ()) for job in group["items"] for page in job["pages"]]
+    pages = [page for group in context.get("nav") or () for job in group["items"] for page in job["pages"]]
     near = [page for page in pages if page["url"] != "/" and request.path.startswith(page["url"])]
     return {
         "looked_for": format_lazy("{} {}", thing, found[0]) if found and thing else found[0] if found else request.path,

@@ -70,7 +70,7 @@ def read_amount(value: str) -> tuple[bool, int]:
     return found[1] == ">", round(float(found[2]) * MILLIONTHS)
 
 
-_OF_BOTH = (
+OF_BOTH = (
     *("tool", "agent", "code", "chain", "run", "consent", "grant", "proposed_by", "user", "trace"),
     *("after", "before", "tenant"),
 )
@@ -88,7 +88,7 @@ OF_CALLS: Mapping[str, Qualifier] = {
     "for": Qualifier(gettext_lazy("agent that called, or that had handed on the grant"), "for:shopper"),
     "origin": Qualifier(gettext_lazy("the way in that it came by"), "origin:mcp", _one_of(Origin.values)),
     "dry": Qualifier(gettext_lazy("whether it was a dry run: yes or no"), "dry:yes", _one_of(["yes", "no"])),
-    **{name: QUALIFIERS[name] for name in _OF_BOTH},
+    **{name: QUALIFIERS[name] for name in OF_BOTH},
     "call": replace(QUALIFIERS["call"], means=gettext_lazy("one call")),
 }
 _KNOWN: Mapping[str, Qualifier] = {**QUALIFIERS, **OF_CALLS}

@@ -20,6 +20,7 @@ from evidence.problems import SearchInvalid
 from evidence.search.language import Query, Term
 from invocations.call_search.columns import COOKIE, LABELS, read_columns, write_columns
 from invocations.call_search.facets import Facet, list_facets
+from invocations.call_search.fact_queries import build_export_address
 from invocations.call_search.histogram import Stretch, choose_stretch, count_columns, draw_histogram
 from invocations.call_search.language import OF_CALLS, parse_calls
 from invocations.call_search.sample import MOST, CallSample, take_sample
@@ -127,7 +128,7 @@ def _fetch(rows: InvocationQuerySet, after: str) -> Page[Invocation]:
 def invocation_list(request: ConsoleRequest) -> HttpResponse:
     """Context: text (the query as written), chips (list of {text, without}), wrong (list of {before, wrong, after, message, instead,
     fixed}), found (CallList), page, groups (CallGroups with .url), view and views, columns (names) and all_columns, qualifiers,
-    shortcuts, saved (SavedViews), most (calls that are counted), and first, all (addresses).
+    shortcuts, saved (SavedViews), export (the address of an export of these calls, or ""), most (calls that are counted), and first, all (addresses).
     """
     text, view = query_text(request), request.GET.get("view", "")
     view = view if view in VIEWS else VIEWS[0]
@@ -161,6 +162,7 @@ def invocation_list(request: ConsoleRequest) -> HttpResponse:
         "qualifiers": [{"name": name, "means": each.means, "example": each.example} for name, each in OF_CALLS.items()],
         "shortcuts": [{"label": label, "to": build_address(said, view)} for label, said in SHORTCUTS],
         "saved": own_views(request.principal),
+        "export": build_export_address(query) if request.principal.may("evidence.view") and not wrong else "",
         "most": MOST,
         "times": [
             {"label": label, "to": link(_with_time(query, value))}

@@ -304,7 +304,7 @@ def nav_current(context: Context, job: dict[str, Any]) -> SafeString:
 def job_tabs(context: Context) -> dict[str, Any]:
     """The pages of the job to which this one belongs; nothing where it is the only one that the person may see."""
     section = context.get("section")
-    jobs = (job for group in context.get("nav", ()) for job in group["items"])
+    jobs = (job for group in context.get("nav") or () for job in group["items"])
     job = next((job for job in jobs if _is_of(job, section)), None)
     return {"job": job if job and len(job["pages"]) > 1 else None, "section": section}
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import template
 
-from registry.tools.expression_matches import list_expressions, load_subjects, match_tools
+from registry.tools.expression_matches import list_arguments, list_expressions, load_subjects, match_tools
 
 if TYPE_CHECKING:
     from django.forms import BoundField
@@ -21,9 +21,11 @@ def expression_matches(context: Context, tools: BoundField) -> dict[str, Any]:
     """What is in the field now, asked again as it changes; and the usual expressions, which the field offers."""
     subjects = load_subjects(context["request"].principal)
     text = str(tools.value() or "")
+    matches = match_tools(text, subjects) if text else None
     return {
         "field": tools,
-        "matches": match_tools(text, subjects) if text else None,
+        "matches": matches,
+        "arguments": list_arguments(matches.names, by=context["request"].principal) if matches else [],
         "offered": list_expressions(subjects)[:OFFERED],
     }
 

@@ -60,6 +60,14 @@ def match_tools(text: str, subjects: list[Subject]) -> ExpressionMatches:
     return ExpressionMatches(len(names), len(subjects), names[:NAMED], near=near)
 
 
+def list_arguments(names: Iterable[str], *, by: Principal) -> list[str]:
+    """JSON pointers of the arguments of these tools, to choose from: those that are no part of another one."""
+    rows = Installation.objects.visible_to(by).filter(name__in=list(names)).exclude(version=None)
+    manifests = load_manifests(pk for pk in rows.values_list("version_id", flat=True) if pk)
+    found = {name for manifest in manifests.values() for name in manifest.input_schema.get("properties", {})}
+    return [f"/{name.replace('~', '~0').replace('/', '~1')}" for name in sorted(found)]
+
+
 def list_expressions(subjects: Iterable[Subject]) -> list[str]:
     """Usual ones to choose from: each tool, each family and each tag."""
     names, families, tags = [], set(), set()

@@ -24,7 +24,7 @@ from registry.installations.resolution import is_usable, usable_versions
 from registry.models import TRANSITIONS, Installation, InstallationState, Tool, ToolKind, ToolState
 from registry.object_permissions import on_tool
 from registry.tools import selectors
-from registry.tools.expression_matches import load_subjects, match_tools
+from registry.tools.expression_matches import list_arguments, load_subjects, match_tools
 from registry.versions import services
 from registry.versions.presentation import shown_time_limit
 from unitools.expressions import DOMAINS, EFFECTS, SAFETY_CLASSES, build_subject, parse_cached
@@ -56,12 +56,15 @@ def tools(request: ConsoleRequest) -> HttpResponse:
 @require_GET
 @needs("tools.view")
 def tool_matches(request: ConsoleRequest) -> HttpResponse:
-    """``?tools=``: an expression. Context: matches (ExpressionMatches; None without one)."""
+    """``?tools=``: an expression. Context: matches (ExpressionMatches; None without one), arguments (of the tools that are named)."""
     text = request.GET.get("tools", "")
     matches = match_tools(text, load_subjects(request.principal)) if text else None
-    return render_page(
-        request, "tools/tool_matches.html", {"section": "tools", "matches": matches}, partial="tool-matches"
-    )
+    context = {
+        "section": "tools",
+        "matches": matches,
+        "arguments": list_arguments(matches.names, by=request.principal) if matches else [],
+    }
+    return render_page(request, "tools/tool_matches.html", context, partial="tool-matches")
 
 
 def _tool_page(

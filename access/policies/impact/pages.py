@@ -87,6 +87,7 @@ def _impact_page(
 ) -> HttpResponse:
     by = request.principal
     denies_all = _denies_all(version)
+    publish_form = publish_form or PublishForm(denies_all=denies_all)
     draft = version.state == PolicyState.DRAFT
     own = version.tenant_id == by.tenant_id or by.may("hub.manage")
     found = version.simulation if own else None
@@ -102,7 +103,7 @@ def _impact_page(
         "stale": previews.why_stale(version) if draft else "",
         "before": before if before != version else None,
         "form": form,
-        "publish_form": publish_form or PublishForm(denies_all=denies_all),
+        "publish_form": publish_form,
         "denies_all": denies_all,
         "draft": draft,
         "may_preview": draft and own and by.may("policies.draft"),
@@ -113,7 +114,7 @@ def _impact_page(
         "impact/policy_impact.html",
         context,
         partial="impact",
-        status=422 if form.errors or context["publish_form"].errors else 200,
+        status=422 if form.errors or publish_form.errors else 200,
     )
 
 

@@ -1,4 +1,7 @@
-"""Dangers: does somebody who may do something about it see it on the first screen that they open?"""
+"""Dangers: does somebody who may do something about it see it on the first screen that they open?
+
+An approval whose dry run failed is in access/consents/test_approval_pages.py.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,11 @@ import pytest
 from django.urls import reverse
 from django.utils.html import escape
 
-from access.consents.services import request_consent
 from access.grants.services import give_grant
 from access.halts.services import throw_halt
 from access.models import PolicyState, PolicyVersion, Reach
-from invocations.approvals.failed_dry_runs import compute_dry_run_request_id
-from invocations.models import Invocation, Origin, State
 from kernel.canonical import compute_digest
-from tests.support.made_calls import ECHO, make_calls
+from tests.support.made_calls import ECHO
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,25 +96,6 @@ def test_a_breaking_version(
 
     assert reverse("review", args=[version.pk]) in screen
     assert ("Can break callers" in screen) is seen
-
-
-@pytest.mark.req("CARD-3", "TOOLS-19")
-@pytest.mark.parametrize(("state", "seen"), [(State.FAILED, True), (State.SUCCEEDED, False)])
-def test_an_approval_whose_dry_run_failed(
-    state: State, seen: bool, enable: Callable[..., Tool], grant: Callable[..., Any], caller: Caller, operator: Person
-) -> None:
-    enable(side_effect="Write", consent={"required": True})
-    grant()
-    consent = request_consent(tool=ECHO, versions="^1", purpose="Order for Ada.", validity_s=3600, by=caller.by)
-    make_calls(
-        caller, consent.created_at, state=state, reason="" if state == State.SUCCEEDED else "TOOL.EXECUTION_FAILED"
-    )
-    Invocation.objects.update(request_id=compute_dry_run_request_id(consent), origin=Origin.SYSTEM, dry_run=True)
-
-    screen = open_first_screen(operator)
-
-    assert reverse("consent", args=[consent.pk]) in screen
-    assert ("Dry run failed" in screen) is seen
 
 
 @pytest.mark.req("CARD-3", "SPEC-10")

@@ -341,6 +341,21 @@ def test_a_dry_run_under_way_does_not_hide_the_one_that_failed_before_it(
     assert consent.state == "requested"
 
 
+@pytest.mark.req("CARD-3", "SPEC-2")
+def test_the_first_screen_says_whose_dry_run_failed(
+    held: Invocation, operator: Person, bell: Bell, sandbox: ScriptedSandbox
+) -> None:
+    client, consent = operator.client(), Consent.objects.get()
+    before = client.get("/start", follow=True).content.decode()
+
+    fail_dry(client, consent, bell, sandbox)
+
+    after = client.get("/start", follow=True).content.decode()
+    assert f"/consents/{consent.wire_id}" in before
+    assert "Dry run failed" not in before
+    assert "Dry run failed" in after
+
+
 def test_a_denial_needs_no_second_look(
     held: Invocation, operator: Person, bell: Bell, sandbox: ScriptedSandbox
 ) -> None:

@@ -14,6 +14,9 @@ from access.models import Grant, GrantRequest
 from tests.conftest import make_caller
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from registry.models import Tool
     from tests.conftest import Caller, Person
 
 pytestmark = pytest.mark.django_db
@@ -126,3 +129,66 @@ def test_an_agent_of_no_key_asks_for_nothing_here(operator: Person) -> None:
 
     assert other.post("/grants/requests", {"tools": "*", "purpose": "x"}).status_code == 403
     assert other.post("/consents", {"tool": WRITE, "purpose": "x"}).status_code == 403
+
+
+@pytest.mark.req("CARD-3", "TOOLS-15")
+@pytest.mark.parametrize(
+    ("tools", "said"),
+    [
+        ("sample.tools.ehco", "Matches none of the 2 tools that are installed."),
+        ("*", "Matches all 2 tools, and every one that is installed later."),
+        ("sample.tools.write", "Matches 1 tool:"),
+        ("sample.tools.", "A name part is missing"),
+    ],
+)
+def test_a_form_says_which_tools_an_expression_names_before_anything_is_given(
+    tools: str, said: str, enable: Callable[..., Tool], operator: Person
+) -> None:
+    enable()
+    enable("write")
+    client = operator.client()
+
+    live = client.get("/tool-matches", {"tools": tools}, headers={"HX-Request": "true", "HX-Target": "tool-matches"})
+    checked = client.post("/grants/new", {"tools": tools, "reason": "It buys.", "check": "1"})
+
+    assert "<html" not in live.content.decode()
+    if tools.endswith("."):
+        assert 'data-tone="bad"' in live.content.decode()
+    else:
+        assert said in " ".join(live.content.decode().split())
+        assert said in " ".join(checked.content.decode().split())
+    assert checked.status_code == 200
+    assert "It buys." in checked.content.decode()
+    assert not Grant.objects.exists()
+
+
+@pytest.mark.req("CARD-3", "TOOLS-15")
+@pytest.mark.parametrize(
+    ("op", "typed", "condition"),
+    [
+        ("in", "EUR, USD", {"op": "in", "value": ["EUR", "USD"]}),
+        ("at_most", "50", {"op": "at_most", "value": 50}),
+        ("", "true", {"op": "equals", "value": True}),
+    ],
+)
+def test_a_condition_on_an_argument_is_chosen_rather_than_written(
+    op: str, typed: str, condition: dict[str, object], caller: Caller, operator: Person
+) -> None:
+    form = {"agent": str(caller.agent.pk), "tools": "*", "reason": "x", "argument": "text", "argument_op": op}
+
+    lacking = operator.client().post("/grants/new", form)
+    given = operator.client().post("/grants/new", form | {"argument_value": typed})
+
+    assert lacking.status_code == 422
+    assert "argument_value" in lacking.context["form"].errors
+    assert given.status_code == 302
+    assert Grant.objects.get().conditions == [{"pointer": "/text"} | condition]
+
+
+def test_arguments_of_the_named_tools_are_offered(enable: Callable[..., Tool], operator: Person) -> None:
+    enable()
+
+    page = operator.client().get("/grants/new", {"tools": "sample.tools.echo"}).content.decode()
+
+    assert '<option value="/text"></option>' in page
+    assert '<option value="sample.*"></option>' in page
