@@ -24,9 +24,10 @@ COPY --from=packages /venv /venv
 WORKDIR /srv/toolhub
 COPY . .
 COPY --from=wheels /wheels packaging/wheels
-# A user of its own; /data holds the key file and is a volume; /signing is one that only the keeper mounts.
+# A user of its own; /data holds the key file and is a volume; /signing is one that only the keeper mounts, and /run/toolhub-boxd has
+# the socket between boxd and the worker.
 RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin toolhub \
-    && install -d -o toolhub -g toolhub -m 0700 /data /signing \
+    && install -d -o toolhub -g toolhub -m 0700 /data /signing /run/toolhub-boxd \
     && /venv/bin/python -m compileall -q .
 ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 TOOLHUB_DATA_DIR=/data TOOLHUB_BIND=0.0.0.0:8000
 USER toolhub

@@ -1,4 +1,4 @@
-"""toolhub-boxd: the daemon of a sandbox host, as a process (``python -m toolhub.boxd``).
+"""toolhub-boxd: the daemon of a sandbox host, as a process (``python -m toolhub.boxd``; with ``--check``: whether it answers).
 
 It alone holds the host's engine, pool of boxes, egress gate and folders of dependencies. It has no address of a database, no key of
 the hub and no Django: whoever takes it over has the calls of this host, and no evidence.
@@ -18,6 +18,9 @@ from invocations.sandbox.boxd.caches import FolderCache, PackageCache
 from invocations.sandbox.boxd.daemon import Boxd, BoxHost
 from invocations.sandbox.engine import EngineError
 from invocations.sandbox.isolation.runtime_lines import describe_runtimes
+from invocations.sandbox.remote.connection import HostAddress, HostUnavailable
+from invocations.sandbox.remote.host import RemoteHost
+from invocations.sandbox.wire import contract
 from invocations.sandbox.wire.identities import Identity, IdentityFiles, IdentityUnusable
 from sandbox.image import image_name
 from toolhub import variables
@@ -25,6 +28,20 @@ from toolhub import variables
 log = logging.getLogger("toolhub.boxd")
 MIB = 1024 * 1024
 PACKAGES_BYTES = 256 * MIB
+
+
+def check() -> int:
+    """Whether the daemon of this host answers at its socket. Exit code 1: it does not."""
+    host = RemoteHost(HostAddress(f"unix://{variables.TOOLHUB_BOXD_SOCKET}"))
+    try:
+        for line in host.ask(contract.CHECK, walls=contract.NO_WALLS).head["lines"]:
+            sys.stdout.write(f"{line['said']}\n")
+    except HostUnavailable as error:
+        sys.stdout.write(f"{error}\n")
+        return 1
+    finally:
+        host.close()
+    return 0
 
 
 def main() -> int:
@@ -115,4 +132,4 @@ def read_box_settings() -> BoxSettings:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check() if sys.argv[1:] == ["--check"] else main())

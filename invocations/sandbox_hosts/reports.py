@@ -15,9 +15,11 @@ from django.db import DatabaseError, InterfaceError
 from django.db.models import Q
 from opentelemetry.metrics import CallbackOptions, Observation
 
+from invocations.direct_runs.selection import SelectingSandbox
 from invocations.models import SandboxHost
 from invocations.queue.claims import places
 from invocations.sandbox.factory import current_sandbox
+from invocations.sandbox.remote.sandbox import RemoteSandbox
 from invocations.sandbox.stats import SandboxSnapshot
 from invocations.service_levels import call_health
 from kernel import names
@@ -53,11 +55,20 @@ class Reporter:
             self._last = gist, now
 
 
+def list_snapshots() -> dict[str, SandboxSnapshot]:
+    """By who owns the boxes: this process, or each sandbox host that it calls tools on, whoever else does."""
+    sandbox = current_sandbox()
+    boxes = sandbox.boxes if isinstance(sandbox, SelectingSandbox) else sandbox
+    if isinstance(boxes, RemoteSandbox):
+        return boxes.list_snapshots()
+    snapshot = sandbox.snapshot()
+    return {PROCESS: snapshot} if snapshot is not None else {}
+
+
 def write_report(now: datetime) -> None:
-    """Write down what this process has, and forget who has long been gone."""
-    snapshot = current_sandbox().snapshot()
-    if snapshot is not None:
-        SandboxHost.objects.update_or_create(name=PROCESS, defaults={"seen_at": now, "snapshot": snapshot.to_json()})
+    """Write down what boxes there are, and forget who has long been gone."""
+    for name, snapshot in list_snapshots().items():
+        SandboxHost.objects.update_or_create(name=name, defaults={"seen_at": now, "snapshot": snapshot.to_json()})
     SandboxHost.objects.filter(seen_at__lt=now - FORGOTTEN_AFTER).delete()
 
 

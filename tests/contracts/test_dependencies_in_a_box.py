@@ -10,6 +10,7 @@ import pytest
 from invocations.sandbox.base import BoxKey, Profile
 from registry.dependencies import build_steps
 from tests.support.dependencies import SILENT, build
+from tests.support.sandbox_hosts import TLS, open_remote_sandbox
 from tests.support.sandboxes import call_of, docker_sandbox, package_of
 from tests.support.wheels import line, make_wheel
 
@@ -17,11 +18,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from invocations.sandbox.docker import DockerSandbox
+    from invocations.sandbox.base import Sandbox
 
 
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[DockerSandbox]:
+@pytest.fixture(
+    scope="module", params=["", pytest.param(TLS, marks=pytest.mark.req("OPS-1"))], ids=["here", "on a host"]
+)
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """On a host, the folder that was built here is sent there."""
+    if request.param:
+        with open_remote_sandbox(request.param) as remote:
+            yield remote
+        return
     found = docker_sandbox()
     yield found
     found.close()
@@ -34,7 +42,7 @@ def wheels(tmp_path: Path, settings: Any) -> Path:
     return tmp_path / "wheels"
 
 
-def value_of(sandbox: DockerSandbox, source: str, folder: Path, level: str, tmp_path: Path) -> Any:
+def value_of(sandbox: Sandbox, source: str, folder: Path, level: str, tmp_path: Path) -> Any:
     key = BoxKey("tenant", source, dependencies=folder.name)
     call = replace(call_of(package_of(tmp_path, main=source)), dependencies=folder, key=key)
     outcome = sandbox.run(Profile(isolation=level), call)
@@ -45,7 +53,7 @@ def value_of(sandbox: DockerSandbox, source: str, folder: Path, level: str, tmp_
 @pytest.mark.req("SVC-9", "SVC-10")
 @pytest.mark.parametrize("level", ["shared", "fresh", "single", "cold"])
 def test_a_tool_imports_what_its_lock_names_compiled_and_cannot_change_it(
-    sandbox: DockerSandbox, wheels: Path, tmp_path: Path, level: str
+    sandbox: Sandbox, wheels: Path, tmp_path: Path, level: str
 ) -> None:
     lock = [
         line(
@@ -69,7 +77,7 @@ def test_a_tool_imports_what_its_lock_names_compiled_and_cannot_change_it(
 
 @pytest.mark.req("SVC-9")
 def test_a_compiled_wheel_of_the_index_runs_in_the_box(
-    sandbox: DockerSandbox, wheels: Path, tmp_path: Path, settings: Any
+    sandbox: Sandbox, wheels: Path, tmp_path: Path, settings: Any
 ) -> None:
     settings.TOOLHUB_WHEELHOUSE = ""
     lock = build_steps.resolve_requirements(["markupsafe==3.0.2"], talk=SILENT)

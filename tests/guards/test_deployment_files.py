@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kernel.variables import EVERY, INIT, KEEPER, UPKEEP, WEB, WORKER
+from kernel.variables import BOXD, EVERY, INIT, KEEPER, UPKEEP, WEB, WORKER
 from sandbox.image import ON_LAYER, build_context
 from scripts.provision import venv, wheels
 from toolhub.celery import worker_roles
@@ -30,7 +30,7 @@ ROLES = {"web": WEB, "worker": WORKER, "upkeep": UPKEEP, "keeper": KEEPER, "migr
 # What the file decides, whatever .env says: it holds of containers only.
 DECIDED = {
     *("TOOLHUB_DATABASE_URL", "TOOLHUB_REDIS_URL", "TOOLHUB_DATA_DIR", "TOOLHUB_BIND", "TOOLHUB_PROBE_BIND"),
-    *("TOOLHUB_SIGNING_KEY_FILE", "TOOLHUB_KEPT_CHECKPOINT_FILE"),
+    *("TOOLHUB_SIGNING_KEY_FILE", "TOOLHUB_KEPT_CHECKPOINT_FILE", "TOOLHUB_DEPENDENCY_DIR"),
 }
 
 
@@ -128,16 +128,32 @@ def test_compose_refuses_to_start_without_a_secret(name: str) -> None:
     assert name in done.stderr
 
 
-def test_only_the_processes_that_run_tools_hold_the_engines_socket(services: dict[str, Any]) -> None:
+@pytest.mark.req("OPS-1")
+def test_only_the_daemon_of_boxes_holds_the_engines_socket(services: dict[str, Any]) -> None:
     holders = {
         name for name, service in services.items() if any(ENGINE_SOCKET in v for v in service.get("volumes", []))
     }
 
-    assert holders == {"worker"}
+    assert holders == {"boxd"}
+    assert {name for name, service in services.items() if "group_add" in service} == {"boxd"}
 
 
-def test_those_processes_cannot_be_reached_from_outside(services: dict[str, Any]) -> None:
-    assert services["worker"]["networks"] == ["inside"]
+@pytest.mark.req("OPS-1")
+def test_the_daemon_of_boxes_gets_its_settings_and_nothing_of_the_hub(services: dict[str, Any]) -> None:
+    boxd = services["boxd"]
+    handed = boxd["environment"]
+
+    assert handed.keys() == {row.name for row in VARIABLES.rows.values() if BOXD in row.roles} | {"TOOLHUB_DATA_DIR"}
+    assert not any(VARIABLES.rows[name].secret for name in handed)
+    assert not any(volume.startswith(("data:", "signing:")) for volume in boxd["volumes"])
+    assert boxd["networks"] == ["boxes"]
+    assert [name for name, service in services.items() if "boxes" in service.get("networks", [])] == ["boxd"]
+    assert "ports" not in boxd
+
+
+def test_what_runs_calls_cannot_be_reached_from_outside(services: dict[str, Any]) -> None:
+    assert services["worker"].get("networks", ["inside"]) == ["inside"]
+    assert services["worker"]["volumes"] == ["data:/data", "boxd:/run/toolhub-boxd"]
     assert "ports" not in services["worker"]
 
 
@@ -152,7 +168,7 @@ def test_what_sends_mail_webhooks_and_callbacks_has_a_way_out_and_no_tools(servi
 
 
 def test_the_hubs_processes_can_write_nothing_but_their_data_and_gain_no_rights(services: dict[str, Any]) -> None:
-    for name in ("web", "worker", "upkeep", "keeper", "migrate"):
+    for name in ("web", "worker", "upkeep", "keeper", "migrate", "boxd"):
         service = services[name]
         assert service["read_only"] is True
         assert service["cap_drop"] == ["ALL"]

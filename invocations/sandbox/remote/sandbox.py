@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import threading
 import time
 from contextlib import suppress
@@ -40,6 +41,7 @@ _TRIES = 3  # hosts for one call
 _GRACE_S = 60.0  # beside all that a host allows a call
 _CLOSE_S = 10.0
 _AGAIN_S = 0.05
+_LOOK_EVERY_S = 1.0
 _STOPPING = "The hub is stopping, so the tool was not run."
 _CANCELLED = "The call was cancelled before the tool ran."
 
@@ -79,7 +81,9 @@ class RemoteSandbox:
         self._folders: dict[Path, tuple[str, int]] = {}
         self._closed = False
         self._changed = threading.Condition()
-        self._measuring = threading.Lock()
+        self._measuring, self._looking = threading.Lock(), threading.Lock()
+        self._seen: dict[str, SandboxSnapshot] = {}
+        self._looked_at = -math.inf
 
     def missing(self, profile: Profile, *, by_gate: bool = False) -> tuple[str, ...]:
         return list_missing_capabilities(profile, by_gate=by_gate)
@@ -226,7 +230,13 @@ class RemoteSandbox:
         return merge_snapshots(found) if found else None
 
     def list_snapshots(self) -> dict[str, SandboxSnapshot]:
-        """By host."""
+        """By host, as they were within the last second: metrics ask for one number after the other."""
+        with self._looking:
+            if time.monotonic() - self._looked_at > _LOOK_EVERY_S:
+                self._seen, self._looked_at = self._look(), time.monotonic()
+            return self._seen
+
+    def _look(self) -> dict[str, SandboxSnapshot]:
         found = {}
         for host in self.hosts:
             try:

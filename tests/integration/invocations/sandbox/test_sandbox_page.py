@@ -13,6 +13,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from access.roles import HUB_OWNERS
 from invocations.models import SandboxHost
+from invocations.sandbox.remote.sandbox import RemoteSandbox
 from invocations.sandbox.stats import BoxView, SandboxSnapshot, WaitStats
 from invocations.sandbox_hosts import reports
 from kernel.observability import telemetry
@@ -197,3 +198,20 @@ def test_the_same_numbers_leave_as_metrics(monkeypatch: pytest.MonkeyPatch) -> N
     assert found["toolhub.sandbox.calls", "fresh", "ok"] == 12
     assert found["toolhub.sandbox.kills", "timed_out"] == 1
     assert found["toolhub.sandbox.waited",] == 0.5
+
+
+@pytest.mark.req("OPS-1")
+def test_each_sandbox_host_is_reported_by_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {"tls://boxes-1:8443": snapshot_of(), "tls://boxes-2:8443": snapshot_of(max_boxes=8)}
+    sandbox = RemoteSandbox([], load_s=60)
+    monkeypatch.setattr(sandbox, "_look", lambda: found)
+    monkeypatch.setattr(reports, "current_sandbox", lambda: sandbox)
+    now = datetime.now(UTC)
+
+    reports.write_report(now)
+
+    assert {host.name: snapshot for host, snapshot in reports.list_hosts(now)} == found
+    together = sandbox.snapshot()
+    assert together is not None
+    assert (together.max_boxes, together.states["ready"], together.waits.count) == (40, 2, 26)
+    assert together.calls == {"fresh": {"ok": 24, "timed_out": 2}}
