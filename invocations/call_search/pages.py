@@ -128,7 +128,8 @@ def _fetch(rows: InvocationQuerySet, after: str) -> Page[Invocation]:
 def invocation_list(request: ConsoleRequest) -> HttpResponse:
     """Context: text (the query as written), chips (list of {text, without}), wrong (list of {before, wrong, after, message, instead,
     fixed}), found (CallList), page, groups (CallGroups with .url), view and views, columns (names) and all_columns, qualifiers,
-    shortcuts, saved (SavedViews), export (the address of an export of these calls, or ""), most (calls that are counted), and first, all (addresses).
+    shortcuts, saved (SavedViews), export (the address of an export of these calls, or ""), most (calls that are counted), and first,
+    all (addresses).
     """
     text, view = query_text(request), request.GET.get("view", "")
     view = view if view in VIEWS else VIEWS[0]

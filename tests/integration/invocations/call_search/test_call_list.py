@@ -288,3 +288,31 @@ def test_a_view_that_could_not_be_opened_is_not_kept(name: str, query: str, oper
 
     assert answer.status_code == 422
     assert not SavedView.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("query", "asked"),
+    [
+        ("", "kind:invocation.*"),
+        (
+            "tool:commerce.* for:shopper state:failed after:24h",
+            "kind:invocation.* tool:commerce.* agent:shopper outcome:failed after:24h",
+        ),
+        ("-code:POLICY.DENIED", "kind:invocation.* -code:POLICY.DENIED"),
+        ("state:queued", None),
+        ("outcome:faulty", None),
+        ("took:>10s tool:x.y", None),
+        ("words alone", None),
+    ],
+)
+def test_a_search_of_calls_leads_to_an_export_of_their_facts_where_these_can_be_asked_so(
+    query: str, asked: str | None, auditor: Person
+) -> None:
+    client = auditor.client()
+    context = client.get("/invocations", {"q": query}).context
+
+    found = parse_qs(urlsplit(context["export"]).query).get("query", [None])[0]
+
+    assert found == asked
+    if asked is not None:
+        assert client.get(context["export"]).status_code == 200
