@@ -55,9 +55,9 @@ def find_anything(text: str, *, by: Principal) -> list[FoundGroup]:
 
 
 def find_pages(text: str, *, by: Principal) -> list[FoundThing]:
-    entries = [entry for _, section in collect_navigation() for entry in section if by.may(entry.permission)]
+    entries = [entry for _, pages in collect_navigation() for entry in pages if by.may(entry.permission)]
     return [
-        FoundThing(str(entry.label), reverse(entry.address), entry.section.label)
+        FoundThing(str(entry.label), reverse(entry.address), entry.job.label)
         for entry in entries
         if text.lower() in str(entry.label).lower()
     ][: MOST if len(text) >= SHORTEST else None]

@@ -148,7 +148,7 @@ def test_too_many_files_are_no_package(tmp_path: Path, monkeypatch: pytest.Monke
     assert zip_bytes(1)
 
 
-FOLDERS = {
+FOLDERS: dict[str, list[Any]] = {
     "wide": [(entry(f"package/{n}", tarfile.DIRTYPE), b"") for n in range(20_001)],
     "deep": [(entry(f"package/{n}/" + "d/" * 36 + "e", tarfile.DIRTYPE), b"") for n in range(600)],
     "deep by files": [(f"package/{n}/" + "d/" * 36 + "e", b"") for n in range(600)],

@@ -57,7 +57,7 @@ def test_a_log_is_verified_and_exported_by_day_and_person(
     assert f"{reverse('export_new')}?since={today}&amp;who={second_operator.by.id}" in page
     assert (too_late.status_code, both.status_code) == (422, 422)
 
-    form = client.get(reverse("export_new"), {"since": today, "who": second_operator.by.id}).content.decode()
+    form = client.get(reverse("export_new"), {"since": str(today), "who": str(second_operator.by.id)}).content.decode()
     client.post(reverse("export_new"), {"format": "csv", "since": today, "who": second_operator.by.id})
     assert f'value="{today}"' in form
     assert f'<option value="{second_operator.by.id}" selected>' in form
