@@ -37,7 +37,7 @@ LOCALE = "C.UTF-8"
 POSTGRES_SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
-    "max_connections": "200",
+    "max_connections": "400",
     "log_min_messages": "warning",
 }
 # A test database may be lost with the machine, so nothing waits for the disk. What is measured does wait, as a hub in use does.

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from scripts.provision import image, packages, parts, peers, services, venv
@@ -22,8 +23,12 @@ PATIENCE_S = 60.0
 def run_tests(arguments: Sequence[str], *, also: Sequence[parts.Part] = ()) -> int:
     """All of them in parts (:mod:`scripts.provision.parts`), unless some only were asked for."""
     needed = (*venv.needed_packages(), *services.needed_packages(), *peers.needed_packages())
-    packages.ensure_packages(*needed, purpose="Running the tests")
-    pytest = [str(venv.ensure_venv(dev=True)), "-m", "pytest", *arguments]
+    packages.ensure_packages(*venv.needed_packages(), purpose="Making a virtual environment")
+    with ThreadPoolExecutor(1) as beside:  # the one waits for its packages while the other unpacks
+        installed = beside.submit(packages.ensure_packages, *needed, purpose="Running the tests")
+        python = venv.ensure_venv(dev=True)
+        installed.result()
+    pytest = [str(python), "-m", "pytest", *arguments]
     with services.run_services() as found:
         env = _outer() | found
         if set(arguments) - {"-m", "", "-q", "-x"}:

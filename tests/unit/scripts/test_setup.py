@@ -173,6 +173,26 @@ def test_a_run_that_goes_on_is_left_alone(
     assert services.find_test_runs() == [os.getpid()]
 
 
+@pytest.mark.parametrize(
+    ("chosen", "installed", "known", "needed"),
+    [
+        ("/opt/chrome", [], ["chromium-headless-shell", "chromium"], []),
+        ("", ["chromium-headless-shell"], [], []),
+        ("", ["chromium"], ["chromium-headless-shell", "chromium"], ["chromium-headless-shell"]),
+        ("", [], ["chromium"], ["chromium"]),
+        ("", [], [], ["chromium"]),
+    ],
+)
+def test_a_browser_is_installed_where_none_is_that_draws_without_a_window(
+    chosen: str, installed: list[str], known: list[str], needed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLHUB_TEST_CHROMIUM", chosen)
+    monkeypatch.setattr(shutil, "which", dict.fromkeys([*installed, "docker", "dockerd"], "/usr/bin/it").get)
+    monkeypatch.setattr(packages, "is_known", known.__contains__)
+
+    assert [name for name in services.needed_packages() if "chromium" in name] == needed
+
+
 # The engine and the packages
 
 
@@ -211,6 +231,10 @@ def test_an_engine_that_ended_and_that_nobody_waited_for_does_not_run(tmp_path: 
 
 def test_packages_that_are_there_are_not_missing() -> None:
     assert packages.find_missing(("dpkg", "bash", "no-such-package-of-toolhub")) == ["no-such-package-of-toolhub"]
+
+
+def test_a_package_is_known_by_the_lists_that_are_here() -> None:
+    assert [packages.is_known(name) for name in ("bash", "no-such-package-of-toolhub")] == [True, False]
 
 
 def test_without_root_and_sudo_a_person_is_told_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from registry.models import Tool
     from tests.conftest import Caller, Person
+    from tests.support.calls import Bell
 
 pytestmark = pytest.mark.django_db
 ECHO, WRITE = "sample.tools.echo", "sample.tools.write"
@@ -290,7 +291,7 @@ def test_a_call_that_the_connection_has_no_scope_for_is_answered_with_what_to_as
 
 @pytest.mark.req("CONN-1")
 def test_the_page_shows_what_is_new_and_a_fact_says_that_the_program_may_do_more(
-    tools: None, operator: Person, caller: Caller
+    tools: None, operator: Person, caller: Caller, bell: Bell
 ) -> None:
     program = Program.registered()
     program.connect(operator, caller.agent, scopes=["tools:read"])

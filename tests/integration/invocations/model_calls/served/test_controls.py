@@ -18,7 +18,7 @@ from tests.support.budgets import DAY
 from tests.support.calls import PAIR, kinds_of
 from tests.support.policies_in_force import forbid, permit, put_in_force
 from tests.support.routes import routes
-from tests.support.served_formats import BODIES, MODEL, find_address, find_model
+from tests.support.served_formats import BODIES, MODEL, VECTORS, find_address, find_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tests.support.model_calls import ProviderBench
 
 pytestmark = pytest.mark.django_db
+OPERATIONS = {VECTORS: "embed", BODIES["served_rerank"]["model"]: "rerank"}  # of the models that hold no conversation
 
 
 class World:
@@ -86,10 +87,12 @@ CONTROLS: dict[Callable[[World], None], str] = {
 
 
 @pytest.fixture
-def models(connect: Callable[..., Any]) -> None:
-    connect()
-    connect(alias="vectors", operation="embed")
-    connect(alias="ranker", operation="rerank")
+def model(name: str, connect: Callable[..., Any]) -> str:
+    """What the body of that name asks."""
+    asked = find_model(name)
+    operation = OPERATIONS.get(asked)
+    connect(**({"alias": asked.rpartition(".")[2], "operation": operation} if operation else {}))
+    return asked
 
 
 @pytest.mark.req("TOOLS-15")
@@ -110,13 +113,13 @@ def test_each_control_refuses_in_each_format_and_nobody_is_asked(
     caller: Caller,
     operator: Person,
     grant: Callable[..., Any],
-    models: None,
+    model: str,
     bench: ProviderBench,
 ) -> None:
     body = BODIES[name]
     if control is not no_grant:
         grant("model.*")
-    control(World(caller, operator, grant, find_model(name)))
+    control(World(caller, operator, grant, model))
 
     answer = caller.ask(find_address(name), body)
 
@@ -130,7 +133,7 @@ def test_each_control_refuses_in_each_format_and_nobody_is_asked(
 @pytest.mark.req("LLM-1")
 @pytest.mark.parametrize("name", BODIES)
 def test_where_nothing_is_in_the_way_each_format_makes_one_call(
-    name: str, caller: Caller, grant: Callable[..., Any], models: None
+    name: str, caller: Caller, grant: Callable[..., Any], model: str
 ) -> None:
     grant("model.*")
 
@@ -147,7 +150,7 @@ CONSENT = {"id": "ask", "effect": "consent", "when": {}, "consent": {"mode": "pe
 @pytest.mark.req("TOOLS-19")
 @pytest.mark.parametrize("name", [name for name in BODIES if find_model(name) == MODEL])
 def test_no_format_lets_a_call_wait_for_a_person(
-    name: str, caller: Caller, grant: Callable[..., Any], models: None, bench: ProviderBench
+    name: str, caller: Caller, grant: Callable[..., Any], model: str, bench: ProviderBench
 ) -> None:
     grant("model.*")
     put_in_force(permit(), CONSENT)
@@ -167,9 +170,10 @@ def test_no_format_lets_a_call_wait_for_a_person(
 
 
 @pytest.mark.req("TOOLS-15")
-def test_the_session_of_a_person_is_no_key(operator: Person, models: None) -> None:
+def test_the_session_of_a_person_is_no_key(operator: Person, connect: Callable[..., Any]) -> None:
     from django.test import Client
 
+    connect()
     client = Client()
     client.force_login(operator.user)
 
