@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from bench.figures import CannotMeasure, MeasuredTimes
-from bench.sandbox_harness import BenchTool, open_sandbox
+from bench.sandbox_harness import BenchTool, open_sandbox, weigh_waiting_boxes
 from invocations.sandbox.base import Limits, Profile, RunStatus
 from invocations.sandbox.pool.slots import PoolSlotState
 from registry.dependencies import build_steps
@@ -79,8 +79,8 @@ def _wait_until_ready(where: DockerSandbox) -> None:
     raise CannotMeasure("No server got ready before its call.")
 
 
-def measure_servers(rounds: int) -> list[MeasuredTimes]:
-    """A row for each way, in turn; the first round does not count."""
+def measure_servers(rounds: int) -> tuple[list[MeasuredTimes], float]:
+    """A row for each way, in turn; the first round does not count. And the MB of the box that waits for a call."""
     with install_server() as place, open_sandbox() as where:
         tool = BenchTool.of("", place)
         found: dict[str, list[float]] = {READY: [], IN_CALL: []}
@@ -91,4 +91,7 @@ def measure_servers(rounds: int) -> list[MeasuredTimes]:
                 took_ms = _call(where, tool, how)
                 if number:
                     times.append(took_ms)
-    return [MeasuredTimes(how, times) for how, times in found.items()]
+        _call(where, tool, READY)
+        _wait_until_ready(where)
+        held = weigh_waiting_boxes(where)
+    return [MeasuredTimes(how, times) for how, times in found.items()], max(held)
