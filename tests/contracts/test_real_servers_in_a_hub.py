@@ -78,6 +78,7 @@ def boxes(
     settings.TOOLHUB_OUTBOUND_NETWORKS = find_registry_networks(settings.TOOLHUB_NPM_REGISTRY)
     run_calls_in(world[1], monkeypatch, server_probe)
     run_calls_here(monkeypatch, settings)
+    settings.TOOLHUB_LEASE_S = TIME_S  # a call of a host that is loaded takes longer than a heartbeat
     return world[1]
 
 
