@@ -44,6 +44,7 @@ GOVERNED_P50_MS, GOVERNED_P95_MS, GOVERNED_PER_S = 25, 60, 60
 REDACTION_MS = 20
 SERVER_MS, SERVER_AHEAD_MS, SERVER_TIMES = 60, 25, 8
 NODE_SERVER_MS, NODE_SERVER_TIMES = 40, 5
+SERVER_BOX_MB, NODE_BOX_MB = 80, 60
 REMOTE_MS = 30
 OPERATIONS_S, OPERATIONS_MIB, LISTING_BYTES = 2.0, 250, 120_000
 POLICY_MS = {"decide": 0.05, "analyse": 5_000, "try": 5_000}
@@ -109,6 +110,7 @@ def measure_dependencies(rounds: int) -> list[list[str]]:
 
 def measure_node_servers(rounds: int) -> list[list[str]]:
     measured = hubs.measure_on_sqlite("bench.node_servers", str(rounds))
+    held = max(measured.pop("MB of the boxes that wait"))
     ready, in_call = (MeasuredTimes(name, ms) for name, ms in measured.items())
     times = in_call.p50 / ready.p50
     rows = [ready.row(f"{times:.1f} ×"), in_call.row("1.0 ×")]
@@ -118,12 +120,13 @@ def measure_node_servers(rounds: int) -> list[list[str]]:
             f"{ready.name}: p50 ≤ {NODE_SERVER_MS} ms, ≥ {NODE_SERVER_TIMES} × faster than {in_call.name}",
             f"{ready.p50:.1f} ms, {times:.1f} ×",
             reached=ready.p50 <= NODE_SERVER_MS and times >= NODE_SERVER_TIMES,
-        )
+        ),
+        judge_figure(f"its waiting box: ≤ {NODE_BOX_MB} MB", f"{held:.0f} MB", reached=held <= NODE_BOX_MB),
     ]
 
 
 def measure_brought_servers(rounds: int) -> list[list[str]]:
-    found = brought_servers.measure_servers(rounds)
+    found, held = brought_servers.measure_servers(rounds)
     slowest = found[-1].p50
     rows = [each.row(f"{slowest / each.p50:.1f} ×") for each in found]
     print_table(f"A call of a server of others, {brought_servers.PACKAGE}", (*HEAD, "faster"), rows)
@@ -135,7 +138,7 @@ def measure_brought_servers(rounds: int) -> list[list[str]]:
         )
         for each in found[:-1]
         for most_ms in [SERVER_AHEAD_MS if each.name.startswith("started ahead") else SERVER_MS]
-    ]
+    ] + [judge_figure(f"its kept box: ≤ {SERVER_BOX_MB} MB", f"{held:.0f} MB", reached=held <= SERVER_BOX_MB)]
 
 
 def measure_remote_servers(rounds: int) -> list[list[str]]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from bench.figures import CannotMeasure, MeasuredTimes
 from bench.large_dependencies import install_dependencies
-from bench.sandbox_harness import BenchTool, open_sandbox
+from bench.sandbox_harness import BenchTool, open_sandbox, weigh_waiting_boxes
 from invocations.sandbox.base import Limits, Profile, RunStatus
 from unitools.capabilities import Capabilities
 from unitools.mcp_listings import Listing
@@ -45,8 +45,8 @@ def _run(where: DockerSandbox, tool: BenchTool, profile: Profile, *, asks: dict[
     return outcome
 
 
-def measure_servers(rounds: int) -> list[MeasuredTimes]:
-    """A row for each way, interleaved; the first round loads the boxes and does not count."""
+def measure_servers(rounds: int) -> tuple[list[MeasuredTimes], float]:
+    """A row for each way, interleaved; the first round loads the boxes and does not count. And the MB of the largest kept box."""
     with install_dependencies(PACKAGE) as place, open_sandbox() as where:
         listed = _run(where, BenchTool.of_server(b"{}", place), WAYS["imported in the call, single"], asks={}).value
         tool = BenchTool.of_server(Listing.from_json(listed).to_bytes(), place)
@@ -60,4 +60,5 @@ def measure_servers(rounds: int) -> list[MeasuredTimes]:
                     found[name].append((time.perf_counter() - begun) * 1000)
                     if (outcome.waited_ms is None) == name.startswith("started ahead"):
                         raise CannotMeasure(f"A call was not {name}.")
-    return [MeasuredTimes(name, times) for name, times in found.items()]
+        held = weigh_waiting_boxes(where)
+    return [MeasuredTimes(name, times) for name, times in found.items()], max(held)

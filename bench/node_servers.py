@@ -27,7 +27,7 @@ django.setup()
 from django.conf import settings  # noqa: E402  Django must be set up before models load
 
 from bench.figures import CannotMeasure  # noqa: E402
-from bench.sandbox_harness import BenchTool, open_sandbox  # noqa: E402
+from bench.sandbox_harness import BenchTool, open_sandbox, weigh_waiting_boxes  # noqa: E402
 from invocations.sandbox.base import Limits, Profile, RunStatus  # noqa: E402
 from invocations.sandbox.pool.slots import PoolSlotState  # noqa: E402
 from registry.dependencies import build_steps  # noqa: E402
@@ -101,7 +101,7 @@ def _wait_until_ready(where: DockerSandbox) -> None:
 
 
 def measure_servers(rounds: int) -> dict[str, list[float]]:
-    """Milliseconds of each way, in turn; the first round does not count."""
+    """Milliseconds of each way, in turn; the first round does not count. And the MB of the boxes that wait for a call."""
     with install_server() as place, open_sandbox() as where:
         tool = BenchTool.of("", place)
         found: dict[str, list[float]] = {READY: [], IN_CALL: []}
@@ -112,7 +112,9 @@ def measure_servers(rounds: int) -> dict[str, list[float]]:
                 took_ms = _call(where, tool, how)
                 if number:
                     times.append(took_ms)
-    return found
+        _call(where, tool, READY)
+        _wait_until_ready(where)
+        return found | {HELD: weigh_waiting_boxes(where)}
 
 
 if __name__ == "__main__":

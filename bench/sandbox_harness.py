@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from bench.figures import CannotMeasure
 from invocations.sandbox.base import BoxKey, Limits, Profile, RunStatus, SandboxCall, SandboxUnavailable
 from invocations.sandbox.docker import DockerSandbox
+from invocations.sandbox.pool.slots import PoolSlotState
 from sandbox.image import image_name
 from unitools.packages import zip_files
 
@@ -101,3 +102,9 @@ def make_call(
     if outcome.level != level:
         raise CannotMeasure(f"The call ran at the level {outcome.level}, not {level}.")
     return outcome
+
+
+def weigh_waiting_boxes(where: DockerSandbox) -> list[float]:
+    """What each box holds that waits with a tool's code in it, in MB, as the engine says."""
+    waiting = [each.box for each in where._pool.slots() if each.state is PoolSlotState.LOADED and each.box is not None]
+    return [where._maker.memory_held(box) / 1e6 for box in waiting]

@@ -165,7 +165,8 @@ def read_package_source(
         start["arguments"] = arguments
     if variables:
         start["environment"] = variables
-    said = {"package": package, "version": version, "constraints": constraints, "start": start}
+    said: dict[str, Any] = {"package": package, "version": version, "constraints": constraints, "start": start}
+    said["hosts"] = list(reach.hosts)
     return said | {name: value for name, value in asdict(reach).items() if value} | ({"lock": lock} if lock else {})
 
 

@@ -28,6 +28,7 @@ from registry.tools import lifecycle
 from tests.egress.world import PUBLIC, Authority, Names
 from tests.support.calls import PAIR, assert_problem, kinds_of, row_of, run_calls_here, run_calls_in
 from tests.support.dependencies import facts_of
+from tests.support.policies_in_force import BUILTIN_LIMITS, ceiling, permit, put_in_force
 from tests.support.real_servers import (
     HOST,
     SERVERS,
@@ -77,6 +78,7 @@ def boxes(
     settings.TOOLHUB_OUTBOUND_NETWORKS = find_registry_networks(settings.TOOLHUB_NPM_REGISTRY)
     run_calls_in(world[1], monkeypatch, server_probe)
     run_calls_here(monkeypatch, settings)
+    settings.TOOLHUB_LEASE_S = TIME_S  # a call of a host that is loaded takes longer than a heartbeat
     return world[1]
 
 
@@ -121,7 +123,11 @@ def enable(version: ToolVersion, *, by: Person) -> None:
 
 
 def allow(version: ToolVersion, caller: Caller, grant: Any, *, by: Person) -> None:
-    """A grant, and where it needs one a consent."""
+    """A policy that lets it have what its manifest names, a grant, and where it needs one a consent."""
+    reach = version.view.capabilities
+    named = {name: reach[name] for name in ("net", "proc", "browser") if name in reach}
+    narrow = {"tmp": 1 << 28, "fs": [{"path": "/data", "actions": ["create", "delete", "list", "read", "write"]}]}
+    put_in_force(permit(), ceiling("box", narrow | named, **BUILTIN_LIMITS | {"memory_bytes": 1 << 30}))
     grant(tools="mcp.*")
     if version.view.needs_consent:
         asked = consents.request_consent(

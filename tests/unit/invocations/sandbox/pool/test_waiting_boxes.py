@@ -84,12 +84,11 @@ def test_a_box_that_nothing_was_put_into_counts_as_a_blank_one() -> None:
 
 @pytest.mark.req("SVC-10", "BRING-2")
 def test_of_fifty_servers_that_nobody_calls_none_is_left_after_two_minutes() -> None:
-    hub = Hub()
-    slots = [hub.slot(f"server {number}", f"tenant {number % 10}", idle=SERVER) for number in range(40)]
-    ahead = [hub.slot(f"of npm {number}", f"tenant {number}", idle=AHEAD) for number in range(10)]
-    for slot in slots:
-        hub.pool.give_back(slot)
-    for slot in ahead:
+    hub = Hub(boxes=64)
+    for number in range(40):
+        hub.pool.give_back(hub.slot(f"server {number}", f"tenant {number % 10}", idle=SERVER))
+    for number in range(10):
+        slot = hub.slot(f"of npm {number}", f"tenant {number}", idle=AHEAD)
         slot.loaded = True
         hub.pool.give_back(slot, used=False)
     assert hub.states() == [PoolSlotState.LOADED] * 50
