@@ -66,7 +66,7 @@ class ServerAccountSerializer(serializers.Serializer[Any]):
     )
 
 
-class BegunSerializer(serializers.Serializer[Any]):
+class BegunServerAccountSerializer(serializers.Serializer[Any]):
     account = ServerAccountSerializer()
     url = serializers.CharField(
         help_text="For the browser in which the person is signed in, within a quarter of an hour."
@@ -105,7 +105,7 @@ class AgentsOfAccountSerializer(StrictSerializer):
 
 ONE = build_envelope_serializer("ServerAccountEnvelope", ServerAccountSerializer())
 MANY = build_page_serializer("ServerAccountPage", "accounts", ServerAccountSerializer)
-BEGUN = build_envelope_serializer("BegunServerAccountEnvelope", BegunSerializer())
+BEGUN = build_envelope_serializer("BegunServerAccountEnvelope", BegunServerAccountSerializer())
 SERVERS = build_page_serializer("AccountServerPage", "servers", AccountServerSerializer)
 
 

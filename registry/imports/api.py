@@ -58,7 +58,7 @@ class DocumentParser(WideJSONParser):
     max_bytes = MAX_ENCODED + StrictJSONParser.max_bytes
 
 
-class ImportedSerializer(serializers.Serializer[Any]):
+class ImportSummarySerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     kind = serializers.ChoiceField(ImportKind.choices)
     group = serializers.CharField(help_text="What its tools stand under.")
@@ -77,7 +77,7 @@ class ImportedSerializer(serializers.Serializer[Any]):
     read_at = serializers.DateTimeField(allow_null=True)
 
 
-class DraftSerializer(serializers.Serializer[Any]):
+class ImportDraftSerializer(serializers.Serializer[Any]):
     tool = serializers.CharField(help_text="The id that the tool is to have.")
     name = serializers.CharField(help_text="Its name at the source.")
     document = serializers.DictField(help_text="The manifest that is submitted.")
@@ -91,8 +91,8 @@ class DraftSerializer(serializers.Serializer[Any]):
     edited_by = serializers.ListField(child=serializers.CharField())
 
 
-class WholeImportSerializer(ImportedSerializer):
-    drafts = DraftSerializer(many=True)
+class WholeImportSerializer(ImportSummarySerializer):
+    drafts = ImportDraftSerializer(many=True)
     refusals = serializers.ListField(
         child=serializers.DictField(),
         help_text="Of what no draft could be made the last time: pointer, message, remedy.",
@@ -103,7 +103,7 @@ class WholeImportSerializer(ImportedSerializer):
     )
 
 
-class OfferSerializer(serializers.Serializer[Any]):
+class ImportOfferSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     place = serializers.CharField(allow_blank=True, help_text="Method and path of an operation.")
     effect = serializers.CharField(help_text="That the source proposes.")
@@ -112,7 +112,7 @@ class OfferSerializer(serializers.Serializer[Any]):
     drafted = serializers.BooleanField()
 
 
-class OfferQuerySerializer(PageSerializer):
+class ImportOfferQuerySerializer(PageSerializer):
     q = serializers.CharField(required=False, max_length=200, help_text="Words of the name, the place or the text.")
     tag = serializers.CharField(required=False, max_length=200)
     effect = serializers.ChoiceField(["Read", "Write"], required=False)
@@ -212,11 +212,11 @@ class PackageSourceSerializer(ImportSourceSerializer):
     hosts = _lines(r"^(\*\.)?[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$", "the name of a host")
 
 
-class ChoiceSerializer(StrictSerializer):
+class ImportChoiceSerializer(StrictSerializer):
     names = serializers.ListField(child=serializers.CharField(max_length=MAX_NAME), min_length=1, max_length=MAX_CHOSEN)
 
 
-class EditedDraftSerializer(StrictSerializer):
+class EditedImportDraftSerializer(StrictSerializer):
     document = ObjectField(help_text="The manifest. Its id and where the tool comes from stay.")
     reason = serializers.CharField(
         max_length=services.MAX_REASON_CHARS,
@@ -227,7 +227,7 @@ class EditedDraftSerializer(StrictSerializer):
     )
 
 
-class SubmittedDraftsSerializer(StrictSerializer):
+class ImportSubmissionSerializer(StrictSerializer):
     tools = serializers.ListField(
         child=serializers.CharField(max_length=128),
         required=False,
@@ -244,9 +244,9 @@ class SubmittedImportSerializer(serializers.Serializer[Any]):
 
 
 ONE = build_envelope_serializer("ImportEnvelope", WholeImportSerializer())
-MANY = build_page_serializer("ImportPage", "imports", ImportedSerializer)
-OFFERS = build_page_serializer("ImportOfferPage", "offers", OfferSerializer)
-DRAFT = build_envelope_serializer("ImportDraftEnvelope", DraftSerializer())
+MANY = build_page_serializer("ImportPage", "imports", ImportSummarySerializer)
+OFFERS = build_page_serializer("ImportOfferPage", "offers", ImportOfferSerializer)
+DRAFT = build_envelope_serializer("ImportDraftEnvelope", ImportDraftSerializer())
 SUBMITTED = build_envelope_serializer("SubmittedImportEnvelope", SubmittedImportSerializer())
 
 
@@ -372,7 +372,7 @@ class ImportOfferListView(Endpoint):
     """What a source has to choose from, in its own order."""
 
     required_scope = SCOPE
-    query = OfferQuerySerializer
+    query = ImportOfferQuerySerializer
 
     @extend_schema(operation_id="list_import_offers", responses={200: OFFERS})
     def get(self, request: Request, import_id: UUID) -> Response:
@@ -399,9 +399,9 @@ class ImportChoiceView(Endpoint):
 
     required_scope = SCOPE
 
-    @extend_schema(operation_id="choose_import_offers", request=ChoiceSerializer, responses={200: ONE})
+    @extend_schema(operation_id="choose_import_offers", request=ImportChoiceSerializer, responses={200: ONE})
     def post(self, request: Request, import_id: UUID) -> Response:
-        said = read_body(request, ChoiceSerializer)
+        said = read_body(request, ImportChoiceSerializer)
         return _answer(whole_import_json(services.choose_tools(import_id=import_id, by=get_caller(request), **said)))
 
 
@@ -415,9 +415,9 @@ class ImportDraftView(Endpoint):
     def get(self, request: Request, import_id: UUID, tool: str) -> Response:
         return _answer(draft_json(services.find_draft(_find(request, import_id), tool)))
 
-    @extend_schema(operation_id="edit_import_draft", request=EditedDraftSerializer, responses={200: DRAFT})
+    @extend_schema(operation_id="edit_import_draft", request=EditedImportDraftSerializer, responses={200: DRAFT})
     def put(self, request: Request, import_id: UUID, tool: str) -> Response:
-        said = read_body(request, EditedDraftSerializer)
+        said = read_body(request, EditedImportDraftSerializer)
         row = services.edit_draft(import_id=import_id, tool=tool, by=get_caller(request), **said)
         return _answer(draft_json(services.find_draft(row, tool)))
 
@@ -432,8 +432,8 @@ class ImportSubmissionView(Endpoint):
 
     required_scope = SCOPE
 
-    @extend_schema(operation_id="submit_import", request=SubmittedDraftsSerializer, responses={201: SUBMITTED})
+    @extend_schema(operation_id="submit_import", request=ImportSubmissionSerializer, responses={201: SUBMITTED})
     def post(self, request: Request, import_id: UUID) -> Response:
-        said = read_body(request, SubmittedDraftsSerializer)
+        said = read_body(request, ImportSubmissionSerializer)
         made = submissions.submit_import(import_id=import_id, by=get_caller(request), **said)
         return _answer({"versions": [submitted_json(each) for each in made]}, status=201)

@@ -27,7 +27,7 @@ from registry.reviews import services as reviews
 from registry.secrets import services as secrets
 from registry.secrets.encodings import list_secret_forms
 from registry.tools import lifecycle
-from tests.egress.box_search import search_box
+from tests.egress.box_search import search_boxes
 from tests.egress.recorded_boxes import RecordedBoxes
 from tests.egress.remote_servers import TOKEN, RemoteServer, serving_remote
 from tests.egress.world import HOST
@@ -182,13 +182,13 @@ def test_the_grant_that_a_refusal_names_lets_the_call_through(
 
 @pytest.mark.req("SVC-6", "BRING-3")
 def test_no_byte_of_a_tenants_token_is_in_a_box_while_it_is_used(
-    bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller
+    bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller, sandbox: DockerSandbox
 ) -> None:
     """In no memory, file, environment or log: looked at while the server keeps the call waiting."""
     bring()
     forms = [form.encode() for form in list_secret_forms(TOKEN)]
     searched: list[tuple[int, list[str]]] = []
-    remote.while_called = lambda: searched.append(search_box(forms))
+    remote.while_called = lambda: searched.append(search_boxes(sandbox, forms))
 
     assert caller.invoke(TOOL, {"item": "a"}).status_code == 200
 
@@ -196,7 +196,7 @@ def test_no_byte_of_a_tenants_token_is_in_a_box_while_it_is_used(
     assert looked > 0
     assert found == []
     # What the box surely holds is found, so the search finds what is there.
-    remote.while_called = lambda: searched.append(search_box([b"Get-Item"]))
+    remote.while_called = lambda: searched.append(search_boxes(sandbox, [b"Get-Item"]))
     caller.invoke(TOOL, {"item": "a"})
     assert searched[-1][1]
 

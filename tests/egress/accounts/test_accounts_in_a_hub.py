@@ -34,7 +34,7 @@ from registry.installations.services import remove_installation
 from registry.models import Installation, ToolVersion
 from tests.conftest import Caller, Person, make_caller
 from tests.egress.accounts.conftest import TOOL, connect, program_of
-from tests.egress.box_search import search_box
+from tests.egress.box_search import search_boxes
 from tests.support.calls import PAIR, assert_problem, kinds_of, row_of
 from tests.support.chains import ENVELOPE, chain_of
 from tests.support.erasures import forget
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from access.models import Tenant
+    from invocations.sandbox.docker import DockerSandbox
     from tests.egress.recorded_boxes import RecordedBoxes
     from tests.egress.remote_servers import RemoteServer
     from tests.support.authorization_server import AuthorizationServer
@@ -111,13 +112,14 @@ def test_no_byte_of_a_persons_token_is_in_a_box_while_it_is_used(
     accounts: AuthorizationServer,
     caller: Caller,
     alice: Person,
+    sandbox: DockerSandbox,
 ) -> None:
     bring()
     program = program_of(alice, caller.agent)
     connect_as_told(alice, program(TOOL, **ASKS), accounts)
     kept = open_tokens(ServerAccount.objects.select_related("subject_key__tenant_key").get())
     searched: list[tuple[int, list[str]]] = []
-    remote.while_called = lambda: searched.append(search_box([kept.access.encode(), kept.refresh.encode()]))
+    remote.while_called = lambda: searched.append(search_boxes(sandbox, [kept.access.encode(), kept.refresh.encode()]))
 
     assert program(TOOL).json()["data"]["of"] == "alice"
 
@@ -125,7 +127,7 @@ def test_no_byte_of_a_persons_token_is_in_a_box_while_it_is_used(
     assert looked > 0
     assert found == []
     # What the box surely holds is found, so the search finds what is there.
-    remote.while_called = lambda: searched.append(search_box([b"read-notes"]))
+    remote.while_called = lambda: searched.append(search_boxes(sandbox, [b"read-notes"]))
     program(TOOL)
     assert searched[-1][1]
 

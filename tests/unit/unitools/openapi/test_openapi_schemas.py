@@ -172,3 +172,37 @@ def test_of_a_large_body_what_is_deepest_is_not_described() -> None:
     with pytest.raises(DocumentUnfit, match="more than 256 KiB") as caught:
         make(of_schemas(huge, body=body))
     assert "requestBody" in caught.value.pointer
+
+
+DEEP = 40
+
+
+def of_levels(make_level: Any) -> dict[str, Any]:
+    """Each level has the next one twice, so that whoever wrote it out would write a million millions."""
+    levels = {f"L{n}": make_level({"$ref": f"#/components/schemas/L{n + 1}"}) for n in range(DEEP)}
+    return levels | {f"L{DEEP}": {"type": "object", "properties": {"x": {"type": "string"}}}}
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize(
+    "level",
+    [
+        lambda below: {"allOf": [below, below]},
+        lambda below: {"anyOf": [below, below]},
+        lambda below: {"oneOf": [below, below]},
+        lambda below: {"type": "object", "properties": {"a": below, "b": below}},
+        lambda below: {"allOf": [{"$ref": "#/components/schemas/L0"}, below]},
+    ],
+    ids=["allOf", "anyOf", "oneOf", "properties", "back"],
+)
+def test_references_that_multiply_are_refused_as_a_body_and_left_out_of_an_answer(level: Any) -> None:
+    first = {"$ref": "#/components/schemas/L0"}
+
+    with pytest.raises(DocumentUnfit) as refused:
+        make(of_schemas(of_levels(level), body=first))
+    made, notes = make(of_schemas(of_levels(level), answer=first))
+
+    assert refused.value.pointer
+    assert refused.value.remedy
+    assert len(json.dumps(made)) < 4000
+    assert notes
