@@ -128,6 +128,9 @@ def pages(things: Things) -> Iterator[tuple[str, str]]:
             if route.name == "artifact":  # who has not revealed the call's values is sent to where that is done
                 assert answer.status_code == 302
                 continue
+            if route.name == "tool_tried":  # whoever has not made a try does not see it
+                assert answer.status_code == 404
+                continue
             assert answer.status_code in (200, 403), route.name  # 403: somebody else's draft
             yield route.name, answer.content.decode(errors="replace")
     for route in SCOPED:
@@ -147,7 +150,7 @@ SAY_NOTHING = {
     "export_content", "api_export_content", "export_new", "erasure_new", "retention", "api_retention", "api_publishing",
     "service_levels", "model_providers", "model_new", "model_price_add", "model_prices_new", "api_run_events",
     "connect_client", "connection_rule", "api_connection_rule", "import_document", "import_remote", "import_package",
-    "known_sources",
+    "known_sources", "submission_new", "submissions", "tool_tried",
 }  # fmt: skip
 
 
