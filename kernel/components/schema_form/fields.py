@@ -101,7 +101,7 @@ class SchemaField:
     @property
     def is_long(self) -> bool:
         schema = self.shape.schema
-        short = "format" in schema or schema.get("maxLength", LONG_TEXT + 1) <= LONG_TEXT
+        short = bool({"format", "pattern"} & schema.keys()) or schema.get("maxLength", LONG_TEXT + 1) <= LONG_TEXT
         return "\n" in self.text or not short
 
     @property
@@ -115,7 +115,7 @@ class SchemaField:
     def may_be_empty(self) -> bool:
         """Whether an empty text and no text are two things here."""
         schema = self.shape.schema
-        takes = not schema.get("minLength") and "format" not in schema
+        takes = not schema.get("minLength") and not {"format", "pattern"} & schema.keys()
         return self.slot is Slot.PROPERTY and (takes or self.is_empty)
 
     @property
