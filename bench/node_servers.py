@@ -47,6 +47,7 @@ ASKS = {"tool": "echo", "structured": False}
 ARGUMENTS = json.dumps({"message": "well"}).encode()
 LIMITS = Limits(wall_ms=20_000)
 READY, IN_CALL = f"{PACKAGE}, ready before the call", f"{PACKAGE}, started in the call"
+HELD = "MB of the boxes that wait"
 _READY_WITHIN_S = 30.0
 _LOOK_S = 0.05
 

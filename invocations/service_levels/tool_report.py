@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.db.models import Count, Max
@@ -16,6 +16,7 @@ from invocations.call_outcomes import CallOutcome, classify_call
 from invocations.models import Invocation
 from invocations.service_levels.call_health import A_CLOCK_BESIDE
 from invocations.service_levels.report import LatencyPercentiles
+from kernel.database.connections import database_time
 from kernel.ids import lowest_id
 from kernel.problems import find_problem_class
 
@@ -59,8 +60,8 @@ class ToolReport:
         return [(outcome, self.outcomes[outcome]) for outcome in CallOutcome if self.outcomes[outcome]]
 
 
-def load_tool_report(*, tenant_id: UUID, tool: str, now: datetime | None = None) -> ToolReport:
-    since = (now or datetime.now(UTC)) - WINDOW
+def load_tool_report(*, tenant_id: UUID, tool: str) -> ToolReport:
+    since = database_time() - WINDOW
     rows = Invocation.objects.filter(
         tenant_id=tenant_id, tool=tool, pk__gte=lowest_id(since - A_CLOCK_BESIDE), created_at__gte=since
     )

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpResponse
 
-ARGUMENTS, ANSWER = "arguments", "answer"  # parts of the page that are drawn again
+ARGUMENTS = "arguments"  # the part of the page that is drawn again
 
 
 def _render(
@@ -94,9 +94,7 @@ def _render(
             "chart": lay_out_steps(build_chart_steps(invocation)) if invocation.steps else None,
             "steps": list_next_steps(invocation, by=by) if invocation.reason else [],
         }
-    target = request.htmx.target if request.htmx else ""
-    partial = target if target in (ARGUMENTS, ANSWER) else ""
-    return render_page(request, "tries/try.html", context, partial=partial, status=status)
+    return render_page(request, "tries/try.html", context, partial=ARGUMENTS, status=status)
 
 
 def _forget_errors(arguments: ArgumentForm) -> None:
@@ -119,7 +117,7 @@ def tool_try(request: ConsoleRequest, name: str) -> HttpResponse:
     schema, callers = tried.manifest.input_schema, list_callers(by)
     if request.method == "GET":
         return _render(request, tried, propose_arguments(schema), TryForm(callers=callers))
-    do = request.POST.get("do", "")
+    do = request.POST.get("do", "") or request.GET.get("do", "")  # a choice has no button that was pressed
     arguments = take_arguments(schema, request.POST.dict(), do=do)
     if do:
         form = TryForm(initial=request.POST.dict(), callers=callers)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from django.template.context import Context
 
     from kernel.components.diffs import Diff
+    from kernel.components.schema_form.fields import SchemaEntry, SchemaField
     from kernel.components.stacked_chart import StackedChart
     from kernel.components.waterfall import Waterfall
 
@@ -279,6 +280,17 @@ def field(bound: BoundField, cls: str = "") -> dict[str, Any]:
     """Label, help, the field and its errors, tied together for screen readers by Django's own ids."""
     kind = getattr(bound.field.widget, "input_type", "")
     return {"field": bound, "cls": cls, "is_checkbox": kind == "checkbox" and not bound.use_fieldset}
+
+
+@register.simple_tag
+def described(field: SchemaField | SchemaEntry) -> SafeString:
+    """Attributes of a control of a schema form: what is said of it, an example, and whether something is wrong."""
+    said = {
+        "aria-invalid": "true" if field.errors else "",
+        "aria-describedby": field.described_by,
+        "placeholder": field.example,
+    }
+    return format_html_join(" ", '{}="{}"', ((name, value) for name, value in said.items() if value))
 
 
 @register.inclusion_tag("components/error_summary.html")

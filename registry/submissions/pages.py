@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_GET, require_POST
 
@@ -28,6 +30,8 @@ from unitools.changes import find_worst_risk, is_breaking
 from unitools.manifest import Manifest
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from django.forms import Form
     from django.http import HttpResponse
 
@@ -170,10 +174,16 @@ def _refuse(request: ConsoleRequest, form: Form, problem: Problem, **page: Any) 
     return _render(request, **page, status=422)
 
 
+def _link_calls(tool: str, since: datetime) -> str:
+    return f"{reverse('invocations')}?{urlencode({'tool': tool, 'from': f'{since:%Y-%m-%d}'})}"
+
+
 @require_GET
 @needs("tools.submit")
 def submitted_tool(request: ConsoleRequest, name: str) -> HttpResponse:
-    """Context: tool, report (ToolReport; None: one may not see calls), versions (list of {row, installations, calls})."""
+    """Context: tool, report (ToolReport; None: one may not see calls), calls_url (of the list of them), versions (list of {row,
+    installations, calls}).
+    """
     by = request.principal
     tool = selectors.get_tool(name, tenant_id=by.tenant_id)
     report = load_tool_report(tenant_id=by.tenant_id, tool=name) if by.may("invocations.view") else None
@@ -182,6 +192,7 @@ def submitted_tool(request: ConsoleRequest, name: str) -> HttpResponse:
         "section": "submissions",
         "tool": tool,
         "report": report,
+        "calls_url": _link_calls(tool.name, report.since) if report else "",
         "versions": [
             {
                 "row": row,

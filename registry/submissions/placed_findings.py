@@ -52,7 +52,7 @@ def mark_source(id: str, name: str, text: str, findings: Iterable[PlacedFinding]
     for each in findings:
         if each.file == name and each.line:
             by_line.setdefault(each.line, []).append(each)
-    lines = text.split("\n")
+    lines = text.removesuffix("\n").split("\n")
     return MarkedSource(id, name, [SourceLine(n, line, by_line.get(n, [])) for n, line in enumerate(lines, 1)])
 
 

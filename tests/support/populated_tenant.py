@@ -234,6 +234,7 @@ def _tools(things: Things) -> dict[str, Any]:
         "tool_next_version.name": REMOTE_TOOL,
         "tool_id": ECHO,
         "tools.name": ECHO,
+        "submissions.name": ECHO,
         "installations.name": ECHO,
         "install.publisher": PUBLISHER,
         "install.name": OFFERED,

@@ -28,7 +28,7 @@ from registry.reviews import services as reviews
 from registry.tools import lifecycle
 from tests.support.capsules import ANOTHER, capsule, public_pem_of, shouting
 from tests.support.connected_models import MODEL, PROVIDER
-from tests.support.import_sources import URL, bring_remote_tool, build_upload, write_document
+from tests.support.import_sources import URL, DocumentUpload, bring_remote_tool, build_upload, write_document
 from tests.support.manifests import manifest
 from tests.support.policies import permits
 from tests.support.populated_tenant import ECHO, JWKS, OFFERED, PUBLISHER, WRITE
@@ -187,7 +187,9 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "replay_values": REASON,
         "chain_cancel": {},
         "agent_run_cancel": {},
-        "tool_try": {"token": TRIED, "caller": things.caller.agent.wire_id, "mode": "dry", "view": "json", "raw": "{}"},
+        "submission_capsule": {"capsule": DocumentUpload("voice.capsule", capsule().data)},
+        "submission_python": {"source": PYTHON_FILE, "group": "acme.words", "version": "1.0.0"},
+        "tool_try": {"token": TRIED, "caller": _find_talker(things), "mode": "dry", "view": "json", "raw": "{}"},
         "playground_set_up": {"name": "talker", "models": [MODEL], "money": "1", **REASON},
         "playground_begin": MESSAGE,
         "playground_send": MESSAGE,
@@ -206,6 +208,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
     }  # fmt: skip
 
 
+PYTHON_FILE = "def hello() -> str:\n    '''Says something.'''\n    return ''\n"
 TRIED = "01939b0a-0000-7000-8000-000000000002"
 MESSAGE = {
     "token": "01939b0a-0000-7000-8000-000000000001",
@@ -477,6 +480,11 @@ def _forget_playground(things: Things, by: Principal) -> None:
 def _hand_over_talk(things: Things, by: Principal) -> None:
     """Only who began a conversation sees it, when they decide on no consents, and goes on with it."""
     PlaygroundConversation.objects.filter(pk=things.named["conversation_id"]).update(person=by.id)
+
+
+def _find_talker(things: Things) -> str:
+    """The agent of the playground, as which whoever may use that tries tools."""
+    return Playground.objects.get(tenant=things.tenant).agent.wire_id
 
 
 def _hand_over_try(things: Things, by: Principal) -> None:

@@ -18,8 +18,8 @@ from kernel.components.schema_form.fields import (
 )
 from kernel.components.schema_form.shapes import (
     NEVER,
+    ControlShape,
     Kind,
-    Shape,
     ShapeReader,
     find_entry,
     find_item,
@@ -108,7 +108,7 @@ class FormBuilder:
         shape = self._shapes.read(schema)
         # What was typed into controls is read from them.
         if depth > MAX_DEPTH or (self._count > MAX_FIELDS and given.typed is None):
-            shape = Shape(Kind.ANY, shape.schema)
+            shape = ControlShape(Kind.ANY, shape.schema)
         made = SchemaField(path, pointer, label, shape, slot, is_required)
         if given.proposes and "default" in shape.schema:
             given = Given(shape.schema["default"])
@@ -153,7 +153,7 @@ class FormBuilder:
                 if made.is_present:
                     self._add_children(made, given, depth)
 
-    def _can_hold(self, shape: Shape, value: Any) -> bool:
+    def _can_hold(self, shape: ControlShape, value: Any) -> bool:
         match shape.kind:
             case Kind.TEXT:
                 return isinstance(value, str) and can_be_typed(value)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext
 
-from kernel.components.schema_form.shapes import Kind, Shape, find_entry, find_item, write_json
+from kernel.components.schema_form.shapes import ControlShape, Kind, find_entry, find_item, write_json
 from kernel.components.sentences import translate_sentence
 from kernel.http.parsers import read_json
 from kernel.problems import Malformed
@@ -54,7 +54,7 @@ class SchemaField:
     path: str
     pointer: str
     label: str
-    shape: Shape
+    shape: ControlShape
     slot: Slot
     is_required: bool = False
     text: str = ""
@@ -72,6 +72,13 @@ class SchemaField:
     @property
     def id(self) -> str:
         return "f-" + sha256(self.path.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+    @property
+    def described_by(self) -> str:
+        """Ids of what is said of it, for screen readers."""
+        help_id = f"{self.id}_help" if self.shape.description or self.hint else ""
+        error_id = f"{self.id}_error" if self.errors else ""
+        return f"{help_id} {error_id}".strip()
 
     @property
     def kind(self) -> Kind:
@@ -94,7 +101,7 @@ class SchemaField:
     @property
     def is_long(self) -> bool:
         schema = self.shape.schema
-        short = "format" in schema or schema.get("maxLength", LONG_TEXT + 1) <= LONG_TEXT
+        short = bool({"format", "pattern"} & schema.keys()) or schema.get("maxLength", LONG_TEXT + 1) <= LONG_TEXT
         return "\n" in self.text or not short
 
     @property
@@ -108,7 +115,7 @@ class SchemaField:
     def may_be_empty(self) -> bool:
         """Whether an empty text and no text are two things here."""
         schema = self.shape.schema
-        takes = not schema.get("minLength") and "format" not in schema
+        takes = not schema.get("minLength") and not {"format", "pattern"} & schema.keys()
         return self.slot is Slot.PROPERTY and (takes or self.is_empty)
 
     @property
@@ -247,6 +254,14 @@ class SchemaEntry:
     @property
     def label(self) -> str:
         return self.name or gettext("name")
+
+    @property
+    def example(self) -> str:
+        return ""
+
+    @property
+    def described_by(self) -> str:
+        return f"{self.id}_error" if self.errors else ""
 
 
 def is_within(pointer: str, around: str) -> bool:

@@ -63,7 +63,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ControlShape:
     """``schema``: merged, and about values that are not null. ``values`` and ``branches``: each with its label."""
 
     kind: Kind
@@ -118,14 +118,14 @@ class ShapeReader:
                 made = made | {"properties": more | made.get("properties", {})}
         return made
 
-    def read(self, schema: Any) -> Shape:
+    def read(self, schema: Any) -> ControlShape:
         """Null is one of the values to choose from; beside any other control it is one of its own."""
         shape = self._read(schema)
         if shape.kind is Kind.VALUES and shape.nullable:
-            return Shape(shape.kind, shape.schema, values=(*shape.values, ("null", None)))
+            return ControlShape(shape.kind, shape.schema, values=(*shape.values, ("null", None)))
         return shape
 
-    def _read(self, schema: Any) -> Shape:
+    def _read(self, schema: Any) -> ControlShape:
         merged = self.merge(schema)
         nullable = False
         if (branches := self._list_branches(merged)) is not None:
@@ -133,30 +133,30 @@ class ShapeReader:
             rest = [each for each in branches if not _is_null(each)]
             if rest and all("const" in each or "enum" in each for each in rest):
                 values = [pair for each in rest for pair in _list_values(each)]
-                return Shape(Kind.VALUES, _without_branches(merged), nullable, tuple(values))
+                return ControlShape(Kind.VALUES, _without_branches(merged), nullable, tuple(values))
             if len(rest) != 1:
                 named = tuple((self._name(each, place), each) for place, each in enumerate(branches, 1))
-                return Shape(Kind.BRANCHES, _without_branches(merged), branches=named)
+                return ControlShape(Kind.BRANCHES, _without_branches(merged), branches=named)
             inner = self.read(rest[0])
-            return Shape(inner.kind, inner.schema, nullable or inner.nullable, inner.values, inner.branches)
+            return ControlShape(inner.kind, inner.schema, nullable or inner.nullable, inner.values, inner.branches)
         return self._read_plain(merged)
 
-    def _read_plain(self, merged: dict[str, Any]) -> Shape:
+    def _read_plain(self, merged: dict[str, Any]) -> ControlShape:
         if "const" in merged or "enum" in merged:
-            return Shape(Kind.VALUES, merged, values=tuple(_list_values(merged)))
+            return ControlShape(Kind.VALUES, merged, values=tuple(_list_values(merged)))
         types = _list_types(merged)
         nullable, rest = "null" in types, [each for each in types if each != "null"]
         if not types:
-            return Shape(Kind.ANY, merged)
+            return ControlShape(Kind.ANY, merged)
         if not rest:
-            return Shape(Kind.VALUES, merged, values=(("null", None),))
+            return ControlShape(Kind.VALUES, merged, values=(("null", None),))
         if len(rest) > 1:
             named = tuple((each, merged | {"type": each}) for each in types)
-            return Shape(Kind.BRANCHES, merged, branches=named)
+            return ControlShape(Kind.BRANCHES, merged, branches=named)
         if rest == ["boolean"]:
-            return Shape(Kind.VALUES, merged, nullable, values=(("true", True), ("false", False)))
+            return ControlShape(Kind.VALUES, merged, nullable, values=(("true", True), ("false", False)))
         kinds = {"string": Kind.TEXT, "number": Kind.NUMBER, "integer": Kind.INTEGER, "object": Kind.OBJECT}
-        return Shape(kinds.get(rest[0], Kind.ARRAY), merged, nullable)
+        return ControlShape(kinds.get(rest[0], Kind.ARRAY), merged, nullable)
 
     def _list_branches(self, merged: dict[str, Any]) -> list[dict[str, Any]] | None:
         """The ways in which a value may be built; None where nothing is to be chosen."""

@@ -95,7 +95,12 @@ def test_an_empty_form_changes_nothing(things: Things) -> None:
 
 def test_what_names_nothing_is_not_found(things: Things) -> None:
     client, sent, before = make_person(things.tenant, "pat", *Role).client(), forms(things), rows_of()
-    names = {"tools.name": "sample.tools.nothing", "installations.name": "sample.tools.nothing", "tool_id": "a.b.c"}
+    names = {
+        "tools.name": "sample.tools.nothing",
+        "submissions.name": "sample.tools.nothing",
+        "installations.name": "sample.tools.nothing",
+        "tool_id": "a.b.c",
+    }
     nothing = {key: new_id() if isinstance(value, type(new_id())) else value for key, value in things.named.items()}
     nothing |= names | {"secrets.name": "nothing", "install.name": "a.b.c", "user_id": 999_999_999}
     nothing |= {"files.path": "of/nothing.csv", "api_version_dependencies_retry.tool_id": "a.b.c"}
