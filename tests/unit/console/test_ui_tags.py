@@ -13,7 +13,7 @@ from django.test import RequestFactory
 from django.utils import timezone as django_timezone
 from django.utils import translation
 
-from kernel.components import labels
+from kernel.components import labels, visualizations
 from kernel.components.visualizations import MAX_NODES, bars, json_tree, spark
 from kernel.templatetags import ui
 
@@ -252,9 +252,9 @@ def test_a_trail_leads_back_step_by_step_and_escapes_names() -> None:
 
 
 def test_amounts_in_a_tree_and_in_a_change_are_also_in_units_of_people() -> None:
-    assert "512 MiB" in ui.visualizations.json_tree({"memory_bytes": 536_870_912})
-    assert "30 s" in ui.visualizations.json_tree({"limits": [{"wall_ms": 30_000}]}, 5)
-    assert 'class="j-h"> ' not in ui.visualizations.json_tree({"count": 3})
+    assert "512 MiB" in json_tree({"memory_bytes": 536_870_912})
+    assert "30 s" in json_tree({"limits": [{"wall_ms": 30_000}]}, 5)
+    assert 'class="j-h"> ' not in json_tree({"count": 3})
     assert ui.in_units("536870912", "/limits/memory_bytes") == "512 MiB"
     assert ui.in_units("64", "/limits/files") == "64"
     assert ui.in_units("a text", "/limits/memory_bytes") == "a text"
