@@ -13,7 +13,7 @@ from django.test import RequestFactory
 from django.utils import timezone as django_timezone
 from django.utils import translation
 
-from kernel.components import labels, visualizations
+from kernel.components import labels
 from kernel.components.visualizations import MAX_NODES, bars, json_tree, spark
 from kernel.templatetags import ui
 
