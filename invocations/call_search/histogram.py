@@ -142,7 +142,7 @@ def _build_column(
     first, last = timezone.localtime(begin), timezone.localtime(end)
     in_days, of_it = stretch.step >= DAY, at_time(query, begin, end)
     return ChartColumn(
-        caption=date_format(first, "m-d" if in_days or stretch.count * stretch.step > 2 * DAY else "H:i"),
+        caption=date_format(first, _choose_caption(stretch)),
         title=date_format(first, "Y-m-d")
         if stretch.step == DAY
         else f"{date_format(first, 'm-d H:i')}–{date_format(last, 'm-d' if in_days else 'H:i')}",
@@ -152,3 +152,9 @@ def _build_column(
         amounts={str(each): amounts[each] for each in shown},
         urls={str(each): link(with_outcome(of_it, each)) for each in shown},
     )
+
+
+def _choose_caption(stretch: Stretch) -> str:
+    """As much as tells one column from the next that has a caption."""
+    whole = stretch.count * stretch.step
+    return "H:i" if whole <= DAY + HOUR else "m-d H:i" if whole <= 4 * DAY else "m-d"
