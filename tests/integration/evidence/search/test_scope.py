@@ -42,11 +42,11 @@ def test_a_log_is_verified_and_exported_by_day_and_person(
         create_agent(name=f"agent-{number}", by=person.by)
     with signing_with():
         seal_everything()
-    today = timezone.localdate()
+    today = timezone.localdate().isoformat()
     client = auditor.client()
 
     asked = client.post(reverse("verification_new"), {"since": today, "who": second_operator.by.id})
-    too_late = client.post(reverse("verification_new"), {"since": today + timedelta(days=1)})
+    too_late = client.post(reverse("verification_new"), {"since": timezone.localdate() + timedelta(days=1)})
     both = client.post(reverse("verification_new"), {"since": today, "start": "0"})
 
     row = Verification.objects.get(asked_by=auditor.by.id)
