@@ -119,13 +119,17 @@ def twins(bell: Bell) -> tuple[Things, Things]:
     return make_things("quokka"), make_things("wombat")
 
 
+# Who has not revealed a call's values is sent to where that is done; everybody from the start to the page of their role.
+SENDS_ON = ("artifact", "start")
+
+
 def pages(things: Things) -> Iterator[tuple[str, str]]:
     """Every page and every answer of a tenant, to its people and agents."""
     client, headers = make_person(things.tenant, f"all-{things.word}", *Role).client(), things.caller.headers()
     for route in GOVERNED:
         if "GET" in route.methods and route.needs != "hub.manage":
             answer = send(client, "GET", things.url(route))
-            if route.name == "artifact":  # who has not revealed the call's values is sent to where that is done
+            if route.name in SENDS_ON:
                 assert answer.status_code == 302
                 continue
             assert answer.status_code in (200, 403), route.name  # 403: somebody else's draft
