@@ -47,7 +47,7 @@ def test_a_log_is_verified_and_exported_by_day_and_person(
 
     asked = client.post(reverse("verification_new"), {"since": today, "who": second_operator.by.id})
     too_late = client.post(reverse("verification_new"), {"since": timezone.localdate() + timedelta(days=1)})
-    both = client.post(reverse("verification_new"), {"since": today, "start": "0"})
+    both = client.post(reverse("verification_new"), {"since": today, "start": "1"})
 
     row = Verification.objects.get(asked_by=auditor.by.id)
     leaves = Seal.objects.filter(fact__actor_id=second_operator.by.id).values_list("leaf_index", flat=True)
