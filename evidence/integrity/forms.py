@@ -26,7 +26,7 @@ class RangeForm(ScopeForm):
             (HUB, gettext_lazy("The hub's own")),
         ],
     )
-    start = forms.IntegerField(min_value=0, required=False, label=gettext_lazy("From leaf"))
+    start = forms.IntegerField(min_value=0, initial=0, required=False, label=gettext_lazy("From leaf"))
     stop = forms.IntegerField(
         min_value=1,
         required=False,
@@ -42,9 +42,13 @@ class RangeForm(ScopeForm):
 
     def clean(self) -> dict[str, Any]:
         said = super().clean()
-        if self.errors or not (said["since"] or said["until"] or said["who"]):
+        if self.errors:
             return said
-        if said.get("name") or said["start"] is not None or said["stop"] is not None:
+        if not (said["since"] or said["until"] or said["who"]):
+            if said["start"] is None:
+                self.add_error("start", self.fields["start"].error_messages["required"])
+            return said
+        if said.get("name") or said["start"] or said["stop"] is not None:
             raise forms.ValidationError(gettext("Choose days and people, or leaves of the log, but not both."))
         leaves = self.read_scope().find_leaves(self.tenant_id)
         if leaves is None:

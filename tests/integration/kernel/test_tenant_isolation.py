@@ -120,6 +120,11 @@ def twins(bell: Bell) -> tuple[Things, Things]:
     return make_things("quokka"), make_things("wombat")
 
 
+# Who has not revealed a call's values is sent to where that is done; everybody from the start to the page of their role; a view to its
+# search.
+SENDS_ON = ("artifact", "saved_view", "start")
+
+
 def pages(things: Things) -> Iterator[tuple[str, str]]:
     """Every page and every answer of a tenant, to its people and agents."""
     person, headers = make_person(things.tenant, f"all-{things.word}", *Role), things.caller.headers()
@@ -128,8 +133,7 @@ def pages(things: Things) -> Iterator[tuple[str, str]]:
     for route in GOVERNED:
         if "GET" in route.methods and route.needs != "hub.manage":
             answer = send(client, "GET", things.url(route))
-            # Who has not revealed the call's values is sent to where that is done; a view leads to its search.
-            if route.name in ("artifact", "saved_view"):
+            if route.name in SENDS_ON:
                 assert answer.status_code == 302
                 continue
             if route.name == "tool_tried":  # whoever has not made a try does not see it

@@ -42,12 +42,12 @@ def test_a_log_is_verified_and_exported_by_day_and_person(
         create_agent(name=f"agent-{number}", by=person.by)
     with signing_with():
         seal_everything()
-    today = timezone.localdate()
+    today = timezone.localdate().isoformat()
     client = auditor.client()
 
     asked = client.post(reverse("verification_new"), {"since": today, "who": second_operator.by.id})
-    too_late = client.post(reverse("verification_new"), {"since": today + timedelta(days=1)})
-    both = client.post(reverse("verification_new"), {"since": today, "start": "0"})
+    too_late = client.post(reverse("verification_new"), {"since": timezone.localdate() + timedelta(days=1)})
+    both = client.post(reverse("verification_new"), {"since": today, "start": "1"})
 
     row = Verification.objects.get(asked_by=auditor.by.id)
     leaves = Seal.objects.filter(fact__actor_id=second_operator.by.id).values_list("leaf_index", flat=True)
