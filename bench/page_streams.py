@@ -1,7 +1,7 @@
 """Page streams: what open pages of the console take while nothing happens, and how soon all of them are told of a call.
 
-``python -m bench.page_streams [STREAMS] [PEOPLE]`` measures this alone, in one embedded hub. A browser has one stream, whatever the number
-of its tabs.
+``python -m bench.page_streams [STREAMS] [PEOPLE]`` measures this alone, in one embedded hub. A browser has one stream for all its
+tabs.
 """
 
 from __future__ import annotations

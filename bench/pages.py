@@ -1,4 +1,4 @@
-"""Pages: what each page of the console weighs on the wire, for a browser that has nothing and for one that has been here, and when it paints.
+"""Pages: what each page of the console weighs on the wire, the first time and later, and when a browser has painted something of it.
 
 ``python -m bench.pages`` measures this alone, in an embedded hub with the demonstration and a call. It needs Chromium
 (``TOOLHUB_TEST_CHROMIUM``). Bytes are those of the answers with their headers; the limits of each page are also a test
@@ -101,7 +101,11 @@ def judge_pages(found: dict[str, tuple[Load, Load]]) -> list[list[str]]:
         "Pages of the console, over the wire",
         ("page", "first, kB", "later, kB", "first paint, ms", "later, ms"),
         [
-            [_shorten(path), *(f"{each.bytes / 1000:.1f}" for each in loads), *(f"{each.paint_ms:.0f}" for each in loads)]
+            [
+                _shorten(path),
+                *(f"{each.bytes / 1000:.1f}" for each in loads),
+                *(f"{each.paint_ms:.0f}" for each in loads),
+            ]
             for path, loads in found.items()
         ],
     )

@@ -1,4 +1,4 @@
-"""Session set-up: operators who are signed in. Run with the environment of a measured hub; prints their session keys as a JSON list."""
+"""Session set-up: operators who are signed in. Run with the environment of a measured hub; prints their session keys as JSON."""
 
 from __future__ import annotations
 
