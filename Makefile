@@ -12,7 +12,7 @@ VENV = .venv/bin/python
 NEEDS_VENV = @test -x $(VENV) || { echo "Nothing is set up here yet. Type:  make run" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help run models test test-all check ci fix demo bench soak soak-sandbox doctor requirements clean venv lock engine sandbox-image sandbox-images python
+.PHONY: help run models test test-all screenshots check ci fix demo bench soak soak-sandbox doctor requirements clean venv lock engine sandbox-image sandbox-images python
 
 help: ## this list
 	@echo "toolhub: make TARGET [ARGS=…]"; echo
@@ -37,6 +37,9 @@ test: python ## run the tests with PostgreSQL, Redis, Docker and Chromium (ARGS=
 
 test-all: python ## the same, with the tests that take long
 	$(PROVISION) test -m "" $(ARGS)
+
+screenshots: python ## pictures of every page, light, dark, in Chinese, narrow, without scripts and zoomed, in var/screenshots
+	TOOLHUB_TEST_SHOTS=$(CURDIR)/var/screenshots $(PROVISION) test -m long tests/integration/console/test_every_page.py
 
 check: python ## style, types, imports, templates, migrations, generated files
 	$(PROVISION) check

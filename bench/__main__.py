@@ -19,6 +19,8 @@ from bench import (
     list_streams,
     load,
     models,
+    page_streams,
+    pages,
     remote_servers,
     sandbox_levels,
     sdk_peers,
@@ -385,7 +387,7 @@ def measure_hub(asked: argparse.Namespace) -> list[list[str]]:
     else:
         print("\nPostgreSQL is not measured: TOOLHUB_TEST_DATABASE_URL is not set (`make bench` starts one).")
     verdicts += idle.measure()
-    verdicts += [*list_streams.measure(), *waiting_callers.measure()]
+    verdicts += [*list_streams.measure(), *waiting_callers.measure(), *pages.measure(), *page_streams.measure()]
     measure_governed_calls(asked.calls)
     redis_url = os.environ.get("TOOLHUB_TEST_REDIS_URL")
     if url and redis_url:

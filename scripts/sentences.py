@@ -18,18 +18,17 @@ PLACES = (
     "access/",
     "registry/",
     *(f"evidence/{each}" for each in ("erasures", "exports", "integrity", "retention", "search", "sinks", "services")),
-    *(
-        f"invocations/{each}"
-        for each in ("approvals", "decide/policy_denial", "decide/rules", "outcome_resolutions", "playground", "tries")
-    ),
-    *(f"invocations/{each}" for each in ("replays", "services")),
+    "invocations/",
     *("kernel/principal", "kernel/http/console", "kernel/http/exception_handlers", "kernel/http/pagination"),
     "toolhub/configuration/services",
 )
 # Within them: what only programs and operators of hosts read.
 BESIDE = (
-    *("access/oauth", "access/authentication", "access/connections/assertions", "evidence/exports/downloads"),
+    *(f"access/oauth/{each}" for each in ("client", "cross", "identity", "known", "metadata", "redirect", "registration")),
+    *(f"access/oauth/{each}" for each in ("tokens", "validator")),
+    *("access/authentication", "access/connections/assertions", "evidence/exports/downloads"),
     *("evidence/exports/storage", "registry/discovery", "registry/model_providers/circuits"),
+    *(f"invocations/{each}" for each in ("callbacks", "event_streams", "mcp", "model_calls", "proposals", "dispatch")),
 )
 MAKERS = {"at", "refuse", "_refuse"}  # beside the classes themselves
 NAMED = {"detail", "remedy"}

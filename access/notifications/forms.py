@@ -8,9 +8,11 @@ from django.utils.translation import gettext_lazy
 from access.models import Notification
 from access.notifications.services import EVENTS
 
+CHANNELS = {"email": gettext_lazy("Email"), "webhook": gettext_lazy("Webhook")}
+
 
 class ChannelForm(forms.Form):
-    channel = forms.ChoiceField(choices=Notification.Channel.choices, label=gettext_lazy("Channel"))
+    channel = forms.ChoiceField(choices=CHANNELS, label=gettext_lazy("Channel"))
     target = forms.CharField(
         max_length=500,
         label=gettext_lazy("Address"),

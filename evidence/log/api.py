@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpResponse
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
@@ -69,7 +70,9 @@ def _tile_answer(tenant_id: UUID, path: str, *, entries: bool, who: str) -> Http
     except MalformedEvidence as error:
         raise NotFound(str(error)) from error
     if place.level == tiles.ENTRIES and not entries:
-        raise NotFound("The leaves of this log are not public: they would show what each tenant does, and how much.")
+        raise NotFound(
+            gettext_noop("The leaves of this log are not public: they would show what each tenant does, and how much.")
+        )
     if place.level == tiles.ENTRIES:
         first = place.n * TILE_WIDTH
         leaves = [leaf for _, leaf, _ in reader.iter_leaves(tenant_id, first, first + place.width)]

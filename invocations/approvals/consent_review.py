@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from django.utils.translation import gettext_noop
+
 from access.consents.services import check_can_decide
 from access.models import Consent, ConsentState
 from access.redaction import masked_view
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from unitools.call_sentences import SentencePiece
     from unitools.manifest import Manifest
 
-REASON = "To decide on a consent."
+REASON = gettext_noop("To decide on a consent.")
 MAX_OTHERS = 5
 
 

@@ -306,6 +306,21 @@ RISK: dict[str, tuple[str, int, Text]] = {
     "medium": ("warn", 2, gettext_lazy("Medium risk")),
     "low": ("quiet", 1, gettext_lazy("Low risk")),
 }
+RISK_LEVEL: dict[str, Text] = {
+    "High": pgettext_lazy("risk", "High"),
+    "Medium": pgettext_lazy("risk", "Medium"),
+    "Low": pgettext_lazy("risk", "Low"),
+}
+# What a manifest says of its tool, by the manifest's word.
+EFFECT: dict[str, Text] = {
+    "None": pgettext_lazy("effect of a tool", "None"),
+    "Read": pgettext_lazy("effect of a tool", "Read"),
+    "Write": pgettext_lazy("effect of a tool", "Write"),
+    "Network": pgettext_lazy("effect of a tool", "Network"),
+    "Filesystem": pgettext_lazy("effect of a tool", "Filesystem"),
+    "Browser": pgettext_lazy("effect of a tool", "Browser"),
+    "Process": pgettext_lazy("effect of a tool", "Process"),
+}
 TONE_ICONS = {
     "ok": "circle-check",
     "warn": "triangle-alert",

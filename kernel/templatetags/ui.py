@@ -93,6 +93,12 @@ def risk_word(level: str) -> str:
 
 
 @register.simple_tag
+def effect(word: str) -> str:
+    """The side effect that a manifest names."""
+    return str(labels.EFFECT.get(word, word))
+
+
+@register.simple_tag
 def snapshot_word(kind: str) -> str:
     return str(labels.SNAPSHOT.get(kind, kind))
 

@@ -41,6 +41,7 @@ ONLY_WITH_POSTGRESQL = (
     "tests/integration/api/test_openapi.py",
     "tests/integration/console/test_console_access.py",
     "tests/integration/console/test_console_forms.py",
+    "tests/integration/console/test_every_page.py",
     "tests/integration/evidence/erasures/test_erasure_pages.py",
     "tests/integration/invocations/chains/test_chain_pages.py",
     "tests/integration/invocations/replays/test_replay_pages.py",

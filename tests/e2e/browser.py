@@ -71,6 +71,8 @@ class Variant:
     width: int = 1280
     height: int = 900
     scripts: bool = True
+    forced_colours: bool = False
+    scale: float = 1
 
     def say(self, text: str) -> str:
         """A label, as this person reads it."""
@@ -121,6 +123,8 @@ class Visitor:
             locale="zh-CN" if variant.language == "zh-hans" else "en-GB",
             java_script_enabled=variant.scripts,
             reduced_motion="reduce",
+            forced_colors="active" if variant.forced_colours else "none",
+            device_scale_factor=variant.scale,
         )
         self._context.set_default_timeout(PATIENCE_MS)
         self._page = self._context.new_page()

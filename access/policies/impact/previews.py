@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.utils.translation import gettext_noop
+
 from access.models import PolicyState, PolicyVersion
 from access.policies.cache import compiled_policy
 from access.policies.compiler import BUILTIN, BUILTIN_DOCUMENT, compile_policy
@@ -48,11 +50,11 @@ def compute_basis(version: PolicyVersion) -> dict[str, str]:
 def why_stale(version: PolicyVersion) -> str:
     """A sentence, or nothing when the preview may be relied on."""
     if not version.simulation:
-        return "The impact of this draft was not previewed."
+        return gettext_noop("The impact of this draft was not previewed.")
     was, now = version.simulation.get("basis", {}), compute_basis(version)
     if was.get("draft") != now["draft"]:
-        return "The draft was changed after its impact was previewed."
-    return "" if was == now else "Another policy came into force after the impact of this draft was previewed."
+        return gettext_noop("The draft was changed after its impact was previewed.")
+    return "" if was == now else gettext_noop("Another policy came into force after the impact of this draft was previewed.")
 
 
 def document_before(version: PolicyVersion) -> dict[str, Any]:
