@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 KIB, MIB = 1024, 1024 * 1024
 INTRODUCTION = """\
-What a worker and `toolhub-boxd` say to each other. Both are of one version of toolhub, so this is no interface for programs of others;
-it is written down for those who judge what crosses the line. As a document: [boxd.schema.json](boxd.schema.json). How hosts are set up:
-[Run tools on machines of their own](../how-to/run-sandbox-hosts.md)."""
+What a worker and `toolhub-boxd` say to each other. Both are of one version of toolhub, so this is no interface for others' programs;
+it is written down for those who judge what crosses the line. As a document: [boxd.schema.json](boxd.schema.json). How hosts are
+set up: [Run tools on machines of their own](../how-to/run-sandbox-hosts.md)."""
 
 
 def schema_document() -> str:
