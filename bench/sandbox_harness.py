@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from invocations.sandbox.base import RunOutcome
+    from invocations.sandbox.base import RunOutcome, Sandbox
 
 PYTHON = "/usr/local/bin/sandbox-python"  # see sandbox/image/Dockerfile
 TRIVIAL = "def run():\n    return {'sum': sum(range(100))}\n"
@@ -87,7 +87,7 @@ def open_sandbox(**options: Any) -> Iterator[DockerSandbox]:
 
 
 def make_call(
-    where: DockerSandbox,
+    where: Sandbox,
     tool: BenchTool,
     level: str,
     *,

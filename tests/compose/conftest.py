@@ -100,7 +100,7 @@ def composed() -> Iterator[Composed]:
     hub = Composed(project, env_file, env | {"DOCKER_BUILDKIT": "0", "COMPOSE_DOCKER_CLI_BUILD": "0"}, f"http://{url}")
     try:
         hub.compose("up", "--build", "--detach", within_s=BUILT_WITHIN_S)
-        waited = {"web", "worker", "upkeep", "keeper", "postgres", "redis"}
+        waited = {"web", "worker", "boxd", "upkeep", "keeper", "postgres", "redis"}
         try:
             until(
                 lambda: {hub.states()[name] for name in waited} == {"healthy"},

@@ -63,3 +63,15 @@ def test_a_process_without_its_database_is_not_ready_and_lives(composed: Compose
         assert '"ok": true' in composed.compose(*asked, "healthz", "127.0.0.1:8001")
     finally:
         composed.compose("unpause", "postgres")
+
+
+@pytest.mark.req("OPS-1")
+def test_from_the_worker_no_container_can_be_listed(composed: Composed) -> None:
+    script = (
+        "from invocations.sandbox.engine import Engine, EngineError\n"
+        "try: print('found', Engine().find({}))\n"
+        "except EngineError as error: print('refused', error)"
+    )
+
+    assert composed.compose("exec", "-T", "worker", "python", "-c", script).startswith("refused")
+    assert composed.compose("exec", "-T", "boxd", "python", "-c", script).startswith("found")

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 RETRY_AFTER_S = 5
+KILL_S = 3.0  # for an answer: whoever ends runs has others to end, and comes again
 FEW_DAYS = 14  # of a certificate
 _TRIES = 3  # hosts for one call
 _GRACE_S = 60.0  # beside all that a host allows a call
@@ -203,7 +204,7 @@ class RemoteSandbox:
             run = self._runs.get(name)
         host = run.cancel() if run is not None else None
         if host is not None:
-            host.ask(contract.KILL, name=name)
+            host.ask(contract.KILL, within_s=KILL_S, name=name)
 
     def close(self) -> None:
         """End all runs of this process, not those of others on the same hosts."""

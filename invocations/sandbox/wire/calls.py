@@ -55,7 +55,7 @@ def encode_call(
     head = {name: getattr(call, name) for name in _PLAIN} | {
         "op": RUN,
         "name": call.name,
-        "key": asdict(call.key) if call.key is not None else None,
+        "key": _encode_key(call.key),
         "package": package,
         "folder": folder,
         "program": list(call.program),
@@ -66,6 +66,17 @@ def encode_call(
     settings = {"config": call.config, "secrets": call.secrets, "hidden": call.hidden}
     parts = (encode_profile(profile), call.arguments, json.dumps(settings).encode())
     return head, (*parts, *(file.content for file in call.files))
+
+
+def _encode_key(key: BoxKey | None) -> dict[str, str] | None:
+    if key is None:
+        return None
+    return {
+        "tenant": key.tenant,
+        "code": key.code,
+        "dependencies": key.dependencies,
+        "principal": key.principal,
+    }
 
 
 def decode_call(

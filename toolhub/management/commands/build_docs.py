@@ -14,7 +14,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from toolhub.configuration.document import SCHEMA as CONFIGURATION_SCHEMA
-from toolhub.management.reference import catalogues, changes, files, interface, manifest, search, served_formats
+from toolhub.management.reference import boxd, catalogues, changes, files, interface, manifest, search, served_formats
 from toolhub.management.reference import settings as settings_reference
 from unitools.manifest import SCHEMA_PATH
 
@@ -26,6 +26,8 @@ ROOT: Path = settings.BASE_DIR
 REFERENCE = ROOT / "docs" / "reference"
 PAGES: dict[str, Callable[[], str]] = {
     "api.md": interface.api_page,
+    "boxd.md": boxd.boxd_page,
+    "boxd.schema.json": boxd.schema_document,
     "changes.md": changes.changes_page,
     "commands.md": catalogues.commands_page,
     "configuration.md": files.configuration_file_page,

@@ -167,6 +167,8 @@ def images() -> str:
     """Few tools need those beside the usual one, so it is nothing wrong when one is not there."""
     if settings.TOOLHUB_SANDBOX != "docker":
         return "none are used"
+    if settings.TOOLHUB_SANDBOX_HOSTS:
+        return "those of the sandbox hosts; where one lacks what a tool needs, its calls go to the next"
     named = settings.TOOLHUB_SANDBOX_IMAGES
     with closing(Engine(settings.TOOLHUB_DOCKER_URL or None)) as engine:
         try:
