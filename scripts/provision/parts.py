@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 AT_ONCE = 3
-AT_MOST = 5  # where processors are idle
+AT_MOST = 4  # where processors are idle
 MIGRATED = "TOOLHUB_TEST_MIGRATED"  # names a folder for databases of which all parts begin with copies
 LOOK_AGAIN_S = 0.2
 PATIENCE_S = 30.0
