@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from unitools.brought_tools import NO_REACH, CannotBring, Reach, derive_group
+from unitools.brought_tools import NO_REACH, CannotBring, ServerReach, derive_group
 from unitools.npm_locks import NAME, VERSION, read_npm_line
 from unitools.npm_names import PREFIX
 from unitools.publications import derive_package_name
@@ -31,7 +31,7 @@ class NpmSource:
     start: dict[str, Any]
     lock: tuple[str, ...]
     said: dict[str, Any] = field(default_factory=dict)
-    reach: Reach = NO_REACH
+    reach: ServerReach = NO_REACH
 
     @property
     def name(self) -> str:

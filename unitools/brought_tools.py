@@ -62,7 +62,7 @@ class CannotBring(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class ServerReach:
     """What a server of a package is given beside its own code. ``programs``: of the image, by their names; ``image``: the one that has
     them, empty: the one that is named as the program; ``trees``: of the tenant's files; ``keeps``: whose files its calls leave for the
     next, empty: they leave none.
@@ -115,7 +115,7 @@ class Reach:
             document["capabilities"] = before.get("capabilities", {}) | added
 
 
-NO_REACH = Reach()
+NO_REACH = ServerReach()
 
 
 class BroughtSource(Protocol):
@@ -148,7 +148,7 @@ class Source:
     start: dict[str, Any]
     said: dict[str, Any] = field(default_factory=dict)
     constraints: tuple[str, ...] | None = None
-    reach: Reach = NO_REACH
+    reach: ServerReach = NO_REACH
 
     @property
     def name(self) -> str:

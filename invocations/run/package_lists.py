@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from importlib.metadata import Distribution
     from pathlib import Path
 
-    from unitools.brought_tools import Reach
+    from unitools.brought_tools import ServerReach
 
 MEMORY_BYTES = 256 * 1024 * 1024
 KEPT = (20, 4 * 1024 * 1024)  # as a manifest has it by default
@@ -81,7 +81,7 @@ def list_package(source: dict[str, Any], folder: Path, beat: Callable[[], None])
         raise CannotBuild(listing_unfit(str(error))) from error
 
 
-def _find_image(package: str, reach: Reach) -> str:
+def _find_image(package: str, reach: ServerReach) -> str:
     """What the engine calls the image that the server is started in; empty: the usual one."""
     usual = BROWSER if reach.browser else NODE if is_of_npm(package) else PYTHON
     name = reach.choose_image().get("image", usual)

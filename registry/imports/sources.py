@@ -10,7 +10,7 @@ from kernel.problems import SchemaInvalid
 from registry.imports.models import ImportKind
 from unitools.brought_npm import NpmSource, find_locked_version, read_asked_package
 from unitools.brought_remotes import RemoteSource
-from unitools.brought_tools import CannotBring, Reach, Source
+from unitools.brought_tools import CannotBring, ServerReach, Source
 from unitools.checks.remotes import is_credential_header
 from unitools.npm_locks import normalize_npm_lines
 from unitools.npm_names import PREFIX, is_of_npm
@@ -122,7 +122,7 @@ def read_package_source(
     arguments: list[str],
     environment: list[str],
     lock: list[str],
-    reach: Reach,
+    reach: ServerReach,
 ) -> dict[str, Any]:
     """Where a server comes from that a package brings, as it is kept. ``lock``: the lines of a package of npm."""
     if is_of_npm(package):
@@ -203,17 +203,17 @@ def read_reach(
     programs: Sequence[str] = (),
     trees: Sequence[str] = (),
     browser: bool = False,
-) -> Reach:
+) -> ServerReach:
     """What a server is given beside its own code."""
     try:
-        return Reach(tuple(hosts), keeps, tuple(programs), trees=tuple(trees), browser=browser)
+        return ServerReach(tuple(hosts), keeps, tuple(programs), trees=tuple(trees), browser=browser)
     except CannotBring as error:
         raise SchemaInvalid.at("/programs" if programs and not trees else "/trees", str(error)) from error
 
 
-def build_reach(source: dict[str, Any]) -> Reach:
+def build_reach(source: dict[str, Any]) -> ServerReach:
     """As it was kept."""
-    return Reach(
+    return ServerReach(
         hosts=tuple(source.get("hosts", ())),
         keeps=source.get("keeps", ""),
         programs=tuple(source.get("programs", ())),

@@ -18,7 +18,7 @@ from tests.support.dependencies import SILENT
 from tests.support.npm_packages import ask_server
 from tests.support.sandboxes import docker_sandbox
 from unitools.brought_npm import NpmSource, derive_npm_group
-from unitools.brought_tools import Reach, draft_tools
+from unitools.brought_tools import ServerReach, draft_tools
 from unitools.manifest import Manifest
 from unitools.mcp_listings import Listing
 from unitools.npm_locks import read_package_lock
@@ -147,7 +147,7 @@ def test_the_server_of_a_memory_finds_what_its_earlier_calls_left(sandbox: Docke
     told = start | {"package": f"npm:{MEMORY.package}"}
     listing = Listing.from_json(ask_server(sandbox, folder, "", limits=ROOMY, start=told, keeps=True).value)
     group = derive_npm_group(MEMORY.package)
-    source = NpmSource(MEMORY.package, MEMORY.version, group, start, tuple(lock), reach=Reach(keeps="tenant"))
+    source = NpmSource(MEMORY.package, MEMORY.version, group, start, tuple(lock), reach=ServerReach(keeps="tenant"))
 
     kept: dict[str, TenantFile] = {}
     for tool, given in (("create_entities", {"entities": FOUND}), (MEMORY.tool, MEMORY.given)):

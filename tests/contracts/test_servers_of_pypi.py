@@ -15,7 +15,7 @@ from registry.dependencies import build_steps
 from registry.versions.manifest_checks import validate_document
 from tests.support.dependencies import SILENT
 from tests.support.sandboxes import call_of, docker_sandbox
-from unitools.brought_tools import Reach, Source, derive_group, draft_tools
+from unitools.brought_tools import ServerReach, Source, derive_group, draft_tools
 from unitools.manifest import Manifest
 from unitools.mcp_listings import Listing
 from unitools.packages import check_code, zip_files
@@ -172,7 +172,7 @@ def test_a_server_finds_the_files_that_its_earlier_calls_left(
     start: dict[str, Any] = {"script": name, "arguments": list(keeping.arguments)}
     listed = run(sandbox, folder, start, {}, level="single", keeps=True)
     listing = Listing.from_json(listed.value)
-    source = Source(name, version, derive_group(name), start, reach=Reach(keeps="tenant"))
+    source = Source(name, version, derive_group(name), start, reach=ServerReach(keeps="tenant"))
 
     kept: dict[str, TenantFile] = {}
     for tool, given in keeping.calls:

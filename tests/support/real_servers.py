@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 HOST = "pages.example.org"
 MODEL_CONTEXT = "npm:@modelcontextprotocol"
 HANG = "/hang"
+PATIENCE_MS = 150_000  # a host that runs many tests is slow
 
 
 @dataclass(frozen=True)
@@ -324,8 +325,7 @@ class SteeredSandbox:
     def run(
         self, profile: Profile, call: SandboxCall, on_event: Callable[[RunEvent], None] | None = None
     ) -> RunOutcome:
-        if self.wall_ms:
-            profile = replace(profile, limits=replace(profile.limits, wall_ms=self.wall_ms))
+        profile = replace(profile, limits=replace(profile.limits, wall_ms=self.wall_ms or PATIENCE_MS))
         if self.cancel is None:
             return self._boxes.run(profile, call, on_event)
         self.cancel()

@@ -11,7 +11,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from unitools.brought_tools import Reach
+from unitools.brought_tools import ServerReach
 from unitools.command.terminal import CannotRun, format_shown
 from unitools.mcp_conversation import RequestRefused, ServerEnded, ServerUnfit
 from unitools.mcp_listings import Listing
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 LIST_WITHIN_S = 60
 
 
-def read_reach(options: argparse.Namespace) -> Reach:
+def read_reach(options: argparse.Namespace) -> ServerReach:
     """What the author gives to the server beside its own code."""
-    return Reach(
+    return ServerReach(
         hosts=tuple(options.host),
         keeps=options.keep_files,
         programs=tuple(options.program),

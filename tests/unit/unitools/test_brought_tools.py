@@ -10,7 +10,7 @@ import pytest
 
 from registry.versions.manifest_checks import validate_document
 from tests.support.mcp_servers import ECHO, HONEST_TOOLS, PACKAGE, START, draft_of, listing_of
-from unitools.brought_tools import CannotBring, Reach, Source, derive_group, draft_tools, raise_version
+from unitools.brought_tools import CannotBring, ServerReach, Source, derive_group, draft_tools, raise_version
 from unitools.checks import find_entry_differences
 from unitools.manifest import Manifest
 from unitools.mcp_listings import Listing, ListingUnfit, describe_drift, show_drift
@@ -341,7 +341,7 @@ def test_a_structured_result_is_held_against_the_servers_own_schema() -> None:
 
 @pytest.mark.req("BRING-2")
 def test_programs_are_named_with_their_image_and_need_a_consent_even_of_a_tool_that_reads() -> None:
-    given = source(reach=Reach(programs=("git",), trees=("/data/repository",)))
+    given = source(reach=ServerReach(programs=("git",), trees=("/data/repository",)))
 
     [echo] = [each.document for each in draft_tools(listing_of(HONEST_TOOLS), given, ["Echo-Text"])]
 
@@ -353,7 +353,7 @@ def test_programs_are_named_with_their_image_and_need_a_consent_even_of_a_tool_t
 
 @pytest.mark.req("BRING-2")
 def test_of_the_tenants_files_a_tool_that_reads_changes_none() -> None:
-    given = source(reach=Reach(trees=("/data",)))
+    given = source(reach=ServerReach(trees=("/data",)))
 
     echo, say = [each.document for each in draft_tools(listing_of(HONEST_TOOLS), given, ["Echo-Text", "say"])]
 
@@ -368,7 +368,7 @@ def test_a_program_that_is_named_later_joins_what_a_person_has_written() -> None
     [before] = [each.document for each in draft_tools(listing, source(), ["say"])]
     before["capabilities"] = {"net": [{"host": "a.example.org"}]}
 
-    [then] = draft_tools(listing, source(reach=Reach(programs=("git",))), ["say"], [before], listing)
+    [then] = draft_tools(listing, source(reach=ServerReach(programs=("git",))), ["say"], [before], listing)
 
     assert then.document["capabilities"] == before["capabilities"] | {"proc": ["/usr/bin/git"]}
     assert then.document["implementation"]["image"] == "git"
@@ -387,7 +387,7 @@ def test_a_program_that_is_named_later_joins_what_a_person_has_written() -> None
 )
 def test_what_cannot_be_given_is_refused(reach: dict[str, Any], says: str) -> None:
     with pytest.raises(CannotBring, match=says):
-        Reach(**reach)
+        ServerReach(**reach)
 
 
 @pytest.mark.req("BRING-2")
