@@ -187,7 +187,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "replay_values": REASON,
         "chain_cancel": {},
         "agent_run_cancel": {},
-        "submission_capsule": {"capsule": DocumentUpload("voice.capsule", capsule().data)},
+        "submission_capsule": {"capsule": DocumentUpload("voice.capsule", capsule(shouting(name="brought")).data)},
         "submission_python": {"source": PYTHON_FILE, "group": "acme.words", "version": "1.0.0"},
         "tool_try": {"token": TRIED, "caller": _find_talker(things), "mode": "dry", "view": "json", "raw": "{}"},
         "playground_set_up": {"name": "talker", "models": [MODEL], "money": "1", **REASON},
