@@ -57,6 +57,8 @@ HUB_WIDE = {
     "registry/installations/resolution.py:settle_pins": "moves who installed the tenant's own tool",
     "registry/installations/resolution.py:leave_version": "moves who installed the tenant's own tool",
     "registry/versions/pages.py:installed_in": "a publisher sees who installed what it shares",
+    "toolhub/page_events/feeds.py:look": "whether sessions have ended, of people who may be in other tenants too",
+    "toolhub/page_events/sessions.py:find_principal": "in which tenant a session acts, is what is asked",
     "toolhub/configuration/state.py:_installations": "whom a tool that is installed here belongs to",
 }
 

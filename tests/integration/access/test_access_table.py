@@ -172,7 +172,7 @@ def _use_console(letter: str, done: set[tuple[str, str]], person: Person, things
         if (method, route.name) in done:
             data = sent[route.name] if method == "POST" else {}
             answer = answer_to(client, method, route, things, person.by, data=data)
-            if answer.status_code not in (200, 302) or answer.headers.get("Location", "").startswith("/sign-in"):
+            if answer.status_code not in (200, 204, 302) or answer.headers.get("Location", "").startswith("/sign-in"):
                 yield f"{method} {route.name}", (answer.status_code, errors_of(answer))
     before = rows_of()
     client.defaults |= A_PART
