@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from invocations.sandbox.base import Sandbox
 
 
-@pytest.fixture(
-    scope="module", params=["", pytest.param(TLS, marks=pytest.mark.req("OPS-1"))], ids=["here", "on a host"]
-)
+@pytest.fixture(scope="module", params=["", TLS], ids=["here", "on a host"])
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """On a host, the folder that was built here is sent there."""
     if request.param:

@@ -50,12 +50,10 @@ class BoxdContract(SandboxContract):
             yield AtLevel(cast("Any", sandbox), self.level)
 
 
-@pytest.mark.req("OPS-1")
 class TestOverTls(BoxdContract):
     transport = TLS
 
 
 @pytest.mark.long  # the same messages as under TLS
-@pytest.mark.req("OPS-1")
 class TestOverUnixSocket(BoxdContract):
     transport = UNIX

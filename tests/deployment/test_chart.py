@@ -31,7 +31,20 @@ NOT_OFFERED = {
     "TOOLHUB_KEY_FILE": "master keys come from a Secret or a key service",
     "TOOLHUB_SECRET_KEY_FILE": "the same",
     "TOOLHUB_OWNER_PASSWORD_FILE": "the same",
-}
+} | dict.fromkeys(
+    [
+        "TOOLHUB_SANDBOX_HOSTS",
+        "TOOLHUB_SANDBOX_TLS_CA",
+        "TOOLHUB_SANDBOX_TLS_CERTIFICATE",
+        "TOOLHUB_SANDBOX_TLS_KEY",
+        "TOOLHUB_BOXD_SOCKET",
+        "TOOLHUB_BOXD_BIND",
+        "TOOLHUB_BOXD_WORKERS",
+        "TOOLHUB_BOXD_CACHE_MB",
+        "TOOLHUB_BOXD_DRAIN_S",
+    ],
+    "a worker holds the engine of its node (ADR 0065)",
+)
 CAN_BE_OTHER = {"TOOLHUB_KEYSTORE", "TOOLHUB_LOG_FORMAT"}  # defaults of the chart
 VALIDATE = """
 import sys, yaml, kubernetes_validate as judge

@@ -10,6 +10,7 @@ import pytest
 from invocations.sandbox.base import BoxKey, Limits, Profile, RunOutcome
 from invocations.sandbox.egress import EgressGate
 from invocations.sandbox.egress.connection_handler import EgressCaps
+from invocations.sandbox.remote.sandbox import RemoteSandbox
 from registry.installations import services as installations
 from registry.installations.services import Setup
 from registry.models import Decision, ToolVersion
@@ -21,6 +22,7 @@ from tests.egress.shop import TOKEN, TOOL
 from tests.egress.world import HOST, PUBLIC, Authority, Names, Origin, box_folder, opened, origin
 from tests.support.calls import run_calls_here, run_calls_in
 from tests.support.policies_in_force import permit, put_in_force
+from tests.support.sandbox_hosts import TLS, open_host
 from tests.support.sandboxes import call_of, docker_sandbox, package_of
 from unitools.capabilities import Capabilities
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterator
 
+    from invocations.sandbox.base import Sandbox
     from invocations.sandbox.docker import DockerSandbox
     from invocations.sandbox.egress import EgressDoor
     from tests.conftest import Caller, Person
@@ -104,17 +107,30 @@ def named() -> Names:
 
 
 @pytest.fixture(scope="module")
-def sandbox(named: Names, authority: Authority) -> Iterator[DockerSandbox]:
+def engine_boxes(named: Names, authority: Authority) -> Iterator[DockerSandbox]:
+    """Whoever has the engine, and the gate."""
     gate = EgressGate([f"{PUBLIC}/32"], resolve=named, ca_file=authority.roots)
-    sandbox = docker_sandbox(gate=gate)
-    yield sandbox
-    sandbox.close()
+    boxes = docker_sandbox(gate=gate)
+    yield boxes
+    boxes.close()
     gate.close()
+
+
+@pytest.fixture(scope="module", params=["here", pytest.param(TLS, marks=pytest.mark.long)])
+def sandbox(engine_boxes: DockerSandbox, request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """Asked in this process, or as a worker asks a sandbox host."""
+    if request.param == "here":
+        yield engine_boxes
+        return
+    with open_host(request.param, engine_boxes) as host:
+        remote = RemoteSandbox([host.connect()], load_s=60)
+        yield remote
+        remote.close()
 
 
 @pytest.fixture
 def run(
-    sandbox: DockerSandbox, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+    sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Callable[..., RunOutcome]:
     """``run(source, capabilities, level, **arguments)``: calls of one test may share a box."""
     packages: dict[str, bytes] = {}
@@ -147,7 +163,7 @@ def service(authority: Authority) -> Iterator[Service]:
 
 
 @pytest.fixture
-def shop_boxes(sandbox: DockerSandbox, monkeypatch: pytest.MonkeyPatch, settings: Any) -> RecordedBoxes:
+def shop_boxes(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, settings: Any) -> RecordedBoxes:
     """Calls run in boxes, in the thread of who waits for them."""
     found = RecordedBoxes(sandbox)
     run_calls_in(found, monkeypatch)

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from invocations.sandbox.base import Profile, RunOutcome, SandboxCall
-    from invocations.sandbox.docker import DockerSandbox
+    from invocations.sandbox.base import Profile, RunOutcome, Sandbox, SandboxCall
 
 
 class RecordedBoxes:
     """The real boxes; the call is kept, and a test may have the outcome changed."""
 
-    def __init__(self, boxes: DockerSandbox) -> None:
+    def __init__(self, boxes: Sandbox) -> None:
         self._boxes = boxes
         self.calls: list[SandboxCall] = []
         self.change: Callable[[RunOutcome], RunOutcome] = lambda outcome: outcome

@@ -16,7 +16,7 @@ from unitools.capabilities import Capabilities
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from invocations.sandbox.docker import DockerSandbox
+    from invocations.sandbox.base import Sandbox
 
 pytestmark = pytest.mark.attack
 LEVELS = ("shared", "fresh", "single")
@@ -289,7 +289,7 @@ def test_a_box_that_may_reach_nothing_has_no_way_out(run: Callable[..., RunOutco
     ],
 )
 def test_what_the_gate_cannot_hold_a_tool_to_does_not_start(
-    capabilities: dict[str, Any], missing: str, sandbox: DockerSandbox, run: Callable[..., RunOutcome]
+    capabilities: dict[str, Any], missing: str, sandbox: Sandbox, run: Callable[..., RunOutcome]
 ) -> None:
     assert sandbox.missing(Profile(capabilities=Capabilities.from_json(capabilities))) == (missing,)
 

@@ -22,6 +22,7 @@ from unitools.packages import zip_files
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from invocations.sandbox.base import Sandbox
     from invocations.sandbox.docker import DockerSandbox
 
 pytestmark = pytest.mark.attack
@@ -44,7 +45,7 @@ ARGUMENTS = {"owner": "octo", "page": 2, "title": "Hej & hå"}
 
 
 @pytest.fixture
-def ask(sandbox: DockerSandbox, request: pytest.FixtureRequest) -> Callable[..., RunOutcome]:
+def ask(sandbox: Sandbox, request: pytest.FixtureRequest) -> Callable[..., RunOutcome]:
     """``ask(port, level, **arguments)``: one call of the operation; ``changed`` is another word of it."""
 
     def ask(
@@ -240,7 +241,11 @@ def find_in_memory(process: Path, words: set[bytes]) -> set[bytes]:
 
 @pytest.mark.req("SVC-6", "BRING-1")
 def test_the_secret_is_in_no_memory_file_environment_or_log_of_the_box(
-    ask: Callable[..., RunOutcome], sandbox: DockerSandbox, authority: Authority, request: pytest.FixtureRequest
+    ask: Callable[..., RunOutcome],
+    sandbox: Sandbox,
+    engine_boxes: DockerSandbox,
+    authority: Authority,
+    request: pytest.FixtureRequest,
 ) -> None:
     """Looked at from outside, while the service keeps the call waiting: what was asked for is found there, and the secret is not."""
     half = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"a'
@@ -253,7 +258,7 @@ def test_the_secret_is_in_no_memory_file_environment_or_log_of_the_box(
     ):
         running = threads.submit(ask, service.port, arguments=ARGUMENTS | {"title": asked.decode()})
         assert TOKEN.encode() in service.requests()[0]
-        boxes = [slot.box for slot in sandbox._pool.slots() if slot.box is not None]
+        boxes = [slot.box for slot in engine_boxes._pool.slots() if slot.box is not None]
         processes = [each for box in boxes for each in list_processes(box.id)]
         assert len(processes) > 3
         for process in processes:

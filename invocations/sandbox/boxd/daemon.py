@@ -21,7 +21,7 @@ from invocations.sandbox.isolation.runtime_lines import OK, DoctorLine
 from invocations.sandbox.wire import contract
 from invocations.sandbox.wire.identities import IdentityUnusable, read_worker_name
 from invocations.sandbox.wire.messages import ANSWER, MAX_REQUEST_BYTES, MessageChannel
-from invocations.sandbox.wire.streams import PeerLost, PeerStream, TlsStream
+from invocations.sandbox.wire.streams import PeerLost, PeerStream, TlsPeerStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -164,7 +164,7 @@ class Boxd:
 
     def _take_remote(self, connection: socket.socket) -> tuple[PeerStream, str]:
         assert self.host.identity is not None
-        stream = TlsStream(connection, self.host.identity.load(), server_name=None, within_s=_HANDSHAKE_S)
+        stream = TlsPeerStream(connection, self.host.identity.load(), server_name=None, within_s=_HANDSHAKE_S)
         name = read_worker_name(stream.read_peer_certificate())
         if name in self._workers:
             return stream, name

@@ -57,7 +57,7 @@ class HostState(Protocol):
     def count_certificate_days(self) -> int | None: ...
 
 
-class Refusal(Exception):
+class RequestRefusal(Exception):
     """The request is not done. ``ends``: and the connection is closed, since nothing more can be understood on it."""
 
     def __init__(self, code: str, message: str, *, ends: bool = False) -> None:
@@ -111,13 +111,13 @@ class WorkerSession:
                 message = self._next(IDLE_S if greeted else HELLO_WITHIN_S)
                 try:
                     greeted = self._answer(message, greeted=greeted)
-                except Refusal as refusal:
+                except RequestRefusal as refusal:
                     self._refuse(refusal)
                     if refusal.ends:
                         return
         except WireError as error:
             with suppress(PeerLost):
-                self._refuse(Refusal(contract.MALFORMED, str(error)))
+                self._refuse(RequestRefusal(contract.MALFORMED, str(error)))
         except PeerLost:
             pass
         finally:
@@ -150,7 +150,7 @@ class WorkerSession:
             self._greet(message)
             return True
         if not greeted:
-            raise Refusal(contract.UNFIT, "The first request of a connection is a hello.", ends=True)
+            raise RequestRefusal(contract.UNFIT, "The first request of a connection is a hello.", ends=True)
         if message.parts and operation != contract.RUN:
             raise WireError(f"The request {operation} has no parts.")
         self._operations[operation](message)
@@ -159,7 +159,7 @@ class WorkerSession:
     def _reply(self, head: dict[str, Any], *parts: bytes) -> None:
         self._channel.send(ANSWER, head, *parts)
 
-    def _refuse(self, refusal: Refusal) -> None:
+    def _refuse(self, refusal: RequestRefusal) -> None:
         log.info("Refused to %s: %s", self.worker, refusal)
         self._reply({"op": contract.REFUSED, "code": refusal.code, "message": str(refusal)})
 
@@ -168,7 +168,7 @@ class WorkerSession:
     def _greet(self, message: Message) -> None:
         ours, theirs = contract.compute_sources_digest(), message.head["sources"]
         if message.head["contract"] != contract.CONTRACT_VERSION or theirs != ours:
-            raise Refusal(
+            raise RequestRefusal(
                 contract.UNFIT,
                 f"This host has contract {contract.CONTRACT_VERSION} and the sources {ours[7:19]}, the worker contract "
                 f"{message.head['contract']} and the sources {theirs[7:19]}: both are to be of one version of toolhub.",
@@ -187,7 +187,9 @@ class WorkerSession:
     def _have(self, message: Message) -> None:
         kind, digest, size = (message.head[name] for name in ("kind", "digest", "size"))
         if kind == contract.PACKAGE and size > contract.MAX_PACKAGE_BYTES:
-            raise Refusal(contract.MALFORMED, f"A package has {contract.MAX_PACKAGE_BYTES} bytes at most, not {size}.")
+            raise RequestRefusal(
+                contract.MALFORMED, f"A package has {contract.MAX_PACKAGE_BYTES} bytes at most, not {size}."
+            )
         found = self.host.packages.get(digest) if kind == contract.PACKAGE else self.host.folders.find(digest)
         if found is not None:
             self._reply({"op": contract.HAVE, "known": True})
@@ -202,7 +204,7 @@ class WorkerSession:
         ticket = self._tickets.pop(message.head["ticket"], None)
         if ticket is None:
             sentence = "The ticket of this put was used already, or is none of this connection. Ask again whether the host has it."
-            raise Refusal(contract.REPLAYED, sentence, ends=True)
+            raise RequestRefusal(contract.REPLAYED, sentence, ends=True)
         pieces = self._channel.receive_chunks(ticket.size)
         try:
             if ticket.kind == contract.PACKAGE:
@@ -212,7 +214,7 @@ class WorkerSession:
         except (NotTaken, OSError) as error:
             for _ in pieces:
                 pass  # what was sent is read, so that the refusal is heard
-            raise Refusal(contract.FAILED, str(error)) from error
+            raise RequestRefusal(contract.FAILED, str(error)) from error
         self._reply({"op": contract.PUT, "stored": True})
 
     def _kill(self, message: Message) -> None:
@@ -220,7 +222,7 @@ class WorkerSession:
         try:
             known = self.host.calls.check_may_end(name, self.worker)
         except NotYours as error:
-            raise Refusal(contract.FORBIDDEN, str(error)) from error
+            raise RequestRefusal(contract.FORBIDDEN, str(error)) from error
         if known:
             self.host.sandbox.kill(name)
         self._reply({"op": contract.KILL, "ended": known})
@@ -235,7 +237,7 @@ class WorkerSession:
         try:
             self._reply({"op": contract.CHECK, "lines": self.host.list_check_lines(message.head["walls"])})
         except SandboxUnavailable as error:
-            raise Refusal(contract.FAILED, str(error)) from error
+            raise RequestRefusal(contract.FAILED, str(error)) from error
 
     def _health(self, _: Message) -> None:
         self._reply(
@@ -253,14 +255,14 @@ class WorkerSession:
         head = message.head
         package, folder = self.host.packages.get(head["package"]), self._find_folder(head["folder"])
         if package is None:
-            raise Refusal(contract.LACKING, f"The package {head['package']} is not here.")
+            raise RequestRefusal(contract.LACKING, f"The package {head['package']} is not here.")
         profile, call = decode_call(head, message.parts, package=package, folder=folder)
         if not head["patient"] and self.host.is_full():
-            raise Refusal(contract.BUSY, "Calls wait on this host until others have ended.")
+            raise RequestRefusal(contract.BUSY, "Calls wait on this host until others have ended.")
         try:
             self.host.calls.begin(call.name, self.worker)
         except NotBegun as error:
-            raise Refusal(contract.DRAINING if error.draining else contract.MALFORMED, str(error)) from error
+            raise RequestRefusal(contract.DRAINING if error.draining else contract.MALFORMED, str(error)) from error
         self._work = work = _Work(profile, call, stream=head["stream"])
         if self._runner is None:
             self._runner = threading.Thread(target=self._run_calls, name=f"boxd-call {self.worker}", daemon=True)
@@ -270,7 +272,7 @@ class WorkerSession:
     def _find_folder(self, digest: str) -> Path | None:
         folder = self.host.folders.find(digest) if digest else None
         if digest and folder is None:
-            raise Refusal(contract.LACKING, f"The folder {digest} is not here.")
+            raise RequestRefusal(contract.LACKING, f"The folder {digest} is not here.")
         return folder
 
     def _run_calls(self) -> None:

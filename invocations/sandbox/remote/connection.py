@@ -20,11 +20,11 @@ from invocations.sandbox.wire.messages import (
     EVENT,
     MAX_ANSWER_BYTES,
     REQUEST,
-    HeadTooLarge,
     MessageChannel,
+    OversizedHead,
     WireError,
 )
-from invocations.sandbox.wire.streams import SILENCE_S, PeerLost, PeerStream, TlsStream
+from invocations.sandbox.wire.streams import SILENCE_S, PeerLost, PeerStream, TlsPeerStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,7 +85,7 @@ class HostAddress:
         context = identity.load()
         connection = socket.create_connection((url.hostname, url.port or 0), CONNECT_S)
         try:
-            return TlsStream(connection, context, server_name=url.hostname, within_s=CONNECT_S)
+            return TlsPeerStream(connection, context, server_name=url.hostname, within_s=CONNECT_S)
         except BaseException:
             connection.close()
             raise
@@ -153,7 +153,7 @@ class HostConnection:
                     check_refusal(message)
                     self.used_at = time.monotonic()
                     return decode_outcome(message.parts)
-        except HeadTooLarge as error:
+        except OversizedHead as error:
             raise CallUnfit(f"What describes the call is too much: {error}") from error
         except (PeerLost, WireError, ValueError, IndexError) as error:
             raise CallLost(str(error)) from error

@@ -44,7 +44,7 @@ class WireError(Exception):
     """The other side did not keep to the contract, or could not be asked to. The message says how."""
 
 
-class HeadTooLarge(WireError):
+class OversizedHead(WireError):
     """A head fits into no message. Nothing of it was sent."""
 
 
@@ -68,7 +68,7 @@ class MessageChannel:
     def send(self, kind: int, head: dict[str, Any], *parts: bytes) -> None:
         text = json.dumps(head | {"parts": [len(part) for part in parts]}).encode()
         if len(text) > MAX_HEAD_BYTES:
-            raise HeadTooLarge(f"A head holds {MAX_HEAD_BYTES} bytes at most, this one has {len(text)}.")
+            raise OversizedHead(f"A head holds {MAX_HEAD_BYTES} bytes at most, this one has {len(text)}.")
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         tail = data[:MAX_CHUNK_BYTES]
         with self.stream.sending:

@@ -129,7 +129,7 @@ class PeerStream:
             raise PeerLost(f"The connection broke: {error}") from error
 
 
-class TlsStream(PeerStream):
+class TlsPeerStream(PeerStream):
     """The same under TLS. ``server_name``: whom the client wants to reach; None on the side that answers."""
 
     def __init__(

@@ -17,8 +17,8 @@ from invocations.sandbox.wire.messages import (
     MIB,
     PING,
     REQUEST,
-    HeadTooLarge,
     MessageChannel,
+    OversizedHead,
     WireError,
 )
 from invocations.sandbox.wire.streams import PeerLost, PeerStream
@@ -141,7 +141,7 @@ def test_parts_of_impossible_sizes_are_refused(pair: ChannelPair, sizes: str) ->
 
 
 def test_a_head_that_is_too_large_is_not_sent(pair: ChannelPair) -> None:
-    with pytest.raises(HeadTooLarge):
+    with pytest.raises(OversizedHead):
         pair.sender.send(REQUEST, {"text": "x" * MAX_HEAD_BYTES})
 
     pair.sender.send(REQUEST, {"op": "next"})
