@@ -24,7 +24,10 @@ PLACES = (
 )
 # Within them: what only programs and operators of hosts read.
 BESIDE = (
-    *(f"access/oauth/{each}" for each in ("client", "cross", "identity", "known", "metadata", "redirect", "registration")),
+    *(
+        f"access/oauth/{each}"
+        for each in ("client", "cross", "identity", "known", "metadata", "redirect", "registration")
+    ),
     *(f"access/oauth/{each}" for each in ("tokens", "validator")),
     *("access/authentication", "access/connections/assertions", "evidence/exports/downloads"),
     *("evidence/exports/storage", "registry/discovery", "registry/model_providers/circuits"),

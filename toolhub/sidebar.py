@@ -76,7 +76,9 @@ def build_sidebar(request: ConsoleRequest, stops: Sized) -> list[dict[str, Any]]
                     "label": job.label,
                     "icon": icon,
                     "url": pages[0]["url"],
-                    "count": sum(found) if (found := [page["count"] for page in pages if page["count"] is not None]) else None,
+                    "count": sum(found)
+                    if (found := [page["count"] for page in pages if page["count"] is not None])
+                    else None,
                     "counted": f"job.{job}",
                     "stopped": any(page["stopped"] for page in pages),
                     "pages": pages,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from django import forms
 from django.utils.translation import gettext_lazy
 
-from access.models import Notification
 from access.notifications.services import EVENTS
 
 CHANNELS = {"email": gettext_lazy("Email"), "webhook": gettext_lazy("Webhook")}

@@ -278,7 +278,9 @@ class ToolDraftForm(forms.Form):
         label=gettext_lazy("Description, as agents read it"),
         widget=forms.Textarea(attrs={"rows": 6}),
     )
-    side_effect = forms.ChoiceField(label=gettext_lazy("Side effect"), choices=[(each, EFFECT[each]) for each in EFFECTS])
+    side_effect = forms.ChoiceField(
+        label=gettext_lazy("Side effect"), choices=[(each, EFFECT[each]) for each in EFFECTS]
+    )
     reason = forms.CharField(
         required=False,
         max_length=500,
@@ -286,7 +288,9 @@ class ToolDraftForm(forms.Form):
         help_text=gettext_lazy("Needed where you change it. Kept as evidence."),
         widget=forms.Textarea(attrs={"rows": 2}),
     )
-    safety_class = forms.ChoiceField(label=gettext_lazy("Risk"), choices=[(each, RISK_LEVEL[each]) for each in SAFETY_CLASSES])
+    safety_class = forms.ChoiceField(
+        label=gettext_lazy("Risk"), choices=[(each, RISK_LEVEL[each]) for each in SAFETY_CLASSES]
+    )
     timeout_ms = forms.IntegerField(min_value=1, max_value=3_600_000, label=gettext_lazy("Time limit in milliseconds"))
     hosts = LinesField(
         label=gettext_lazy("Hosts"),

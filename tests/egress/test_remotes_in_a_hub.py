@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from invocations.sandbox.base import Sandbox
+    from invocations.sandbox.docker import DockerSandbox
     from tests.conftest import Caller, Person
     from tests.egress.world import Authority
 
@@ -182,13 +183,13 @@ def test_the_grant_that_a_refusal_names_lets_the_call_through(
 
 @pytest.mark.req("SVC-6", "BRING-3")
 def test_no_byte_of_a_tenants_token_is_in_a_box_while_it_is_used(
-    bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller, sandbox: DockerSandbox
+    bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller, engine_boxes: DockerSandbox
 ) -> None:
     """In no memory, file, environment or log: looked at while the server keeps the call waiting."""
     bring()
     forms = [form.encode() for form in list_secret_forms(TOKEN)]
     searched: list[tuple[int, list[str]]] = []
-    remote.while_called = lambda: searched.append(search_boxes(sandbox, forms))
+    remote.while_called = lambda: searched.append(search_boxes(engine_boxes, forms))
 
     assert caller.invoke(TOOL, {"item": "a"}).status_code == 200
 
@@ -196,7 +197,7 @@ def test_no_byte_of_a_tenants_token_is_in_a_box_while_it_is_used(
     assert looked > 0
     assert found == []
     # What the box surely holds is found, so the search finds what is there.
-    remote.while_called = lambda: searched.append(search_boxes(sandbox, [b"Get-Item"]))
+    remote.while_called = lambda: searched.append(search_boxes(engine_boxes, [b"Get-Item"]))
     caller.invoke(TOOL, {"item": "a"})
     assert searched[-1][1]
 

@@ -54,7 +54,11 @@ def why_stale(version: PolicyVersion) -> str:
     was, now = version.simulation.get("basis", {}), compute_basis(version)
     if was.get("draft") != now["draft"]:
         return gettext_noop("The draft was changed after its impact was previewed.")
-    return "" if was == now else gettext_noop("Another policy came into force after the impact of this draft was previewed.")
+    return (
+        ""
+        if was == now
+        else gettext_noop("Another policy came into force after the impact of this draft was previewed.")
+    )
 
 
 def document_before(version: PolicyVersion) -> dict[str, Any]:

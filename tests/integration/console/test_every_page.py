@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import Group
-from django.test import Client
 from playwright.sync_api import Error
 
 from access.roles import HUB_OWNERS, Role
@@ -26,6 +25,8 @@ from tests.support.routes import console_routes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from django.test import Client
 
     from tests.support.calls import Bell
 
@@ -116,9 +117,7 @@ class Words(HTMLParser):
 def find_english(page: str) -> set[str]:
     words = Words()
     words.feed(page.partition("<body")[2])
-    return {
-        each for each in words.found if ENGLISH.match(each) and not CHINESE.search(each) and not NAMES.search(each)
-    }
+    return {each for each in words.found if ENGLISH.match(each) and not CHINESE.search(each) and not NAMES.search(each)}
 
 
 def weigh_assets(page: str) -> int:
