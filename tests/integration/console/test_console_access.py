@@ -106,7 +106,7 @@ def test_what_names_nothing_is_not_found(things: Things) -> None:
     nothing |= {"files.path": "of/nothing.csv", "api_version_dependencies_retry.tool_id": "a.b.c"}
     nothing |= {"model-providers.name": "nothing", "model-providers.alias": "nothing", "model_id": "model.none.nothing"}
     nothing |= {name: "model.none.nothing" for name in things.named if name.endswith(".model_id")}
-    nothing |= {"size": 999_999_999, "tile": "0/x999/999", "model-prices.number": 999_999_999}
+    nothing |= {"slug": "nothing", "size": 999_999_999, "tile": "0/x999/999", "model-prices.number": 999_999_999}
     there_is_none = Things(things.tenant, things.word, things.people, things.caller, things.robot, nothing)
     found = {}
 
