@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.translation import gettext
 
 from invocations.approvals.asked_consents import can_ask_consent
@@ -135,8 +135,9 @@ def list_next_steps(invocation: Invocation, *, by: Principal) -> list[NextStep]:
         found.append(NextStep(gettext("See the installation"), "package", reverse("installation", args=[tool])))
     asked = urlencode({"agent": invocation.agent.wire_id, "tool": tool})
     found.append(NextStep(gettext("Explain"), "search", f"{reverse('explain')}?{asked}"))
-    if url := _link_try(invocation):
-        found.append(NextStep(gettext("Try again"), "play", url))
+    if by.may("playground.use") and invocation.version:
+        page, version = reverse("tool_try", args=[tool]), invocation.version.version
+        found.append(NextStep(gettext("Try again"), "play", f"{page}?{urlencode({'version': version})}"))
     if invocation.is_final and invocation.attempt and by.may("invocations.replay"):
         found.append(NextStep(gettext("Try again in a sandbox"), "repeat", reverse("replay_new", args=[invocation.pk])))
     return found
@@ -151,13 +152,3 @@ def _list_consent_steps(invocation: Invocation, *, by: Principal) -> list[NextSt
         url = reverse("consent", args=[consent]) if consent else reverse("approvals")
         found.append(NextStep(gettext("See the consents that wait"), "hourglass", url))
     return found
-
-
-def _link_try(invocation: Invocation) -> str:
-    """The page on which the tool is tried, filled in with what this call had; empty: this hub has none."""
-    try:
-        page = reverse("tool-try", args=[invocation.tool])
-    except NoReverseMatch:
-        return ""
-    version = invocation.version.version if invocation.version else ""
-    return f"{page}?{urlencode({'version': version, 'like': invocation.wire_id})}"

@@ -143,6 +143,7 @@ def test_a_lawful_no_is_told_apart_from_a_fault_and_both_say_what_helps(
     assert word in fault
     assert ('data-tone="bad"' in fault) == red
     assert "Try again in a sandbox" in fault
+    assert f"/tools/{ECHO}/try?version=" in fault
     assert "Only 3 are left." not in page
 
 

@@ -109,7 +109,7 @@ def test_an_operation_that_anybody_may_ask_asks_for_nobody() -> None:
     assert "account" not in operation_of(of_schemes([], person=BY_CODE))
 
 
-@pytest.mark.req("BRING-1", "REG-4")
+@pytest.mark.req("BRING-1")
 def test_another_who_gives_tokens_is_another_reach() -> None:
     old, _ = make(of_schemes([{"person": []}], person=BY_CODE), account=AccountChoice())
     moved = BY_CODE | {"flows": {"authorizationCode": FLOW | {"tokenUrl": "https://evil.example.org/token"}}}
