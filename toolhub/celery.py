@@ -108,7 +108,10 @@ def _start_loops(**_: Any) -> None:
 
 @worker_shutting_down.connect
 def _drain(**_: Any) -> None:
+    from invocations.queue.claims import places  # noqa: PLC0415  as above
+
     begin_drain()
+    places.close()
 
 
 @worker_shutdown.connect
@@ -119,7 +122,7 @@ def _stop(**_: Any) -> None:
 
     _loops.tell()
     try:
-        while places.any_taken():  # Celery has waited for its own calls; these came by the bell
+        while places.any_taken():  # Celery has waited for its own calls; these came by a notification of PostgreSQL
             time.sleep(LOOK_AGAIN_S)
         current_sandbox().close()
     finally:

@@ -48,7 +48,7 @@ LOOPS = (
     Loop("sweeper", "invocations.queue.sweeper.run_sweeper", _CALLS | _SENDING),
     # The embedded default has no Redis to listen to; a run there is cancelled in its own process.
     Loop("canceller", "invocations.run.cancellation.listen_for_cancellations", frozenset({ProcessRole.WORKER})),
-    Loop("bell", "invocations.queue.bell.listener.listen_for_rings", frozenset({ProcessRole.WORKER})),
+    Loop("listener", "invocations.queue.notify.listener.listen_for_notifications", frozenset({ProcessRole.WORKER})),
     Loop("builder", "invocations.run.probes.run_builder", _CALLS),
     Loop("call_hours", "invocations.call_hours.rollup.run_rollup", _CALLS | _SENDING),
     Loop("reporter", "invocations.sandbox_hosts.reports.run_reporter", _CALLS),

@@ -44,7 +44,7 @@ def take_turn_at_keys() -> Iterator[None]:
 def _anything_is_signed() -> bool:
     """Before the first migration there is no table."""
     there = LogKey._meta.db_table in connection.introspection.table_names()
-    return there and LogKey.objects.filter(retired_at=None).exists()
+    return there and LogKey.objects.exists()
 
 
 def make_signing_key() -> bool:
@@ -71,7 +71,7 @@ def choose_signer() -> CheckpointSigner:
         case "token":
             from evidence.log.signers.tokens import TokenSigner  # noqa: PLC0415  no other process needs what it loads
 
-            return TokenSigner(settings.TOOLHUB_SIGNING_TOKEN)
+            return TokenSigner(settings.TOOLHUB_SIGNING_PKCS11_URI)
         case "transit":
             from evidence.log.signers.transit import TransitSigner  # noqa: PLC0415  the same
 

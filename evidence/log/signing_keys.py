@@ -120,8 +120,11 @@ def rotate_key() -> str:
 
 def retire_old_keys() -> list[str]:
     """End the keys but the current one, and destroy their private halves. What they have signed stays valid."""
-    old = [key.name for key in register_keys()[1:]]
-    _retire(old)
+    _retire([key.name for key in register_keys()[1:]])
+    given, known = check_signing_keys()
+    old = [
+        key.name for key in given if key.name in known and known[key.name].retired_at is not None
+    ]  # also of an earlier try
     get_signer().forget_keys(old)
     return old
 
@@ -129,18 +132,18 @@ def retire_old_keys() -> list[str]:
 def replace_lost_keys() -> str:
     """Begin with a new key because the old ones are lost for good. It shows: no old key signs the log with the fact of the new."""
     signer = get_signer()
-    if signer.has_keys():
-        there = ", ".join(key.name for key in signer.list_keys())
-        raise KeyUnavailable(
-            f"Signing keys are in {signer.place}: {there}.",
-            remedy="Type `manage.py rotate_log_key` to rotate; nothing is lost.",
-        )
-    names = list(LogKey.objects.values_list("name", flat=True))
-    name = next_name(names)
-    _retire(names)
-    signer.make_first_key(name)
-    register_keys()
-    return name
+    known = {row.name: row for row in LogKey.objects.all()}
+    with take_turn_at_keys():
+        given = signer.list_keys() if signer.has_keys() else []
+        if found := [key.name for key in given if key.name in known]:
+            raise KeyUnavailable(
+                f"Signing keys are in {signer.place}: {', '.join(found)}.",
+                remedy="Type `manage.py rotate_log_key` to rotate; nothing is lost. Or take away what is not the key of that name.",
+            )
+        if not given:  # else an earlier try has made it, and came no further
+            signer.make_first_key(next_name(known))
+        _retire(list(known))
+    return register_keys()[0].name
 
 
 @transaction.atomic

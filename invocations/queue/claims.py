@@ -75,9 +75,14 @@ class WorkerSlots:
 
     def __init__(self) -> None:
         self.claiming = threading.Lock()
+        self.closed = False
         self._lock = threading.Lock()
         self._of_tenant: Counter[UUID] = Counter()
         self._long = 0
+
+    def close(self) -> None:
+        """Take nothing more: the process was told to end, and what waits is another's."""
+        self.closed = True
 
     def full(self) -> list[UUID]:
         """Tenants that have all the places that they may have here."""
@@ -119,7 +124,7 @@ places = WorkerSlots()
 def claim_next_call() -> Iterator[Invocation | None]:
     """Claim the next call and hold a place for it; None when there is nothing to do here."""
     with places.claiming:
-        invocation = claim_call()
+        invocation = None if places.closed else claim_call()
         if invocation is not None:
             places.take(invocation)
     try:

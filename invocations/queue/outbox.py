@@ -20,8 +20,8 @@ from django.db import connection, transaction
 from kombu.exceptions import OperationalError as BrokerError
 
 from invocations.models import Invocation, State
-from invocations.queue.bell import CALLS, REPLAYS
-from invocations.queue.bell.ringer import get_ringer
+from invocations.queue.notify import CALLS, REPLAYS
+from invocations.queue.notify.notifier import get_notifier
 from kernel.database.connections import database_now
 from kernel.fault_injection import inject_fault
 from kernel.names import QUEUES, RUN_INVOCATION, RUN_REPLAYS
@@ -83,10 +83,10 @@ def send_wake_up(invocation_id: UUID, work_class: str) -> None:
 
 
 def notify_workers(invocation: Invocation) -> bool:
-    """Tell the workers of a call that was just queued, by the broker or, where there is none or it does not answer, by the bell of
-    PostgreSQL. False when neither takes it; then a sweeper tells them later.
+    """Tell the workers of a call that was just queued, by the broker or, where there is none or it does not answer, by PostgreSQL
+    itself. False when neither takes it; then a sweeper tells them later.
     """
-    return _send(lambda: send_wake_up(invocation.pk, invocation.work_class)) or ring_bell(CALLS)
+    return _send(lambda: send_wake_up(invocation.pk, invocation.work_class)) or notify_by_postgresql(CALLS)
 
 
 def notify_replay_worker() -> bool:
@@ -94,7 +94,7 @@ def notify_replay_worker() -> bool:
     send = partial(
         current_app.send_task, RUN_REPLAYS, queue=QUEUES["long"], retry=False, ignore_result=True, expires=None
     )
-    return _send(send) or ring_bell(REPLAYS)
+    return _send(send) or notify_by_postgresql(REPLAYS)
 
 
 def has_broker() -> bool:
@@ -114,9 +114,9 @@ def _send(send: Callable[[], object]) -> bool:
     return True
 
 
-def ring_bell(what: str) -> bool:
+def notify_by_postgresql(what: str) -> bool:
     """Have PostgreSQL wake the workers. False where there is none, or it does not answer."""
-    return connection.vendor == "postgresql" and get_ringer().ring(what)
+    return connection.vendor == "postgresql" and get_notifier().notify(what)
 
 
 def relay_due_messages(*, limit: int) -> int:

@@ -116,6 +116,7 @@ ALSO_WITH_SQLITE = (
     "tests/integration/invocations/accept/test_begin_end_pairs.py",
     "tests/integration/invocations/accept/test_idempotency.py",
     "tests/integration/invocations/call_hours/test_call_hours.py",
+    "tests/integration/invocations/call_search/test_call_list.py",
     "tests/integration/invocations/decide/test_revocation_in_flight.py",
     "tests/integration/invocations/mcp/test_open_streams.py",
     "tests/integration/invocations/model_calls/test_model_calls.py",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from pkcs11 import Attribute
+from pkcs11 import Attribute, ObjectClass
 
 from evidence.keys.key_file import add_key, make_key_file
 from evidence.log.signers.files import FileSigner, InMemorySigner
@@ -178,6 +178,18 @@ def test_a_key_whose_making_was_cut_off_is_made_again(token: TokenSigner) -> Non
     token.make_first_key()
 
     assert names_of(token) == ["k1"]
+
+
+@pytest.mark.req("OPS-5")
+@pytest.mark.parametrize("kind", [ObjectClass.PRIVATE_KEY, ObjectClass.PUBLIC_KEY])
+def test_a_key_whose_end_was_cut_off_is_none_and_the_others_go_on(token: TokenSigner, kind: ObjectClass) -> None:
+    token.make_first_key()
+    token.add_key()
+    with token._opened() as session:
+        for each in list(session.get_objects({Attribute.CLASS: kind, Attribute.LABEL: "hub/k1"})):
+            each.destroy()
+
+    assert names_of(token) == ["k2"]
 
 
 @pytest.mark.req("OPS-5")

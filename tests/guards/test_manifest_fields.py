@@ -92,6 +92,13 @@ ACTS = {
     "implementation.operation.arguments.as_json": ("unitools/openapi/requests.py", '"as_json"'),
     "implementation.operation.body.media_type": ("unitools/openapi/requests.py", '"media_type"'),
     "implementation.operation.body.argument": ("unitools/openapi/requests.py", '"argument"'),
+    "implementation.operation.account.scopes": ("unitools/manifest.py", "def account"),
+    "implementation.operation.account.openid_url": ("access/server_accounts/discovery.py", '"openid_url"'),
+    "implementation.operation.account.authorization_url": (
+        "access/server_accounts/discovery.py",
+        '"authorization_url"',
+    ),
+    "implementation.operation.account.token_url": ("access/server_accounts/discovery.py", '"token_url"'),
     "implementation.operation.credentials…": ("unitools/checks/operations.py", '"credentials"'),
     "implementation.operation.accept": ("unitools/openapi/requests.py", '"accept"'),
     "implementation.operation.idempotency_header": ("unitools/openapi/requests.py", '"idempotency_header"'),

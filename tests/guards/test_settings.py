@@ -54,14 +54,14 @@ def test_every_change_of_a_model_has_its_migration() -> None:
     call_command("makemigrations", check=True, dry_run=True, verbosity=0, stdout=StringIO())
 
 
-def in_production(*, redis: bool = True) -> subprocess.CompletedProcess[str]:
+def in_production(*, redis: bool = True, database: bool = True) -> subprocess.CompletedProcess[str]:
     """The settings as a separate process with a database and a broker would read them."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("TOOLHUB_")}
     env |= {
         "TOOLHUB_ENV_FILE": "",
-        "TOOLHUB_DATABASE_URL": "postgresql://hub@localhost/hub",
         "TOOLHUB_SECRET_KEY": "x" * 50,
     }
+    env |= {"TOOLHUB_DATABASE_URL": "postgresql://hub@localhost/hub"} if database else {}
     env |= {"TOOLHUB_REDIS_URL": "redis://localhost/0"} if redis else {}
     program = "import json; from toolhub import settings as s; print(json.dumps(s.CELERY, default=str))"
     return subprocess.run(
@@ -129,11 +129,19 @@ def test_forms_of_the_hubs_own_pages_are_taken_behind_a_proxy(tmp_path: Path) ->
     assert done.stdout == "['https://hub.example.org'] ['127.0.0.1/32']\n"
 
 
-def test_half_a_production_shape_is_refused_with_a_sentence() -> None:
-    done = in_production(redis=False)
+def test_redis_without_a_database_is_refused_with_a_sentence() -> None:
+    done = in_production(database=False)
 
     assert done.returncode != 0
-    assert "Set both TOOLHUB_DATABASE_URL and TOOLHUB_REDIS_URL" in done.stderr
+    assert "TOOLHUB_REDIS_URL goes with TOOLHUB_DATABASE_URL" in done.stderr
+
+
+@pytest.mark.req("OPS-6")
+def test_a_database_without_redis_is_a_production_shape() -> None:
+    done = in_production(redis=False)
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["broker_transport"] == "toolhub.brokers.in_process:Transport"
 
 
 # The table.

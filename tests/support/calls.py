@@ -80,7 +80,7 @@ def run_calls_here(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Bell:
     _write_down_what_is_committed(monkeypatch)
     bell = Bell()
     monkeypatch.setattr(outbox, "send_wake_up", bell.ring)
-    monkeypatch.setattr(outbox, "ring_bell", lambda what: False)  # nobody listens to PostgreSQL either
+    monkeypatch.setattr(outbox, "notify_by_postgresql", lambda what: False)  # nobody listens to PostgreSQL either
     monkeypatch.setattr(outbox, "outage", Outage(outbox.log, gone="gone", back="back", ask_again_s=0))
     for module in (calls, services):
         monkeypatch.setattr(module, "get_waker", lambda: bell)

@@ -2,7 +2,7 @@
 say, one after the other.
 
 ``tables`` and ``key``, together ``migrate``; ``write``: 11 facts of each of three tenants; ``seal``: until nothing is pending;
-``check``: all logs, and print what there is. The signing key is in the folder, or in the token that TOOLHUB_SIGNING_TOKEN names.
+``check``: all logs, and print what there is. The signing key is in the folder, or in the token that TOOLHUB_SIGNING_PKCS11_URI names.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def main(database: str, folder: str, *words: str) -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
     settings.DATABASES["default"]["NAME"] = database
     settings.TOOLHUB_SIGNING_KEY_FILE = Path(folder) / "signing-keys.json"
-    if token := os.environ.get("TOOLHUB_SIGNING_TOKEN"):
-        settings.TOOLHUB_SIGNER, settings.TOOLHUB_SIGNING_TOKEN, settings.TOOLHUB_SIGNING_KEY_FILE = (
+    if token := os.environ.get("TOOLHUB_SIGNING_PKCS11_URI"):
+        settings.TOOLHUB_SIGNER, settings.TOOLHUB_SIGNING_PKCS11_URI, settings.TOOLHUB_SIGNING_KEY_FILE = (
             "token",
             token,
             None,

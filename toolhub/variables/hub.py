@@ -16,7 +16,7 @@ _ROLES = ("owner", "operator", "reviewer", "auditor", "developer")  # access.rol
 
 
 def _optional_path(name: str, *, about: str, example: str) -> Path | None:
-    text = _text(name, allowed="a path, or empty", roles=(KEEPER, INIT), example=example, about=about)
+    text = _text(name, allowed="a path, or empty", roles=(KEEPER,), example=example, about=about)
     return Path(text) if text else None
 
 
@@ -154,7 +154,7 @@ TOOLHUB_SIGNER = _choice(
     "TOOLHUB_SIGNER",
     "file",
     of=("file", "token", "transit"),
-    roles=(KEEPER, INIT),
+    roles=(KEEPER,),
     about="Where the keys are that sign the logs of evidence: in TOOLHUB_SIGNING_KEY_FILE, in a PKCS#11 token, or in the transit "
     "engine of OpenBao or Vault. Only for the keeper (`manage.py keep`).",
 )
@@ -170,10 +170,10 @@ _signing = _text(
     "leave it empty. Back it up.",
 )
 TOOLHUB_SIGNING_KEY_FILE = Path(_signing) if _signing else None
-TOOLHUB_SIGNING_TOKEN = _text(
-    "TOOLHUB_SIGNING_TOKEN",
+TOOLHUB_SIGNING_PKCS11_URI = _text(
+    "TOOLHUB_SIGNING_PKCS11_URI",
     allowed="a PKCS#11 URI",
-    roles=(KEEPER, INIT),
+    roles=(KEEPER,),
     example="pkcs11:token=toolhub?module-path=/usr/lib/softhsm/libsofthsm2.so&pin-source=file:/run/secrets/signing-pin",
     about="For the signer token: which token, by its library, its name or serial and a file with the PIN (RFC 7512). `object=` before "
     "the question mark keeps the keys of several hubs in one token apart.",
@@ -181,14 +181,14 @@ TOOLHUB_SIGNING_TOKEN = _text(
 TOOLHUB_SIGNING_TRANSIT_URL = VARIABLES.url(
     "TOOLHUB_SIGNING_TRANSIT_URL",
     schemes=_HTTP,
-    roles=(KEEPER, INIT),
+    roles=(KEEPER,),
     example="https://bao.example.org:8200/v1/transit",
     about="For the signer transit: the address of the engine.",
 )
 TOOLHUB_SIGNING_TRANSIT_PREFIX = _text(
     "TOOLHUB_SIGNING_TRANSIT_PREFIX",
     "toolhub",
-    roles=(KEEPER, INIT),
+    roles=(KEEPER,),
     about="For the signer transit: what the names of its keys begin with, so that several hubs keep theirs apart.",
 )
 TOOLHUB_SIGNING_TRANSIT_TOKEN_FILE = _optional_path(

@@ -31,7 +31,7 @@ LOST = (
     "`manage.py rotate_log_key --lost` begins with a new key, and everybody who verifies must be told of it."
 )
 SAY_IT = (
-    "Set TOOLHUB_SIGNING_TOKEN to a URI such as pkcs11:token=toolhub?module-path=/usr/lib/softhsm/libsofthsm2.so"
+    "Set TOOLHUB_SIGNING_PKCS11_URI to a URI such as pkcs11:token=toolhub?module-path=/usr/lib/softhsm/libsofthsm2.so"
     "&pin-source=file:/run/secrets/signing-pin (docs/how-to/keep-signing-keys-in-a-token.md)."
 )
 _CURVE = "1.3.101.112"  # Ed25519, RFC 8410
@@ -105,10 +105,13 @@ class TokenSigner:
     def list_keys(self) -> list[LogPublicKey]:
         with self._opened() as session:
             publics = self._find(session, ObjectClass.PUBLIC_KEY)
+            whole = (
+                publics.keys() & self._find(session, ObjectClass.PRIVATE_KEY).keys()
+            )  # others were half made, or half destroyed
             found = [
                 LogPublicKey(name, _raw(publics[name]), _raw(publics[name + _CLOCK]))
-                for name in newest_first(name for name in publics if key_number(name))
-                if name + _CLOCK in publics
+                for name in newest_first(name for name in whole if key_number(name))
+                if name + _CLOCK in whole
             ]
         for key in found:
             if key not in self._checked:
@@ -144,8 +147,8 @@ class TokenSigner:
             publics = self._find(session, ObjectClass.PUBLIC_KEY)
             current = newest_first(name for name in privates if key_number(name))[:1]
             for name in set(names) - set(current):
-                for label in (name, name + _CLOCK):  # a name whose log key is gone counts no more
-                    for objects in (privates, publics):
+                for objects in (privates, publics):  # a name whose private log key is gone counts no more
+                    for label in (name, name + _CLOCK):
                         if label in objects:
                             objects[label].destroy()
 
@@ -220,7 +223,7 @@ class TokenSigner:
         ]
         if len(tokens) != 1:
             raise KeyUnavailable(
-                f"The module {at.module} has {len(tokens) or 'no'} tokens that TOOLHUB_SIGNING_TOKEN could mean.",
+                f"The module {at.module} has {len(tokens) or 'no'} tokens that TOOLHUB_SIGNING_PKCS11_URI could mean.",
                 remedy=SAY_IT,
             )
         return tokens[0].open(rw=True, user_pin=pin)

@@ -35,7 +35,7 @@ def uri() -> str:
 
 @pytest.fixture
 def token(uri: str, settings: Any) -> Iterator[TokenSigner]:
-    settings.TOOLHUB_SIGNER, settings.TOOLHUB_SIGNING_TOKEN, settings.TOOLHUB_SIGNING_KEY_FILE = "token", uri, None
+    settings.TOOLHUB_SIGNER, settings.TOOLHUB_SIGNING_PKCS11_URI, settings.TOOLHUB_SIGNING_KEY_FILE = "token", uri, None
     signer = choose_signer()
     assert isinstance(signer, TokenSigner)
     with signing_with(signer):
@@ -105,7 +105,7 @@ def test_a_log_is_signed_by_a_transit_engine(settings: Any, tmp_path: Path) -> N
 
 
 def begin(database: str, folder: Path, uri: str, *words: str, faults: str = "") -> subprocess.Popen[str]:
-    env = os.environ | {"TOOLHUB_SIGNING_TOKEN": uri, "TOOLHUB_FAULTS": faults}
+    env = os.environ | {"TOOLHUB_SIGNING_PKCS11_URI": uri, "TOOLHUB_FAULTS": faults}
     command = [sys.executable, "-m", "tests.support.keeper_process", database, str(folder), *words]
     return subprocess.Popen(
         command, cwd=configured.BASE_DIR, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

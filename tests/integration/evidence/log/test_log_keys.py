@@ -148,6 +148,57 @@ def test_a_key_that_is_lost_for_good_is_replaced_on_demand(file: Path) -> None:
     assert LogKey.objects.get(pk="k1").retired_at is not None
 
 
+@pytest.mark.req("TOOLS-18", "OPS-5")
+def test_a_replacement_that_fails_leaves_the_loss_seen_and_may_be_tried_again(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sealed()
+    file.unlink()
+    with monkeypatch.context() as broken:
+        broken.setattr(FileSigner, "make_first_key", refuse)
+        with pytest.raises(CommandError, match="not now"):
+            rotate("--lost")
+    with pytest.raises(KeyUnavailable, match="No other was made"):
+        make_signing_key()
+
+    rotate("--lost")
+    sealed()
+
+    assert who_signed() == ["k2"]
+
+
+@pytest.mark.req("TOOLS-18", "OPS-5")
+def test_a_replacement_that_was_cut_off_goes_on_with_the_key_that_it_made(file: Path) -> None:
+    sealed()
+    file.unlink()
+    make_key_file(file, name="k2")
+
+    rotate("--lost")
+    sealed()
+
+    assert who_signed() == ["k2"]
+
+
+@pytest.mark.req("TOOLS-18", "OPS-5")
+def test_keys_that_could_not_be_destroyed_are_destroyed_the_next_time(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sealed()
+    rotate()
+    with monkeypatch.context() as broken:
+        broken.setattr(FileSigner, "forget_keys", refuse)
+        with pytest.raises(CommandError, match="not now"):
+            rotate("--retire")
+    assert "k1" in file.read_text()
+
+    assert rotate("--retire").startswith("Retired: k1.")
+    assert "k1" not in file.read_text()
+
+
+def refuse(signer: FileSigner, *_: object) -> None:
+    raise KeyUnavailable("not now")
+
+
 @pytest.mark.req("TOOLS-18")
 def test_a_retired_key_that_is_still_in_the_file_signs_nothing() -> None:
     sealed()

@@ -77,7 +77,7 @@ def test_a_broker_behind_a_closed_port_is_one_that_does_not_answer(
 ) -> None:
     enable()
     grant()
-    monkeypatch.setattr(outbox, "ring_bell", lambda what: False)
+    monkeypatch.setattr(outbox, "notify_by_postgresql", lambda what: False)
     monkeypatch.setattr(outbox, "outage", Outage(outbox.log, gone="gone", back="back"))
     app = Celery("closed", broker="redis://127.0.0.1:1/0", set_as_current=False)
     app.conf.broker_transport_options = {"max_retries": 0}

@@ -1,8 +1,9 @@
-"""Bell: does PostgreSQL wake workers where the broker does not, each ring at once, and after a connection was cut?"""
+"""Notifications: does PostgreSQL wake workers where the broker does not, each at once, and after a connection was cut?"""
 
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,8 @@ import pytest
 from django.db import connection
 
 from invocations.queue import claims, outbox
-from invocations.queue.bell import CALLS, CHANNEL, REPLAYS, listener
-from invocations.queue.bell.ringer import Ringer
+from invocations.queue.notify import CALLS, CHANNEL, REPLAYS, listener
+from invocations.queue.notify.notifier import Notifier
 from kernel.database.connections import open_direct_connection
 from kernel.ids import new_id
 from kernel.outages import Outage
@@ -33,17 +34,17 @@ def ear() -> Iterator[Any]:
 
 
 @pytest.fixture(autouse=True)
-def ringer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ringer]:
+def notifier(monkeypatch: pytest.MonkeyPatch) -> Iterator[Notifier]:
     """That of this process."""
-    found = Ringer()
-    monkeypatch.setattr(outbox, "get_ringer", lambda: found)
+    found = Notifier()
+    monkeypatch.setattr(outbox, "get_notifier", lambda: found)
     yield found
     if found._connection is not None:
         found._connection.close()
 
 
 def hear(ear: Any, count: int) -> list[str]:
-    return [ring.payload for ring in ear.notifies(timeout=LONG_S, stop_after=count)]
+    return [each.payload for each in ear.notifies(timeout=LONG_S, stop_after=count)]
 
 
 def cut_connections(who: str) -> None:
@@ -56,30 +57,30 @@ def cut_connections(who: str) -> None:
 
 
 @pytest.mark.req("OPS-6")
-def test_a_ring_is_heard_with_what_waits(ear: Any, ringer: Ringer) -> None:
-    assert ringer.ring(CALLS)
-    assert ringer.ring(REPLAYS)
+def test_a_notification_is_heard_with_what_waits(ear: Any, notifier: Notifier) -> None:
+    assert notifier.notify(CALLS)
+    assert notifier.notify(REPLAYS)
 
     assert hear(ear, 2) == [CALLS, REPLAYS]
 
 
 @pytest.mark.req("OPS-6")
-def test_rings_that_come_together_are_one(ringer: Ringer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notifications_that_come_together_are_one(notifier: Notifier, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, may_end, sent = threading.Event(), threading.Event(), list[list[str]]()
 
-    def notify(whats: list[str]) -> None:
+    def send(whats: list[str]) -> None:
         sent.append(whats)
         begun.set()
         assert may_end.wait(LONG_S)
 
-    monkeypatch.setattr(ringer, "_notify", notify)
-    threads = [threading.Thread(target=ringer.ring, args=(CALLS,))]
+    monkeypatch.setattr(notifier, "_send", send)
+    threads = [threading.Thread(target=notifier.notify, args=(CALLS,))]
     threads[0].start()
     assert begun.wait(LONG_S)
-    threads += [threading.Thread(target=ringer.ring, args=(what,)) for what in [CALLS] * 10 + [REPLAYS]]
+    threads += [threading.Thread(target=notifier.notify, args=(what,)) for what in [CALLS] * 10 + [REPLAYS]]
     for each in threads[1:]:
         each.start()
-    wait_for(lambda: ringer._next.whats == {CALLS, REPLAYS} and threading.active_count() > len(threads))
+    wait_for(lambda: notifier._next.whats == {CALLS, REPLAYS} and threading.active_count() > len(threads))
     may_end.set()
     for each in threads:
         each.join(LONG_S)
@@ -88,22 +89,24 @@ def test_rings_that_come_together_are_one(ringer: Ringer, monkeypatch: pytest.Mo
 
 
 @pytest.mark.req("OPS-6")
-def test_a_ringer_whose_connection_was_cut_rings_all_the_same(ear: Any, ringer: Ringer) -> None:
-    assert ringer.ring(CALLS)
+def test_a_notifier_whose_connection_was_cut_notifies_all_the_same(ear: Any, notifier: Notifier) -> None:
+    assert notifier.notify(CALLS)
     cut_connections("SELECT pg_notify%")
 
-    assert ringer.ring(CALLS)
+    assert notifier.notify(CALLS)
     assert hear(ear, 2) == [CALLS, CALLS]
 
 
 @pytest.mark.req("OPS-6")
-def test_where_postgresql_does_not_answer_the_ringer_says_so(ringer: Ringer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_postgresql_does_not_answer_the_notifier_says_so(
+    notifier: Notifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse() -> None:
         raise psycopg.OperationalError("the server is away")
 
-    monkeypatch.setattr("invocations.queue.bell.ringer.open_direct_connection", refuse)
+    monkeypatch.setattr("invocations.queue.notify.notifier.open_direct_connection", refuse)
 
-    assert not ringer.ring(CALLS)
+    assert not notifier.notify(CALLS)
 
 
 class Waiting:
@@ -142,7 +145,7 @@ def listening(waiting: Waiting, monkeypatch: pytest.MonkeyPatch) -> Iterator[thr
     monkeypatch.setattr(listener, "claim_next_call", waiting.claim)
     monkeypatch.setattr(listener, "run_claimed_call", waiting.run)
     monkeypatch.setattr(claims.places, "taken", lambda: waiting.taken)
-    thread = threading.Thread(target=listener.listen_for_rings, args=(stop,))
+    thread = threading.Thread(target=listener.listen_for_notifications, args=(stop,))
     thread.start()
     wait_for(is_listened)
     waiting.left = count
@@ -164,13 +167,13 @@ def is_listened() -> bool:
 
 
 @pytest.mark.req("OPS-6")
-def test_one_ring_is_enough_for_all_calls_that_wait(
-    ringer: Ringer, monkeypatch: pytest.MonkeyPatch, settings: Any
+def test_one_notification_is_enough_for_all_calls_that_wait(
+    notifier: Notifier, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     settings.TOOLHUB_WORKER_CONCURRENCY = 8
     waiting = Waiting(5)
     with listening(waiting, monkeypatch):
-        assert ringer.ring(CALLS)
+        assert notifier.notify(CALLS)
 
         waiting.together.wait(LONG_S)  # all five run at once
         wait_for(lambda: waiting.done == 5)
@@ -178,16 +181,47 @@ def test_one_ring_is_enough_for_all_calls_that_wait(
 
 @pytest.mark.req("OPS-6")
 def test_no_more_calls_run_than_the_worker_has_places_for(
-    ringer: Ringer, monkeypatch: pytest.MonkeyPatch, settings: Any
+    notifier: Notifier, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
-    settings.TOOLHUB_WORKER_CONCURRENCY = 2
+    settings.TOOLHUB_WORKER_CONCURRENCY, settings.TOOLHUB_WORKER_SPARE = 1, 1
     waiting = Waiting(6)
     waiting.together = threading.Barrier(2)  # they end two by two
     with listening(waiting, monkeypatch):
-        assert ringer.ring(CALLS)
+        assert notifier.notify(CALLS)
 
         wait_for(lambda: waiting.done == 6)
         assert waiting.most == 2
+
+
+@pytest.mark.req("OPS-6", "TOOLS-18")
+def test_a_worker_that_was_told_to_end_claims_nothing_more(
+    notifier: Notifier, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    """The others go on with what waits: else it would work until nothing waits any more, or be killed at it."""
+    settings.TOOLHUB_WORKER_CONCURRENCY, settings.TOOLHUB_WORKER_SPARE = 1, 0
+    waiting = Waiting(5)
+    waiting.together = threading.Barrier(2)
+    stop = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        work = listener.NotifiedWork(stop, pool)
+        monkeypatch.setattr(listener, "claim_next_call", waiting.claim)
+        monkeypatch.setattr(listener, "run_claimed_call", waiting.run)
+        monkeypatch.setattr(claims.places, "taken", lambda: waiting.taken)
+        work.begin(CALLS)
+        wait_for(lambda: waiting.taken == 1)
+        stop.set()
+        waiting.together.wait(LONG_S)
+
+    assert (waiting.done, waiting.left) == (1, 4)
+
+
+@pytest.mark.req("OPS-6", "TOOLS-18")
+def test_closed_places_claim_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims.places, "closed", True)
+    monkeypatch.setattr(claims, "claim_call", lambda: pytest.fail("it asks for one"))
+
+    with claims.claim_next_call() as invocation:
+        assert invocation is None
 
 
 @pytest.mark.req("OPS-6")
@@ -196,13 +230,13 @@ def test_a_listener_whose_connection_was_cut_listens_again(monkeypatch: pytest.M
     with listening(waiting, monkeypatch):
         cut_connections("LISTEN%")
 
-        waiting.together.wait(LONG_S)  # it looks for what was rung for meanwhile, without a ring
+        waiting.together.wait(LONG_S)  # it looks for what was notified meanwhile
         wait_for(lambda: waiting.done == 1)
 
 
 @pytest.mark.req("OPS-6")
 @pytest.mark.parametrize("error", [ConnectionRefusedError(111, "refused"), TimeoutError("slow")])
-def test_while_the_broker_is_away_the_bell_is_rung_and_the_broker_is_asked_again_later(
+def test_while_the_broker_is_away_postgresql_wakes_the_workers_and_the_broker_is_asked_again_later(
     ear: Any, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[object] = []
@@ -214,7 +248,7 @@ def test_while_the_broker_is_away_the_bell_is_rung_and_the_broker_is_asked_again
     monkeypatch.setattr(outbox, "outage", Outage(outbox.log, gone="gone", back="back"))
     for _ in range(3):
         assert outbox._send(fail) is False
-        assert outbox.ring_bell(CALLS)
+        assert outbox.notify_by_postgresql(CALLS)
     assert hear(ear, 3) == [CALLS] * 3
     assert len(asked) == 1
 

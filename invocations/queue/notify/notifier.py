@@ -1,7 +1,7 @@
-"""Ringer: who rings the bell in this process.
+"""Notifier: who wakes the workers through PostgreSQL, in this process.
 
 NOTIFY takes one lock for the whole server when its transaction commits. So it is never part of the transaction that queues a call,
-and rings that come together are one.
+and notifications that come together are one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from invocations.queue.bell import CHANNEL
+from invocations.queue.notify import CHANNEL
 from kernel.database.connections import open_direct_connection
 from kernel.singleton import Once
 
@@ -20,54 +20,54 @@ if TYPE_CHECKING:
     import psycopg
 
 log = logging.getLogger("toolhub.queue")
-PATIENCE_S = 6.0  # for one ring: as long as a connection may take
-TOGETHER_S = 0.005  # between two rings
+PATIENCE_S = 6.0  # for one notification: as long as a connection may take
+TOGETHER_S = 0.005  # between two
 
 
 @dataclass(slots=True)
-class Ring:
-    """One that is to come, for all who have asked for it. ``heard``: whether the server has taken it."""
+class PendingNotification:
+    """One that is to come, for all who have asked for it. ``sent``: whether the server has taken it."""
 
     whats: set[str] = field(default_factory=set)
     done: threading.Event = field(default_factory=threading.Event)
-    heard: bool = False
+    sent: bool = False
 
 
-class Ringer:
+class Notifier:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._asked = threading.Event()
-        self._next = Ring()
+        self._next = PendingNotification()
         self._thread: threading.Thread | None = None
         self._connection: psycopg.Connection[object] | None = None
 
-    def ring(self, what: str) -> bool:
-        """Have the workers look for what waits. True once the server has the ring, False when it does not answer."""
+    def notify(self, what: str) -> bool:
+        """Have the workers look for what waits. True once the server has taken it, False when it does not answer."""
         with self._lock:
             asked = self._next
             asked.whats.add(what)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._ring_for_ever, name="ringer", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="notifier", daemon=True)
                 self._thread.start()
         self._asked.set()
-        return asked.done.wait(PATIENCE_S) and asked.heard
+        return asked.done.wait(PATIENCE_S) and asked.sent
 
-    def _ring_for_ever(self) -> None:
+    def _run(self) -> None:
         while True:
             self._asked.wait()
             self._asked.clear()
             with self._lock:
-                ring, self._next = self._next, Ring()
+                taken, self._next = self._next, PendingNotification()
             try:
-                self._notify(sorted(ring.whats))
-                ring.heard = True
+                self._send(sorted(taken.whats))
+                taken.sent = True
             except Exception as error:  # noqa: BLE001  whatever it is, who asked must hear of it
-                log.warning("PostgreSQL does not take a ring for the workers: %s", error)
+                log.warning("PostgreSQL does not take a wake-up for the workers: %s", error)
             finally:
-                ring.done.set()
+                taken.done.set()
             time.sleep(TOGETHER_S)
 
-    def _notify(self, whats: list[str]) -> None:
+    def _send(self, whats: list[str]) -> None:
         """On the connection that is there; one that was cut in the meantime is replaced, once."""
         for is_last in (False, True):
             try:
@@ -82,4 +82,4 @@ class Ringer:
                     raise
 
 
-get_ringer = Once(Ringer)
+get_notifier = Once(Notifier)
