@@ -6,21 +6,21 @@ import json
 import re
 import subprocess
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from kernel.variables import EVERY, INIT, KEEPER, UPKEEP, WEB, WORKER
+from evidence.log.signers.tokens import TokenAddress
+from kernel.variables import BOXD, EVERY, INIT, KEEPER, UPKEEP, WEB, WORKER, read_sandbox_hosts
 from scripts.provision import peers
 from tests.support.rendered_chart import CHART, EXAMPLES, Rendered, helm, read, render
 from toolhub.variables import VARIABLES
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 ROOT = CHART.parents[1]
-ROLES = {"web": WEB, "worker": WORKER, "upkeep": UPKEEP, "keeper": KEEPER, "init": INIT}
+ROLES = {"web": WEB, "worker": WORKER, "upkeep": UPKEEP, "keeper": KEEPER, "boxd": BOXD, "init": INIT}
+OF_THE_HUB = ROLES.keys() - {"boxd"}  # processes with its database and its keys
 VERSIONS = ("1.28", "1.33", "1.37")
 # Of operators that a cluster may have; nobody but they themselves publishes their schemas.
 OF_OPERATORS = {"PodMonitor", "PrometheusRule", "ScaledObject"}
@@ -31,20 +31,8 @@ NOT_OFFERED = {
     "TOOLHUB_KEY_FILE": "master keys come from a Secret or a key service",
     "TOOLHUB_SECRET_KEY_FILE": "the same",
     "TOOLHUB_OWNER_PASSWORD_FILE": "the same",
-} | dict.fromkeys(
-    [
-        "TOOLHUB_SANDBOX_HOSTS",
-        "TOOLHUB_SANDBOX_TLS_CA",
-        "TOOLHUB_SANDBOX_TLS_CERTIFICATE",
-        "TOOLHUB_SANDBOX_TLS_KEY",
-        "TOOLHUB_BOXD_SOCKET",
-        "TOOLHUB_BOXD_BIND",
-        "TOOLHUB_BOXD_WORKERS",
-        "TOOLHUB_BOXD_CACHE_MB",
-        "TOOLHUB_BOXD_DRAIN_S",
-    ],
-    "a worker holds the engine of its node (ADR 0065)",
-)
+}
+LET_OUT = ("external_services", "sandbox_pool")  # workers, for packages
 CAN_BE_OTHER = {"TOOLHUB_KEYSTORE", "TOOLHUB_LOG_FORMAT"}  # defaults of the chart
 VALIDATE = """
 import sys, yaml, kubernetes_validate as judge
@@ -93,37 +81,89 @@ def judged(judge: Path, *files: Path) -> str:
     return done.stdout
 
 
-def test_no_process_but_workers_holds_an_engine_or_anything_else_of_a_node(rendered: Rendered) -> None:
+def test_no_process_but_boxd_holds_an_engine_or_anything_else_of_a_node(rendered: Rendered) -> None:
     for each in rendered.workloads:
         of_the_node = [volume["hostPath"]["path"] for volume in each.pod["volumes"] if "hostPath" in volume]
-        holds = each.component == "worker"
+        holds = each.component == "boxd"
         assert of_the_node == (
             ["/var/run/docker.sock", "/var/lib/toolhub/run", "/var/lib/toolhub/deps"] if holds else []
         )
         assert {"hostNetwork", "hostPID", "hostIPC", "hostUsers"} & each.pod.keys() == set()
         assert each.pod["securityContext"].get("supplementalGroups", []) == ([998] if holds else [])
-    assert rendered.component("worker")
+        assert [port for port in each.container.get("ports", []) if "hostPort" in port] == []
+    assert rendered.component("boxd")
 
 
-def test_workers_run_on_nodes_of_their_own_and_no_two_share_an_engine(rendered: Rendered) -> None:
-    for each in rendered.component("worker"):
-        assert each.pod["nodeSelector"]["toolhub.io/sandbox-host"] == "true"
-        assert {"key": "toolhub.io/sandbox-host", "operator": "Exists", "effect": "NoSchedule"} in each.pod[
-            "tolerations"
+def test_sandbox_hosts_are_daemon_sets_on_nodes_of_their_own(rendered: Rendered) -> None:
+    hosts = rendered.component("boxd")
+    for each in hosts:
+        name = each.labels["toolhub.io/sandbox-host"]
+        assert each.kind == "DaemonSet"
+        assert each.name == f"toolhub-boxd-{name}"
+        assert each.pod["nodeSelector"] == {"toolhub.io/sandbox-host": name}, "one name, one node"
+        assert each.pod["tolerations"] == [
+            {"key": "toolhub.io/sandbox-host", "operator": "Exists", "effect": "NoSchedule"}
         ]
-        if each.kind == "Deployment":
-            [apart] = each.pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-            assert apart["topologyKey"] == "kubernetes.io/hostname"
-            assert apart["labelSelector"]["matchLabels"].items() <= each.labels.items()
-            assert "toolhub.io/worker" not in apart["labelSelector"]["matchLabels"], "those of other kinds too"
-    others = [each for each in rendered.workloads if each.component != "worker"]
+        assert each.spec["updateStrategy"]["rollingUpdate"] == {"maxUnavailable": 1, "maxSurge": 0}, "one on an engine"
+    assert len({each.name for each in hosts}) == len(hosts)
+    others = [each for each in rendered.workloads if each.component != "boxd"]
     assert [each.name for each in others if "tolerations" in each.pod] == []
 
 
+def test_boxd_has_its_certificate_and_no_other_secret(rendered: Rendered) -> None:
+    values = read_values(rendered)["secrets"]["certificates"]
+    files = {"ca.pem", "side.pem", "side.key"}
+    held = {}
+    for each in [*rendered.component("boxd"), *rendered.component("worker")]:
+        [volume] = [volume for volume in each.pod["volumes"] if volume["name"] == "certificate"]
+        [mount] = [mount for mount in each.container["volumeMounts"] if mount["name"] == "certificate"]
+        assert {f"{mount['mountPath']}/{item['path']}" for item in volume["secret"]["items"]} == {
+            each.environment[f"TOOLHUB_SANDBOX_TLS_{name}"] for name in ("CA", "CERTIFICATE", "KEY")
+        }
+        assert {item["path"] for item in volume["secret"]["items"]} == files
+        assert mount["readOnly"] is True
+        held[each.name] = volume["secret"]["secretName"]
+    for each in rendered.component("boxd"):
+        assert {secret for secret, _ in each.secrets} == {held[each.name]}
+        assert [name for name, value in each.environment.items() if isinstance(value, dict)] == []
+    assert {held[each.name] for each in rendered.component("worker")} == {values["worker"]}
+    of_hosts = [held[each.name] for each in rendered.component("boxd")]
+    assert values["worker"] not in of_hosts
+    assert len(set(of_hosts)) == len(of_hosts), "each host has a certificate of its own"
+
+
+def test_workers_ask_each_sandbox_host_by_the_name_of_its_service(rendered: Rendered) -> None:
+    services = {each["metadata"]["name"]: each["spec"] for each in rendered.of("Service")}
+    hosts = {each.name: each for each in rendered.component("boxd")}
+    wanted = {f"tls://{name}.hub.svc:8443" for name in hosts}
+
+    for each in rendered.component("worker"):
+        assert set(read_sandbox_hosts(str(each.environment["TOOLHUB_SANDBOX_HOSTS"]))) == wanted
+    for name, host in hosts.items():
+        [port] = services[name]["ports"]
+        [bound] = host.container["ports"]
+        assert services[name]["clusterIP"] == "None"
+        assert services[name]["publishNotReadyAddresses"] is True, "one that drains is still asked to end a call"
+        assert (port["port"], port["targetPort"], bound["containerPort"]) == (8443, bound["name"], 8443)
+        assert host.environment["TOOLHUB_BOXD_BIND"] == "0.0.0.0:8443"
+        mine = [each.name for each in rendered.workloads if services[name]["selector"].items() <= each.labels.items()]
+        assert mine == [name], "a name leads to one host"
+
+
+def test_workers_and_hosts_tell_boxes_apart_by_the_same_name(rendered: Rendered) -> None:
+    both = [*rendered.component("worker"), *rendered.component("boxd")]
+
+    for name in ("TOOLHUB_INSTANCE", "TOOLHUB_SANDBOX_IMAGE"):
+        assert len({each.environment[name] for each in both}) == 1
+    given = {name for each in both for name in each.environment if name.startswith("TOOLHUB_SANDBOX_NETWORKS")}
+    assert given == ({"TOOLHUB_SANDBOX_NETWORKS"} if rendered.example == "sandbox_pool" else set())
+    for each in both:
+        assert given <= each.environment.keys(), "what `settings` says of boxes counts on both sides"
+
+
 def test_only_the_keeper_has_the_signing_key_and_only_the_job_is_the_owner_of_the_tables(rendered: Rendered) -> None:
-    values = yaml.safe_load((CHART / "values.yaml").read_text())["secrets"]
-    given = yaml.safe_load((CHART / "examples" / f"{rendered.example}.yaml").read_text()).get("secrets", {})
-    names = {key: given.get(key, {}).get("name", values[key]["name"]) for key in values}
+    secrets = read_values(rendered)["secrets"]
+    names = {key: row["name"] for key, row in secrets.items() if "name" in row}
     holders: dict[str, set[str]] = {}
     for each in rendered.workloads:
         for secret, _ in each.secrets:
@@ -132,10 +172,80 @@ def test_only_the_keeper_has_the_signing_key_and_only_the_job_is_the_owner_of_th
     assert holders[names["signing"]] == {"keeper"}
     assert holders[names["owner"]] == {"init"}
     assert holders[names["database"]] == {"web", "worker", "upkeep", "keeper"}
-    [keeper] = rendered.component("keeper")
-    assert keeper.environment["TOOLHUB_SIGNING_KEY_FILE"] == "/signing/keys.json"
-    assert {each.environment["TOOLHUB_SIGNING_KEY_FILE"] for each in rendered.workloads if each != keeper} == {""}
     assert rendered.of("Secret") == [], "the chart knows the names of Secrets only"
+    others = [each for each in rendered.workloads if each.component in OF_THE_HUB - {"keeper"}]
+    assert {each.environment["TOOLHUB_SIGNING_KEY_FILE"] for each in others} == {""}
+    of_signers = {"TOOLHUB_SIGNER", *(name for name in VARIABLES.rows if name.startswith("TOOLHUB_SIGNING_"))}
+    for each in [*others, *rendered.component("boxd")]:
+        assert (of_signers - {"TOOLHUB_SIGNING_KEY_FILE"}) & each.environment.keys() == set()
+
+
+@pytest.mark.parametrize(
+    ("example", "told", "files"),
+    [
+        (
+            "minimal",
+            {"TOOLHUB_SIGNER": "file", "TOOLHUB_SIGNING_KEY_FILE": "/signing/keys.json"},
+            {"keys.json": "/signing/keys.json"},
+        ),
+        (
+            "sandbox_pool",
+            {
+                "TOOLHUB_SIGNER": "token",
+                "TOOLHUB_SIGNING_KEY_FILE": "",
+                "TOOLHUB_SIGNING_TOKEN": "pkcs11:token=toolhub;object=hub?module-path=/opt/module/libmodule.so"
+                "&pin-source=file:/signing/pin",
+            },
+            {"pin": "/signing/pin"},
+        ),
+        (
+            "external_services",
+            {
+                "TOOLHUB_SIGNER": "transit",
+                "TOOLHUB_SIGNING_KEY_FILE": "",
+                "TOOLHUB_SIGNING_TRANSIT_URL": "https://bao.example.org:8200/v1/transit",
+                "TOOLHUB_SIGNING_TRANSIT_PREFIX": "hub",
+                "TOOLHUB_SIGNING_TRANSIT_TOKEN_FILE": "/signing/token",
+                "TOOLHUB_SIGNING_TRANSIT_CA": "/signing/ca.pem",
+            },
+            {"token": "/signing/token", "ca.crt": "/signing/ca.pem"},
+        ),
+    ],
+)
+def test_a_keeper_gets_what_its_signer_needs_and_nothing_of_another(
+    example: str, told: dict[str, str], files: dict[str, str]
+) -> None:
+    [keeper] = read(example).component("keeper")
+    [volume] = [volume for volume in keeper.pod["volumes"] if volume["name"] == "signing"]
+
+    assert {name: value for name, value in keeper.environment.items() if name.startswith("TOOLHUB_SIGN")} == told
+    assert {item["key"]: f"/signing/{item['path']}" for item in volume["secret"]["items"]} == files
+    if address := told.get("TOOLHUB_SIGNING_TOKEN"):
+        assert TokenAddress.parse(address).pin_source == Path("/signing/pin")
+
+
+def test_redis_may_be_left_out() -> None:
+    without, with_it = read("sandbox_pool"), read("minimal")
+
+    assert [each.name for each in without.workloads if "TOOLHUB_REDIS_URL" in each.environment] == []
+    assert {each.component for each in with_it.workloads if "TOOLHUB_REDIS_URL" in each.environment} == OF_THE_HUB
+    for found, ports in ((without, set()), (with_it, {6379})):
+        opened = {
+            port["port"]
+            for each in found.of("NetworkPolicy")
+            for rule in each["spec"]["egress"]
+            for port in rule["ports"]
+        }
+        assert opened & {6379} == ports
+
+
+def read_values(rendered: Rendered) -> dict[str, Any]:
+    """Its values: those of the chart, and what the example says of Secrets instead."""
+    values: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
+    given = yaml.safe_load((CHART / "examples" / f"{rendered.example}.yaml").read_text())
+    for name, row in given.get("secrets", {}).items():
+        values["secrets"][name] |= row
+    return values
 
 
 def test_each_process_gets_the_settings_of_its_role_and_no_secret_of_another(rendered: Rendered) -> None:
@@ -152,9 +262,13 @@ def test_each_process_gets_the_settings_of_its_role_and_no_secret_of_another(ren
 
 
 def test_the_chart_decides_nothing_for_a_role_that_does_not_read_it() -> None:
-    for each in read("minimal").workloads:
+    for each in chain.from_iterable(read(example).workloads for example in ("minimal", "high_availability")):
         role, decided = ROLES[each.component], each.environment.keys() - {"POD_IP", "TOOLHUB_SIGNING_KEY_FILE"}
         assert [name for name in decided if not {role, EVERY} & set(VARIABLES.rows[name].roles)] == []
+        if each.component == "boxd":
+            assert [
+                name for name in decided if BOXD not in VARIABLES.rows[name].roles and name != "TOOLHUB_DATA_DIR"
+            ] == []
 
 
 def test_every_process_is_confined(rendered: Rendered) -> None:
@@ -183,6 +297,11 @@ def test_a_process_says_whether_it_lives_and_whether_it_can_work(rendered: Rende
     for each in rendered.workloads:
         if each.component == "init":
             continue
+        if each.component == "boxd":  # it speaks no HTTP: it is asked by its own socket
+            for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+                assert each.container[probe]["exec"] == {"command": ["python", "-m", "toolhub.boxd", "--check"]}
+            assert each.environment["TOOLHUB_BOXD_SOCKET"] == "/data/boxd.sock", "which no other pod mounts"
+            continue
         ports = {port["name"]: port["containerPort"] for port in each.container["ports"]}
         for probe, path in (("startupProbe", "/healthz"), ("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")):
             asked = each.container[probe]["httpGet"]
@@ -198,6 +317,11 @@ def test_kubernetes_waits_until_a_process_has_ended_by_itself(rendered: Rendered
     assert "lifecycle" not in web.container, "it drains by itself; a pause before SIGTERM would only delay that"
     for each in rendered.component("worker"):
         assert each.pod["terminationGracePeriodSeconds"] >= 90
+    for each in rendered.component("boxd"):
+        drain = int(str(each.environment["TOOLHUB_BOXD_DRAIN_S"]))
+        assert each.pod["terminationGracePeriodSeconds"] >= drain + 30
+        assert drain >= 300, "as long as a tool may take"
+        assert "lifecycle" not in each.container
     for name in ("upkeep", "keeper"):
         [each] = rendered.component(name)
         assert each.pod["terminationGracePeriodSeconds"] >= 30  # toolhub.loops.ENDED_WITHIN_S
@@ -209,17 +333,58 @@ def test_every_pod_has_a_network_policy_that_says_both_ways(rendered: Rendered) 
         [mine] = [policy for policy in policies if policy["podSelector"]["matchLabels"].items() <= each.labels.items()]
         assert mine["policyTypes"] == ["Ingress", "Egress"]
         blocks = [to["ipBlock"]["cidr"] for rule in mine["egress"] for to in rule.get("to", []) if "ipBlock" in to]
-        if each.component in ("worker", "init") and rendered.example != "external_services":
-            assert blocks == [], "who holds an engine, or owns the tables, reaches nothing outside"
+        if each.component == "init" or (each.component == "worker" and rendered.example not in LET_OUT):
+            assert [block for block in blocks if not block.startswith("10.20.")] == [], "it reaches nothing outside"
+        if each.component == "boxd" and rendered.example != "sandbox_pool":
+            assert mine["egress"] == [], "who holds an engine reaches nothing"
         if each.component == "init":
             assert mine["ingress"] == []
     assert len(policies) == len(ROLES)
 
 
+def test_only_workers_come_to_sandbox_hosts_and_only_at_their_port(rendered: Rendered) -> None:
+    policies = {each["metadata"]["name"]: each["spec"] for each in rendered.of("NetworkPolicy")}
+    [comes] = policies["toolhub-boxd"]["ingress"]
+    [peer] = comes["from"]
+
+    assert comes["ports"] == [{"port": 8443, "protocol": "TCP"}]
+    came = {each.component for each in rendered.workloads if matches(peer, each.labels)}
+    assert came == {"worker"}
+    for name, policy in policies.items():
+        goes = [rule for rule in policy["egress"] if {"port": 8443, "protocol": "TCP"} in rule["ports"]]
+        if name != "toolhub-worker":
+            assert goes == []
+            continue
+        [rule] = goes
+        [peer] = rule["to"]
+        assert rule["ports"] == [{"port": 8443, "protocol": "TCP"}]
+        assert {each.component for each in rendered.workloads if matches(peer, each.labels)} == {"boxd"}
+
+
+def matches(peer: dict[str, Any], labels: dict[str, str]) -> bool:
+    """Whether a pod of this namespace with these labels is such a peer."""
+    assert peer.keys() == {"podSelector"}
+    return bool(peer["podSelector"]["matchLabels"].items() <= labels.items())
+
+
+def test_tools_that_reach_hosts_get_a_way_out_by_value() -> None:
+    [policy] = [
+        each["spec"] for each in read("sandbox_pool").of("NetworkPolicy") if each["metadata"]["name"] == "toolhub-boxd"
+    ]
+
+    blocks = {to["ipBlock"]["cidr"] for rule in policy["egress"] for to in rule["to"] if "ipBlock" in to}
+    assert blocks == {"0.0.0.0/0", "10.30.0.0/16"}
+    assert {port["port"] for rule in policy["egress"] for port in rule["ports"]} == {53, 443}
+
+
 def test_every_process_that_serves_has_a_disruption_budget_that_lets_nodes_be_drained(rendered: Rendered) -> None:
     budgets = [each["spec"] for each in rendered.of("PodDisruptionBudget")]
     for each in rendered.workloads:
-        if each.component != "init":
+        if (
+            each.component == "boxd"
+        ):  # a drain leaves pods of DaemonSets alone, and a budget that says maxUnavailable counts none of them
+            assert [one for one in budgets if one["selector"]["matchLabels"].items() <= each.labels.items()] == []
+        elif each.component != "init":
             [mine] = [one for one in budgets if one["selector"]["matchLabels"].items() <= each.labels.items()]
             assert mine["maxUnavailable"] == 1
 
@@ -284,7 +449,7 @@ def test_what_watches_a_hub_comes_along() -> None:
     assert monitor["spec"]["jobLabel"] == "app.kubernetes.io/name"
     scraped = {end["port"] for end in monitor["spec"]["podMetricsEndpoints"]}
     for each in found.workloads:
-        if each.component != "init":
+        if each.component not in ("init", "boxd"):  # workers say what the boxes of hosts look like
             assert each.labels["app.kubernetes.io/name"] == "toolhub", "the job's name, which the alerts look for"
             assert len(scraped & {port["name"] for port in each.container["ports"]}) == 1
             assert "TOOLHUB_METRICS_TOKEN" in each.environment
@@ -302,6 +467,14 @@ def test_what_watches_a_hub_comes_along() -> None:
         ("workerDefaults.workClasses={slow}", "/workerDefaults/workClasses"),
         ("workerDefaults.resources.limits=null", "/workerDefaults/resources"),
         ("keeper.replica=2", "replica"),
+        ("keeper.signer=hsm", "/keeper/signer"),
+        ("keeper.signer=token", "keeper.token"),
+        ("keeper.signer=transit", "keeper.transit.url"),
+        ("keeper.token=pkcs11:token=a?module-path=/x&pin-value=1234", "/keeper/token"),
+        ("sandboxHosts.hosts.boxes-1=null", "/sandboxHosts/hosts"),
+        ("sandboxHosts.hosts.Boxes={}", "/sandboxHosts/hosts"),
+        ("sandboxHosts.hostDefaults.settings.TOOLHUB_BOXD_BIND=0.0.0.0:1", "TOOLHUB_BOXD_BIND"),
+        ("sandboxHosts.workers={}", "/sandboxHosts/workers"),
         ("workerDefaults.autoscaling.kind=keda", "needs metrics.enabled"),
     ],
 )
@@ -313,13 +486,31 @@ def test_values_that_cannot_be_meant_are_refused(given: str, said: str) -> None:
 
 
 def test_a_setting_may_be_given_unless_it_is_a_secret_or_the_chart_decides_it() -> None:
-    schema = json.loads((CHART / "values.schema.json").read_text())
-    decided = {name for each in read("minimal").workloads for name in each.environment} - CAN_BE_OTHER
-    decided |= {"TOOLHUB_METRICS_BIND"}  # where metrics are enabled
-    offered = {row.name for row in VARIABLES.rows.values() if not row.secret and not row.elsewhere}
+    definitions = json.loads((CHART / "values.schema.json").read_text())["definitions"]
+    every = [each for path in EXAMPLES for each in read(path.stem).workloads]
+    told = {name for path in EXAMPLES for name in list_given_settings(path)}
+    decided = {name for each in every for name in each.environment} - told - CAN_BE_OTHER
+    rows = [row for row in VARIABLES.rows.values() if not row.secret and not row.elsewhere]
+    offered = {row.name for row in rows if row.roles != (BOXD,)}
     offered |= {row.name for row in VARIABLES.rows.values() if row.roles == ("OpenTelemetry",)}
 
-    assert schema["definitions"]["settings"]["propertyNames"]["enum"] == sorted(offered - decided - NOT_OFFERED.keys())
+    assert definitions["settings"]["propertyNames"]["enum"] == sorted(offered - decided - NOT_OFFERED.keys())
+    of_boxes = {row.name for row in rows if BOXD in row.roles} - decided - NOT_OFFERED.keys()
+    assert definitions["boxSettings"]["propertyNames"]["enum"] == sorted(of_boxes)
+
+
+def list_given_settings(example: Path) -> list[str]:
+    """The names that an example sets, wherever it does."""
+    found: list[str] = []
+
+    def walk(value: Any) -> None:
+        if isinstance(value, dict):
+            found.extend(value.get("settings", {}))
+            for each in value.values():
+                walk(each)
+
+    walk(yaml.safe_load(example.read_text()))
+    return found
 
 
 def test_there_are_five_examples_and_the_page_names_each() -> None:
@@ -339,7 +530,7 @@ SKIPPED: dict[str, tuple[str, set[str]]] = {
         "IfNotPresent lets a node start a pod while the registry is away; with a digest it is the same",
         set(ROLES),
     ),
-    "CKV_K8S_27": ("option A: a worker holds its node's engine, on nodes of their own", {"worker"}),
+    "CKV_K8S_27": ("the daemon of a sandbox host holds its node's engine, on nodes of their own", {"boxd"}),
 }
 
 

@@ -40,7 +40,9 @@ otherwise; the role decides which secrets it gets beside those of all.
 {{- else }}
 {{ include "toolhub.secret" (list "TOOLHUB_DATABASE_URL" $secrets.database.name $secrets.database.url) }}
 {{- end }}
-{{ include "toolhub.secret" (list "TOOLHUB_REDIS_URL" $secrets.redis.name $secrets.redis.url) }}
+{{- with $secrets.redis.name }}
+{{ include "toolhub.secret" (list "TOOLHUB_REDIS_URL" . $secrets.redis.url) }}
+{{- end }}
 {{ include "toolhub.secret" (list "TOOLHUB_SECRET_KEY" $secrets.keys.name $secrets.keys.secretKey) }}
 {{ include "toolhub.secret" (list "TOOLHUB_MASTER_KEYS" $secrets.keys.name $secrets.keys.masterKeys "optional") }}
 {{- if and $values.metrics.enabled (ne .role "init") }}

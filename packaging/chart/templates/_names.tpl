@@ -18,3 +18,8 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- $image := .Values.image }}
 {{- if $image.digest }}{{ printf "%s@%s" $image.repository $image.digest }}{{ else }}{{ printf "%s:%s" $image.repository (default .Chart.AppVersion $image.tag) }}{{ end }}
 {{- end }}
+
+{{/* Tells the boxes of this hub from those of others on one engine. */}}
+{{- define "toolhub.instance" -}}
+{{ .Release.Namespace }}/{{ include "toolhub.name" . }}
+{{- end }}

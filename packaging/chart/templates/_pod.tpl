@@ -37,10 +37,10 @@ securityContext:
   capabilities: {drop: [ALL]}
 {{- end }}
 
-{{/* Folders that a process may write to: nothing in them outlives the pod. */}}
+{{/* Folders that a process may write to: nothing in them outlives the pod. Its argument: room for data. */}}
 {{- define "toolhub.scratchVolumes" -}}
 - {name: tmp, emptyDir: {sizeLimit: 1Gi}}
-- {name: data, emptyDir: {sizeLimit: 1Gi}}
+- {name: data, emptyDir: {sizeLimit: {{ . }}}}
 {{- end }}
 
 {{- define "toolhub.scratchMounts" -}}
