@@ -213,7 +213,8 @@ def end_account(account: ServerAccount, *, why: str, by: Principal) -> None:
     if why in BY_OTHERS:
         said = {"member": name_member(account), "url": account_path(account)}
         notify_channels(ENDED_EVENT, subject=account.wire_id, body=said, tenant_id=account.tenant_id)
-    account_changed.send(ServerAccount, account=account, by=by)
+    if why != REPLACED:  # the one in its place goes on for whoever waits
+        account_changed.send(ServerAccount, account=account, by=by)
 
 
 def account_client(account: ServerAccount, tokens: AccountTokens) -> TokenClient:
