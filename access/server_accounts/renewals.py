@@ -126,6 +126,7 @@ def _keep(account: ServerAccount, before: AccountTokens, found: TokenAnswer) -> 
     number, account, now = account.number, lock_account(account.pk), database_time()
     check_connected(account)
     if account.number != number:  # the time for asking was over, and somebody else has asked since
+        # What has come too late lapses: some servers would end with it what is kept.
         return open_tokens(account).access
     seal_tokens(account, found.tokens, person=account.person)
     account.number, account.refreshed_at, account.refreshing_until = number + 1, now, None
