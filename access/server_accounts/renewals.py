@@ -20,8 +20,8 @@ from access.server_accounts.problems import AccountRequired, AccountUnavailable
 from access.server_accounts.services import (
     RAN_OUT,
     REFUSED,
-    account_client,
     account_url,
+    build_token_client,
     end_account,
     lock_account,
     note_client_refused,
@@ -94,7 +94,7 @@ def _take(account: ServerAccount, now: datetime) -> bool:
 
 def _refresh(account: ServerAccount) -> str:
     tokens, terms = open_tokens(account), AuthorizationTerms.from_json(account.terms)
-    client = account_client(account, tokens)
+    client = build_token_client(account.server, tokens, account)
     try:
         found = refresh_tokens(client, tokens, resource=terms.resource)
     except TokenRefused as error:

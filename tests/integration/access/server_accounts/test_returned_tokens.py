@@ -15,7 +15,9 @@ from access.server_accounts.problems import AccountRequired
 from access.server_accounts.renewals import fetch_access_token
 from access.server_accounts.token_returns import PAUSES_S, return_due
 from access.server_accounts.token_seals import open_tokens
+from evidence.keys import subject_keys
 from evidence.keys.subject_keys import destroy_key
+from evidence.problems import KeyUnavailable
 from kernel.database.connections import database_time
 from tests.integration.access.server_accounts.conftest import give_back_due
 
@@ -68,6 +70,16 @@ def test_newer_tokens_that_cannot_be_written_are_given_back(alice: Browser, serv
     assert server.count("/token", grant_type="refresh_token") == 1
     assert set(server.access) == old
     assert not server.refresh
+
+
+def take_keys_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can unwrap the key of a tenant now, and no process remembers one."""
+
+    def fail() -> None:
+        raise KeyUnavailable
+
+    monkeypatch.setattr(subject_keys, "get_keystore", fail)
+    monkeypatch.setattr(subject_keys, "_kept", {})
 
 
 def end(browser: Browser, account: ServerAccount) -> ReturnedTokens:
@@ -255,3 +267,34 @@ def test_tokens_of_another_person_are_given_back_all_the_same(
 
     assert give_back_due() == 1
     assert {each.user for each in server.access.values()} == {"bob"}
+
+
+@pytest.mark.req("BRING-3")
+def test_tokens_whose_key_is_away_for_a_moment_are_given_back_later(
+    alice: Browser, server: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = end(alice, alice.connect())
+    with monkeypatch.context() as away:
+        take_keys_away(away)
+        assert give_back_due() == 0
+    row.refresh_from_db()
+    assert (row.state, row.attempts, "erased" in row.last_error) == (ReturnState.WAITING, 1, False)
+    ReturnedTokens.objects.update(next_attempt_at=database_time())
+
+    assert give_back_due() == 1
+    assert not server.access
+    assert not server.refresh
+
+
+@pytest.mark.req("BRING-3")
+def test_tokens_of_an_account_that_ends_while_its_key_is_away_are_given_back(
+    alice: Browser, server: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account = alice.connect()
+    with monkeypatch.context() as away:
+        take_keys_away(away)
+        services.disconnect_account(account_id=account.pk, by=alice.person.by)
+
+    assert give_back_due() == 1
+    assert not server.access
+    assert not server.refresh
