@@ -154,13 +154,14 @@ def _end(account: ServerAccount, *, why: str) -> AccountRequired:
     )
 
 
-def note_token_refused(account_id: UUID, *, since: datetime) -> None:
-    """The server did not take the token of a call that began then: the next call fetches a newer one first, or the account ends."""
+def note_token_refused(account_id: UUID, *, since: datetime, is_certain: bool) -> None:
+    """The server did not take the token of a call that began then: the next call fetches a newer one first. Where none is to be had
+    the account ends, if it is certain that the token was refused, and not the call."""
     account = ServerAccount.objects.select_related("server").filter(pk=account_id).first()
     if account is None or not account.is_connected or (account.refreshed_at or since) > since:
         return
     if account.refreshable:
         rows = ServerAccount.objects.filter(pk=account.pk, number=account.number, state=ServerAccountState.CONNECTED)
         rows.update(expires_at=database_time())
-    else:
+    elif is_certain:
         _end(account, why=REFUSED)
