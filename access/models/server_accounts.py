@@ -218,7 +218,7 @@ class AccountAuthorization(models.Model):
 class ReturnState(models.TextChoices):
     WAITING = "waiting"
     RETURNED = "returned"
-    LAPSED = "lapsed"  # whoever gave them did not take them: they run out by themselves
+    LAPSED = "lapsed"  # not taken, or not given back since the account is connected anew: they run out by themselves
 
 
 class ReturnedTokens(models.Model):

@@ -30,6 +30,7 @@ from access.server_accounts.clients import (
 from access.server_accounts.discovery import AuthorizationTerms, find_terms
 from access.server_accounts.problems import AccountUnavailable, AuthorizationRefused
 from access.server_accounts.services import (
+    REPLACED,
     check_is_own,
     check_open,
     end_account,
@@ -91,6 +92,9 @@ def begin_authorization(
     scopes = scopes or terms.scopes
     callback = choose_callback(server, server.client_kind)
     state = secrets.token_urlsafe(32)
+    newly = [
+        each for each in agents if each not in account.agents
+    ]  # leave that is taken back until then does not return
     _keep_begun(
         account,
         digest=_digest(browser, state),
@@ -98,7 +102,7 @@ def begin_authorization(
         client_id=server.client_id,
         terms=terms,
         scopes=scopes,
-        agents=agents,
+        agents=newly,
     )
     asked = {
         "response_type": "code",
@@ -240,13 +244,17 @@ def check_issuer(terms: AuthorizationTerms, said: str | None) -> None:
 def _connect(
     account: ServerAccount, found: TokenAnswer, begun: AccountAuthorization, *, by: Principal
 ) -> ServerAccount:
-    account, now = lock_own(account.pk, by=by), database_time()
+    account, now, replaced = lock_own(account.pk, by=by), database_time(), None
     agents = sorted({*account.agents, *begun.agents})
     if account.is_connected:  # anew, perhaps as somebody else there, so it is another account
-        agents = account.agents  # by now: leave that was taken back since it was begun does not return
-        end_account(account, why="replaced", by=by)
+        replaced, newly = account, set(begun.agents).intersection(account.asked_by)
+        agents = sorted({*account.agents, *newly})
+        end_account(replaced, why=REPLACED, by=by)
         account = ServerAccount(
-            tenant_id=account.tenant_id, member_id=account.member_id, server=account.server, agents=agents
+            tenant_id=account.tenant_id,
+            member_id=account.member_id,
+            server=account.server,
+            asked_by=account.asked_by,
         )
         account.save(force_insert=True)
     check_open(account)
@@ -278,5 +286,5 @@ def _connect(
             refreshable=account.refreshable,
         ),
     )
-    account_changed.send(ServerAccount, account=account, by=by)
+    account_changed.send(ServerAccount, account=account, replaced=replaced, by=by)
     return account

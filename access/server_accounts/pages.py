@@ -252,7 +252,7 @@ def _servers_page(request: ConsoleRequest, form: AccountClientForm | None) -> Ht
     resources = sorted(find_account_tools(tenant_id).keys() | known.keys())
     connected = ServerAccount.objects.filter(tenant_id=tenant_id, state=ServerAccountState.CONNECTED)
     counts = list(connected.values_list("server__resource", flat=True))
-    lapsed = ReturnedTokens.objects.filter(tenant_id=tenant_id, state=ReturnState.LAPSED)
+    lapsed = ReturnedTokens.objects.filter(tenant_id=tenant_id, state=ReturnState.LAPSED).exclude(last_error="")
     not_taken = list(lapsed.values_list("account__server__resource", flat=True))
     rows = [
         {

@@ -20,8 +20,8 @@ from access.server_accounts.problems import AccountRequired, AccountUnavailable
 from access.server_accounts.services import (
     RAN_OUT,
     REFUSED,
-    account_client,
     account_url,
+    build_token_client,
     end_account,
     lock_account,
     note_client_refused,
@@ -94,7 +94,7 @@ def _take(account: ServerAccount, now: datetime) -> bool:
 
 def _refresh(account: ServerAccount) -> str:
     tokens, terms = open_tokens(account), AuthorizationTerms.from_json(account.terms)
-    client = account_client(account, tokens)
+    client = build_token_client(account.server, tokens, account)
     try:
         found = refresh_tokens(client, tokens, resource=terms.resource)
     except TokenRefused as error:
@@ -126,6 +126,7 @@ def _keep(account: ServerAccount, before: AccountTokens, found: TokenAnswer) -> 
     number, account, now = account.number, lock_account(account.pk), database_time()
     check_connected(account)
     if account.number != number:  # the time for asking was over, and somebody else has asked since
+        # What has come too late lapses: some servers would end with it what is kept.
         return open_tokens(account).access
     seal_tokens(account, found.tokens, person=account.person)
     account.number, account.refreshed_at, account.refreshing_until = number + 1, now, None
@@ -153,13 +154,14 @@ def _end(account: ServerAccount, *, why: str) -> AccountRequired:
     )
 
 
-def note_token_refused(account_id: UUID, *, since: datetime) -> None:
-    """The server did not take the token of a call that began then: the next call fetches a newer one first, or the account ends."""
+def note_token_refused(account_id: UUID, *, since: datetime, is_certain: bool) -> None:
+    """The server did not take the token of a call that began then: the next call fetches a newer one first. Where none is to be had
+    the account ends, if it is certain that the token was refused, and not the call."""
     account = ServerAccount.objects.select_related("server").filter(pk=account_id).first()
     if account is None or not account.is_connected or (account.refreshed_at or since) > since:
         return
     if account.refreshable:
         rows = ServerAccount.objects.filter(pk=account.pk, number=account.number, state=ServerAccountState.CONNECTED)
         rows.update(expires_at=database_time())
-    else:
+    elif is_certain:
         _end(account, why=REFUSED)

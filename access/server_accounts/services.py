@@ -5,7 +5,6 @@ How tokens come and are renewed: :mod:`access.server_accounts.authorizations`, :
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -24,14 +23,12 @@ from access.server_accounts.token_seals import (
     TOKEN_COLUMNS,
     clear_tokens,
     open_client_secret,
-    open_tokens,
     seal_client_secret,
     seal_tokens,
 )
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.server_accounts import AccountServerTerms, EndedServerAccount, ServerAccountUse
-from evidence.problems import KeyUnavailable, ValuesErased
 from kernel.database.connections import database_time
 from kernel.principal import ActorKind, Principal
 from kernel.problems import Conflict, Forbidden, NotFound, SchemaInvalid
@@ -213,26 +210,36 @@ def end_account(account: ServerAccount, *, why: str, by: Principal) -> None:
     if why in BY_OTHERS:
         said = {"member": name_member(account), "url": account_path(account)}
         notify_channels(ENDED_EVENT, subject=account.wire_id, body=said, tenant_id=account.tenant_id)
-    account_changed.send(ServerAccount, account=account, by=by)
+    if why != REPLACED:  # the one in its place goes on for whoever waits
+        account_changed.send(ServerAccount, account=account, by=by)
 
 
-def account_client(account: ServerAccount, tokens: AccountTokens) -> TokenClient:
-    """Who asks whom for newer tokens of an account, and gives them back: as they were given. What the server has named since then
-    counts for nothing; only a newer secret of the same client does."""
-    server, terms = account.server, AuthorizationTerms.from_json(account.terms)
-    is_same = (server.issuer, server.client_id) == (account.issuer, account.client_id)
+def build_token_client(server: AccountServer, tokens: AccountTokens, of: ServerAccount | ReturnedTokens) -> TokenClient:
+    """Who asks whom for newer tokens, and gives them back: as they were given. What the server has named since then counts for
+    nothing; only a newer secret of the same client does."""
+    terms = AuthorizationTerms.from_json(of.terms)
+    is_same = (server.issuer, server.client_id) == (terms.issuer, of.client_id)
     secret = open_client_secret(server) if is_same else tokens.client_secret
-    return TokenClient(account.client_id, secret, terms.token_endpoint, tuple(terms.auth_methods))
+    return TokenClient(of.client_id, secret, terms.token_endpoint, tuple(terms.auth_methods))
 
 
 def return_tokens_of(account: ServerAccount) -> None:
-    """The account's tokens, in the transaction in which it ends."""
-    try:
-        tokens = open_tokens(account)
-        secret = account_client(account, tokens).secret
-    except (KeyUnavailable, ValuesErased):
-        return  # nobody can read them any more
-    return_tokens(account, replace(tokens, client_secret=secret), client_id=account.client_id, terms=account.terms)
+    """The account's tokens as they are sealed, in the transaction in which it ends: their key may be away at this moment."""
+    key = account.subject_key
+    if key is None or key.destroyed_at is not None or not account.terms.get("revocation_endpoint"):
+        return
+    ReturnedTokens(
+        id=account.pk,  # to which what is sealed is bound
+        tenant_id=account.tenant_id,
+        account=account,
+        client_id=account.client_id,
+        terms=account.terms,
+        subject_key=key,
+        token_key=account.token_key,
+        nonce=account.nonce,
+        ciphertext=account.ciphertext,
+        next_attempt_at=database_time(),
+    ).save(force_insert=True)
 
 
 def return_tokens(account: ServerAccount, tokens: AccountTokens, *, client_id: str, terms: Mapping[str, Any]) -> None:

@@ -1,7 +1,8 @@
 """Token returns: how tokens that nobody keeps any more are given back to who gave them (RFC 7009).
 
 They wait in rows of their own until the authorization server has answered, so that no page waits for it, and a server that is down is
-asked again. What it does not take in the end runs out by itself: the row says so, and the person and the operators read it.
+asked again. What it does not take in the end runs out by itself: the row says so, and the person and the operators read it. Once the
+account is connected anew nothing is given back: some servers end with one token all that the person has given the client.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.db import transaction
 
-from access.models import ReturnedTokens, ReturnState
+from access.models import ReturnedTokens, ReturnState, ServerAccount, ServerAccountState
 from access.server_accounts.answers import ServerSilent
 from access.server_accounts.discovery import AuthorizationTerms
-from access.server_accounts.services import return_tokens
-from access.server_accounts.token_requests import TokenClient, TokenRefused, revoke_tokens
+from access.server_accounts.services import build_token_client, return_tokens
+from access.server_accounts.token_requests import TokenRefused, revoke_tokens
 from access.server_accounts.token_seals import clear_returned_tokens, open_tokens
 from evidence.deliveries import queue
 from evidence.deliveries.queue import DeliveryQueue, claim_row, run_queue
@@ -27,7 +28,7 @@ from kernel.database.connections import database_time, release_connection
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from access.models import ServerAccount
+    from access.server_accounts.token_requests import TokenClient
     from access.server_accounts.token_seals import AccountTokens
 
 log = logging.getLogger("toolhub.token_returns")
@@ -44,34 +45,41 @@ class TokenReturnQueue(DeliveryQueue[ReturnedTokens]):
 
     def list_due(self) -> Iterable[ReturnedTokens]:
         rows = ReturnedTokens.objects.filter(state=ReturnState.WAITING, next_attempt_at__lte=database_time())
-        return rows.select_related("subject_key__tenant_key").order_by("next_attempt_at")[:BATCH]
+        return rows.select_related("account__server", "subject_key__tenant_key").order_by("next_attempt_at")[:BATCH]
 
     def claim_due(self, row: ReturnedTokens) -> bool:
         row.attempts += 1
         return claim_row(ReturnedTokens.objects.filter(state=ReturnState.WAITING), row, attempts=row.attempts)
 
     def serve_row(self, row: ReturnedTokens) -> int:
+        if _is_connected_anew(row):
+            return _finish(row, ReturnState.LAPSED, "")
         try:
             tokens = open_tokens(row)
-        except (KeyUnavailable, ValuesErased):
+            client = build_token_client(row.account.server, tokens, row)
+        except ValuesErased:
             return _finish(row, ReturnState.LAPSED, "Their person was erased, so nobody can read them.")
+        except KeyUnavailable as error:
+            return _put_off(row, str(error))
         release_connection()
-        terms = AuthorizationTerms.from_json(row.terms)
-        client = TokenClient(row.client_id, tokens.client_secret, terms.token_endpoint, tuple(terms.auth_methods))
         try:
-            revoke_tokens(client, tokens, endpoint=terms.revocation_endpoint)
+            revoke_tokens(client, tokens, endpoint=row.endpoint)
         except TokenRefused as error:
             return _finish(row, ReturnState.LAPSED, str(error))
         except ServerSilent as error:
-            if row.attempts > len(PAUSES_S):
-                return _finish(row, ReturnState.LAPSED, str(error))
-            _put_off(row, str(error))
-            return 0
+            return _put_off(row, str(error))
         return _finish(row, ReturnState.RETURNED, "")
 
 
+def _is_connected_anew(row: ReturnedTokens) -> bool:
+    """Whether the same client has tokens of the same person for this server by now, from who gave these."""
+    rows = ServerAccount.objects.filter(member_id=row.account.member_id, server_id=row.account.server_id)
+    connected = rows.filter(state=ServerAccountState.CONNECTED, client_id=row.client_id)
+    return connected.filter(issuer=AuthorizationTerms.from_json(row.terms).issuer).exists()
+
+
 def _finish(row: ReturnedTokens, state: ReturnState, error: str) -> int:
-    """The tokens go; returns how many were taken."""
+    """The tokens go; returns how many were taken. ``error``: empty where nobody was asked, or they were taken."""
     clear_returned_tokens(row)
     row.state, row.next_attempt_at, row.last_error = state, None, error[: queue.MAX_ERROR]
     row.save(
@@ -82,10 +90,14 @@ def _finish(row: ReturnedTokens, state: ReturnState, error: str) -> int:
     return int(state == ReturnState.RETURNED)
 
 
-def _put_off(row: ReturnedTokens, why: str) -> None:
+def _put_off(row: ReturnedTokens, why: str) -> int:
+    """For a while each time; in the end the tokens go untaken."""
+    if row.attempts > len(PAUSES_S):
+        return _finish(row, ReturnState.LAPSED, why)
     row.next_attempt_at = database_time() + timedelta(seconds=PAUSES_S[row.attempts - 1])
     row.last_error = why[: queue.MAX_ERROR]
     row.save(update_fields=["next_attempt_at", "last_error"])
+    return 0
 
 
 def return_unkept_tokens(account: ServerAccount, tokens: AccountTokens, *, client: TokenClient, terms: Any) -> None:

@@ -272,13 +272,20 @@ def follow_decision(*, consent: Consent, by: Principal, **_: Any) -> None:
 
 
 @receiver(account_changed, sender=ServerAccount)
-def follow_account_change(*, account: ServerAccount, by: Principal, **_: Any) -> None:
+def follow_account_change(
+    *, account: ServerAccount, by: Principal, replaced: ServerAccount | None = None, **_: Any
+) -> None:
     """A connected account lets every call go on that waits for it, and one that its person does not connect ends them; in the
-    transaction of that. Consents are locked before calls, as by a decision."""
-    waiting = Invocation.objects.filter(account_id=account.pk, state=State.HELD)
+    transaction of that. What has waited for the one that it has ``replaced`` waits for it. Consents are locked before calls, as by a
+    decision."""
+    accounts = [account.pk, *([replaced.pk] if replaced else [])]
+    waiting = Invocation.objects.filter(account_id__in=accounts, state=State.HELD)
     consents = {each for each in waiting.values_list("consent_id", flat=True) if each}
     locked = {each.pk: each for each in Consent.objects.select_for_update().filter(pk__in=consents).order_by("pk")}
-    for invocation in _lock_held(account_id=account.pk):
+    for invocation in _lock_held(account_id__in=accounts):
+        if invocation.account_id != account.pk:
+            invocation.account_id = account.pk
+            invocation.save(update_fields=["account_id"])
         refusal = None
         if account.state == ServerAccountState.ENDED:
             refusal = AccountDeclined(details={"account": account.wire_id, "why": account.end_reason})

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import InterfaceError, OperationalError
 
 from access.server_accounts.renewals import fetch_access_token, note_token_refused
+from invocations.end.egress_report import find_exchange
 from invocations.run.lease_heartbeat import keep_lease
 from invocations.sandbox.problems import ServiceDenied
 from kernel.problems import Internal
@@ -50,8 +51,16 @@ def follow_token(invocation: Invocation, ending: Ending) -> None:
     if problem.details.get("status") != NOT_TAKEN:
         return
     try:
-        note_token_refused(invocation.account_id, since=since)
+        note_token_refused(invocation.account_id, since=since, is_certain=_is_token_refused(invocation, ending))
     except (OperationalError, InterfaceError) as error:
         log.warning("That the server of %s did not take a token was not noted: %s", invocation.tool, error)
     except Exception:  # the call has its End, and the worker goes on
         log.exception("That the server of %s did not take a token was not noted", invocation.tool)
+
+
+def _is_token_refused(invocation: Invocation, ending: Ending) -> bool:
+    """A server of MCP answers 401 to a token that is not good, and to nothing else; any other service has to say so."""
+    if invocation.version is not None and invocation.version.view.remote is not None:
+        return True
+    exchange = find_exchange(ending.outcome) if ending.outcome is not None else None
+    return exchange is not None and exchange.service is not None and exchange.service.refused_token

@@ -159,7 +159,7 @@ class ServiceRecord:
     ``path``: the template, below the server's own. ``status``: 0 where none came. ``left``: whether a byte of the request may have
     left; before that nobody has been asked for anything. ``complete``: the whole of the answer came. ``credentials``: the names of
     the secrets that the gate adds. ``counts``: whether it is what the call is for; what only comes before it, or after, changes
-    nothing.
+    nothing. ``refused_token``: whether a 401 says that the token is not good (RFC 6750, 3.1), and not only that one is wanted.
     """
 
     method: str
@@ -170,6 +170,7 @@ class ServiceRecord:
     credentials: tuple[str, ...] = ()
     asks: str = ""
     counts: bool = True
+    refused_token: bool = False
 
 
 @dataclass(frozen=True, slots=True)

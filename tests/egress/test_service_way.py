@@ -12,7 +12,7 @@ from invocations.sandbox.base import ServiceRecord
 from invocations.sandbox.egress import CredentialUnfit, EgressGate
 from invocations.sandbox.egress.request_head import read_head
 from tests.egress.operations import OPERATION, TOKEN, ask, begin, request, way_to
-from tests.egress.services import Service, serving
+from tests.egress.services import Service, answer_with, serving
 from tests.egress.world import HOST, INTERNAL, Authority, Client, Names, opened, rules, tls
 from unitools.openapi.requests import ArgumentRefused, build_request
 
@@ -311,3 +311,19 @@ def test_the_gate_takes_every_path_that_the_interpreter_makes(owner: str, repo: 
         return
 
     way.check(read_head(request(443, f"/v1{made.target}")))
+
+
+@pytest.mark.req("SVC-6")
+def test_a_refusal_of_the_token_is_recorded_and_its_words_stay_outside(trusting: EgressDoor, service: Service) -> None:
+    service.answers = [
+        answer_with(b"{}", status="401 Unauthorized", www_authenticate='Bearer error="invalid_token", realm="inside"')
+    ]
+    begin(trusting, way_to(service.port))
+
+    head, _ = ask(trusting, request(service.port, "/v1/repos/octo/cat"))
+
+    assert head.startswith(b"HTTP/1.1 401 ")
+    assert b"inside" not in head
+    (record,) = trusting.end()
+    assert record.service is not None
+    assert record.service.refused_token

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 LEFT = "X-Toolhub-Left"  # in what the gate itself answers: whether a byte of the request has left
 
+CHALLENGE = b"www-authenticate"
+
+_BEARER = re.compile(rb"\bbearer\b", re.IGNORECASE)
+_INVALID = re.compile(rb"\berror[ \t]*=[ \t]*\"?invalid_token\b", re.IGNORECASE)
 _LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [\t -~\x80-\xff]*)?")
 _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t -~\x80-\xff]*)")
 _LENGTH = re.compile(rb"[0-9]{1,15}")
@@ -37,6 +41,16 @@ class AnswerHead:
     status: int
     headers: tuple[tuple[bytes, bytes], ...]
     length: int | None
+
+    @property
+    def refuses_token(self) -> bool:
+        """RFC 6750, 3.1. Many services answer 401 to what a good token does not allow, so the status alone says nothing of it."""
+        return self.status == 401 and any(name == CHALLENGE and _says_invalid(value) for name, value in self.headers)
+
+
+def _says_invalid(challenge: bytes) -> bool:
+    bearer = _BEARER.search(challenge)
+    return bearer is not None and _INVALID.search(challenge, bearer.end()) is not None
 
 
 async def read_answer_head(stream: EgressStream, *, method: str, kept: Collection[bytes], most: int) -> AnswerHead:

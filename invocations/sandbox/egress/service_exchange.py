@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from invocations.sandbox.base import ServiceRecord
 from invocations.sandbox.egress.denial_reasons import DenialReason, EgressDenied
-from invocations.sandbox.egress.service_answer import read_answer_head, stream_answer
+from invocations.sandbox.egress.service_answer import CHALLENGE, read_answer_head, stream_answer
 from invocations.sandbox.egress.service_way import Question
 from invocations.sandbox.egress.streams import PIECE, TlsStream
 
@@ -38,7 +38,7 @@ class ServiceExchange:
         self._body = b""
         self.question = Question()
         self.status = 0
-        self.answered = self.complete = False
+        self.answered = self.complete = self.refused_token = False
         self.bytes_out = self.bytes_in = 0
 
     @property
@@ -55,6 +55,7 @@ class ServiceExchange:
             credentials=tuple(sorted(each.secret for each in self._way.credentials)),
             asks=self.question.asks,
             counts=self.question.counts,
+            refused_token=self.refused_token,
         )
 
     async def take_body(self, *, most: int, seconds: float) -> None:
@@ -124,9 +125,9 @@ class ServiceExchange:
     async def _relay(self, service: TlsStream, head_bytes: int, answer_bytes: int) -> None:
         try:
             answer = await read_answer_head(
-                service, method=self._request.method, kept=self._way.answer_headers, most=head_bytes
+                service, method=self._request.method, kept=self._way.answer_headers | {CHALLENGE}, most=head_bytes
             )
-            self.status = answer.status
+            self.status, self.refused_token = answer.status, answer.refuses_token
         except OSError as error:
             raise EgressDenied(DenialReason.CUT_OFF) from error
         self.answered = True
@@ -149,7 +150,11 @@ class ServiceExchange:
     def _head_for_box(self, answer: AnswerHead) -> bytes:
         lines = [
             f"HTTP/1.1 {answer.status} Answer".encode(),
-            *(name + b": " + self._way.hide(value) for name, value in answer.headers),
+            *(
+                name + b": " + self._way.hide(value)
+                for name, value in answer.headers
+                if name in self._way.answer_headers
+            ),
             b"Transfer-Encoding: chunked",
             b"Connection: close",
         ]

@@ -147,3 +147,38 @@ def test_a_token_that_the_service_does_not_take_is_not_used_again(
     caller.invoke(TOOL, ITEM, user_id=alice.by.id, purpose="x")
 
     assert len([path for path, _ in accounts.asked if path == "/token"]) == before + 1
+
+
+@pytest.mark.req("BRING-1", "BRING-3")
+@pytest.mark.parametrize(
+    ("challenge", "ends"),
+    [
+        ("", False),
+        ('Bearer realm="items"', False),
+        ('Bearer error="insufficient_scope"', False),
+        ('Basic realm="x", Bearer realm="items", error="invalid_token"', True),
+    ],
+)
+def test_only_a_service_that_says_so_ends_an_account_that_gets_no_newer_tokens(
+    challenge: str,
+    ends: bool,
+    bring_service: Callable[..., ToolVersion],
+    caller: Caller,
+    alice: Person,
+    operator: Person,
+    accounts: AuthorizationServer,
+    service: Service,
+) -> None:
+    """Services answer 401 to much that a good token does not allow."""
+    version = bring_service()
+    accounts.refreshes = False
+    caller.invoke(TOOL, ITEM, user_id=alice.by.id, purpose="x", on_consent="hold")
+    account = connect_at(version.view.account_resource, alice, operator, accounts)
+    ServerAccount.objects.filter(pk=account.pk).update(agents=[caller.agent.wire_id])
+    said = {"www_authenticate": challenge} if challenge else {}
+    service.answers = [answer_with(b"{}", status="401 Unauthorized", **said)]
+
+    assert_problem(caller.invoke(TOOL, ITEM, user_id=alice.by.id, purpose="x"), 502, "SERVICE.ACCESS_DENIED")
+
+    account.refresh_from_db()
+    assert (account.state, account.end_reason) == (("ended", "refused") if ends else ("connected", ""))

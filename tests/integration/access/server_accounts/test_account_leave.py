@@ -53,3 +53,31 @@ def test_leave_that_was_taken_back_meanwhile_does_not_return(alice: Browser, cal
     assert alice.come_back(begun).status_code == 302
 
     assert alice.find_newest().agents == []
+
+
+@pytest.mark.req("BRING-3")
+def test_connecting_again_gives_the_leave_that_is_given_with_it(alice: Browser, caller: Caller) -> None:
+    account = alice.connect()
+    ask(account, caller)
+
+    answer = alice.client.post(
+        f"/api/v1/server-accounts/{account.wire_id}/connect",
+        {"agents": [caller.agent.wire_id]},
+        content_type="application/json",
+    )
+
+    assert alice.come_back(alice.agree(answer.json()["data"]["url"])).status_code == 302
+    found = alice.find_newest()
+    assert found.pk != account.pk
+    assert (found.agents, found.asked_by) == ([caller.agent.wire_id], [])
+    ask(found, caller)
+    assert alice.find_newest().asked_by == []
+
+
+def test_who_asks_for_an_account_asks_for_the_one_in_its_place(alice: Browser, caller: Caller) -> None:
+    account = alice.connect()
+    ask(account, caller)
+
+    found = alice.connect(account)
+
+    assert (found.agents, found.asked_by) == ([], [caller.agent.wire_id])

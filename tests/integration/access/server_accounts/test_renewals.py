@@ -182,7 +182,7 @@ def test_a_refusal_of_an_older_token_says_nothing_of_a_newer_one(alice: Browser,
     let_run_out(account, server)
     fetch_access_token(account.pk)
 
-    note_token_refused(account.pk, since=began)
+    note_token_refused(account.pk, since=began, is_certain=True)
 
     fetch_access_token(account.pk)
     assert count_refreshes(server) == 1

@@ -11,10 +11,13 @@ from django.urls import reverse
 
 from access.models import ReturnedTokens, ReturnState, ServerAccount
 from access.server_accounts import services
+from access.server_accounts.problems import AccountRequired
 from access.server_accounts.renewals import fetch_access_token
 from access.server_accounts.token_returns import PAUSES_S, return_due
 from access.server_accounts.token_seals import open_tokens
+from evidence.keys import subject_keys
 from evidence.keys.subject_keys import destroy_key
+from evidence.problems import KeyUnavailable
 from kernel.database.connections import database_time
 from tests.integration.access.server_accounts.conftest import give_back_due
 
@@ -67,6 +70,16 @@ def test_newer_tokens_that_cannot_be_written_are_given_back(alice: Browser, serv
     assert server.count("/token", grant_type="refresh_token") == 1
     assert set(server.access) == old
     assert not server.refresh
+
+
+def take_keys_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can unwrap the key of a tenant now, and no process remembers one."""
+
+    def fail() -> None:
+        raise KeyUnavailable
+
+    monkeypatch.setattr(subject_keys, "get_keystore", fail)
+    monkeypatch.setattr(subject_keys, "_kept", {})
 
 
 def end(browser: Browser, account: ServerAccount) -> ReturnedTokens:
@@ -195,3 +208,93 @@ def test_tokens_that_cannot_be_given_back_stop_nothing(alice: Browser, server: A
     assert account.end_reason == services.DISCONNECTED
     row.refresh_from_db()
     assert row.last_error
+
+
+@pytest.mark.req("BRING-3")
+def test_tokens_that_wait_are_not_given_back_once_the_account_is_connected_anew(
+    alice: Browser, server: AuthorizationServer, operator: Person
+) -> None:
+    """Some servers end with one token all that the person has given the client, what has just come as well."""
+    row = end(alice, alice.connect())
+    server.wrong["/revoke"] = (503, {}, {})
+    give_back_due()
+    del server.wrong["/revoke"]
+    anew = alice.connect()
+    ReturnedTokens.objects.update(next_attempt_at=database_time())
+    before = server.count("/revoke")
+
+    assert give_back_due() == 0
+
+    assert server.count("/revoke") == before
+    row.refresh_from_db()
+    assert (row.state, bytes(row.ciphertext)) == (ReturnState.LAPSED, b"")
+    assert server.find_user(fetch_access_token(anew.pk)) == "alice"
+    page = alice.client.get(reverse("server_account", args=[row.account_id])).content.decode()
+    assert "You have connected it anew." in page
+    assert "did not take them" not in page
+    [known] = operator.client().get(reverse("account_servers")).context["rows"]
+    assert known["lapsed"] == 0
+
+
+@pytest.mark.req("BRING-3")
+def test_newer_tokens_of_an_account_that_is_connected_again_meanwhile_are_not_given_back(
+    alice: Browser, server: AuthorizationServer
+) -> None:
+    account = alice.connect()
+    ServerAccount.objects.filter(pk=account.pk).update(expires_at=database_time())
+
+    def connect_again() -> None:
+        server.before_token = lambda: None
+        alice.connect(account)
+
+    while_asked(server, connect_again)
+    with pytest.raises(AccountRequired):
+        fetch_access_token(account.pk)
+    give_back_due()
+
+    assert server.count("/token", grant_type="refresh_token") == 1
+    assert server.count("/revoke") == 0
+    assert server.find_user(fetch_access_token(alice.find_newest().pk)) == "alice"
+
+
+def test_tokens_of_another_person_are_given_back_all_the_same(
+    alice: Browser, bob: Browser, server: AuthorizationServer
+) -> None:
+    server.user = "bob"
+    bob.connect()
+    server.user = "alice"
+    end(alice, alice.connect())
+
+    assert give_back_due() == 1
+    assert {each.user for each in server.access.values()} == {"bob"}
+
+
+@pytest.mark.req("BRING-3")
+def test_tokens_whose_key_is_away_for_a_moment_are_given_back_later(
+    alice: Browser, server: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = end(alice, alice.connect())
+    with monkeypatch.context() as away:
+        take_keys_away(away)
+        assert give_back_due() == 0
+    row.refresh_from_db()
+    assert (row.state, row.attempts, "erased" in row.last_error) == (ReturnState.WAITING, 1, False)
+    ReturnedTokens.objects.update(next_attempt_at=database_time())
+
+    assert give_back_due() == 1
+    assert not server.access
+    assert not server.refresh
+
+
+@pytest.mark.req("BRING-3")
+def test_tokens_of_an_account_that_ends_while_its_key_is_away_are_given_back(
+    alice: Browser, server: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account = alice.connect()
+    with monkeypatch.context() as away:
+        take_keys_away(away)
+        services.disconnect_account(account_id=account.pk, by=alice.person.by)
+
+    assert give_back_due() == 1
+    assert not server.access
+    assert not server.refresh
