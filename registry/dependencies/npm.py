@@ -10,6 +10,7 @@ import base64
 import binascii
 import hashlib
 import re
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -55,13 +56,13 @@ def is_npm_lock(lines: Sequence[str]) -> bool:
     return any(map(is_of_npm, lines))
 
 
-def install_packages(lines: Sequence[str], *, into: Path, talk: ProgressHooks) -> None:
-    """All packages of the lock that are for this machine, each at its place. Raises :class:`CannotBuild`."""
+def install_packages(lines: Sequence[str], *, into: Path, work: Path, talk: ProgressHooks) -> None:
+    """All packages of the lock that are for this machine, at their places. ``work``: an empty folder. Raises :class:`CannotBuild`."""
     packages = _select_packages(lines)
     room, abouts = _Room(), dict[str, dict[str, bytes]]()
     threads = ThreadPoolExecutor(AT_A_TIME, "npm")
     try:
-        for package, content in _fetch_all(packages, threads, talk.beat):
+        for package, content in _fetch_all(packages, threads, work, talk.beat):
             talk.say(f"Unpacking {package.name} {package.version}")
             if (about := _unpack(package, content, into, room, talk.beat)) is not None:
                 abouts[package.place] = about
@@ -121,21 +122,36 @@ def _select_packages(lines: Sequence[str]) -> list[NpmPackage]:
 
 
 def _fetch_all(
-    packages: Sequence[NpmPackage], threads: ThreadPoolExecutor, beat: Callable[[], None]
+    packages: Sequence[NpmPackage], threads: ThreadPoolExecutor, work: Path, beat: Callable[[], None]
 ) -> Iterator[tuple[NpmPackage, bytes]]:
-    """In their order, with few of them in memory at a time. A file may take longer than whoever builds is believed to be there, so it
-    beats on meanwhile."""
-    waiting = iter(packages)
-    asked: list[tuple[NpmPackage, Future[bytes]]] = []
+    """In their order, with few of them in memory at a time, and each file fetched once: one that has several places waits for its
+    next in ``work``. A file may take longer than whoever builds is believed to be there, so it beats on meanwhile."""
+    waiting, left = iter(packages), Counter(each.integrity for each in packages)
+    asked: list[NpmPackage] = []
+    coming: dict[str, Future[bytes]] = {}
     while True:
-        asked += [(each, threads.submit(fetch_package, each)) for each in islice(waiting, AT_A_TIME - len(asked))]
+        for each in islice(waiting, AT_A_TIME - len(asked)):
+            asked.append(each)
+            if each.integrity not in coming and not _find_kept(each, work).exists():
+                coming[each.integrity] = threads.submit(fetch_package, each)
         if not asked:
             return
-        package, coming = asked.pop(0)
+        package = asked.pop(0)
+        kept, future = _find_kept(package, work), coming.pop(package.integrity, None)
         beat()
-        while not wait([coming], timeout=BEAT_S).done:
+        while future is not None and not wait([future], timeout=BEAT_S).done:
             beat()
-        yield package, coming.result()
+        content = kept.read_bytes() if future is None else future.result()
+        left[package.integrity] -= 1
+        if not left[package.integrity]:
+            kept.unlink(missing_ok=True)
+        elif future is not None:
+            kept.write_bytes(content)
+        yield package, content
+
+
+def _find_kept(package: NpmPackage, work: Path) -> Path:
+    return work / f"{hashlib.sha256(package.integrity.encode()).hexdigest()}.tgz"
 
 
 def fetch_package(package: NpmPackage) -> bytes:

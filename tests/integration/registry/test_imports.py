@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from access.roles import Role
 from evidence.models import Fact
-from kernel.problems import Conflict
+from kernel.problems import Conflict, SchemaInvalid
 from registry.imports import drafts as import_drafts
 from registry.imports import remote_lists, submissions
 from registry.imports import services as imports
@@ -306,6 +306,16 @@ def test_a_package_of_npm_is_brought_with_the_lock_that_an_author_uploads(develo
     again = client.post(f"/bring/package?import={row.wire_id}", {"package": "npm:@a/server", "script": "a-server"})
 
     assert again.status_code == 302
+
+
+@pytest.mark.req("BRING-2")
+def test_a_lock_of_more_packages_than_a_manifest_takes_is_refused_before_a_worker_is_at_it(developer: Person) -> None:
+    lines = [f"npm:node_modules/a{number} a{number}@1.0.0 sha512-{'A' * 86}==" for number in range(601)]
+
+    with pytest.raises(SchemaInvalid, match="holds 601 packages"):
+        imports.import_package(package="npm:a1", script="a", lock=lines, by=developer.by)
+
+    assert not Import.objects.exists()
 
 
 @pytest.mark.req("BRING-2")
