@@ -10,6 +10,7 @@ import base64
 import binascii
 import hashlib
 import re
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import islice
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 AT_A_TIME = 4
 FETCH_WITHIN_S = 120.0
+INSTALL_WITHIN_S = 30 * 60  # of all packages together: nobody else builds on this host meanwhile
 BEAT_S = 1.0
 MAX_ALL_FILES, MAX_ALL_BYTES = 200_000, 2 * 2**30
 _NAME = re.compile(NAME)
@@ -58,13 +60,19 @@ def is_npm_lock(lines: Sequence[str]) -> bool:
 
 def install_packages(lines: Sequence[str], *, into: Path, work: Path, talk: ProgressHooks) -> None:
     """All packages of the lock that are for this machine, at their places. ``work``: an empty folder. Raises :class:`CannotBuild`."""
-    packages = _select_packages(lines)
+    packages, ends = _select_packages(lines), time.monotonic() + INSTALL_WITHIN_S
+
+    def beat() -> None:
+        talk.beat()
+        if time.monotonic() >= ends:
+            raise CannotBuild(failures.registry_slow(INSTALL_WITHIN_S))
+
     room, there = _Room(), list[NpmPackage]()
     threads = ThreadPoolExecutor(AT_A_TIME, "npm")
     try:
-        for package, content in _fetch_all(packages, threads, work, talk.beat):
+        for package, content in _fetch_all(packages, threads, work, beat):
             talk.say(f"Unpacking {package.name} {package.version}")
-            if _unpack(package, content, into, room, talk.beat):
+            if _unpack(package, content, into, room, beat):
                 there.append(package)
     finally:
         threads.shutdown(wait=False, cancel_futures=True)  # nobody waits for a registry that is slow

@@ -203,6 +203,22 @@ def test_who_is_told_to_stop_waits_for_no_registry(settings: Any, files: dict[st
 
 
 @pytest.mark.req("BRING-2")
+def test_all_packages_together_have_one_time(
+    settings: Any, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever builds holds the one lock of the host, for which all other builds wait."""
+    over = threading.Event()
+    monkeypatch.setattr(npm, "INSTALL_WITHIN_S", 0)
+    with serve_registry(files, lambda: over.wait(60)) as (address, _):
+        settings.TOOLHUB_NPM_REGISTRY = address
+        code, _, remedy = failure_of(lambda: build([line_of(SERVER)]))
+        assert not over.is_set()
+        over.set()
+
+    assert (code, "TOOLHUB_NPM_REGISTRY" in remedy) == ("too_slow", True)
+
+
+@pytest.mark.req("BRING-2")
 @pytest.mark.parametrize(
     ("about", "complete"),
     [
