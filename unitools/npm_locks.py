@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 LOCK_VERSION = 3
 MAX_LOCK_BYTES = 8 * 2**20
 MAX_LINE = 2048
+MAX_PACKAGES = 600  # as of any lock in a manifest
 MAX_PLACE_CHARS = 400
 NAME = r"(?:@[A-Za-z0-9~-][A-Za-z0-9._~-]{0,99}/)?[A-Za-z0-9~-][A-Za-z0-9._~-]{0,113}"
 VERSION = r"[0-9]{1,20}\.[0-9]{1,20}\.[0-9]{1,20}(?:[-+][A-Za-z0-9.+-]{1,100})?"
@@ -116,7 +117,12 @@ def _is_name(name: str) -> bool:
 
 
 def normalize_npm_lines(lines: Iterable[str]) -> list[str]:
-    return sorted({read_npm_line(line).line for line in lines})
+    found = sorted({read_npm_line(line).line for line in lines})
+    if len(found) > MAX_PACKAGES:
+        raise NpmLockUnfit(
+            f"The lock holds {len(found):,} packages, and a lock has at most {MAX_PACKAGES}: choose a package that needs fewer."
+        )
+    return found
 
 
 def read_package_lock(text: str) -> list[str]:
@@ -136,7 +142,7 @@ def read_package_lock(text: str) -> list[str]:
             f"package-lock.json is of version {version!r}; `npm install --package-lock-only --lockfile-version 3` writes version 3."
         )
     found = [_read_entry(str(place), entry) for place, entry in packages.items() if place]
-    return sorted(each.line for each in found if each is not None)
+    return normalize_npm_lines(each.line for each in found if each is not None)
 
 
 def _read_entry(place: str, entry: Any) -> NpmPackage | None:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import os
 import struct
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -130,11 +131,13 @@ def _context(owner: FilesOwner) -> bytes:
 
 def open_files(row: ToolFiles) -> tuple[TenantFile, ...]:
     owner = FilesOwner(row.tenant_id, row.group, row.package, row.scope, row.owner)
-    try:
-        data = AESGCM(unwrap_key(row)).decrypt(bytes(row.nonce), bytes(row.ciphertext), _context(owner))
-    except InvalidTag as error:
-        raise KeyUnavailable("Kept files do not belong to their row, or were changed.") from error
-    return unpack_files(data)
+    # Before the publisher was named they were sealed without; migration 0008 has named it, and the next change seals them with it.
+    named_later = replace(owner, package=owner.package.partition(" ")[2])
+    key = AESGCM(unwrap_key(row))
+    for each in (owner, named_later) if named_later.package else (owner,):
+        with suppress(InvalidTag):
+            return unpack_files(key.decrypt(bytes(row.nonce), bytes(row.ciphertext), _context(each)))
+    raise KeyUnavailable("Kept files do not belong to their row, or were changed.")
 
 
 def load_tool_files(invocation: Invocation, manifest: Manifest) -> tuple[TenantFile, ...]:

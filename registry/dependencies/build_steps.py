@@ -79,7 +79,7 @@ def build_folder(lines: Sequence[str], requirements: Sequence[str], *, talk: Pro
         )  # pip unpacks in the one, and moves to the other
         talk.say("Installing from the lock")
         if npm.is_npm_lock(lines):
-            npm.install_packages(lines, into=site, talk=watched)
+            npm.install_packages(lines, into=site, work=work, talk=watched)
         else:
             _install_wheels(lines, requirements, site, work, watched)
         size = check_size(site)

@@ -220,6 +220,10 @@ def too_slow(within_s: float) -> Failure:
     return Failure("too_slow", f"It was not done within {within_s / 60:.0f} minutes.", "Retry. " + SET_INDEX)
 
 
+def registry_slow(within_s: float) -> Failure:
+    return Failure("too_slow", f"It was not done within {within_s / 60:.0f} minutes.", "Retry. " + SET_REGISTRY)
+
+
 def worker_lost(times: int) -> Failure:
     return Failure(
         "worker_lost",

@@ -10,6 +10,8 @@ import base64
 import binascii
 import hashlib
 import re
+import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -21,30 +23,31 @@ from kernel.http.outbound import AddressRefused, OutboundFailed, send_request
 from registry.dependencies import failures
 from registry.dependencies.failures import CannotBuild
 from registry.dependencies.npm_archives import (
+    ABOUT,
     MAX_PACKED_BYTES,
     ArchiveSize,
     ArchiveUnfit,
     NeedsBuild,
-    check_package,
+    PackageCheck,
     list_needed,
     read_about,
     unpack_archive,
 )
 from registry.dependencies.store import remove_folder
 from registry.dependencies.target import target_machine
-from unitools.npm_locks import NAME, read_npm_line
+from unitools.npm_locks import NAME, NpmPackage, read_npm_line
 from unitools.npm_names import is_of_npm
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Future
     from pathlib import Path
 
     from registry.dependencies.pip import ProgressHooks
-    from unitools.npm_locks import NpmPackage
 
 AT_A_TIME = 4
 FETCH_WITHIN_S = 120.0
+INSTALL_WITHIN_S = 30 * 60  # of all packages together: nobody else builds on this host meanwhile
 BEAT_S = 1.0
 MAX_ALL_FILES, MAX_ALL_BYTES = 200_000, 2 * 2**30
 _NAME = re.compile(NAME)
@@ -55,19 +58,25 @@ def is_npm_lock(lines: Sequence[str]) -> bool:
     return any(map(is_of_npm, lines))
 
 
-def install_packages(lines: Sequence[str], *, into: Path, talk: ProgressHooks) -> None:
-    """All packages of the lock that are for this machine, each at its place. Raises :class:`CannotBuild`."""
-    packages = _select_packages(lines)
-    room, abouts = _Room(), dict[str, dict[str, bytes]]()
+def install_packages(lines: Sequence[str], *, into: Path, work: Path, talk: ProgressHooks) -> None:
+    """All packages of the lock that are for this machine, at their places. ``work``: an empty folder. Raises :class:`CannotBuild`."""
+    packages, ends = _select_packages(lines), time.monotonic() + INSTALL_WITHIN_S
+
+    def beat() -> None:
+        talk.beat()
+        if time.monotonic() >= ends:
+            raise CannotBuild(failures.registry_slow(INSTALL_WITHIN_S))
+
+    room, there = _Room(), list[NpmPackage]()
     threads = ThreadPoolExecutor(AT_A_TIME, "npm")
     try:
-        for package, content in _fetch_all(packages, threads, talk.beat):
+        for package, content in _fetch_all(packages, threads, work, beat):
             talk.say(f"Unpacking {package.name} {package.version}")
-            if (about := _unpack(package, content, into, room, talk.beat)) is not None:
-                abouts[package.place] = about
+            if _unpack(package, content, into, room, beat):
+                there.append(package)
     finally:
         threads.shutdown(wait=False, cancel_futures=True)  # nobody waits for a registry that is slow
-    _check_complete(packages, into, abouts)
+    _check_complete(there, into)
 
 
 class _Room:
@@ -84,15 +93,13 @@ class _Room:
             raise CannotBuild(failures.too_large(MAX_ALL_BYTES))
 
 
-def _check_complete(packages: Sequence[NpmPackage], into: Path, abouts: Mapping[str, dict[str, bytes]]) -> None:
+def _check_complete(packages: Sequence[NpmPackage], into: Path) -> None:
     """All that a package needs is found from its place as Node.js looks for it: a server would else fail in the middle of a call. In
-    which version is the author's word, for npm lets an application overrule what its packages ask for. ``abouts``: by place, of those
-    that are there."""
+    which version is the author's word, for npm lets an application overrule what its packages ask for. ``packages``: those there."""
     missing = [
         f"{package.name} {package.version} needs: {name}"
         for package in packages
-        if package.place in abouts
-        for name in list_needed(read_about(abouts[package.place]["package.json"]))
+        for name in list_needed(read_about((into / package.place / ABOUT).read_bytes()))
         if not _is_found(name, into / package.place, into)
     ]
     if missing:
@@ -121,21 +128,36 @@ def _select_packages(lines: Sequence[str]) -> list[NpmPackage]:
 
 
 def _fetch_all(
-    packages: Sequence[NpmPackage], threads: ThreadPoolExecutor, beat: Callable[[], None]
+    packages: Sequence[NpmPackage], threads: ThreadPoolExecutor, work: Path, beat: Callable[[], None]
 ) -> Iterator[tuple[NpmPackage, bytes]]:
-    """In their order, with few of them in memory at a time. A file may take longer than whoever builds is believed to be there, so it
-    beats on meanwhile."""
-    waiting = iter(packages)
-    asked: list[tuple[NpmPackage, Future[bytes]]] = []
+    """In their order, with few of them in memory at a time, and each file fetched once: one that has several places waits for its
+    next in ``work``. A file may take longer than whoever builds is believed to be there, so it beats on meanwhile."""
+    waiting, left = iter(packages), Counter(each.integrity for each in packages)
+    asked: list[NpmPackage] = []
+    coming: dict[str, Future[bytes]] = {}
     while True:
-        asked += [(each, threads.submit(fetch_package, each)) for each in islice(waiting, AT_A_TIME - len(asked))]
+        for each in islice(waiting, AT_A_TIME - len(asked)):
+            asked.append(each)
+            if each.integrity not in coming and not _find_kept(each, work).exists():
+                coming[each.integrity] = threads.submit(fetch_package, each)
         if not asked:
             return
-        package, coming = asked.pop(0)
+        package = asked.pop(0)
+        kept, future = _find_kept(package, work), coming.pop(package.integrity, None)
         beat()
-        while not wait([coming], timeout=BEAT_S).done:
+        while future is not None and not wait([future], timeout=BEAT_S).done:
             beat()
-        yield package, coming.result()
+        content = kept.read_bytes() if future is None else future.result()
+        left[package.integrity] -= 1
+        if not left[package.integrity]:
+            kept.unlink(missing_ok=True)
+        elif future is not None:
+            kept.write_bytes(content)
+        yield package, content
+
+
+def _find_kept(package: NpmPackage, work: Path) -> Path:
+    return work / f"{hashlib.sha256(package.integrity.encode()).hexdigest()}.tgz"
 
 
 def fetch_package(package: NpmPackage) -> bytes:
@@ -179,19 +201,18 @@ def _build_request(package: NpmPackage) -> tuple[str, dict[str, str]]:
     return urlunsplit((parts.scheme, host, path, "", "")), headers
 
 
-def _unpack(
-    package: NpmPackage, content: bytes, into: Path, room: _Room, beat: Callable[[], None]
-) -> dict[str, bytes] | None:
-    """The files that say what it is; None where it is left out."""
+def _unpack(package: NpmPackage, content: bytes, into: Path, room: _Room, beat: Callable[[], None]) -> bool:
+    """Whether it is there, and not left out."""
     place, shown = into / package.place, f"{package.name} {package.version}"
     try:
-        about = unpack_archive(content, place, check_size=room.take, beat=beat)
-        check_package(about, package.name, package.version)
+        check = PackageCheck(package.name, package.version)
+        unpack_archive(content, place, check_size=room.take, check_about=check.take, beat=beat)
+        check.end()
     except NeedsBuild as error:
         if not package.is_optional:
             raise CannotBuild(failures.needs_build(shown, str(error))) from error
         remove_folder(place)
-        return None
+        return False
     except ArchiveUnfit as error:
         raise CannotBuild(failures.archive_unfit(shown, str(error))) from error
-    return about
+    return True

@@ -29,6 +29,8 @@ _MAX_HEADER_BYTES = 64 * 1024  # of one that says more of the next file
 _PIECE = 1 << 20
 _FILE, _OLD_FILE, _FOLDER, _LONG_NAME, _PAX, _PAX_OF_ALL = b"0", b"\0", b"5", b"L", b"x", b"g"
 _KINDS = {b"1": "a hard link", b"2": "a symbolic link", b"3": "a device", b"4": "a device", b"6": "a pipe"}
+ABOUT = "package.json"
+_NO_ABOUT = "It has no package.json that can be read."
 _SCRIPTS = ("preinstall", "install", "postinstall")
 _ABOUT = re.compile(r"(?:.*/)?node_modules/(?:@[^/]+/)?[^/]+/(package\.json|binding\.gyp)|(package\.json|binding\.gyp)")
 
@@ -114,27 +116,27 @@ def unpack_archive(
     place: Path,
     *,
     check_size: Callable[[ArchiveSize], None] = lambda _: None,
+    check_about: Callable[[str, bytes], None] = lambda _name, _content: None,
     beat: Callable[[], None] = lambda: None,
-) -> dict[str, bytes]:
-    """Write what it holds below ``place``, a folder that is not there yet. Returns the files that say what a package is.
+) -> None:
+    """Write what it holds below ``place``, a folder that is not there yet.
 
     Raises :class:`ArchiveUnfit`, and has then written nothing. ``check_size`` is told what it takes, before anything is written;
-    ``beat`` is called for each file.
+    ``check_about`` is given each file that says what a package is, of which there may be thousands, and none is kept; ``beat`` is
+    called for each file.
     """
     check_size(measure_archive(packed))
     try:
         place.mkdir(parents=True)
     except FileExistsError:
         raise ArchiveUnfit("Another package brings what belongs to its place.") from None
-    about: dict[str, bytes] = {}
     data = _Unpacked(packed)
     for name, size in _entries(data):
         if size is not None:
             content = _write(data, size, place / name, keep=_is_about(name))
             if content is not None:
-                about[name] = content
+                check_about(name, content)
             beat()
-    return about
 
 
 def _is_about(name: str) -> bool:
@@ -267,22 +269,32 @@ def _shown(name: str) -> str:
     return repr(name[:100])
 
 
-def check_package(about: dict[str, bytes], name: str, version: str) -> None:
-    """Whether the files are of the package that the lock names, and all that it needs. :class:`ArchiveUnfit`, :class:`NeedsBuild`."""
-    said = read_about(about.get("package.json", b""))
-    if (said.get("name"), said.get("version")) != (name, version):
-        raise ArchiveUnfit("Its package.json is of another package or version.")
-    for file, content in about.items():
+class PackageCheck:
+    """Whether the files are of the package that the lock names, and all that it needs: of those that say it, one after the other."""
+
+    def __init__(self, name: str, version: str) -> None:
+        self.wanted, self.is_named = (name, version), False
+
+    def take(self, file: str, content: bytes) -> None:
+        """Raises :class:`ArchiveUnfit` and :class:`NeedsBuild`."""
         whose = "" if "/" not in file else f" ({file.rpartition('/')[0]})"
         if file.endswith("binding.gyp"):
             raise NeedsBuild(f"it is built from source{whose}: it has a binding.gyp")
-        inner = read_about(content)
-        scripts = inner.get("scripts")
+        said = read_about(content)
+        if file == ABOUT:
+            if (said.get("name"), said.get("version")) != self.wanted:
+                raise ArchiveUnfit("Its package.json is of another package or version.")
+            self.is_named = True
+        scripts = said.get("scripts")
         runs = [each for each in _SCRIPTS if isinstance(scripts, dict) and scripts.get(each)]
         if runs:
             raise NeedsBuild(f"it runs a script when it is installed{whose}: {', '.join(runs)}")
-        if inner.get("gypfile") is True:
+        if said.get("gypfile") is True:
             raise NeedsBuild(f"it is built from source{whose}: gypfile")
+
+    def end(self) -> None:
+        if not self.is_named:
+            raise ArchiveUnfit(_NO_ABOUT)
 
 
 def list_needed(said: dict[str, object]) -> list[str]:
@@ -296,5 +308,5 @@ def read_about(content: bytes) -> dict[str, object]:
     try:
         said = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise ArchiveUnfit("It has no package.json that can be read.") from error
+        raise ArchiveUnfit(_NO_ABOUT) from error
     return said if isinstance(said, dict) else {}

@@ -250,7 +250,7 @@ DRAFT = build_envelope_serializer("ImportDraftEnvelope", ImportDraftSerializer()
 SUBMITTED = build_envelope_serializer("SubmittedImportEnvelope", SubmittedImportSerializer())
 
 
-def import_json(row: Import) -> dict[str, Any]:
+def import_json(row: Import, *, offered: int, drafted: int) -> dict[str, Any]:
     return {
         "id": row.wire_id,
         "kind": row.kind,
@@ -258,8 +258,8 @@ def import_json(row: Import) -> dict[str, Any]:
         "name": row.name,
         "state": row.state,
         "digest": row.digest or None,
-        "offered": len(row.offered),
-        "drafted": len(row.drafts),
+        "offered": offered,
+        "drafted": drafted,
         "failure": row.failure or None,
         "started_by": row.started_by,
         "started_at": row.started_at.isoformat(),
@@ -273,7 +273,7 @@ def draft_json(draft: ImportDraft) -> dict[str, Any]:
 
 
 def whole_import_json(row: Import) -> dict[str, Any]:
-    return import_json(row) | {
+    return import_json(row, offered=len(row.offered), drafted=len(row.drafts)) | {
         "drafts": [draft_json(each) for each in row.drafts],
         "refusals": row.refusals,
         "unproposed": row.unproposed,
@@ -302,8 +302,9 @@ class ImportListView(Endpoint):
 
     @extend_schema(operation_id="list_imports", responses={200: MANY})
     def get(self, request: Request) -> Response:
-        page = self.page_of(Import.objects.filter(tenant_id=get_caller(request).tenant_id).defer(*LONG_FIELDS))
-        return _answer({"imports": [import_json(row) for row in page.rows], "next": page.next or None})
+        page = self.page_of(Import.objects.for_lists().filter(tenant_id=get_caller(request).tenant_id))
+        rows = [import_json(row, offered=row.offered_count, drafted=row.draft_count) for row in page.rows]
+        return _answer({"imports": rows, "next": page.next or None})
 
 
 class DocumentImportView(Endpoint):

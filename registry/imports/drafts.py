@@ -5,6 +5,7 @@ What a person writes into a draft stays when the source is read again; the numbe
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from django.db.models import OuterRef, Subquery
@@ -13,6 +14,7 @@ from registry.imports.models import ImportKind
 from registry.imports.pinned_listings import PinnedListings
 from registry.imports.problems import SourceUnfit
 from registry.imports.sources import build_brought_source, build_choices
+from registry.imports.turns import taking_turn
 from registry.models import Tool, ToolVersion, VersionState
 from unitools import brought_operations, brought_remotes, brought_tools
 from unitools.changes import ManifestChange, compare_manifests, compute_needed_bump
@@ -23,10 +25,13 @@ from unitools.publications import find_id_collisions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from uuid import UUID
 
     from registry.imports.models import Import
+    from unitools.openapi.documents import OpenApiDocument
 
 _KINDS = {ImportKind.OPENAPI: "openapi", ImportKind.REMOTE: "mcp_remote", ImportKind.PACKAGE: "mcp_stdio"}
+MAX_SMALL_BYTES = 64 * 1024  # such a document is read in a moment, and waits for nobody
 _NOT_OF_A_TOOL = "/origin"  # what changed there alone is no other tool
 
 
@@ -71,16 +76,34 @@ def read_source_name(version: ToolVersion, kind: ImportKind) -> str:
     return str(manifest.origin.get("operation" if kind == ImportKind.OPENAPI else "tool", ""))
 
 
+def read_source_document(data: bytes, tenant_id: UUID) -> OpenApiDocument:
+    """A tenant has one large document read at a time. Raises :class:`SourceUnfit`."""
+    with (
+        taking_turn("document", tenant_id, busy="Another document is being read.")
+        if len(data) > MAX_SMALL_BYTES
+        else nullcontext()
+    ):
+        try:
+            return read_document(data)
+        except DocumentUnfit as error:
+            raise unfit_document(error) from error
+
+
 def make_drafts(
-    row: Import, names: Sequence[str], brought: Mapping[str, ToolVersion] | None = None
+    row: Import,
+    names: Sequence[str],
+    brought: Mapping[str, ToolVersion] | None = None,
+    document: OpenApiDocument | None = None,
 ) -> tuple[list[ImportDraft], list[dict[str, str]]]:
     """Drafts of what the source calls so, however many, and of which none can be made. ``brought``: of :func:`find_brought`, where it
-    has been asked already. Raises :class:`SourceUnfit` where none can at all.
+    has been asked already; ``document``: what is kept, of a source that is one, read before anything was locked. Raises
+    :class:`SourceUnfit` where none can at all.
     """
     brought = find_brought(row) if brought is None else brought
     kept: dict[str, ImportDraft] = {each["name"]: each for each in row.drafts}
     if row.kind == ImportKind.OPENAPI:
-        return _make_of_document(row, names, brought, kept)
+        assert document is not None
+        return _make_of_document(row, names, brought, kept, document)
     return _make_of_listing(row, names, brought, kept), []
 
 
@@ -96,7 +119,11 @@ def _check_ids(names: Iterable[str], derive_id: Callable[[str], str]) -> None:
 
 
 def _make_of_document(
-    row: Import, names: Sequence[str], brought: Mapping[str, ToolVersion], kept: dict[str, ImportDraft]
+    row: Import,
+    names: Sequence[str],
+    brought: Mapping[str, ToolVersion],
+    kept: dict[str, ImportDraft],
+    document: OpenApiDocument,
 ) -> tuple[list[ImportDraft], list[dict[str, str]]]:
     earlier = dict(row.made.get("operations", {})) | {name: draft["made"] for name, draft in kept.items()}
     existing = [kept[name]["document"] if name in kept else version.manifest for name, version in brought.items()]
@@ -104,7 +131,6 @@ def _make_of_document(
     drafts: list[ImportDraft] = []
     refusals: list[dict[str, str]] = []
     try:
-        document = read_document(row.unpack_content())
         entries = {each.id: each for each in document.select([*names])}
         _check_ids(entries, lambda name: f"{row.group}.{brought_operations.derive_operation_segment(entries[name])}")
         ordered = list(entries.values())

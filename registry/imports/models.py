@@ -6,10 +6,14 @@ import zlib
 from typing import Any
 
 from django.db import models
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Coalesce, NullIf
 from django.utils.translation import gettext_lazy
 
 from access.models import Tenant
 from kernel.ids import encode, new_id
+
+_NAMES = ("title", "url", "package")  # of a source, one of which says what people call it
 
 
 class ImportKind(models.TextChoices):
@@ -32,6 +36,17 @@ class ArrayLength(models.Func):
 
     def as_sqlite(self, compiler: Any, connection: Any, **more: Any) -> Any:
         return self.as_sql(compiler, connection, function="json_array_length", **more)
+
+
+class ImportQuerySet(models.QuerySet["Import"]):
+    def for_lists(self) -> ImportQuerySet:
+        """Without what is long: a lock stands in the source and in each draft. It is counted, and the name read, where it is."""
+        names = [NullIf(KeyTextTransform(each, "source"), models.Value("")) for each in _NAMES]
+        return self.defer("source", "content", "offered", "drafts", "made").annotate(
+            source_name=Coalesce(*names, "group", output_field=models.CharField()),
+            offered_count=ArrayLength("offered"),
+            draft_count=ArrayLength("drafts"),
+        )
 
 
 class Import(models.Model):
@@ -68,6 +83,12 @@ class Import(models.Model):
     started_at = models.DateTimeField(auto_now_add=True)
     changed_at = models.DateTimeField(auto_now=True)
 
+    source_name = ""  # of a list: what it has read of the source, which it leaves out
+    offered_count: int
+    draft_count: int
+
+    objects = ImportQuerySet.as_manager()
+
     class Meta:
         constraints = [models.UniqueConstraint(fields=["tenant", "group"], name="import_group_once_in_a_tenant")]
         indexes = [models.Index(fields=["state", "started_at"], name="import_by_state")]
@@ -82,8 +103,7 @@ class Import(models.Model):
     @property
     def name(self) -> str:
         """What a person calls the source."""
-        source: dict[str, Any] = self.source
-        return str(source.get("title") or source.get("url") or source.get("package") or self.group)
+        return self.source_name or str(next(filter(None, map(self.source.get, _NAMES)), self.group))
 
     def pack_content(self, data: bytes) -> None:
         self.content = zlib.compress(data, 6)

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from registry.imports.drafts import ImportDraft
 
-# Of an import, left out of lists.
-LONG_FIELDS = ("content", "offered", "made", "drafts")
 FORMS: dict[str, type[SourceDocumentForm | RemoteForm | PackageForm]] = {
     "openapi": SourceDocumentForm,
     "remote": RemoteForm,
@@ -51,11 +49,7 @@ ADDRESSES = {"openapi": "import_document", "remote": "import_remote", "package":
 @needs("tools.submit")
 def imports(request: ConsoleRequest) -> HttpResponse:
     """Context: page (Page of Import)."""
-    rows = (
-        Import.objects.filter(tenant_id=request.principal.tenant_id)
-        .defer(*LONG_FIELDS)
-        .annotate(draft_count=ArrayLength("drafts"))
-    )
+    rows = Import.objects.for_lists().filter(tenant_id=request.principal.tenant_id)
     context = {
         "section": "imports",
         "page": fetch_page(rows, prefix="imp", after=request.GET.get("after", "")),
@@ -173,7 +167,7 @@ def import_package(request: ConsoleRequest) -> HttpResponse:
 @needs("tools.submit")
 def known_sources(request: ConsoleRequest) -> HttpResponse:
     """Context: rows (list of {known, brought: Import or None})."""
-    mine = Import.objects.filter(tenant_id=request.principal.tenant_id).defer(*LONG_FIELDS)
+    mine = Import.objects.for_lists().filter(tenant_id=request.principal.tenant_id)
     brought = {each.group: each for each in mine}
     context = {
         "section": "imports",

@@ -8,15 +8,12 @@ shown.
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
-
-from django.core.cache import cache
 
 from kernel.http.outbound import DEADLINE_S as REQUEST_DEADLINE_S
 from kernel.http.outbound import AddressRefused, OutboundFailed, send_request
-from kernel.problems import Conflict
 from registry.imports.problems import SourceUnfit, SourceUnreachable
+from registry.imports.turns import taking_turn
 from registry.secrets.encodings import find_password, find_spelled, list_secret_forms, redact_forms
 from unitools.brought_remotes import check_address
 from unitools.brought_tools import CannotBring
@@ -26,13 +23,12 @@ from unitools.mcp_listings import Listing, ListingUnfit
 from unitools.service_credentials import BASIC, encode_credential, fits_header
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from uuid import UUID
 
     from unitools.mcp_http import Headers
 
 DEADLINE_S = 20.0  # of all requests for one list: a slow server holds a web process that long
-_TURN_S = 60  # longer than any list takes; for a process that ends before it gives its turn back
 _OF_ACCESS = (401, 403)
 _ANY_STATUS = range(100, 600)
 
@@ -50,7 +46,7 @@ def fetch_remote_list(
     hidden = {each["secret"]: values[each["secret"]] for each in credentials if values.get(each["secret"])}
     forms = _list_forms(credentials, hidden)
     headers = _build_headers(credentials, hidden)
-    with taking_turn(tenant_id):
+    with taking_turn("remote-list", tenant_id, busy="Another server is being asked for its list."):
         listing = _ask(url, headers, lambda text: redact_forms(text, forms))
     if names := find_spelled([listing.protocol, listing.tools], forms):
         raise SourceUnfit(
@@ -58,18 +54,6 @@ def fetch_remote_list(
             remedy="Replace the secret: whoever reads the list has it. Then tell those who run the server.",
         )
     return listing
-
-
-@contextmanager
-def taking_turn(tenant_id: UUID) -> Iterator[None]:
-    """So that the slow servers of one tenant do not hold all web processes."""
-    key = f"remote-list:{tenant_id}"
-    if not cache.add(key, True, timeout=_TURN_S):
-        raise Conflict("Another server is being asked for its list.", remedy="Try again in half a minute.")
-    try:
-        yield
-    finally:
-        cache.delete(key)
 
 
 def _list_forms(credentials: Sequence[Mapping[str, str]], values: Mapping[str, str]) -> dict[str, set[str]]:

@@ -35,7 +35,6 @@ from unitools.brought_operations import derive_service_group
 from unitools.brought_remotes import derive_remote_group
 from unitools.brought_tools import MAX_CHOSEN, derive_group
 from unitools.npm_names import PREFIX, is_of_npm
-from unitools.openapi.documents import DocumentUnfit, read_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from registry.imports.drafts import ImportDraft
     from registry.imports.known_sources import EffectChoice
     from unitools.mcp_listings import Listing
+    from unitools.openapi.documents import OpenApiDocument
 
 MAX_IMPORTS = 200
 MAX_SUMMARY_CHARS = 300
@@ -66,10 +66,7 @@ def import_document(
     choices = read_document_choices(
         servers=list(servers), secrets=list(secrets), idempotency_header=idempotency_header.strip()
     )
-    try:
-        document = read_document(data)
-    except DocumentUnfit as error:
-        raise import_drafts.unfit_document(error) from error
+    document = import_drafts.read_source_document(data, by.tenant_id)
     group = read_group(group or derive_service_group(document.title))
     offered = [
         {
@@ -84,7 +81,7 @@ def import_document(
     source = {"title": document.title, "version": document.version, "choices": choices}
     with transaction.atomic():
         row = _open(ImportKind.OPENAPI, group, source | keep_effects(effects), by=by)
-        return _keep_content(row, data, document.digest, offered, wanted, by=by)
+        return _keep_content(row, data, document.digest, offered, wanted, document=document, by=by)
 
 
 def import_remote(
@@ -233,13 +230,14 @@ def _keep_content(
     wanted: Sequence[str],
     *,
     candidates: Sequence[str] | None = None,
+    document: OpenApiDocument | None = None,
     by: Principal,
 ) -> Import:
     """What the source says now, and drafts of what it says otherwise than the catalogue has it."""
     row.pack_content(data)
     row.digest, row.offered, row.state, row.read_at = digest, offered, ImportState.READ, database_time()
     row.failure, row.progress, row.wanted, row.refusals, row.lease_until, row.worker = {}, [], [], [], None, ""
-    propose_drafts(row, wanted, candidates=candidates)
+    propose_drafts(row, wanted, candidates=candidates, document=document)
     _save(row, "content", "digest", "offered", "wanted", "drafts", "unproposed", "refusals", "read_at")
     evidence.record(
         kind=Kind.IMPORT_READ,
@@ -257,9 +255,15 @@ def keep_listing(row: Import, listing: Listing, *, by: Principal) -> Import:
     return _keep_content(row, listing.to_bytes(), listing.digest, list_offered(listing), row.wanted, by=by)
 
 
-def propose_drafts(row: Import, wanted: Sequence[str], *, candidates: Sequence[str] | None = None) -> None:
+def propose_drafts(
+    row: Import,
+    wanted: Sequence[str],
+    *,
+    candidates: Sequence[str] | None = None,
+    document: OpenApiDocument | None = None,
+) -> None:
     """Drafts of what is wanted, of what was drafted before, and of those ``candidates`` that are otherwise now: None, of all that were
-    brought, as many as can be submitted at once.
+    brought, as many as can be submitted at once. ``document``: as of :func:`registry.imports.drafts.make_drafts`.
     """
     there = {each["name"] for each in row.offered}
     asked = [each["name"] for each in row.drafts] + list(wanted)
@@ -271,7 +275,7 @@ def propose_drafts(row: Import, wanted: Sequence[str], *, candidates: Sequence[s
     if not names:
         row.drafts = []
         return
-    made, row.refusals = import_drafts.make_drafts(row, names, brought)
+    made, row.refusals = import_drafts.make_drafts(row, names, brought, document)
     known = {each["name"] for each in row.drafts}
     for draft in made:
         if (
@@ -305,11 +309,24 @@ def check_read(row: Import) -> None:
         raise ImportUnready("What the server lists is not known yet.")
 
 
-@transaction.atomic
 def choose_tools(*, import_id: UUID, names: Sequence[str], by: Principal) -> Import:
     """Add drafts of these to those that there are."""
-    row = lock_import(import_id, by=by)
+    document = _read_again(import_id, by=by)  # before the row is locked, since it may take seconds
+    with transaction.atomic():
+        return _add_drafts(lock_import(import_id, by=by), names, document)
+
+
+def _read_again(import_id: UUID, *, by: Principal) -> OpenApiDocument | None:
+    """The document that is kept; None where the source is none, or not read yet."""
+    kept = Import.objects.filter(pk=import_id, tenant_id=by.tenant_id, kind=ImportKind.OPENAPI, state=ImportState.READ)
+    row = kept.only("content").first()
+    return import_drafts.read_source_document(row.unpack_content(), by.tenant_id) if row is not None else None
+
+
+def _add_drafts(row: Import, names: Sequence[str], document: OpenApiDocument | None) -> Import:
     check_read(row)
+    if document is not None and row.digest != document.digest:
+        raise Conflict("The document was read anew meanwhile.", remedy="Look at what it has now, and choose again.")
     there = {each["name"] for each in row.offered}
     if unknown := [name for name in names if name not in there]:
         raise SchemaInvalid.at("/names", f"The source has no {', '.join(unknown[:5])[:200]}.")
@@ -322,7 +339,7 @@ def choose_tools(*, import_id: UUID, names: Sequence[str], by: Principal) -> Imp
             "/names",
             f"At most {MAX_CHOSEN} are brought at once; there are {len(known)} drafts, and you chose {len(more)} more.",
         )
-    made, row.refusals = import_drafts.make_drafts(row, more)
+    made, row.refusals = import_drafts.make_drafts(row, more, document=document)
     row.drafts = [*row.drafts, *made]
     row.save(update_fields=["drafts", "refusals", "changed_at"])
     return row

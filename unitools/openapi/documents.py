@@ -1,6 +1,7 @@
 """OpenAPI documents: the operations that one describes, and what its references name.
 
-A document is a file of somebody else's, up to 32 MiB of JSON or YAML. It is parsed once and looked into where an operation was chosen:
+A document is a file of somebody else's, up to 32 MiB of JSON or YAML. YAML, whose values cost many times what JSON's do, is counted
+as well. It is parsed once and looked into where an operation was chosen:
 nothing is expanded, nothing is fetched, and a reference that leaves the file is refused.
 """
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
 MAX_DOCUMENT_DEPTH = 100
+MAX_YAML_EVENTS = 500_000  # each takes some hundred bytes of memory until all is read
 MAX_REFERENCES = 50  # that follow each other to one value
 METHODS = ("get", "head", "post", "put", "patch", "delete")
 _REVISION = re.compile(r"(3\.0|3\.1)(\.[0-9]+)?(-[a-z0-9.]+)?")
@@ -252,7 +254,7 @@ def _refuse_nul(root: Any) -> None:
 
 
 def _read_yaml(data: bytes) -> Any:
-    """Events first: they show aliases, tags and depth before anything is built."""
+    """Events first: they show aliases, tags, depth and how much there is before anything is built."""
     try:
         yaml = importlib.import_module("yaml")
     except ImportError as error:
@@ -266,7 +268,13 @@ def _read_yaml(data: bytes) -> Any:
     loader = _yaml_loader(yaml)
     depth = 0
     try:
-        for event in yaml.parse(text, Loader=loader):
+        for count, event in enumerate(yaml.parse(text, Loader=loader)):
+            if count >= MAX_YAML_EVENTS:
+                _refuse_yaml(
+                    event,
+                    f"The file has more than {MAX_YAML_EVENTS:,} names, values, lists and objects before this line ends.",
+                    "Convert the file to JSON, which may hold more, or take out what you do not need.",
+                )
             if isinstance(event, yaml.AliasEvent):
                 _refuse_yaml(
                     event,

@@ -7,6 +7,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from evidence.kinds import Kind
 from evidence.models import Fact
@@ -181,6 +183,28 @@ def test_a_package_is_looked_at_by_a_worker_and_chosen_from_afterwards(caller: C
     assert reason_of(chosen) == (409, "IMPORT.UNREADY")
     wrong = caller.post("/imports/package", {"package": "x; rm -rf"})
     assert wrong.status_code == 422
+
+
+@pytest.mark.req("BRING-2")
+def test_a_list_says_of_each_import_what_the_import_says_and_loads_nothing_long(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lock stands in the source of an import, and in each of its drafts."""
+    monkeypatch.setattr(imports, "fetch_remote_list", lambda *_: list_server("Looks."))
+    brought(caller, wanted=["getItem"])
+    caller.post("/imports/remote", {"url": URL, "group": "acme.remote", "wanted": ["look"]})
+    caller.post("/imports/package", {"package": "mcp-server-time"})
+
+    with CaptureQueriesContext(connection) as asked:
+        listed = caller.get("/imports").json()["data"]["imports"]
+    [said] = [each["sql"] for each in asked if 'FROM "registry_import"' in each["sql"]]
+
+    assert [each["name"] for each in listed] == ["mcp-server-time", URL, "a shop"]
+    for each in listed:
+        whole = caller.get(f"/imports/{each['id']}").json()["data"]
+        assert each == {name: whole[name] for name in each}
+    for name in ("source", "offered", "drafts", "made", "content"):
+        assert f', "registry_import"."{name}"' not in said
 
 
 def test_imports_are_listed_and_forgotten(caller: Caller) -> None:

@@ -12,12 +12,14 @@ from django.test.utils import CaptureQueriesContext
 
 from access.roles import Role
 from evidence.models import Fact
+from kernel.problems import Conflict, SchemaInvalid
 from registry.imports import drafts as import_drafts
 from registry.imports import remote_lists, submissions
 from registry.imports import services as imports
 from registry.imports.known_sources import KNOWN_SOURCES
 from registry.imports.models import Import, ImportState
 from registry.imports.problems import SourceUnfit
+from registry.imports.turns import taking_turn
 from registry.models import ToolVersion
 from registry.problems import OwnSubmission
 from registry.reviews import services as reviews
@@ -27,12 +29,15 @@ from unitools.mcp_http import MODERN
 from unitools.mcp_listings import Listing
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from django.test import Client
 
     from access.models import Tenant
     from kernel.principal import Principal
     from registry.imports.known_sources import KnownSource
     from tests.conftest import Person
+    from unitools.openapi.documents import OpenApiDocument
 
 pytestmark = pytest.mark.django_db
 ITEM = {"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}, "price": {"type": "number"}}}
@@ -304,6 +309,16 @@ def test_a_package_of_npm_is_brought_with_the_lock_that_an_author_uploads(develo
 
 
 @pytest.mark.req("BRING-2")
+def test_a_lock_of_more_packages_than_a_manifest_takes_is_refused_before_a_worker_is_at_it(developer: Person) -> None:
+    lines = [f"npm:node_modules/a{number} a{number}@1.0.0 sha512-{'A' * 86}==" for number in range(601)]
+
+    with pytest.raises(SchemaInvalid, match="holds 601 packages"):
+        imports.import_package(package="npm:a1", script="a", lock=lines, by=developer.by)
+
+    assert not Import.objects.exists()
+
+
+@pytest.mark.req("BRING-2")
 @pytest.mark.parametrize("known", [each for each in KNOWN_SOURCES if each.kind == "package"], ids=lambda each: each.key)
 def test_a_known_server_is_taken_chosen_and_submitted_with_three_clicks(known: KnownSource, developer: Person) -> None:
     client = developer.client()
@@ -439,6 +454,45 @@ def test_a_document_of_which_more_than_fifty_were_brought_is_read_again_in_parts
     assert (len(row.drafts), row.unproposed) == (2, 0)
 
 
+@pytest.mark.req("BRING-1")
+def test_a_tenant_has_one_large_document_read_at_a_time_and_each_once(
+    developer: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_drafts, "MAX_SMALL_BYTES", 100)
+    read, times = import_drafts.read_document, list[int]()
+    monkeypatch.setattr(import_drafts, "read_document", lambda data: (times.append(len(data)), read(data))[1])
+
+    row = imports.import_document(data=write(document()), wanted=["getItem"], by=developer.by)
+    assert len(times) == 1
+    imports.choose_tools(import_id=row.pk, names=["searchItems"], by=developer.by)
+    assert len(times) == 2
+    with taking_turn("document", developer.by.tenant_id, busy=""):
+        busy = upload(developer.client(), write(document()))
+        with pytest.raises(Conflict, match="Another document is being read"):
+            imports.choose_tools(import_id=row.pk, names=["getItem"], by=developer.by)
+        import_drafts.read_source_document(b'{"openapi": "3.1.0", "paths": {}}', developer.by.tenant_id)  # a small one
+
+    assert "Another document is being read." in busy.text
+    assert len(times) == 3
+
+
+@pytest.mark.req("BRING-1")
+def test_a_document_that_is_read_anew_meanwhile_is_not_chosen_from_as_it_was(
+    developer: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = imports.import_document(data=write_operations(2, "Old"), group="acme.shop", by=developer.by)
+    read = import_drafts.read_source_document
+
+    def read_late(data: bytes, tenant_id: UUID) -> OpenApiDocument:
+        monkeypatch.setattr(import_drafts, "read_source_document", read)
+        imports.import_document(data=write_operations(2, "New"), group="acme.shop", by=developer.by)
+        return read(data, tenant_id)
+
+    monkeypatch.setattr(import_drafts, "read_source_document", read_late)
+    with pytest.raises(Conflict, match="read anew meanwhile"):
+        imports.choose_tools(import_id=row.pk, names=["op0"], by=developer.by)
+
+
 @pytest.mark.req("TOOLS-16")
 def test_a_server_of_which_more_than_fifty_were_brought_is_read_again_in_parts(developer: Person) -> None:
     names = [f"t{n}" for n in range(52)]
@@ -502,7 +556,7 @@ def test_a_tenant_has_one_list_read_at_a_time_and_none_without_end(
     developer: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = developer.client()
-    with remote_lists.taking_turn(developer.by.tenant_id):
+    with taking_turn("remote-list", developer.by.tenant_id, busy=""):
         busy = client.post("/bring/server", {"url": URL})
     monkeypatch.setattr(remote_lists, "DEADLINE_S", 0.0)
     late = client.post("/bring/server", {"url": URL})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
+import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +15,7 @@ from registry.dependencies.npm_archives import (
     ArchiveSize,
     ArchiveUnfit,
     NeedsBuild,
-    check_package,
+    PackageCheck,
     measure_archive,
     unpack_archive,
 )
@@ -30,18 +31,23 @@ def entry(name: str, kind: bytes, target: str = "") -> tarfile.TarInfo:
     return info
 
 
+def unpack_checked(packed: bytes, place: Path, version: str = VERSION) -> None:
+    check = PackageCheck(NAME, version)
+    unpack_archive(packed, place, check_about=check.take)
+    check.end()
+
+
 @pytest.mark.req("BRING-2")
 def test_plain_files_are_written_below_the_place_whatever_the_folder_is_called(tmp_path: Path) -> None:
     long = f"{'d' * 90}/{'e' * 90}/{'f' * 60}.js"
     files = [("any/package.json", about_of()), (f"any/{long}", b"long"), ("any/ü.js", b"u"), ("any/empty", b"")]
 
-    about = unpack_archive(pack_files([(entry("any", tarfile.DIRTYPE), b""), *files]), tmp_path / "a")
+    unpack_checked(pack_files([(entry("any", tarfile.DIRTYPE), b""), *files]), tmp_path / "a")
 
     assert (tmp_path / "a" / long).read_bytes() == b"long"
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == sorted(
         ["d" * 90, "empty", "package.json", "ü.js"]
     )
-    check_package(about, NAME, VERSION)
 
 
 def test_gnu_names_are_read_too(tmp_path: Path) -> None:
@@ -198,15 +204,30 @@ def test_folders_and_pages_count_for_what_it_takes() -> None:
 def test_what_has_to_be_run_to_be_installed_is_named(
     tmp_path: Path, about: dict[str, Any], files: dict[str, str], says: str
 ) -> None:
-    found = unpack_archive(pack_package(files=files, **about), tmp_path / "a")
-
     with pytest.raises(NeedsBuild, match=says):
-        check_package(found, NAME, VERSION)
+        unpack_checked(pack_package(files=files, **about), tmp_path / "a")
 
 
 def test_scripts_of_development_are_nobodys_business_here(tmp_path: Path) -> None:
-    found = unpack_archive(pack_package(scripts={"prepare": "tsc", "build": "tsc", "test": "x"}), tmp_path / "a")
+    packed = pack_package(scripts={"prepare": "tsc", "build": "tsc", "test": "x"})
 
-    check_package(found, NAME, VERSION)
+    unpack_checked(packed, tmp_path / "a")
     with pytest.raises(ArchiveUnfit, match="another package or version"):
-        check_package(found, NAME, "1.0.1")
+        unpack_checked(packed, tmp_path / "b", "1.0.1")
+    with pytest.raises(ArchiveUnfit, match=r"no package\.json"):
+        unpack_checked(pack_files([("package/a.js", b"")]), tmp_path / "c")
+
+
+@pytest.mark.req("BRING-2")
+def test_what_bundled_packages_say_is_looked_at_and_not_kept(tmp_path: Path) -> None:
+    said = about_of("b", "1.0.0") + b" " * 1_000_000
+    bundled = [(f"package/node_modules/b{number}/package.json", said) for number in range(40)]
+    packed = pack_files([("package/package.json", about_of()), *bundled])
+    tracemalloc.start()
+    try:
+        unpack_checked(packed, tmp_path / "a")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 20 * len(said)

@@ -10,7 +10,7 @@ import pytest
 from tests.support.npm_packages import integrity_of
 from unitools.changes.fields import compare_dependency_lock
 from unitools.dependency_locks import compute_lock_digest, normalize_lock_lines, read_lock_lines
-from unitools.npm_locks import NpmLockUnfit, read_npm_dependency, read_npm_line, read_package_lock
+from unitools.npm_locks import MAX_PACKAGES, NpmLockUnfit, read_npm_dependency, read_npm_line, read_package_lock
 
 SHA512 = integrity_of(b"x")
 
@@ -75,6 +75,15 @@ def test_what_cannot_be_fetched_from_a_registry_and_held_is_refused_by_name(
 ) -> None:
     with pytest.raises(NpmLockUnfit, match=says):
         read_package_lock(lock_of(packages))
+
+
+@pytest.mark.req("BRING-2")
+def test_a_lock_of_more_packages_than_a_manifest_takes_is_refused_when_it_is_read() -> None:
+    packages = {f"node_modules/a{number}": entry() for number in range(MAX_PACKAGES)}
+    assert len(read_package_lock(lock_of(packages))) == MAX_PACKAGES
+
+    with pytest.raises(NpmLockUnfit, match="holds 601 packages"):
+        read_package_lock(lock_of(packages | {"node_modules/b": entry()}))
 
 
 @pytest.mark.parametrize(

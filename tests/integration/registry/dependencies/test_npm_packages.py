@@ -60,6 +60,18 @@ def test_each_package_lies_at_its_place_read_only(asked: list[str]) -> None:
 
 
 @pytest.mark.req("BRING-2")
+def test_a_file_that_lies_at_several_places_is_fetched_once(asked: list[str]) -> None:
+    places = [f"node_modules/{name}" for name in ("library", "one", "two", "three", "x1", "x2", "x3")]
+    lock = [line_of(SERVER), *(line_of(LIBRARY, "library", "2.0.0", place=place) for place in places)]
+
+    folder = build(lock)
+
+    assert {(folder / place / "index.js").read_text() for place in places} == {"export default 1;"}
+    assert sorted(asked) == sorted([path_of(), path_of("library", "2.0.0")])
+    assert [path.name for path in folder.parent.iterdir() if path.name.endswith(".part")] == []
+
+
+@pytest.mark.req("BRING-2")
 def test_what_is_optional_and_for_another_machine_or_needs_a_build_is_left_out(
     files: dict[str, bytes], asked: list[str]
 ) -> None:
@@ -188,6 +200,22 @@ def test_who_is_told_to_stop_waits_for_no_registry(settings: Any, files: dict[st
             build([line_of(SERVER)], talk=ProgressHooks(lambda _: None, stop))
         assert not over.is_set()
         over.set()
+
+
+@pytest.mark.req("BRING-2")
+def test_all_packages_together_have_one_time(
+    settings: Any, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever builds holds the one lock of the host, for which all other builds wait."""
+    over = threading.Event()
+    monkeypatch.setattr(npm, "INSTALL_WITHIN_S", 0)
+    with serve_registry(files, lambda: over.wait(60)) as (address, _):
+        settings.TOOLHUB_NPM_REGISTRY = address
+        code, _, remedy = failure_of(lambda: build([line_of(SERVER)]))
+        assert not over.is_set()
+        over.set()
+
+    assert (code, "TOOLHUB_NPM_REGISTRY" in remedy) == ("too_slow", True)
 
 
 @pytest.mark.req("BRING-2")

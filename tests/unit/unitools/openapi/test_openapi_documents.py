@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.openapi_documents import OK, SERVER, make, of_parameters, read, service
-from unitools.openapi.documents import MAX_DOCUMENT_BYTES, DocumentUnfit, read_document
+from unitools.openapi.documents import MAX_DOCUMENT_BYTES, MAX_YAML_EVENTS, DocumentUnfit, read_document
 
 YAML = b"""\
 openapi: 3.0.3
@@ -67,6 +67,16 @@ def test_a_file_that_is_no_document_is_refused_with_a_remedy(data: bytes, messag
 def test_a_file_that_is_too_large_is_not_even_parsed() -> None:
     with pytest.raises(DocumentUnfit, match="at most"):
         read_document(b"{" * (MAX_DOCUMENT_BYTES + 1))
+
+
+@pytest.mark.req("BRING-1")
+def test_yaml_holds_no_more_than_a_process_bears_and_json_of_the_same_is_read() -> None:
+    many = "1," * MAX_YAML_EVENTS
+    with pytest.raises(DocumentUnfit, match="more than 500,000 names") as caught:
+        read_document(f"openapi: 3.0.3\npaths: {{}}\nx-a: [{many}]".encode())
+
+    assert "Convert the file to JSON" in caught.value.remedy
+    assert read_document(f'{{"openapi": "3.0.3", "paths": {{}}, "x-a": [{many}1]}}'.encode()).operations == {}
 
 
 @pytest.mark.req("BRING-1")
