@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 MAX_FINDINGS = 20
 
 
-def collect_findings(validator: jsonschema_rs.Validator, value: Any) -> list[dict[str, str]]:
+def collect_findings(validator: jsonschema_rs.Validator, value: Any, *, to_sender: bool = True) -> list[dict[str, str]]:
+    """``to_sender``: whether they are read by whoever sent the value; others see no name that only the value has."""
     found = []
     for error in validator.iter_errors(value):
         pointer = "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in error.instance_path)
-        found.append({"pointer": pointer, "message": describe_violation(error)})
+        found.append({"pointer": pointer, "message": describe_violation(error, to_sender=to_sender)})
         if len(found) == MAX_FINDINGS:
             break
     return found

@@ -1,7 +1,7 @@
 """Version impacts: who calls a tool now, and which of their calls another version would not take.
 
 The newest calls of the last days are held against the new input schema, from what evidence keeps of their arguments. No value leaves
-here: a finding says which call, where, and what the schema asks for there.
+here, nor a name that only the arguments have: a finding says which call, where, and what the schema asks for there.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _hold_against_schema(
         if len(impact.shown) < MAX_SHOWN:
             findings = [
                 {"pointer": str(masked_view(each["pointer"])), "message": each["message"]}
-                for each in collect_findings(validator, arguments)[:3]
+                for each in collect_findings(validator, arguments, to_sender=False)[:3]
             ]
             impact.shown.append(RefusedCall(call, findings))
 

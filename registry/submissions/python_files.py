@@ -175,17 +175,24 @@ def _list_parameters(
 
 
 def _read_annotation(node: ast.expr | None) -> dict[str, Any] | None:
-    """The schema of a type, where it is one of the plain ones."""
+    """The schema of a type, where it is one of the plain ones and has no more parts than can be read."""
+    try:
+        return _read_type(node)
+    except RecursionError:
+        return None
+
+
+def _read_type(node: ast.expr | None) -> dict[str, Any] | None:
     match node:
         case ast.Constant(value=None):
             return {"type": "null"}
         case ast.Constant(value=str(text)):
-            return _read_annotation(_parse_type(text))
+            return _read_type(_parse_type(text))
         case ast.Name(id=name) | ast.Attribute(attr=name):
             found = _PLAIN.get(name)
             return dict(found) if found is not None else None
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
-            return _join([_read_annotation(left), _read_annotation(right)])
+            return _join([_read_type(left), _read_type(right)])
         case ast.Subscript(value=ast.Name(id=name) | ast.Attribute(attr=name), slice=inner):
             return _read_generic(name, inner)
     return None
@@ -194,7 +201,7 @@ def _read_annotation(node: ast.expr | None) -> dict[str, Any] | None:
 def _parse_type(text: str) -> ast.expr | None:
     try:
         return ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
@@ -205,16 +212,16 @@ def _read_generic(name: str, inner: ast.expr) -> dict[str, Any] | None:
             values = [_read_literal(each) for each in parts]
             return None if None in values else {"enum": values}
         case "Optional":
-            return _join([_read_annotation(inner), {"type": "null"}])
+            return _join([_read_type(inner), {"type": "null"}])
         case "Union":
-            return _join([_read_annotation(each) for each in parts])
+            return _join([_read_type(each) for each in parts])
         case "Annotated":
-            return _read_annotation(parts[0])
+            return _read_type(parts[0])
         case "list" | "List" | "Sequence":
-            items = _read_annotation(inner)
+            items = _read_type(inner)
             return None if items is None else {"type": "array", "items": items}
         case "dict" | "Dict" | "Mapping" if len(parts) == 2:
-            values_of = _read_annotation(parts[1])
+            values_of = _read_type(parts[1])
             return None if values_of is None else {"type": "object", "additionalProperties": values_of or True}
     return None
 

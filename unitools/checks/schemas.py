@@ -213,9 +213,19 @@ def compile_schema(schema: dict[str, Any]) -> jsonschema_rs.Validator:
     )
 
 
-def describe_violation(error: jsonschema_rs.ValidationError) -> str:
-    """What a compiled schema asks for. No value is quoted, nor a name by its form; a property that is one too many is named."""
+_UNEXPECTED = (
+    jsonschema_rs.ValidationErrorKind.AdditionalProperties,
+    jsonschema_rs.ValidationErrorKind.UnevaluatedProperties,
+)
+
+
+def describe_violation(error: jsonschema_rs.ValidationError, *, to_sender: bool = True) -> str:
+    """What a compiled schema asks for. No value is quoted, nor a name by its form; a property that is one too many is named only to
+    whoever sent it.
+    """
     kind = error.kind
+    if not to_sender and isinstance(kind, _UNEXPECTED):
+        return "Properties that the schema does not name are not allowed"
     if isinstance(kind, jsonschema_rs.ValidationErrorKind.PropertyNames):
         error = kind.error
     return error.message[:300]

@@ -1,6 +1,7 @@
 """Builder of schema forms: the fields of a schema, from a value or from a form that was sent.
 
-How deep and how many they may be is bounded; below that a value is written as JSON.
+How deep and how many they may be is bounded; below that a value is written as JSON, and a form that
+says more than a page sends is refused.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from kernel.components.schema_form.shapes import (
     is_same,
     write_json,
 )
+from kernel.problems import TooLarge
 from unitools.checks.findings import escape_token
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 MAX_DEPTH = 6  # containers within each other
 MAX_FIELDS = 250  # of one form; each sends up to three values, and a form may send a thousand
 MAX_ROWS = 60
+MAX_TAKEN = 2_000  # of a form that was sent: a thousand controls, and what is drawn without any
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,11 @@ class FormBuilder:
         depth: int,
     ) -> SchemaField:
         self._count += 1
+        if self._count > MAX_TAKEN:
+            raise TooLarge(
+                f"A form of arguments has at most {MAX_TAKEN:,} fields.",
+                remedy="Write the arguments as JSON, or have the tool take fewer of them.",
+            )
         shape = self._shapes.read(schema)
         # What was typed into controls is read from them.
         if depth > MAX_DEPTH or (self._count > MAX_FIELDS and given.typed is None):
@@ -216,18 +224,24 @@ class FormBuilder:
                 text = given.get("b")
                 if text.isascii() and text.isdigit() and len(text) < 6 and int(text) < len(shape.branches):
                     self._choose(made, int(text), given.within("!"), depth)
-                elif not made.may_be_left_out:
+                elif self._is_implied(made):
                     self._choose(made, 0, given.within("!"), depth)
             case Kind.ARRAY | Kind.OBJECT:
                 if given.is_asked("null"):
                     made.is_null, made.is_present = True, False
                     return
                 made.is_present = not given.is_asked("drop") and (
-                    not made.may_be_left_out or given.has("h") or given.is_asked("add")
+                    self._is_implied(made) or given.has("h") or given.is_asked("add")
                 )
                 if made.is_present:
                     is_new = shape.kind is Kind.OBJECT and given.is_asked("add")
                     self._add_children(made, Given() if is_new else given, depth)
+
+    def _is_implied(self, made: SchemaField) -> bool:
+        """Whether it is there without having been sent: what is needed and was chosen just now. A schema that names itself has no end
+        of those, so they stop where a page would have stopped.
+        """
+        return not made.may_be_left_out and self._count <= MAX_FIELDS
 
     # Either.
 

@@ -10,9 +10,10 @@ from django.template.loader import render_to_string
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from kernel.components.schema_form.builder import MAX_DEPTH, MAX_ROWS, FormBuilder
+from kernel.components.schema_form.builder import MAX_DEPTH, MAX_FIELDS, MAX_ROWS, FormBuilder
 from kernel.components.schema_form.fields import ABSENT, SchemaField
 from kernel.components.schema_form.shapes import Kind, is_same
+from kernel.problems import TooLarge
 from tests.support.sent_forms import SentForm
 from unitools.checks.schemas import check_schema, compile_schema
 
@@ -168,6 +169,40 @@ def test_a_list_that_is_too_long_for_a_form_stands_there_as_json() -> None:
 
     assert [each for each in draw(FormBuilder(schema).fill(value)).values if each.startswith("j:")] == ["j:/n"]
     assert send(schema, value).read() == value
+
+
+def branching(ways: int) -> dict[str, Any]:
+    """A schema of which each object needs as many of its own kind."""
+    names = [f"c{place}" for place in range(ways)]
+    node = {
+        "type": "object",
+        "properties": {name: {"anyOf": [{"$ref": "#/$defs/n"}, {"type": "null"}]} for name in names},
+        "required": names,
+    }
+    return {**node, "$defs": {"n": node}}
+
+
+@pytest.mark.parametrize("ways", [4, 5])
+def test_a_form_that_was_sent_has_no_more_fields_than_one_that_is_drawn(ways: int) -> None:
+    schema = branching(ways)
+
+    taken = FormBuilder(schema).take({})
+    again = FormBuilder(schema).take(draw(FormBuilder(schema).propose()).values)
+
+    for field in (taken, again):
+        assert sum(1 for _ in field.walk()) <= MAX_FIELDS + MAX_DEPTH * ways
+    assert taken.read()
+    assert taken.list_wrong()
+
+
+def test_a_form_that_counts_more_rows_than_a_page_sends_is_refused() -> None:
+    row = {"type": "array", "items": {"type": "array", "items": {"type": "string"}}}
+    sent = {"n:": "60"} | {f"{mark}:#{place}": "60" for place in range(60) for mark in "nh"}
+
+    with pytest.raises(TooLarge):
+        FormBuilder({"type": "array", "items": row}).take(
+            sent | {f"n:#{place}#{inner}": "60" for place in range(60) for inner in range(10)}
+        )
 
 
 def test_entries_are_added_and_removed_by_buttons_and_what_was_typed_stays() -> None:

@@ -106,3 +106,16 @@ def test_a_document_is_written_with_the_line_of_each_pointer() -> None:
     import json
 
     assert json.loads(text) == document
+
+
+@pytest.mark.req("CARD-3", "TOOLS-6")
+@pytest.mark.parametrize(
+    "written", [" | ".join(["int"] * 1_200), '"' + "|".join(["int"] * 1_200) + '"', '"' + "-" * 20_000 + '1"']
+)
+def test_a_type_with_more_parts_than_can_be_read_is_a_finding_at_its_line(written: str) -> None:
+    made = read(f'def hello(\n    name: str,\n    age: {written},\n) -> {written}:\n    """Greets."""\n')
+
+    (found,) = made.findings
+    assert (found.line, found.severity) == (3, "warning")
+    assert found.message.startswith("age has no type that can be read here")
+    assert made.functions[0].document["input_schema"]["properties"] == {"name": {"type": "string"}, "age": {}}

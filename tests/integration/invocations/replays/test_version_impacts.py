@@ -76,6 +76,35 @@ def test_the_page_shows_it_before_and_after_the_approval_and_no_value(
     assert not Fact.objects.filter(kind="snapshot.read").exists()
 
 
+@pytest.mark.req("TOOLS-7")
+@pytest.mark.parametrize("closed", ["additionalProperties", "unevaluatedProperties"])
+def test_names_that_only_the_arguments_have_are_neither_shown_nor_kept(
+    closed: str,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+    caller: Caller,
+    submit: Callable[..., ToolVersion],
+    operator: Person,
+) -> None:
+    enable(input_schema={"type": "object", "additionalProperties": True})
+    grant()
+    caller.invoke(ECHO, {"Ann of the second floor": 1})
+    version = submit(version="2.0.0", input_schema={"type": "object", "properties": {"text": {}}, closed: False})
+
+    first = recall_version_impact(version, by=operator.by)
+    kept = recall_version_impact(version, by=operator.by)
+    page = operator.client().get(reverse("review", args=[version.pk])).content.decode()
+
+    assert [each.refused for each in (first, kept)] == [1, 1]
+    said = "Properties that the schema does not name are not allowed"
+    for impact in (first, kept):
+        assert impact.shown[0].findings == [{"pointer": "", "message": said}]
+    assert said in page
+    assert "second floor" not in page
+
+
 def test_what_is_not_counted_whole_says_so(
     called: list[Invocation], breaking: ToolVersion, operator: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
