@@ -16,6 +16,7 @@ from invocations.saved_views.models import SavedView
 from kernel.database.statement_limits import StatementTooLong, limit_statements
 from kernel.http.pagination import fetch_page
 from tests.conftest import make_caller, make_person
+from tests.support.statements import run_endless_statement
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -221,7 +222,8 @@ def test_a_search_that_takes_too_long_says_what_would_narrow_it(
     counted = ask(operator, "grant")
     assert shown(counted) == [made["again"], made["refused"]]
     assert "too many to count" in counted.content.decode()
-    monkeypatch.setattr(pages, "fetch_page", never)
+    monkeypatch.setattr(pages, "LIMIT_MS", 50)
+    monkeypatch.setattr(pages, "find_calls", run_endless_statement)
     answer = ask(operator, "grant")
     assert answer.status_code == 200
     assert "This search takes too long." in answer.content.decode()
@@ -230,10 +232,8 @@ def test_a_search_that_takes_too_long_says_what_would_narrow_it(
 
 @pytest.mark.req("TOOLS-18")
 def test_a_statement_beyond_its_time_is_given_up_and_the_connection_goes_on(made: dict[str, str]) -> None:
-    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n WHERE i < 0"
-
-    with pytest.raises(StatementTooLong), limit_statements(50), connection.cursor() as cursor:
-        cursor.execute(endless)
+    with pytest.raises(StatementTooLong), limit_statements(50):
+        run_endless_statement()
 
     with limit_statements(10_000):
         assert Invocation.objects.count() == 4
