@@ -65,6 +65,17 @@ class SearchInvalid(Problem):
         )
 
 
+class SearchTooBroad(Problem):
+    """The search takes too long, so it was given up."""
+
+    reason, code, status = "EVIDENCE.SEARCH_TOO_BROAD", PlatformCode.TIMEOUT, 503
+    retryable = Retryable.AFTER_ACTION
+    cause = (
+        "So much is stored that what the query asks for is not found in two seconds; others wait for the same database."
+    )
+    cure = "Narrow the search: a time (`after:24h`), a tool or an agent. Then ask again."
+
+
 class NotSealed(Problem):
     """This is not in the log yet."""
 

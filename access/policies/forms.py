@@ -70,8 +70,9 @@ class PreviewForm(forms.Form):
 
 
 class PublishForm(forms.Form):
-    """``denies_all``: the draft would deny every call, which takes a second look."""
+    """``denies_all``: the draft would deny every call, which takes a second look. ``seen``: the digest of what the page shows."""
 
+    seen = forms.CharField(required=False, max_length=100, widget=forms.HiddenInput)
     reason = forms.CharField(
         max_length=1000,
         widget=forms.Textarea(attrs={"rows": 3}),

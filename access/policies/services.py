@@ -115,6 +115,14 @@ def check_preview_is_fresh(version: PolicyVersion) -> None:
         raise SimulationStale(why, remedy="Preview the impact again, then publish.")
 
 
+def _check_seen(version: PolicyVersion, seen: str) -> None:
+    if seen and seen != previews.compute_preview_digest(version):
+        raise Conflict(
+            "The draft or its preview was changed after you opened it.",
+            remedy="Read the impact as it is now, then publish.",
+        )
+
+
 def _check_person(by: Principal, sentence: str) -> None:
     if by.kind is not ActorKind.USER:
         raise Forbidden(sentence)
@@ -243,8 +251,10 @@ def simulate_policy(*, version_id: UUID, by: Principal, calls: int = previews.DE
     return version
 
 
-def publish_policy(*, version_id: UUID, reason: str, by: Principal) -> PolicyVersion:
-    """Put a draft of somebody else in force, in place of the version before it. ``reason``: what made the publisher agree."""
+def publish_policy(*, version_id: UUID, reason: str, by: Principal, seen: str = "") -> PolicyVersion:
+    """Put a draft of somebody else in force, in place of the version before it. ``reason``: what made the publisher agree;
+    ``seen``: the digest of the draft and the preview that they read, so that they agree to nothing else.
+    """
     reason = _checked_reason(reason)
     hub = _is_hub(version_id, by)
     try:
@@ -253,6 +263,7 @@ def publish_policy(*, version_id: UUID, reason: str, by: Principal) -> PolicyVer
             check_can_publish(version, by=by)
             check_sound(version.document)
             check_preview_is_fresh(version)
+            _check_seen(version, seen)
             _put_in_force(version, before, by)
             simulation = version.simulation or {}
             data = PublishedPolicy(

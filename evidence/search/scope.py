@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from django.db.models import Max, Min, Q
@@ -14,7 +14,6 @@ from evidence.search.language import Term
 from kernel.ids import lowest_id
 
 if TYPE_CHECKING:
-    from datetime import date
     from uuid import UUID
 
 
@@ -35,7 +34,8 @@ class FactScope:
 
     @property
     def ends_at(self) -> datetime | None:
-        return _begin_of(self.until + timedelta(days=1)) if self.until else None
+        """None also of the last day that there is: nothing comes after it."""
+        return _begin_of(self.until + timedelta(days=1)) if self.until and self.until < date.max else None
 
     def to_query(self, more: str = "") -> str:
         """As the search language says it, with ``more`` terms behind."""

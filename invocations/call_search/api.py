@@ -10,13 +10,15 @@ from rest_framework.response import Response
 
 from access.authentication.bearer import ApiKeyAuthentication
 from access.authentication.sessions import PersonAuthentication
+from evidence.problems import SearchTooBroad
 from evidence.search.api import SearchField
 from evidence.search.language import MAX_CHARACTERS
 from invocations.answer.answer_serializers import CALL_STATUS
 from invocations.answer.envelope import get_call_status
 from invocations.call_search.language import parse_calls
-from invocations.call_search.selectors import find_calls
+from invocations.call_search.selectors import LIMIT_MS, find_calls
 from invocations.models import Invocation, Origin, State
+from kernel.database.statement_limits import StatementTooLong, limit_statements
 from kernel.http.api_requests import get_caller
 from kernel.http.base_serializers import PageSerializer, build_page_serializer
 from kernel.http.endpoints import Endpoint
@@ -26,6 +28,10 @@ from kernel.observability.telemetry import read_trace_id
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
+
+    from evidence.search.language import Query
+    from kernel.http.pagination import Page
+    from kernel.principal import Principal
 
 
 class ListedCallSerializer(serializers.Serializer[Any]):
@@ -89,12 +95,20 @@ class InvocationListView(Endpoint):
 
     @extend_schema(operation_id="list_invocations", responses={200: CALLS})
     def get(self, request: Request) -> Response:
-        rows = find_calls(parse_calls(self.asked.get("q", "").strip()), by=get_caller(request))
-        if state := self.asked.get("state"):
-            rows = rows.filter(state=state)
-        page = self.page_of(rows.select_related("version").only(*SHOWN))
+        query, by = parse_calls(self.asked.get("q", "").strip()), get_caller(request)
+        try:
+            with limit_statements(LIMIT_MS):
+                page = self._fetch(query, by)
+        except StatementTooLong as error:
+            raise SearchTooBroad from error
         data = {"invocations": [listed_call_json(row) for row in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
+
+    def _fetch(self, query: Query, by: Principal) -> Page[Invocation]:
+        rows = find_calls(query, by=by)
+        if state := self.asked.get("state"):
+            rows = rows.filter(state=state)
+        return self.page_of(rows.select_related("version").only(*SHOWN))
 
 
 SHOWN = (

@@ -9,10 +9,10 @@ from django.db.models import Q
 from django.urls import reverse
 from django.utils.translation import gettext_lazy
 
-from access.models import Agent
 from evidence.search.engine import find_facts
 from evidence.search.language import Query, Term
 from evidence.search.name_resolution import names_in
+from invocations.call_search.selectors import find_ids
 from invocations.models import Invocation
 from kernel.components.labels import STATUS, read_outcome
 from kernel.http.finders import Finder, FoundThing
@@ -31,8 +31,7 @@ def match_call(text: str, by: Principal) -> Q | None:
         return Q(pk__in=[row.invocation_id for row in facts.rows if row.invocation_id])
     if not _PASTED.fullmatch(text):
         return None
-    agents = Agent.objects.filter(tenant_id=by.tenant_id).values("pk")
-    return Q(agent__in=agents, request_id=text) | Q(agent__in=agents, idempotency_key=text)
+    return Q(pk__in=find_ids(text, by.tenant_id))
 
 
 FINDER = Finder(

@@ -52,11 +52,11 @@ class Stretch:
 
 
 def choose_stretch(query: Query, *, now: datetime, zone: tzinfo) -> Stretch:
-    """Whole columns, at most 48; of days, from midnight to midnight."""
+    """Whole columns, at most 48; of days, from midnight to midnight. No call was made before :data:`EARLIEST`, or will have been."""
     after = [parse_moment(term.value, now=now, zone=zone) for term in query.of("after")]
     before = [parse_moment(term.value, now=now, zone=zone) for term in query.of("before")]
-    until = min([*before, now])
-    since = max([*after, EARLIEST]) if after else until - USUAL
+    until = max(min([*before, now]), EARLIEST)
+    since = min(max([*after, EARLIEST]), until) if after else until - USUAL
     span = max(until - since, STEPS[0])
     step = next((each for each in STEPS if span <= each * (MOST_COLUMNS - 1)), STEPS[-1])
     begin = _floor(since, step, zone)

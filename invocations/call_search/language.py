@@ -29,6 +29,7 @@ _LENGTH_UNITS = {
     "m": timedelta(minutes=1),
     "h": timedelta(hours=1),
 }
+LONGEST = timedelta(days=3_650)  # longer than any call; databases know no time that is a million years away
 _AMOUNT = re.compile(r"([<>])([0-9]{1,9}(?:\.[0-9]{1,6})?)")
 
 
@@ -60,7 +61,7 @@ def read_length(value: str) -> tuple[bool, timedelta]:
     """Whether more is meant, and than what."""
     found = _LENGTH.fullmatch(value)
     assert found is not None  # it was checked
-    return found[1] == ">", float(found[2]) * _LENGTH_UNITS[found[3]]
+    return found[1] == ">", min(float(found[2]) * _LENGTH_UNITS[found[3]], LONGEST)
 
 
 def read_amount(value: str) -> tuple[bool, int]:

@@ -24,7 +24,7 @@ from invocations.call_search.fact_queries import build_export_address
 from invocations.call_search.histogram import Stretch, choose_stretch, count_columns, draw_histogram
 from invocations.call_search.language import OF_CALLS, parse_calls
 from invocations.call_search.sample import MOST, CallSample, take_sample
-from invocations.call_search.selectors import find_calls
+from invocations.call_search.selectors import LIMIT_MS, find_calls
 from invocations.saved_views.services import own_views
 from kernel.database.statement_limits import StatementTooLong, limit_statements
 from kernel.http.console import ConsoleRequest, find_way_back, needs, render_page
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from kernel.components.stacked_chart import StackedChart
     from kernel.principal import Principal
 
-LIMIT_MS = 2_000  # for the rows, and once more for what is counted of them
 YEAR_S = 365 * 24 * 60 * 60
 VIEWS = ("calls", "groups")
 # What other pages and charts ask by, as terms of the language.
@@ -97,9 +96,9 @@ def _next_day(text: str) -> str:
 
 def load_calls(query: Query, *, by: Principal, after: str, groups: bool, link: Callable[[Query], str]) -> CallList:
     found, zone = CallList(), timezone.get_current_timezone()
-    rows = find_calls(query, by=by, zone=zone)
     try:
         with limit_statements(LIMIT_MS):
+            rows = find_calls(query, by=by, zone=zone)
             found.page = _fetch(rows, after) if not groups else found.page
     except StatementTooLong:
         found.is_too_broad = True

@@ -41,6 +41,7 @@ ALL = "evidence:read"  # the scope of a key that sees the calls of all agents
 OF_TIME = ("after", "before", "tenant")  # narrow all terms
 MOST_BY_ID = 200  # calls of one request, key or trace
 SHORTEST_ID = 8
+LIMIT_MS = 2_000  # for the rows, with what is looked up for them; and once more for what is counted of them
 
 
 def visible_calls(by: Principal) -> InvocationQuerySet:
@@ -185,7 +186,7 @@ def _of_word(term: Term, tenant_id: UUID) -> Q:
     word, starts = term.value, term.starts
     if (column := _COLUMN_OF_ID.get(word[:3])) and (id := _read_id(word)):
         return Q(**{column: id})
-    found = Q(pk__in=_find_ids(word, tenant_id))
+    found = Q(pk__in=find_ids(word, tenant_id))
     if tools := find_tool_names(word.lower(), tenant_id=tenant_id, starts=starts):
         found |= Q(tool__in=tools)
     if reasons := find_reasons(word, starts=starts):
@@ -193,8 +194,8 @@ def _of_word(term: Term, tenant_id: UUID) -> Q:
     return found | _of_agent(term, tenant_id)
 
 
-def _find_ids(word: str, tenant_id: UUID) -> list[UUID]:
-    """Of the calls whose request has this id, or this idempotency key."""
+def find_ids(word: str, tenant_id: UUID) -> list[UUID]:
+    """Of the calls whose request has this id, or this idempotency key: each is asked by itself, by the index that it has."""
     if len(word) < SHORTEST_ID:
         return []
     agents = Agent.objects.filter(tenant_id=tenant_id).values("pk")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kernel.principal import Principal
 
 DAY = {"type": "date"}
+LAST_DAY = date.max - timedelta(days=1)  # the calendar has none behind the next
 
 
 class ReplayForm(ReasonForm):
@@ -98,7 +99,7 @@ class PeriodForm(ReasonForm):
         said = self.cleaned_data
         named = {name: said[name] for name in ("what", "tool", "most", "version", "reason")}
         policy = said["policy"]
-        until = said["until"] + timedelta(days=1)
+        until = min(said["until"], LAST_DAY) + timedelta(days=1)
         return named | {
             "since": timezone.make_aware(datetime.combine(said["since"], time())),
             "until": timezone.make_aware(datetime.combine(until, time())),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kernel.principal import Principal
 
 MAX_NAME = 60
+MAX_SLUG = 80
 MOST = 50  # of one person
 
 
@@ -45,7 +46,8 @@ def save_view(*, name: str, query: str, by: Principal) -> SavedView:
     check_calls(asked, by=by)
     if len(str(asked)) > MAX_CHARACTERS:
         raise SchemaInvalid.at("/query", "With the hashes of the people it names this search is too long to be saved.")
-    slug = slugify(name, allow_unicode=True) or "view"
+    # What a letter stands for may be many: U+FDFA is eighteen of them.
+    slug = slugify(name, allow_unicode=True)[:MAX_SLUG] or "view"
     if own_views(by).exclude(slug=slug).count() >= MOST:
         raise Conflict(f"You have saved {MOST} views already.", remedy="Delete one that you need no more.")
     row = SavedView(tenant_id=by.tenant_id, owner=by.id, slug=slug, name=name, query=str(asked))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound="Model")
 SHORTEST = 2  # characters of a name: one letter is in most of them
+MOST_WORDS = 6  # each is looked for in every column of every row
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +75,10 @@ AnyFinder = Finder[Any]
 
 
 def match_words(*columns: str) -> Callable[[str, Principal], Q]:
-    """Each word of the text is a part of one of the columns."""
+    """Each of the first six words of the text is a part of one of the columns."""
 
     def match(text: str, _by: Principal) -> Q:
-        words = [reduce(or_, (Q(**{f"{column}__icontains": word}) for column in columns)) for word in text.split()]
-        return reduce(and_, words)
+        words = text.split()[:MOST_WORDS]
+        return reduce(and_, (reduce(or_, (Q(**{f"{each}__icontains": word}) for each in columns)) for word in words))
 
     return match

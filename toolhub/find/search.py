@@ -1,10 +1,13 @@
 """Search for anything: what the finders of all nouns offer for a text, the console's own pages, and where to search on.
 
-Each noun offers a few: who does not see the thing writes more of its name, or searches its list.
+Each noun offers a few: who does not see the thing writes more of its name, or searches its list. It is asked with every key that is
+pressed, so a noun that is not looked through in its time is named instead, and the others still answer.
 """
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -14,6 +17,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 from django.utils.translation import gettext, gettext_lazy
 
+from kernel.database.statement_limits import StatementTooLong, limit_statements
 from kernel.http.finders import SHORTEST, AnyFinder, FoundThing
 from toolhub.addresses import collect_navigation
 from toolhub.packages import find_paths
@@ -25,13 +29,17 @@ if TYPE_CHECKING:
 
 MOST = 5  # of one noun
 MAX_CHARACTERS = 300
+NOUN_MS, ALL_MS = 500, 2_000  # that one noun may take, and all together
 
 
 @dataclass(frozen=True, slots=True)
 class FoundGroup:
+    """``is_too_broad``: it was not looked through in the time there is."""
+
     noun: str | _StrPromise
     icon: str
     things: list[FoundThing]
+    is_too_broad: bool = False
 
 
 @cache
@@ -47,11 +55,18 @@ def find_anything(text: str, *, by: Principal) -> list[FoundGroup]:
     text = " ".join(text.split())[:MAX_CHARACTERS]
     groups = [FoundGroup(gettext_lazy("Pages"), "layout-dashboard", find_pages(text, by=by))]
     if text:
-        groups += [
-            FoundGroup(finder.noun, finder.icon, finder.find(text, by=by, most=MOST)) for finder in load_finders()
-        ]
+        ends = time.monotonic() + ALL_MS / 1000
+        groups += [_ask(finder, text, by, ends) for finder in load_finders() if by.may(finder.permission)]
         groups.append(FoundGroup(gettext_lazy("Search on"), "search", list_searches(text, by=by)))
-    return [group for group in groups if group.things]
+    return [group for group in groups if group.things or group.is_too_broad]
+
+
+def _ask(finder: AnyFinder, text: str, by: Principal, ends: float) -> FoundGroup:
+    left_ms = min(NOUN_MS, int((ends - time.monotonic()) * 1000))
+    if left_ms > 0:
+        with suppress(StatementTooLong), limit_statements(left_ms):
+            return FoundGroup(finder.noun, finder.icon, finder.find(text, by=by, most=MOST))
+    return FoundGroup(finder.noun, finder.icon, [], is_too_broad=True)
 
 
 def find_pages(text: str, *, by: Principal) -> list[FoundThing]:

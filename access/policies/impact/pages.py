@@ -68,7 +68,7 @@ def _linked(groups: list[dict[str, Any]], tenant: str) -> list[dict[str, Any]]:
 @needs("policies.view")
 def policy_impact(request: ConsoleRequest, policy_id: UUID) -> HttpResponse:
     """Context: version, found (the preview as it is kept, or None), shifts, groups, stale, form (PreviewForm), publish_form,
-    denies_all (every call), first_at and last_at of the calls, before (what is in force and would be followed), why_not_publish,
+    seen (digest of the draft and the preview), denies_all (every call), first_at and last_at of the calls, before (what is in force and would be followed), why_not_publish,
     may_preview.
     """
     version = PolicyVersion.objects.visible_to(request.principal).get(pk=policy_id)
@@ -104,6 +104,7 @@ def _impact_page(
         "before": before if before != version else None,
         "form": form,
         "publish_form": publish_form,
+        "seen": previews.compute_preview_digest(version),
         "denies_all": denies_all,
         "draft": draft,
         "may_preview": draft and own and by.may("policies.draft"),
@@ -134,13 +135,14 @@ def policy_preview(request: ConsoleRequest, policy_id: UUID) -> HttpResponse:
 @needs("policies.publish")
 @recently_authenticated
 def policy_publish(request: ConsoleRequest, policy_id: UUID) -> HttpResponse:
-    """POST reason, and acknowledged where it denies every call: the note of who publishes, below the figures that they saw."""
+    """POST reason, seen, and acknowledged where it denies every call: the note of who publishes, below the figures that they saw."""
     version = PolicyVersion.objects.visible_to(request.principal).get(pk=policy_id)
     services.check_can_publish(version, by=request.principal)
     services.check_preview_is_fresh(version)
     form = PublishForm(request.POST, denies_all=_denies_all(version))
     if not form.is_valid():
         return _impact_page(request, version, PreviewForm(), form)
-    done = services.publish_policy(version_id=policy_id, reason=form.cleaned_data["reason"], by=request.principal)
+    said = form.cleaned_data
+    done = services.publish_policy(version_id=policy_id, reason=said["reason"], seen=said["seen"], by=request.principal)
     messages.success(request, gettext("%(label)s is in force from the next call on.") % {"label": done.label})
     return redirect("policy", policy_id)

@@ -17,6 +17,7 @@ from access.policies.impact.analysis import SILENT_DOCUMENT, Analysis, analyse_c
 from access.policies.impact.simulation import DEFAULT_CALLS, MAX_CALLS, simulate_calls
 from evidence.kinds import BEGINS
 from evidence.models import Fact
+from kernel.canonical import compute_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from access.policies.compiler import CompiledPolicy
     from access.policies.impact.simulation import Row
 
-__all__ = ["DEFAULT_CALLS", "MAX_CALLS", "build_preview", "compare_documents", "why_stale"]
+__all__ = ["DEFAULT_CALLS", "MAX_CALLS", "build_preview", "compare_documents", "compute_preview_digest", "why_stale"]
 
 CHUNK = 5_000
 
@@ -59,6 +60,11 @@ def why_stale(version: PolicyVersion) -> str:
         if was == now
         else gettext_noop("Another policy came into force after the impact of this draft was previewed.")
     )
+
+
+def compute_preview_digest(version: PolicyVersion) -> str:
+    """Of what somebody reads before they publish: the draft, and what its preview found. Another preview has another."""
+    return compute_digest({"draft": version.digest, "preview": version.simulation})
 
 
 def document_before(version: PolicyVersion) -> dict[str, Any]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from access.models import ApiKey, Consent, Grant, PolicyVersion
@@ -16,6 +19,8 @@ from registry.models import Tool, ToolVersion, VersionState
 from tests.conftest import make_person
 from tests.support.calls import row_of
 from tests.support.populated_tenant import ECHO, make_publisher, make_things
+from tests.support.statements import run_endless_statement
+from toolhub.find import search
 from toolhub.find.search import find_anything, load_finders
 
 if TYPE_CHECKING:
@@ -173,3 +178,51 @@ def test_a_trace_leads_to_its_calls_also_as_a_whole_traceparent(
     assert found_urls(parent, operator) == {url}
     assert found_urls(trace, stranger) == set()
     assert found_urls("0" * 32, operator) == set()
+
+
+def test_a_noun_that_takes_too_long_is_named_and_the_others_answer(
+    twins: tuple[Things, Things], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    things, _ = twins
+    finders = [
+        replace(each, match=run_endless_statement) if str(each.noun) == "Grants" else each for each in load_finders()
+    ]
+    monkeypatch.setattr(search, "load_finders", lambda: finders)
+    monkeypatch.setattr(search, "ALL_MS", 60_000)
+    client = everyone(things).client()
+
+    page = client.get("/find", {"q": "echo"}).content.decode()
+    assert "<h2>Grants</h2>" in page
+    assert "This takes too long to look through." in page
+    assert f'href="{reverse("tool", args=[ECHO])}"' in page
+
+    monkeypatch.setattr(search, "ALL_MS", 0)
+    page = client.get("/find", {"q": "echo"}).content.decode()
+    assert "<h2>Tools</h2>" in page
+    assert f'href="{reverse("tool", args=[ECHO])}"' not in page
+
+
+def test_a_pasted_text_is_looked_for_by_its_first_words_only(operator: Person) -> None:
+    with CaptureQueriesContext(connection) as asked:
+        find_anything(" ".join(f"w{n}" for n in range(100)), by=operator.by)
+
+    text = " ".join(each["sql"] for each in asked)
+    assert "%w5%" in text.lower()
+    assert "%w6%" not in text.lower()
+
+
+@pytest.mark.req("CARD-6")
+def test_a_pasted_id_of_a_request_is_asked_for_apart_from_keys_of_calls(twins: tuple[Things, Things]) -> None:
+    """Joined by OR, neither would be found by its index."""
+    things, _ = twins
+    person = everyone(things)
+    [finder] = [each for each in load_finders() if each.prefix == "inv"]
+    call = Invocation.objects.filter(tenant_id=things.tenant.pk).exclude(request_id="").latest("pk")
+
+    with CaptureQueriesContext(connection) as asked:
+        found = finder.find(call.request_id, by=person.by, most=5)
+
+    assert reverse("invocation", args=[call.pk]) in [each.url for each in found]
+    assert [
+        each["sql"] for each in asked if '"request_id" =' in each["sql"] and '"idempotency_key" =' in each["sql"]
+    ] == []

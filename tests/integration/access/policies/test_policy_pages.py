@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -300,6 +301,29 @@ def test_the_impact_is_previewed_by_one_and_published_by_another(
     draft.refresh_from_db()
     assert draft.state == PolicyState.IN_FORCE
     assert "Calls like this were allowed" in page(operator, f"/policies/{draft.wire_id}/impact")
+
+
+@pytest.mark.req("TOOLS-31")
+@pytest.mark.parametrize("changed", ["draft", "preview"])
+def test_what_was_changed_after_the_publisher_opened_it_is_not_published(
+    operator: Person, second_operator: Person, draft: PolicyVersion, changed: str
+) -> None:
+    send(operator, f"/policies/{draft.wire_id}/preview", calls="100")
+    opened = page(second_operator, f"/policies/{draft.wire_id}/impact")
+    seen = re.findall(r'name="seen" value="([^"]+)"', opened)
+    if changed == "draft":
+        services.change_draft(version_id=draft.pk, document=permits(), by=operator.by)
+    send(operator, f"/policies/{draft.wire_id}/preview", calls="99")
+
+    agreed = {"reason": "The shop is closed.", "seen": seen}
+    refused = send(second_operator, f"/policies/{draft.wire_id}/publish", 409, **agreed)
+    assert "was changed after you opened it" in refused
+    draft.refresh_from_db()
+    assert draft.state == PolicyState.DRAFT
+    now = re.findall(r'name="seen" value="([^"]+)"', page(second_operator, f"/policies/{draft.wire_id}/impact"))
+    send(second_operator, f"/policies/{draft.wire_id}/publish", **agreed | {"seen": now})
+    draft.refresh_from_db()
+    assert draft.state == PolicyState.IN_FORCE
 
 
 @pytest.mark.req("TOOLS-31")

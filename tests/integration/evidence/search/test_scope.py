@@ -34,6 +34,11 @@ def test_days_and_people_are_said_in_the_search_language() -> None:
     assert FactScope().to_query() == ""
 
 
+def test_the_last_day_that_there_is_has_no_end() -> None:
+    assert FactScope(until=date.max).to_query() == ""
+    assert FactScope(until=date.max - timedelta(days=1)).to_query() == "before:9999-12-31T00:00:00+00:00"
+
+
 @pytest.mark.req("CARD-3", "CARD-6")
 def test_a_log_is_verified_and_exported_by_day_and_person(
     operator: Person, second_operator: Person, auditor: Person

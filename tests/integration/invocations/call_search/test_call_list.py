@@ -16,6 +16,7 @@ from invocations.saved_views.models import SavedView
 from kernel.database.statement_limits import StatementTooLong, limit_statements
 from kernel.http.pagination import fetch_page
 from tests.conftest import make_caller, make_person
+from tests.support.statements import run_endless_statement
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -221,7 +222,8 @@ def test_a_search_that_takes_too_long_says_what_would_narrow_it(
     counted = ask(operator, "grant")
     assert shown(counted) == [made["again"], made["refused"]]
     assert "too many to count" in counted.content.decode()
-    monkeypatch.setattr(pages, "fetch_page", never)
+    monkeypatch.setattr(pages, "LIMIT_MS", 50)
+    monkeypatch.setattr(pages, "find_calls", run_endless_statement)
     answer = ask(operator, "grant")
     assert answer.status_code == 200
     assert "This search takes too long." in answer.content.decode()
@@ -230,10 +232,8 @@ def test_a_search_that_takes_too_long_says_what_would_narrow_it(
 
 @pytest.mark.req("TOOLS-18")
 def test_a_statement_beyond_its_time_is_given_up_and_the_connection_goes_on(made: dict[str, str]) -> None:
-    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n WHERE i < 0"
-
-    with pytest.raises(StatementTooLong), limit_statements(50), connection.cursor() as cursor:
-        cursor.execute(endless)
+    with pytest.raises(StatementTooLong), limit_statements(50):
+        run_endless_statement()
 
     with limit_statements(10_000):
         assert Invocation.objects.count() == 4
@@ -243,7 +243,45 @@ def test_a_statement_beyond_its_time_is_given_up_and_the_connection_goes_on(made
             assert cursor.fetchone() == ("0",)
 
 
+@pytest.mark.req("TOOLS-18")
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"q": "before:0001-01-01"},
+        {"q": "after:9999-12-31"},
+        {"q": "after:9999-12-31 before:0001-01-01"},
+        {"to": "0001-01-01"},
+        {"to": "9999-12-31", "from": "0001-01-01"},
+        {"q": "took:>999999999h"},
+    ],
+)
+def test_times_beyond_all_calls_find_what_they_say(
+    made: dict[str, str], operator: Person, asked: dict[str, str]
+) -> None:
+    everything = "from" in asked
+
+    assert len(shown(operator.client().get("/invocations", asked))) == (len(made) if everything else 0)
+
+
+@pytest.mark.req("TOOLS-18")
+def test_no_call_takes_longer_than_the_longest_time_that_can_be_asked_for(
+    made: dict[str, str], operator: Person
+) -> None:
+    assert len(shown(ask(operator, "took:<999999999h"))) == len(made)
+
+
 # Saved views.
+
+
+@pytest.mark.req("TOOLS-18")
+def test_a_view_whose_letters_stand_for_many_has_an_address(made: dict[str, str], operator: Person) -> None:
+    client = operator.client()
+
+    saved = client.post("/views", {"name": "\ufdfa" * 60, "query": "grant"})
+
+    assert saved.status_code == 302
+    assert len(SavedView.objects.get().slug) <= 80
+    assert shown(client.get(saved.headers["Location"], follow=True)) == [made["again"], made["refused"]]
 
 
 @pytest.mark.req("TOOLS-18")

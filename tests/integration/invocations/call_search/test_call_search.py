@@ -7,8 +7,10 @@ from urllib.parse import urlencode
 
 import pytest
 
+from invocations.call_search import api
 from tests.conftest import make_caller
 from tests.support.calls import assert_problem
+from tests.support.statements import run_endless_statement
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,3 +132,13 @@ def test_what_no_call_is_found_by_is_refused_with_what_to_write_instead(caller: 
 
         assert error["details"]["findings"][0]["pointer"] == "/q"
         assert error["remedy"].startswith("Write instead: ")
+
+
+@pytest.mark.req("CONN-6")
+def test_a_query_that_takes_too_long_is_given_up_also_in_what_is_looked_up_for_it(
+    made: dict[str, str], quiet: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "LIMIT_MS", 50)
+    monkeypatch.setattr(api, "find_calls", run_endless_statement)
+
+    assert_problem(quiet.get("/invocations?q=order-0003"), 503, "EVIDENCE.SEARCH_TOO_BROAD")
