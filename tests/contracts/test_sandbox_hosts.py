@@ -180,7 +180,7 @@ def test_a_head_that_is_too_large_is_refused_in_words(tls_host: SandboxHost) -> 
     refused = pytest.raises(HostUnavailable, match="head holds 262144 bytes at most")
     with refused as error, tls_host.connect().connection() as found:
         found.channel._send_frame(REQUEST, b" " * (MAX_HEAD_BYTES + 1), b"")
-        found.take_answer(10)
+        found.take_answer(contract.HEALTH, 10)
 
     assert error.value.code == contract.MALFORMED
 
@@ -194,7 +194,7 @@ def test_a_put_that_is_replayed_is_refused_in_words(tls_host: SandboxHost) -> No
         for _ in range(2):
             found.channel.send(REQUEST, put)
             found.channel.send_chunks(b"data")
-            found.take_answer(10)
+            found.take_answer(contract.PUT, 10)
 
     assert error.value.code == contract.REPLAYED
 
@@ -204,7 +204,7 @@ def test_bytes_of_another_digest_are_refused_in_words(tls_host: SandboxHost) -> 
         have = {"op": contract.HAVE, "kind": contract.PACKAGE, "digest": compute_digest(b"other"), "size": 4}
         found.channel.send(REQUEST, {"op": contract.PUT, "ticket": found.ask(have).head["ticket"]})
         found.channel.send_chunks(b"data")
-        found.take_answer(10)
+        found.take_answer(contract.PUT, 10)
 
 
 def test_a_package_larger_than_any_is_refused_before_it_is_sent(connection: HostConnection) -> None:
