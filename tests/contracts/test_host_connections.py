@@ -86,11 +86,12 @@ def test_a_late_answer_is_taken_for_no_other_requests(late: LateHost, monkeypatc
     with monkeypatch.context() as hasty:
         assert HostConnection.ask.__kwdefaults__ is not None
         hasty.setitem(HostConnection.ask.__kwdefaults__, "within_s", 0.2)
-        sandbox.run(Profile(), call_of(b"package"))
+        unanswered = sandbox.run(Profile(), call_of(b"package"))
 
     outcome = sandbox.run(Profile(), call_of(b"package"))
     sandbox.close()
 
+    assert unanswered.status is RunStatus.START_FAILED, unanswered
     assert (outcome.status, outcome.value) == (RunStatus.OK, 1), outcome
     assert late.connections == 2
 

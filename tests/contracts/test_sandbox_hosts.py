@@ -375,6 +375,38 @@ def test_a_package_that_a_host_has_dropped_is_sent_again(
     assert sandbox.run(Profile(), call_of(package)).value == 1
 
 
+@pytest.mark.req("OPS-1")
+def test_a_call_waits_at_a_full_host_when_the_other_is_dead(
+    sandbox_on: Callable[..., RemoteSandbox], tmp_path: Path
+) -> None:
+    with open_host(UNIX, FullSandbox()) as full:
+        hosts = [full.connect(), RemoteHost(HostAddress(f"unix://{tmp_path}/nobody"))]
+        call = replace(call_of(package_of(tmp_path, main=RETURNS)), key=key_for(hosts, hosts[0]))
+
+        outcome = sandbox_on(*hosts).run(Profile(), call)
+
+    assert (outcome.status, outcome.value) == (RunStatus.OK, 1), outcome
+    assert hosts[1].rests  # it was asked
+
+
+@pytest.mark.req("OPS-1")
+def test_a_package_that_all_hosts_have_dropped_is_sent_again(
+    sandbox_on: Callable[..., RemoteSandbox], unix_host: SandboxHost, tmp_path: Path
+) -> None:
+    package = package_of(tmp_path, main=RETURNS)
+    with open_host(UNIX, FakeSandbox()) as other:
+        hosts = [unix_host.connect(), other.connect()]
+        sandbox = sandbox_on(*hosts)
+        for first in hosts:
+            assert sandbox.run(Profile(), replace(call_of(package), key=key_for(hosts, first))).value == 1
+        for each in (unix_host, other):
+            each.boxd.host.packages._packages.clear()
+
+        outcome = sandbox.run(Profile(), replace(call_of(package), key=key_for(hosts, hosts[0])))
+
+    assert (outcome.status, outcome.value) == (RunStatus.OK, 1), outcome
+
+
 def test_what_hosts_look_like_is_told_for_each_and_together(
     unix_host: SandboxHost, sandbox_on: Callable[..., RemoteSandbox]
 ) -> None:
@@ -397,6 +429,13 @@ class NeverStarts(FakeSandbox):
 
     def run(self, profile: Profile, call: SandboxCall, on_event: Any = None) -> RunOutcome:
         return RunOutcome(RunStatus.START_FAILED, error_message="There is no engine.")
+
+
+class FullSandbox(FakeSandbox):
+    """A sandbox where each call would wait for another."""
+
+    def is_full(self) -> bool:
+        return True
 
 
 class MuteHost:
