@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import shutil
+import threading
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -97,6 +99,43 @@ def test_a_folder_that_may_be_mounted_stays_and_one_unused_for_an_hour_goes(
 
     assert cache.find(first) is None
     assert cache.find(second) is not None
+
+
+@pytest.mark.req("OPS-1")
+def test_folders_are_found_while_room_is_made_for_another(
+    cache: FolderCache, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = put(cache, tmp_path, "a", b"a" * (MIB // 4))
+    clock.now += 3601
+    kept = put(cache, tmp_path, "b", b"b" * (MIB // 4))
+    assert cache.find(kept) is not None
+    found: list[Path | None] = []
+    remove = shutil.rmtree
+
+    def look_meanwhile(folder: Path, **options: Any) -> None:
+        if not found:
+            call = threading.Thread(target=lambda: found.extend([cache.find(kept), cache.find(old)]), daemon=True)
+            call.start()
+            call.join(10)
+            assert not call.is_alive(), "The call waits for the folder's removal."
+        remove(folder, **options)
+
+    monkeypatch.setattr("invocations.sandbox.boxd.caches.shutil.rmtree", look_meanwhile)
+    new = put(cache, tmp_path, "c", b"c" * (MIB // 2))
+
+    assert found == [cache.root / kept.removeprefix("sha256:"), None]
+    assert cache.find(new) is not None
+
+
+def test_what_is_there_counts_for_the_next_process(cache: FolderCache, tmp_path: Path) -> None:
+    digest = put(cache, tmp_path, "a", b"a" * (MIB // 2))
+
+    following = FolderCache(cache.root, MIB)
+    following.start()
+
+    assert following.find(digest) is not None
+    with pytest.raises(NotTaken, match="TOOLHUB_BOXD_CACHE_MB"):
+        put(following, tmp_path, "b", b"b" * (MIB // 2))
 
 
 def test_what_an_earlier_process_left_half_is_thrown_away(tmp_path: Path) -> None:
