@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -26,11 +27,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 _PART = ".part"
+_MARKER = ".toolhub-boxd"  # in a folder that is the daemon's
+_NAME = re.compile("[0-9a-f]{64}")
 _MOUNTED_S = 3600.0  # longer than any box lives
 
 
 class NotTaken(Exception):
     """What was sent is not kept. The message says why."""
+
+
+class FolderNotOwned(Exception):
+    """The folder holds what is not this daemon's. The message says what to do."""
 
 
 class PackageCache:
@@ -79,12 +86,23 @@ class FolderCache:
 
     def start(self) -> None:
         """Throw away what an earlier process has left half, and measure what it has left whole."""
-        self.root.mkdir(parents=True, exist_ok=True)
+        self._take_over()
         for path in self.root.iterdir():
             if path.name.endswith(_PART):
                 _remove_folder(path)
-            else:
+            elif _NAME.fullmatch(path.name):
                 self._sizes[path.name] = _size_of(path)
+
+    def _take_over(self) -> None:
+        """Who makes room in a folder where a worker builds removes what calls need, and the worker does the same."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        marker = self.root / _MARKER
+        if not marker.exists() and any(self.root.iterdir()):
+            raise FolderNotOwned(
+                f"{self.root} holds what toolhub-boxd has not put there, for example packages that a worker has built. "
+                "Set TOOLHUB_BOXD_DEPENDENCY_DIR to an empty folder that is the daemon's alone."
+            )
+        marker.touch()
 
     def find(self, digest: str) -> Path | None:
         """Where it is; a box may have it mounted from now on."""

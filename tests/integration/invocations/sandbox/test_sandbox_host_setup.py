@@ -57,6 +57,22 @@ def test_a_daemon_that_nobody_could_ask_says_so_and_ends(
     assert sentence in done.stderr
 
 
+@pytest.mark.req("OPS-1")
+def test_a_daemon_leaves_the_folders_of_a_worker_on_its_machine_alone(tmp_path: Path) -> None:
+    built = tmp_path / "deps" / "built"
+    built.mkdir(parents=True)
+    settings = {"TOOLHUB_DATA_DIR": str(tmp_path), "TOOLHUB_BOXD_SOCKET": str(tmp_path / "boxd.sock")}
+
+    script = "from toolhub import variables as v; print(v.TOOLHUB_BOXD_DEPENDENCY_DIR == v.TOOLHUB_DEPENDENCY_DIR)"
+    by_default = run_daemon("-c", script, **settings)
+    set_to_it = run_daemon("-m", "toolhub.boxd", **settings, TOOLHUB_BOXD_DEPENDENCY_DIR=str(built.parent))
+
+    assert by_default.stdout.strip() == "False", by_default.stderr
+    assert set_to_it.returncode == 1
+    assert f"{built.parent} holds what toolhub-boxd has not put there" in set_to_it.stderr
+    assert list(built.parent.iterdir()) == [built]
+
+
 def test_whether_a_daemon_answers_is_an_exit_code(tmp_path: Path) -> None:
     done = run_daemon("-m", "toolhub.boxd", "--check", TOOLHUB_BOXD_SOCKET=str(tmp_path / "nobody"))
 
