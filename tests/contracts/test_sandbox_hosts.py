@@ -363,6 +363,29 @@ def test_a_host_that_drains_ends_what_it_has_and_takes_nothing_more(
     assert outcomes[0].status is RunStatus.CANCELLED
 
 
+@pytest.mark.req("OPS-1")
+def test_a_daemon_that_ends_waits_until_an_outcome_has_left(
+    unix_host: SandboxHost,
+    sandbox_on: Callable[..., RemoteSandbox],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drained: list[bool] = []
+    send = MessageChannel.send
+
+    def drain_before(channel: MessageChannel, kind: int, head: dict[str, Any], *parts: bytes) -> None:
+        if head.get("op") == contract.OUTCOME:
+            drained.append(unix_host.boxd.host.calls.drain(0))
+        send(channel, kind, head, *parts)
+
+    monkeypatch.setattr(MessageChannel, "send", drain_before)
+    outcome = sandbox_on(unix_host.connect()).run(Profile(), call_of(package_of(tmp_path, main=RETURNS)))
+
+    assert (outcome.status, outcome.value) == (RunStatus.OK, 1), outcome
+    assert drained == [False]
+    assert unix_host.boxd.host.calls.drain(30)
+
+
 def test_a_package_that_a_host_has_dropped_is_sent_again(
     unix_host: SandboxHost, sandbox_on: Callable[..., RemoteSandbox], tmp_path: Path
 ) -> None:
