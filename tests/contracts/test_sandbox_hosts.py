@@ -132,7 +132,7 @@ def test_without_a_certificate_nobody_is_asked(tls_host: SandboxHost) -> None:
 @pytest.mark.req("OPS-1")
 def test_certificates_are_changed_without_a_restart(tls_host: SandboxHost) -> None:
     tls_host.authority.issue_for_worker(WORKER, holds=timedelta(minutes=-1))
-    worker = RemoteHost(HostAddress(tls_host.url), Identity(_files(tls_host, WORKER), serves=False))
+    worker = RemoteHost(HostAddress(tls_host.url), Identity(_files(tls_host, f"worker-{WORKER}"), serves=False))
 
     with pytest.raises(HostUnavailable, match="has run out"):
         worker.ask(contract.HEALTH)

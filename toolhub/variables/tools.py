@@ -174,14 +174,14 @@ TOOLHUB_SANDBOX_TLS_CERTIFICATE = _text(
     "TOOLHUB_SANDBOX_TLS_CERTIFICATE",
     allowed="a path",
     roles=(*_RUNS_TOOLS, BOXD),
-    example="/etc/toolhub/boxd/worker-1.pem",
+    example="/etc/toolhub/boxd/worker-worker-1.pem",
     about="The certificate of this side; `manage.py boxd_certificates` makes them. A new file counts without a restart.",
 )
 TOOLHUB_SANDBOX_TLS_KEY = _text(
     "TOOLHUB_SANDBOX_TLS_KEY",
     allowed="a path",
     roles=(*_RUNS_TOOLS, BOXD),
-    example="/etc/toolhub/boxd/worker-1.key",
+    example="/etc/toolhub/boxd/worker-worker-1.key",
     about="The key of that certificate.",
 )
 TOOLHUB_BOXD_SOCKET = _text(
