@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 
 from invocations.sandbox.box_settings import BoxSettings
-from invocations.sandbox.boxd.caches import FolderCache, PackageCache
+from invocations.sandbox.boxd.caches import FolderCache, FolderNotOwned, PackageCache
 from invocations.sandbox.boxd.daemon import Boxd, BoxHost
 from invocations.sandbox.engine import EngineError
 from invocations.sandbox.isolation.runtime_lines import describe_runtimes
@@ -61,7 +61,7 @@ def main() -> int:
         signal.signal(number, lambda *_: stop.set())
     try:
         boxd = _start()
-    except (OSError, IdentityUnusable, EngineError) as error:
+    except (OSError, IdentityUnusable, EngineError, FolderNotOwned) as error:
         log.critical("It cannot begin: %s", error)
         return 1
     stop.wait()
@@ -71,12 +71,12 @@ def main() -> int:
 
 
 def _start() -> Boxd:
+    folders = FolderCache(Path(variables.TOOLHUB_BOXD_DEPENDENCY_DIR).absolute(), variables.TOOLHUB_BOXD_CACHE_MB * MIB)
+    folders.start()
     boxes = read_box_settings()
     boxes.data_dir.mkdir(parents=True, exist_ok=True)
     checks = boxes.build_checks()
     sandbox = boxes.build_sandbox(checks)
-    folders = FolderCache(Path(variables.TOOLHUB_DEPENDENCY_DIR).absolute(), variables.TOOLHUB_BOXD_CACHE_MB * MIB)
-    folders.start()
     sandbox.start()
     host = BoxHost(
         sandbox,

@@ -88,7 +88,7 @@ def composed() -> Iterator[Composed]:
         "TOOLHUB_TENANT": "acme",
         "TOOLHUB_INSTANCE": project,
         "TOOLHUB_SANDBOX_RUN_DIR": str(place / "run"),
-        "TOOLHUB_DEPENDENCY_DIR": str(place / "deps"),
+        "TOOLHUB_BOXD_DEPENDENCY_DIR": str(place / "deps"),
         "TOOLHUB_SANDBOX_IMAGE": f"toolhub-sandbox:{project}",
         "TOOLHUB_WORKER_CONCURRENCY": "3",
         "HUB_IMAGE": f"toolhub-hub:{project}",

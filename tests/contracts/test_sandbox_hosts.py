@@ -132,7 +132,7 @@ def test_without_a_certificate_nobody_is_asked(tls_host: SandboxHost) -> None:
 @pytest.mark.req("OPS-1")
 def test_certificates_are_changed_without_a_restart(tls_host: SandboxHost) -> None:
     tls_host.authority.issue_for_worker(WORKER, holds=timedelta(minutes=-1))
-    worker = RemoteHost(HostAddress(tls_host.url), Identity(_files(tls_host, WORKER), serves=False))
+    worker = RemoteHost(HostAddress(tls_host.url), Identity(_files(tls_host, f"worker-{WORKER}"), serves=False))
 
     with pytest.raises(HostUnavailable, match="has run out"):
         worker.ask(contract.HEALTH)
@@ -180,7 +180,7 @@ def test_a_head_that_is_too_large_is_refused_in_words(tls_host: SandboxHost) -> 
     refused = pytest.raises(HostUnavailable, match="head holds 262144 bytes at most")
     with refused as error, tls_host.connect().connection() as found:
         found.channel._send_frame(REQUEST, b" " * (MAX_HEAD_BYTES + 1), b"")
-        found.take_answer(10)
+        found.take_answer(contract.HEALTH, 10)
 
     assert error.value.code == contract.MALFORMED
 
@@ -194,7 +194,7 @@ def test_a_put_that_is_replayed_is_refused_in_words(tls_host: SandboxHost) -> No
         for _ in range(2):
             found.channel.send(REQUEST, put)
             found.channel.send_chunks(b"data")
-            found.take_answer(10)
+            found.take_answer(contract.PUT, 10)
 
     assert error.value.code == contract.REPLAYED
 
@@ -204,7 +204,7 @@ def test_bytes_of_another_digest_are_refused_in_words(tls_host: SandboxHost) -> 
         have = {"op": contract.HAVE, "kind": contract.PACKAGE, "digest": compute_digest(b"other"), "size": 4}
         found.channel.send(REQUEST, {"op": contract.PUT, "ticket": found.ask(have).head["ticket"]})
         found.channel.send_chunks(b"data")
-        found.take_answer(10)
+        found.take_answer(contract.PUT, 10)
 
 
 def test_a_package_larger_than_any_is_refused_before_it_is_sent(connection: HostConnection) -> None:
@@ -363,6 +363,29 @@ def test_a_host_that_drains_ends_what_it_has_and_takes_nothing_more(
     assert outcomes[0].status is RunStatus.CANCELLED
 
 
+@pytest.mark.req("OPS-1")
+def test_a_daemon_that_ends_waits_until_an_outcome_has_left(
+    unix_host: SandboxHost,
+    sandbox_on: Callable[..., RemoteSandbox],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drained: list[bool] = []
+    send = MessageChannel.send
+
+    def drain_before(channel: MessageChannel, kind: int, head: dict[str, Any], *parts: bytes) -> None:
+        if head.get("op") == contract.OUTCOME:
+            drained.append(unix_host.boxd.host.calls.drain(0))
+        send(channel, kind, head, *parts)
+
+    monkeypatch.setattr(MessageChannel, "send", drain_before)
+    outcome = sandbox_on(unix_host.connect()).run(Profile(), call_of(package_of(tmp_path, main=RETURNS)))
+
+    assert (outcome.status, outcome.value) == (RunStatus.OK, 1), outcome
+    assert drained == [False]
+    assert unix_host.boxd.host.calls.drain(30)
+
+
 def test_a_package_that_a_host_has_dropped_is_sent_again(
     unix_host: SandboxHost, sandbox_on: Callable[..., RemoteSandbox], tmp_path: Path
 ) -> None:
@@ -373,6 +396,38 @@ def test_a_package_that_a_host_has_dropped_is_sent_again(
     unix_host.boxd.host.packages._packages.clear()
 
     assert sandbox.run(Profile(), call_of(package)).value == 1
+
+
+@pytest.mark.req("OPS-1")
+def test_a_call_waits_at_a_full_host_when_the_other_is_dead(
+    sandbox_on: Callable[..., RemoteSandbox], tmp_path: Path
+) -> None:
+    with open_host(UNIX, FullSandbox()) as full:
+        hosts = [full.connect(), RemoteHost(HostAddress(f"unix://{tmp_path}/nobody"))]
+        call = replace(call_of(package_of(tmp_path, main=RETURNS)), key=key_for(hosts, hosts[0]))
+
+        outcome = sandbox_on(*hosts).run(Profile(), call)
+
+    assert (outcome.status, outcome.value) == (RunStatus.OK, 1), outcome
+    assert hosts[1].rests  # it was asked
+
+
+@pytest.mark.req("OPS-1")
+def test_a_package_that_all_hosts_have_dropped_is_sent_again(
+    sandbox_on: Callable[..., RemoteSandbox], unix_host: SandboxHost, tmp_path: Path
+) -> None:
+    package = package_of(tmp_path, main=RETURNS)
+    with open_host(UNIX, FakeSandbox()) as other:
+        hosts = [unix_host.connect(), other.connect()]
+        sandbox = sandbox_on(*hosts)
+        for first in hosts:
+            assert sandbox.run(Profile(), replace(call_of(package), key=key_for(hosts, first))).value == 1
+        for each in (unix_host, other):
+            each.boxd.host.packages._packages.clear()
+
+        outcome = sandbox.run(Profile(), replace(call_of(package), key=key_for(hosts, hosts[0])))
+
+    assert (outcome.status, outcome.value) == (RunStatus.OK, 1), outcome
 
 
 def test_what_hosts_look_like_is_told_for_each_and_together(
@@ -397,6 +452,13 @@ class NeverStarts(FakeSandbox):
 
     def run(self, profile: Profile, call: SandboxCall, on_event: Any = None) -> RunOutcome:
         return RunOutcome(RunStatus.START_FAILED, error_message="There is no engine.")
+
+
+class FullSandbox(FakeSandbox):
+    """A sandbox where each call would wait for another."""
+
+    def is_full(self) -> bool:
+        return True
 
 
 class MuteHost:

@@ -174,14 +174,14 @@ TOOLHUB_SANDBOX_TLS_CERTIFICATE = _text(
     "TOOLHUB_SANDBOX_TLS_CERTIFICATE",
     allowed="a path",
     roles=(*_RUNS_TOOLS, BOXD),
-    example="/etc/toolhub/boxd/worker-1.pem",
+    example="/etc/toolhub/boxd/worker-worker-1.pem",
     about="The certificate of this side; `manage.py boxd_certificates` makes them. A new file counts without a restart.",
 )
 TOOLHUB_SANDBOX_TLS_KEY = _text(
     "TOOLHUB_SANDBOX_TLS_KEY",
     allowed="a path",
     roles=(*_RUNS_TOOLS, BOXD),
-    example="/etc/toolhub/boxd/worker-1.key",
+    example="/etc/toolhub/boxd/worker-worker-1.key",
     about="The key of that certificate.",
 )
 TOOLHUB_BOXD_SOCKET = _text(
@@ -212,7 +212,17 @@ TOOLHUB_BOXD_CACHE_MB = _number(
     unit="MB",
     least=64,
     roles=(BOXD,),
-    about="Room on the disk of a sandbox host for folders of dependencies, in TOOLHUB_DEPENDENCY_DIR.",
+    about="Room on the disk of a sandbox host for folders of dependencies, in TOOLHUB_BOXD_DEPENDENCY_DIR.",
+)
+TOOLHUB_BOXD_DEPENDENCY_DIR = _text(
+    "TOOLHUB_BOXD_DEPENDENCY_DIR",
+    str(TOOLHUB_DATA_DIR / "boxd-deps"),
+    allowed="a path",
+    roles=(BOXD,),
+    shown="boxd-deps in TOOLHUB_DATA_DIR",
+    example="/var/lib/toolhub/boxd-deps",
+    about="Where a sandbox host keeps the folders of dependencies that workers send it: the daemon's alone, never a worker's "
+    "TOOLHUB_DEPENDENCY_DIR. The engine must see the same path.",
 )
 TOOLHUB_BOXD_DRAIN_S = _number(
     "TOOLHUB_BOXD_DRAIN_S",
@@ -283,7 +293,7 @@ TOOLHUB_DEPENDENCY_DIR = _text(
     "TOOLHUB_DEPENDENCY_DIR",
     str(TOOLHUB_DATA_DIR / "deps"),
     allowed="a path",
-    roles=(*_RUNS_TOOLS, BOXD),
+    roles=_RUNS_TOOLS,
     shown="deps in TOOLHUB_DATA_DIR",
     example="./var/deps",
     about="Where each worker host keeps the packages installed. Boxes see the folders read-only, so the engine must see the "

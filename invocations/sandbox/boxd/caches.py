@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -26,11 +27,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 _PART = ".part"
+_MARKER = ".toolhub-boxd"  # in a folder that is the daemon's
+_NAME = re.compile("[0-9a-f]{64}")
 _MOUNTED_S = 3600.0  # longer than any box lives
 
 
 class NotTaken(Exception):
     """What was sent is not kept. The message says why."""
+
+
+class FolderNotOwned(Exception):
+    """The folder holds what is not this daemon's. The message says what to do."""
 
 
 class PackageCache:
@@ -65,7 +72,8 @@ class PackageCache:
 class FolderCache:
     """Folders of dependencies below ``root``. May be used from many threads of one process, which owns ``root``.
 
-    A folder is made beside its place and gets its name when it is whole, read-only and on the disk.
+    A folder is made beside its place and gets its name when it is whole, read-only and on the disk. Nothing that takes long is done
+    under the lock: whoever looks for a folder is a call, and the worker takes a host for gone that says nothing for long.
     """
 
     def __init__(self, root: Path, most_bytes: int, *, clock: Callable[[], float] = time.time) -> None:
@@ -73,20 +81,35 @@ class FolderCache:
         self._most = most_bytes
         self._clock = clock
         self._used: dict[str, float] = {}
+        self._sizes: dict[str, int] = {}  # of the folders that are there
         self._lock = threading.Lock()
 
     def start(self) -> None:
-        """Throw away what an earlier process has left half."""
-        self.root.mkdir(parents=True, exist_ok=True)
+        """Throw away what an earlier process has left half, and measure what it has left whole."""
+        self._take_over()
         for path in self.root.iterdir():
             if path.name.endswith(_PART):
                 _remove_folder(path)
+            elif _NAME.fullmatch(path.name):
+                self._sizes[path.name] = _size_of(path)
+
+    def _take_over(self) -> None:
+        """Who makes room in a folder where a worker builds removes what calls need, and the worker does the same."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        marker = self.root / _MARKER
+        if not marker.exists() and any(self.root.iterdir()):
+            raise FolderNotOwned(
+                f"{self.root} holds what toolhub-boxd has not put there, for example packages that a worker has built. "
+                "Set TOOLHUB_BOXD_DEPENDENCY_DIR to an empty folder that is the daemon's alone."
+            )
+        marker.touch()
 
     def find(self, digest: str) -> Path | None:
         """Where it is; a box may have it mounted from now on."""
         name = _name_of(digest)
         with self._lock:
             if not (self.root / name).is_dir():
+                self._sizes.pop(name, None)
                 return None
             self._used[name] = self._clock()
             return self.root / name
@@ -108,28 +131,44 @@ class FolderCache:
                 except ArchiveRefused as error:
                     raise NotTaken(str(error)) from error
             _settle_folder(work)
-            with suppress(OSError):  # somebody was faster, and it is the same
-                work.rename(self.root / _name_of(digest))
+            self._take_in(work, _name_of(digest), _size_of(work))
 
     def _make_room(self, size: int) -> None:
         free = shutil.disk_usage(self.root).free
         if size * 2 > free:
             raise NotTaken(f"The disk of {self.root} has {free} bytes left, which is too little for {size} more.")
+        doomed = []
         with self._lock:
-            sizes = {path.name: _size_of(path) for path in self.root.iterdir() if not path.name.endswith(_PART)}
             before = self._clock() - _MOUNTED_S
             spare = sorted(
-                (name for name in sizes if self._used.get(name, 0.0) < before), key=lambda name: self._used.get(name, 0)
+                (name for name in self._sizes if self._used.get(name, 0.0) < before),
+                key=lambda name: self._used.get(name, 0),
             )
-            while sum(sizes.values()) + size > self._most and spare:
-                name = spare.pop(0)
-                _remove_folder(self.root / name)
-                del sizes[name]
-        if sum(sizes.values()) + size > self._most:
+            while sum(self._sizes.values()) + size > self._most and spare:
+                doomed.append(self._take_out(spare.pop(0)))
+            taken = sum(self._sizes.values())
+        for folder in doomed:
+            _remove_folder(folder)
+        if taken + size > self._most:
             raise NotTaken(
-                f"The folders of dependencies in use have {sum(sizes.values())} of {self._most} bytes "
+                f"The folders of dependencies in use have {taken} of {self._most} bytes "
                 f"(TOOLHUB_BOXD_CACHE_MB), and this one has {size}."
             )
+
+    def _take_in(self, work: Path, name: str, size: int) -> None:
+        """Unless somebody was faster, and it is the same."""
+        with self._lock:
+            if name not in self._sizes:
+                work.rename(self.root / name)
+                self._sizes[name] = size
+
+    def _take_out(self, name: str) -> Path:
+        """Under the lock. Nobody finds it any more; where it lies until it is removed."""
+        doomed = self.root / f"{name}.{secrets.token_hex(4)}{_PART}"
+        with suppress(FileNotFoundError):  # somebody has made room by hand
+            (self.root / name).rename(doomed)
+        del self._sizes[name]
+        return doomed
 
     @contextmanager
     def _make_work_folder(self) -> Iterator[Path]:
@@ -164,11 +203,6 @@ def _settle_folder(folder: Path) -> None:
 
 
 def _remove_folder(folder: Path) -> None:
-    doomed = folder
-    if not folder.name.endswith(_PART):
-        doomed = folder.with_name(f"{folder.name}{_PART}")
-        with suppress(FileNotFoundError):
-            folder.rename(doomed)
-    for parent, _, _ in os.walk(doomed):
+    for parent, _, _ in os.walk(folder):
         Path(parent).chmod(stat.S_IRWXU)
-    shutil.rmtree(doomed, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)

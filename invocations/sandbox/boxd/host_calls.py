@@ -6,6 +6,11 @@ A call belongs to the worker whose connection brought it, by the name in its cer
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class NotYours(Exception):
@@ -25,6 +30,7 @@ class HostCalls:
 
     def __init__(self) -> None:
         self._workers: dict[str, str] = {}  # by the name of the call
+        self._leaving = 0  # outcomes of calls that have ended
         self._changed = threading.Condition()
         self._draining = False
 
@@ -40,10 +46,18 @@ class HostCalls:
                 raise NotBegun(f"A call of the name {name} runs here already.", draining=False)
             self._workers[name] = worker
 
-    def end(self, name: str) -> None:
+    @contextmanager
+    def end(self, name: str) -> Iterator[None]:
+        """The call has ended, and its outcome leaves within the block: whoever drains closes the connections, and waits for that."""
         with self._changed:
             self._workers.pop(name, None)
-            self._changed.notify_all()
+            self._leaving += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._leaving -= 1
+                self._changed.notify_all()
 
     def check_may_end(self, name: str, worker: str) -> bool:
         """Whether there is such a call; :class:`NotYours`, when it is not this worker's."""
@@ -55,10 +69,10 @@ class HostCalls:
 
     def count(self) -> int:
         with self._changed:
-            return len(self._workers)
+            return len(self._workers) + self._leaving
 
     def drain(self, within_s: float) -> bool:
-        """Begin none any more. Whether the last has ended by then."""
+        """Begin none any more. Whether the last has ended by then, and its outcome has left."""
         with self._changed:
             self._draining = True
-            return self._changed.wait_for(lambda: not self._workers, within_s)
+            return self._changed.wait_for(lambda: not self._workers and not self._leaving, within_s)

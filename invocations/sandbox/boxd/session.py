@@ -282,12 +282,12 @@ class WorkerSession:
             except Exception:
                 log.exception("The call %s ended in an error of this daemon", work.call.name)
                 outcome = RunOutcome(RunStatus.LOST, error_message="The sandbox host failed.", clean=False)
-            self.host.calls.end(work.call.name)
-            self._work = None
-            work.done.set()
-            head, parts = encode_outcome(outcome)
-            with suppress(PeerLost):
-                self._reply(head, *parts)
+            with self.host.calls.end(work.call.name):
+                self._work = None
+                work.done.set()
+                head, parts = encode_outcome(outcome)
+                with suppress(PeerLost):
+                    self._reply(head, *parts)
 
     def _tell(self, event: RunEvent) -> None:
         self._channel.send(EVENT, {}, encode_event(event))

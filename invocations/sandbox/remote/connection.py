@@ -102,14 +102,15 @@ class HostConnection:
     def ask(self, head: dict[str, Any], *, within_s: float = ANSWER_S) -> Message:
         """The answer, which may be a refusal: :class:`HostUnavailable` then."""
         self.channel.send(REQUEST, head)
-        return self.take_answer(within_s)
+        return self.take_answer(head["op"], within_s)
 
-    def take_answer(self, within_s: float) -> Message:
+    def take_answer(self, op: str, within_s: float) -> Message:
+        """The answer to the request of this name."""
         answer = self.channel.receive(within_s)
         self.used_at = time.monotonic()
         if answer.kind != ANSWER:
             raise WireError("Something else came in place of an answer.")
-        check_refusal(answer)
+        check_answer(answer, op)
         return answer
 
     def greet(self) -> None:
@@ -150,7 +151,7 @@ class HostConnection:
                 if message.kind == EVENT and on_event is not None:
                     on_event(decode_event(message.parts[0]))
                 elif message.kind == ANSWER:
-                    check_refusal(message)
+                    check_answer(message, contract.OUTCOME)
                     self.used_at = time.monotonic()
                     return decode_outcome(message.parts)
         except OversizedHead as error:
@@ -171,6 +172,10 @@ class HostConnection:
                 raise PeerLost(f"It has said nothing for {SILENCE_S:g} s.")
 
 
-def check_refusal(answer: Message) -> None:
-    if answer.head.get("op") == contract.REFUSED:
+def check_answer(answer: Message, op: str) -> None:
+    """:class:`HostUnavailable` for a refusal, :class:`WireError` when it answers something else than was asked."""
+    given = answer.head.get("op")
+    if given == contract.REFUSED:
         raise HostUnavailable(str(answer.head.get("message", "")), code=str(answer.head.get("code", "")))
+    if given != op:
+        raise WireError(f"An answer to {str(given)[:40]!r} came in place of one to {op!r}.")

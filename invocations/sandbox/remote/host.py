@@ -63,15 +63,15 @@ class RemoteHost:
 
     @contextmanager
     def connection(self) -> Iterator[HostConnection]:
-        """A connection of one's own; kept for the next who needs one, unless the block ends in an error."""
+        """A connection of one's own; kept for the next who needs one, unless an answer may still come on it, or nothing can."""
         found = self._take() or self._open()
         try:
             yield found
         except HostUnavailable as error:
-            if error.code in (contract.UNFIT, contract.MALFORMED, contract.REPLAYED):
-                found.close()  # the host closes it as well
-            else:
+            if error.code and error.code not in contract.ENDING:
                 self._keep(found)
+            else:
+                found.close()
             raise
         except BaseException:
             found.close()
@@ -191,7 +191,7 @@ class RemoteHost:
         if not answer["known"]:
             connection.channel.send(REQUEST, {"op": contract.PUT, "ticket": answer["ticket"]})
             connection.channel.send_chunks(data)
-            connection.take_answer(PUT_S)
+            connection.take_answer(contract.PUT, PUT_S)
 
     def _put_folder(self, connection: HostConnection, archive: tuple[str, int], folder: Path) -> None:
         digest, size = archive
@@ -212,4 +212,4 @@ class RemoteHost:
         write_archive(folder, send)
         if waiting:
             connection.channel.send_chunks(bytes(waiting))
-        connection.take_answer(PUT_S)
+        connection.take_answer(contract.PUT, PUT_S)

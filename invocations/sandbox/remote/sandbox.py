@@ -1,7 +1,8 @@
 """Remote sandbox: tools run on sandbox hosts, and this process has no engine.
 
 A call goes to the host that its box key points at (rendezvous hashing), so that a tool's warm box is found again; to the next one
-where that cannot be asked, is ending, or could start nothing. What was sent and not answered is lost, and is sent to nobody else.
+where that cannot be asked, is ending, or could start nothing; and at last once more to a host where it would have waited, or that
+had dropped what the call needs. What was sent and not answered is lost, and is sent to nobody else.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import logging
 import math
 import threading
 import time
+from collections import deque
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -39,6 +41,7 @@ RETRY_AFTER_S = 5
 KILL_S = 3.0  # for an answer: whoever ends runs has others to end, and comes again
 FEW_DAYS = 14  # of a certificate
 _TRIES = 3  # hosts for one call
+_PASSING = (contract.BUSY, contract.LACKING)  # refusals of a host that takes the call when it is asked once more
 _GRACE_S = 60.0  # beside all that a host allows a call
 _CLOSE_S = 10.0
 _AGAIN_S = 0.05
@@ -141,7 +144,11 @@ class RemoteSandbox:
         longest_s = profile.limits.wall_ms / 1000 + 2 * self._load_s + 3 * START_S + _GRACE_S
         not_begun: RunOutcome | None = None
         said: list[str] = []
-        for host, is_last in self._list_tries(call):
+        hosts = self._list_tries(call)
+        attempts = deque((host, host is hosts[-1]) for host in hosts)
+        again: set[RemoteHost] = set()
+        while attempts:
+            host, patient = attempts.popleft()
             sent_ms = 0.0
 
             def before_sent(host: RemoteHost = host) -> None:
@@ -155,7 +162,7 @@ class RemoteSandbox:
                     call,
                     package=package,
                     folder=folder,
-                    patient=is_last,
+                    patient=patient,
                     longest_s=longest_s,
                     before_sent=before_sent,
                     on_event=on_event,
@@ -163,10 +170,13 @@ class RemoteSandbox:
             except HostUnavailable as error:
                 log.warning("The call %s did not begin on %s: %s", call.name, host, error)
                 said.append(str(error))
+                if error.code in _PASSING and host not in again:
+                    again.add(host)
+                    attempts.append((host, True))
                 continue
-            if outcome.status is not RunStatus.START_FAILED or is_last:
-                return _shift_steps(outcome, sent_ms)
-            not_begun = outcome
+            not_begun = _shift_steps(outcome, sent_ms)
+            if outcome.status is not RunStatus.START_FAILED:
+                return not_begun
         if not_begun is not None:
             return not_begun
         why = " ".join(dict.fromkeys(said)) or "None is named in TOOLHUB_SANDBOX_HOSTS."
@@ -176,15 +186,11 @@ class RemoteSandbox:
             error_details={"retry_after_s": RETRY_AFTER_S},
         )
 
-    def _list_tries(self, call: SandboxCall) -> Iterator[tuple[RemoteHost, bool]]:
-        """Whom to ask, one after the other, and whether nobody comes after it. Who lacks what it had is asked a second time."""
+    def _list_tries(self, call: SandboxCall) -> list[RemoteHost]:
+        """Whom to ask, one after the other."""
         ranked = rank_hosts(self.hosts, call)
         ready = [host for host in ranked if not host.rests] or ranked
-        tries = ready[:_TRIES]
-        for number, host in enumerate(tries):
-            yield host, number == len(tries) - 1
-        if len(tries) == 1:
-            yield tries[0], True
+        return ready[:_TRIES]
 
     def _measure(self, folder: Path) -> tuple[str, int]:
         """The same folder never changes: it is named after what decides what is in it."""

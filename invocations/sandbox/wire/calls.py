@@ -22,7 +22,7 @@ from invocations.sandbox.base import (
     ServiceRecord,
     TenantFile,
 )
-from invocations.sandbox.wire.contract import RUN
+from invocations.sandbox.wire.contract import OUTCOME, RUN
 from invocations.sandbox.wire.messages import WireError
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def decode_event(text: bytes) -> RunEvent:
 
 
 def encode_outcome(outcome: RunOutcome) -> tuple[dict[str, Any], tuple[bytes, ...]]:
-    head = {"op": "outcome", "files": len(outcome.files), "artifacts": len(outcome.artifacts)}
+    head = {"op": OUTCOME, "files": len(outcome.files), "artifacts": len(outcome.artifacts)}
     about = {name: getattr(outcome, name) for name in _OUTCOME} | {
         "connections": [asdict(each) for each in outcome.connections],
         "files": [each.path for each in outcome.files],

@@ -7,6 +7,7 @@ own, as cert-manager, uses that; only the names and the uses count.
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -27,6 +28,12 @@ AUTHORITY, AUTHORITY_KEY = "ca.pem", "ca.key"
 HOLDS = timedelta(days=90)
 AUTHORITY_HOLDS = timedelta(days=3650)
 _BEFORE = timedelta(minutes=5)  # clocks differ
+_MAX_NAME = 64  # a common name has no more
+_DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*", re.IGNORECASE)
+
+
+class NameUnfit(ValueError):
+    """Nobody can be reached by this name. The message says what one is."""
 
 
 class CertificateAuthority:
@@ -44,11 +51,11 @@ class CertificateAuthority:
 
     def issue_for_worker(self, name: str, *, holds: timedelta = HOLDS) -> IdentityFiles:
         """``name``: as the hosts allow it (TOOLHUB_BOXD_WORKERS)."""
-        return self._issue(name, [name], ExtendedKeyUsageOID.CLIENT_AUTH, holds)
+        return self._issue(f"worker-{name}", [name], ExtendedKeyUsageOID.CLIENT_AUTH, holds)
 
     def issue_for_host(self, name: str, others: Sequence[str] = (), *, holds: timedelta = HOLDS) -> IdentityFiles:
         """``name`` and ``others``: names and addresses by which workers reach it."""
-        return self._issue(name, [name, *others], ExtendedKeyUsageOID.SERVER_AUTH, holds)
+        return self._issue(f"host-{name}", [name, *others], ExtendedKeyUsageOID.SERVER_AUTH, holds)
 
     def _make(self) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
@@ -81,31 +88,38 @@ class CertificateAuthority:
         _write_key(self.folder / AUTHORITY_KEY, key)
         _write(self.folder / AUTHORITY, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
 
-    def _issue(self, name: str, names: Sequence[str], use: x509.ObjectIdentifier, holds: timedelta) -> IdentityFiles:
+    def _issue(self, file: str, names: Sequence[str], use: x509.ObjectIdentifier, holds: timedelta) -> IdentityFiles:
+        """``file``: what its files are called, after its side and the first of its names."""
+        alternatives = x509.SubjectAlternativeName([_read_name(each) for each in names])
         key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
         certificate = (
             x509.CertificateBuilder()
-            .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+            .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])]))
             .issuer_name(self._certificate.subject)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - _BEFORE)
             .not_valid_after(now + holds)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(x509.SubjectAlternativeName([_name(each) for each in names]), critical=False)
+            .add_extension(alternatives, critical=False)
             .add_extension(x509.ExtendedKeyUsage([use]), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
             .sign(self._key, hashes.SHA256())
         )
-        files = IdentityFiles(self.folder / AUTHORITY, self.folder / f"{name}.pem", self.folder / f"{name}.key")
+        files = IdentityFiles(self.folder / AUTHORITY, self.folder / f"{file}.pem", self.folder / f"{file}.key")
         _write_key(files.key, key)
         _write(files.certificate, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
         return files
 
 
-def _name(text: str) -> x509.GeneralName:
+def _read_name(text: str) -> x509.GeneralName:
     with suppress(ValueError):
         return x509.IPAddress(ip_address(text))
+    if len(text) > _MAX_NAME or not _DNS_NAME.fullmatch(text):
+        raise NameUnfit(
+            f"{text!r} is neither an address nor a name of letters, digits and hyphens, with dots between, of at most "
+            f"{_MAX_NAME} characters."
+        )
     return x509.DNSName(text)
 
 

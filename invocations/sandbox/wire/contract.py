@@ -29,7 +29,7 @@ HELLO, HAVE, PUT, RUN, KILL, SNAPSHOT, CHECK, HEALTH = (
     "check",
     "health",
 )
-REFUSED = "refused"
+OUTCOME, REFUSED = "outcome", "refused"
 NO_WALLS, KNOWN_WALLS, EVERY_WALL = "none", "known", "every"
 # The codes of a refusal: what the worker does about it.
 BUSY, DRAINING, LACKING, UNFIT, FORBIDDEN, MALFORMED, REPLAYED, FAILED = CODES = (
@@ -42,6 +42,8 @@ BUSY, DRAINING, LACKING, UNFIT, FORBIDDEN, MALFORMED, REPLAYED, FAILED = CODES =
     "replayed",
     "failed",
 )
+
+ENDING = frozenset({UNFIT, MALFORMED, REPLAYED})  # the host closes the connection with such a refusal
 
 _ROOT = Path(__file__).resolve().parents[3]
 _DIGEST = {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"}

@@ -6,10 +6,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from invocations.sandbox.wire.certificate_authority import HOLDS, CertificateAuthority
+
+FOLDER = Path("/etc/toolhub/boxd")  # not in TOOLHUB_DATA_DIR, which every process of the hub has
 
 
 class Command(BaseCommand):
@@ -32,8 +33,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--folder",
             type=Path,
-            default=settings.TOOLHUB_DATA_DIR / "boxd",
-            help="where the authority and the certificates are; boxd in TOOLHUB_DATA_DIR if omitted",
+            default=FOLDER,
+            help=f"where the authority and the certificates are; {FOLDER} if omitted",
         )
         parser.add_argument("--days", type=int, default=HOLDS.days, help="for how many days they hold")
 

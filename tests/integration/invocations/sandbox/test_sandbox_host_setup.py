@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
 from django.core.management import CommandError, call_command
 
 from invocations.sandbox import factory
@@ -57,6 +58,22 @@ def test_a_daemon_that_nobody_could_ask_says_so_and_ends(
     assert sentence in done.stderr
 
 
+@pytest.mark.req("OPS-1")
+def test_a_daemon_leaves_the_folders_of_a_worker_on_its_machine_alone(tmp_path: Path) -> None:
+    built = tmp_path / "deps" / "built"
+    built.mkdir(parents=True)
+    settings = {"TOOLHUB_DATA_DIR": str(tmp_path), "TOOLHUB_BOXD_SOCKET": str(tmp_path / "boxd.sock")}
+
+    script = "from toolhub import variables as v; print(v.TOOLHUB_BOXD_DEPENDENCY_DIR == v.TOOLHUB_DEPENDENCY_DIR)"
+    by_default = run_daemon("-c", script, **settings)
+    set_to_it = run_daemon("-m", "toolhub.boxd", **settings, TOOLHUB_BOXD_DEPENDENCY_DIR=str(built.parent))
+
+    assert by_default.stdout.strip() == "False", by_default.stderr
+    assert set_to_it.returncode == 1
+    assert f"{built.parent} holds what toolhub-boxd has not put there" in set_to_it.stderr
+    assert list(built.parent.iterdir()) == [built]
+
+
 def test_whether_a_daemon_answers_is_an_exit_code(tmp_path: Path) -> None:
     done = run_daemon("-m", "toolhub.boxd", "--check", TOOLHUB_BOXD_SOCKET=str(tmp_path / "nobody"))
 
@@ -69,13 +86,35 @@ def test_the_command_makes_certificates_of_both_sides(tmp_path: Path, capsys: py
     call_command("boxd_certificates", host=["boxes-1,10.0.7.2"], worker=["worker-1"], folder=tmp_path / "boxd")
 
     said = capsys.readouterr().out
-    for name, serves in (("boxes-1", True), ("worker-1", False)):
+    for name, serves in (("host-boxes-1", True), ("worker-worker-1", False)):
         files = IdentityFiles(tmp_path / "boxd/ca.pem", tmp_path / f"boxd/{name}.pem", tmp_path / f"boxd/{name}.key")
         assert Identity(files, serves=serves).load()
         assert Identity(files, serves=serves).count_days_left() == 89
         assert files.key.stat().st_mode & 0o777 == 0o600
         assert str(files.certificate) in said
     assert (tmp_path / "boxd/ca.key").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.req("OPS-1")
+def test_hosts_and_workers_of_one_name_have_files_of_their_own_and_the_authority_stays(tmp_path: Path) -> None:
+    call_command("boxd_certificates", host=["ca", "boxes"], worker=["ca", "boxes"], folder=tmp_path)
+
+    authority = x509.load_pem_x509_certificate((tmp_path / "ca.pem").read_bytes())
+    assert authority.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    for name, serves in (("host-ca", True), ("host-boxes", True), ("worker-ca", False), ("worker-boxes", False)):
+        certificate = x509.load_pem_x509_certificate((tmp_path / f"{name}.pem").read_bytes())
+        certificate.verify_directly_issued_by(authority)
+        files = IdentityFiles(tmp_path / "ca.pem", tmp_path / f"{name}.pem", tmp_path / f"{name}.key")
+        assert Identity(files, serves=serves).load()
+
+
+@pytest.mark.parametrize("name", ["../ca", "/etc/passwd", "", "a b", "boxes_1", "-boxes", "boxes.", "a" * 65])
+def test_a_name_that_is_none_makes_no_file(name: str, tmp_path: Path) -> None:
+    for asked in ({"host": [f"boxes,{name}"]}, {"worker": [name]}):
+        with pytest.raises(CommandError, match="is neither an address nor a name"):
+            call_command("boxd_certificates", **asked, folder=tmp_path / "boxd")
+
+    assert sorted(path.name for path in (tmp_path / "boxd").iterdir()) == ["ca.key", "ca.pem"]
 
 
 def test_the_command_wants_to_know_for_whom(tmp_path: Path) -> None:

@@ -1,0 +1,124 @@
+"""Host connections: which are kept, and whose answer is taken for whose?"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from invocations.sandbox.base import Profile, RunOutcome, RunStatus
+from invocations.sandbox.remote.connection import HostAddress, HostConnection, HostUnavailable
+from invocations.sandbox.remote.host import RemoteHost
+from invocations.sandbox.remote.sandbox import RemoteSandbox
+from invocations.sandbox.wire import contract
+from invocations.sandbox.wire.calls import encode_outcome
+from invocations.sandbox.wire.messages import ANSWER, MAX_REQUEST_BYTES, MessageChannel, WireError
+from invocations.sandbox.wire.streams import PeerLost, PeerStream
+from tests.support.sandboxes import call_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+class LateHost:
+    """Answers the first ``have`` once the next request has come on that connection, and runs every call."""
+
+    def __init__(self, place: Path) -> None:
+        self.url, self.connections = f"unix://{place}/late", 0
+        self._late = True
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(f"{place}/late")
+        self._listener.listen()
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            self._threads.append(threading.Thread(target=self._serve, args=[PeerStream(connection)]))
+            self._threads[-1].start()
+
+    def _serve(self, stream: PeerStream) -> None:
+        channel = MessageChannel(stream, most=MAX_REQUEST_BYTES)
+        answers: dict[str, dict[str, Any]] = {contract.HELLO: {"host": "late"}, contract.HAVE: {"known": True}}
+        waiting: list[str] = []
+        try:
+            while True:
+                op = channel.receive(60).head["op"]
+                waiting.append(op)
+                if op == contract.HAVE and self._late:
+                    self._late = False
+                    continue
+                for each in waiting:
+                    if each == contract.RUN:
+                        head, parts = encode_outcome(RunOutcome(RunStatus.OK, value=1))
+                        channel.send(ANSWER, head, *parts)
+                    else:
+                        channel.send(ANSWER, answers.get(each, {}) | {"op": each})
+                waiting.clear()
+        except (PeerLost, WireError):
+            stream.close()
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for thread in self._threads:
+            thread.join(30)
+
+
+@pytest.fixture
+def late(tmp_path: Path) -> Iterator[LateHost]:
+    host = LateHost(tmp_path)
+    yield host
+    host.close()
+
+
+@pytest.mark.req("OPS-1")
+def test_a_late_answer_is_taken_for_no_other_requests(late: LateHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox = RemoteSandbox([RemoteHost(HostAddress(late.url))], load_s=60)
+    with monkeypatch.context() as hasty:
+        assert HostConnection.ask.__kwdefaults__ is not None
+        hasty.setitem(HostConnection.ask.__kwdefaults__, "within_s", 0.2)
+        unanswered = sandbox.run(Profile(), call_of(b"package"))
+
+    outcome = sandbox.run(Profile(), call_of(b"package"))
+    sandbox.close()
+
+    assert unanswered.status is RunStatus.START_FAILED, unanswered
+    assert (outcome.status, outcome.value) == (RunStatus.OK, 1), outcome
+    assert late.connections == 2
+
+
+@pytest.mark.req("OPS-1")
+def test_an_answer_to_another_request_is_an_error_and_ends_the_connection(late: LateHost) -> None:
+    host = RemoteHost(HostAddress(late.url))
+    have = {"op": contract.HAVE, "kind": contract.PACKAGE, "digest": contract.compute_digest(b""), "size": 0}
+    with pytest.raises(WireError, match="'have' came in place of one to 'health'"), host.connection() as found:
+        with pytest.raises(PeerLost):
+            found.ask(have, within_s=0.2)
+        found.ask({"op": contract.HEALTH})
+
+    host.ask(contract.HEALTH)
+    host.close()
+
+    assert late.connections == 2
+
+
+@pytest.mark.req("OPS-1")
+def test_a_connection_on_which_a_host_refused_is_kept(late: LateHost) -> None:
+    host = RemoteHost(HostAddress(late.url))
+    refused = pytest.raises(HostUnavailable)
+    with refused, host.connection():
+        raise HostUnavailable("Calls wait here.", code=contract.BUSY)
+
+    host.ask(contract.HEALTH)
+    host.close()
+
+    assert late.connections == 1
