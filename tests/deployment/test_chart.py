@@ -193,7 +193,7 @@ def test_only_the_keeper_has_the_signing_key_and_only_the_job_is_the_owner_of_th
             {
                 "TOOLHUB_SIGNER": "token",
                 "TOOLHUB_SIGNING_KEY_FILE": "",
-                "TOOLHUB_SIGNING_TOKEN": "pkcs11:token=toolhub;object=hub?module-path=/opt/module/libmodule.so"
+                "TOOLHUB_SIGNING_PKCS11_URI": "pkcs11:token=toolhub;object=hub?module-path=/opt/module/libmodule.so"
                 "&pin-source=file:/signing/pin",
             },
             {"pin": "/signing/pin"},
@@ -220,7 +220,7 @@ def test_a_keeper_gets_what_its_signer_needs_and_nothing_of_another(
 
     assert {name: value for name, value in keeper.environment.items() if name.startswith("TOOLHUB_SIGN")} == told
     assert {item["key"]: f"/signing/{item['path']}" for item in volume["secret"]["items"]} == files
-    if address := told.get("TOOLHUB_SIGNING_TOKEN"):
+    if address := told.get("TOOLHUB_SIGNING_PKCS11_URI"):
         assert TokenAddress.parse(address).pin_source == Path("/signing/pin")
 
 

@@ -8,7 +8,7 @@ TOOLHUB_SIGNER: {{ $keeper.signer }}
 {{- if eq $keeper.signer "file" }}
 TOOLHUB_SIGNING_KEY_FILE: /signing/keys.json
 {{- else if eq $keeper.signer "token" }}
-TOOLHUB_SIGNING_TOKEN: {{ printf "%s&pin-source=file:/signing/pin" (required "keeper.token: the signer token needs the URI of a token" $keeper.token) | quote }}
+TOOLHUB_SIGNING_PKCS11_URI: {{ printf "%s&pin-source=file:/signing/pin" (required "keeper.token: the signer token needs the URI of a token" $keeper.token) | quote }}
 {{- else }}
 TOOLHUB_SIGNING_TRANSIT_URL: {{ required "keeper.transit.url: the signer transit needs the address of the engine" $keeper.transit.url | quote }}
 TOOLHUB_SIGNING_TRANSIT_PREFIX: {{ $keeper.transit.prefix | quote }}
