@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.utils.translation import gettext, ngettext
 
 from access.models import Grant
+from kernel.database.connections import database_time
 from registry.dependencies.states import IN_WORK
 from registry.installations.services import present_secrets
 from registry.installations.setup import missing_setup
@@ -69,7 +70,9 @@ def list_progress(versions: Iterable[ToolVersion], *, by: Principal) -> list[Sub
         .select_related("version")
     }
     needed = {row.version_id: row for row in Dependencies.objects.filter(version__in=rows)}
-    grants = Grant.objects.filter(tenant_id=by.tenant_id, revoked_at=None).order_by("-pk")
+    grants = (
+        Grant.objects.in_force(database_time()).filter(tenant_id=by.tenant_id, agent__disabled_at=None).order_by("-pk")
+    )
     expressions = set(grants.values_list("tools", flat=True)[:MOST_GRANTS])
     present = present_secrets(by.tenant_id)
     return [

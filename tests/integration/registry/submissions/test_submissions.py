@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
+from access.agents.services import disable_agent
+from access.models import Grant
 from invocations.service_levels.tool_report import load_tool_report
+from kernel.database.connections import database_time
 from registry.models import Capsule, Decision, ToolVersion
 from registry.submissions.progress import list_progress
 from registry.versions import services as registry
@@ -186,6 +190,28 @@ def test_my_submissions_say_what_is_missing_until_agents_call_it(
     assert progress(version, developer) == []
     assert "Nothing: agents call it." in page
     assert reverse("submitted_tool", args=[version.tool.name]) in page
+
+
+@pytest.mark.req("CARD-3")
+@pytest.mark.parametrize("ends", ["it ran out", "its agent is disabled"])
+def test_a_grant_that_is_not_in_force_covers_nothing(
+    ends: str,
+    enable: Callable[..., Tool],
+    developer: Person,
+    operator: Person,
+    caller: Caller,
+    grant: Callable[..., Any],
+) -> None:
+    version, given = enable().current, grant()
+    assert version is not None
+    assert progress(version, developer) == []
+
+    if ends == "it ran out":
+        Grant.objects.filter(pk=given.pk).update(expires_at=database_time() - timedelta(minutes=1))
+    else:
+        disable_agent(agent_id=caller.agent.pk, reason="for a test", by=operator.by)
+
+    assert progress(version, developer) == ["No grant covers it, so no agent may call it."]
 
 
 @pytest.mark.req("CARD-3")
