@@ -54,6 +54,7 @@ class Pod:
             "TOOLHUB_KEPT_CHECKPOINT_FILE": str(self.folder / "kept" / "checkpoint"),
             "TOOLHUB_SANDBOX_RUN_DIR": str(self.folder / "run"),
             "TOOLHUB_DEPENDENCY_DIR": str(self.folder / "deps"),
+            "TOOLHUB_BOXD_DEPENDENCY_DIR": str(self.folder / "boxd-deps"),
             "TOOLHUB_SANDBOX_IMAGE": clean_environment().get("TOOLHUB_SANDBOX_IMAGE", ""),
             "TOOLHUB_INSTANCE": instance,
             "TOOLHUB_BOXD_SOCKET": str(self.folder / "boxd.sock"),
@@ -135,7 +136,7 @@ def test_every_process_is_ready_with_the_environment_of_the_chart_and_the_keeper
             ("toolhub-signing", "keys.json"): (keys / "signing-keys.json").read_text(),
             ("toolhub-metrics", "token"): TOKEN,
         }
-        for secret, name in (("toolhub-worker", "toolhub-worker"), ("toolhub-boxd-boxes-1", HOST)):
+        for secret, name in (("toolhub-worker", "worker-toolhub-worker"), ("toolhub-boxd-boxes-1", f"host-{HOST}")):
             secrets[secret, "ca.crt"] = (boxd / "ca.pem").read_text()
             secrets[secret, "tls.crt"] = (boxd / f"{name}.pem").read_text()
             secrets[secret, "tls.key"] = (boxd / f"{name}.key").read_text()
