@@ -41,7 +41,7 @@ class TokenReturnQueue(DeliveryQueue[ReturnedTokens]):
     log = log
     every_s = 2.0
     at_once = 4
-    limits: ClassVar[Mapping[str, int]] = {"client_id": 2}
+    limits: ClassVar[Mapping[str, int]] = {"host": 2}  # of who is asked, whatever the hub is called there
 
     def list_due(self) -> Iterable[ReturnedTokens]:
         rows = ReturnedTokens.objects.filter(state=ReturnState.WAITING, next_attempt_at__lte=database_time())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
 from django.db import connection, transaction
@@ -13,13 +14,16 @@ from access.models import ReturnedTokens, ReturnState, ServerAccount
 from access.server_accounts import services
 from access.server_accounts.problems import AccountRequired
 from access.server_accounts.renewals import fetch_access_token
-from access.server_accounts.token_returns import PAUSES_S, return_due
+from access.server_accounts.token_returns import PAUSES_S, QUEUE, return_due
 from access.server_accounts.token_seals import open_tokens
+from evidence.deliveries.queue import Sender
 from evidence.keys import subject_keys
 from evidence.keys.subject_keys import destroy_key
 from evidence.problems import KeyUnavailable
 from kernel.database.connections import database_time
+from kernel.ids import new_id
 from tests.integration.access.server_accounts.conftest import give_back_due
+from tests.support.authorization_server import serving_authorization
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -298,3 +302,26 @@ def test_tokens_of_an_account_that_ends_while_its_key_is_away_are_given_back(
     assert give_back_due() == 1
     assert not server.access
     assert not server.refresh
+
+
+def test_a_silent_server_holds_up_no_other_one_by_many_clients(alice: Browser, server: AuthorizationServer) -> None:
+    first = end(alice, alice.connect())
+    with serving_authorization() as other:
+        alice.server = other
+        last = end(alice, alice.connect())
+        ReturnedTokens.objects.filter(pk=last.pk).update(
+            terms=last.terms | {"revocation_endpoint": f"http://localhost:{urlsplit(other.url).port}/revoke"}
+        )
+        for client in ("second", "third", "fourth"):  # of the first server, and due before the last
+            row = ReturnedTokens.objects.get(pk=first.pk)
+            row.pk, row.client_id = new_id(), client
+            row.save(force_insert=True)
+        sender = Sender(QUEUE)
+        try:
+            assert sender.start_due() == 3
+            begun = {each.host for each in sender._running.values()}
+            sender.finish()
+        finally:
+            sender.close()
+
+    assert begun == {"127.0.0.1", "localhost"}
