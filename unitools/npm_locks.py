@@ -134,14 +134,14 @@ def read_package_lock(text: str) -> list[str]:
         raise NpmLockUnfit(f"package-lock.json has more than {MAX_LOCK_BYTES >> 20} MiB.")
     try:
         said = json.loads(text)
-        version, packages = said["lockfileVersion"], dict(said["packages"])
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        version, packages = said["lockfileVersion"], said["packages"].items()
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise NpmLockUnfit("This is no package-lock.json of npm 7 or newer.") from error
     if version != LOCK_VERSION:
         raise NpmLockUnfit(
             f"package-lock.json is of version {version!r}; `npm install --package-lock-only --lockfile-version 3` writes version 3."
         )
-    found = [_read_entry(str(place), entry) for place, entry in packages.items() if place]
+    found = [_read_entry(str(place), entry) for place, entry in packages if place]
     return normalize_npm_lines(each.line for each in found if each is not None)
 
 

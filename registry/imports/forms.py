@@ -14,7 +14,7 @@ from kernel.http.parsers import read_json
 from kernel.problems import Malformed
 from unitools.brought_npm import list_programs, read_asked_package
 from unitools.expressions import EFFECTS, SAFETY_CLASSES
-from unitools.npm_locks import NpmLockUnfit, read_package_lock
+from unitools.npm_locks import MAX_LOCK_BYTES, NpmLockUnfit, read_package_lock
 from unitools.npm_names import is_of_npm
 from unitools.openapi.documents import MAX_DOCUMENT_BYTES
 
@@ -224,6 +224,9 @@ class PackageForm(_GroupForm):
             return data
         if (file := data["lock"]) is None:
             data["lock"] = self._lines if is_of_npm(data["package"]) else []
+            return data
+        if file.size > MAX_LOCK_BYTES:
+            self.add_error("lock", gettext_lazy("The file is larger than 8 MiB."))
             return data
         try:
             text = file.read().decode()

@@ -97,6 +97,10 @@ def import_remote(
     """Ask a server somewhere else for its list. ``values`` of secrets are sent with that and kept nowhere."""
     credentials = read_remote_credentials(list(secrets))
     values = values or {}
+    if {name for name, value in values.items() if value} - {each["secret"] for each in credentials}:
+        raise SchemaInvalid.at(
+            "/token", "Name the credential that is sent with the token; without one it would not be sent."
+        )
     if any(0 < len(values.get(each["secret"], "")) < MIN_CHARACTERS for each in credentials):
         raise SchemaInvalid.at("/token", f"A secret has at least {MIN_CHARACTERS} characters.")
     listing = fetch_remote_list(url, credentials, values, by.tenant_id)

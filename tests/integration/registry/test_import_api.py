@@ -173,6 +173,21 @@ def test_tools_of_a_server_elsewhere_are_brought(caller: Caller, monkeypatch: py
     )
 
 
+@pytest.mark.req("BRING-3")
+def test_a_token_without_the_name_of_its_credential_is_refused(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would silently not be sent."""
+    asked: list[Any] = []
+    monkeypatch.setattr(imports, "fetch_remote_list", lambda *given: (asked.append(given), list_server("Looks."))[1])
+
+    refused = caller.post("/imports/remote", {"url": URL, "token": "typed-here-once"})
+    without = caller.post("/imports/remote", {"url": URL, "group": "acme.remote"})
+
+    assert refused.status_code == 422
+    [finding] = refused.json()["error"]["details"]["findings"]
+    assert (finding["pointer"], len(asked)) == ("/token", 1)
+    assert without.status_code == 201
+
+
 @pytest.mark.req("BRING-2")
 def test_a_package_is_looked_at_by_a_worker_and_chosen_from_afterwards(caller: Caller) -> None:
     made = caller.post("/imports/package", {"package": "mcp-server-time", "constraints": ["mcp<3"]})

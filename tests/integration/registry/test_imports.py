@@ -14,7 +14,7 @@ from access.roles import Role
 from evidence.models import Fact
 from kernel.problems import Conflict, SchemaInvalid
 from registry.imports import drafts as import_drafts
-from registry.imports import remote_lists, submissions
+from registry.imports import forms, remote_lists, submissions
 from registry.imports import services as imports
 from registry.imports.known_sources import KNOWN_SOURCES
 from registry.imports.models import Import, ImportState
@@ -27,6 +27,7 @@ from tests.conftest import make_person
 from tests.support.import_sources import URL
 from unitools.mcp_http import MODERN
 from unitools.mcp_listings import Listing
+from unitools.npm_locks import MAX_LOCK_BYTES
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -306,6 +307,23 @@ def test_a_package_of_npm_is_brought_with_the_lock_that_an_author_uploads(develo
     again = client.post(f"/bring/package?import={row.wire_id}", {"package": "npm:@a/server", "script": "a-server"})
 
     assert again.status_code == 302
+
+
+@pytest.mark.req("BRING-2")
+def test_an_upload_that_is_no_lock_is_refused_before_it_is_read(
+    developer: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer_to(data: bytes) -> Any:
+        file = io.BytesIO(data)
+        file.name = "package-lock.json"
+        return developer.client().post("/bring/package", {"package": "npm:@a/server", "lock": file})
+
+    listed = answer_to(b'{"lockfileVersion": 3, "packages": []}')
+    monkeypatch.setattr(forms, "read_package_lock", None)
+    large = answer_to(b" " * (MAX_LOCK_BYTES + 1))
+
+    assert (listed.status_code, "This is no package-lock.json of npm" in listed.text) == (422, True)
+    assert (large.status_code, "The file is larger than 8 MiB." in large.text) == (422, True)
 
 
 @pytest.mark.req("BRING-2")

@@ -87,7 +87,14 @@ def test_a_lock_of_more_packages_than_a_manifest_takes_is_refused_when_it_is_rea
 
 
 @pytest.mark.parametrize(
-    ("text", "says"), [("{}", "no package-lock"), ("[", "no package-lock"), (lock_of({}, 2), "version 2")]
+    ("text", "says"),
+    [
+        ("{}", "no package-lock"),
+        ("[", "no package-lock"),
+        ('{"lockfileVersion": 3, "packages": []}', "no package-lock"),
+        ('{"lockfileVersion": 3, "packages": [["node_modules/a", {}]]}', "no package-lock"),
+        (lock_of({}, 2), "version 2"),
+    ],
 )
 def test_another_file_is_no_lock(text: str, says: str) -> None:
     with pytest.raises(NpmLockUnfit, match=says):
