@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from kernel.principal import Principal
     from unitools.capsules import Capsule
 
-MAX_SHOWN_LINES = 4_000
-
 
 @dataclass(slots=True)
 class CheckedPackage:
@@ -55,7 +53,7 @@ def check_capsule(content: bytes, *, by: Principal) -> CheckedPackage:
         text, places = write_document(document)
         name = f"{document.get('id', '')}.json"
         found = _prepare(made, document, name, lambda pointer, places=places: find_line(pointer, places), by=by)  # type: ignore[misc]
-        if found and text.count("\n") < MAX_SHOWN_LINES:
+        if found:
             made.sources.append(mark_source(f"source-{len(made.sources) + 1}", name, text, found))
     return made
 

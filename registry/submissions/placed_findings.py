@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 INDENT = "  "
+MAX_SHOWN_LINES = 4_000
+LINES_AROUND = 3  # each line with a finding, where a file has more lines than a page shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +42,12 @@ class SourceLine:
 
 @dataclass(frozen=True, slots=True)
 class MarkedSource:
-    """A file with what was found at its lines. ``id``: of its part of the page."""
+    """A file with what was found at its lines. ``id``: of its part of the page; ``is_cut``: only lines around findings are in it."""
 
     id: str
     name: str
     lines: list[SourceLine]
+    is_cut: bool = False
 
 
 def mark_source(id: str, name: str, text: str, findings: Iterable[PlacedFinding]) -> MarkedSource:
@@ -53,7 +56,14 @@ def mark_source(id: str, name: str, text: str, findings: Iterable[PlacedFinding]
         if each.file == name and each.line:
             by_line.setdefault(each.line, []).append(each)
     lines = text.removesuffix("\n").split("\n")
-    return MarkedSource(id, name, [SourceLine(n, line, by_line.get(n, [])) for n, line in enumerate(lines, 1)])
+    is_cut = len(lines) > MAX_SHOWN_LINES
+    shown = _list_lines_around(by_line, len(lines)) if is_cut else range(1, len(lines) + 1)
+    return MarkedSource(id, name, [SourceLine(n, lines[n - 1], by_line.get(n, [])) for n in shown], is_cut)
+
+
+def _list_lines_around(marked: Iterable[int], last: int) -> list[int]:
+    near = {n for at in marked for n in range(max(1, at - LINES_AROUND), min(last, at + LINES_AROUND) + 1)}
+    return sorted(near)[:MAX_SHOWN_LINES]
 
 
 def write_document(document: Any) -> tuple[str, dict[str, int]]:

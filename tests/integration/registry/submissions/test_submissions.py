@@ -144,6 +144,18 @@ def test_findings_of_a_python_file_stand_beside_their_lines_and_keep_what_was_ty
 
 
 @pytest.mark.req("TOOLS-6")
+def test_of_a_python_file_with_too_many_lines_only_those_around_findings_are_drawn(developer: Person) -> None:
+    source = "# above\n" * 20_000 + "def hello(name):\n    return {}\n" + "# below\n" * 5_000
+
+    answer = send_python(developer, source)
+
+    page = answer.content.decode().partition('id="source-1-h"')[2].partition("</pre>")[0]
+    assert "20001  def hello(name):" in page
+    assert [page.count(each) for each in ("# above", "# below")] == [3, 2]
+    assert 'class="marked"' not in answer.content.decode()
+
+
+@pytest.mark.req("TOOLS-6")
 def test_a_wrong_number_is_found_before_anything_is_submitted(developer: Person, enable: Callable[..., Tool]) -> None:
     send_capsule(
         developer,
