@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -13,9 +14,11 @@ from kernel.components.forms import ReasonForm
 from kernel.components.sentences import translate_sentence
 from kernel.http.parsers import read_json
 from kernel.problems import Malformed
+from registry.tools.expression_matches import find_argument_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from uuid import UUID
 
     from django.utils.functional import _StrPromise
 
@@ -62,18 +65,21 @@ class JsonField(forms.CharField):
         return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
 
 
-def _read_scalar(text: str) -> Any:
-    """A number, true, false or null as JSON has them; all else is a text."""
+def _read_scalar(text: str, *, is_text: bool) -> Any:
+    """A number, true, false, null or a quoted text as JSON has them; all else is a text. ``is_text``: all but a quoted text too."""
     try:
         value = read_json(text.encode("utf-8", "replace"))
     except Malformed:
         return text
-    return text if isinstance(value, (dict, list, str)) else value
+    if isinstance(value, str):
+        return value
+    return text if is_text or isinstance(value, (dict, list)) else value
 
 
 class TermsForm(forms.Form):
-    """What a grant says."""
+    """What a grant says. ``tenant_id``: whose tools it may name."""
 
+    tenant_id: UUID
     tools = forms.CharField(
         max_length=500,
         label=gettext_lazy("Tools"),
@@ -132,7 +138,10 @@ class TermsForm(forms.Form):
             return []
         pointer = said["argument"] if said["argument"].startswith("/") else f"/{said['argument']}"
         value, op = said["argument_value"].strip(), said["argument_op"] or "equals"
-        chosen = [_read_scalar(each.strip()) for each in value.split(",")] if op == "in" else _read_scalar(value)
+        types = find_argument_types(said["tools"], pointer, tenant_id=self.tenant_id)
+        is_text = op == "starts_with" or types == {"string"}
+        read = partial(_read_scalar, is_text=is_text)
+        chosen = [read(each.strip()) for each in value.split(",")] if op == "in" else read(value)
         return [{"pointer": pointer, "op": op, "value": chosen}]
 
     def clean(self) -> dict[str, Any]:
@@ -198,6 +207,7 @@ class GrantForm(_LimitsForm, TermsForm):
 
     def __init__(self, *args: Any, by: Principal, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.tenant_id = by.tenant_id
         self.fields["agent"].queryset = selectable_agents(by)  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
@@ -217,6 +227,7 @@ class AnswerForm(_LimitsForm, TermsForm):
         terms = {name: getattr(asked, name) for name in ("tools", "scopes", "capabilities")}
         kwargs["initial"] = terms | {"conditions": asked.conditions or None}
         super().__init__(*args, **kwargs)
+        self.tenant_id = asked.tenant_id
 
 
 class AskForm(TermsForm):
@@ -231,6 +242,7 @@ class AskForm(TermsForm):
 
     def __init__(self, *args: Any, by: Principal, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.tenant_id = by.tenant_id
         self.fields["agent"].queryset = selectable_agents(by)  # type: ignore[attr-defined]
 
 

@@ -6,6 +6,7 @@ They decide nothing and witness nothing, so they leave no facts.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING
 
 from django.db import IntegrityError, transaction
@@ -46,18 +47,32 @@ def save_view(*, name: str, query: str, by: Principal) -> SavedView:
     check_calls(asked, by=by)
     if len(str(asked)) > MAX_CHARACTERS:
         raise SchemaInvalid.at("/query", "With the hashes of the people it names this search is too long to be saved.")
-    # What a letter stands for may be many: U+FDFA is eighteen of them.
-    slug = slugify(name, allow_unicode=True)[:MAX_SLUG] or "view"
-    if own_views(by).exclude(slug=slug).count() >= MOST:
+    kept = list(own_views(by))
+    if same := next((row for row in kept if row.name.casefold() == name.casefold()), None):
+        same.name, same.query = name, str(asked)
+        same.save(update_fields=["name", "query"])
+        return same
+    if len(kept) >= MOST:
         raise Conflict(f"You have saved {MOST} views already.", remedy="Delete one that you need no more.")
+    slug = _choose_slug(name, {row.slug for row in kept})
     row = SavedView(tenant_id=by.tenant_id, owner=by.id, slug=slug, name=name, query=str(asked))
     try:
         with transaction.atomic():
             row.save(force_insert=True)
-    except IntegrityError:
-        own_views(by).filter(slug=slug).update(name=name, query=str(asked))
-        return own_views(by).get(slug=slug)
+    except IntegrityError as error:
+        raise Conflict("You saved another view of that name at the same moment.", remedy="Save it again.") from error
     return row
+
+
+def _choose_slug(name: str, taken: set[str]) -> str:
+    """Of the address. Other names may have the same one, and get a number."""
+    # What a letter stands for may be many: U+FDFA is eighteen of them.
+    slug = slugify(name, allow_unicode=True)[:MAX_SLUG] or "view"
+    return next(found for n in count(1) if (found := slug if n == 1 else _number(slug, n)) not in taken)
+
+
+def _number(slug: str, n: int) -> str:
+    return f"{slug[: MAX_SLUG - len(f'-{n}')]}-{n}"
 
 
 def _hash_users(query: Query, tenant_id: UUID) -> Query:

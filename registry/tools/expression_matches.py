@@ -12,6 +12,7 @@ from unitools.expressions import ExpressionError, build_subject, parse_cached
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from uuid import UUID
 
     from kernel.principal import Principal
     from unitools.expressions import Subject
@@ -66,6 +67,22 @@ def list_arguments(names: Iterable[str], *, by: Principal) -> list[str]:
     manifests = load_manifests(pk for pk in rows.values_list("version_id", flat=True) if pk)
     found = {name for manifest in manifests.values() for name in manifest.input_schema.get("properties", {})}
     return [f"/{name.replace('~', '~0').replace('/', '~1')}" for name in sorted(found)]
+
+
+def find_argument_types(text: str, pointer: str, *, tenant_id: UUID) -> set[str]:
+    """What the tools that an expression names declare the type of an argument as. Empty: none of them says it."""
+    try:
+        expression = parse_cached(text.strip())
+    except ExpressionError:
+        return set()
+    name = pointer[1:].replace("~1", "/").replace("~0", "~")
+    rows = Installation.objects.filter(tenant_id=tenant_id).exclude(version=None)
+    found: set[str] = set()
+    for manifest in load_manifests(pk for pk in rows.values_list("version_id", flat=True) if pk).values():
+        if expression.matches(build_subject(manifest)):
+            declared = manifest.input_schema.get("properties", {}).get(name, {}).get("type", [])
+            found |= {declared} if isinstance(declared, str) else set(declared)
+    return found
 
 
 def list_expressions(subjects: Iterable[Subject]) -> list[str]:

@@ -185,6 +185,35 @@ def test_a_condition_on_an_argument_is_chosen_rather_than_written(
     assert Grant.objects.get().conditions == [{"pointer": "/text"} | condition]
 
 
+@pytest.mark.req("CARD-3", "TOOLS-15")
+@pytest.mark.parametrize(
+    ("argument", "op", "typed", "value"),
+    [
+        ("text", "equals", "123", "123"),  # the tool takes a text
+        ("text", "in", "1, true", ["1", "true"]),
+        ("other", "equals", "123", 123),  # no tool says what it is
+        ("other", "equals", '"123"', "123"),
+        ("other", "starts_with", "12", "12"),
+    ],
+)
+def test_a_chosen_value_is_of_the_type_that_the_argument_has(
+    argument: str,
+    op: str,
+    typed: str,
+    value: object,
+    caller: Caller,
+    operator: Person,
+    enable: Callable[..., Tool],
+) -> None:
+    enable()
+    chosen = {"argument": argument, "argument_op": op, "argument_value": typed}
+
+    given = operator.client().post("/grants/new", {"agent": str(caller.agent.pk), "tools": "*", "reason": "x"} | chosen)
+
+    assert given.status_code == 302
+    assert Grant.objects.get().conditions == [{"pointer": f"/{argument}", "op": op, "value": value}]
+
+
 def test_arguments_of_the_named_tools_are_offered(enable: Callable[..., Tool], operator: Person) -> None:
     enable()
 

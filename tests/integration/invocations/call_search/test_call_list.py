@@ -305,6 +305,23 @@ def test_a_saved_view_is_an_address_of_its_owner_alone(made: dict[str, str], ope
 
 
 @pytest.mark.req("TOOLS-18")
+def test_views_of_other_names_do_not_replace_each_other(made: dict[str, str], operator: Person) -> None:
+    client = operator.client()
+
+    for name, query in (("Last day!", "grant"), ("Last day?", "echo"), ("!!!", "grant"), ("???", "echo")):
+        client.post("/views", {"name": name, "query": query})
+    client.post("/views", {"name": "last day?", "query": "outcome:denied"})
+
+    kept = {row.slug: (row.name, row.query) for row in SavedView.objects.all()}
+    assert kept == {
+        "last-day": ("Last day!", "grant"),
+        "last-day-2": ("last day?", "outcome:denied"),
+        "view": ("!!!", "grant"),
+        "view-2": ("???", "echo"),
+    }
+
+
+@pytest.mark.req("TOOLS-18")
 def test_a_view_keeps_a_person_as_a_keyed_hash_and_still_finds_their_calls(
     made: dict[str, str], operator: Person, tenant: Any
 ) -> None:
