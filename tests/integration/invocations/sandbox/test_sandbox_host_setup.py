@@ -108,7 +108,7 @@ def test_hosts_and_workers_of_one_name_have_files_of_their_own_and_the_authority
         assert Identity(files, serves=serves).load()
 
 
-@pytest.mark.parametrize("name", ["../ca", "/etc/passwd", "", "a b", "boxes_1", "-boxes", "boxes.", "a" * 65])
+@pytest.mark.parametrize("name", ["../ca", "/no/such/folder", "", "a b", "boxes_1", "-boxes", "boxes.", "a" * 65])
 def test_a_name_that_is_none_makes_no_file(name: str, tmp_path: Path) -> None:
     for asked in ({"host": [f"boxes,{name}"]}, {"worker": [name]}):
         with pytest.raises(CommandError, match="is neither an address nor a name"):

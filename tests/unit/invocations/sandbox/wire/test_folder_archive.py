@@ -23,6 +23,10 @@ def folder(tmp_path: Path) -> Path:
     os.link(found / "pkg" / "__init__.py", found / "same.py")
     (found / "link").symlink_to("pkg/inner")
     (found / "pkg" / "up").symlink_to("../same.py")
+    deep = found / "n" / ("long" * 30) / ("er" * 60) / "名字"
+    deep.mkdir(parents=True)
+    (deep / "far").symlink_to(f"../{'x' * 200}/../名字")
+    (deep / os.fsdecode(b"not utf-8 \xff")).write_bytes(b"=\n" * 700)
     return found
 
 
@@ -119,5 +123,65 @@ def test_a_file_that_says_to_hold_more_than_was_sent_is_refused(tmp_path: Path) 
     into = tmp_path / "into"
     into.mkdir()
 
-    with pytest.raises(ArchiveRefused, match="more than was sent"):
+    with pytest.raises(ArchiveRefused, match=r"'GNU\.sparse\.major' of an entry"):
         unpack_archive(io.BytesIO(made.getvalue()), into)
+
+
+def header(kind: bytes, size: int, content: bytes = b"") -> bytes:
+    info = tarfile.TarInfo("header")
+    info.type, info.size = kind, size
+    return info.tobuf(tarfile.GNU_FORMAT) + content.ljust(-(-len(content) // 512) * 512, b"\0")
+
+
+class Endless(io.RawIOBase):
+    """Gives what it begins with, then nothing but the same byte; counts what was taken."""
+
+    def __init__(self, begin: bytes) -> None:
+        self._begin, self.taken = begin, 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        assert 0 <= size <= 1 << 20, f"{size} bytes are taken into memory at once"
+        assert self.taken < 1 << 20, "Much is taken that nobody needs"
+        data = self._begin[self.taken : self.taken + size]
+        self.taken += size
+        return data + b"x" * (size - len(data))
+
+
+@pytest.mark.req("OPS-1")
+@pytest.mark.parametrize(
+    "archive",
+    [
+        header(tarfile.XHDTYPE, 4 << 30),
+        header(tarfile.XHDTYPE, 64 * 1024 + 1),
+        header(tarfile.XHDTYPE, -1),
+        header(tarfile.REGTYPE, -1),
+        header(tarfile.XGLTYPE, 4 << 30),
+        header(tarfile.GNUTYPE_LONGNAME, 4 << 30),
+        header(tarfile.GNUTYPE_LONGLINK, 4 << 30),
+        header(tarfile.GNUTYPE_SPARSE, 4 << 30),
+        header(tarfile.XHDTYPE, 9, b"9 path=a\n") * 1000,
+        header(tarfile.XHDTYPE, 12, b"12 size=999\n"),
+        header(tarfile.XHDTYPE, 8, b"9 path=a"),
+        header(tarfile.XHDTYPE, 9, b"0 path=a\n"),
+        header(tarfile.XHDTYPE, 9, b"x path=a\n"),
+        header(tarfile.XHDTYPE, 0),
+    ],
+)
+def test_what_an_archive_says_of_its_entries_fills_no_memory(archive: bytes, tmp_path: Path) -> None:
+    source = Endless(archive)
+
+    with pytest.raises(ArchiveRefused):
+        unpack_archive(source, tmp_path)
+
+    assert source.taken <= 2048
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_archive_that_ends_too_early_is_refused(folder: Path, tmp_path: Path) -> None:
+    archive = archive_of(folder)
+    for number, size in enumerate((0, 100, 512, 700, len(archive) // 1024 * 512)):
+        into = tmp_path / str(number)
+        into.mkdir()
+
+        with pytest.raises(ArchiveRefused):
+            unpack_archive(io.BytesIO(archive[:size]), into)
