@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from django import template
+from django.core.exceptions import DisallowedHost
 from django.utils.text import format_lazy
 from django.utils.translation import gettext, gettext_lazy, ngettext
 
@@ -96,5 +97,8 @@ def search_help(context: Context) -> dict[str, Any]:
 def way_back(context: Context) -> str:
     """The page of this hub from which somebody came; "" if they came from elsewhere or from this address."""
     request = context["request"]
-    to = find_way_back(request, request.headers.get("Referer", ""), default="")
-    return "" if to == request.build_absolute_uri() else to
+    try:
+        to = find_way_back(request, request.headers.get("Referer", ""), default="")
+        return "" if to == request.build_absolute_uri() else to
+    except DisallowedHost:  # asked by a name that is not the hub's, which is what the page says
+        return ""
