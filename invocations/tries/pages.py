@@ -30,7 +30,7 @@ from invocations.tries.callers import list_callers
 from invocations.tries.forms import TryForm
 from invocations.tries.services import TryDraft, list_last_tries, make_try, select_tries, takes_effect
 from invocations.tries.snippets import build_snippets
-from invocations.tries.tried_tools import TriedTool, find_tried_tool
+from invocations.tries.tried_tools import TriedTool, describe_tried_tool, find_tried_tool
 from kernel.components.forms import add_problem
 from kernel.components.schema_form.fields import ABSENT
 from kernel.components.waterfall import lay_out_steps
@@ -185,8 +185,8 @@ def tool_tried(request: ConsoleRequest, name: str, invocation_id: UUID) -> HttpR
     by = request.principal
     rows = select_tries(name, by=by).select_related("agent", "version__tool")
     invocation = rows.get(pk=invocation_id)
-    version = invocation.version.version if invocation.version is not None else ""
-    tried = find_tried_tool(name, version=version, by=by)
+    version = invocation.version
+    tried = describe_tried_tool(name, version, by=by) if version else find_tried_tool(name, version="", by=by)
     answer = read_answer(invocation, by=by)
     schema = tried.manifest.input_schema
     filled = propose_arguments(schema) if answer.arguments is None else fill_arguments(schema, answer.arguments)

@@ -19,6 +19,8 @@ from invocations.models import Invocation, State
 from invocations.sandbox.base import RunOutcome, RunStatus
 from invocations.tries.services import MARK, list_last_tries
 from kernel.ids import decode
+from registry.installations import services as installations
+from registry.tools import lifecycle
 from tests.conftest import make_person
 from tests.support.calls import kinds_of, writer
 from tests.support.erasures import forget
@@ -336,6 +338,31 @@ def test_a_version_that_no_call_gets_is_shown_and_not_run(
     assert run(operator, sent).status_code == 422
     assert not Invocation.objects.exists()
     assert operator.client().get(url() + "?version=9.9.9").status_code == 404
+
+
+@pytest.mark.req("CARD-3", "TOOLS-22")
+def test_a_try_is_opened_after_a_tool_of_somebody_else_was_updated_or_removed(
+    enable: Callable[..., Tool],
+    enable_by_review: Callable[..., Tool],
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+    operator: Person,
+    stranger: Person,
+    foreign_caller: Caller,
+) -> None:
+    enable(input_schema=SCHEMA)
+    lifecycle.share_tool(name=ECHO, reason="for everybody", by=operator.by)
+    installations.install_tool(name=ECHO, publisher="acme", reason="we need it", by=stranger.by)
+    address = run(stranger, fill(stranger, foreign_caller, **{"t:/text": "hello"})).url
+
+    enable_by_review(version="1.1.0", input_schema=SCHEMA)
+    updated = see(stranger, address)
+    installations.pause_installation(name=ECHO, reason="no more", by=stranger.by)
+    installations.remove_installation(name=ECHO, reason="no more", by=stranger.by)
+
+    assert "Calls get version 1.1.0 here." in updated
+    for shown in (updated, see(stranger, address)):
+        assert SentForm(shown.partition("<main")[2]).values["t:/text"] == "hello"
 
 
 @pytest.mark.req("CARD-3", "TOOLS-22")
