@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from access.redaction import masked_view
 from evidence.models import SnapshotKind
-from invocations.artifacts.links import build_artifact_link
 from invocations.end.end_record import restore_problem
 from invocations.playground.value_reader import ValueReader
+from kernel.ids import decode
 
 if TYPE_CHECKING:
     from invocations.models import Invocation
@@ -50,7 +50,6 @@ def read_answer(invocation: Invocation, *, by: Principal) -> TryAnswer:
         schema = invocation.version.view.output_schema if invocation.version is not None else None
         answer.has_result, answer.data = True, masked_view(output.get("data"), schema)
         answer.warnings = [str(masked_view(each)) for each in output.get("warnings", ())]
-        answer.artifacts = [
-            each | {"url": build_artifact_link(each["id"], invocation)} for each in output.get("artifacts", ())
-        ]
+        # By addresses of the console: the link of the agent would open them for anybody, and as if the agent had read them.
+        answer.artifacts = [each | {"pk": decode("art", each["id"])} for each in output.get("artifacts", ())]
     return answer

@@ -15,8 +15,9 @@ from access.models import Consent
 from access.roles import Role
 from evidence.kinds import Kind
 from evidence.models import Fact
+from invocations.artifacts.models import Artifact
 from invocations.models import Invocation, State
-from invocations.sandbox.base import RunOutcome, RunStatus
+from invocations.sandbox.base import LeftArtifact, RunOutcome, RunStatus
 from invocations.tries.services import MARK, list_last_tries
 from kernel.ids import decode
 from registry.installations import services as installations
@@ -285,6 +286,38 @@ def test_a_tools_own_message_is_shown_to_whoever_tried(
     answer = run(operator, fill(operator, caller, **{"t:/text": "a"}))
 
     assert "TOOL.EXECUTION_FAILED" in see(operator, answer.url)
+
+
+@pytest.mark.req("CARD-3", "TOOLS-32")
+def test_what_a_try_left_is_opened_by_its_person_and_they_are_on_record_for_it(
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+    operator: Person,
+    second_operator: Person,
+    caller: Caller,
+) -> None:
+    enable(input_schema=SCHEMA, side_effect="None", limits={"artifacts": 5})
+    grant()
+    left = LeftArtifact("report.csv", "text/csv", b"name,number\n")
+    sandbox.outcome = RunOutcome(RunStatus.OK, value={}, artifacts=(left,))
+    answer = run(operator, fill(operator, caller, mode="real", **{"t:/text": "a"}))
+    made, artifact = find_made(answer), Artifact.objects.get()
+    address = reverse("tool_tried_artifact", args=[ECHO, made.pk, artifact.pk])
+    other = find_made(run(operator, fill(operator, caller, mode="real", **{"t:/text": "b"})))
+
+    shown = see(operator, answer.url)
+    opened = operator.client().get(address)
+
+    assert address in shown
+    assert "/api/v1/artifacts/" not in shown
+    assert (opened.status_code, opened.content) == (200, left.content)
+    read = Fact.objects.get(kind=Kind.ARTIFACT_READ)
+    assert (read.actor_id, read.invocation_id) == (operator.by.id, made.pk)
+    elsewhere = reverse("tool_tried_artifact", args=[ECHO, other.pk, artifact.pk])
+    answers = second_operator.client().get(address), operator.client().get(elsewhere)
+    assert [each.status_code for each in answers] == [404, 404]
 
 
 @pytest.mark.req("TOOLS-22")
