@@ -44,7 +44,7 @@ def read_answer(invocation: Invocation, *, by: Principal) -> TryAnswer:
     if not invocation.is_final:
         return answer
     if invocation.reason:
-        answer.problem = restore_problem(invocation, reader.read(invocation.pk, SnapshotKind.ERROR) or {})
+        answer.problem = restore_problem(invocation, _mask_words(reader.read(invocation.pk, SnapshotKind.ERROR) or {}))
     output = reader.read(invocation.pk, SnapshotKind.OUTPUT)
     if output is not None:
         schema = invocation.version.view.output_schema if invocation.version is not None else None
@@ -53,3 +53,8 @@ def read_answer(invocation: Invocation, *, by: Principal) -> TryAnswer:
         # By addresses of the console: the link of the agent would open them for anybody, and as if the agent had read them.
         answer.artifacts = [each | {"pk": decode("art", each["id"])} for each in output.get("artifacts", ())]
     return answer
+
+
+def _mask_words(error: dict[str, Any]) -> dict[str, Any]:
+    """What a problem says: its words may be the tool's own."""
+    return error | {name: str(masked_view(error[name])) for name in ("detail", "remedy") if error.get(name)}

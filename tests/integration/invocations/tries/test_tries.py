@@ -288,6 +288,20 @@ def test_a_tools_own_message_is_shown_to_whoever_tried(
     assert "TOOL.EXECUTION_FAILED" in see(operator, answer.url)
 
 
+@pytest.mark.req("CARD-3", "TOOLS-27")
+def test_what_is_personal_in_a_tools_own_message_is_masked(
+    ready: None, operator: Person, caller: Caller, sandbox: ScriptedSandbox
+) -> None:
+    said = "There is no account of ann.example@example.org here."
+    sandbox.outcome = RunOutcome(RunStatus.DOMAIN_ERROR, error_code="OUT_OF_STOCK", error_message=said, report={})
+
+    answer = run(operator, fill(operator, caller, **{"t:/text": "a"}))
+
+    shown = see(operator, answer.url)
+    assert "There is no account of" in shown
+    assert "ann.example@" not in shown
+
+
 @pytest.mark.req("CARD-3", "TOOLS-32")
 def test_what_a_try_left_is_opened_by_its_person_and_they_are_on_record_for_it(
     enable: Callable[..., Tool],
