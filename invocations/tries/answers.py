@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from access.redaction import masked_view
 from evidence.models import SnapshotKind
-from invocations.artifacts.links import build_artifact_link
 from invocations.end.end_record import restore_problem
 from invocations.playground.value_reader import ValueReader
+from kernel.ids import decode
 
 if TYPE_CHECKING:
     from invocations.models import Invocation
@@ -44,13 +44,17 @@ def read_answer(invocation: Invocation, *, by: Principal) -> TryAnswer:
     if not invocation.is_final:
         return answer
     if invocation.reason:
-        answer.problem = restore_problem(invocation, reader.read(invocation.pk, SnapshotKind.ERROR) or {})
+        answer.problem = restore_problem(invocation, _mask_words(reader.read(invocation.pk, SnapshotKind.ERROR) or {}))
     output = reader.read(invocation.pk, SnapshotKind.OUTPUT)
     if output is not None:
         schema = invocation.version.view.output_schema if invocation.version is not None else None
         answer.has_result, answer.data = True, masked_view(output.get("data"), schema)
         answer.warnings = [str(masked_view(each)) for each in output.get("warnings", ())]
-        answer.artifacts = [
-            each | {"url": build_artifact_link(each["id"], invocation)} for each in output.get("artifacts", ())
-        ]
+        # By addresses of the console: the link of the agent would open them for anybody, and as if the agent had read them.
+        answer.artifacts = [each | {"pk": decode("art", each["id"])} for each in output.get("artifacts", ())]
     return answer
+
+
+def _mask_words(error: dict[str, Any]) -> dict[str, Any]:
+    """What a problem says: its words may be the tool's own."""
+    return error | {name: str(masked_view(error[name])) for name in ("detail", "remedy") if error.get(name)}

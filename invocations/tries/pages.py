@@ -12,11 +12,14 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from access.connections.connection_rules import find_bounds
 from access.sign_in.adapters import has_signed_in_within
+from invocations.artifacts.api import build_download
+from invocations.artifacts.models import Artifact
+from invocations.artifacts.services import read_artifact
 from invocations.call_story import list_next_steps
 from invocations.calls import CallRefused
 from invocations.pages import build_chart_steps
 from invocations.playground.services import PERMISSION, find_playground, may_set_up
-from invocations.tries.answers import TryAnswer, read_answer
+from invocations.tries.answers import READ_OWN, TryAnswer, read_answer
 from invocations.tries.argument_form import (
     FIELDS,
     JSON,
@@ -30,7 +33,7 @@ from invocations.tries.callers import list_callers
 from invocations.tries.forms import TryForm
 from invocations.tries.services import TryDraft, list_last_tries, make_try, select_tries, takes_effect
 from invocations.tries.snippets import build_snippets
-from invocations.tries.tried_tools import TriedTool, find_tried_tool
+from invocations.tries.tried_tools import TriedTool, describe_tried_tool, find_tried_tool
 from kernel.components.forms import add_problem
 from kernel.components.schema_form.fields import ABSENT
 from kernel.components.waterfall import lay_out_steps
@@ -185,11 +188,22 @@ def tool_tried(request: ConsoleRequest, name: str, invocation_id: UUID) -> HttpR
     by = request.principal
     rows = select_tries(name, by=by).select_related("agent", "version__tool")
     invocation = rows.get(pk=invocation_id)
-    version = invocation.version.version if invocation.version is not None else ""
-    tried = find_tried_tool(name, version=version, by=by)
+    version = invocation.version
+    tried = describe_tried_tool(name, version, by=by) if version else find_tried_tool(name, version="", by=by)
     answer = read_answer(invocation, by=by)
     schema = tried.manifest.input_schema
     filled = propose_arguments(schema) if answer.arguments is None else fill_arguments(schema, answer.arguments)
     initial = {"caller": invocation.agent.wire_id, "mode": "dry" if invocation.dry_run else "real"}
     form = TryForm(initial=initial, callers=list_callers(by))
     return _render(request, tried, filled, form, answer=answer)
+
+
+@require_GET
+@needs(PERMISSION)
+def tool_tried_artifact(request: ConsoleRequest, name: str, invocation_id: UUID, artifact_id: UUID) -> HttpResponse:
+    """What a try has left, for the person who made it; that they read it is a fact."""
+    by = request.principal
+    tried = select_tries(name, by=by).get(pk=invocation_id)
+    row = Artifact.objects.get(pk=artifact_id, invocation_id=tried.pk, tenant_id=by.tenant_id)
+    row, content = read_artifact(artifact_id=row.pk, by=by, via="console", reason=READ_OWN)
+    return build_download(row.name, row.media_type, content)

@@ -31,10 +31,7 @@ class TriedTool:
 
 def find_tried_tool(name: str, *, version: str, by: Principal) -> TriedTool:
     """``version``: its number; empty: the one that calls get, or the newest of a tool of the tenant's own."""
-    own = Tool.objects.visible_to(by).of_kind(ToolKind.TOOL).filter(name=name).first()
-    rows = Installation.objects.visible_to(by).of_kind(ToolKind.TOOL).filter(name=name)
-    installed = rows.exclude(state=InstallationState.REMOVED).select_related("version__tool").first()
-    called = installed.version if installed is not None else None
+    own, called = _find_own(name, by), _find_called(name, by)
     chosen = called if version in ("", called.version if called is not None else "") else None
     if chosen is None and own is not None:
         versions = own.versions.select_related("tool").order_by("-pk")
@@ -44,6 +41,25 @@ def find_tried_tool(name: str, *, version: str, by: Principal) -> TriedTool:
             f"There is no tool {name[:128]} here, or not in this version.",
             remedy="Choose a tool of the catalogue, or one that is installed.",
         )
+    return _describe(name, chosen, own=own, called=called)
+
+
+def describe_tried_tool(name: str, version: ToolVersion, *, by: Principal) -> TriedTool:
+    """Of a try that was made: its version, whatever calls get by now."""
+    return _describe(name, version, own=_find_own(name, by), called=_find_called(name, by))
+
+
+def _find_own(name: str, by: Principal) -> Tool | None:
+    return Tool.objects.visible_to(by).of_kind(ToolKind.TOOL).filter(name=name).first()
+
+
+def _find_called(name: str, by: Principal) -> ToolVersion | None:
+    rows = Installation.objects.visible_to(by).of_kind(ToolKind.TOOL).filter(name=name)
+    installed = rows.exclude(state=InstallationState.REMOVED).select_related("version__tool").first()
+    return installed.version if installed is not None else None
+
+
+def _describe(name: str, chosen: ToolVersion, *, own: Tool | None, called: ToolVersion | None) -> TriedTool:
     is_own = own is not None and chosen.tool_id == own.pk
     return TriedTool(name, chosen, "" if chosen == called else _explain(chosen, called), is_own)
 

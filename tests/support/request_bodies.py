@@ -527,6 +527,7 @@ PREPARATIONS: dict[str, Callable[[Things, Principal], None]] = {
     "api_issuer_rule_end": _let_vouch,
     "playground_set_up": _forget_playground,
     "tool_tried": _hand_over_try,
+    "tool_tried_artifact": _hand_over_try,
     "playground_conversation": _hand_over_talk,
     "playground_cancel": _hand_over_talk,
     "playground_send": _end_talk,

@@ -136,7 +136,7 @@ def pages(things: Things) -> Iterator[tuple[str, str]]:
             if route.name in SENDS_ON:
                 assert answer.status_code == 302
                 continue
-            if route.name == "tool_tried":  # whoever has not made a try does not see it
+            if route.name in ("tool_tried", "tool_tried_artifact"):  # whoever has not made a try does not see it
                 assert answer.status_code == 404
                 continue
             # 403: somebody else's draft; 204: a stream, which is only where an event loop serves
@@ -164,7 +164,7 @@ SAY_NOTHING = {
     "known_sources", "start", "tool_matches",
     "policy_edit", "policy_rule_new",  # of somebody else's draft: refused
     "find", "shortcuts", "saved_view", "page_events", "page_event_counts", "api_server_accounts",
-    "submission_new", "submissions", "tool_tried",
+    "submission_new", "submissions", "tool_tried", "tool_tried_artifact",
 }  # fmt: skip
 
 

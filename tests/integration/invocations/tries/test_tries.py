@@ -15,10 +15,13 @@ from access.models import Consent
 from access.roles import Role
 from evidence.kinds import Kind
 from evidence.models import Fact
+from invocations.artifacts.models import Artifact
 from invocations.models import Invocation, State
-from invocations.sandbox.base import RunOutcome, RunStatus
+from invocations.sandbox.base import LeftArtifact, RunOutcome, RunStatus
 from invocations.tries.services import MARK, list_last_tries
 from kernel.ids import decode
+from registry.installations import services as installations
+from registry.tools import lifecycle
 from tests.conftest import make_person
 from tests.support.calls import kinds_of, writer
 from tests.support.erasures import forget
@@ -285,6 +288,52 @@ def test_a_tools_own_message_is_shown_to_whoever_tried(
     assert "TOOL.EXECUTION_FAILED" in see(operator, answer.url)
 
 
+@pytest.mark.req("CARD-3", "TOOLS-27")
+def test_what_is_personal_in_a_tools_own_message_is_masked(
+    ready: None, operator: Person, caller: Caller, sandbox: ScriptedSandbox
+) -> None:
+    said = "There is no account of ann.example@example.org here."
+    sandbox.outcome = RunOutcome(RunStatus.DOMAIN_ERROR, error_code="OUT_OF_STOCK", error_message=said, report={})
+
+    answer = run(operator, fill(operator, caller, **{"t:/text": "a"}))
+
+    shown = see(operator, answer.url)
+    assert "There is no account of" in shown
+    assert "ann.example@" not in shown
+
+
+@pytest.mark.req("CARD-3", "TOOLS-32")
+def test_what_a_try_left_is_opened_by_its_person_and_they_are_on_record_for_it(
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+    operator: Person,
+    second_operator: Person,
+    caller: Caller,
+) -> None:
+    enable(input_schema=SCHEMA, side_effect="None", limits={"artifacts": 5})
+    grant()
+    left = LeftArtifact("report.csv", "text/csv", b"name,number\n")
+    sandbox.outcome = RunOutcome(RunStatus.OK, value={}, artifacts=(left,))
+    answer = run(operator, fill(operator, caller, mode="real", **{"t:/text": "a"}))
+    made, artifact = find_made(answer), Artifact.objects.get()
+    address = reverse("tool_tried_artifact", args=[ECHO, made.pk, artifact.pk])
+    other = find_made(run(operator, fill(operator, caller, mode="real", **{"t:/text": "b"})))
+
+    shown = see(operator, answer.url)
+    opened = operator.client().get(address)
+
+    assert address in shown
+    assert "/api/v1/artifacts/" not in shown
+    assert (opened.status_code, opened.content) == (200, left.content)
+    read = Fact.objects.get(kind=Kind.ARTIFACT_READ)
+    assert (read.actor_id, read.invocation_id) == (operator.by.id, made.pk)
+    elsewhere = reverse("tool_tried_artifact", args=[ECHO, other.pk, artifact.pk])
+    answers = second_operator.client().get(address), operator.client().get(elsewhere)
+    assert [each.status_code for each in answers] == [404, 404]
+
+
 @pytest.mark.req("TOOLS-22")
 def test_nobody_else_sees_a_try_and_a_caller_cannot_make_one_that_looks_like_it(
     ready: None, operator: Person, second_operator: Person, stranger: Person, caller: Caller
@@ -336,6 +385,31 @@ def test_a_version_that_no_call_gets_is_shown_and_not_run(
     assert run(operator, sent).status_code == 422
     assert not Invocation.objects.exists()
     assert operator.client().get(url() + "?version=9.9.9").status_code == 404
+
+
+@pytest.mark.req("CARD-3", "TOOLS-22")
+def test_a_try_is_opened_after_a_tool_of_somebody_else_was_updated_or_removed(
+    enable: Callable[..., Tool],
+    enable_by_review: Callable[..., Tool],
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+    operator: Person,
+    stranger: Person,
+    foreign_caller: Caller,
+) -> None:
+    enable(input_schema=SCHEMA)
+    lifecycle.share_tool(name=ECHO, reason="for everybody", by=operator.by)
+    installations.install_tool(name=ECHO, publisher="acme", reason="we need it", by=stranger.by)
+    address = run(stranger, fill(stranger, foreign_caller, **{"t:/text": "hello"})).url
+
+    enable_by_review(version="1.1.0", input_schema=SCHEMA)
+    updated = see(stranger, address)
+    installations.pause_installation(name=ECHO, reason="no more", by=stranger.by)
+    installations.remove_installation(name=ECHO, reason="no more", by=stranger.by)
+
+    assert "Calls get version 1.1.0 here." in updated
+    for shown in (updated, see(stranger, address)):
+        assert SentForm(shown.partition("<main")[2]).values["t:/text"] == "hello"
 
 
 @pytest.mark.req("CARD-3", "TOOLS-22")
