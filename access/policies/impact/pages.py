@@ -68,8 +68,8 @@ def _linked(groups: list[dict[str, Any]], tenant: str) -> list[dict[str, Any]]:
 @needs("policies.view")
 def policy_impact(request: ConsoleRequest, policy_id: UUID) -> HttpResponse:
     """Context: version, found (the preview as it is kept, or None), shifts, groups, stale, form (PreviewForm), publish_form,
-    seen (digest of the draft and the preview), denies_all (every call), first_at and last_at of the calls, before (what is in force and would be followed), why_not_publish,
-    may_preview.
+    seen (digest of the draft and the preview), denies_all (every call), first_at and last_at of the calls,
+    before (what is in force and would be followed), why_not_publish, may_preview.
     """
     version = PolicyVersion.objects.visible_to(request.principal).get(pk=policy_id)
     return _impact_page(request, version, PreviewForm())
