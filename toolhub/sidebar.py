@@ -38,8 +38,9 @@ def count_waiting(by: Principal) -> dict[str, int]:
     """
     approvals = reviews = 0
     if by.may("consents.decide"):
-        waiting = Consent.objects.visible_to(by).in_state(ConsentState.REQUESTED).order_by("pk")[:COUNTED]
-        approvals += sum(1 for _ in select_decidable(waiting, by=by))
+        waiting = Consent.objects.visible_to(by).in_state(ConsentState.REQUESTED).order_by("pk")
+        decidable = select_decidable(waiting.iterator(chunk_size=COUNTED), by=by)
+        approvals += sum(1 for _ in islice(decidable, COUNTED))
     if by.may("grants.give"):
         approvals += GrantRequest.objects.visible_to(by).filter(state=RequestState.WAITING)[:COUNTED].count()
     if by.may("tools.review"):

@@ -105,8 +105,8 @@ def budget_use(request: ConsoleRequest) -> HttpResponse:
 
 
 def _chart_use(by: Principal, asked: dict[str, Any]) -> dict[str, Any] | None:
-    """{days (DayUses), total, columns, label, dimension, line (the limit, where it is one of a day), line_label}. None: it is not
-    counted by the day, or for whom is not chosen yet.
+    """{days (DayUses), cut_at (what was before it is left out, or None), total, columns, label, dimension, line (the limit, where it
+    is one of a day), line_label}. None: it is not counted by the day, or for whom is not chosen yet.
     """
     scope, dimension = str(asked["scope"] or BudgetScope.TENANT), str(asked["dimension"] or Dimension.CALLS)
     named = str(asked.get(scope) or "")
@@ -116,7 +116,7 @@ def _chart_use(by: Principal, asked: dict[str, Any]) -> dict[str, Any] | None:
         agent_id = UUID(named) if scope == BudgetScope.AGENT else None
     except ValueError:
         return None
-    days = load_past_use(
+    past = load_past_use(
         tenant_id=by.tenant_id,
         dimension=dimension,
         currency=find_currency(by.tenant_id),
@@ -124,11 +124,13 @@ def _chart_use(by: Principal, asked: dict[str, Any]) -> dict[str, Any] | None:
         agent_id=agent_id,
         tool=named if scope == BudgetScope.TOOL else "",
     )
-    if days is None:
+    if past is None:
         return None
+    days = past.days
     line = _read_day_limit(asked, dimension)
     return {
         "days": days,
+        "cut_at": past.cut_at,
         "total": sum(each.amount for each in days),
         "columns": [(f"{each.day:%m-%d}", each.amount) for each in days],
         "label": gettext("%(what)s on each of the last %(n)d days")

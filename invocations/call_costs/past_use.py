@@ -36,22 +36,35 @@ class DayUse:
     amount: int
 
 
+@dataclass(frozen=True, slots=True)
+class PastUse:
+    """``cut_at``: what was before it is left out, since there was too much; None: nothing is."""
+
+    days: list[DayUse]
+    cut_at: datetime | None = None
+
+
 def load_past_use(
     *, tenant_id: UUID, dimension: str, currency: str, now: datetime, agent_id: UUID | None = None, tool: str = ""
-) -> list[DayUse] | None:
+) -> PastUse | None:
     """Of the whole tenant, or of one agent or tool. Calls are those of hours that are over. None: nobody counts this by the day."""
     since = begin_of(DAYS, now)
     found: dict[date, int]
+    cut_at = None
     if dimension in (Dimension.CALLS, Dimension.RATE):
         found = _count_calls(tenant_id, since, agent_id, tool)
     elif dimension in SUMS:
         rows = CallCost.objects.filter(tenant_id=tenant_id, made_at__gte=since)
         rows = rows.filter(currency=currency) if dimension == Dimension.MONEY else rows
-        found = _sum_costs(rows, dimension, agent_id, tool)
+        rows = rows.filter(agent_id=agent_id) if agent_id else rows
+        rows = rows.filter(tool=tool) if tool else rows
+        cut_at = _find_cut(rows)
+        found = _sum_costs(rows if cut_at is None else rows.filter(made_at__gt=cut_at), dimension)
     else:
         return None
     first = timezone.localtime(since).date()
-    return [DayUse(day, found.get(day, 0)) for day in (first + timedelta(days=n) for n in range(DAYS))]
+    days = [DayUse(day, found.get(day, 0)) for day in (first + timedelta(days=n) for n in range(DAYS))]
+    return PastUse(days, cut_at)
 
 
 def _count_calls(tenant_id: UUID, since: datetime, agent_id: UUID | None, tool: str) -> dict[date, int]:
@@ -63,15 +76,12 @@ def _count_calls(tenant_id: UUID, since: datetime, agent_id: UUID | None, tool: 
     return {each["day"]: each["sum"] for each in sums}
 
 
-def _sum_costs(rows: QuerySet[CallCost], dimension: str, agent_id: UUID | None, tool: str) -> dict[date, int]:
-    """Of at most :data:`MAX_CALLS` calls, the newest."""
-    cut_at = rows.order_by("-made_at").values_list("made_at", flat=True)[MAX_CALLS : MAX_CALLS + 1].first()
-    if cut_at is not None:
-        rows = rows.filter(made_at__gt=cut_at)
-    if agent_id:
-        rows = rows.filter(agent_id=agent_id)
-    if tool:
-        rows = rows.filter(tool=tool)
+def _find_cut(rows: QuerySet[CallCost]) -> datetime | None:
+    """At most :data:`MAX_CALLS` calls are counted, the newest: when the first was made that is not."""
+    return rows.order_by("-made_at").values_list("made_at", flat=True)[MAX_CALLS : MAX_CALLS + 1].first()
+
+
+def _sum_costs(rows: QuerySet[CallCost], dimension: str) -> dict[date, int]:
     sums = (
         rows.annotate(day=TruncDate("made_at")).values("day").annotate(sum=SUMS[Dimension(dimension)]).order_by("day")
     )

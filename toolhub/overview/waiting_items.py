@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SHOWN = 4  # of each kind; the others are behind "more"
 UNREAD = [name for name in LONG_FIELDS if name != "changes"]
-LOOKED_AT = 100  # of the consents, to find those that this person may decide on
+READ_AT_ONCE = 100  # of the consents, until enough are found that this person may decide on
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def _unknown_url() -> str:
 
 def _consents(by: Principal) -> list[WaitingItem]:
     rows = Consent.objects.visible_to(by).in_state(ConsentState.REQUESTED).select_related("agent")
-    soonest = rows.order_by(F("expires_at").asc(nulls_last=True), "pk")[:LOOKED_AT]
+    soonest = rows.order_by(F("expires_at").asc(nulls_last=True), "pk").iterator(chunk_size=READ_AT_ONCE)
     decidable = list(islice(select_decidable(soonest, by=by), SHOWN + 1))
     failed = find_those_that_failed_dry(decidable)
     return [

@@ -12,12 +12,16 @@ from access.consents.services import request_consent
 from access.issuers import services as issuers
 from access.roles import Role
 from access.separation_of_duties import controls_agent, list_controlled_agents
+from kernel.database.connections import database_time
 from kernel.http.navigation import PLACES, Job
 from registry.versions.services import submit_version
 from tests.conftest import make_caller, make_person
 from tests.support.manifests import manifest
 from tests.support.populated_tenant import JWKS
+from toolhub import sidebar
 from toolhub.addresses import collect_navigation
+from toolhub.overview import waiting_items
+from toolhub.overview.waiting_items import list_waiting_groups
 from toolhub.sidebar import START
 
 if TYPE_CHECKING:
@@ -104,6 +108,28 @@ def test_counts_are_of_what_this_person_may_decide(
     assert count(operator) == {"approvals": 1, "reviews": 0}
     assert count(second_operator) == {"approvals": 2, "reviews": 1}
     assert count(auditor) == {"approvals": 0}
+
+
+@pytest.mark.req("CARD-3")
+def test_what_others_must_decide_hides_nothing_that_waits_for_this_person(
+    enable: Callable[..., Any],
+    grant: Callable[..., Any],
+    operator: Person,
+    second_operator: Person,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The oldest are of agents of their own."""
+    monkeypatch.setattr(sidebar, "COUNTED", 2)
+    monkeypatch.setattr(waiting_items, "READ_AT_ONCE", 2)
+    enable(side_effect="Write", consent={"required": True})
+    grant()
+    for n, owner in enumerate((operator, operator, second_operator, second_operator, second_operator)):
+        asker = make_caller(owner.by, f"asker-{n}")
+        request_consent(tool="sample.tools.echo", versions="^1", purpose="Order.", validity_s=3600, by=asker.by)
+
+    assert read_sidebar(operator)["approvals"]["count"] == 2
+    [group] = [each for each in list_waiting_groups(operator.by, database_time()) if each.icon == "user-check"]
+    assert len(group.items) == 3
 
 
 @pytest.mark.req("TOOLS-19")

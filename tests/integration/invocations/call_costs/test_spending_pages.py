@@ -11,9 +11,10 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from access.budgets.services import set_budget
-from invocations.call_costs import cost_sums
+from invocations.call_costs import cost_sums, past_use
 from invocations.call_costs.cost_sums import load_spending
 from invocations.call_costs.models import CallCost
+from invocations.call_costs.past_use import load_past_use
 from invocations.models import Invocation, State
 from kernel.database.connections import database_time
 from kernel.ids import new_id
@@ -193,3 +194,30 @@ def test_the_question_walks_the_index_of_the_tenants_costs(caller: Caller, forei
 
     assert "call_cost_newest" in plan, plan
     assert "Seq Scan" not in plan, plan
+
+
+@pytest.mark.req("LLM-7")
+def test_past_use_beside_a_budget_is_of_whom_it_is_for_and_says_where_it_is_cut(
+    caller: Caller, operator: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = make_caller(operator.by, "clerk")
+    spend(caller, 100, days=3)
+    for days in range(3):
+        spend(other, 7, days=days)
+    monkeypatch.setattr(past_use, "MAX_CALLS", 2)
+
+    def load(agent: Caller | None) -> tuple[int, bool]:
+        found = load_past_use(
+            tenant_id=operator.by.tenant_id,
+            dimension="money",
+            currency="USD",
+            now=database_time(),
+            agent_id=agent.agent.pk if agent else None,
+        )
+        assert found is not None
+        return sum(each.amount for each in found.days), found.cut_at is not None
+
+    assert load(caller) == (100, False)
+    assert load(None) == (14, True)
+    page = operator.client().get("/budgets/new", {"scope": "tenant", "dimension": "money"}).content.decode()
+    assert "Only those count that were made since" in page
