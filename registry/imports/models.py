@@ -42,11 +42,12 @@ class ImportQuerySet(models.QuerySet["Import"]):
     def for_lists(self) -> ImportQuerySet:
         """Without what is long: a lock stands in the source and in each draft. It is counted, and the name read, where it is."""
         names = [NullIf(KeyTextTransform(each, "source"), models.Value("")) for each in _NAMES]
-        return self.defer("source", "content", "offered", "drafts", "made").annotate(
-            source_name=Coalesce(*names, "group", output_field=models.CharField()),
-            offered_count=ArrayLength("offered"),
-            draft_count=ArrayLength("drafts"),
-        )
+        read: dict[str, Any] = {
+            "source_name": Coalesce(*names, "group", output_field=models.CharField()),
+            "offered_count": ArrayLength("offered"),
+            "draft_count": ArrayLength("drafts"),
+        }
+        return self.defer("source", "content", "offered", "drafts", "made").annotate(**read)
 
 
 class Import(models.Model):

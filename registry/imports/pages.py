@@ -58,7 +58,8 @@ def imports(request: ConsoleRequest) -> HttpResponse:
 
 
 def _find(request: ConsoleRequest, import_id: UUID) -> Import:
-    rows = Import.objects.defer("content", "made").annotate(draft_count=ArrayLength("drafts"))
+    counted: dict[str, Any] = {"draft_count": ArrayLength("drafts")}
+    rows = Import.objects.defer("content", "made").annotate(**counted)
     return rows.get(pk=import_id, tenant_id=request.principal.tenant_id)
 
 

@@ -177,7 +177,12 @@ def test_tools_of_a_server_elsewhere_are_brought(caller: Caller, monkeypatch: py
 def test_a_token_without_the_name_of_its_credential_is_refused(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would silently not be sent."""
     asked: list[Any] = []
-    monkeypatch.setattr(imports, "fetch_remote_list", lambda *given: (asked.append(given), list_server("Looks."))[1])
+
+    def fetch(*given: Any) -> Any:
+        asked.append(given)
+        return list_server("Looks.")
+
+    monkeypatch.setattr(imports, "fetch_remote_list", fetch)
 
     refused = caller.post("/imports/remote", {"url": URL, "token": "typed-here-once"})
     without = caller.post("/imports/remote", {"url": URL, "group": "acme.remote"})

@@ -28,6 +28,7 @@ from tests.support.import_sources import URL
 from unitools.mcp_http import MODERN
 from unitools.mcp_listings import Listing
 from unitools.npm_locks import MAX_LOCK_BYTES
+from unitools.openapi.documents import read_document
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -477,8 +478,13 @@ def test_a_tenant_has_one_large_document_read_at_a_time_and_each_once(
     developer: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(import_drafts, "MAX_SMALL_BYTES", 100)
-    read, times = import_drafts.read_document, list[int]()
-    monkeypatch.setattr(import_drafts, "read_document", lambda data: (times.append(len(data)), read(data))[1])
+    times = list[int]()
+
+    def count(data: bytes) -> Any:
+        times.append(len(data))
+        return read_document(data)
+
+    monkeypatch.setattr(import_drafts, "read_document", count)
 
     row = imports.import_document(data=write(document()), wanted=["getItem"], by=developer.by)
     assert len(times) == 1

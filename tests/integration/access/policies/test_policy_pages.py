@@ -315,7 +315,7 @@ def test_what_was_changed_after_the_publisher_opened_it_is_not_published(
         services.change_draft(version_id=draft.pk, document=permits(), by=operator.by)
     send(operator, f"/policies/{draft.wire_id}/preview", calls="99")
 
-    agreed = {"reason": "The shop is closed.", "seen": seen}
+    agreed: dict[str, Any] = {"reason": "The shop is closed.", "seen": seen}
     refused = send(second_operator, f"/policies/{draft.wire_id}/publish", 409, **agreed)
     assert "was changed after you opened it" in refused
     draft.refresh_from_db()
