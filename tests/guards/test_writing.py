@@ -120,6 +120,7 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "access/server_accounts/authorizations.py:_keep_begun": "what waits for an answer, which is a fact then",
     "access/server_accounts/authorizations.py:take_begun": "the same, used up",
     "access/server_accounts/services.py:return_tokens": "tokens on their way back; that the account has ended is a fact",
+    "access/server_accounts/services.py:return_tokens_of": "that the account ends, in the same transaction",
     "access/server_accounts/token_returns.py:_finish": "that tokens which are nobody's are gone; the account has ended before",
     "access/server_accounts/token_returns.py:_put_off": "when they are sent again",
     "access/consents/services.py:_note_asked_through": "who may not decide on a consent; how it was decided is a fact",
