@@ -1,4 +1,4 @@
-"""Host connections: which are kept, and whose answer is taken for whose?"""
+"""Host connections: which are kept, whose answer is taken for whose, and which daemon is at the other end?"""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from invocations.sandbox.base import Profile, RunOutcome, RunStatus
+from invocations.sandbox.fake import FakeSandbox
 from invocations.sandbox.remote.connection import HostAddress, HostConnection, HostUnavailable
 from invocations.sandbox.remote.host import RemoteHost
 from invocations.sandbox.remote.sandbox import RemoteSandbox
+from invocations.sandbox.stats import SandboxSnapshot
 from invocations.sandbox.wire import contract
 from invocations.sandbox.wire.calls import encode_outcome
 from invocations.sandbox.wire.messages import ANSWER, MAX_REQUEST_BYTES, MessageChannel, WireError
 from invocations.sandbox.wire.streams import PeerLost, PeerStream
+from tests.support.sandbox_hosts import UNIX, open_host
 from tests.support.sandboxes import call_of
 
 if TYPE_CHECKING:
@@ -122,3 +125,30 @@ def test_a_connection_on_which_a_host_refused_is_kept(late: LateHost) -> None:
     host.close()
 
     assert late.connections == 1
+
+
+class ShownSandbox(FakeSandbox):
+    """A sandbox that shows what it has."""
+
+    def snapshot(self) -> SandboxSnapshot:
+        return SandboxSnapshot.from_json({})
+
+
+@pytest.mark.req("OPS-1")
+def test_hosts_at_the_same_address_of_two_machines_are_two(tmp_path: Path) -> None:
+    with open_host(UNIX, ShownSandbox()) as one, open_host(UNIX, ShownSandbox()) as other:
+        found = []
+        for host in (one, other):  # what is at this path, on the machine of the one worker and of the other
+            (tmp_path / "boxd.sock").unlink(missing_ok=True)
+            (tmp_path / "boxd.sock").symlink_to(host.place / "boxd.sock")
+            worker = RemoteSandbox([RemoteHost(HostAddress(f"unix://{tmp_path}/boxd.sock"))], load_s=60)
+            found.append(list(worker.list_snapshots()))
+            worker.close()
+
+        both_ways = RemoteSandbox([RemoteHost(HostAddress(f"unix://{tmp_path}/boxd.sock")), other.connect()], load_s=60)
+        assert list(both_ways.list_snapshots()) == [other.boxd.host.name]
+        both_ways.close()
+
+    assert found == [[one.boxd.host.name], [other.boxd.host.name]]
+    assert found[0] != found[1]
+    assert found[0][0].startswith(f"{socket.gethostname()}:")

@@ -50,7 +50,9 @@ class BoxHost:
     identity: Identity | None = None
 
     def __post_init__(self) -> None:
-        self.name = secrets.token_hex(8)
+        self.name = (
+            f"{socket.gethostname()}:{secrets.token_hex(4)}"  # operators know the machine, and no other daemon has it
+        )
         self.calls = HostCalls()
 
     def list_check_lines(self, walls: str) -> list[dict[str, str]]:

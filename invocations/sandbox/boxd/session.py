@@ -230,7 +230,8 @@ class WorkerSession:
     def _snapshot(self, _: Message) -> None:
         snapshot = self.host.sandbox.snapshot()
         self._reply(
-            {"op": contract.SNAPSHOT}, json.dumps(snapshot.to_json() if snapshot is not None else None).encode()
+            {"op": contract.SNAPSHOT, "host": self.host.name},
+            json.dumps(snapshot.to_json() if snapshot is not None else None).encode(),
         )
 
     def _check(self, message: Message) -> None:

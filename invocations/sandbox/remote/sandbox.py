@@ -237,7 +237,10 @@ class RemoteSandbox:
         return merge_snapshots(found) if found else None
 
     def list_snapshots(self) -> dict[str, SandboxSnapshot]:
-        """By host, as they were within the last second: metrics ask for one number after the other."""
+        """By the daemon's own name, as they were within the last second: metrics ask for one number after the other.
+
+        An address is another machine's as well: each worker with a daemon beside it may reach it at the same socket.
+        """
         with self._looking:
             if time.monotonic() - self._looked_at > _LOOK_EVERY_S:
                 self._seen, self._looked_at = self._look(), time.monotonic()
@@ -247,12 +250,13 @@ class RemoteSandbox:
         found = {}
         for host in self.hosts:
             try:
-                said = json.loads(host.ask(contract.SNAPSHOT).parts[0])
-            except (HostUnavailable, ValueError, IndexError) as error:
+                answer = host.ask(contract.SNAPSHOT)
+                name, said = str(answer.head["host"]), json.loads(answer.parts[0])
+            except (HostUnavailable, ValueError, IndexError, KeyError) as error:
                 log.warning("What the boxes of %s look like is not known: %s", host, error)
                 continue
             if said is not None:
-                found[str(host)] = SandboxSnapshot.from_json(said)
+                found[name] = SandboxSnapshot.from_json(said)
         return found
 
     def check(self) -> str:

@@ -130,12 +130,12 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     ),
 }
 ANSWERS = {
-    HELLO: "`host`: a name for as long as the daemon lives, `sources`, `contract`, `engine`: whether calls may reach hosts",
+    HELLO: "`host`: its machine, with a mark for as long as it lives, `sources`, `contract`, `engine`: whether calls may reach hosts",
     HAVE: "`known`, and a `ticket` when not",
     PUT: "`stored`",
     RUN: "`event`s where `stream` asks for them, then `outcome`; or `refused`, and then nothing has begun",
     KILL: "`ended`: whether there was such a call",
-    SNAPSHOT: "one part: the figures as JSON",
+    SNAPSHOT: "`host`, as in `hello`, and one part: the figures as JSON",
     CHECK: "`lines`, each with `mark`, `about`, `said`",
     HEALTH: "`draining`, `calls`, `certificate_days` (null over a unix socket)",
 }

@@ -133,13 +133,15 @@ def header(kind: bytes, size: int, content: bytes = b"") -> bytes:
     return info.tobuf(tarfile.GNU_FORMAT) + content.ljust(-(-len(content) // 512) * 512, b"\0")
 
 
-class Endless(io.RawIOBase):
+class Endless(io.BytesIO):
     """Gives what it begins with, then nothing but the same byte; counts what was taken."""
 
     def __init__(self, begin: bytes) -> None:
+        super().__init__()
         self._begin, self.taken = begin, 0
 
-    def read(self, size: int = -1, /) -> bytes:
+    def read(self, size: int | None = -1, /) -> bytes:
+        assert size is not None
         assert 0 <= size <= 1 << 20, f"{size} bytes are taken into memory at once"
         assert self.taken < 1 << 20, "Much is taken that nobody needs"
         data = self._begin[self.taken : self.taken + size]
