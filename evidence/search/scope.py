@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
-from django.db.models import Max, Min, Q
+from django.db.models import Q
 from django.utils import timezone
 
 from evidence.models import Seal
@@ -62,8 +62,9 @@ class FactScope:
             sought &= Q(fact_id__lt=lowest_id(self.ends_at))
         if self.who:
             sought &= Q(fact__actor_id=self.who)
-        found = Seal.objects.filter(sought).aggregate(first=Min("leaf_index"), last=Max("leaf_index"))
-        return None if found["first"] is None else (found["first"], found["last"] + 1)
+        found = Seal.objects.filter(sought).order_by("leaf_index").values_list("leaf_index", flat=True)
+        first, last = found.first(), found.last()
+        return None if first is None or last is None else (first, last + 1)
 
 
 def _begin_of(day: date) -> datetime:

@@ -118,5 +118,5 @@ def _put_quotes_to_a_person(*, drafting: DemoPerson, publishing: DemoPerson) -> 
     }
     draft = drafting.submit("/policies/new", "/policies/new", text).path
     drafting.submit(f"{draft}/impact", f"{draft}/preview", {"calls": "1000"})
-    publishing.submit(draft, f"{draft}/publish", {})
+    publishing.submit(draft, f"{draft}/publish", {"reason": "A person is to agree to what a model proposes."})
     print_line("    (Olivia has drafted the rule that a person agrees to each of its quotes; Oona has published it)")

@@ -88,6 +88,10 @@ def test_an_empty_form_changes_nothing(things: Things) -> None:
     assert found.pop("retention") == 302  # nothing said keeps everything, as it is here
     assert found.pop("connection_rule") == 302  # and leaves connections to the hub
     assert found.pop("playground_set_up") == 302  # somebody has set it up already
+    assert (found.pop("call_columns"), found.pop("shortcuts")) == (
+        302,
+        302,
+    )  # of this browser: no columns more, and no letters
     assert {
         name: each for name, each in found.items() if each not in (200, 403, 404, 422)
     } == {}  # 200: a form that was not sent at all
