@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from invocations.sandbox.base import BoxKey, Limits, Profile, RunOutcome, RunStatus
-from tests.egress.conftest import authority, named, sandbox, service  # noqa: F401  fixtures
+from tests.egress.conftest import authority, engine_boxes, named, sandbox, service  # noqa: F401  fixtures
 from tests.egress.services import ID, Service, answer_with
 from tests.egress.world import HOST
 from tests.support.sandboxes import call_of

@@ -23,7 +23,7 @@ def test_doctor_names_the_images_that_are_not_there_and_the_command_that_builds_
     whole = doctor.images()
     settings.TOOLHUB_SANDBOX_IMAGES = settings.TOOLHUB_SANDBOX_IMAGES | {"ruby": "ruby-box:no-such-tag"}
 
-    assert whole == "on this host: browser, node, python"
+    assert whole == "on this host: browser, git, node, python"
     assert doctor.images() == "not on this host: ruby; tools that need one wait for `make sandbox-images`"
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db
 ECHO = "sample.tools.echo"
-POLLS = 'hx-trigger="every 2s"'
+POLLS = 'hx-trigger="live, every 10s"'
 FAILURE = Failure("no_wheel", "first==1.0 has no wheel.", "Name another version.")
 
 
