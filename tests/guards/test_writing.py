@@ -72,7 +72,7 @@ ROWS_OF_OTHER_THINGS = {  # modules whose rows are no decisions, or are bound by
 WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "evidence/services.py:record": "it is the fact",
     "registry/imports/services.py:_save": "part of reading a source",
-    "registry/imports/services.py:choose_tools": "drafts; what is submitted of them has its facts",
+    "registry/imports/services.py:_add_drafts": "drafts; what is submitted of them has its facts",
     "registry/imports/services.py:edit_draft": "the same",
     "registry/imports/services.py:remove_draft": "the same",
     "evidence/erasures/free_text.py:FreeTextColumn.forget": "part of asking for an erasure, whose fact counts them",
