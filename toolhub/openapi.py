@@ -26,6 +26,7 @@ WITH_PATH = {404}
 CHANGES = {404, 409}
 # What runs a tool answers with whatever can become of a run.
 RUNS_TOOLS = {"invoke", "propose", "dispatch", "chat", "embed", "rerank"}
+ASKS_OTHERS = {"import_remote", "connect_server_account"}  # servers, which may not answer as they should
 GONE = {"read_invocation", "read_artifact"}  # what they lead to may be gone
 PAGED_TWICE = {"list_tools"}  # a cursor may be of the other of its lists
 COUNTED = RUNS_TOOLS - {"dispatch"}  # whose answers say what is left of the budgets of calls
@@ -147,6 +148,8 @@ def list_statuses(method: str, path: str, operation: dict[str, Any], all_of: set
         found |= WITH_PATH
     if method != "get":
         found |= CHANGES
+    if operation.get("operationId") in ASKS_OTHERS:
+        found |= {502}
     if operation.get("operationId") in GONE:
         found |= {410}
     if operation.get("operationId") in PAGED_TWICE:

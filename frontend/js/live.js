@@ -87,8 +87,8 @@ async function recount() {
 
 // Lists.
 
-// A row is known by the address that it leads to.
-const readRows = (list) => new Map($$('tbody > tr, .tl > li', list).map((row) => [$('a[href]', row)?.getAttribute('href'), row]));
+// A row is known by the address that it leads to. Figures of a chart stand folded beside the list, and are no rows of it.
+const readRows = (list) => new Map($$('tbody > tr, .tl > li', list).filter((row) => !row.closest('details')).map((row) => [$('a[href]', row)?.getAttribute('href'), row]));
 
 async function lookForRows(list) {
   const answer = await fetch(location.href, { headers: { 'HX-Request': 'true', 'HX-Target': list.id }, redirect: 'manual' });

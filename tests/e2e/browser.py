@@ -36,6 +36,7 @@ JOB_OF = {
     "Kill switches": "Stops and health",
     "Models": "Catalogue",
     "Model providers": "Catalogue",
+    "My submissions": "Build tools",
     "Bring a tool": "Build tools",
     "Submit a version": "Build tools",
     "Playground": "Build tools",

@@ -26,6 +26,8 @@ HIDE = """hidden => {
     document.dispatchEvent(new Event('visibilitychange'));
 }"""
 
+CALLS = '#rows tr:has(a[href^="/invocations/inv_"])'
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
@@ -74,17 +76,17 @@ def test_tabs_share_one_stream_and_say_how_many_calls_are_newer(
         be_live(first)
         second, asked = open_tab(first, f"{hub.url}/invocations?tool={QUOTE}")
         third, _ = open_tab(first, f"{hub.url}/invocations?tool=no.such.tool")
-        before = second.locator("#rows tbody tr").all_inner_texts()
+        before = second.locator(CALLS).all_inner_texts()
 
         call = hub.agent.invoke(QUOTE, ARGUMENTS).call_id
         pill = second.locator("#newer").get_by_role("button", name="1 newer")
         expect(pill).to_be_visible(timeout=PATIENCE_MS)
-        assert len(second.locator("#rows tbody tr").all()) == len(before)  # nothing moved
+        assert len(second.locator(CALLS).all()) == len(before)  # nothing moved
         assert asked.streams == 0  # the first tab has it for all
         olivia.check("lists-in-other-tabs")
 
         pill.click()
-        newest = second.locator("#rows tbody tr").first.get_by_role("link").first
+        newest = second.locator(CALLS).first.get_by_role("link").first
         expect(newest).to_have_attribute("href", f"/invocations/{call}", timeout=PATIENCE_MS)
         expect(newest).to_be_focused()
         expect(third.locator("#newer button")).to_have_count(0)  # none that its filter lets through
@@ -135,7 +137,7 @@ def test_an_export_and_the_navigation_are_followed_to_their_ends(
 ) -> None:
     with Visitor(browser, hub.url, Variant("live"), tmp_path) as olivia:
         page = sign_in(olivia, hub)
-        waiting = page.locator(".side [data-count=approvals] [data-n]")
+        waiting = page.locator('.side [data-count="job.approvals"] [data-n]')
         before = int(waiting.inner_text())
         hub.agent.post("/consents", {"tool": "commerce.checkout.create_draft_order", "purpose": "Seen at once."})
         expect(waiting).to_have_text(str(before + 1), timeout=PATIENCE_MS)

@@ -288,7 +288,11 @@ def _talk(things: Things) -> dict[str, Any]:
     step = AgentRunStep.objects.create(run=run, position=1, turn=1, role="tool", tool=WRITE, state="running")
     held = row_of(things.caller.invoke(WRITE, {"text": f"a proposal of {word}"}, on_consent="hold", purpose=word))
     Invocation.objects.filter(pk=held.pk).update(run_step=step)
-    return {"conversation_id": talk.pk, "playground_decide.consent_id": held.consent_id}
+    return {
+        "conversation_id": talk.pk,
+        "playground_decide.consent_id": held.consent_id,
+        "talker": playground.agent.wire_id,
+    }
 
 
 def _calls(things: Things) -> dict[str, Any]:

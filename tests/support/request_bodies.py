@@ -484,7 +484,7 @@ def _hand_over_talk(things: Things, by: Principal) -> None:
 
 def _find_talker(things: Things) -> str:
     """The agent of the playground, as which whoever may use that tries tools."""
-    return Playground.objects.get(tenant=things.tenant).agent.wire_id
+    return str(things.named["talker"])
 
 
 def _hand_over_try(things: Things, by: Principal) -> None:
@@ -506,6 +506,11 @@ def _bring_remote_tool(things: Things, by: Principal) -> None:
     reviews.review_version(version_id=version.pk, decision=Decision.APPROVE, note="for a test", by=first)
     lifecycle.enable_tool(name=version.tool.name, version_id=version.pk, reason="for a test", by=first)
     installations.pause_installation(name=version.tool.name, reason="for a test", by=first)
+
+
+def _refuse_for_consent(things: Things, by: Principal) -> None:
+    del by
+    Invocation.objects.filter(pk=things.named["invocation_id"]).update(reason="POLICY.CONSENT_REQUIRED", tool=WRITE)
 
 
 PREPARATIONS: dict[str, Callable[[Things, Principal], None]] = {
@@ -533,7 +538,9 @@ PREPARATIONS: dict[str, Callable[[Things, Principal], None]] = {
     "playground_send": _end_talk,
     "search_change": _hand_over_search,
     "search_delete": _hand_over_search,
+    "saved_view": _hand_over_view,
     "saved_view_delete": _hand_over_view,
+    "consent_ask": _refuse_for_consent,
 }
 
 

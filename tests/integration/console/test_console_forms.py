@@ -169,13 +169,15 @@ def test_a_list_is_a_page_or_only_its_rows(
 @pytest.mark.parametrize(
     "path",
     ["/grants?state=x", "/consents?state=x", "/invocations?state=x", "/evidence?kind=x", "/invocations?from=yesterday",
-     "/invocations?to=2026-02-30", "/invocations?to=9999-12-31", "/grants?after=x", "/tools?after=x", "/evidence?after=inv_1"],
+     "/invocations?to=2026-02-30", "/grants?after=x", "/tools?after=x", "/evidence?after=inv_1"],
 )  # fmt: skip
 def test_a_filter_that_means_nothing_is_said(path: str, operator: Person) -> None:
     assert operator.client().get(path).status_code == 422
 
 
-@pytest.mark.parametrize("asked", ["from=0001-01-01", "from=0001-01-01T00:00", "to=9999-12-31T23:58", "to=1969-12-31"])
+@pytest.mark.parametrize(
+    "asked", ["from=0001-01-01", "from=0001-01-01T00:00", "to=9999-12-31", "to=9999-12-31T23:58", "to=1969-12-31"]
+)
 def test_a_time_at_either_end_of_the_calendar_is_a_filter_too(asked: str, operator: Person) -> None:
     assert operator.client().get(f"/invocations?{asked}").status_code == 200
 
