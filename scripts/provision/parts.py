@@ -1,8 +1,7 @@
 """Parts of the tests: which of them one process runs, and how the processes share the machine.
 
 Three processes run at a time: on two cores one has something to compute while another waits for PostgreSQL, for a box or for a hub.
-Where they leave processors without work for a while, another one begins. There are more parts than that, so that no core is left
-without work because one process had the most to do.
+There are more parts than that, so that no core is left without work because one process had the most to do.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass, replace
@@ -18,13 +16,11 @@ from typing import IO, TYPE_CHECKING
 
 from scripts.provision.console import ROOT, print_line
 from scripts.provision.processes import end_process, identify_process
-from scripts.provision.processors import IdleTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 AT_ONCE = 3
-AT_MOST = 4  # where processors are idle
 MIGRATED = "TOOLHUB_TEST_MIGRATED"  # names a folder for databases of which all parts begin with copies
 LOOK_AGAIN_S = 0.2
 PATIENCE_S = 30.0
@@ -161,7 +157,7 @@ BREAKING = (
 @dataclass(frozen=True, slots=True)
 class Part:
     """``shown``: it writes where people look, and says how far it is. The others are printed when they have ended.
-    ``database``: of a name of its own on PostgreSQL. ``command``: what it runs instead of pytest."""
+    ``database``: of a name of its own on PostgreSQL."""
 
     says: str
     paths: tuple[str, ...]
@@ -169,11 +165,8 @@ class Part:
     sqlite: bool = False
     shown: bool = False
     database: str = ""
-    command: tuple[str, ...] = ()
 
     def build_command(self, pytest: Sequence[str]) -> list[str]:
-        if self.command:
-            return [*self.command]
         cache = [] if self.shown else ["-p", "no:cacheprovider"]
         return [*pytest, *cache, *self.paths, *(f"--ignore={each}" for each in self.without)]
 
@@ -212,8 +205,6 @@ PARTS = (
     Part("integration tests on SQLite", (*ONLY_WITH_SQLITE, *ALSO_WITH_SQLITE), sqlite=True),
     Part("evidence on PostgreSQL", OF_EVIDENCE, ONLY_WITH_SQLITE, database="test_toolhub_third"),
 )
-# Of `make ci`, and last: they compute all the time.
-CHECKS = Part("checks", (), command=(sys.executable, "-m", "scripts.provision", "check", "--beside"))
 # Of `make test-all`.
 WHOLE = tuple(
     replace(part, paths=("tests/integration",), without=ONLY_WITH_POSTGRESQL) if "on SQLite" in part.says else part
@@ -230,20 +221,14 @@ class Run:
 
     def report(self) -> int:
         """Print what it said; its exit status."""
-        what = "" if self.part.command else "Tests: "
-        print_line(f"\n[{time.monotonic() - self.begun:6.0f} s] {what}{self.part.says}")
+        print_line(f"\n[{time.monotonic() - self.begun:6.0f} s] Tests: {self.part.says}")
         self.output.seek(0)
         print(self.output.read().decode(errors="replace"), flush=True)
         return self.process.returncode
 
 
 def run_parts(
-    pytest: Sequence[str],
-    env: dict[str, str],
-    prepare: Callable[[], dict[str, str]],
-    *,
-    whole: bool = False,
-    also: Sequence[Part] = (),
+    pytest: Sequence[str], env: dict[str, str], prepare: Callable[[], dict[str, str]], *, whole: bool = False
 ) -> int:
     """The first exit status that is not 0. ``prepare`` makes what all parts but :data:`EARLY` need: more of their environment."""
     codes = []
@@ -252,10 +237,9 @@ def run_parts(
         env = env | {MIGRATED: stack.enter_context(tempfile.TemporaryDirectory(prefix="toolhub-migrated-"))}
         running += [stack.enter_context(_begin(part, pytest, env)) for part in EARLY]
         env = env | prepare()
-        waiting = [*(WHOLE if whole else PARTS), *also]
-        idle = IdleTime()
+        waiting = list(WHOLE if whole else PARTS)
         while waiting or running:
-            while waiting and (len(running) < AT_ONCE or (len(running) < AT_MOST and idle.is_much())):
+            while waiting and len(running) < AT_ONCE:
                 running.append(stack.enter_context(_begin(waiting.pop(0), pytest, env)))
             time.sleep(LOOK_AGAIN_S)
             for run in [each for each in running if each.process.poll() is not None]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PATIENCE_S = 60.0
 
 
-def run_tests(arguments: Sequence[str], *, also: Sequence[parts.Part] = ()) -> int:
+def run_tests(arguments: Sequence[str]) -> int:
     """All of them in parts (:mod:`scripts.provision.parts`), unless some only were asked for."""
     needed = (*venv.needed_packages(), *services.needed_packages(), *peers.needed_packages())
     packages.ensure_packages(*venv.needed_packages(), purpose="Making a virtual environment")
@@ -33,7 +33,7 @@ def run_tests(arguments: Sequence[str], *, also: Sequence[parts.Part] = ()) -> i
         env = _outer() | found
         if set(arguments) - {"-m", "", "-q", "-x"}:
             return _foreground(pytest, env | _sandbox())
-        return parts.run_parts(pytest, env, _sandbox, whole="" in arguments, also=also)
+        return parts.run_parts(pytest, env, _sandbox, whole="" in arguments)
 
 
 def run_with_services(command: Sequence[str], *, durable: bool = False) -> int:

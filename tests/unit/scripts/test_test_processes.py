@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 from scripts.provision import parts
 from scripts.provision.parts import (
     ALSO_WITH_SQLITE,
-    AT_MOST,
     EARLY,
     ONLY_WITH_POSTGRESQL,
     ONLY_WITH_SQLITE,
@@ -109,41 +107,3 @@ def test_a_part_that_fails_fails_the_whole_and_what_each_says_is_printed(
     assert "-p no:cacheprovider first None None\n" in printed
     assert [f"path-{number} made sqlite\n" in printed for number in range(4)] == [True] * 4
     assert "fails --ignore=away made None\n" in printed
-
-
-def test_what_else_is_asked_for_runs_after_them_by_its_own_command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(parts, "EARLY", [])
-    monkeypatch.setattr(parts, "PARTS", [Part("the only one", ("path",))])
-    checks = Part("checks", (), command=(sys.executable, "-c", "import sys; print('CHECKED'); sys.exit(4)"))
-
-    code = run_parts([sys.executable, "-c", "print('TESTED')"], {"PATH": "/usr/bin"}, dict, also=[checks])
-
-    printed = capsys.readouterr().out
-    assert code == 4
-    assert {"TESTED", "CHECKED"} < set(printed.splitlines())
-    assert "] Tests: the only one\n" in printed
-    assert "] checks\n" in printed
-
-
-def test_more_begin_where_processors_are_idle_and_never_more_than_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun: list[int] = []
-    slow = "import time; time.sleep(0.5)"
-
-    class Idle:
-        def is_much(self) -> bool:
-            begun.append(len(children()))
-            return True
-
-    def children() -> list[str]:
-        return Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
-
-    monkeypatch.setattr(parts, "IdleTime", Idle)
-    monkeypatch.setattr(parts, "EARLY", [])
-    monkeypatch.setattr(parts, "PARTS", [Part(f"part {number}", ()) for number in range(8)])
-    before = len(children())
-
-    run_parts([sys.executable, "-c", slow], {"PATH": "/usr/bin"}, dict)
-
-    assert max(begun) - before == AT_MOST - 1
