@@ -111,7 +111,8 @@ async function lookForRows(list) {
   show.addEventListener('click', async () => {
     pill.replaceChildren();
     await htmx.ajax('GET', location.href, { target: `#${list.id}`, swap: 'outerHTML' });
-    $(`#${list.id} :is([data-row], tbody a)`)?.focus();
+    const [first] = readRows(document.getElementById(list.id)).values();
+    if (first) $('[data-row], a[href]', first)?.focus();
   });
   pill.append(show);
 }
