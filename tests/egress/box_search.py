@@ -61,7 +61,7 @@ def _read_files(pid: str) -> dict[str, bytes]:
     """What lies where the process could have written, as it sees it itself."""
     found = {}
     for folder in FOLDERS:
-        for parent, _, names in os.walk(f"/proc/{pid}/root/{folder}"):
+        for parent, _, names in os.walk(Path("/proc", pid, "root", folder)):
             for path in (Path(parent, name) for name in names):
                 if path.is_file() and not path.is_symlink() and path.stat().st_size <= MOST_BYTES:
                     found[f"{pid} {path}"] = _read(path)

@@ -26,7 +26,8 @@ from tests.support.connected_models import SCRIPTED
 from tests.support.identity_assertions import sign_in_with
 from tests.support.import_sources import list_server
 from tests.support.populated_tenant import make_publisher, make_things, send
-from tests.support.request_bodies import bodies, forms, prepare
+from tests.support.request_bodies import bodies, forms
+from tests.support.request_preparations import prepare
 from tests.support.routes import api_routes, console_routes
 from tests.support.scripted_models import ScriptedProvider
 from tests.support.tenant_rows import rows_of

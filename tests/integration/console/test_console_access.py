@@ -17,7 +17,8 @@ from kernel.ids import new_id
 from kernel.principal import Principal
 from tests.conftest import make_caller, make_person
 from tests.support.populated_tenant import Things, make_publisher, make_things, send
-from tests.support.request_bodies import bodies, forms, prepare
+from tests.support.request_bodies import bodies, forms
+from tests.support.request_preparations import prepare
 from tests.support.routes import api_routes, console_routes
 from tests.support.tenant_rows import rows_of
 

@@ -15,7 +15,8 @@ from access.object_permissions.rules import list_object_permissions
 from access.roles import ON_AGENT, ON_TOOL, Role
 from tests.conftest import make_person
 from tests.support.populated_tenant import make_publisher, make_things, send
-from tests.support.request_bodies import forms, prepare
+from tests.support.request_bodies import forms
+from tests.support.request_preparations import prepare
 from tests.support.routes import console_routes
 from tests.support.tenant_rows import rows_of
 
