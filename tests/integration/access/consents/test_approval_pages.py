@@ -244,13 +244,13 @@ def test_a_call_is_tried_dry_before_somebody_decides(
     dry = Invocation.objects.exclude(pk=held.pk).get()
     assert (dry.dry_run, dry.origin, dry.agent_id) == (True, "system", held.agent_id)
     waiting = page_of(operator, consent, **DRY)
-    assert 'hx-trigger="every 2s"' in waiting
+    assert 'hx-trigger="live"' in waiting
     assert reads(consent) == 0  # the fragment opens no arguments
 
     bell.deliver()
     finished = page_of(operator, consent, **DRY)
 
-    assert "every 2s" not in finished
+    assert "hx-trigger" not in finished
     assert "would" in finished
     assert "ann.example@example.org" not in finished
     assert "<html" not in finished
@@ -335,7 +335,7 @@ def test_a_dry_run_under_way_does_not_hide_the_one_that_failed_before_it(
     page = page_of(operator, consent)
     assert "It costs more." in page
     assert f'value="{dry.wire_id}" form="decision"' in page
-    assert 'hx-trigger="every 2s"' in page
+    assert 'hx-trigger="live"' in page
     assert "Dry run failed" in client.get("/approvals").content.decode()
     consent.refresh_from_db()
     assert consent.state == "requested"
