@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +17,15 @@ from invocations.sandbox.remote.sandbox import RemoteSandbox
 from invocations.sandbox.stats import SandboxSnapshot
 from invocations.sandbox.wire import contract
 from invocations.sandbox.wire.calls import encode_outcome
-from invocations.sandbox.wire.messages import ANSWER, MAX_REQUEST_BYTES, MessageChannel, WireError
+from invocations.sandbox.wire.messages import (
+    ANSWER,
+    MAX_REQUEST_BYTES,
+    MIB,
+    REQUEST,
+    MessageChannel,
+    RequestMemory,
+    WireError,
+)
 from invocations.sandbox.wire.streams import PeerLost, PeerStream
 from tests.support.sandbox_hosts import UNIX, open_host
 from tests.support.sandboxes import call_of
@@ -24,6 +33,8 @@ from tests.support.sandboxes import call_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from invocations.sandbox.base import SandboxCall
 
 
 class LateHost:
@@ -132,6 +143,59 @@ class ShownSandbox(FakeSandbox):
 
     def snapshot(self) -> SandboxSnapshot:
         return SandboxSnapshot.from_json({})
+
+
+class HeldSandbox(FakeSandbox):
+    """Its calls end when they are let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.let_go = threading.Semaphore(0), threading.Event()
+
+    def run(self, profile: Profile, call: SandboxCall, on_event: Any = None) -> RunOutcome:
+        self.begun.release()
+        assert self.let_go.wait(60)
+        return RunOutcome(RunStatus.OK, value=len(call.arguments))
+
+
+@pytest.mark.req("OPS-1")
+def test_what_calls_bring_with_them_fills_no_host() -> None:
+    held = HeldSandbox()
+    with open_host(UNIX, held) as host:
+        host.boxd.host.memory = RequestMemory(3 * MIB)
+        worker = RemoteSandbox([host.connect()], load_s=60)
+        large = call_of(b"package", text="x" * 2 * MIB)
+        outcomes: list[RunOutcome] = []
+        first = threading.Thread(target=lambda: outcomes.append(worker.run(Profile(), large)))
+        first.start()
+        assert held.begun.acquire(timeout=60)
+
+        refused = worker.run(Profile(), replace(large, name="second"))
+        fourth = call_of(b"p" * 2 * MIB)
+        unsent = worker.run(Profile(), fourth)
+        held.let_go.set()
+        first.join(60)
+        again = [worker.run(Profile(), replace(each, name=f"again-{each.name}")) for each in (large, large, fourth)]
+        worker.close()
+
+    assert (outcomes[0].status, outcomes[0].value) == (RunStatus.OK, len(large.arguments))
+    for outcome in (refused, unsent):
+        assert outcome.status is RunStatus.START_FAILED
+        assert "fills the memory of this host" in outcome.error_message
+    assert [outcome.status for outcome in again] == [RunStatus.OK] * 3  # it was given back, and the connections go on
+
+
+@pytest.mark.req("OPS-1")
+def test_a_connection_that_ends_gives_back_what_it_held() -> None:
+    memory = RequestMemory(3 * MIB)
+    with open_host(UNIX, FakeSandbox()) as host:
+        host.boxd.host.memory = memory
+        with host.connect().connection() as found:
+            found.channel.send(REQUEST, {"op": contract.HEALTH}, b"x" * 2 * MIB)
+            with pytest.raises(HostUnavailable, match="has no parts"):
+                found.take_answer(contract.HEALTH, 60)
+
+    assert memory.exchange(0, 3 * MIB)
 
 
 @pytest.mark.req("OPS-1")

@@ -20,7 +20,7 @@ from invocations.sandbox.boxd.session import WorkerSession
 from invocations.sandbox.isolation.runtime_lines import OK, DoctorLine
 from invocations.sandbox.wire import contract
 from invocations.sandbox.wire.identities import IdentityUnusable, read_worker_name
-from invocations.sandbox.wire.messages import ANSWER, MAX_REQUEST_BYTES, MessageChannel
+from invocations.sandbox.wire.messages import ANSWER, MAX_REQUEST_BYTES, MIB, MessageChannel, RequestMemory
 from invocations.sandbox.wire.streams import PeerLost, PeerStream, TlsPeerStream
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ log = logging.getLogger("toolhub.boxd")
 _HANDSHAKE_S = 5.0
 _BACKLOG = 128
 _MOST_CONNECTIONS = 512
+_MOST_REQUEST_BYTES = 512 * MIB  # of all connections together
 _PEER = struct.Struct("3i")
 
 
@@ -54,6 +55,7 @@ class BoxHost:
             f"{socket.gethostname()}:{secrets.token_hex(4)}"  # operators know the machine, and no other daemon has it
         )
         self.calls = HostCalls()
+        self.memory = RequestMemory(_MOST_REQUEST_BYTES)
 
     def list_check_lines(self, walls: str) -> list[dict[str, str]]:
         lines = [DoctorLine(OK, "sandbox", self.sandbox.check())]

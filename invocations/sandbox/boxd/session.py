@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from invocations.sandbox.base import Profile, RunEvent, Sandbox, SandboxCall
     from invocations.sandbox.boxd.caches import FolderCache, PackageCache
     from invocations.sandbox.boxd.host_calls import HostCalls
-    from invocations.sandbox.wire.messages import Message
+    from invocations.sandbox.wire.messages import Message, RequestMemory
     from invocations.sandbox.wire.streams import PeerStream
 
 log = logging.getLogger("toolhub.boxd")
@@ -38,6 +38,7 @@ HELLO_WITHIN_S = 5.0
 IDLE_S = 900.0
 PUT_WITHIN_S = 600.0
 _MOST_TICKETS = 32
+_FULL = "What calls bring with them fills the memory of this host until others have ended."
 
 
 class HostState(Protocol):
@@ -48,6 +49,7 @@ class HostState(Protocol):
     calls: HostCalls
     packages: PackageCache
     folders: FolderCache
+    memory: RequestMemory
 
     @property
     def is_full(self) -> Callable[[], bool]:
@@ -88,7 +90,7 @@ class WorkerSession:
 
     def __init__(self, host: HostState, stream: PeerStream, worker: str) -> None:
         self.host, self.worker = host, worker
-        self._channel = MessageChannel(stream, most=MAX_REQUEST_BYTES)
+        self._channel = MessageChannel(stream, most=MAX_REQUEST_BYTES, memory=host.memory)
         self._tickets: dict[str, _PutTicket] = {}
         self._work: _Work | None = None
         self._queue: SimpleQueue[_Work | None] = SimpleQueue()
@@ -108,9 +110,8 @@ class WorkerSession:
         try:
             greeted = False
             while True:
-                message = self._next(IDLE_S if greeted else HELLO_WITHIN_S)
-                try:
-                    greeted = self._answer(message, greeted=greeted)
+                try:  # no name for the message: it would keep its parts until the next one comes
+                    greeted = self._answer(self._next(IDLE_S if greeted else HELLO_WITHIN_S), greeted=greeted)
                 except RequestRefusal as refusal:
                     self._refuse(refusal)
                     if refusal.ends:
@@ -151,6 +152,8 @@ class WorkerSession:
             return True
         if not greeted:
             raise RequestRefusal(contract.UNFIT, "The first request of a connection is a hello.", ends=True)
+        if not message.fits:
+            raise RequestRefusal(contract.BUSY, _FULL)
         if message.parts and operation != contract.RUN:
             raise WireError(f"The request {operation} has no parts.")
         self._operations[operation](message)
@@ -207,14 +210,18 @@ class WorkerSession:
             raise RequestRefusal(contract.REPLAYED, sentence, ends=True)
         pieces = self._channel.receive_chunks(ticket.size)
         try:
-            if ticket.kind == contract.PACKAGE:
+            if ticket.kind == contract.FOLDER:
+                self.host.folders.put(ticket.digest, ticket.size, pieces)
+            elif self._channel.hold(ticket.size):
                 self.host.packages.put(ticket.digest, b"".join(pieces))
             else:
-                self.host.folders.put(ticket.digest, ticket.size, pieces)
+                raise RequestRefusal(contract.BUSY, _FULL)
         except (NotTaken, OSError) as error:
-            for _ in pieces:
-                pass  # what was sent is read, so that the refusal is heard
             raise RequestRefusal(contract.FAILED, str(error)) from error
+        finally:
+            self._channel.release_request()
+            for _ in pieces:
+                pass  # what was sent is read, so that a refusal is heard
         self._reply({"op": contract.PUT, "stored": True})
 
     def _kill(self, message: Message) -> None:
@@ -277,18 +284,27 @@ class WorkerSession:
         return folder
 
     def _run_calls(self) -> None:
-        while (work := self._queue.get()) is not None:
-            try:
-                outcome = self.host.sandbox.run(work.profile, work.call, self._tell if work.stream else None)
-            except Exception:
-                log.exception("The call %s ended in an error of this daemon", work.call.name)
-                outcome = RunOutcome(RunStatus.LOST, error_message="The sandbox host failed.", clean=False)
-            with self.host.calls.end(work.call.name):
-                self._work = None
-                work.done.set()
-                head, parts = encode_outcome(outcome)
-                with suppress(PeerLost):
-                    self._reply(head, *parts)
+        while self._run_next():
+            pass
+
+    def _run_next(self) -> bool:
+        """One call, of which nothing is kept afterwards. False when there will be none."""
+        work = self._queue.get()
+        if work is None:
+            return False
+        try:
+            outcome = self.host.sandbox.run(work.profile, work.call, self._tell if work.stream else None)
+        except Exception:
+            log.exception("The call %s ended in an error of this daemon", work.call.name)
+            outcome = RunOutcome(RunStatus.LOST, error_message="The sandbox host failed.", clean=False)
+        with self.host.calls.end(work.call.name):
+            self._channel.release_request()
+            self._work = None
+            work.done.set()
+            head, parts = encode_outcome(outcome)
+            with suppress(PeerLost):
+                self._reply(head, *parts)
+        return True
 
     def _tell(self, event: RunEvent) -> None:
         self._channel.send(EVENT, {}, encode_event(event))
@@ -302,4 +318,5 @@ class WorkerSession:
             while not work.done.wait(0.05):
                 self.host.sandbox.kill(work.call.name)
         self._queue.put(None)
+        self._channel.release_request()
         self._channel.stream.close()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import struct
+import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -50,19 +51,42 @@ class OversizedHead(WireError):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """``kind``: one of the kinds of frames; ``head``: without its ``parts``."""
+    """``kind``: one of the kinds of frames; ``head``: without its ``parts``, which are dropped where memory is short: not ``fits``."""
 
     kind: int
     head: dict[str, Any]
     parts: tuple[bytes, ...] = ()
+    fits: bool = True
+
+
+class RequestMemory:
+    """Request memory: how many bytes of requests all connections of a host may hold together."""
+
+    def __init__(self, most: int) -> None:
+        self._free = most
+        self._lock = threading.Lock()
+
+    def exchange(self, held: int, wanted: int) -> bool:
+        """Give back ``held`` bytes and take ``wanted``. False when there are not so many: those held are given back all the same."""
+        with self._lock:
+            self._free += held
+            if wanted > self._free:
+                return False
+            self._free -= wanted
+            return True
 
 
 class MessageChannel:
-    """Messages over a stream. One thread receives, any thread sends. ``most``: bytes of parts that are received."""
+    """Messages over a stream. One thread receives, any thread sends.
 
-    def __init__(self, stream: PeerStream, *, most: int) -> None:
+    ``most``: bytes of parts that are received. ``memory``: what the parts of a request are counted against, from before they are
+    read until :meth:`release_request` or the next request.
+    """
+
+    def __init__(self, stream: PeerStream, *, most: int, memory: RequestMemory | None = None) -> None:
         self.stream = stream
         self._most = most
+        self._memory, self._held = memory, 0
         self.heard_at = self._said_at = time.monotonic()
 
     def send(self, kind: int, head: dict[str, Any], *parts: bytes) -> None:
@@ -116,10 +140,28 @@ class MessageChannel:
         total = sum(sizes)
         if tail_size != min(total, MAX_CHUNK_BYTES):
             raise WireError("A frame does not hold what its head says.")
+        fits = kind != REQUEST or self.hold(total)
         data = self.stream.read(tail_size, deadline)
+        if not fits:
+            del data
+            for _ in self.receive_chunks(total - tail_size):
+                pass  # what was sent is read, so that the refusal is heard
+            return Message(kind, head, fits=False)
         if total > tail_size:
             data = b"".join((data, *self.receive_chunks(total - tail_size)))
         return Message(kind, head, tuple(_cut(data, sizes)))
+
+    def release_request(self) -> None:
+        """Nothing of the last request is kept any more."""
+        self.hold(0)
+
+    def hold(self, wanted: int) -> bool:
+        """Take memory for so many bytes in place of what is held. False when there is none."""
+        if self._memory is None:
+            return True
+        fits = self._memory.exchange(self._held, wanted)
+        self._held = wanted if fits else 0
+        return fits
 
     def receive_chunks(self, size: int) -> Iterator[bytes]:
         """What follows a message in chunks."""
