@@ -52,7 +52,7 @@ def ask_view(request: HttpRequest) -> HttpResponseBase:
 
 def write_content_policy(get_response: GetResponse) -> GetResponse:
     """Request middleware: the content policy as its own middleware writes it, which would put the same text together each time."""
-    written = CSPMiddleware(lambda request: HttpResponse())(HttpRequest())
+    written = CSPMiddleware(lambda _: HttpResponse())(HttpRequest())
     policy = {name: text for name, text in written.items() if name.startswith("Content-Security-Policy")}
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
