@@ -79,8 +79,10 @@ def choose_language(get_response: GetResponse) -> GetResponse:
 
 
 def build_direct_chain() -> GetResponse:
+    """With what telemetry has put among the request middleware of this process, where traces go somewhere."""
+    traced = [name for name in settings.MIDDLEWARE if name.startswith("opentelemetry.")]
     respond = convert_exception_to_response(ask_view)
-    for name in reversed(settings.DIRECT_MIDDLEWARE):
+    for name in reversed([*traced, *settings.DIRECT_MIDDLEWARE]):
         respond = convert_exception_to_response(import_string(name)(respond))
     return respond  # type: ignore[no-any-return]
 

@@ -162,6 +162,20 @@ def test_over_https_both_ways_say_that_it_stays_so(
     assert direct[1][0] == 301
 
 
+def test_the_part_within_django_is_a_span_on_both_ways(
+    instrumented: None, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = {"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
+
+    direct = Client().post(INVOKE, "{", content_type="application/json", headers=trace)
+    take_whole_way(monkeypatch)
+    whole = Client().post(INVOKE, "{", content_type="application/json", headers=trace)
+
+    named = [answer.headers["traceparent"].split("-") for answer in (direct, whole)]
+    assert [each[1] for each in named] == ["4bf92f3577b34da6a3ce929d0e0e4736"] * 2
+    assert "00f067aa0ba902b7" not in {each[2] for each in named}
+
+
 def direct_routes() -> list[Route]:
     return list(walk(get_resolver(settings.DIRECT_URLCONF), ""))
 
