@@ -37,7 +37,7 @@ outage = Outage(
 
 
 class WakeUpThreads:
-    """``is_closed``: whether this worker was told to end; then nothing more is begun."""
+    """``is_closed``: whether this worker was asked to end; then nothing more is begun."""
 
     def __init__(self, app: Celery, queues: Sequence[str], is_closed: Callable[[], bool]) -> None:
         self._app, self._queues, self._is_closed = app, list(queues), is_closed
@@ -108,7 +108,7 @@ class WakeUpConsumer(bootsteps.StartStopStep):
         queues = parent.app.amqp.queues
         names = list(queues.consume_from)
         queues.deselect(names)
-        WakeUpConsumer.threads = WakeUpThreads(parent.app, names, is_told_to_end)
+        WakeUpConsumer.threads = WakeUpThreads(parent.app, names, takes_nothing_more)
 
     def start(self, parent: Any) -> None:
         """At the beginning, and each time that Celery has lost its own connection."""
@@ -121,7 +121,7 @@ class WakeUpConsumer(bootsteps.StartStopStep):
             cls.threads.join()
 
 
-def is_told_to_end() -> bool:
+def takes_nothing_more() -> bool:
     from invocations.queue.claims import places  # noqa: PLC0415  models load only after Django is set up
 
     return bool(places.closed)
