@@ -7,7 +7,7 @@ another method. Both answer alike, byte for byte (tests/integration/api/test_dir
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from csp.middleware import CSPMiddleware
 from django.conf import settings
@@ -52,7 +52,7 @@ def ask_view(request: HttpRequest) -> HttpResponseBase:
 
 def write_content_policy(get_response: GetResponse) -> GetResponse:
     """Request middleware: the content policy as its own middleware writes it, which would put the same text together each time."""
-    written = CSPMiddleware(lambda _: HttpResponse())(HttpRequest())
+    written: Any = CSPMiddleware(lambda _: HttpResponse())(HttpRequest())
     policy = {name: text for name, text in written.items() if name.startswith("Content-Security-Policy")}
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
@@ -81,7 +81,7 @@ def choose_language(get_response: GetResponse) -> GetResponse:
 def build_direct_chain() -> GetResponse:
     """With what telemetry has put among the request middleware of this process, where traces go somewhere."""
     traced = [name for name in settings.MIDDLEWARE if name.startswith("opentelemetry.")]
-    respond = convert_exception_to_response(ask_view)
+    respond: Any = convert_exception_to_response(ask_view)
     for name in reversed([*traced, *settings.DIRECT_MIDDLEWARE]):
         respond = convert_exception_to_response(import_string(name)(respond))
     return respond  # type: ignore[no-any-return]

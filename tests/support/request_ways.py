@@ -23,7 +23,7 @@ def _load_with_direct_routes(handler: ClientHandler, is_async: bool = False) -> 
 
 def take_direct_routes() -> None:
     """Every test client of this process."""
-    ClientHandler.load_middleware = _load_with_direct_routes  # type: ignore[method-assign]
+    ClientHandler.load_middleware = _load_with_direct_routes  # type: ignore[assignment, method-assign]
 
 
 def take_whole_way(monkeypatch: pytest.MonkeyPatch) -> None:
