@@ -18,6 +18,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from kernel.observability import exposition, telemetry
+from toolhub.brokers.wake_up_consumer import WakeUpConsumer
 from toolhub.loops import LoopThreads, ProcessRole, select_loops
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ try:
 except ImproperlyConfigured as error:  # read here for the first time by every worker, web process and command
     raise SystemExit(f"toolhub does not start. {error}") from error
 app.set_default()
+app.steps["consumer"].add(WakeUpConsumer)
 app.autodiscover_tasks(["invocations"])
 
 _loops = LoopThreads()  # of this worker
@@ -122,7 +124,8 @@ def _stop(**_: Any) -> None:
 
     _loops.tell()
     try:
-        while places.any_taken():  # Celery has waited for its own calls; these came by a notification of PostgreSQL
+        WakeUpConsumer.join()
+        while places.any_taken():  # these came by a notification of PostgreSQL
             time.sleep(LOOK_AGAIN_S)
         current_sandbox().close()
     finally:

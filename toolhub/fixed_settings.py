@@ -57,6 +57,18 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
 ]
 
+# Of requests that make calls, to `DIRECT_URLCONF`: what is above without what only browsers need (kernel/http/direct_routes.py).
+DIRECT_MIDDLEWARE = [
+    "kernel.http.middleware.assign_request_id",
+    "kernel.database.tenancy.scoped_request",
+    "django.middleware.security.SecurityMiddleware",
+    "kernel.http.direct_routes.write_content_policy",
+    "kernel.http.middleware.refuse_nul",
+    "kernel.http.direct_routes.choose_language",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [NONE],

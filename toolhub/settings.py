@@ -19,6 +19,7 @@ from kernel.names import QUEUE_INVOCATIONS, QUEUES
 from kernel.secret_files import read_or_make_secret
 from toolhub.fixed_settings import (  # noqa: F401  Django reads them here
     CONTENT_SECURITY_POLICY,
+    DIRECT_MIDDLEWARE,
     INSTALLED_APPS,
     MIDDLEWARE,
     OAUTH2_PROVIDER,
@@ -66,6 +67,7 @@ CSRF_TRUSTED_ORIGINS = [f"{_public.scheme}://{_public.netloc}".lower(), *TOOLHUB
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 
 ROOT_URLCONF = "toolhub.urls"
+DIRECT_URLCONF = "toolhub.direct_urls"
 ASGI_APPLICATION = "toolhub.asgi.application"
 APPEND_SLASH = False
 LOGIN_URL = "sign_in"

@@ -1,8 +1,8 @@
 """Lease heartbeat: the watch over a run, so that its lease holds and it ends when nobody wants it any more.
 
-One thread for each run: it renews the lease, and ends the box when the call was closed by somebody else or its caller has
-asked for the end. One thread for all: it ends the runs whose lease could not be renewed before that lease is over, also while the
-others still wait for the database.
+Two threads for all runs of a process, and none for a run that ends by itself. One renews the leases, and has runs ended whose call
+was closed by somebody else or whose caller has asked for the end. One ends the runs whose lease could not be renewed before that lease
+is over, also while the other still waits for the database.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from invocations.sandbox.factory import current_sandbox
 from kernel.database.connections import database_now, release_connection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from uuid import UUID
 
 log = logging.getLogger("toolhub.worker")
@@ -37,27 +37,62 @@ _GIVEN_UP_AT = 0.8  # of a lease that was not renewed: its run has to be over be
 
 
 class RunWatch:
-    """One run: poked when it is to end or has ended. ``kept_at``: when its lease was last asked for and given; ``given_up``: it could
-    not be renewed, so the run was ended here, and whoever sweeps takes the call for lost. ``lease_s``: how long it holds.
+    """One run. ``kept_at``: when its lease was last asked for and given; ``given_up``: it could not be renewed, so the run was ended
+    here, and whoever sweeps takes the call for lost. ``lease_s``: how long it holds.
     """
 
-    def __init__(self, box: str, kept_at: float, lease_s: float) -> None:
-        self.box, self.kept_at, self.lease_s = box, kept_at, lease_s
-        self.poked = threading.Event()
+    def __init__(self, invocation: Invocation, kept_at: float, lease_s: float) -> None:
+        self.invocation, self.box = invocation, build_box_name(invocation)
+        self.kept_at, self.lease_s = kept_at, lease_s
+        self.renew_at = kept_at + lease_s / 3
         self.unwanted = False
         self.given_up = False
-        self.over = False
+        self.over = threading.Event()
+        self.renewal = threading.Lock()  # whoever has it renews, or says that the run is over
+        self._end: threading.Thread | None = None
 
     def check_wanted(self) -> None:
         """Before the tool is run: whether the call is still this worker's, and wanted."""
         if self.unwanted or self.given_up:
             raise CallCancelled(NOT_RUN)
 
+    def renew(self) -> None:
+        asked_at = time.monotonic()
+        kept = _keep_lease(self.invocation, self.lease_s)
+        self.renew_at = asked_at + self.lease_s / 3
+        if kept:
+            self.kept_at = asked_at
+        elif kept is False:
+            self.end_run()
+
+    def end_run(self) -> None:
+        """In a thread of its own, since nobody else's run may wait for the end of this one."""
+        with _lock:
+            if self.unwanted:
+                return
+            self.unwanted = True
+            name = f"end-{self.invocation.wire_id}"
+            self._end = threading.Thread(target=self._end_until_over, name=name, daemon=True)
+        self._end.start()
+
+    def _end_until_over(self) -> None:
+        log.warning("%s was closed or cancelled; its run is ended", self.invocation.wire_id)
+        while not self.over.is_set():
+            _end_box(self)
+            self.over.wait(_AGAIN_S)
+
+    def close(self) -> None:
+        """The run is over: nothing is renewed or ended any more when this returns."""
+        with self.renewal:
+            self.over.set()
+        if self._end is not None:
+            self._end.join()
+
 
 _lock = threading.Lock()
 _begun = threading.Condition(_lock)
 _watches: dict[UUID, RunWatch] = {}
-_guard: threading.Thread | None = None
+_guards: list[threading.Thread] = []
 _unwanted: OrderedDict[UUID, None] = OrderedDict()  # asked to end before their run was known here
 
 
@@ -70,8 +105,7 @@ def end_run(invocation_id: UUID) -> None:
             while len(_unwanted) > _REMEMBERED:
                 _unwanted.popitem(last=False)
             return
-        watch.unwanted = True
-    watch.poked.set()
+    watch.end_run()
 
 
 def _keep_lease(invocation: Invocation, lease_s: float) -> bool | None:
@@ -108,70 +142,68 @@ def _end_box(watch: RunWatch) -> None:
         log.exception("The run %s could not be ended and is tried again", watch.box)
 
 
-def _send_heartbeats(invocation: Invocation, watch: RunWatch) -> None:
-    while True:
-        watch.poked.wait(watch.lease_s / 3)
-        watch.poked.clear()
-        if watch.over:
-            return
-        asked_at = time.monotonic()
-        kept = not watch.unwanted and _keep_lease(invocation, watch.lease_s)
-        if kept:
-            watch.kept_at = asked_at
-        elif kept is False:
-            watch.unwanted = True
-            break
-    log.warning("%s was closed or cancelled; its run is ended", invocation.wire_id)
-    while not watch.over:
-        _end_box(watch)
-        watch.poked.wait(_AGAIN_S)
+def _renew_leases(watches: list[RunWatch]) -> None:
+    """Those that are due, each by itself: most runs end before theirs is."""
+    for watch in watches:
+        if watch.renew_at > time.monotonic():
+            continue
+        with watch.renewal:
+            if not (watch.over.is_set() or watch.unwanted):
+                watch.renew()
 
 
-def _end_unkept() -> None:
-    """Who cannot renew its lease ends its run before others take the call for lost, so that no two runs of it overlap.
+def _end_unkept(watches: list[RunWatch]) -> None:
+    """Who cannot renew its lease ends its run before others take the call for lost, so that no two runs of it overlap."""
+    now = time.monotonic()
+    for watch in watches:
+        if now - watch.kept_at > watch.lease_s * _GIVEN_UP_AT:
+            log.warning("The lease of %s cannot be kept; its run is ended", watch.box)
+            watch.given_up = True
+            _end_box(watch)
 
-    How long a lease holds is said by the runs: settings fail to answer a thread while a test exchanges them, and this one is the
-    only one of its process.
+
+def _look_after_runs(look: Callable[[list[RunWatch]], None]) -> None:
+    """Now and then while there are runs: a thread that was woken for each would cost more than its look.
+
+    How long a lease holds is said by the runs: settings fail to answer a thread while a test exchanges them, and these are the only
+    ones of their process.
     """
     while True:
         with _begun:
             _begun.wait_for(lambda: _watches)
-            look_again_s = min(1.0, min(watch.lease_s for watch in _watches.values()) / 20)
-            now = time.monotonic()
-            late = [watch for watch in _watches.values() if now - watch.kept_at > watch.lease_s * _GIVEN_UP_AT]
-        for watch in late:
-            log.warning("The lease of %s cannot be kept; its run is ended", watch.box)
-            watch.given_up = True
-            _end_box(watch)
-        time.sleep(look_again_s)
+            watches = list(_watches.values())
+        try:
+            look(watches)
+        except Exception:
+            log.exception("Runs could not be looked after and are looked after again")
+        time.sleep(min(1.0, min(watch.lease_s for watch in watches) / 20))
+
+
+def _start_guards() -> None:
+    for name, look in (("heartbeats", _renew_leases), ("leases", _end_unkept)):
+        guard = threading.Thread(target=_look_after_runs, args=(look,), name=name, daemon=True)
+        guard.start()
+        _guards.append(guard)
 
 
 @contextmanager
 def keep_lease(invocation: Invocation) -> Iterator[RunWatch]:
     """Watch over the run while the block runs. Raises when the call is not this worker's any more; then nothing may run."""
-    global _guard
     lease_s = settings.TOOLHUB_LEASE_S
-    watch = RunWatch(build_box_name(invocation), _take_up(invocation, lease_s), lease_s)
+    watch = RunWatch(invocation, _take_up(invocation, lease_s), lease_s)
     with _lock:
-        if _guard is None:
-            _guard = threading.Thread(target=_end_unkept, name="leases", daemon=True)
-            _guard.start()
+        if not _guards:
+            _start_guards()
         _watches[invocation.pk] = watch
-        _begun.notify()
-        if invocation.pk in _unwanted:
-            del _unwanted[invocation.pk]
-            watch.unwanted = True
-            watch.poked.set()
-    thread = threading.Thread(
-        target=_send_heartbeats, args=(invocation, watch), name=f"mind-{invocation.wire_id}", daemon=True
-    )
-    thread.start()
+        _begun.notify_all()
+        is_unwanted = invocation.pk in _unwanted
+        _unwanted.pop(invocation.pk, None)
+    if is_unwanted:
+        watch.end_run()
     try:
         yield watch
     finally:
         with _lock:
             if _watches.get(invocation.pk) is watch:  # and not that of a later run of the same call
                 del _watches[invocation.pk]
-        watch.over = True
-        watch.poked.set()
-        thread.join()
+        watch.close()

@@ -23,6 +23,7 @@ from django.http import FileResponse, HttpResponse
 from django.urls import set_script_prefix
 
 from kernel.database.connections import release_connection
+from kernel.http.direct_routes import prefer_direct_routes
 from kernel.http.exception_handlers import build_problem_response, translate_exception
 from kernel.http.traffic import ROUTE
 
@@ -137,6 +138,7 @@ class Handler(ASGIHandler):
 
     def load_middleware(self, is_async: bool = False) -> None:
         super().load_middleware(is_async=False)
+        self._middleware_chain: Any = prefer_direct_routes(self._middleware_chain)
 
     async def handle(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Until the answer is sent or the caller has gone. What was begun goes on without its caller."""

@@ -24,6 +24,7 @@ from tests.support.calls import Bell, ScriptedSandbox, run_calls_here, run_calls
 from tests.support.chains import TEXT
 from tests.support.dependencies import FIRST, build_all, enabled
 from tests.support.migrated_databases import copy_migrated_sqlite, find_migrated_postgresql
+from tests.support.request_ways import WAYS_IN, take_whole_way
 from tests.support.response_recorder import answered
 from tests.support.wheels import line, make_wheel, sha256_of
 from unitools import checks
@@ -199,3 +200,10 @@ def instrumented() -> Iterator[None]:
     yield
     if not was:
         instrumentor.uninstrument()
+
+
+@pytest.fixture(params=WAYS_IN)
+def each_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Test clients by direct routes, and past them."""
+    if request.param != "direct":
+        take_whole_way(monkeypatch)

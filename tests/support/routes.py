@@ -76,17 +76,17 @@ class Route:
         return getattr(self.view, "held", None)
 
 
-def _walk(resolver: URLResolver, prefix: str) -> Iterator[Route]:
+def walk(resolver: URLResolver, prefix: str) -> Iterator[Route]:
     for entry in resolver.url_patterns:
         path = prefix + str(entry.pattern)
         if isinstance(entry, URLResolver):
-            yield from _walk(entry, path)
+            yield from walk(entry, path)
         elif isinstance(entry, URLPattern):
             yield Route(entry.name or "", path, entry.callback, tuple(entry.pattern.converters))
 
 
 def routes() -> list[Route]:
-    return list(_walk(get_resolver(), ""))
+    return list(walk(get_resolver(), ""))
 
 
 def console_routes() -> list[Route]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import Caller, Person
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("each_way")]
 WHOLE_VIEW_ONLY = {"input_schema", "output_schema", "manifest_digest", "build_digest"}
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("each_way")]
 CHECKS_OF_ANSWERS = [not_a_server_error, status_code_conformance, content_type_conformance]
 # What no schema of OpenAPI 3.0 can say, so that something which fits the document is refused.
 BOXES = "How many alternatives a condition has is a product over its parts, and a schema bounds only each of them."

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("each_way")]
 ECHO, WRITE = "sample.tools.echo", "sample.tools.write"
 FIRST = "inv_0123456789abcdefghjkmnpqrs"
 REQUEST = {"method": "POST", "path": "/api/v1/consents", "body": {"tool": ECHO}}

@@ -66,8 +66,8 @@ urlpatterns = [path("", reads), path("api/v1/tools/<str:tool>/invoke", invoke), 
 
 @pytest.fixture(autouse=True)
 def own_addresses(settings: Any) -> None:
-    settings.ROOT_URLCONF = __name__
-    settings.MIDDLEWARE = []
+    settings.ROOT_URLCONF = settings.DIRECT_URLCONF = __name__
+    settings.MIDDLEWARE = settings.DIRECT_MIDDLEWARE = []
     begun.clear()
     done.clear()
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("each_way")]
 ECHO = "sample.tools.echo"
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 

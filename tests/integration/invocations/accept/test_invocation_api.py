@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import Caller
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("each_way")]
 
 
 def pair_of(call: dict[str, Any]) -> list[str]:
