@@ -16,10 +16,12 @@ from rest_framework.response import Response
 from access.authentication.bearer import ApiKeyAuthentication
 from access.authentication.sessions import PersonAuthentication
 from evidence.kinds import PAIR, Kind
-from evidence.search.engine import find_facts
+from evidence.problems import SearchTooBroad
+from evidence.search.engine import LIMIT_MS, find_facts
 from evidence.search.language import MAX_CHARACTERS, parse
 from evidence.search.name_resolution import names_in
 from evidence.search.tags import TagQuery, exact_span
+from kernel.database.statement_limits import StatementTooLong, limit_statements
 from kernel.http.api_requests import get_caller
 from kernel.http.base_serializers import IdField, PageSerializer, build_envelope_serializer
 from kernel.http.endpoints import Endpoint
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
     from evidence.models import Fact
+    from evidence.search.engine import FactPage
+    from evidence.search.language import Query
     from kernel.principal import Principal
 
 OWN, ALL, SEE = "invocations:read", "evidence:read", "evidence.view"
@@ -113,17 +117,11 @@ class FactListView(Endpoint):
         responses={200: build_envelope_serializer("FactsEnvelope", FactPageSerializer())},
     )
     def get(self, request: Request) -> Response:
-        by, asked = get_caller(request), self.asked
-        found = find_facts(
-            parse(asked.get("q", "").strip()),
-            tenant_id=by.tenant_id,
-            names=names_in(by.tenant_id),
-            zone=UTC,
-            scope=agent_scope(by),
-            after=asked.get("after", ""),
-            before=asked.get("before", ""),
-            size=asked["limit"],
-        )
+        try:
+            with limit_statements(LIMIT_MS):
+                found = self._find(parse(self.asked.get("q", "").strip()), get_caller(request))
+        except StatementTooLong as error:
+            raise SearchTooBroad from error
         data = {
             "facts": [fact_json(fact) for fact in found.rows],
             "next": found.older or None,
@@ -131,3 +129,15 @@ class FactListView(Endpoint):
             "indexed_until": found.behind.isoformat() if found.behind else None,
         }
         return Response(ResponseEnvelope(data=data).to_json())
+
+    def _find(self, query: Query, by: Principal) -> FactPage:
+        return find_facts(
+            query,
+            tenant_id=by.tenant_id,
+            names=names_in(by.tenant_id),
+            zone=UTC,
+            scope=agent_scope(by),
+            after=self.asked.get("after", ""),
+            before=self.asked.get("before", ""),
+            size=self.asked["limit"],
+        )

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     _Tags = dict[int, list[tuple[bytes, bytes]]]  # of blocks: tags, and which leaves have them, as it is stored
 
+LIMIT_MS = 2_000  # for a page of facts, with what is looked up for it
 MOST_WAITING = (
     500  # facts that are not indexed yet and are looked through; more of them means that the keeper stands still
 )

@@ -16,11 +16,12 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from evidence.problems import SearchInvalid
 from evidence.search import saved_searches
-from evidence.search.engine import FactPage, find_facts
+from evidence.search.engine import LIMIT_MS, FactPage, find_facts
 from evidence.search.language import QUALIFIERS, Query, Term, parse
 from evidence.search.name_resolution import names_in
 from evidence.search.related_facts import attach_free_text
 from kernel.components.forms import add_problem
+from kernel.database.statement_limits import StatementTooLong, limit_statements
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.problems import SchemaInvalid
 
@@ -43,6 +44,7 @@ SHORTCUTS = (
     (gettext_lazy("Values read"), "kind:snapshot.read"),
     (gettext_lazy("Last day"), "after:24h"),
 )
+TIMES = ((gettext_lazy("Last day"), "24h"), (gettext_lazy("Last 7 days"), "7d"))
 
 
 class SavedSearchForm(forms.Form):
@@ -61,15 +63,18 @@ def query_text(request: ConsoleRequest) -> str:
 @needs("evidence.view")
 def facts(request: ConsoleRequest) -> HttpResponse:
     """Context: text (the query as written), found (Found), chips (list of {text, without}), wrong (list of {before, wrong, after,
-    message, instead} of a query that is not understood), view, qualifiers, shortcuts, searches
-    (list of {search, to}), form, and addresses: views, first, older, newer.
+    message, instead} of a query that is not understood), too_broad (it took too long: list of {label, to} that narrow it), view,
+    qualifiers, shortcuts, searches (list of {search, to}), form, and addresses: views, first, older, newer.
     """
     text, view = query_text(request), request.GET.get("view", "")
     view = view if view in VIEWS else VIEWS[0]
-    query, found, wrong = Query(), FactPage(), list[dict[str, Any]]()
+    query, found, wrong, too_broad = Query(), FactPage(), list[dict[str, Any]](), list[dict[str, Any]]()
     try:
         query = parse(text)
-        found = _found(request, query)
+        with limit_statements(LIMIT_MS):
+            found = _found(request, query)
+    except StatementTooLong:
+        too_broad = [{"label": label, "to": _address(_with_time(query, ago), view)} for label, ago in TIMES]
     except SearchInvalid as problem:
         wrong = [_underlined(text, each) for each in problem.details["findings"]]
     context = {
@@ -78,6 +83,7 @@ def facts(request: ConsoleRequest) -> HttpResponse:
         "found": found,
         "chips": [{"text": str(term), "without": _address(query.without(term), view)} for term in query.terms],
         "wrong": wrong,
+        "too_broad": too_broad,
         "view": view,
         "views": {each: _address(query, each) for each in VIEWS},
         "continued": bool(request.GET.get("after") or request.GET.get("before")),
@@ -113,6 +119,10 @@ def _found(request: ConsoleRequest, query: Query) -> FactPage:
 def _address(query: Query | str, view: str, **more: str) -> str:
     asked = {"q": str(query), "view": view if view != VIEWS[0] else "", **more}
     return "?" + urlencode({name: value for name, value in asked.items() if value})
+
+
+def _with_time(query: Query, ago: str) -> Query:
+    return Query((*(term for term in query.terms if term.name not in ("after", "before")), Term("after", ago)))
 
 
 def _underlined(text: str, finding: dict[str, Any]) -> dict[str, Any]:

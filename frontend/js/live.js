@@ -111,6 +111,7 @@ async function lookForRows(list) {
   show.addEventListener('click', async () => {
     pill.replaceChildren();
     await htmx.ajax('GET', location.href, { target: `#${list.id}`, swap: 'outerHTML' });
+    pill.replaceChildren(); // what was counted meanwhile is on the list
     const [first] = readRows(document.getElementById(list.id)).values();
     if (first) $('[data-row], a[href]', first)?.focus();
   });

@@ -2,20 +2,20 @@
 
 A search of a million rows for what none of them has reads all of them; who waits for it is better told what would narrow it, and the
 connection serves others. On PostgreSQL it is ``statement_timeout``, of this transaction alone; on SQLite a look at the clock between
-its steps.
+its steps. A question that takes many statements begins none after its time.
 """
 
 from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import OperationalError, connection, transaction
 from psycopg.errors import QueryCanceled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 STEPS = 20_000  # of SQLite's machine between two looks at the clock
 
@@ -28,8 +28,15 @@ class StatementTooLong(Exception):
 def limit_statements(limit_ms: int) -> Iterator[None]:
     """Raises :class:`StatementTooLong`. For questions alone: what was changed within may be undone with it."""
     limited = _in_transaction if connection.vendor == "postgresql" else _by_clock
+    ends = time.monotonic() + limit_ms / 1000
+
+    def begin_statement(execute: Callable[..., Any], *arguments: Any) -> Any:
+        if time.monotonic() > ends:
+            raise StatementTooLong
+        return execute(*arguments)
+
     try:
-        with limited(limit_ms):
+        with limited(limit_ms), connection.execute_wrapper(begin_statement):
             yield
     except OperationalError as error:
         if isinstance(error.__cause__, QueryCanceled) or str(error) == "interrupted":

@@ -16,6 +16,7 @@ from tests.e2e.browser import JOB_OF, PATIENCE_MS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from playwright.sync_api import Locator
 
@@ -33,6 +34,13 @@ class Effort(NamedTuple):
 
 # What each job took before (counted in the same way with a browser at the commit before 99673d1e), and what it takes now.
 EFFORTS: dict[str, tuple[Effort, Effort]] = {
+    "review and enable a breaking version": (
+        Effort(4, 1),
+        Effort(3, 2),
+    ),  # one field acknowledges what can break callers
+    "approve a held call": (Effort(3, 1), Effort(2, 1)),
+    "find why yesterday's call failed from a vague memory": (Effort(3, 1), Effort(3, 1)),
+    "upload a tool": (Effort(3, 1), Effort(2, 1)),
     "verify and export evidence for a person": (Effort(11, 4), Effort(5, 2)),
     "invite a person, make an agent with a key and a grant": (Effort(11, 7), Effort(10, 6)),
     "policy from nothing to published": (Effort(12, 1), Effort(10, 2)),
@@ -87,9 +95,14 @@ class Count:
         self.fields += 1
         self.main.locator(f"select[name={field}]").select_option(label=label)
 
-    def tick(self, field: str, value: str) -> None:
+    def tick(self, field: str, value: str = "") -> None:
+        """The only one of its name, where no value is given."""
         self.fields += 1
-        self.main.locator(f"[name={field}][value={value}]").check()
+        self.main.locator(f"[name={field}][value={value}]" if value else f"[name={field}]").check()
+
+    def bring_file(self, field: str, path: Path) -> None:
+        self.fields += 1
+        self.main.locator(f"[name={field}]").set_input_files(path)
 
 
 @contextmanager

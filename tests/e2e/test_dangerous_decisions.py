@@ -6,20 +6,18 @@ import copy
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, chromium
+from tests.e2e.held_work import ORDER, QUOTE, read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.e2e.conftest import Embedded
-
-QUOTE, ORDER = "commerce.pricing.get_realtime_quote", "commerce.checkout.create_draft_order"
-MANIFESTS = Path(__file__).resolve().parents[2] / "tools" / "commerce" / "manifests"
 
 
 @pytest.fixture(scope="module")
@@ -33,11 +31,6 @@ def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = Path(wanted) if wanted else tmp_path_factory.mktemp("shots")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def read_manifest(tool: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads((MANIFESTS / f"{tool}.json").read_text())
-    return document
 
 
 @pytest.mark.req("TOOLS-7", "TOOLS-9")

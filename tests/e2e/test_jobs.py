@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,9 @@ from playwright.sync_api import Browser, expect
 
 from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, chromium
 from tests.e2e.conftest import copy_of
+from tests.e2e.held_work import QUOTE, hold_order, submit_breaking_version
 from tests.e2e.job_counts import EFFORTS, Count, counted
+from tests.support.manifests import manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,8 +23,6 @@ if TYPE_CHECKING:
     from tests.e2e.conftest import Embedded
 
     Open = Callable[[str], Count]
-
-QUOTE = "commerce.pricing.get_realtime_quote"
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +65,66 @@ def open_console(hub: Embedded, browser: Browser, shots: Path) -> Iterator[Open]
 def test_no_job_takes_more_than_before_and_three_take_less() -> None:
     assert all(now.total <= before.total for before, now in EFFORTS.values())
     assert sum(now.total < before.total for before, now in EFFORTS.values()) >= 3
+
+
+@pytest.mark.req("CARD-3", "TOOLS-2")
+def test_a_developer_uploads_a_tool(open_console: Open, tmp_path: Path) -> None:
+    file = tmp_path / "manifest.json"
+    file.write_text(json.dumps(manifest("echo", id="jobs.upload.echo")))
+    dana = open_console("dana")
+    with counted("upload a tool", dana):
+        dana.tab("Submit a version")
+        dana.bring_file("file", file)
+        dana.button("Check and submit")
+        expect(dana.main.get_by_role("heading", level=1)).to_contain_text("jobs.upload.echo", timeout=PATIENCE_MS)
+
+
+@pytest.mark.req("CARD-3", "TOOLS-7")
+def test_an_operator_reviews_and_enables_a_version_that_can_break_callers(open_console: Open) -> None:
+    submit_breaking_version(open_console("dana"))
+    olivia = open_console("olivia")
+    with counted("review and enable a breaking version", olivia):
+        expect(olivia.main).to_contain_text("Can break callers")
+        olivia.link(f"{QUOTE} 9.0.0")
+        olivia.tick("acknowledged")
+        olivia.button("Approve")
+        olivia.visitor.sees("Approved: enable it now?")
+        olivia.fill("reason", "Nobody orders more than five.")
+        olivia.button("Enable for all")
+        expect(olivia.visitor.page).to_have_url(f"{olivia.visitor.url}/tools/{QUOTE}", timeout=PATIENCE_MS)
+        expect(olivia.main).to_contain_text("9.0.0")
+
+
+@pytest.mark.req("CARD-3", "SPEC-2", "TOOLS-19")
+def test_an_operator_approves_a_call_that_is_held(hub: Embedded, open_console: Open) -> None:
+    call = hold_order(hub, "order-of-a-job")
+    olivia = open_console("olivia")
+    with counted("approve a held call", olivia):
+        olivia.click(olivia.main.locator(f"a[href='/consents/{call}']"))
+        olivia.fill("reason", "The customer agreed on the phone.")
+        with olivia.visitor.page.expect_navigation():
+            olivia.button("Approve this call")
+    olivia.visitor.page.goto(f"{hub.url}/consents/{call}")
+    olivia.visitor.sees("The customer agreed on the phone.")
+
+
+@pytest.mark.req("CARD-6", "TOOLS-18")
+def test_an_operator_finds_why_a_call_failed_from_a_vague_memory(hub: Embedded, open_console: Open) -> None:
+    """Something with a quote did not succeed."""
+    assert hub.agent.invoke("sample.tools.raises", {"text": "x"}).status != 200
+    refused = hub.agent.invoke(QUOTE, {"sku": "KEYBOARD-MX", "quantity": "many"})
+    assert refused.reason == "SCHEMA.VALIDATION_FAILED", refused
+    assert hub.agent.invoke(QUOTE, {"sku": "KEYBOARD-MX", "quantity": 1}).status == 200
+    olivia = open_console("olivia")
+    with counted("find why yesterday's call failed from a vague memory", olivia):
+        olivia.go("Invocations")
+        olivia.fill("q", "quote -outcome:succeeded after:2d")
+        olivia.button("Search")
+        row = olivia.main.locator(f"#rows a[data-row][href$='{refused.call_id}']")
+        row.wait_for(timeout=PATIENCE_MS)
+        olivia.click(row)
+        fault = olivia.main.locator("section[aria-labelledby=fault-h]")
+        expect(fault).to_contain_text("SCHEMA.VALIDATION_FAILED", timeout=PATIENCE_MS)
 
 
 @pytest.mark.req("CARD-3", "CARD-6")
@@ -132,7 +193,7 @@ def test_two_people_bring_a_policy_into_force(open_console: Open) -> None:
         expect(olivia.main.get_by_role("heading", level=1)).to_contain_text("Impact of tenant@")
         oona.go("Policy")
         oona.link("tenant@")
-        oona.visitor.sees("There are no past calls to test it on.")
+        oona.visitor.sees("Everything that it widens or narrows")
         oona.fill("reason", "The knowledge base is being moved.")
         oona.visitor.check("publish")
         oona.button("Publish tenant@")

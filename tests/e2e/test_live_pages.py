@@ -88,6 +88,7 @@ def test_tabs_share_one_stream_and_say_how_many_calls_are_newer(
         pill.click()
         newest = second.locator(CALLS).first.get_by_role("link").first
         expect(newest).to_have_attribute("href", f"/invocations/{call}", timeout=PATIENCE_MS)
+        expect(newest).to_be_focused()
         expect(third.locator("#newer button")).to_have_count(0)  # none that its filter lets through
 
         first.close()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import signal
 from functools import partial
+from http.cookiejar import CookieJar
+from itertools import islice
 from typing import TYPE_CHECKING
+from urllib.request import HTTPCookieProcessor, build_opener
 from uuid import UUID
 
 import psycopg
@@ -14,7 +17,7 @@ from kernel.ids import decode, encode
 from scripts.provision.processes import free_port
 from tests.e2e.conftest import RUNNING
 from tests.e2e.console import Person
-from tests.e2e.processes import until
+from tests.e2e.processes import PATIENCE_S, Process, python, until
 from tests.e2e.production import Production, production_at
 from tests.e2e.wire import Answer, answers, in_background, request
 
@@ -54,6 +57,30 @@ def test_a_call_goes_through_web_queue_worker_and_sandbox(production: Production
     assert end["outcome"] == "succeeded"
     assert end["data"]["run"]["box"], "it ran in a container"
     assert end["data"]["run"]["image"].startswith("sha256:")
+
+
+@pytest.mark.req("CARD-3", "CARD-4")
+def test_a_page_at_one_web_process_hears_of_a_call_through_another(production: Production, tmp_path: Path) -> None:
+    production.use_worker()
+    here, jar = f"127.0.0.1:{free_port()}", CookieJar()
+    second = Process(python("manage.py", "serve"), production.env | {"TOOLHUB_BIND": here}, tmp_path / "second.log")
+    try:
+        second.wait_for(lambda: answers(f"http://{here}/readyz"), "the second web process is ready")
+        opener = build_opener(HTTPCookieProcessor(jar))
+        password = production.credentials.password("olivia")
+        with (
+            Person(f"http://{here}", "olivia", password, jar),
+            opener.open(f"http://{here}/events", timeout=PATIENCE_S) as stream,
+        ):
+            lines = iter(stream.readline, b"")
+            assert next(lines) == b"retry: 2000\n"
+
+            answer = production.agent.invoke(QUOTE, {"sku": "HEADPHONES-ANC", "quantity": 1, "currency": "EUR"})
+
+            assert answer.status == 200, answer
+            assert any(b"calls" in line.removeprefix(b"data: ").split() for line in islice(lines, 20))
+    finally:
+        second.stop()
 
 
 @pytest.mark.req("CARD-3", "CARD-6", "TOOLS-19")

@@ -15,12 +15,15 @@ from access.roles import Role
 from evidence import services as evidence
 from evidence.kinds import PAIR, Kind
 from evidence.models import Fact, Indexed, SavedSearch
+from evidence.search import api, pages
 from evidence.search.indexer import index_all
+from kernel.database.statement_limits import StatementTooLong, limit_statements
 from kernel.ids import encode, new_id
 from kernel.principal import Principal
 from tests.conftest import make_caller, make_person
-from tests.support.calls import row_of
+from tests.support.calls import assert_problem, row_of
 from tests.support.evidence_logs import seal_everything, signing_with
+from tests.support.statements import run_endless_statement
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,6 +119,33 @@ def test_an_empty_page_says_what_to_leave_out(call: Any, auditor: Person) -> Non
     assert "No fact matches" in text
     assert 'href="?q=kind%3Atool.enabled"' in text
     assert 'href="?q=tool%3Anothing.here"' in text
+
+
+@pytest.mark.req("CARD-6")
+def test_a_search_that_takes_too_long_says_what_would_narrow_it(
+    call: Any, caller: Caller, auditor: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for where in (pages, api):
+        monkeypatch.setattr(where, "LIMIT_MS", 50)
+        monkeypatch.setattr(where, "find_facts", run_endless_statement)
+
+    answer = page(auditor, "tool:sample.* before:2100-01-01")
+    assert answer.status_code == 200
+    assert "This search takes too long." in answer.content.decode()
+    assert [each["to"] for each in answer.context["too_broad"]] == [
+        "?q=tool%3Asample.%2A+after%3A24h",
+        "?q=tool%3Asample.%2A+after%3A7d",
+    ]
+    assert_problem(caller.get("/evidence/facts?q=tool:sample.*"), 503, "EVIDENCE.SEARCH_TOO_BROAD")
+
+
+@pytest.mark.req("CARD-6")
+def test_a_search_of_many_statements_begins_none_after_its_time(tenant: Tenant) -> None:
+    with pytest.raises(StatementTooLong), limit_statements(50):
+        while True:  # each of them is short
+            Fact.objects.filter(tenant_id=tenant.pk).exists()
+
+    assert not Fact.objects.filter(pk=new_id()).exists()  # the connection goes on
 
 
 @pytest.mark.req("CARD-6")
