@@ -159,6 +159,7 @@ class Kind(TextChoices):
     MASTER_KEYS_ROTATED = "master_keys.rotated"
     LOG_KEY_ADDED = "log_key.added"
     LOG_KEY_RETIRED = "log_key.retired"
+    LOG_ARCHIVED = "log.archived"
     CONFIGURATION_APPLIED = "configuration.applied"
     CONFIGURATION_EXPORTED = "configuration.exported"
 

@@ -229,6 +229,15 @@ def read_address(text: str) -> str:
     return text
 
 
+def read_archive_url(text: str) -> str:
+    """A bucket with a prefix, or a folder."""
+    parts = urlsplit(text)
+    good = {"s3": bool(parts.hostname), "file": not parts.netloc and parts.path.startswith("/")}
+    if text and (not good.get(parts.scheme) or parts.query or parts.fragment or parts.username):
+        raise ValueError
+    return text
+
+
 def read_time_zone(text: str) -> str:
     """Of the IANA database."""
     try:

@@ -17,6 +17,17 @@ class SigningKey(LeafData):
     clock: Annotated[str, "public half for cosignatures with a time, Base64"]
 
 
+@leaf_data(Kind.LOG_ARCHIVED)
+class ArchivedLog(LeafData):
+    """That leaves of this log are in an archive, were read back from there and fit its checkpoint."""
+
+    place: Annotated[str, "where the archive is"]
+    start: Annotated[int, "the first leaf"]
+    stop: Annotated[int, "the leaf after the last, which is the checkpoint's size"]
+    objects: Annotated[int, "how many were written"]
+    digest: Annotated[str, "of their list: a line `sha256  path` each"]
+
+
 @leaf_data(Kind.MASTER_KEYS_ROTATED)
 class RotatedMasterKey(LeafData):
     """That stored values are under another master key."""

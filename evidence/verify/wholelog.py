@@ -7,6 +7,7 @@ memory to speak of. The first leaf that is wrong is named, and the rest is still
 from __future__ import annotations
 
 import hashlib
+import zlib
 from typing import TYPE_CHECKING
 
 from .merkle import EMPTY, HASH_BYTES, TILE_WIDTH, Frontier
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from .notes import Checkpoint
 
 _BATCH = 4096
+_GZIP = b"\x1f\x8b\x08"  # no bundle of facts begins so: behind its length each is JSON
 
 
 def check_log(
@@ -112,5 +114,20 @@ def _tile(folder: Path, level: int, n: int, width: int, most: int) -> bytes:
         if file.is_file():
             if file.stat().st_size > most:
                 raise MalformedEvidence(f"{path} is larger than a tile can be.")
-            return file.read_bytes()
+            data = file.read_bytes()
+            return _unpack(data, path, most) if level == ENTRIES and data.startswith(_GZIP) else data
     raise MalformedEvidence(f"{TilePath(level, n, width)} is missing.")
+
+
+def _unpack(data: bytes, path: TilePath, most: int) -> bytes:
+    """Of a bundle that was copied as it lies in object storage, without the header that says how it is packed."""
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        unpacked = unpacker.decompress(data, most + 1)
+    except zlib.error as error:
+        raise MalformedEvidence(f"{path} is compressed, and cannot be unpacked: it was changed or cut.") from error
+    if len(unpacked) > most:
+        raise MalformedEvidence(f"{path} is larger than a tile can be.")
+    if not unpacker.eof or unpacker.unused_data:
+        raise MalformedEvidence(f"{path} is compressed, and cannot be unpacked: it was changed or cut.")
+    return unpacked

@@ -257,6 +257,7 @@ FACT: dict[str, tuple[str, str, Text]] = {
     "master_keys.rotated": ("info", "key-round", gettext_lazy("Master key rotated")),
     "log_key.added": ("info", "key-round", gettext_lazy("Signing key of the logs added")),
     "log_key.retired": ("quiet", "key-round", gettext_lazy("Signing key of the logs retired")),
+    "log.archived": ("good", "archive", gettext_lazy("Log archived")),
     "key.created": ("info", "key-round", gettext_lazy("Key created")),
     "key.revoked": ("bad", "key-round", gettext_lazy("Key revoked")),
     "sink.made": ("info", "arrow-right", gettext_lazy("Event sink created")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel.variables import COMMANDS, KEEPER, UPKEEP, WEB, WORKER, read_address
+from kernel.variables import COMMANDS, KEEPER, UPKEEP, WEB, WORKER, read_address, read_archive_url
 from toolhub.variables.hub import TOOLHUB_DATA_DIR
 from toolhub.variables.table import VARIABLES
 
@@ -102,4 +102,21 @@ TOOLHUB_EXPORT_MAX_ROWS = _number(
 )
 TOOLHUB_EXPORT_MAX_MB = _number(
     "TOOLHUB_EXPORT_MAX_MB", 2048, least=1, unit="MB", roles=(KEEPER,), about="How large an export may be."
+)
+TOOLHUB_ARCHIVE_URL = VARIABLES.value(
+    "TOOLHUB_ARCHIVE_URL",
+    "",
+    read_archive_url,
+    "s3://bucket/prefix or file:///folder",
+    roles=(COMMANDS,),
+    example="s3://acme-evidence/toolhub",
+    about="Where `manage.py archive` copies the logs to. Who the hub is at an S3 storage is found as by other programs "
+    "(`AWS_ACCESS_KEY_ID` and its like).",
+)
+TOOLHUB_ARCHIVE_ENDPOINT = VARIABLES.url(
+    "TOOLHUB_ARCHIVE_ENDPOINT",
+    schemes=("https", "http"),
+    roles=(COMMANDS,),
+    example="https://s3.eu-central-1.example.org",
+    about="The address of an S3 storage that is not Amazon's.",
 )

@@ -39,7 +39,7 @@ ECHO, PLANS = "sample.tools.echo", "sample.tools.plans"
 ELSEWHERE = {
     "account_server", "agent_run", "anchor", "artifact", "assertion_rule", "budget", "callback", "capsule", "chain", "client",
     "configuration", "connection_rule", "consent",
-    "dependencies", "dry_run", "erasure", "export", "file", "identity", "import", "invocation", "issuer", "key", "log_key",
+    "dependencies", "dry_run", "erasure", "export", "file", "identity", "import", "invocation", "issuer", "key", "log", "log_key",
     "master_keys", "membership", "model", "model_meter", "model_prefix", "model_prices", "model_provider",
     "notification", "permission", "person", "playground", "playground_message", "policy", "publisher_key",
     "publishing", "replay", "request", "retention", "server_account", "sink", "snapshot", "subject", "tenant", "verification", "words",

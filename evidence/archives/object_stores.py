@@ -1,0 +1,147 @@
+"""Object stores: where an archive is kept, and what may fail of that.
+
+An object is written once and never replaced, but for the few that say how far a log has come. Leaves lie in a bucket compressed, as
+their ``Content-Encoding`` says: those of one tool resemble each other, and take a tenth.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import secrets
+import zlib
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CONNECT_S, READ_S = 10, 60
+GZIP = "gzip"
+MISSING = frozenset({"NoSuchKey", "404", "NotFound"})
+THERE_ALREADY = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "412"})
+
+
+class ArchiveUnavailable(Exception):
+    """The store does not do what it was asked for. The message says what, and why."""
+
+
+class ObjectStore(Protocol):
+    def write_new(self, name: str, data: bytes, *, compress: bool = False) -> None:
+        """Keep ``data`` under this name, unless there is an object of that name: then that stays.
+
+        ``compress``: where whoever reads it is told how to unpack it.
+        """
+
+    def replace(self, name: str, data: bytes) -> None: ...
+
+    def read(self, name: str) -> bytes | None:
+        """None: there is no such object."""
+
+
+class FolderStore:
+    """A folder: of a disk that is written once, or of a file server."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __str__(self) -> str:
+        return str(self._folder)
+
+    def write_new(self, name: str, data: bytes, *, compress: bool = False) -> None:
+        del compress  # nobody would be told
+        with self._written(name, data) as beside, suppress(FileExistsError):
+            os.link(beside, self._folder / name)
+
+    def replace(self, name: str, data: bytes) -> None:
+        with self._written(name, data) as beside:
+            beside.rename(self._folder / name)
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            return (self._folder / name).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise ArchiveUnavailable(f"{self._folder / name} cannot be read: {error.strerror}.") from error
+
+    @contextmanager
+    def _written(self, name: str, data: bytes) -> Iterator[Path]:
+        """The whole file beside its place, on the disk, so that nobody ever reads half of it."""
+        place = self._folder / name
+        beside = place.with_name(f".{place.name}.{secrets.token_hex(8)}")
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with beside.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            try:
+                yield beside
+            finally:
+                beside.unlink(missing_ok=True)
+        except OSError as error:
+            raise ArchiveUnavailable(f"{place} cannot be written: {error.strerror}.") from error
+
+
+class S3Store:
+    """A bucket of a storage that speaks S3 and knows conditional writes (``If-None-Match``).
+
+    Who the hub is there is found where programs of that world look: ``AWS_ACCESS_KEY_ID`` and its like, a profile, the machine's role.
+    """
+
+    def __init__(self, bucket: str, prefix: str, *, endpoint: str = "") -> None:
+        import boto3  # noqa: PLC0415  half a second, of which no other process has any use
+        from botocore.config import Config  # noqa: PLC0415  the same
+
+        self._bucket, self._prefix = bucket, f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+        config = Config(connect_timeout=CONNECT_S, read_timeout=READ_S, retries={"mode": "standard", "max_attempts": 4})
+        self._client = boto3.client("s3", endpoint_url=endpoint or None, config=config)
+
+    def __str__(self) -> str:
+        return f"s3://{self._bucket}/{self._prefix}".rstrip("/")
+
+    def write_new(self, name: str, data: bytes, *, compress: bool = False) -> None:
+        body = {"Body": gzip.compress(data, mtime=0), "ContentEncoding": GZIP} if compress else {"Body": data}
+        self._ask("put_object", name, missing=THERE_ALREADY, IfNoneMatch="*", **body)
+
+    def replace(self, name: str, data: bytes) -> None:
+        self._ask("put_object", name, Body=data)
+
+    def read(self, name: str) -> bytes | None:
+        from botocore.exceptions import BotoCoreError  # noqa: PLC0415  as above
+
+        found = self._ask("get_object", name, missing=MISSING)
+        if found is None:
+            return None
+        try:
+            data: bytes = found["Body"].read()
+            return gzip.decompress(data) if found.get("ContentEncoding") == GZIP else data
+        except (BotoCoreError, OSError, EOFError, zlib.error) as error:
+            raise ArchiveUnavailable(f"{self}/{name} was not read to its end: {error}") from error
+
+    def _ask(
+        self, what: str, name: str, *, missing: frozenset[str] = frozenset(), **more: Any
+    ) -> dict[str, Any] | None:
+        """None for an answer whose code is in ``missing``."""
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  as above
+
+        try:
+            answer: dict[str, Any] = getattr(self._client, what)(Bucket=self._bucket, Key=self._prefix + name, **more)
+        except ClientError as error:
+            if str(error.response.get("Error", {}).get("Code", "")) in missing:
+                return None
+            raise ArchiveUnavailable(f"{self}/{name}: {error}") from error
+        except BotoCoreError as error:
+            raise ArchiveUnavailable(f"{self} cannot be asked: {error}") from error
+        return answer
+
+
+def open_store(url: str, *, endpoint: str = "") -> ObjectStore:
+    """``s3://bucket/prefix`` or ``file:///folder``, as :func:`kernel.variables.read_archive_url` has read it."""
+    parts = urlsplit(url)
+    if parts.scheme == "s3":
+        return S3Store(parts.netloc, unquote(parts.path), endpoint=endpoint)
+    return FolderStore(Path(unquote(parts.path)))

@@ -1,0 +1,282 @@
+"""Archives: is the log in the archive whole, can anybody verify it from there alone, and is what does not fit found?"""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db.models import QuerySet
+from pymerkle import InmemoryTree
+
+from evidence.archives.object_stores import ArchiveUnavailable, FolderStore, S3Store, open_store
+from evidence.archives.services import ArchiveDiffers, archive_log, list_archived_logs
+from evidence.kinds import Kind
+from evidence.log import reader
+from evidence.log.origins import log_name
+from evidence.models import Checkpoint, Fact, Log, Seal, Tile
+from evidence.verify import notes
+from evidence.verify.command import main as verify
+from evidence.verify.tiles import unpack_entries
+from kernel.ids import new_id
+from tests.support.append_only_triggers import rewritable
+from tests.support.evidence_logs import seal_everything, signing_with, write_facts
+from tests.support.s3_storage import BUCKET, S3Storage, run_s3_storage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from evidence.archives.object_stores import ObjectStore
+
+pytestmark = pytest.mark.django_db(transaction=True)
+TENANT = new_id()
+NAME = log_name(TENANT)
+
+
+@pytest.fixture(autouse=True)
+def keys() -> Iterator[Any]:
+    with signing_with() as found:
+        yield found
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Storage]:
+    with run_s3_storage(monkeypatch) as found:
+        yield found
+
+
+def grow(count: int) -> Log:
+    write_facts(TENANT, count)
+    seal_everything()
+    return Log.objects.get(pk=TENANT)
+
+
+def key_of(log: Log) -> list[str]:
+    return [word for vkey in reader.list_vkeys(log.origin) for word in ("--key", vkey)]
+
+
+class BrokenStore(FolderStore):
+    """Fails at one of its writes."""
+
+    def __init__(self, folder: Path, *, fails_at: int) -> None:
+        super().__init__(folder)
+        self._left = fails_at
+
+    def write_new(self, name: str, data: bytes, *, compress: bool = False) -> None:
+        self._left -= 1
+        if not self._left:
+            raise ArchiveUnavailable("The disk is full.")
+        super().write_new(name, data, compress=compress)
+
+
+@pytest.mark.req("OPS-4")
+def test_the_bucket_alone_is_a_log_that_verifies(
+    s3: S3Storage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = grow(600)
+    done = archive_log(log, S3Store(BUCKET, "hub/", endpoint=s3.endpoint))
+
+    s3.copy_to(tmp_path)
+    status = verify([str(tmp_path / "hub" / NAME), "--json", *key_of(log)])
+
+    assert done is not None
+    assert (done.start, done.stop) == (0, 600)
+    report = json.loads(capsys.readouterr().out)
+    assert (status, report["size"], report["facts"]) == (0, 600, 600)
+    packed = sum(len(data) for name, data in s3.read_all().items() if "/entries/" in name)
+    assert packed < sum(len(fact.leaf) for fact in Fact.objects.filter(tenant_id=TENANT)) / 3
+
+
+@pytest.mark.req("OPS-4")
+def test_a_foreign_tree_over_the_archived_leaves_has_the_signed_root(tmp_path: Path) -> None:
+    log = grow(300)
+    archive_log(log, FolderStore(tmp_path))
+
+    tree = InmemoryTree(algorithm="sha256")
+    for bundle in ("000", "001.p/44"):
+        for leaf in unpack_entries((tmp_path / NAME / "tile/entries" / bundle).read_bytes()):
+            tree.append_entry(leaf)
+    head = notes.open_checkpoint((tmp_path / NAME / "checkpoint").read_text(), reader.list_vkeys(log.origin))
+
+    assert (tree.get_size(), tree.get_root()) == (head.size, head.root)
+
+
+@pytest.mark.req("OPS-4")
+def test_the_next_run_goes_on_and_the_log_says_what_was_archived(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path)
+    first = archive_log(grow(300), store)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("tile/**/*") if path.is_file()}
+
+    second = archive_log(grow(700), store)
+    third = archive_log(Log.objects.get(pk=TENANT), store)
+    fourth = archive_log(Log.objects.get(pk=TENANT), store)
+
+    assert first is not None
+    assert second is not None
+    assert (first.stop, second.start, second.stop) == (300, 300, 1001)  # one of them says that the first were archived
+    assert third is fourth is None  # the fact of the second waits to be sealed
+    facts = list(Fact.objects.filter(kind=Kind.LOG_ARCHIVED).order_by("id"))
+    said = [json.loads(bytes(fact.leaf))["data"] for fact in facts]
+    assert [(each["start"], each["stop"], each["digest"]) for each in said] == [
+        (0, 300, first.digest),
+        (300, 1001, second.digest),
+    ]
+    assert all(path.stat().st_mtime_ns == at for path, at in before.items())  # nothing was written twice
+    assert verify([str(tmp_path / NAME), *key_of(Log.objects.get(pk=TENANT))]) == 0
+
+
+@pytest.mark.req("OPS-4")
+@pytest.mark.parametrize("fails_at", [1, 3, 6])
+def test_a_run_that_was_cut_short_is_made_again(tmp_path: Path, fails_at: int) -> None:
+    log = grow(600)
+    with pytest.raises(ArchiveUnavailable):
+        archive_log(log, BrokenStore(tmp_path, fails_at=fails_at))
+    assert not (tmp_path / NAME / "checkpoint").exists()
+
+    archive_log(log, FolderStore(tmp_path))
+
+    assert verify([str(tmp_path / NAME), *key_of(log)]) == 0
+    assert Fact.objects.filter(kind=Kind.LOG_ARCHIVED).count() == 1
+
+
+@pytest.mark.req("OPS-4")
+def test_one_flipped_byte_of_the_archive_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = grow(300)
+    archive_log(log, FolderStore(tmp_path))
+    bundle = tmp_path / NAME / "tile/entries/000"
+    data = bytearray(bundle.read_bytes())
+    data[5_000] ^= 1
+    bundle.write_bytes(data)
+
+    assert verify([str(tmp_path / NAME), *key_of(log)]) == 2
+    assert "Its bytes do not have the hash" in capsys.readouterr().out
+
+
+@pytest.mark.req("OPS-4")
+def test_what_lies_there_already_and_is_another_is_not_taken_for_the_log(tmp_path: Path) -> None:
+    log = grow(10)
+    (tmp_path / NAME / "tile/entries").mkdir(parents=True)
+    (tmp_path / NAME / "tile/entries/000.p").mkdir()
+    (tmp_path / NAME / "tile/entries/000.p/10").write_bytes(b"other")
+
+    with pytest.raises(ArchiveDiffers, match=f"{NAME}/tile/entries/000.p/10 was written otherwise"):
+        archive_log(log, FolderStore(tmp_path))
+
+    assert not (tmp_path / NAME / "checkpoint").exists()
+    assert not Fact.objects.filter(kind=Kind.LOG_ARCHIVED).exists()
+
+
+def change_leaf() -> None:
+    fact = Fact.objects.filter(tenant_id=TENANT).first()
+    assert fact is not None
+    with rewritable():
+        QuerySet(Fact).filter(pk=fact.pk).update(leaf=bytes(fact.leaf).replace(b"paused", b"Paused"))
+
+
+def lose_fact() -> None:
+    with rewritable():
+        QuerySet(Seal).filter(tenant_id=TENANT, leaf_index=4).delete()
+
+
+def change_tile() -> None:
+    tile = Tile.objects.get(tenant_id=TENANT, level=0, n=0)
+    with rewritable():
+        Tile.objects.filter(tenant_id=TENANT, level=0, n=0).update(hashes=bytes(32) + bytes(tile.hashes)[32:])
+
+
+def sign_otherwise() -> None:
+    head = Checkpoint.objects.get(tenant_id=TENANT)
+    with rewritable():
+        Checkpoint.objects.filter(pk=head.pk).update(note=head.note.replace("\n10\n", "\n9\n"))
+
+
+@pytest.mark.req("OPS-4")
+@pytest.mark.parametrize("damage", [change_leaf, lose_fact, change_tile, sign_otherwise])
+def test_a_log_that_was_changed_is_not_archived(tmp_path: Path, damage: Callable[[], None]) -> None:
+    log = grow(10)
+    damage()
+
+    with pytest.raises(ArchiveDiffers):
+        archive_log(log, FolderStore(tmp_path))
+
+    assert not (tmp_path / NAME / "checkpoint").exists()
+    assert not Fact.objects.filter(kind=Kind.LOG_ARCHIVED).exists()
+
+
+@pytest.mark.req("OPS-4")
+def test_a_hub_that_was_put_back_does_not_continue_its_archive(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path)
+    archive_log(grow(10), store)
+    log = grow(10)
+    archive_log(log, store)
+    older = Checkpoint.objects.filter(tenant_id=TENANT).order_by("size")[0]
+    with rewritable():
+        Checkpoint.objects.filter(tenant_id=TENANT, size__gt=older.size).delete()
+
+    with pytest.raises(ArchiveDiffers, match="does not continue the 21 leaves"):
+        archive_log(log, store)
+
+
+@pytest.mark.req("OPS-4")
+def test_the_command_archives_all_logs_and_says_which_it_could_not(
+    s3: S3Storage, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grow(5)
+    settings.TOOLHUB_ARCHIVE_URL, settings.TOOLHUB_ARCHIVE_ENDPOINT = f"s3://{BUCKET}/acme", s3.endpoint
+    said = io.StringIO()
+    call_command("archive", stdout=said)
+
+    assert f"leaves 0 to 4, 2 objects, verified in s3://{BUCKET}/acme" in said.getvalue()
+    assert {f"acme/{log_name(log.pk)}/checkpoint" for log in list_archived_logs()} <= s3.read_all().keys()
+    assert f"acme/{NAME}/global.tlog-proof" in s3.read_all()
+
+    grow(1)
+    settings.TOOLHUB_ARCHIVE_URL = "s3://nowhere/acme"
+    complaints = io.StringIO()
+    with pytest.raises(CommandError, match="logs were not archived"):
+        call_command("archive", stdout=said, stderr=complaints)
+    assert "NoSuchBucket" in complaints.getvalue()
+
+    settings.TOOLHUB_ARCHIVE_URL = f"file://{tmp_path}/kept"
+    call_command("archive", "--log", NAME, stdout=said)
+    assert (tmp_path / "kept" / NAME / "checkpoint").is_file()
+
+
+@pytest.mark.req("OPS-4")
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [(["--log", "nonsense"], "no name of a log"), (["--log", log_name(new_id())], "There is no log")],
+)
+def test_a_name_of_no_log_is_refused(settings: Any, tmp_path: Path, words: list[str], sentence: str) -> None:
+    settings.TOOLHUB_ARCHIVE_URL = f"file://{tmp_path}"
+
+    with pytest.raises(CommandError, match=sentence):
+        call_command("archive", *words)
+
+
+def test_without_an_archive_the_command_says_which_setting_is_missing() -> None:
+    with pytest.raises(CommandError, match="Set TOOLHUB_ARCHIVE_URL"):
+        call_command("archive")
+
+
+@pytest.mark.parametrize("opened", ["s3", "folder"])
+def test_an_object_stays_as_it_was_first_written(s3: S3Storage, tmp_path: Path, opened: str) -> None:
+    url = f"s3://{BUCKET}" if opened == "s3" else f"file://{tmp_path}"
+    store: ObjectStore = open_store(url, endpoint=s3.endpoint)
+    store.write_new("a/b", b"first", compress=True)
+    store.write_new("a/b", b"second", compress=True)
+    store.replace("head", b"1")
+    store.replace("head", b"2")
+
+    assert (store.read("a/b"), store.read("head"), store.read("a/none")) == (b"first", b"2", None)
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(ArchiveUnavailable, match="cannot be written: Not a directory"):
+        FolderStore(tmp_path / "file").write_new("a/b", b"")
