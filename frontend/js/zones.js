@@ -5,11 +5,11 @@ import { $, on } from './dom.js';
 const clocks = (zone) => [0, 6].map((month) => new Date(Date.UTC(2026, month)).toLocaleString('en', { timeZone: zone })).join();
 
 on('DOMContentLoaded', () => {
-  const form = $('#zone-proposal');
-  if (!form) return;
-  const mine = new Intl.DateTimeFormat().resolvedOptions().timeZone;
-  if (!mine || clocks(mine) === clocks(form.dataset.zone)) return;
+  const proposal = $('#zone-proposal');
+  const mine = proposal && new Intl.DateTimeFormat().resolvedOptions().timeZone;
+  if (!mine || clocks(mine) === clocks(proposal.dataset.zone)) return;
+  const form = proposal.content.cloneNode(true);
   $('[data-browser-zone]', form).textContent = mine;
   $('[data-take-zone]', form).value = mine;
-  form.hidden = false;
+  proposal.after(form);
 });

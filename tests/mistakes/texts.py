@@ -57,14 +57,6 @@ TEXTS: dict[str, list[Mistake]] = {
             giving({"description": "See https://example.org/docs."}),
         )
     ],
-    "localizations.twice": [
-        Mistake(
-            "two ways to write one tag",
-            {"localizations": {"pt-BR": {"display_name": "Eco"}, "pt-br": {"display_name": "Eco"}}},
-            "/localizations/pt-br",
-            {"localizations": {"pt-BR": {"display_name": "Eco"}, "pt": {"display_name": "Eco"}}},
-        )
-    ],
     "call_sentence.form": [
         Mistake(
             "a brace that ends nothing",

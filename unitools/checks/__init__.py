@@ -30,7 +30,6 @@ from unitools.checks.document import (
 )
 from unitools.checks.findings import RULES, ManifestFinding, ManifestRule
 from unitools.checks.kept_files import check_state
-from unitools.checks.localizations import check_localizations
 from unitools.checks.models import check_is_no_model
 from unitools.checks.operations import check_operation
 from unitools.checks.origins import check_origin, find_entry_differences
@@ -50,7 +49,6 @@ CHECKS: tuple[Check, ...] = (
     schemas.check_input,
     schemas.check_config,
     check_call_sentence,
-    check_localizations,
     side_effects.check_effect,
     side_effects.check_effect_is_the_gravest,
     side_effects.check_safety,

@@ -88,7 +88,7 @@ def test_days_of_the_search_of_facts_are_those_of_who_asks() -> None:
         assert scope.ends_at.astimezone(UTC) - scope.begins_at.astimezone(UTC) == timedelta(hours=25)
 
 
-@pytest.mark.req("SEE-2")
+@pytest.mark.req("CARD-6")
 def test_columns_of_days_go_from_midnight_to_midnight_also_where_clocks_are_changed() -> None:
     zone = ZoneInfo(BERLIN)
     stretch = choose_stretch(
@@ -104,7 +104,7 @@ def test_columns_of_days_go_from_midnight_to_midnight_also_where_clocks_are_chan
     assert stretch.place_of(stretch.until) is None
 
 
-@pytest.mark.req("SEE-2")
+@pytest.mark.req("CARD-6")
 def test_each_column_leads_to_its_calls_for_whoever_opens_its_address(
     caller: Caller, berlin: Client, kolkata: Client
 ) -> None:
