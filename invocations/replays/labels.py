@@ -64,6 +64,7 @@ FIELDS: dict[str, StrOrPromise] = {
     "state": gettext_lazy("State"),
     "row": gettext_lazy("The stored call"),
     "agent": gettext_lazy("Agent"),
+    "account": gettext_lazy("Server account"),
     "tool": gettext_lazy("Tool"),
     "created_at": gettext_lazy("Received"),
     "finished_at": gettext_lazy("Ended"),

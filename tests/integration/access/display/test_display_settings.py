@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from access.display.services import find_display, is_time_zone, list_time_zones, set_display
 from access.models import DisplaySettings
+from access.roles import Role
 from evidence.search.scope import FactScope
 from invocations.call_search.histogram import choose_stretch
 from invocations.call_search.language import parse_calls
@@ -37,7 +38,7 @@ def berlin(operator: Person) -> Client:
 
 @pytest.fixture
 def kolkata(operator: Person, tenant: Any) -> Client:
-    person = make_person(tenant, "kiran", "operator")
+    person = make_person(tenant, "kiran", Role.OPERATOR)
     set_display(time_zone=KOLKATA, number_style="comma", user=person.user)
     return person.client()
 

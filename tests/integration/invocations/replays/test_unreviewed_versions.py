@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.urls import reverse
 
+from access.roles import Role
 from evidence.models import Fact
 from invocations.models import Invocation
 from invocations.replays import rerun as replays_rerun
@@ -87,7 +88,7 @@ def test_a_reviewer_tries_a_version_with_a_recorded_call_and_that_is_on_record(
 def test_nobody_else_has_unreviewed_code_run(
     call: Invocation, waiting: ToolVersion, auditor: Person, tenant: Any
 ) -> None:
-    author = make_person(tenant, "ada", "operator", "developer")
+    author = make_person(tenant, "ada", Role.OPERATOR, Role.DEVELOPER)
     submit_version(document=manifest("draws", **DRAWS | {"version": "1.2.0"}), by=author.by)
 
     for version, person in (("1.1.0", auditor), ("1.2.0", author)):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from access.roles import Role
 from registry.discovery.search import search_installed
 from tests.conftest import make_person
 from toolhub.find.search import find_anything
@@ -56,7 +57,7 @@ def test_what_no_language_says_finds_nothing(tool: Tool, operator: Person, calle
 
 @pytest.mark.parametrize("page", ["/tools", f"/tools/{ECHO}", f"/tools/{ECHO}/try"])
 def test_pages_name_a_tool_in_the_language_of_who_reads_them(page: str, tool: Tool, tenant: Any) -> None:
-    client = make_person(tenant, "wei", "owner").client()
+    client = make_person(tenant, "wei", Role.OWNER).client()
 
     english = client.get(page).content.decode()
     client.post("/language", {"language": "zh-hans"})
