@@ -11,5 +11,7 @@ on('DOMContentLoaded', () => {
   const form = proposal.content.cloneNode(true);
   $('[data-browser-zone]', form).textContent = mine;
   $('[data-take-zone]', form).value = mine;
-  proposal.after(form);
+  const stops = $('#main > .stops'); // what is stopped is said first
+  if (stops) stops.after(form);
+  else $('#main').prepend(form);
 });
