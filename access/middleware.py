@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 SESSION_TENANT = "tenant"
 ALWAYS_OPEN = ("/account/", "/sign-")  # also for whom a second factor is missing
-ALWAYS_OPEN_PAGES = ("/theme", "/language", "/tenant")
+ALWAYS_OPEN_PAGES = ("/theme", "/language", "/tenant", "/display", "/display/zone")
+NOT_OF_CONSOLE = (API_PREFIX, *SERVED_PREFIXES, "/static/", "/healthz", "/readyz")
 
 
 def principal_of_user(user: Any, tenant: Tenant) -> Principal:
@@ -59,13 +60,17 @@ def tenants_for(request: HttpRequest) -> tuple[Tenant | None, list[Tenant]]:
     return next((each for each in tenants if each.wire_id == chosen), tenants[0] if tenants else None), tenants
 
 
+def is_of_console(request: HttpRequest) -> bool:
+    """Whether a person's browser asks, and no program."""
+    return not request.path.startswith(NOT_OF_CONSOLE)
+
+
 def attach_principal(
     get_response: Callable[[HttpRequest], HttpResponseBase],
 ) -> Callable[[HttpRequest], HttpResponseBase]:
     def middleware(request: HttpRequest) -> HttpResponseBase:
         request.principal, request.tenant, request.tenants = None, None, []  # type: ignore[attr-defined]
-        console = not request.path.startswith((API_PREFIX, *SERVED_PREFIXES, "/static/", "/healthz", "/readyz"))
-        if console and request.user.is_authenticated:
+        if is_of_console(request) and request.user.is_authenticated:
             tenant, tenants = tenants_for(request)
             if tenant is not None:
                 act_for(tenant.pk)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from itertools import count
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,6 +34,7 @@ BESIDE = (
     *("evidence/exports/storage", "registry/discovery", "registry/model_providers/circuits"),
     *(f"invocations/{each}" for each in ("callbacks", "event_streams", "mcp", "model_calls", "proposals", "dispatch")),
 )
+CHANGES = "unitools/changes/kinds.py"
 MAKERS = {"at", "refuse", "_refuse"}  # beside the classes themselves
 NAMED = {"detail", "remedy"}
 LEAST_LETTERS = 8  # of a sentence's own: with fewer it would be found in others
@@ -125,4 +127,19 @@ def collect_sentences() -> set[str]:
             for each in _list_choices(node):
                 meant = named[each.id] if isinstance(each, ast.Name) else [each]
                 found.update(write_sentence(one) for value in meant for one in _list_choices(value))
-    return {text for text in found if is_sentence(text)}
+    return {text for text in found | collect_change_sentences() if is_sentence(text)}
+
+
+def collect_change_sentences() -> set[str]:
+    """What reviewers read of the changes of a version. The values before and after become numbered fields as well."""
+    tree = ast.parse((ROOT / CHANGES).read_text())
+    kinds = [
+        node.args[-1] for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Kind"
+    ]
+    texts = [each.value for each in kinds if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    return {_number_fields(text) for text in texts}
+
+
+def _number_fields(text: str) -> str:
+    numbers = count()
+    return re.sub(r"\{(?:before|after)\}", lambda _: f"{{{next(numbers)}}}", text)

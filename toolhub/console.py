@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.http import HttpResponse, HttpResponseRedirect
-from django.utils import translation
+from django.utils import timezone, translation
 from django.utils.functional import SimpleLazyObject
 from django.views.decorators.http import require_GET, require_POST
 from drf_spectacular.generators import SchemaGenerator
@@ -34,7 +34,8 @@ def build_frame_context(request: ConsoleRequest) -> dict[str, Any]:
     context: dict[str, Any] = {
         "theme": theme if theme in THEMES else "auto",
         "environment": settings.TOOLHUB_ENVIRONMENT,
-        "timezone_label": settings.TIME_ZONE,
+        "time_zone": timezone.get_current_timezone_name(),
+        "proposes_zone": principal is not None and request.display is None,
         "nav": [],
         "roles": [],
         "letters": [],

@@ -53,6 +53,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "access.middleware.attach_principal",
+    "access.display.middleware.apply_display",
     "kernel.http.middleware.Problems",
     "allauth.account.middleware.AccountMiddleware",
 ]

@@ -82,6 +82,16 @@ class Manifest:
         return str(self.document.get("call_sentence", ""))
 
     @property
+    def examples(self) -> list[str]:
+        """What people may ask for, in their words; models are not sent them."""
+        return list(self._get("examples"))
+
+    @property
+    def localizations(self) -> dict[str, dict[str, Any]]:
+        """By tag of a language: its own display_name, description, examples, any of them (:mod:`unitools.localizations`)."""
+        return dict(self._get("localizations"))
+
+    @property
     def tags(self) -> list[str]:
         return list(self._get("tags"))
 

@@ -78,11 +78,21 @@ def _properties(value: Any, wanted: dict[str, Any], _schema: dict[str, Any], at:
             yield from _look(value[name], inner, f"{at}/{name}")
 
 
-def _closed(value: Any, wanted: bool, schema: dict[str, Any], at: str) -> Found:
+def _others(value: Any, wanted: bool | dict[str, Any], schema: dict[str, Any], at: str) -> Found:
+    """Fields that the schema does not name: each as ``wanted`` says, or none."""
     known = schema.get("properties", {})
-    for name in value if not wanted else ():
-        if name not in known:
+    for name in value if wanted is not True else ():
+        if name in known:
+            continue
+        if isinstance(wanted, dict):
+            yield from _look(value[name], wanted, f"{at}/{name}")
+        else:
             yield f"{at}/{name}", f"There is no such field. The fields are {', '.join(known)}."
+
+
+def _names(value: Any, wanted: dict[str, Any], _schema: dict[str, Any], at: str) -> Found:
+    for name in value:
+        yield from _look(name, wanted, f"{at}/{name}")
 
 
 def _items(value: Any, wanted: dict[str, Any], schema: dict[str, Any], at: str) -> Found:
@@ -130,11 +140,13 @@ _KEYWORDS: dict[str, Callable[[Any, Any, dict[str, Any], str], Found]] = {
     "maximum": _bounded((int, float), lambda value, wanted: value <= wanted, "It is at most {}."),
     "minItems": _bounded((list, tuple), lambda value, wanted: len(value) >= wanted, "It has at least {} entries."),
     "maxItems": _bounded((list, tuple), lambda value, wanted: len(value) <= wanted, "It has at most {} entries."),
+    "minProperties": _bounded(dict, lambda value, wanted: len(value) >= wanted, "It has at least {} fields."),
     "maxProperties": _bounded(dict, lambda value, wanted: len(value) <= wanted, "It has at most {} fields."),
     "uniqueItems": _is(_unique),
     "required": _required,
     "properties": _properties,
-    "additionalProperties": _closed,
+    "additionalProperties": _others,
+    "propertyNames": _names,
     "items": _items,
     "prefixItems": _prefix_items,
     "oneOf": _one_of,

@@ -3,6 +3,7 @@
 from access.models.budgets import Budget, BudgetScope, BudgetWindow, Dimension, Reservation
 from access.models.connections import AssertionRule, Connection, ConnectionRule, ConnectionToken, EnteredClient
 from access.models.consents import CONSENT_TRANSITIONS, Consent, ConsentMode, ConsentState
+from access.models.display import DisplaySettings
 from access.models.grants import Grant
 from access.models.halts import Halt, Reach
 from access.models.people import (
@@ -47,6 +48,7 @@ __all__ = [
     "ConsentState",
     "Delivery",
     "Dimension",
+    "DisplaySettings",
     "EnteredClient",
     "Grant",
     "GrantRequest",

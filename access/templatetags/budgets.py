@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django import template
-from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_lazy
 
@@ -13,6 +12,7 @@ from access.budgets.forms import DIMENSION_WORDS, SCOPE_WORDS
 from access.budgets.services import in_currency
 from access.models import BudgetScope, Dimension
 from kernel.components import labels
+from kernel.components.numbers import format_number
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
@@ -51,7 +51,7 @@ def quantity(amount: int, dimension: str, form: str = "") -> str:
         case Dimension.MONEY:
             found = in_currency(amount)
             places = 2 if form == "about" else max(2, -int(found.as_tuple().exponent))
-            return str(number_format(found, decimal_pos=places))
+            return format_number(found, places)
         case _:
             return labels.number(amount)
 

@@ -6,6 +6,7 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy
 
 from evidence.models import ExportJob
+from kernel.components.moments import format_moment
 from kernel.http.finders import Finder, FoundThing, match_words
 
 FINDER = Finder(
@@ -19,6 +20,6 @@ FINDER = Finder(
     show=lambda job: FoundThing(
         f"{job.get_format_display()} {job.query}".strip()[:120],
         reverse("export", args=[job.pk]),
-        job.created_at.strftime("%Y-%m-%d %H:%M"),
+        format_moment(job.created_at),
     ),
 )

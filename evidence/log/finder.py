@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from evidence.models import Fact
 from kernel.components.labels import FACT
+from kernel.components.moments import format_moment
 from kernel.http.finders import Finder, FoundThing
 
 if TYPE_CHECKING:
@@ -35,6 +36,6 @@ FINDER = Finder(
     show=lambda fact: FoundThing(
         str(FACT[fact.kind][2]) if fact.kind in FACT else fact.kind,
         reverse("fact", args=[fact.pk]),
-        fact.occurred_at.strftime("%Y-%m-%d %H:%M"),
+        format_moment(fact.occurred_at),
     ),
 )

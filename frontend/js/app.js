@@ -7,6 +7,7 @@ import './reveal.js';
 import './passkeys.js';
 import './charts.js';
 import './live.js';
+import './zones.js';
 
 window.htmx = htmx;
 // Tests wait for this, never for an idle network: on a slow machine the network is idle before scripts have run.

@@ -5,6 +5,7 @@ Where the terms allow it, hours that were counted before are added up (:mod:`inv
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,6 +20,7 @@ from invocations.call_hours.counts import count_found_hours
 from invocations.call_hours.rollup import HOUR, KEPT, floor_to_hour
 from invocations.call_outcomes import TONES, CallOutcome
 from invocations.call_search.selectors import OF_TIME, build_condition
+from kernel.components.moments import add_days, head_times, write_moment
 from kernel.components.stacked_chart import ChartColumn, Series, StackedChart, lay_out_chart
 
 if TYPE_CHECKING:
@@ -39,16 +41,30 @@ EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """The time that is drawn: ``count`` columns of ``step`` from ``since`` on. ``asked``: the search says it."""
+    """The time that is drawn: columns from each of its ``edges`` to the next. ``asked``: the search says it.
 
-    since: datetime
+    ``step`` is the length of a column; one of days is shorter or longer when clocks are changed in it.
+    """
+
+    edges: tuple[datetime, ...]
     step: timedelta
-    count: int
     asked: bool
 
     @property
+    def since(self) -> datetime:
+        return self.edges[0]
+
+    @property
     def until(self) -> datetime:
-        return self.since + self.step * self.count
+        return self.edges[-1]
+
+    @property
+    def count(self) -> int:
+        return len(self.edges) - 1
+
+    def place_of(self, moment: datetime) -> int | None:
+        """The column into which a moment falls."""
+        return bisect_right(self.edges, moment) - 1 if self.since <= moment < self.until else None
 
 
 def choose_stretch(query: Query, *, now: datetime, zone: tzinfo) -> Stretch:
@@ -59,8 +75,14 @@ def choose_stretch(query: Query, *, now: datetime, zone: tzinfo) -> Stretch:
     since = min(max([*after, EARLIEST]), until) if after else until - USUAL
     span = max(until - since, STEPS[0])
     step = next((each for each in STEPS if span <= each * (MOST_COLUMNS - 1)), STEPS[-1])
-    begin = _floor(since, step, zone)
-    return Stretch(begin, step, max(1, min(MOST_COLUMNS, -(-(until - begin) // step))), bool(after))
+    return Stretch(_cut(_floor(since, step, zone), until, step, zone), step, bool(after))
+
+
+def _cut(begin: datetime, until: datetime, step: timedelta, zone: tzinfo) -> tuple[datetime, ...]:
+    edges = [begin]
+    while len(edges) == 1 or (edges[-1] < until and len(edges) <= MOST_COLUMNS):
+        edges.append(add_days(edges[-1], step.days, zone) if step >= DAY else edges[-1] + step)
+    return tuple(edges)
 
 
 def _floor(moment: datetime, step: timedelta, zone: tzinfo) -> datetime:
@@ -86,17 +108,13 @@ def count_columns(
             build_condition(query, tenant_id), tenant_id=tenant_id, by_agent=by_agent, since=stretch.since, now=now
         )
         for hour, counted in hours.items():
-            if stretch.since <= hour < stretch.until:
-                columns[(hour - stretch.since) // stretch.step].update(counted)
+            if (place := stretch.place_of(hour)) is not None:
+                columns[place].update(counted)
         return columns
     for made_at, outcome in sample.times:
-        if stretch.since <= made_at < stretch.until:
-            columns[(made_at - stretch.since) // stretch.step][outcome] += 1
+        if (place := stretch.place_of(made_at)) is not None:
+            columns[place][outcome] += 1
     return columns
-
-
-def write_moment(moment: datetime) -> str:
-    return timezone.localtime(moment).strftime("%Y-%m-%dT%H:%M")
 
 
 def at_time(query: Query, since: datetime, until: datetime) -> Query:
@@ -119,7 +137,7 @@ def draw_histogram(
         series,
         label=gettext("When the calls that were found were made, by how they ended: %(figures)s.")
         % {"figures": ", ".join(f"{each.label} {each.total}" for each in series)},
-        heading=gettext("Time"),
+        heading=head_times(stretch.since, stretch.until),
         height=HEIGHT,
         brush_url=link(Query(tuple(term for term in query.terms if term.name not in ("after", "before")))),
     )
@@ -138,7 +156,7 @@ def _build_column(
     shown: list[CallOutcome],
     link: Callable[[Query], str],
 ) -> ChartColumn:
-    begin, end = stretch.since + stretch.step * place, stretch.since + stretch.step * (place + 1)
+    begin, end = stretch.edges[place], stretch.edges[place + 1]
     first, last = timezone.localtime(begin), timezone.localtime(end)
     in_days, of_it = stretch.step >= DAY, at_time(query, begin, end)
     return ChartColumn(

@@ -39,7 +39,10 @@ REPLAY = "invocations.replay"
 class ReplayAskSerializer(StrictSerializer):
     reason = serializers.CharField(max_length=500, help_text="At least 10 characters; kept as evidence.")
     version = serializers.CharField(
-        max_length=64, required=False, default="", help_text="Run this approved version instead of the recorded one."
+        max_length=64,
+        required=False,
+        default="",
+        help_text="Run this version, not the recorded one: approved, or under your review.",
     )
     todays_image = serializers.BooleanField(
         required=False, default=False, help_text="Run in the sandbox image of today instead of the recorded one."

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.utils import timezone
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext, gettext_lazy
 
 from access.models import PolicyState, PolicyVersion
 from invocations.replays.labels import WHAT
 from invocations.replays.models import What
-from invocations.replays.services import MOST_READ, MOST_RUNS
+from invocations.replays.services import MOST_READ, MOST_RUNS, may_try_unreviewed
 from kernel.components.forms import ReasonForm
 from registry.models import ToolVersion, VersionState
 
@@ -37,14 +37,21 @@ class ReplayForm(ReasonForm):
     )
     field_order = ("version", "todays_image", "reason")
 
-    def __init__(self, data: Any, *, invocation: Invocation) -> None:
-        super().__init__(data)
+    def __init__(self, data: Any, *, invocation: Invocation, version: str = "", by: Principal) -> None:
+        """``version``: chosen beforehand."""
+        super().__init__(data, initial={"version": version})
         recorded = invocation.version
         choices = [("", f"{recorded.version if recorded else ''} · {gettext_lazy('recorded')}")]
         if recorded is not None:
             rows = ToolVersion.objects.filter(tool=recorded.tool, review_state=VersionState.APPROVED)
             others = rows.exclude(pk=recorded.pk).order_by("-id").values_list("version", flat=True)[:50]
             choices += [(each, each) for each in others]
+            waiting = ToolVersion.objects.filter(tool=recorded.tool, review_state=VersionState.SUBMITTED)
+            choices += [
+                (each.version, f"{each.version} · {gettext('under review')}")
+                for each in waiting.select_related("tool").order_by("-id")[:50]
+                if may_try_unreviewed(each, by=by)
+            ]
         self.fields["version"].choices = choices  # type: ignore[attr-defined]
 
 

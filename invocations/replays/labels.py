@@ -34,10 +34,13 @@ WHY: dict[str, StrOrPromise] = {
     "secrets": gettext_lazy("The tool needs a secret, which no replay has."),
     "files": gettext_lazy("The tool needs the tenant's files, which no replay has."),
     "config": gettext_lazy("The tool's configuration has changed since."),
+    "not_taken": gettext_lazy("The version does not take these arguments: its input schema refuses them."),
+    "version_refused": gettext_lazy("The version was refused by its reviewer, and is not run any more."),
 }
 # What was another thing than in the call; or was found beside the verdict.
 NOTE: dict[str, StrOrPromise] = {
     "other_version": gettext_lazy("Run with another version of the tool."),
+    "under_review": gettext_lazy("A try by a reviewer: nobody had approved the version when it ran."),
     "todays_image": gettext_lazy("Run in the current image."),
     "ran_directly": gettext_lazy("The call ran directly on the worker; the replay ran in a box."),
     "no_seed": gettext_lazy("The call predates the recording of random numbers, so they differ."),
@@ -61,6 +64,7 @@ FIELDS: dict[str, StrOrPromise] = {
     "state": gettext_lazy("State"),
     "row": gettext_lazy("The stored call"),
     "agent": gettext_lazy("Agent"),
+    "account": gettext_lazy("Server account"),
     "tool": gettext_lazy("Tool"),
     "created_at": gettext_lazy("Received"),
     "finished_at": gettext_lazy("Ended"),

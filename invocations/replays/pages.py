@@ -51,10 +51,15 @@ def replay_list(request: ConsoleRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @needs("invocations.replay")
 def replay_new(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
-    """Context: invocation, form (ReplayForm)."""
+    """GET version: chosen beforehand. Context: invocation, form (ReplayForm)."""
     rows = Invocation.objects.visible_to(request.principal).select_related("agent", "version__tool")
     invocation = rows.get(pk=invocation_id)
-    form = ReplayForm(request.POST if request.method == "POST" else None, invocation=invocation)
+    form = ReplayForm(
+        request.POST if request.method == "POST" else None,
+        invocation=invocation,
+        version=request.GET.get("version", ""),
+        by=request.principal,
+    )
     if row := submit_form(
         form, lambda: services.replay_call(invocation_id=invocation_id, by=request.principal, **form.cleaned_data)
     ):

@@ -38,6 +38,7 @@ from kernel.database.connections import release_connection
 from kernel.ids import new_id
 from registry.dependencies import find_dependency_folder
 from registry.installations.setup import compute_config_digest
+from registry.models import VersionState
 from registry.problems import DependenciesNotReady
 from registry.versions.compiler import compiled_version
 
@@ -146,6 +147,8 @@ def _prepare(invocation: Invocation, version: ToolVersion, end: End, *, todays_i
         raise CannotRerun("network")
     if version.view.is_model:
         raise CannotRerun("model")
+    if version.review_state == VersionState.REFUSED:
+        raise CannotRerun("version_refused")
     if version.view.capabilities.get("browser"):
         raise CannotRerun("browser")
     sealed = open_snapshot(invocation, SnapshotKind.INPUT)
@@ -153,6 +156,8 @@ def _prepare(invocation: Invocation, version: ToolVersion, end: End, *, todays_i
         raise CannotRerun("no_values")
     profile, taken = isolate_profile(Profile.from_json(invocation.profile or {}))
     other = version.pk != invocation.version_id
+    if other and not compiled_version(version.pk).input_validator.is_valid(sealed["arguments"]):
+        raise CannotRerun("not_taken")
     notes = [f"without_{each}" for each in taken]
     image = run.image if run else ""
     if other or todays_image or (run and run.level == "direct"):
@@ -160,6 +165,7 @@ def _prepare(invocation: Invocation, version: ToolVersion, end: End, *, todays_i
         notes += ["other_version"] if other else ["todays_image"] if todays_image else ["ran_directly"]
     config, config_is_another = _config_of(invocation, version)
     notes += ["config"] if config_is_another else []
+    notes += ["under_review"] if version.review_state == VersionState.SUBMITTED else []
     notes += ["no_seed"] if "seed" not in sealed else []
     notes += ["program_clock"] if version.view.program else []
     try:

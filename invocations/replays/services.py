@@ -5,12 +5,13 @@ A replay opens stored values, so whoever asks says why, and that is a fact befor
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
 from access.models import PolicyState, PolicyVersion
+from access.object_permissions.rules import allowed_on
 from access.policies.compiler import PolicyUnreadable, compile_policy
 from evidence import services as evidence
 from evidence.kinds import Kind
@@ -22,6 +23,7 @@ from invocations.replays.models import REPLAY_OPEN, Replay, ReplayState, What
 from kernel.database.connections import database_time
 from kernel.problems import Conflict, SchemaInvalid
 from registry.models import Installation, ToolVersion, VersionState
+from registry.reviews.services import stands_behind
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 MOST_RUNS, MOST_READ = 1_000, 1_000_000  # calls of one replay: run again; only read
 MOST_OPEN = 20  # replays of a tenant at a time
+TRIED_WITHIN = timedelta(days=7)  # of a call that a version under review is tried with
 
 
 def check_reason(reason: str) -> str:
@@ -54,16 +57,44 @@ def find_approved_version(tool: Tool, version: str) -> ToolVersion:
     return found
 
 
+def find_runnable_version(invocation: Invocation, version: str, *, by: Principal) -> ToolVersion:
+    """An approved version; or one under review, for who may decide about it and has no part in it, with a call of the last days: the
+    box of a replay reaches nothing, so that code can be tried before anybody answers for it.
+    """
+    assert invocation.version is not None
+    tool = invocation.version.tool
+    found = ToolVersion.objects.filter(tool=tool, version=version, review_state=VersionState.SUBMITTED).first()
+    if found is None or not may_try_unreviewed(found, by=by):
+        return find_approved_version(tool, version)
+    if invocation.created_at < datetime.now(UTC) - TRIED_WITHIN:
+        raise SchemaInvalid.at(
+            "/version", f"A version under review is tried with a call of the last {TRIED_WITHIN.days} days."
+        )
+    return found
+
+
+def may_try_unreviewed(version: ToolVersion, *, by: Principal) -> bool:
+    """Whether somebody may have a version run that nobody has approved: as its reviewer, and not as one of its authors."""
+    return (
+        version.tool.tenant_id == by.tenant_id
+        and version.yanked_at is None
+        and "tools.review" in allowed_on(by, version.tool)
+        and not any(stands_behind(each, by=by) for each in (version.submitted_by, *version.drafted_by))
+    )
+
+
 @transaction.atomic
 def replay_call(
     *, invocation_id: UUID, reason: str, version: str = "", todays_image: bool = False, by: Principal
 ) -> Replay:
-    """Have one call rebuilt from its facts, decided again and run again. ``version``: run this one, and not the recorded one."""
+    """Have one call rebuilt from its facts, decided again and run again. ``version``: run this one, and not the recorded one; its
+    reviewer may name one that is under review.
+    """
     invocation = Invocation.objects.visible_to(by).select_related("version__tool").get(pk=invocation_id)
     check_can_request(by)
     other = None
     if version and invocation.version is not None and version != invocation.version.version:
-        other = find_approved_version(invocation.version.tool, version)
+        other = find_runnable_version(invocation, version, by=by)
     return _request_replay(
         by, reason, what=What.RUNS, invocation=invocation, version=other, todays_image=todays_image, total=1, most=1
     )

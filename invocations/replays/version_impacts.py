@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.core.cache import cache
-from django.db.models import Count
+from django.db.models import Count, Exists, OuterRef
 from django.utils import timezone
 
 from access.redaction import masked_view
@@ -20,6 +20,7 @@ from evidence.models import Snapshot, SnapshotKind
 from evidence.problems import KeyUnavailable, ValuesErased
 from invocations.decide.input_validation import collect_findings
 from invocations.models import Invocation, State
+from invocations.replays.services import TRIED_WITHIN
 from kernel.database.tenancy import hub_wide
 from kernel.ids import lowest_id
 from registry.models import Installation, InstallationState
@@ -37,6 +38,7 @@ MAX_CALLS = 200  # that are held against the schema
 MAX_AGENTS = 20
 MAX_SHOWN = 20
 MAX_COUNTED = 100_000
+MAX_TRIABLE = 5
 KEPT_S = 600
 
 
@@ -105,6 +107,20 @@ def load_version_impact(version: ToolVersion, *, by: Principal) -> VersionImpact
     impact.agents = sorted(per_agent, key=lambda agent: (-agent.calls, agent.name))[:MAX_AGENTS]
     _hold_against_schema(impact, list(rows.select_related("agent")[:MAX_CALLS]), version, by=by)
     return impact
+
+
+def list_triable_calls(version: ToolVersion, *, by: Principal) -> list[Invocation]:
+    """The newest calls of the last days that ran to an end, of which the arguments are kept: with each the version can be tried."""
+    rows = Invocation.objects.visible_to(by).filter(
+        tool=version.tool.name, pk__gte=lowest_id(timezone.now() - TRIED_WITHIN)
+    )
+    kept = Snapshot.objects.filter(
+        tenant_id=by.tenant_id, kind=SnapshotKind.INPUT, invocation_id=OuterRef("pk"), subject_key__destroyed_at=None
+    )
+    ran = rows.filter(
+        Exists(kept), state__in=[State.SUCCEEDED, State.FAILED, State.TIMED_OUT], version__tool=version.tool_id
+    )
+    return list(ran.select_related("agent", "version").order_by("-pk")[:MAX_TRIABLE])
 
 
 def recall_version_impact(version: ToolVersion, *, by: Principal) -> VersionImpact:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from django.utils import timezone
@@ -11,6 +12,7 @@ from django.views.decorators.http import require_GET
 from invocations.models import Invocation
 from invocations.sandbox_hosts.reports import list_hosts
 from invocations.service_levels.report import FAST_MS, SAMPLE, build_service_level_report
+from kernel.components.numbers import format_number
 from kernel.http.console import ConsoleRequest, needs, render_page
 
 if TYPE_CHECKING:
@@ -55,4 +57,4 @@ def service_levels(request: ConsoleRequest) -> HttpResponse:
 
 def format_percent(share: float) -> str:
     """Never rounded up to a whole that it is not: 99.996 % is not 100 %."""
-    return f"{int(share * 100_00) / 100:.2f}".rstrip("0").rstrip(".")
+    return format_number((Decimal(int(share * 100_00)) / 100).normalize())

@@ -73,5 +73,11 @@ def _explain(chosen: ToolVersion, called: ToolVersion | None) -> str:
     if chosen.yanked_at is not None:
         return gets + " " + gettext("This version was yanked, and is not run any more.")
     if chosen.review_state != VersionState.APPROVED:
-        return gets + " " + gettext("This version is not approved, and what nobody has approved is not run.")
+        return (
+            gets
+            + " "
+            + gettext(
+                "This version is not approved, and what nobody has approved is not run. Its reviewer may try it with a recorded call."
+            )
+        )
     return gets + " " + gettext("This version is approved: enable it, or stage it for this tenant, and try it then.")

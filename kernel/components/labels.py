@@ -5,10 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
+from kernel.components.numbers import format_number
 from kernel.problems import find_problem_class
 
 if TYPE_CHECKING:
@@ -339,8 +339,8 @@ def read_outcome(state: str, reason: str) -> str:
 
 
 def number(value: float | None) -> str:
-    """Grouped by thousands, which is what readers of both languages expect (Django groups Chinese by four)."""
-    return NO_VALUE if value is None else f"{value:,}"
+    """Grouped by thousands."""
+    return NO_VALUE if value is None else format_number(value)
 
 
 def money(micros: int | None, currency: str) -> str:
@@ -348,7 +348,7 @@ def money(micros: int | None, currency: str) -> str:
     if micros is None:
         return NO_VALUE
     places = 2 if not micros or abs(micros) >= 1_000_000 else 4 if abs(micros) >= 1000 else 6
-    return f"{Decimal(micros) / 1_000_000:,.{places}f} {currency}"
+    return f"{format_number(Decimal(micros) / 1_000_000, places)} {currency}"
 
 
 def size(count: int | None) -> str:
@@ -359,7 +359,7 @@ def size(count: int | None) -> str:
     while amount >= 1024 and len(units) > 1:
         amount /= 1024
         units.pop(0)
-    return f"{number_format(amount, decimal_pos=0 if amount.is_integer() else 1)} {units[0]}"
+    return f"{format_number(amount, 0 if amount.is_integer() else 1)} {units[0]}"
 
 
 def dur(ms: float | None) -> str:
@@ -370,9 +370,10 @@ def dur(ms: float | None) -> str:
         return f"{ms:.0f} ms"
     seconds = ms / 1000
     if seconds < 60:
-        return f"{seconds:.2f} s"
+        return f"{format_number(seconds, 2)} s"
     if seconds < 3600:
-        rest = f"{seconds % 60:.1f}".removesuffix(".0")
+        tenths = round(seconds % 60, 1)
+        rest = format_number(tenths, 0 if tenths.is_integer() else 1)
         return _("%(m)d m %(s)s s") % {"m": seconds // 60, "s": rest}
     if seconds < 172_800:
         return _("%(h)d h %(m)d m") % {"h": seconds // 3600, "m": seconds % 3600 // 60}
@@ -395,9 +396,16 @@ def span(seconds: int) -> str:
             return dur(seconds * 1000)
 
 
+def seconds(amount: float) -> str:
+    """A limit given in seconds, whatever their number: 0.5 s, 30 s."""
+    return f"{format_number(int(amount) if float(amount).is_integer() else amount)} s"
+
+
 def span_ms(ms: float) -> str:
     """A limit of time: 30 s, not 30.00 s."""
-    return span(int(ms // 1000)) if ms >= 60_000 and ms % 60_000 == 0 else dur(ms).replace(".00 s", " s")
+    if ms >= 60_000 and ms % 60_000 == 0:
+        return span(int(ms // 1000))
+    return f"{format_number(ms // 1000)} s" if 1000 <= ms < 60_000 and ms % 1000 == 0 else dur(ms)
 
 
 def format_zone(local: datetime) -> str:

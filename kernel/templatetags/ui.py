@@ -22,6 +22,7 @@ from django.utils.translation import gettext as _
 
 from kernel.components import labels, limits, visualizations
 from kernel.components.diffs import draw_invisible
+from kernel.components.moments import write_moment
 from kernel.components.sentences import translate_sentence
 from kernel.components.timelines import group_by_day
 
@@ -189,6 +190,7 @@ register.simple_tag(labels.money)
 register.simple_tag(labels.size)
 register.simple_tag(labels.dur)
 register.simple_tag(labels.span)
+register.simple_tag(labels.seconds)
 register.simple_tag(limits.limit_amount, name="limit")
 
 
@@ -206,6 +208,15 @@ def moment(value: datetime | None, form: str = "relative") -> SafeString:
     relative = date if abs(now - value) > FAR_AWAY else labels.format_relative_time(value, now)
     text = {"exact": f"{date} {clock}", "clock": clock}.get(form, relative)
     return html('<time class="num" datetime="{}" title="{}">{}</time>', written, title, text)
+
+
+register.filter("in_address", write_moment)
+
+
+@register.simple_tag
+def zone(value: datetime) -> str:
+    """The offset of a time from UTC, for a column of exact times: said once, not with each."""
+    return labels.format_zone(timezone.localtime(value))
 
 
 # ---- trees and charts -----------------------------------------------------------------------------------------------
@@ -285,7 +296,12 @@ def fact_kind(kind: str) -> SafeString:
 def field(bound: BoundField, cls: str = "") -> dict[str, Any]:
     """Label, help, the field and its errors, tied together for screen readers by Django's own ids."""
     kind = getattr(bound.field.widget, "input_type", "")
-    return {"field": bound, "cls": cls, "is_checkbox": kind == "checkbox" and not bound.use_fieldset}
+    return {
+        "field": bound,
+        "cls": cls,
+        "is_checkbox": kind == "checkbox" and not bound.use_fieldset,
+        "zone": timezone.get_current_timezone_name() if kind == "datetime-local" else "",
+    }
 
 
 @register.simple_tag

@@ -87,9 +87,12 @@ def tokenize_text(text: str) -> list[str]:
 
 def searched_fields(manifest: Manifest) -> dict[str, str]:
     """The words of a version that searches look for, as :class:`registry.models.ToolVersion` keeps them."""
-    first = [manifest.id, manifest.display_name, *manifest.tags]
+    said = manifest.localizations.values()  # of all languages: people look for a tool by words of theirs
+    first = [manifest.id, manifest.display_name, *(each.get("display_name", "") for each in said), *manifest.tags]
     takes = manifest.document.get("input_schema", {}).get("properties", {})  # an upgrade meets documents of any age
-    then = [manifest.description, *takes]
+    texts = [manifest.description, *(each.get("description", "") for each in said)]
+    examples = [*manifest.examples, *(example for each in said for example in each.get("examples", ()))]
+    then = [*texts, *examples, *takes]
     return {"title_words": _joined(first), "text_words": _joined(then)}
 
 

@@ -10,7 +10,8 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from access.object_permissions.rules import allowed_on
-from invocations.replays.version_impacts import recall_version_impact
+from invocations.replays.services import may_try_unreviewed
+from invocations.replays.version_impacts import list_triable_calls, recall_version_impact
 from kernel.components.diffs import diff_documents
 from kernel.components.forms import add_problem
 from kernel.components.sentences import translate_sentence
@@ -118,6 +119,11 @@ def _review_page(
         if request.principal.may("invocations.view")
         and (version.review_state == VersionState.SUBMITTED or _may_enable(request, version))
         else None,
+        "triable": list_triable_calls(version, by=request.principal)
+        if version.review_state == VersionState.SUBMITTED
+        and request.principal.may("invocations.replay")
+        and may_try_unreviewed(version, by=request.principal)
+        else None,
         "to_acknowledge": len(reviews.changes_to_acknowledge(changes)),
         "diff": diff_documents(base.manifest if base else None, version.manifest),
         "warnings": [ManifestFinding(**each) for each in version.warnings],
@@ -169,7 +175,7 @@ def review(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
     ""), diff (Diff for
     the `diff` tag), warnings (list of Finding), form (ReviewForm), why_not (sentence or ""), approvals_missing (int), reviews
     (list of Review), worst_risk (of the changes, or ""), is_breaking, impact
-    (VersionImpact; None: it is decided, or one may not see calls),
+    (VersionImpact; None: it is decided, or one may not see calls), triable (calls to try it with, or None),
     may_operate, may_try, may_enable, may_stage, enable_form, stage_form.
     """
     return _review_page(request, _version(request, version_id))

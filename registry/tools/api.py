@@ -61,6 +61,14 @@ _TOOL: dict[str, Any] = {
 _WHOLE: dict[str, Any] = {
     "input_schema": serializers.JSONField(required=False),
     "output_schema": serializers.JSONField(required=False),
+    "examples": serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="What people may ask for, in their words."
+    ),
+    "localizations": serializers.DictField(
+        child=serializers.DictField(),
+        required=False,
+        help_text="By tag of a language: the display_name, description and examples that people read in it.",
+    ),
     "manifest_digest": serializers.CharField(required=False),
     "build_digest": serializers.CharField(required=False),
 }
@@ -97,6 +105,8 @@ def tool_json(row: Installation, manifest: Manifest | None, *, whole: bool = Fal
             data |= {
                 "input_schema": manifest.input_schema,
                 "output_schema": manifest.output_schema,
+                "examples": manifest.examples,
+                "localizations": manifest.localizations,
                 "manifest_digest": version.manifest_digest,
                 "build_digest": version.build_digest,
             }

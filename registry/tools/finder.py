@@ -1,14 +1,29 @@
-"""Finder of tools: by a part of the name, the title or a tag."""
+"""Finder of tools: by a part of the name, the title in any of its languages, or a tag."""
 
 from __future__ import annotations
+
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING
 
 from django.db.models import Q
 from django.urls import reverse
 from django.utils.translation import gettext_lazy
 
 from kernel.components.labels import STATUS
-from kernel.http.finders import Finder, FoundThing, match_words
+from kernel.http.finders import MOST_WORDS, Finder, FoundThing, match_words
+from registry.discovery.search import tokenize_text
 from registry.models import Tool, ToolKind
+
+if TYPE_CHECKING:
+    from kernel.principal import Principal
+
+
+def match_tool(text: str, by: Principal) -> Q:
+    named = match_words("name", "current__display_name")(text, by) | Q(current__tags__icontains=text)
+    words = [Q(current__title_words__contains=word) for word in tokenize_text(text)[:MOST_WORDS]]
+    return named | reduce(and_, words) if words else named
+
 
 FINDER = Finder(
     noun=gettext_lazy("Tools"),
@@ -17,7 +32,7 @@ FINDER = Finder(
     order=10,
     prefix="tol",
     rows=lambda by: Tool.objects.visible_to(by).select_related("current"),
-    match=lambda text, by: match_words("name", "current__display_name")(text, by) | Q(current__tags__icontains=text),
+    match=match_tool,
     sort=("name",),
     show=lambda tool: FoundThing(
         tool.name,

@@ -161,6 +161,14 @@ def _words(words: list[str]) -> str:
     return f" {' '.join(words)} " if words else ""
 
 
+def _searched_texts(manifest: Manifest) -> list[str]:
+    """Of every language: whoever looks for a part of a text looks in their own."""
+    texts = [manifest.id, manifest.display_name, manifest.description, *manifest.tags, *manifest.examples]
+    for said in manifest.localizations.values():
+        texts += [said.get("display_name", ""), said.get("description", ""), *said.get("examples", ())]
+    return [text for text in texts if text]
+
+
 def listed_fields(manifest: Manifest) -> dict[str, str]:
     """The copies of manifest fields that lists filter by."""
     return {
@@ -169,7 +177,7 @@ def listed_fields(manifest: Manifest) -> dict[str, str]:
         "display_name": manifest.display_name,
         "tags": _words(manifest.tags),
         "domains": _words(sorted(manifest.domains)),
-        "search": " ".join([manifest.id, manifest.display_name, manifest.description, *manifest.tags]).lower(),
+        "search": " ".join(_searched_texts(manifest)).lower(),
         **searched_fields(manifest),
     }
 

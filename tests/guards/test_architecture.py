@@ -231,7 +231,7 @@ PUBLIC = {
     "oauth_hub_client",
     "my_server_accounts", "server_account", "server_account_begin", "server_account_connect", "server_account_callback",
     "server_account_agents", "server_account_end", "server_account_own_callback",
-    "authorize", "my_connections",  # which send who is not signed in to the sign-in
+    "authorize", "my_connections", "display", "display_zone",  # which send who is not signed in to the sign-in
 }  # fmt: skip
 
 

@@ -24,6 +24,8 @@ ACTS = {
     "display_name": ("registry/tools/api.py", "manifest.display_name"),
     "description": ("registry/discovery/tool_specs.py", "manifest.description"),
     "call_sentence": ("invocations/approvals/consent_review.py", "manifest.call_sentence"),
+    "examples": ("registry/discovery/search.py", "manifest.examples"),
+    "localizations": ("registry/discovery/search.py", "manifest.localizations"),
     "tags": ("registry/versions/services.py", "manifest.tags"),
     "input_schema": ("registry/versions/compiler.py", "manifest.input_schema"),
     "output_schema": ("registry/versions/compiler.py", "manifest.output_schema"),

@@ -20,6 +20,8 @@ HUB_WIDE = {
     "evidence/integrity/alarms.py:shared_alarms": "the logs that all tenants share: what is wrong, never a leaf",
     "evidence/integrity/alarms.py:verification_for": "of a log that all tenants share: codes and places, never a leaf",
     "evidence/integrity/services.py:ask_verification": "a log that all tenants share, by who manages the hub",
+    "access/display/services.py:find_display": "how a person reads times, in whichever tenant",
+    "access/display/services.py:set_display": "the same, chosen",
     "access/authentication/bearer.py:find_valid_key": "whose key it is, is what is asked",
     "access/authentication/bearer.py:resolve_connection_principal": "whose token it is, is what is asked",
     "access/connections/rights.py:find_ended_connections": "of all tenants whose programs are answered at this moment",

@@ -85,6 +85,7 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "evidence/search/saved_searches.py:save_search": "a search that somebody makes again; decides nothing",
     "evidence/search/saved_searches.py:change_search": "the same",
     "evidence/search/saved_searches.py:delete_search": "the same",
+    "access/display/services.py:set_display": "how somebody reads times and numbers; decides nothing",
     "invocations/saved_views/services.py:save_view": "a search that somebody makes again; decides nothing",
     "invocations/saved_views/services.py:delete_view": "the same",
     "evidence/services.py:seal_values": "part of a Begin or End, which binds its commitment",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import models
 
-from access.models import Tenant
+from access.models import DisplaySettings, Tenant
 from evidence.models import Anchor, LogKey, MasterKey
 from invocations.models import SandboxHost, Unmapped
 from kernel.ids import encode
@@ -35,7 +35,7 @@ def rows_of(tenant: Tenant | None = None) -> dict[str, list[dict[str, Any]]]:
     """Every row of a tenant, or of all; without when a key was last used."""
     found = {}
     for name, model in sorted(list_tables().items()):
-        if tenant is not None and model in (SandboxHost, Unmapped, LogKey, MasterKey, Anchor):
+        if tenant is not None and model in (SandboxHost, Unmapped, LogKey, MasterKey, Anchor, DisplaySettings):
             continue  # of no tenant
         rows: Any = model._default_manager.order_by("pk")
         if tenant is not None:

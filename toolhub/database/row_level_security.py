@@ -55,6 +55,8 @@ SEEN_BY_OTHERS = {
     "invocations_sandboxhost": "true",
     # What goes wrong in the hub itself: a number, a place in our code and a class.
     "invocations_unmapped": "true",
+    # Of people, not of tenants: read and written for who is signed in, hub-wide.
+    "access_displaysettings": "false",
     # Public halves of the keys that logs are signed with.
     "evidence_logkey": "true",
     # By what master keys are recognised: of the hub, and nothing can be made from it.

@@ -17,6 +17,7 @@ from access.models import Agent
 from invocations.call_hours.counts import load_call_counts, measure_latency
 from invocations.call_hours.rollup import HOUR, floor_to_hour
 from invocations.call_outcomes import TONES, CallOutcome
+from kernel.components.moments import head_times, write_moment
 from kernel.components.stacked_chart import ChartColumn, Series, StackedChart, lay_out_chart
 from kernel.problems import find_problem_class
 
@@ -65,12 +66,8 @@ class Busy:
 
 def link_calls(since: datetime, until: datetime | None = None, **filters: str) -> str:
     """The list of the calls of a time."""
-    asked = {"from": _write(since)} | ({"to": _write(until)} if until else {}) | filters
+    asked = {"from": write_moment(since)} | ({"to": write_moment(until)} if until else {}) | filters
     return f"{reverse('invocations')}?{urlencode(asked)}"
-
-
-def _write(moment: datetime) -> str:
-    return timezone.localtime(moment).strftime("%Y-%m-%dT%H:%M")
 
 
 def build_call_figures(by: Principal, period: Period, now: datetime) -> dict[str, Any]:
@@ -126,7 +123,7 @@ def _draw_chart(counts: CallCounts, period: Period, since: datetime) -> StackedC
         series,
         label=gettext("Calls of the last %(period)s by how they ended: %(figures)s.")
         % {"period": period.label, "figures": ", ".join(f"{each.label} {each.total}" for each in series)},
-        heading=gettext("Time"),
+        heading=head_times(since, since + HOUR * period.hours),
         brush_url=reverse("invocations"),
     )
 
@@ -138,8 +135,8 @@ def _build_column(
     return ChartColumn(
         caption=date_format(first, "H:i") if period.step == 1 else date_format(first, "m-d"),
         title=f"{date_format(first, 'm-d H:i')}–{date_format(last, 'H:i')}",
-        begin=_write(begin),
-        end=_write(end),
+        begin=write_moment(begin),
+        end=write_moment(end),
         url=link_calls(begin, end),
         amounts={str(each): amounts[each] for each in shown},
         urls={str(each): link_calls(begin, end, outcome=str(each)) for each in shown},

@@ -87,6 +87,21 @@ def compare_call_sentence(old: str | None, new: str | None) -> Changes:
     yield make_change(f"call_sentence.{word}", "/call_sentence", old, new)
 
 
+def compare_localizations(old: dict[str, Any], new: dict[str, Any]) -> Changes:
+    """What people read in place of the text that was reviewed before: by language, and of one that stays by its texts."""
+    for tag in sorted(old.keys() | new.keys()):
+        was, is_now = old.get(tag), new.get(tag)
+        if was is None or is_now is None:
+            yield make_change(
+                f"localizations.{'added' if was is None else 'removed'}", f"/localizations/{tag}", was, is_now
+            )
+            continue
+        for name in sorted(was.keys() | is_now.keys()):
+            if was.get(name) != is_now.get(name):
+                pointer = f"/localizations/{tag}/{name}"
+                yield make_change("localizations.changed", pointer, was.get(name), is_now.get(name))
+
+
 def compare_as_set(kind: str, pointer: str) -> Judge:
     """A set, written as a list."""
 
@@ -426,6 +441,11 @@ FIELDS: dict[str, Field] = {
     "display_name": Field(compare_as_value("display_name.changed", "/display_name"), _is_text),
     "description": Field(compare_as_value("description.changed", "/description"), _is_text),
     "call_sentence": Field(compare_call_sentence, lambda value: value is None or _is_text(value)),
+    "examples": Field(compare_as_set("examples", "/examples"), _is_words),
+    "localizations": Field(
+        compare_localizations,
+        lambda value: _is_object(value) and all(_is_object(each) for each in value.values()),
+    ),
     "tags": Field(compare_as_set("tags", "/tags"), _is_words),
     "scopes": Field(compare_as_set("scopes", "/scopes"), lambda value: isinstance(value, list)),
     "capabilities": Field(compare_capabilities, is_readable),

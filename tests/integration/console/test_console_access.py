@@ -189,6 +189,8 @@ def test_public_pages_need_nobody() -> None:
         "oauth_guessed_register": 404,
         "authorize": 302,
         "my_connections": 302,
+        "display": 302,
+        "display_zone": 302,
         "oauth_hub_client": 200,
         "my_server_accounts": 302,
         "server_account_begin": 302,

@@ -68,7 +68,7 @@ def test_a_duration_is_written_in_the_unit_that_fits(ms: float | None, text: str
 
 
 @pytest.mark.parametrize(
-    ("count", "text"), [(None, "—"), (0, "0 B"), (1023, "1023 B"), (262_144, "256 KiB"), (1_572_864, "1.5 MiB")]
+    ("count", "text"), [(None, "—"), (0, "0 B"), (1023, "1,023 B"), (262_144, "256 KiB"), (1_572_864, "1.5 MiB")]
 )
 def test_sizes_use_units_of_1024(count: int | None, text: str) -> None:
     assert labels.size(count) == text

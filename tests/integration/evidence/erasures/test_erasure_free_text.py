@@ -82,6 +82,7 @@ NO_WORDS = {
     "evidence.Snapshot": dict.fromkeys(("alg", "commitment", "key_id"), IDS),
     "evidence.Verification": {"asked_by": IDS, "findings": HUBS, "checker": HUBS, "stopped_by": HUBS},
     "access.Tenant": {"slug": CHOSEN, "name": CHOSEN},
+    "access.DisplaySettings": {"time_zone": HUBS},
     "access.Agent": {"name": CHOSEN},
     "access.ApiKey": {"name": CHOSEN} | dict.fromkeys(("lookup", "revoked_by", "created_by"), IDS)
     | dict.fromkeys(("scopes", "networks"), RULES),
