@@ -101,7 +101,7 @@ def _find_unheld(invocation: Invocation, version: ToolVersion) -> UnheldCalls | 
     since = _find_held(invocation, version)
     if since is None:
         return None
-    rows = _of_same(invocation, version).filter(started_at__gt=since)
+    rows = _of_same(invocation, version).filter(started_at__gt=since).exclude(reason=ToolDrifted.reason)
     count = rows.count()
     some = [each.wire_id for each in rows.order_by("-pk")[:MAX_NAMED]]
     return UnheldCalls(since, count, some) if count else None
