@@ -51,7 +51,8 @@ _LOOKS = {"os.listdir", "os.scandir", "os.chdir"}
 _NAMES = {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"}
 _ADDRESSES = {"socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg"}
 _SIGNALS = {"os.kill", "os.killpg"}
-_PROGRAMS = {"subprocess.Popen", "os.exec", "os.posix_spawn", "os.system", "os.spawn"}
+_POPEN = "subprocess.Popen"
+_PROGRAMS = {_POPEN, "os.exec", "os.posix_spawn", "os.system", "os.spawn"}
 
 
 class AccessAttempts:
@@ -148,6 +149,10 @@ class AccessAttempts:
         if attempt is None:
             return
         attempt = self._note(attempt)
+        if event == _POPEN and not self._runnable and _is_missing(program := _text(arguments[0])):
+            # Nothing may be started here, so the kernel refuses before it has looked whether the program is there. Code that only asks
+            # which programs a machine has is to hear what it hears on any machine.
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
         if self._refuse:
             capability, _, name = attempt.partition(":")
             raise PermissionError(errno.EACCES, f"The profile does not hold the capability {capability!r}", name)
@@ -204,6 +209,13 @@ class AccessAttempts:
         if _text(arguments[0]) in self._runnable:
             return None
         return "proc:" + _text(arguments[0])
+
+
+def _is_missing(program: str) -> bool:
+    """Whether no file of that name is where programs are looked for."""
+    if os.sep in program:
+        return not os.path.exists(program)
+    return not any(os.path.exists(os.path.join(place, program)) for place in os.get_exec_path())
 
 
 def _text(value: object) -> str:

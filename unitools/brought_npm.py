@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from unitools.brought_tools import NO_REACH, CannotBring, ServerReach, derive_group
+from unitools.brought_tools import NO_REACH, CannotBring, ServerReach, derive_group, renew_server
 from unitools.npm_locks import NAME, VERSION, read_npm_line
 from unitools.npm_names import PREFIX
 from unitools.publications import derive_package_name
@@ -21,9 +21,7 @@ _NO_WORDS = ("mcp", "server", "mcp-server")
 
 @dataclass(frozen=True, slots=True)
 class NpmSource:
-    """``package``: its name in npm; ``lock``: the lines of all that comes along; ``said``: of its start, what holds for tools that
-    were brought before as well.
-    """
+    """``package``: its name in npm; ``lock``: the lines of all that comes along; ``said``, ``is_whole``: as of a source of PyPI."""
 
     package: str
     version: str
@@ -32,6 +30,7 @@ class NpmSource:
     lock: tuple[str, ...]
     said: dict[str, Any] = field(default_factory=dict)
     reach: ServerReach = NO_REACH
+    is_whole: bool = False
 
     @property
     def name(self) -> str:
@@ -50,12 +49,11 @@ class NpmSource:
         }
         return said | self.reach.describe()
 
-    def renew(self, document: dict[str, Any], before: dict[str, Any], made: dict[str, Any]) -> None:
-        kept: dict[str, Any] = before["implementation"]["server"]
-        server = kept | self.said | {"listing": derive_package_name(self.group)}
-        document["implementation"] = before["implementation"] | {"server": server}
+    def renew(
+        self, document: dict[str, Any], before: dict[str, Any], made: dict[str, Any], then: dict[str, Any] | None
+    ) -> None:
+        renew_server(document, before, made, then, said=None if self.is_whole else self.said)
         document["dependencies"], document["dependency_lock"] = made["dependencies"], made["dependency_lock"]
-        self.reach.renew(document, before, made)
 
 
 def read_asked_package(text: str) -> tuple[str, str]:

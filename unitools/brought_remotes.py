@@ -57,7 +57,9 @@ class RemoteSource:
             said["secrets"] = self._list_secrets()
         return said
 
-    def renew(self, document: dict[str, Any], before: dict[str, Any], made: dict[str, Any]) -> None:
+    def renew(
+        self, document: dict[str, Any], before: dict[str, Any], made: dict[str, Any], then: dict[str, Any] | None
+    ) -> None:
         """The address, and the credentials where they are said; effect, hosts and limits are the author's."""
         ours = {"url": self.url, "listing": derive_package_name(self.group)}
         remote = dict(before["implementation"]["remote"]) | ours

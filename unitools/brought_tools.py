@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from unitools.brought_merges import merge_constraints, merge_reach, merge_start
 from unitools.changes import compare_manifests, compute_needed_bump
 from unitools.dependency_locks import normalize_name
 from unitools.mcp_listings import read_entry_schema
@@ -18,7 +19,7 @@ from unitools.publications import derive_package_name, find_id_collisions
 from unitools.semver import Version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from unitools.changes import ManifestChange
     from unitools.mcp_listings import Listing
@@ -45,7 +46,6 @@ _PREFIXES, _SUFFIXES = ("mcp-server-", "mcp-"), ("-mcp-server", "-mcp", "-server
 # What the draft takes from the server anew where the server has it otherwise; all else of a manifest is its author's.
 _OF_ENTRY = ("description", "input_schema", "output_schema")
 _PACKAGE = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?:\[[^\]]*\])?")
-_HOW_STARTED = ("script", "module")
 _PROGRAM = re.compile(r"[a-z][a-z0-9_+-]{0,39}")
 _TREE = re.compile(r"/data(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99}){0,10}")
 _ALL_ACTIONS = ("read", "list", "write", "create", "delete")
@@ -105,15 +105,6 @@ class ServerReach:
         image = self.image or next(iter(self.programs), "")
         return {"image": image} if image else {}
 
-    def renew(self, document: dict[str, Any], before: dict[str, Any], made: dict[str, Any]) -> None:
-        """What this run says of files and programs, in a manifest that was there."""
-        if "state" in made:
-            document["state"] = before.get("state", {}) | made["state"]
-        document["implementation"] = document["implementation"] | self.choose_image()
-        added = {name: made["capabilities"][name] for name in ("proc", "fs") if name in made.get("capabilities", {})}
-        if added:
-            document["capabilities"] = before.get("capabilities", {}) | added
-
 
 NO_REACH = ServerReach()
 
@@ -131,15 +122,19 @@ class BroughtSource(Protocol):
         """What a manifest has of the source and not of the tool: ``implementation``, and ``origin`` but for what the list says."""
         ...
 
-    def renew(self, document: dict[str, Any], before: dict[str, Any], made: dict[str, Any]) -> None:
-        """Bring what is the source's in the ``document`` of a tool that was there ``before`` up to date with the one ``made`` now."""
+    def renew(
+        self, document: dict[str, Any], before: dict[str, Any], made: dict[str, Any], then: dict[str, Any] | None
+    ) -> None:
+        """Bring what is the source's in the ``document`` of a tool that was there ``before`` up to date with the one ``made`` now.
+        ``then``: what the source made when it was brought before; None: nobody knows."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """A package that brings the server, and how that is started. ``said`` and ``constraints``: what holds for tools that were brought
-    before as well; None: what they have.
+    before as well; None: what they have. ``is_whole``: start and reach are all that there is, and what they do not name is not given;
+    otherwise it is as it was.
     """
 
     package: str
@@ -149,6 +144,7 @@ class Source:
     said: dict[str, Any] = field(default_factory=dict)
     constraints: tuple[str, ...] | None = None
     reach: ServerReach = NO_REACH
+    is_whole: bool = False
 
     @property
     def name(self) -> str:
@@ -168,20 +164,34 @@ class Source:
             said["dependency_constraints"] = list(self.constraints)
         return said | self.reach.describe()
 
-    def renew(self, document: dict[str, Any], before: dict[str, Any], made: dict[str, Any]) -> None:
-        document["implementation"] = before["implementation"] | {"server": self._start_as(before)}
+    def renew(
+        self, document: dict[str, Any], before: dict[str, Any], made: dict[str, Any], then: dict[str, Any] | None
+    ) -> None:
+        renew_server(document, before, made, then, said=None if self.is_whole else self.said)
         document["dependencies"] = raise_requirement(before.get("dependencies", []), made["dependencies"][0])
-        self.reach.renew(document, before, made)
         if self.constraints is not None:
-            document["dependency_constraints"] = list(self.constraints)
+            merge_constraints(document, then, self.constraints)
         if before.get("dependencies") != document["dependencies"]:
             document.pop("dependency_lock", None)  # of other packages; the hub finds out anew
 
-    def _start_as(self, before: dict[str, Any]) -> dict[str, Any]:
-        kept: dict[str, Any] = before["implementation"]["server"]
-        if any(each in self.said for each in _HOW_STARTED):
-            kept = {each: value for each, value in kept.items() if each not in _HOW_STARTED}
-        return kept | self.said | {"listing": derive_package_name(self.group)}
+
+def renew_server(
+    document: dict[str, Any],
+    before: dict[str, Any],
+    made: dict[str, Any],
+    then: dict[str, Any] | None,
+    *,
+    said: dict[str, Any] | None,
+) -> None:
+    """How a server is started and what it is given, in the manifest of a tool that was there. ``said``: what alone is said of its
+    start; None: all of it is said, and so is what it is given."""
+    now = made["implementation"]["server"]
+    of_then = None if then is None else then["implementation"]["server"]
+    start = merge_start(
+        before["implementation"]["server"], of_then, now if said is None else said, is_whole=said is None
+    )
+    document["implementation"] = before["implementation"] | {"server": start | {"listing": now["listing"]}}
+    merge_reach(document, before, made, then, is_whole=said is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +219,11 @@ def draft_tools(
     names: Sequence[str],
     existing: Sequence[dict[str, Any]] = (),
     earlier: Listing | None = None,
+    then: Mapping[str, dict[str, Any]] | None = None,
 ) -> list[Draft]:
     """Drafts of the tools that the server calls so. ``existing``: manifests of an earlier run, kept but for what the server says
-    otherwise than it did then (``earlier``; None: it is not known what it said).
+    otherwise than it did then (``earlier``; None: it is not known what it said) and for the source (``then``: what that alone made, by
+    the server's names of tools).
     """
     if unknown := [name for name in names if name not in listing.tools]:
         raise CannotBring(f"The server has no tool {', '.join(map(repr, unknown))}; it has {_listed(listing)}.")
@@ -223,7 +235,11 @@ def draft_tools(
     if collisions := find_id_collisions(ids):
         raise CannotBring(" ".join(each.message for each in collisions))
     before = {each["id"]: each for each in existing}
-    return [_draft(listing, source, id, names[0], before.get(id), earlier) for id, names in sorted(ids.items())]
+    then = then or {}
+    return [
+        _draft(listing, source, id, names[0], before.get(id), earlier, then.get(names[0]))
+        for id, names in sorted(ids.items())
+    ]
 
 
 def _listed(listing: Listing) -> str:
@@ -231,7 +247,13 @@ def _listed(listing: Listing) -> str:
 
 
 def _draft(
-    listing: Listing, source: BroughtSource, id: str, name: str, before: dict[str, Any] | None, earlier: Listing | None
+    listing: Listing,
+    source: BroughtSource,
+    id: str,
+    name: str,
+    before: dict[str, Any] | None,
+    earlier: Listing | None,
+    then: dict[str, Any] | None,
 ) -> Draft:
     made = _document(listing, source, id, name)
     if before is None:
@@ -239,7 +261,7 @@ def _draft(
     if before.get("origin", {}).get("tool") != name:
         raise CannotBring(f"The manifest of {id} was brought from another tool. Remove it, or choose another --group.")
     document = before | {"origin": made["origin"]} | _take_entry(listing, name, before, made, earlier)
-    source.renew(document, before, made)
+    source.renew(document, before, made, then)
     changes = compare_manifests(before, document)
     if changes:
         document["version"] = raise_version(str(before["version"]), compute_needed_bump(changes))

@@ -107,10 +107,13 @@ def _refresh(account: ServerAccount) -> str:
     except ServerSilent as error:
         return _go_without(account, tokens, str(error))
     try:
-        return _keep(account, tokens, found)
+        access = _keep(account, tokens, found)
     except Exception:  # it has ended meanwhile, or cannot be written, and what comes for it is for nobody
         return_unkept_tokens(account, found.tokens, client=client, terms=terms)
         raise
+    if access != found.tokens.access:  # it has come too late, and newer ones are kept
+        return_unkept_tokens(account, found.tokens, client=client, terms=terms)
+    return access
 
 
 def _go_without(account: ServerAccount, tokens: AccountTokens, why: str, *, remedy: str = "") -> str:
@@ -126,7 +129,6 @@ def _keep(account: ServerAccount, before: AccountTokens, found: TokenAnswer) -> 
     number, account, now = account.number, lock_account(account.pk), database_time()
     check_connected(account)
     if account.number != number:  # the time for asking was over, and somebody else has asked since
-        # What has come too late lapses: some servers would end with it what is kept.
         return open_tokens(account).access
     seal_tokens(account, found.tokens, person=account.person)
     account.number, account.refreshed_at, account.refreshing_until = number + 1, now, None

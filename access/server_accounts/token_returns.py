@@ -2,7 +2,8 @@
 
 They wait in rows of their own until the authorization server has answered, so that no page waits for it, and a server that is down is
 asked again. What it does not take in the end runs out by itself: the row says so, and the person and the operators read it. Once the
-account is connected anew nothing is given back: some servers end with one token all that the person has given the client.
+account is connected anew, or goes on with others, nothing is given back: some servers end with one token all that the person has
+given the client.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("toolhub.token_returns")
 PAUSES_S = (30.0, 120.0, 600.0, 3600.0, 6 * 3600.0)
 BATCH = 50
+TOO_LATE = "The account had newer tokens when these came, and giving them back could end those."
 
 
 class TokenReturnQueue(DeliveryQueue[ReturnedTokens]):
@@ -53,7 +55,8 @@ class TokenReturnQueue(DeliveryQueue[ReturnedTokens]):
 
     def serve_row(self, row: ReturnedTokens) -> int:
         if _is_connected_anew(row):
-            return _finish(row, ReturnState.LAPSED, "")
+            # Of an account that was replaced it is as it should be; of one that goes on, a renewal has come too late.
+            return _finish(row, ReturnState.LAPSED, TOO_LATE if row.account.is_connected else "")
         try:
             tokens = open_tokens(row)
             client = build_token_client(row.account.server, tokens, row)
@@ -79,7 +82,7 @@ def _is_connected_anew(row: ReturnedTokens) -> bool:
 
 
 def _finish(row: ReturnedTokens, state: ReturnState, error: str) -> int:
-    """The tokens go; returns how many were taken. ``error``: empty where nobody was asked, or they were taken."""
+    """The tokens go; returns how many were taken. ``error``: what somebody is to be told, empty where there is nothing."""
     clear_returned_tokens(row)
     row.state, row.next_attempt_at, row.last_error = state, None, error[: queue.MAX_ERROR]
     row.save(

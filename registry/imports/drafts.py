@@ -16,7 +16,7 @@ from registry.imports.problems import SourceUnfit
 from registry.imports.sources import build_brought_source, build_choices
 from registry.imports.turns import taking_turn
 from registry.models import Tool, ToolVersion, VersionState
-from unitools import brought_operations, brought_remotes, brought_tools
+from unitools import brought_merges, brought_operations, brought_remotes, brought_tools
 from unitools.changes import ManifestChange, compare_manifests, compute_needed_bump
 from unitools.mcp_listings import Listing, ListingUnfit
 from unitools.metadata import derive_hub_segment
@@ -38,7 +38,7 @@ _NOT_OF_A_TOOL = "/origin"  # what changed there alone is no other tool
 class ImportDraft(TypedDict):
     """``name`` as the source has it; ``base``: the version that it changes, empty for a new tool; ``proposed``: what the source
     makes of the effect; ``reason``: why a person has chosen another one, ``chosen_by``: who; ``edited_by``: all who have written in
-    it; ``made``: as the document alone has it."""
+    it; ``made``: as the source alone has it, of a server what :func:`brought_merges.pick_merged` keeps."""
 
     id: str
     name: str
@@ -172,16 +172,29 @@ def _make_of_listing(
         _check_ids([*names, *kept], lambda name: f"{row.group}.{derive_hub_segment(name)}")
         for name in dict.fromkeys(names):
             version, draft = brought.get(name), kept.get(name)
+            then = draft["made"] if draft else _find_made(row, name, version)
             before = draft["document"] if draft else version.manifest if version else None
             earlier = pinned.read(version) if version is not None and draft is None else None
             [made] = brought_tools.draft_tools(listing, source, [name])
-            [found] = brought_tools.draft_tools(listing, source, [name], [before] if before else [], earlier)
-            drafts.append(settle_draft(row, name, found.document, version, made.document, [], draft))
+            [found] = brought_tools.draft_tools(
+                listing, source, [name], [before] if before else [], earlier, {name: then} if then else {}
+            )
+            kept_made = brought_merges.pick_merged(made.document)
+            drafts.append(settle_draft(row, name, found.document, version, kept_made, [], draft))
     except brought_tools.CannotBring as error:
         raise SourceUnfit(str(error)) from error
     except ListingUnfit as error:
         raise SourceUnfit(str(error)) from error
     return drafts
+
+
+def _find_made(row: Import, name: str, version: ToolVersion | None) -> dict[str, Any] | None:
+    """What the source alone made of the version that is there, if it was submitted here."""
+    submitted: dict[str, Any] | None = row.made.get("tools", {}).get(name)
+    if submitted is None or version is None or submitted["version"] != version.version:
+        return None
+    made: dict[str, Any] = submitted["made"]
+    return made
 
 
 def settle_draft(

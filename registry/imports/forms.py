@@ -100,7 +100,11 @@ class SourceDocumentForm(_GroupForm):
 
     @staticmethod
     def initial_of_known(known: KnownSource) -> dict[str, Any]:
-        return {"group": known.group, "secrets": "\n".join(known.secrets)}
+        return {
+            "group": known.group,
+            "secrets": "\n".join(known.secrets),
+            "servers": "\n".join(known.servers),
+        }
 
 
 class RemoteForm(_GroupForm):

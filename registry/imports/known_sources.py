@@ -57,6 +57,7 @@ class KnownSource:
     # Of a document.
     offered_at: str = ""
     secrets: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -75,6 +76,16 @@ class KnownSource:
 
 
 _DIRECTORY = "https://github.com/APIs-guru/openapi-directory"
+_PLAID_READS = (
+    "institutionsGet",
+    "institutionsGetById",
+    "institutionsSearch",
+    "itemGet",
+    "accountsGet",
+    "transactionsGet",
+    "transactionsSync",
+)
+_ASKS_BY_POST = EffectChoice("Read", "Low", "It only reads: this service takes all questions by POST.")
 
 KNOWN_SOURCES = (
     KnownSource(
@@ -277,6 +288,19 @@ KNOWN_SOURCES = (
         offered_at=_DIRECTORY,
         secrets=("ZOOM_TOKEN=bearer",),
         wanted=("users", "user", "meetings", "meeting", "meetingCreate", "recordingGet"),
+    ),
+    KnownSource(
+        key="plaid",
+        title="Plaid",
+        about=gettext_lazy(
+            "Banks, and accounts and transactions of people who have connected theirs: only reads them."
+        ),
+        group="service.plaid",
+        offered_at="https://github.com/plaid/plaid-openapi",
+        secrets=("PLAID_CLIENT_ID=clientId", "PLAID_SECRET=secret", "PLAID_VERSION=plaidVersion"),
+        servers=("https://production.plaid.com",),
+        wanted=_PLAID_READS,
+        effects=dict.fromkeys(_PLAID_READS, _ASKS_BY_POST),
     ),
 )
 BY_KEY = {each.key: each for each in KNOWN_SOURCES}

@@ -237,6 +237,7 @@ def build_brought_source(row: Import, protocol: str) -> BroughtSource:
             tuple(source["lock"]),
             said=source["start"],
             reach=build_reach(source),
+            is_whole=True,
         )
     return Source(
         source["package"],
@@ -246,4 +247,5 @@ def build_brought_source(row: Import, protocol: str) -> BroughtSource:
         said=source["start"],
         constraints=tuple(source["constraints"]),
         reach=build_reach(source),
+        is_whole=True,
     )

@@ -5,7 +5,7 @@ Operations of a document are manifests and nothing else; tools of a server trave
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
@@ -22,11 +22,12 @@ from unitools.mcp_listings import LISTING_FILE
 from unitools.publications import derive_package_name
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
     from uuid import UUID
 
     from kernel.principal import Principal
     from registry.imports.drafts import ImportDraft
+    from registry.imports.models import Import
     from registry.models import ToolVersion
 
 
@@ -59,12 +60,19 @@ def submit_import(*, import_id: UUID, tools: Collection[str] | None = None, by: 
     by_tool = {each.tool.name: each for each in made}
     for draft in filter(has_other_effect, drafts):
         _record_effect(draft, by_tool[draft["id"]], by=by)
-    if row.kind == ImportKind.OPENAPI:
-        operations = dict(row.made.get("operations", {})) | {each["name"]: each["made"] for each in drafts}
-        row.made = {"choices": row.source["choices"], "operations": operations}
+    row.made = _keep_made(row, drafts)
     row.drafts, row.refusals = [each for each in row.drafts if each not in drafts], []
     row.save(update_fields=["drafts", "refusals", "made", "changed_at"])
     return made
+
+
+def _keep_made(row: Import, drafts: Sequence[ImportDraft]) -> dict[str, Any]:
+    """What the source alone made of what is submitted, beside what it made before."""
+    if row.kind == ImportKind.OPENAPI:
+        operations = dict(row.made.get("operations", {})) | {each["name"]: each["made"] for each in drafts}
+        return {"choices": row.source["choices"], "operations": operations}
+    now = {each["name"]: {"version": each["document"]["version"], "made": each["made"]} for each in drafts}
+    return {"tools": dict(row.made.get("tools", {})) | now}
 
 
 def has_other_effect(draft: ImportDraft) -> bool:

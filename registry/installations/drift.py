@@ -7,6 +7,7 @@ against the review is remembered for some minutes, and for the settings that it 
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -39,8 +40,7 @@ def was_listing_held(*, tenant_id: UUID, version: ToolVersion, account_id: UUID 
     """Whether the list of the tool's server was held against this version within the last minutes, with the settings of now; and,
     where it is asked as a person, by that person's account: a server may list something else to each.
     """
-    rows = Installation.objects.filter(tenant_id=tenant_id, name=version.tool.name, version=version)
-    row = rows.exclude(state=InstallationState.REMOVED).first()
+    row = _find_installation(tenant_id, version)
     if row is None:
         return False
     held = row.listing_held_at if account_id is None else _find_held(account_id, version)
@@ -48,6 +48,19 @@ def was_listing_held(*, tenant_id: UUID, version: ToolVersion, account_id: UUID 
         return False
     names = set(row.secrets.values())
     return not Secret.objects.filter(tenant_id=tenant_id, name__in=names, set_at__gt=held).exists()
+
+
+def find_listing_held(*, tenant_id: UUID, version: ToolVersion, account_id: UUID | None = None) -> datetime | None:
+    """When it was held against this version the last time, whatever the settings are now; None: never."""
+    if account_id is not None:
+        return _find_held(account_id, version)
+    row = _find_installation(tenant_id, version)
+    return row.listing_held_at if row is not None else None
+
+
+def _find_installation(tenant_id: UUID, version: ToolVersion) -> Installation | None:
+    rows = Installation.objects.filter(tenant_id=tenant_id, name=version.tool.name, version=version)
+    return rows.exclude(state=InstallationState.REMOVED).first()
 
 
 def _find_held(account_id: UUID, version: ToolVersion) -> datetime | None:
@@ -73,9 +86,30 @@ def note_listing_held(*, tenant_id: UUID, version: ToolVersion, account_id: UUID
     rows.exclude(state=InstallationState.REMOVED).update(listing_held_at=at)
 
 
+@dataclass(frozen=True, slots=True)
+class UnheldCalls:
+    """Calls that were made after the list was held against the review for the last time: what has changed since, they may have met.
+    ``some``: wire ids of the newest."""
+
+    since: datetime
+    count: int
+    some: Sequence[str]
+
+    def describe(self) -> str:
+        calls = "1 call was" if self.count == 1 else f"{self.count:,} calls were"
+        more = "" if self.count == len(self.some) else " and others"
+        return (
+            f" {calls} made after {self.since:%Y-%m-%d %H:%M:%S} UTC, when it listed the tool as reviewed, and may have met "
+            f"the change: {', '.join(self.some)}{more}."
+        )
+
+
 @transaction.atomic
-def pause_drifted(*, tenant_id: UUID, version: ToolVersion, changed: Sequence[str]) -> bool:
-    """Pause the tenant's installation and tell its operators; false where it has another version by now, or does not run anyway."""
+def pause_drifted(
+    *, tenant_id: UUID, version: ToolVersion, changed: Sequence[str], unheld: UnheldCalls | None = None
+) -> bool:
+    """Pause the tenant's installation and tell its operators; false where it has another version by now, or does not run anyway. The
+    reason, which is kept as evidence, names the calls ``unheld``."""
     name = version.tool.name
     by = Principal.system("drift", tenant_id=tenant_id)
     try:
@@ -88,6 +122,8 @@ def pause_drifted(*, tenant_id: UUID, version: ToolVersion, changed: Sequence[st
         f"Its server lists it otherwise than {version.version} was reviewed with: {what} changed. Bring it again, have the next "
         "version reviewed, then resume."
     )
+    if unheld is not None:
+        reason += unheld.describe()
     with suppress(Conflict), transaction.atomic():
         row = change_state(name, InstallationState.PAUSED, "paused", reason=reason, by=by)
         said = {"tool": name, "version": version.version, "url": f"/tools/{name}"}

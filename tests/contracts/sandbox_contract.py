@@ -369,6 +369,16 @@ def run(sku, quantity):
         assert (outcome.status, outcome.value) == (RunStatus.OK, "nothing happened")
         assert outcome.attempts == ("fs:/etc/shadow",)
 
+    @pytest.mark.req("SVC-10")
+    def test_code_that_looks_for_a_program_which_is_not_there_goes_on_without_it(self, run: Any) -> None:
+        outcome = run(
+            "import subprocess\ndef run():\n    try: subprocess.run(['no-such-program', '-v'])\n"
+            "    except FileNotFoundError: return 'none here'"
+        )
+
+        assert (outcome.status, outcome.value) == (RunStatus.OK, "none here")
+        assert outcome.attempts == ("proc:no-such-program",)
+
     @pytest.mark.req("TOOLS-24")
     def test_an_error_of_the_tools_own_making_is_not_a_block(self, run: Any) -> None:
         outcome = run("def run(): raise PermissionError('You may not see this order.')")

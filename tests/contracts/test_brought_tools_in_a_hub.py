@@ -158,6 +158,28 @@ def test_a_server_that_lists_otherwise_than_its_manifest_pins_is_refused(
 
 
 @pytest.mark.req("BRING-2")
+def test_a_list_that_is_another_one_at_each_start_is_refused_with_what_to_do(
+    bring: Callable[..., ToolVersion], tmp_path: Path
+) -> None:
+    """Its author has seen one of its lists, and the hub sees another one."""
+    server = source_of(
+        """
+        import time
+        def call(*_): pass
+        def list_tools(params):
+            return {"tools": [TOOLS[0] | {"description": f"Started at {time.time_ns()}"}, *TOOLS[1:]]}
+        """,
+        HONEST_TOOLS,
+    )
+
+    failure = probe(bring(build=False), tmp_path / "site", server)
+
+    assert failure["code"] == "listing_differs"
+    assert "A list that changes with each start cannot be pinned." in failure["remedy"]
+    assert "Started at" in failure["output"]
+
+
+@pytest.mark.req("BRING-2")
 @pytest.mark.parametrize(
     "tools",
     [

@@ -55,17 +55,26 @@ def test_each_operation_of_a_known_service_is_in_its_document_and_drafted(
     files: dict[str, Path], known: KnownSource
 ) -> None:
     document = read_document(files[str(known.title)].read_bytes())
-    choices = read_document_choices(servers=[], secrets=list(known.secrets), idempotency_header="")
+    choices = read_document_choices(servers=list(known.servers), secrets=list(known.secrets), idempotency_header="")
 
     found = draft_operations(
         document, document.select(known.wanted), known.group, build_choices({"choices": choices}, known.group)
     )
 
     assert found.refusals == []
-    assert [list_errors(each.document) for each in found.drafts] == [[]] * len(known.wanted)
+    chosen = [
+        each.document
+        | {
+            name: getattr(choice, name)
+            for name in ("side_effect", "safety_class")
+            if (choice := known.effects.get(each.document["origin"]["operation"]))
+        }
+        for each in found.drafts
+    ]
+    assert [list_errors(each) for each in chosen] == [[]] * len(known.wanted)
     assert known.effects.keys() <= set(known.wanted)
-    secret = known.secrets[0].partition("=")[0]
-    assert {each["name"] for draft in found.drafts for each in draft.document.get("secrets", [])} == {secret}
+    secrets = {each.partition("=")[0] for each in known.secrets}
+    assert {each["name"] for draft in found.drafts for each in draft.document.get("secrets", [])} == secrets
 
 
 @pytest.mark.req("BRING-2")

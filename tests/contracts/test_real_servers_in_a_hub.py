@@ -17,6 +17,7 @@ from invocations.models import Invocation, State
 from invocations.run import cancellation, server_probe
 from invocations.run.package_lists import list_package
 from invocations.sandbox.egress import EgressGate
+from invocations.sandbox.pool.slots import PoolCaps
 from registry.dependencies.builder import Builder
 from registry.imports import services as imports
 from registry.imports import submissions
@@ -63,7 +64,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[StandIn, S
     authority, names = Authority(tmp_path_factory.mktemp("authority")), Names()
     names.say(HOST, [PUBLIC])
     stand_in = StandIn(authority.server_context(HOST))
-    boxes = docker_sandbox(gate=EgressGate([f"{PUBLIC}/32"], ca_file=authority.roots, resolve=names))
+    gate = EgressGate([f"{PUBLIC}/32"], ca_file=authority.roots, resolve=names)
+    boxes = docker_sandbox(gate=gate, caps=PoolCaps(load_s=600))  # an import on a host that is loaded takes long, too
     yield stand_in, SteeredSandbox(boxes)
     boxes.close()
     stand_in.close()

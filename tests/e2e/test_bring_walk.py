@@ -137,7 +137,7 @@ def test_a_server_of_a_package_is_brought_from_nothing_to_a_governed_call(
         dana.check("bring")
         bring.take_way("MCP server of a package")
         dana.check("bring-package")
-        dana.label("Package").fill("mcp-server-time")
+        dana.page.get_by_role("textbox", name=dana.variant.say("Package")).fill("mcp-server-time")
         bring.press("Start it in a sandbox")
         dana.ready()
         dana.check("bring-waiting")

@@ -19,6 +19,7 @@ from invocations.models import State
 from invocations.run import execution
 from invocations.sandbox.base import ConnectionRecord, Profile, RunOutcome, RunStatus, ServiceRecord
 from invocations.sandbox.boxes.payloads import pack_call, pack_load
+from kernel.database.connections import database_time
 from registry.installations import services as installations
 from registry.installations.drift import pause_drifted, was_listing_held
 from registry.installations.services import Setup
@@ -355,6 +356,63 @@ def test_the_list_is_looked_at_again_after_five_minutes_and_with_other_settings(
     installations.pause_installation(name=TOOL, reason="x", by=operator.by)
     installations.resume_installation(name=TOOL, reason="x", by=operator.by)
     assert asks_for_the_list()
+
+
+@pytest.mark.req("BRING-3")
+def test_calls_between_a_look_and_the_change_that_the_next_one_finds_are_told(
+    bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller, operator: Person
+) -> None:
+    bring()
+    looked = row_of(caller.invoke(TOOL, {"item": "a"}))
+    remote.tools.remove_tool("Get-Item")
+    list_otherwise(remote.tools, "description")
+    unheld = [row_of(caller.invoke(TOOL, {"item": "a"})) for _ in range(2)]
+    assert [each.state for each in unheld] == [State.SUCCEEDED] * 2
+    Installation.objects.filter(name=TOOL).update(listing_held_at=looked.started_at, changed_at=database_time())
+
+    assert_problem(caller.invoke(TOOL, {"item": "a"}), 409, "TOOL.DRIFTED")
+
+    row = Installation.objects.get(name=TOOL)
+    assert "2 calls were made after" in row.reason
+    assert all(each.wire_id in row.reason for each in unheld)
+    assert looked.wire_id not in row.reason
+    page = operator.client().get(reverse("tool", args=[TOOL])).text
+    assert "2 calls were made after" in page
+
+
+@pytest.mark.req("BRING-3")
+def test_an_answer_that_no_reviewed_tool_gives_has_the_next_call_look(
+    bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller
+) -> None:
+    bring()
+    assert caller.invoke(TOOL, {"item": "a"}).status_code == 200
+    remote.tools.remove_tool("Get-Item")
+
+    @remote.tools.tool(name="Get-Item", structured_output=False)
+    def get_item(item: str) -> str:
+        return item
+
+    odd = caller.invoke(TOOL, {"item": "a"})
+    then = caller.invoke(TOOL, {"item": "a"})
+
+    assert_problem(odd, 502, "SERVICE.ANSWER_UNUSABLE")
+    assert_problem(then, 409, "TOOL.DRIFTED")
+    assert row_of(odd).wire_id in Installation.objects.get(name=TOOL).reason
+
+
+@pytest.mark.req("BRING-3")
+def test_a_tool_that_vanished_after_a_look_is_found_with_the_second_call(
+    bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller
+) -> None:
+    bring()
+    assert caller.invoke(TOOL, {"item": "a"}).status_code == 200
+    remote.tools.remove_tool("Get-Item")
+
+    gone = caller.invoke(TOOL, {"item": "a"})
+    then = caller.invoke(TOOL, {"item": "a"})
+
+    assert gone.status_code >= 400
+    assert_problem(then, 409, "TOOL.DRIFTED")
 
 
 @pytest.mark.parametrize(

@@ -20,14 +20,14 @@ from registry.imports.known_sources import KNOWN_SOURCES
 from registry.imports.models import Import, ImportState
 from registry.imports.problems import SourceUnfit
 from registry.imports.turns import taking_turn
-from registry.models import ToolVersion
+from registry.models import Decision, ToolVersion
 from registry.problems import OwnSubmission
 from registry.reviews import services as reviews
 from tests.conftest import make_person
 from tests.support.import_sources import URL
 from unitools.mcp_http import MODERN
 from unitools.mcp_listings import Listing
-from unitools.npm_locks import MAX_LOCK_BYTES
+from unitools.npm_locks import MAX_LOCK_BYTES, read_package_lock
 from unitools.openapi.documents import read_document
 
 if TYPE_CHECKING:
@@ -325,6 +325,69 @@ def test_an_upload_that_is_no_lock_is_refused_before_it_is_read(
 
     assert (listed.status_code, "This is no package-lock.json of npm" in listed.text) == (422, True)
     assert (large.status_code, "The file is larger than 8 MiB." in large.text) == (422, True)
+
+
+def import_server(*, package: str = "a-server", by: Principal, **said: Any) -> Import:
+    """A server of a package that was brought, as a worker has listed it, with a draft of its one tool."""
+    row = imports.import_package(package=package, group="acme.server", wanted=["look"], by=by, **said)
+    row.source |= {"found": {"version": "1.0.0", "start": {"script": "a-server"} | row.source["start"]}}
+    listing = Listing("2025-11-25", {"look": {"name": "look", "inputSchema": {"type": "object", "properties": {}}}})
+    with transaction.atomic():
+        return imports.keep_listing(row, listing, by=by)
+
+
+def net_of(document: dict[str, Any]) -> list[str]:
+    return [each["host"] for each in document.get("capabilities", {}).get("net", [])]
+
+
+@pytest.mark.req("BRING-2")
+def test_a_package_that_is_brought_again_reaches_what_is_said_now_and_what_a_person_added(developer: Person) -> None:
+    row = import_server(hosts=["a.example.org", "b.example.org"], by=developer.by)
+    [draft] = row.drafts
+    added = draft["document"] | {
+        "capabilities": {"net": [*draft["document"]["capabilities"]["net"], {"host": "c.example.org"}]}
+    }
+    imports.edit_draft(import_id=row.pk, tool=draft["id"], document=added, reason="", by=developer.by)
+    submissions.submit_import(import_id=row.pk, by=developer.by)
+
+    [fewer] = import_server(hosts=["a.example.org"], by=developer.by).drafts
+    [other] = import_server(hosts=["d.example.org"], by=developer.by).drafts
+    imports.remove_import(import_id=row.pk, by=developer.by)
+    [unknown] = import_server(hosts=["a.example.org"], by=developer.by).drafts
+
+    assert net_of(fewer["document"]) == ["a.example.org", "c.example.org"]
+    assert [each["pointer"] for each in fewer["changes"]] == ["/capabilities/net/1"]  # b goes
+    assert net_of(other["document"]) == ["c.example.org", "d.example.org"]
+    # What was said before is gone with the import, so it is what is said now and nothing else.
+    assert net_of(unknown["document"]) == ["a.example.org"]
+
+
+@pytest.mark.req("BRING-2")
+def test_a_version_that_was_refused_is_not_what_people_have_changed(developer: Person, operator: Person) -> None:
+    import_server(hosts=["a.example.org"], by=developer.by)
+    row = Import.objects.get()
+    submissions.submit_import(import_id=row.pk, by=developer.by)
+    import_server(hosts=["a.example.org", "b.example.org"], by=developer.by)
+    [refused] = submissions.submit_import(import_id=row.pk, by=developer.by)
+    reviews.review_version(version_id=refused.pk, decision=Decision.REFUSE, note="Not b.", by=operator.by)
+
+    [again] = import_server(hosts=["a.example.org", "b.example.org"], by=developer.by).drafts
+
+    assert (again["base"], net_of(again["document"])) == ("1.0.0", ["a.example.org", "b.example.org"])
+
+
+@pytest.mark.req("BRING-2")
+def test_a_draft_has_its_lock_once(developer: Person) -> None:
+    line = "npm:@a/server"
+    row = import_server(
+        package=line, lock=read_package_lock(npm_lock().read().decode()), script="a-server", by=developer.by
+    )
+    [draft] = row.drafts
+
+    assert draft["document"]["dependency_lock"] == row.source["lock"]
+    assert json.dumps(draft).count("sha512-") == 1
+    submissions.submit_import(import_id=row.pk, by=developer.by)
+    assert "sha512-" not in json.dumps(Import.objects.get().made)
 
 
 @pytest.mark.req("BRING-2")

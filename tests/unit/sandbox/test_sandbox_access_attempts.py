@@ -69,6 +69,28 @@ def test_what_a_tool_may_do_is_not_an_attempt(event: str, arguments: tuple[objec
     assert hints.attempts == []
 
 
+@pytest.mark.parametrize("program", ["no-such-program", "/usr/bin/no-such-program"])
+def test_code_that_asks_for_a_program_that_is_not_there_hears_so_and_the_wish_is_noted(program: str) -> None:
+    hints = hints_with()
+
+    with pytest.raises(FileNotFoundError) as found:
+        hints._hook("subprocess.Popen", (program, [program, "-v"], None, None))
+
+    assert hints.attempts == [f"proc:{program}"]
+    assert hints.blocked(found.value) == "proc"
+
+
+@pytest.mark.parametrize(("program", "runnable"), [("sh", ()), ("no-such-program", ("/usr/bin/git",))])
+def test_what_is_there_is_refused_and_what_may_be_started_is_looked_for_by_the_kernel(
+    program: str, runnable: tuple[str, ...]
+) -> None:
+    hints = AccessAttempts(runnable=runnable)
+
+    hints._hook("subprocess.Popen", (program, [program], None, None))
+
+    assert hints.attempts == [f"proc:{program}"]
+
+
 def test_attempts_are_bounded() -> None:
     hints = hints_with()
 

@@ -10,11 +10,12 @@ import pytest
 from django.db import connection
 from django.urls import reverse
 
-from access.models import AccountServer, Delivery, Notification, ServerAccount
+from access.models import AccountServer, Delivery, Notification, ReturnedTokens, ReturnState, ServerAccount
 from access.server_accounts import services
 from access.server_accounts.clients import callback_url
 from access.server_accounts.problems import AccountRequired, AccountUnavailable
 from access.server_accounts.renewals import fetch_access_token, note_token_refused
+from access.server_accounts.token_returns import TOO_LATE
 from evidence.kinds import Kind
 from evidence.models import Fact
 from kernel.database.connections import database_time
@@ -173,6 +174,36 @@ def test_what_comes_for_an_account_that_ended_meanwhile_is_not_kept(
     assert give_back_due() == 2  # those that it had, and those that came meanwhile
     assert not server.access
     assert not server.refresh
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_comes_after_another_process_has_renewed_is_told_and_ends_nothing(
+    alice: Browser, server: AuthorizationServer
+) -> None:
+    account = alice.connect()
+    let_run_out(account, server)
+    server.rotates = False
+    renewed: list[str] = []
+
+    def renew_elsewhere() -> None:
+        """As another process does once the time for asking is over."""
+        server.before_token = lambda: None
+        try:
+            ServerAccount.objects.filter(pk=account.pk).update(refreshing_until=database_time())
+            renewed.append(fetch_access_token(account.pk))
+        finally:
+            connection.close()
+
+    server.before_token = renew_elsewhere
+
+    access = fetch_access_token(account.pk)
+
+    assert [access] == renewed
+    assert give_back_due() == 0
+    row = ReturnedTokens.objects.get()
+    assert (row.state, row.last_error, bytes(row.ciphertext)) == (ReturnState.LAPSED, TOO_LATE, b"")
+    assert server.find_user(access) == "alice"
+    assert fetch_access_token(account.pk) == access
 
 
 @pytest.mark.django_db

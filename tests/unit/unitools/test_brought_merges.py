@@ -1,0 +1,158 @@
+"""Brought merges: does a server that is brought again reach what is said now, with what people have changed, and no more?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from registry.versions.manifest_checks import validate_document
+from tests.support.mcp_servers import HONEST_TOOLS, PACKAGE, START, listing_of
+from unitools.brought_merges import merge_entries, pick_merged
+from unitools.brought_npm import NpmSource
+from unitools.brought_tools import ServerReach, Source, draft_tools
+
+LISTING = listing_of(HONEST_TOOLS)
+A, B, C = ({"host": f"{letter}.example.org"} for letter in "abc")
+
+
+def source(start: dict[str, Any] | None = None, *, is_whole: bool = True, **reach: Any) -> Source:
+    return Source(
+        PACKAGE, "1.0", "mcp.a", START | (start or {}), said=start or {}, reach=ServerReach(**reach), is_whole=is_whole
+    )
+
+
+def draft(made_of: Source, before: dict[str, Any] | None = None, then: dict[str, Any] | None = None) -> dict[str, Any]:
+    existing = [before] if before else []
+    return draft_tools(LISTING, made_of, ["say"], existing, LISTING, {"say": then} if then else {})[0].document
+
+
+def bring_again(
+    then: Source, now: Source, changes: dict[str, Any] | None = None, *, is_known: bool = True
+) -> dict[str, Any]:
+    """What comes of a tool that was brought ``then``, with a person's ``changes``, by being brought ``now``."""
+    made = draft(then)
+    return draft(now, made | (changes or {}), pick_merged(made) if is_known else None)
+
+
+def net_of(document: dict[str, Any]) -> list[str]:
+    return [each["host"][0] for each in document.get("capabilities", {}).get("net", [])]
+
+
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize(
+    ("then", "mine", "now", "merged"),
+    [
+        ("ab", "ab", "a", "a"),  # named no more
+        ("a", "ac", "a", "ac"),  # a person has added one
+        ("ab", "a", "ab", "a"),  # a person has taken one away
+        ("ab", "a", "abc", "ac"),
+        ("a", "b", "", "b"),  # another one in its place is the person's own
+        ("a", "a", "", ""),
+        (None, "ac", "ab", "ab"),  # nobody knows: what is said now, whoever has added the rest
+        (None, "a", "", ""),
+    ],
+)
+def test_entries_of_three_are_merged(then: str | None, mine: str, now: str, merged: str) -> None:
+    found = merge_entries([*mine], None if then is None else [*then], [*now], lambda each: each)
+
+    assert "".join(found) == merged
+
+
+@pytest.mark.req("BRING-2")
+def test_what_a_person_has_narrowed_stays_while_the_source_says_the_same() -> None:
+    narrow = {"capabilities": {"net": [A | {"port": 8443}]}}
+
+    same = bring_again(source(hosts=("a.example.org",)), source(hosts=("a.example.org",)), narrow)
+    unknown = bring_again(source(hosts=("a.example.org",)), source(hosts=("a.example.org",)), narrow, is_known=False)
+
+    assert same["capabilities"] == unknown["capabilities"] == narrow["capabilities"]
+
+
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_server_that_is_given_less_than_before_reaches_less(is_known: bool) -> None:
+    much = source(hosts=("a.example.org", "b.example.org"), programs=("git",), trees=("/data",), browser=True)
+
+    less = bring_again(much, source(hosts=("b.example.org",)), is_known=is_known)
+
+    assert less["capabilities"] == {"net": [B]}
+    assert "image" not in less["implementation"]
+    assert "files" not in less.get("limits", {})
+    assert bring_again(much, source(), is_known=is_known).get("capabilities") is None
+
+
+@pytest.mark.req("BRING-2")
+def test_hosts_and_a_browser_that_are_named_later_are_reached() -> None:
+    more = bring_again(source(), source(hosts=("a.example.org",), browser=True))
+
+    assert more["capabilities"] == {"net": [A], "browser": True}
+
+
+@pytest.mark.req("BRING-2")
+def test_a_program_changes_the_effect_when_it_comes_and_when_it_goes() -> None:
+    given = source(programs=("git",))
+    read = {"side_effect": "Read", "safety_class": "Low"}
+
+    with_git = draft_tools(LISTING, given, ["Echo-Text"], [draft_read() | read], LISTING)[0].document
+    without = draft_tools(LISTING, source(), ["Echo-Text"], [with_git], LISTING)[0].document
+    by_hand = bring_again(source(), given, {"side_effect": "Write"})
+
+    assert (with_git["side_effect"], with_git["implementation"]["image"]) == ("Process", "git")
+    assert (without["side_effect"], without["safety_class"]) == ("Read", "Low")
+    assert by_hand["side_effect"] == "Write"
+    assert [each for each in validate_document(without) if each.severity == "error"] == []
+
+
+def draft_read() -> dict[str, Any]:
+    return draft_tools(LISTING, source(), ["Echo-Text"])[0].document
+
+
+@pytest.mark.req("BRING-2")
+def test_files_that_are_kept_no_more_and_for_fewer() -> None:
+    tenant, agent = source(keeps="tenant"), source(keeps="agent")
+    mine = {"state": {"kind": "files", "scope": "agent", "max_files": 3}}
+
+    assert "state" not in bring_again(tenant, source())
+    assert bring_again(tenant, tenant, mine)["state"] == mine["state"]
+    assert bring_again(tenant, agent, {"state": mine["state"] | {"scope": "tenant"}})["state"] == mine["state"]
+
+
+@pytest.mark.req("BRING-2")
+def test_how_a_server_is_started_is_what_is_said_now_beside_a_persons_secrets() -> None:
+    then = source({"arguments": ["--old"], "environment": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]})
+    now = source({"environment": [{"name": "A", "value": "3"}]})
+    secret = {"name": "KEY", "secret": "KEY"}
+    made = draft(then)
+    server = made["implementation"]["server"]
+    mine = made | {
+        "implementation": made["implementation"]
+        | {"server": server | {"environment": [*server["environment"], secret]}}
+    }
+
+    for found in (draft(now, mine, pick_merged(made)), draft(now, mine)):
+        assert "arguments" not in found["implementation"]["server"]
+        assert found["implementation"]["server"]["environment"] == [{"name": "A", "value": "3"}, secret]
+
+
+@pytest.mark.req("BRING-2")
+def test_by_command_what_is_not_named_is_as_it_was() -> None:
+    before = draft(source(hosts=("a.example.org",), programs=("git",)))
+
+    same = draft(source(is_whole=False), before)
+    other = draft(source(is_whole=False, hosts=("c.example.org",)), before)
+
+    assert same["capabilities"] == before["capabilities"]
+    assert other["capabilities"] == before["capabilities"] | {"net": [C]}
+
+
+@pytest.mark.req("BRING-2")
+def test_a_server_of_npm_is_merged_the_same() -> None:
+    def of_npm(*hosts: str) -> NpmSource:
+        start = {"script": "a-server"}
+        return NpmSource("@a/server", "1.0.0", "mcp.a", start, (), start, ServerReach(hosts=hosts), is_whole=True)
+
+    before = draft_tools(LISTING, of_npm("a.example.org"), ["say"])[0].document
+    again = draft_tools(LISTING, of_npm("b.example.org"), ["say"], [before], LISTING, {"say": pick_merged(before)})
+
+    assert net_of(again[0].document) == ["b"]
