@@ -71,7 +71,7 @@ def facts(request: ConsoleRequest) -> HttpResponse:
         query = parse(text)
         found = _found(request, query)
     except SearchInvalid as problem:
-        wrong = [_underlined(text, each) for each in problem.details["findings"]]
+        wrong = problem.underline()
     context = {
         "section": "evidence",
         "text": text,
@@ -113,11 +113,6 @@ def _found(request: ConsoleRequest, query: Query) -> FactPage:
 def _address(query: Query | str, view: str, **more: str) -> str:
     asked = {"q": str(query), "view": view if view != VIEWS[0] else "", **more}
     return "?" + urlencode({name: value for name, value in asked.items() if value})
-
-
-def _underlined(text: str, finding: dict[str, Any]) -> dict[str, Any]:
-    begin, end = finding["at"], finding["at"] + finding["length"]
-    return finding | {"before": text[:begin], "wrong": text[begin:end], "after": text[end:]}
 
 
 # Saved searches.
