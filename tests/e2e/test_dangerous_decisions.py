@@ -4,35 +4,19 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, chromium
+from tests.e2e.browser import PATIENCE_MS, Variant, Visitor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.e2e.conftest import Embedded
 
 QUOTE, ORDER = "commerce.pricing.get_realtime_quote", "commerce.checkout.create_draft_order"
 MANIFESTS = Path(__file__).resolve().parents[2] / "tools" / "commerce" / "manifests"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    yield from chromium()
-
-
-@pytest.fixture(scope="module")
-def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    wanted = os.environ.get("TOOLHUB_TEST_SHOTS")
-    folder = Path(wanted) if wanted else tmp_path_factory.mktemp("shots")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def read_manifest(tool: str) -> dict[str, Any]:
