@@ -64,6 +64,15 @@ class SearchInvalid(Problem):
             remedy=f"Write instead: {first['instead']}",
         )
 
+    def underline(self) -> list[dict[str, Any]]:
+        """The findings, each with the wrong part of the query and what stands before and after it."""
+        query, found = self.details["query"], self.details["findings"]
+        ends = [(each["at"], each["at"] + each["length"]) for each in found]
+        return [
+            each | {"before": query[:at], "wrong": query[at:end], "after": query[end:]}
+            for each, (at, end) in zip(found, ends, strict=True)
+        ]
+
 
 class SearchTooBroad(Problem):
     """The search takes too long, so it was given up."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from django.urls import reverse
 
 from access.consents.services import select_decidable
 from access.models import Consent, ConsentState, GrantRequest, Membership, RequestState
 from access.roles import Role
+from kernel.database.rows import PreparedQuery, fetch_together
 from kernel.http.navigation import PLACES, Job, Section
-from registry.models import ToolVersion
+from registry.models import ToolVersion, VersionState
 from registry.reviews.services import select_reviewable
 from toolhub.addresses import collect_navigation
 
@@ -30,6 +32,17 @@ START: dict[str, Job] = {
     Role.DEVELOPER: Job.BUILD,
 }
 COUNTED = 100  # a larger number says nothing more
+# Any of what may wait in a tenant. Each page asks, mostly nothing does, and to count it would take a seventh of the page.
+CONSENTS, REQUESTS, SUBMISSIONS = (
+    PreparedQuery(make, tenant_id=UUID)
+    for make in (
+        lambda tenant_id: Consent.objects.filter(tenant_id=tenant_id, state=ConsentState.REQUESTED).only("pk")[:1],
+        lambda tenant_id: GrantRequest.objects.filter(tenant_id=tenant_id, state=RequestState.WAITING).only("pk")[:1],
+        lambda tenant_id: ToolVersion.objects.filter(
+            tool__tenant_id=tenant_id, review_state=VersionState.SUBMITTED
+        ).only("pk")[:1],
+    )
+)
 
 
 def count_waiting(by: Principal) -> dict[str, int]:
@@ -37,13 +50,15 @@ def count_waiting(by: Principal) -> dict[str, int]:
     what they asked for or submitted themselves, waits for somebody else.
     """
     approvals = reviews = 0
-    if by.may("consents.decide"):
+    where = {"tenant_id": by.tenant_id}
+    consents, requests, submissions = fetch_together((CONSENTS, where), (REQUESTS, where), (SUBMISSIONS, where))
+    if consents and by.may("consents.decide"):
         waiting = Consent.objects.visible_to(by).in_state(ConsentState.REQUESTED).order_by("pk")
         decidable = select_decidable(waiting.iterator(chunk_size=COUNTED), by=by)
         approvals += sum(1 for _ in islice(decidable, COUNTED))
-    if by.may("grants.give"):
+    if requests and by.may("grants.give"):
         approvals += GrantRequest.objects.visible_to(by).filter(state=RequestState.WAITING)[:COUNTED].count()
-    if by.may("tools.review"):
+    if submissions and by.may("tools.review"):
         submitted = ToolVersion.objects.filter(tool__tenant_id=by.tenant_id).only("submitted_by", "drafted_by")
         reviews = sum(1 for _ in islice(select_reviewable(submitted, by=by), COUNTED))
     return {"approvals": approvals, "reviews": reviews}

@@ -76,7 +76,7 @@ def facts(request: ConsoleRequest) -> HttpResponse:
     except StatementTooLong:
         too_broad = [{"label": label, "to": _address(_with_time(query, ago), view)} for label, ago in TIMES]
     except SearchInvalid as problem:
-        wrong = [_underlined(text, each) for each in problem.details["findings"]]
+        wrong = problem.underline()
     context = {
         "section": "evidence",
         "text": text,
@@ -123,11 +123,6 @@ def _address(query: Query | str, view: str, **more: str) -> str:
 
 def _with_time(query: Query, ago: str) -> Query:
     return Query((*(term for term in query.terms if term.name not in ("after", "before")), Term("after", ago)))
-
-
-def _underlined(text: str, finding: dict[str, Any]) -> dict[str, Any]:
-    begin, end = finding["at"], finding["at"] + finding["length"]
-    return finding | {"before": text[:begin], "wrong": text[begin:end], "after": text[end:]}
 
 
 # Saved searches.

@@ -143,7 +143,7 @@ def invocation_list(request: ConsoleRequest) -> HttpResponse:
             query, by=request.principal, after=request.GET.get("after", ""), groups=view == "groups", link=link
         )
     except SearchInvalid as problem:
-        wrong = [_underline(text, each, view) for each in problem.details["findings"]]
+        wrong = [_add_fixed(each, view) for each in problem.underline()]
     chosen = read_columns(request)
     context = {
         "section": "invocations",
@@ -189,19 +189,12 @@ def _with_time(query: Query, ago: str) -> Query:
     return Query((*(term for term in query.terms if term.name not in ("after", "before")), Term("after", ago)))
 
 
-def _underline(text: str, finding: dict[str, Any], view: str) -> dict[str, Any]:
+def _add_fixed(finding: dict[str, Any], view: str) -> dict[str, Any]:
     """``fixed``: the query with what to write instead, where that is a term and no explanation of one."""
-    begin, end = finding["at"], finding["at"] + finding["length"]
-    before, wrong, after = text[:begin], text[begin:end], text[end:]
-    instead = finding["instead"]
+    before, wrong, after, instead = (finding[each] for each in ("before", "wrong", "after", "instead"))
     candidates = [f"{wrong.partition(':')[0]}:{instead}", instead] if " " not in instead else []
     fixed = next((f"{before}{each}{after}" for each in candidates if _is_understood(each)), "")
-    return finding | {
-        "before": before,
-        "wrong": wrong,
-        "after": after,
-        "fixed": build_address(fixed, view) if fixed else "",
-    }
+    return finding | {"fixed": build_address(fixed, view) if fixed else ""}
 
 
 def _is_understood(term: str) -> bool:

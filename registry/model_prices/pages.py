@@ -95,9 +95,10 @@ def price_version(request: ConsoleRequest, number: int) -> HttpResponse:
     return render_page(request, "model_prices/price_version.html", context)
 
 
-def _form_page(request: ConsoleRequest, form: forms.Form, template: str) -> HttpResponse:
+def _form_page(request: ConsoleRequest, form: forms.Form, title: str) -> HttpResponse:
     status = 422 if request.method == "POST" else 200
-    return render_page(request, template, {"section": "model_prices", "form": form}, status=status)
+    context = {"section": "model_prices", "form": form, "title": title}
+    return render_page(request, "model_prices/price_form.html", context, status=status)
 
 
 @require_http_methods(["GET", "POST"])
@@ -114,7 +115,7 @@ def price_add(request: ConsoleRequest) -> HttpResponse:
         else:
             _say_set(request, row)
             return redirect("model_prices")
-    return _form_page(request, form, "model_prices/price_form.html")
+    return _form_page(request, form, gettext("Set a price"))
 
 
 @require_http_methods(["GET", "POST"])
@@ -133,7 +134,7 @@ def price_document(request: ConsoleRequest) -> HttpResponse:
         else:
             _say_set(request, row)
             return redirect("model_prices")
-    return _form_page(request, form, "model_prices/document_form.html")
+    return _form_page(request, form, gettext("Paste a document"))
 
 
 def _say_set(request: ConsoleRequest, row: ModelPrices) -> None:

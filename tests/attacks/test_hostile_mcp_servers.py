@@ -8,12 +8,10 @@ import pytest
 
 from invocations.sandbox.base import Limits, RunStatus
 from tests.support.mcp_servers import ECHO, START, STARTED, ask_server, lay_out_server, pin, source_of
-from tests.support.sandboxes import docker_sandbox
 from unitools.brought_tools import CannotBring, Source, draft_tools
 from unitools.mcp_listings import Listing, ListingUnfit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from invocations.sandbox.base import RunOutcome
@@ -104,13 +102,6 @@ ENDS: dict[str, set[RunStatus]] = {
     "no base64": FAILS,
 }
 GOES_ON = {"wrong ids": "own", "leave a child": "left", "huge progress": "told", "write beside": "nowhere"}
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[DockerSandbox]:
-    found = docker_sandbox()
-    yield found
-    found.close()
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,11 @@ import pytest
 
 from invocations.sandbox.base import Limits, RunStatus
 from tests.support.npm_packages import STARTED, ask_server, lay_out_server, source_of
-from tests.support.sandboxes import docker_sandbox
 from unitools.brought_npm import NpmSource
 from unitools.brought_tools import CannotBring, draft_tools
 from unitools.mcp_listings import Listing, ListingUnfit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from invocations.sandbox.base import RunOutcome
@@ -94,13 +92,6 @@ ENDS: dict[str, set[RunStatus]] = {
     "no base64": FAILS,
 }
 GOES_ON = {"wrong ids": "own", "leave a child": "left", "write beside": "nowhere", "read the one that asks": "nowhere"}
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[DockerSandbox]:
-    found = docker_sandbox()
-    yield found
-    found.close()
 
 
 @pytest.fixture(scope="module")

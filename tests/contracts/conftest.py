@@ -46,6 +46,18 @@ def sandbox_of() -> Iterator[Callable[..., DockerSandbox]]:
 
 
 @pytest.fixture(scope="module")
+def boxes() -> Iterator[DockerSandbox]:
+    found = docker_sandbox()
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def sandbox(boxes: DockerSandbox) -> DockerSandbox:
+    return boxes
+
+
+@pytest.fixture(scope="module")
 def engine() -> Iterator[Engine]:
     engine = Engine()
     yield engine

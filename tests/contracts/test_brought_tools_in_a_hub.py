@@ -22,12 +22,11 @@ from registry.tools import lifecycle
 from tests.support.calls import PAIR, Bell, assert_problem, kinds_of, row_of, run_calls_here, run_calls_in
 from tests.support.dependencies import SILENT, facts_of
 from tests.support.mcp_servers import ECHO, HONEST, HONEST_TOOLS, draft_of, lay_out_server, make_server, source_of
-from tests.support.sandboxes import docker_sandbox
 from tests.support.wheels import make_wheel
 from unitools.capsules import pack_capsule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from invocations.sandbox.docker import DockerSandbox
@@ -35,13 +34,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db
 ECHOED = "mcp.a.echo_text"
-
-
-@pytest.fixture(scope="module")
-def boxes() -> Iterator[DockerSandbox]:
-    found = docker_sandbox()
-    yield found
-    found.close()
 
 
 @pytest.fixture(autouse=True)

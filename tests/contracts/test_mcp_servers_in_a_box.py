@@ -10,24 +10,16 @@ import pytest
 
 from invocations.sandbox.base import Limits, Profile, RunStatus
 from tests.support.mcp_servers import HONEST_TOOLS, PINNED, STARTED, ask_server, lay_out_server
-from tests.support.sandboxes import call_of, docker_sandbox
+from tests.support.sandboxes import call_of
 from unitools.packages import zip_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from invocations.sandbox.base import RunEvent, RunOutcome
     from invocations.sandbox.docker import DockerSandbox
 
 ROOMY = Limits(wall_ms=10_000, artifacts=3, artifact_bytes=1 << 16)
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[DockerSandbox]:
-    found = docker_sandbox()
-    yield found
-    found.close()
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,9 @@ import pytest
 
 from invocations.sandbox.base import Limits, Profile, RunStatus
 from tests.support.mcp_servers import ECHO, OPEN, STARTED, ask_server, lay_out_server, pin, source_of
-from tests.support.sandboxes import docker_sandbox
 from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from invocations.sandbox.base import RunOutcome
@@ -77,13 +75,6 @@ SOURCE = source_of(
     """,
     TOOLS,
 )
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[DockerSandbox]:
-    found = docker_sandbox()
-    yield found
-    found.close()
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,6 @@ from tests.support.npm_packages import (
     serve_registry,
     source_of,
 )
-from tests.support.sandboxes import docker_sandbox
 from unitools.capsules import pack_capsule
 
 if TYPE_CHECKING:
@@ -37,13 +36,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db
 ECHOED = "mcp.a.echo_text"
-
-
-@pytest.fixture(scope="module")
-def boxes() -> Iterator[DockerSandbox]:
-    found = docker_sandbox()
-    yield found
-    found.close()
 
 
 @pytest.fixture(autouse=True)

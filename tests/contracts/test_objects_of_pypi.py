@@ -21,10 +21,9 @@ from registry.tools import lifecycle
 from tests.support.brought_objects import LANGCHAIN, bring_python, pack_folder, read_manifests
 from tests.support.calls import PAIR, assert_problem, kinds_of, row_of, run_calls_here, run_calls_in
 from tests.support.dependencies import SILENT
-from tests.support.sandboxes import docker_sandbox
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from invocations.sandbox.docker import DockerSandbox
@@ -55,13 +54,6 @@ class Search(BaseTool):
         return Found(title=word, key_length=len(os.environ["SHOP_KEY"]))
 """
 SETUP = {"balance": Setup(config={"user": "ada"}), "Keyed": Setup(secrets={"SHOP_KEY": "shop"})}
-
-
-@pytest.fixture(scope="module")
-def boxes() -> Iterator[DockerSandbox]:
-    found = docker_sandbox()
-    yield found
-    found.close()
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,6 @@ from registry.dependencies import build_steps
 from registry.versions.manifest_checks import validate_document
 from tests.support.dependencies import SILENT
 from tests.support.npm_packages import ask_server
-from tests.support.sandboxes import docker_sandbox
 from unitools.brought_npm import NpmSource, derive_npm_group
 from unitools.brought_tools import ServerReach, draft_tools
 from unitools.manifest import Manifest
@@ -25,7 +24,6 @@ from unitools.npm_locks import read_package_lock
 from unitools.packages import check_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from invocations.sandbox.docker import DockerSandbox
@@ -68,13 +66,6 @@ SERVED = (
 
 MEMORY = Served(f"{MODEL_CONTEXT}/server-memory", "read_graph", {}, "was kept")
 FOUND = [{"name": "A note", "entityType": "note", "observations": ["was kept"]}]
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[DockerSandbox]:
-    found = docker_sandbox()
-    yield found
-    found.close()
 
 
 @pytest.fixture

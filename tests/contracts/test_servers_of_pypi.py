@@ -14,14 +14,13 @@ from invocations.sandbox.base import BoxKey, Limits, Profile, RunStatus, TenantF
 from registry.dependencies import build_steps
 from registry.versions.manifest_checks import validate_document
 from tests.support.dependencies import SILENT
-from tests.support.sandboxes import call_of, docker_sandbox
+from tests.support.sandboxes import call_of
 from unitools.brought_tools import ServerReach, Source, derive_group, draft_tools
 from unitools.manifest import Manifest
 from unitools.mcp_listings import Listing
 from unitools.packages import check_code, zip_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from invocations.sandbox.base import RunOutcome
@@ -58,13 +57,6 @@ SERVED = (
     # Without a host in its manifest it reaches nothing, and says so itself.
     Served("mcp-server-fetch==2026.10.24", "fetch", {"url": "https://example.org/"}, "", status=RunStatus.DOMAIN_ERROR),
 )
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[DockerSandbox]:
-    found = docker_sandbox()
-    yield found
-    found.close()
 
 
 @pytest.fixture

@@ -21,11 +21,10 @@ from registry.reviews import services as reviews
 from registry.tools import lifecycle
 from tests.support.calls import Bell, assert_problem, row_of, run_calls_here, run_calls_in
 from tests.support.mcp_servers import OPEN, draft_of, listing_of, make_server, source_of
-from tests.support.sandboxes import docker_sandbox
 from unitools.capsules import pack_capsule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from invocations.sandbox.docker import DockerSandbox
@@ -84,13 +83,6 @@ SOURCE = source_of(
     TOOLS,
 )
 STATE = {"kind": "files", "max_files": 5, "max_bytes": 16_384}
-
-
-@pytest.fixture(scope="module")
-def boxes() -> Iterator[DockerSandbox]:
-    found = docker_sandbox()
-    yield found
-    found.close()
 
 
 @pytest.fixture(autouse=True)

@@ -9,18 +9,21 @@ import signal
 import sqlite3
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from scripts.provision.processes import free_port
+from tests.e2e.browser import chromium
 from tests.e2e.processes import PATIENCE_S, ROOT, Process, clean_environment, python, run, until
 from tests.e2e.wire import Agent, answers, boxes, remove_boxes
 from tests.support.migrated_databases import FILE, copy_migrated_sqlite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+    from playwright.sync_api import Browser
 
 TOOLS_PATH = os.pathsep.join([str(ROOT / "tools"), str(ROOT / "tests" / "tools")])
 CANARY = "canary-in-the-hub-s-environment"
@@ -156,3 +159,17 @@ def hub(prepared: Embedded, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     with copy_of(prepared, tmp_path_factory.mktemp("shared") / "hub", E2E_CANARY=CANARY).served() as served:
         yield served
     assert served.count(UNPAIRED) == 0
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    yield from chromium()
+
+
+@pytest.fixture(scope="module")
+def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where pictures go: a folder that somebody wants to look at, or one that goes with the tests."""
+    wanted = os.environ.get("TOOLHUB_TEST_SHOTS")
+    folder = Path(wanted) if wanted else tmp_path_factory.mktemp("shots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
@@ -12,11 +10,12 @@ import pytest
 from playwright.sync_api import Browser, Locator, expect
 
 from bench.service_documents import DOCUMENTS, fetch_documents
-from tests.e2e.browser import PATIENCE_MS, SEEN_SELDOM, Variant, Visitor, chromium
+from tests.e2e.browser import PATIENCE_MS, SEEN_SELDOM, Variant, Visitor
 from tests.e2e.test_console_walk import give_grant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.e2e.conftest import Embedded
 
@@ -39,19 +38,6 @@ in_each_way = pytest.mark.parametrize(
     ],
     ids=lambda variant: variant.name,
 )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    yield from chromium()
-
-
-@pytest.fixture(scope="module")
-def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    wanted = os.environ.get("TOOLHUB_TEST_SHOTS")
-    folder = Path(wanted) if wanted else tmp_path_factory.mktemp("shots")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 @dataclass

@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
-from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, chromium, in_each_variant
+from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, in_each_variant
 from tests.support.manifests import manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.e2e.conftest import Embedded
 
 TEXT = "the words that the call carried"
 WHY_STOPPED = "Notes are written twice."
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    yield from chromium()
-
-
-@pytest.fixture(scope="module")
-def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    wanted = os.environ.get("TOOLHUB_TEST_SHOTS")
-    folder = Path(wanted) if wanted else tmp_path_factory.mktemp("shots")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def upload(dana: Visitor, document: Path, tool: str) -> None:

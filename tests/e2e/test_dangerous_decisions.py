@@ -4,33 +4,18 @@ from __future__ import annotations
 
 import copy
 import json
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, chromium
+from tests.e2e.browser import PATIENCE_MS, Variant, Visitor
 from tests.e2e.held_work import ORDER, QUOTE, read_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.e2e.conftest import Embedded
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    yield from chromium()
-
-
-@pytest.fixture(scope="module")
-def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    wanted = os.environ.get("TOOLHUB_TEST_SHOTS")
-    folder = Path(wanted) if wanted else tmp_path_factory.mktemp("shots")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 @pytest.mark.req("TOOLS-7", "TOOLS-9")

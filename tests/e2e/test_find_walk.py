@@ -5,34 +5,19 @@ Clicks, keys that open something and fields are counted: a page that asks for mo
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, chromium, in_each_variant
+from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, in_each_variant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.e2e.conftest import Embedded
 
 QUOTE = "commerce.pricing.get_realtime_quote"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    yield from chromium()
-
-
-@pytest.fixture(scope="module")
-def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    wanted = os.environ.get("TOOLHUB_TEST_SHOTS")
-    folder = Path(wanted) if wanted else tmp_path_factory.mktemp("shots")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 @pytest.fixture(scope="module")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, chromium
+from tests.e2e.browser import PATIENCE_MS, Variant, Visitor
 from tests.e2e.conftest import copy_of
 from tests.e2e.held_work import QUOTE, hold_order, submit_breaking_version
 from tests.e2e.job_counts import EFFORTS, Count, counted
@@ -19,6 +17,7 @@ from tests.support.manifests import manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from tests.e2e.conftest import Embedded
 
@@ -30,19 +29,6 @@ def hub(prepared: Embedded, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """One of its own: what is stopped and published here would be in the way of other tests."""
     with copy_of(prepared, tmp_path_factory.mktemp("jobs") / "hub").served() as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    yield from chromium()
-
-
-@pytest.fixture(scope="module")
-def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    wanted = os.environ.get("TOOLHUB_TEST_SHOTS")
-    folder = Path(wanted) if wanted else tmp_path_factory.mktemp("shots")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 @pytest.fixture

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, chromium
+from tests.e2e.browser import PATIENCE_MS, Variant, Visitor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.e2e.conftest import Embedded
@@ -27,11 +26,6 @@ HIDE = """hidden => {
 }"""
 
 CALLS = '#rows tr:has(a[href^="/invocations/inv_"])'
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    yield from chromium()
 
 
 def sign_in(visitor: Visitor, hub: Embedded, name: str = "olivia") -> Page:

@@ -6,7 +6,6 @@ long test the real one of `make models`. What it proposes is held by a rule of t
 
 from __future__ import annotations
 
-import os
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from scripts.demonstration.hub_clients import DemoAgent, DemoPerson
 from scripts.demonstration.model_story import QUESTION, WANTED, build_run_request
 from scripts.demonstration.shop_assistant import prepare_assistant
 from scripts.provision import peers
-from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, chromium, in_each_variant
+from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, in_each_variant
 from tests.e2e.conftest import UNPAIRED, Embedded, copy_of
 from tests.e2e.processes import ROOT, python
 from tests.support.network_namespaces import list_interfaces, relay_port
@@ -48,19 +47,6 @@ class World:
     def follow(self, run_id: str, to: str) -> Any:
         """The data of the first event of this kind."""
         return next(data for kind, data in self.agent.follow(f"/api/v1/runs/{run_id}/events") if kind == to)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    yield from chromium()
-
-
-@pytest.fixture(scope="module")
-def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    wanted = os.environ.get("TOOLHUB_TEST_SHOTS")
-    folder = Path(wanted) if wanted else tmp_path_factory.mktemp("shots")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 @contextmanager

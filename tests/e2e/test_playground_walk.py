@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, chromium, in_each_variant
+from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, in_each_variant
 from tests.e2e.conftest import UNPAIRED, Embedded, copy_of
 from tests.e2e.processes import python, run
 from tests.support.chat_provider import ARGUMENTS, USAGE
@@ -61,11 +61,6 @@ def answer(heard: Heard) -> Reply:
     chunks = list(chat_chunks({"id": "x", "created": 1, "model": body["model"], "choices": [choice]}))
     chunks[-1]["usage"] = USAGE
     return event_reply(*chunks, b"data: [DONE]\n\n")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    yield from chromium()
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,9 @@ import pytest
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
 from playwright.sync_api import expect
 
-from tests.e2e.browser import PATIENCE_MS, SEEN_SELDOM, Variant, Visitor, chromium
+from tests.e2e.browser import PATIENCE_MS, SEEN_SELDOM, Variant, Visitor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from playwright.sync_api import Browser
@@ -26,11 +25,6 @@ AUTHENTICATOR = {
     "isUserVerified": True,
     "automaticPresenceSimulation": True,
 }
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    yield from chromium()
 
 
 @pytest.fixture

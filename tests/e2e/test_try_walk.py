@@ -10,18 +10,18 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, chromium, in_each_variant
+from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, in_each_variant
 from tests.e2e.conftest import UNPAIRED, Embedded, copy_of
 from tests.e2e.processes import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 QUOTE, ORDER = "commerce.pricing.get_realtime_quote", "commerce.checkout.create_draft_order"
 GREETING = '''\
@@ -44,24 +44,11 @@ ORDERED = {
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    yield from chromium()
-
-
-@pytest.fixture(scope="module")
 def tried_hub(prepared: Embedded, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
     hub = copy_of(prepared, tmp_path_factory.mktemp("tries") / "hub")
     with hub.served():
         yield hub
     assert hub.count(f"{UNPAIRED} AND call.state <> 'held'") == 0  # what waits for a person has no End yet
-
-
-@pytest.fixture(scope="module")
-def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    wanted = os.environ.get("TOOLHUB_TEST_SHOTS")
-    folder = Path(wanted) if wanted else tmp_path_factory.mktemp("shots")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def open_try(visitor: Visitor, tool: str) -> None:

@@ -24,8 +24,10 @@ from tests.support.calls import Bell, ScriptedSandbox, run_calls_here, run_calls
 from tests.support.chains import TEXT
 from tests.support.dependencies import FIRST, build_all, enabled
 from tests.support.migrated_databases import copy_migrated_sqlite, find_migrated_postgresql
+from tests.support.populated_tenant import Things, make_publisher, make_things
 from tests.support.request_ways import WAYS_IN, take_whole_way
 from tests.support.response_recorder import answered
+from tests.support.shared_rows import calls_run_here, rows_of_a_module
 from tests.support.wheels import line, make_wheel, sha256_of
 from unitools import checks
 from unitools.checks import consistency
@@ -71,6 +73,29 @@ def third(caller: Caller, operator: Person) -> Caller:
 def bell(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Bell:
     """Calls run in the thread of who waits for them, in the sandbox of the tests."""
     return run_calls_here(monkeypatch, settings)
+
+
+@pytest.fixture(scope="module")
+def shared_rows(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """What is written in it, as by ``populated``, is made once for the tests of a module."""
+    with rows_of_a_module(django_db_blocker):
+        yield
+
+
+@pytest.fixture(scope="module")
+def populated(shared_rows: None) -> Things:
+    """A tenant that has one of everything, and a publisher beside it."""
+    with calls_run_here():
+        make_publisher()
+        return make_things("populated")
+
+
+@pytest.fixture(scope="module")
+def populated_twins(shared_rows: None) -> tuple[Things, Things]:
+    """Two that have the same things by the same names."""
+    with calls_run_here():
+        make_publisher()
+        return make_things("quokka"), make_things("wombat")
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from tests.support.access_tables import read_access_tables
 from tests.support.connected_models import SCRIPTED
 from tests.support.identity_assertions import sign_in_with
 from tests.support.import_sources import list_server
-from tests.support.populated_tenant import make_publisher, make_things, send
+from tests.support.populated_tenant import send
 from tests.support.request_bodies import bodies, forms
 from tests.support.request_preparations import prepare
 from tests.support.routes import api_routes, console_routes
@@ -73,14 +73,12 @@ class WillingProvider(ScriptedProvider):
 
 
 @pytest.fixture
-def things(bell: Bell, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Things:
+def things(populated: Things, bell: Bell, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Things:
     monkeypatch.setitem(tenant_providers.KINDS, SCRIPTED, WillingProvider)
     for module in ("services", "next_versions"):  # nobody is there
         monkeypatch.setattr(f"registry.imports.{module}.fetch_remote_list", lambda *_: list_server("Looks around."))
-    make_publisher()
-    found = make_things("acme")
-    settings.SOCIALACCOUNT_PROVIDERS = sign_in_with(TrustedIssuer.objects.get(tenant=found.tenant).issuer)
-    return found
+    settings.SOCIALACCOUNT_PROVIDERS = sign_in_with(TrustedIssuer.objects.get(tenant=populated.tenant).issuer)
+    return populated
 
 
 def test_every_action_has_a_line_in_the_table() -> None:

@@ -16,7 +16,6 @@ from access import services as access
 from access.roles import SCOPES
 from kernel.http.endpoints import Endpoint
 from kernel.http.pagination import MAX_LIMIT
-from tests.support.populated_tenant import make_publisher, make_things
 from tests.support.routes import METHODS, SERVED_PREFIXES, api_routes
 
 if TYPE_CHECKING:
@@ -34,9 +33,8 @@ UNKNOWN = "no_such_parameter"
 
 
 @pytest.fixture
-def things(bell: Bell) -> Things:
-    make_publisher()
-    return make_things("acme")
+def things(populated: Things, bell: Bell) -> Things:
+    return populated
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from access.roles import HUB_PERMISSIONS, Role
 from invocations.saved_views.models import SavedView
 from kernel.principal import Principal
 from tests.conftest import make_caller, make_person
-from tests.support.populated_tenant import ECHO, make_publisher, make_things, send
+from tests.support.populated_tenant import ECHO, make_things, send
 from tests.support.request_bodies import bodies, forms
 from tests.support.routes import api_routes, console_routes, routes
 from tests.support.stop_strips import remove_stop_strip
@@ -115,9 +115,8 @@ def test_no_agent_of_another_tenant_finds_anything(things: Things) -> None:
 
 
 @pytest.fixture
-def twins(bell: Bell) -> tuple[Things, Things]:
-    make_publisher()
-    return make_things("quokka"), make_things("wombat")
+def twins(populated_twins: tuple[Things, Things], bell: Bell) -> tuple[Things, Things]:
+    return populated_twins
 
 
 # Who has not revealed a call's values is sent to where that is done; everybody from the start to the page of their role; a view to its

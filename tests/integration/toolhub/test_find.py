@@ -18,7 +18,7 @@ from kernel.ids import encode, encode_user
 from registry.models import Tool, ToolVersion, VersionState
 from tests.conftest import make_person
 from tests.support.calls import row_of
-from tests.support.populated_tenant import ECHO, make_publisher, make_things
+from tests.support.populated_tenant import ECHO
 from tests.support.statements import run_endless_statement
 from toolhub.find import search
 from toolhub.find.search import find_anything, load_finders
@@ -34,9 +34,8 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def twins(bell: Bell) -> tuple[Things, Things]:
-    make_publisher()
-    return make_things("quokka"), make_things("wombat")
+def twins(populated_twins: tuple[Things, Things], bell: Bell) -> tuple[Things, Things]:
+    return populated_twins
 
 
 def everyone(things: Things) -> Person:

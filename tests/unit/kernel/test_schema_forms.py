@@ -115,7 +115,7 @@ def valued_schemas(draw_: Any, depth: int = 3) -> tuple[dict[str, Any], st.Searc
 
 
 @pytest.mark.req("CARD-3")
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_what_a_form_shows_of_a_value_is_sent_as_the_same_value(data: st.DataObject) -> None:
     parts = data.draw(st.dictionaries(names, valued_schemas(), min_size=1, max_size=4))
@@ -130,7 +130,6 @@ def test_what_a_form_shows_of_a_value_is_sent_as_the_same_value(data: st.DataObj
     assert sent.list_wrong() == []
 
 
-@settings(max_examples=60, deadline=None)
 @given(anything)
 def test_values_that_are_not_valid_come_back_as_well(value: Any) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": False}

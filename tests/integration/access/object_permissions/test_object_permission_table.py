@@ -14,7 +14,7 @@ from access.members import services as members
 from access.object_permissions.rules import list_object_permissions
 from access.roles import ON_AGENT, ON_TOOL, Role
 from tests.conftest import make_person
-from tests.support.populated_tenant import make_publisher, make_things, send
+from tests.support.populated_tenant import make_things, send
 from tests.support.request_bodies import forms
 from tests.support.request_preparations import prepare
 from tests.support.routes import console_routes
@@ -38,9 +38,8 @@ SHARED = {"verification"}  # who manages the hub sees one of a log that is no te
 
 
 @pytest.fixture
-def things(bell: Bell) -> Things:
-    make_publisher()
-    return make_things("acme")
+def things(populated: Things, bell: Bell) -> Things:
+    return populated
 
 
 @pytest.mark.req("CARD-3", "TOOLS-15")

@@ -64,9 +64,7 @@ WRONG = {
     "oter": JSON,
 }
 KNOWN = {problem.reason for problem in collect_problem_classes()} - {"UNKNOWN.INTERNAL"}
-FUZZED = fuzzing(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+FUZZED = fuzzing(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 def bodies(**more: SearchStrategy[Any]) -> SearchStrategy[Any]:

@@ -11,7 +11,7 @@ from uuid import UUID
 import jsonschema_rs
 import pytest
 from anthropic import transform_schema
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openai.lib._pydantic import _ensure_strict_json_schema
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -245,7 +245,6 @@ def can_be_strict(schema: Any, *, reads: bool = False) -> bool:
 
 @pytest.mark.req("UNI-4")
 @given(st.integers(min_value=0, max_value=2**32))
-@settings(max_examples=150, deadline=None)
 def test_strict_schemas_accept_exactly_the_same_but_for_null_in_place_of_what_was_left_out(seed: int) -> None:
     rng = Random(seed)
     candidates = [closed(each, rng) for each in (any_schema(rng, 2) for _ in range(30))]
@@ -276,7 +275,6 @@ def with_defaults(schema: Any, rng: Random) -> Any:
 
 @pytest.mark.req("UNI-4")
 @given(st.integers(min_value=0, max_value=2**32))
-@settings(max_examples=150, deadline=None)
 def test_a_reader_that_knows_the_schemas_gets_exactly_what_the_original_accepts(seed: int) -> None:
     rng = Random(seed)
     candidates = [with_defaults(closed(each, rng), rng) for each in (any_schema(rng, 2) for _ in range(30))]

@@ -274,4 +274,4 @@ class Machine(RuleBasedStateMachine):
 
 
 TestPool = Machine.TestCase
-TestPool.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestPool.settings = settings(stateful_step_count=40)

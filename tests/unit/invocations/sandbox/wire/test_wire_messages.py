@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from invocations.sandbox.wire.messages import (
@@ -57,7 +57,6 @@ def pair() -> Iterator[ChannelPair]:
 
 @pytest.mark.req("OPS-1")
 @given(head=HEADS, parts=st.lists(st.binary(max_size=2000), max_size=4))
-@settings(max_examples=60, deadline=None)
 def test_what_is_sent_is_received(head: dict[str, Any], parts: list[bytes]) -> None:
     pair = ChannelPair()
     try:
@@ -85,7 +84,6 @@ def test_parts_larger_than_a_frame_come_in_chunks_with_pings_between_them(pair: 
 
 
 @given(data=st.binary(max_size=200))
-@settings(max_examples=150, deadline=None)
 def test_whatever_comes_is_a_message_or_an_error_of_the_wire(data: bytes) -> None:
     pair = ChannelPair()
     try:
@@ -101,7 +99,6 @@ def test_whatever_comes_is_a_message_or_an_error_of_the_wire(data: bytes) -> Non
 @given(
     kind=st.integers(1, 5), head=st.integers(0, 2**32 - 1), tail=st.integers(0, 2**32 - 1), rest=st.binary(max_size=99)
 )
-@settings(max_examples=150, deadline=None)
 def test_a_frame_of_any_lengths_is_refused_before_it_is_read(kind: int, head: int, tail: int, rest: bytes) -> None:
     pair = ChannelPair()
     try:
