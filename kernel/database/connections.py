@@ -35,8 +35,20 @@ def one_snapshot() -> Iterator[None]:
 
 def release_connection() -> None:
     """Give the connection back before waiting for something that is not the database. Never inside a transaction."""
-    if not connection.in_atomic_block:
+    if connection.in_atomic_block:
+        return
+    if connection.vendor == "sqlite":
+        connection.release()  # type: ignore[attr-defined]  # our engine
+    else:
         connection.close()
+
+
+def keep_connection() -> None:
+    """Said once by a thread that works on one piece after the other, as those of a pool do: where the database is a file, what it has
+    opened stays open between them. With PostgreSQL the connections are in a pool, and nothing is kept.
+    """
+    if connection.vendor == "sqlite":
+        connection.is_kept = True  # type: ignore[attr-defined]  # our engine
 
 
 def work_while_committing(work: Callable[[], object]) -> None:
