@@ -8,18 +8,17 @@ those that are kept for others, and calls that may take long have at most half.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import Counter
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 
-from invocations.models import FOR_WORK, Attempt, Invocation, State, WorkClass
+from invocations.models import FOR_WORK, Attempt, Invocation, WorkClass
 from kernel.database.prepared_statements import fetch_prepared
 from kernel.database.rows import insert_row
 from kernel.fault_injection import inject_fault
@@ -34,9 +33,9 @@ STATEMENT = """
 WITH chosen AS (
   SELECT i.id FROM invocations_invocation i
     LEFT JOIN (SELECT tenant_id, count(*) AS at_work FROM invocations_invocation
-                WHERE state = 'running' AND substr(tool, 1, 6) <> 'model.' GROUP BY tenant_id) busy
+                WHERE state = 'running'{is_at_work} AND substr(tool, 1, 6) <> 'model.' GROUP BY tenant_id) busy
       ON busy.tenant_id = i.tenant_id
-   WHERE i.state = 'queued' AND (i.queue_deadline_at IS NULL OR i.queue_deadline_at > {now})
+   WHERE i.state = 'queued'{is_at_work} AND (i.queue_deadline_at IS NULL OR i.queue_deadline_at > {now})
      AND i.work_class IN ({classes}) AND i.tenant_id NOT IN ({full})
      AND NOT (i.serial AND EXISTS (
          SELECT 1 FROM invocations_invocation r
@@ -54,9 +53,11 @@ POSTGRESQL = STATEMENT.format(
     classes="SELECT unnest(%(classes)s::text[])",
     full="SELECT unnest(%(full)s::uuid[])",
     lock="FOR UPDATE OF i SKIP LOCKED",
+    is_at_work="",
     started="%(started)s",
     lease_until="clock_timestamp() + %(lease_s)s * interval '1 second'",
 ).encode()
+# SQLite uses a partial index only where the statement has the index's own condition, and would go through all calls there ever were.
 SQLITE = STATEMENT.format(
     now="%(started)s",
     classes="SELECT value FROM json_each(%(classes)s)",
@@ -64,10 +65,11 @@ SQLITE = STATEMENT.format(
     lock="",
     started="%(started)s",
     lease_until="%(lease_until)s",
-)
+    is_at_work=" AND state IN ('queued', 'running')",
+).encode()
 
 # With the state as a word, not as a parameter: else the general plan cannot use the indexes of what is queued or runs.
-WAITING = b"SELECT 1 FROM invocations_invocation WHERE state = 'queued' LIMIT 1"
+WAITING = b"SELECT 1 FROM invocations_invocation WHERE state = 'queued' AND state IN ('queued', 'running') LIMIT 1"
 
 
 class WorkerSlots:
@@ -141,9 +143,7 @@ def is_working() -> bool:
 
 def has_queued_calls() -> bool:
     """Whether any call of any tenant waits for a worker, here or elsewhere."""
-    if connection.vendor == "postgresql":
-        return bool(fetch_prepared(WAITING, ()))
-    return Invocation.objects.filter(state=State.QUEUED).exists()
+    return bool(fetch_prepared(WAITING, ()))
 
 
 def claim_call() -> Invocation | None:
@@ -163,28 +163,14 @@ def claim_call() -> Invocation | None:
 def _claim(classes: list[str], full: list[UUID]) -> Invocation | None:
     now = datetime.now(UTC)
     lease_s = settings.TOOLHUB_LEASE_S
+    asked = {"classes": classes, "full": full, "started": now}
     if connection.vendor == "postgresql":
-        asked: dict[str, Any] = {"classes": classes, "full": full, "started": now, "lease_s": lease_s}
-        rows = fetch_prepared(POSTGRESQL, asked)
+        rows = fetch_prepared(POSTGRESQL, asked | {"lease_s": lease_s})
     else:
-        rows = _claim_sqlite(classes, full, now, now + timedelta(seconds=lease_s))
+        rows = fetch_prepared(SQLITE, asked | {"lease_until": now + timedelta(seconds=lease_s)})
     if not rows:
         return None
     invocation = FOR_WORK.get(pk=UUID(str(rows[0][0])))
     insert_row(Attempt(invocation=invocation, number=invocation.attempt, worker=PROCESS, started_at=now))
     inject_fault("claim.before_commit")
     return invocation
-
-
-def _claim_sqlite(classes: list[str], full: list[UUID], now: datetime, lease_until: datetime) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            SQLITE,
-            {
-                "classes": json.dumps(classes),
-                "full": json.dumps([each.hex for each in full]),
-                "started": connection.ops.adapt_datetimefield_value(now),
-                "lease_until": connection.ops.adapt_datetimefield_value(lease_until),
-            },
-        )
-        return list(cursor.fetchall())

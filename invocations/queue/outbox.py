@@ -125,7 +125,7 @@ def relay_due_messages(*, limit: int) -> int:
     """
     with transaction.atomic():
         due = Invocation.objects.select_for_update(skip_locked=True, of=("self",)).filter(
-            state=State.QUEUED, notified_at__lte=database_now() - LOST_MESSAGE_AFTER
+            state=State.QUEUED, finished_at=None, notified_at__lte=database_now() - LOST_MESSAGE_AFTER
         )
         found = list(due.order_by("notified_at").only("id", "work_class")[:limit])
         Invocation.objects.filter(pk__in=[each.pk for each in found]).update(notified_at=database_now())

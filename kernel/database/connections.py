@@ -51,6 +51,17 @@ def keep_connection() -> None:
         connection.is_kept = True  # type: ignore[attr-defined]  # our engine
 
 
+def drop_overwritten_pages() -> bool:
+    """Where the database is a file, its log holds pages as they were before something on them was removed, until it is written over.
+    They go now; false where somebody reads in the meantime. PostgreSQL's log is its server's matter.
+    """
+    if connection.vendor != "sqlite":
+        return True
+    with connection.cursor() as cursor:
+        (is_busy, *_) = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    return not is_busy
+
+
 def work_while_committing(work: Callable[[], object]) -> None:
     """Have this done while the database writes the transaction to its disk, which takes milliseconds, where it can be done then.
 

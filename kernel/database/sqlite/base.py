@@ -18,10 +18,13 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 from django.db.backends.sqlite3 import base
 
+from kernel.database.sqlite.statements import name_places, write_parameters
 from kernel.database.sqlite.stored_values import Cursor, DatabaseOperations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from kernel.database.prepared_statements import Parameters
 
 TURN_WITHIN_S = 10.0  # then whoever waits goes on to the file's lock
 
@@ -66,6 +69,27 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def create_cursor(self, name: str | None = None) -> Any:
         return self.connection.cursor(factory=Cursor)
+
+    def ask(self, *asked: tuple[bytes, Parameters]) -> list[list[tuple[Any, ...]]]:
+        """The rows of each statement, as of the engine for PostgreSQL. Nothing travels here: one is run after the other."""
+        return [self._run(statement, parameters)[0] for statement, parameters in asked]
+
+    def change(self, statement: bytes, parameters: Parameters) -> int:
+        """How many rows such a statement has changed."""
+        return self._run(statement, parameters)[1]
+
+    def change_later(self, statement: bytes, parameters: Parameters) -> None:
+        """At once."""
+        self._run(statement, parameters)
+
+    def _run(self, statement: bytes, parameters: Parameters) -> tuple[list[tuple[Any, ...]], int]:
+        """Its rows, and how many it has changed."""
+        self.validate_no_broken_transaction()
+        self.ensure_connection()
+        with transaction.mark_for_rollback_on_error(self.alias), self.wrap_database_errors:
+            cursor: Cursor = self.connection.cursor(factory=Cursor)
+            cursor.run(name_places(statement), write_parameters(parameters))
+            return cursor.fetchall(), cursor.rowcount
 
     @property
     def _turn(self) -> threading.Lock:
