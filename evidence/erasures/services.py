@@ -204,11 +204,7 @@ def advance_erasures() -> None:
         try:
             while advance_erasure(erasure_id):
                 release_connection()
-            if not drop_overwritten_pages():
-                log.warning(
-                    "%s: what is gone is still in the log of the database's file, until that is written over",
-                    encode("era", erasure_id),
-                )
+            drop_overwritten_pages()
         except DatabaseError:
             raise
         except Exception:

@@ -12,13 +12,14 @@ import threading
 from collections import Counter
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 
 from invocations.models import FOR_WORK, Attempt, Invocation, WorkClass
+from kernel.database.connections import database_time
 from kernel.database.prepared_statements import fetch_prepared
 from kernel.database.rows import insert_row
 from kernel.fault_injection import inject_fault
@@ -162,15 +163,18 @@ def claim_call() -> Invocation | None:
 
 def _claim(classes: list[str], full: list[UUID]) -> Invocation | None:
     now = datetime.now(UTC)
-    lease_s = settings.TOOLHUB_LEASE_S
-    asked = {"classes": classes, "full": full, "started": now}
-    if connection.vendor == "postgresql":
-        rows = fetch_prepared(POSTGRESQL, asked | {"lease_s": lease_s})
-    else:
-        rows = fetch_prepared(SQLITE, asked | {"lease_until": now + timedelta(seconds=lease_s)})
+    rows = _start_next({"classes": classes, "full": full, "started": now})
     if not rows:
         return None
     invocation = FOR_WORK.get(pk=UUID(str(rows[0][0])))
     insert_row(Attempt(invocation=invocation, number=invocation.attempt, worker=PROCESS, started_at=now))
     inject_fault("claim.before_commit")
     return invocation
+
+
+def _start_next(asked: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """The id of the call that was claimed, under a lease by the clock of the database."""
+    lease_s = settings.TOOLHUB_LEASE_S
+    if connection.vendor == "postgresql":
+        return fetch_prepared(POSTGRESQL, asked | {"lease_s": lease_s})
+    return fetch_prepared(SQLITE, asked | {"lease_until": database_time() + timedelta(seconds=lease_s)})

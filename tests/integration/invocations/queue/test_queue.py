@@ -25,6 +25,7 @@ from toolhub.probes.readiness import STOOD_IN
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kernel.database.prepared_statements import Parameters
     from registry.models import Tool
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
@@ -241,23 +242,22 @@ def test_the_kept_message_says_what_celery_would_have_said() -> None:
 @pytest.mark.django_db
 def test_no_statement_of_the_queue_goes_through_all_calls_there_ever_were() -> None:
     """SQLite would: it takes a partial index only where the statement has the index's own condition."""
+    looks: list[tuple[bytes, Parameters]] = [
+        (claims.WAITING, ()),
+        OF_REQUEST.fill_in(agent=uuid4(), request="x", before=uuid4()),
+    ]
     if connection.vendor == "postgresql":
-        asked = [(claims.WAITING, ()), (claims.POSTGRESQL, {"classes": [], "full": [], "started": None, "lease_s": 1})]
+        looks.append((claims.POSTGRESQL, {"classes": [], "full": [], "started": None, "lease_s": 1}))
     else:
-        asked = [
-            (claims.WAITING, ()),
-            (claims.SQLITE, {"classes": [], "full": [], "started": None, "lease_until": None}),
-        ]
-    asked.append(OF_REQUEST.fill_in(agent=uuid4(), request="x", before=uuid4()))
+        looks.append((claims.SQLITE, {"classes": [], "full": [], "started": None, "lease_until": None}))
     explain = b"EXPLAIN " if connection.vendor == "postgresql" else b"EXPLAIN QUERY PLAN "
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("SET LOCAL enable_seqscan = off")  # of the few rows of a test it would be right
 
-    plans = [str(line) for statement, values in asked for line in fetch_prepared(explain + statement, values)]
+    plans = [str(line) for statement, values in looks for line in fetch_prepared(explain + statement, values)]
     plans.append(Invocation.objects.filter(sweeper.build_overdue_filter())[:1].explain())
 
     read_all = [line for line in plans if "Seq Scan on invocations" in line or "SCAN i" in line]
-    assert [
-        line for line in read_all if "invocation_open" not in line
-    ] == []  # which has those alone that have not ended
+    # Of those that have not ended there is an index, and to read all of them is little.
+    assert [line for line in read_all if "invocation_open" not in line] == []
