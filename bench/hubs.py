@@ -26,7 +26,7 @@ from bench.figures import ROOT, CannotMeasure, MeasuredTimes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-START_S = 60
+START_S = 240
 TOOL = "commerce.pricing.get_realtime_quote"
 DURABLE = ("fsync", "synchronous_commit", "full_page_writes")  # off: a commit waits for nothing, and figures flatter
 NOWHERE = "redis://127.0.0.1:1/0"  # settings ask for both or neither; a preflight rings no bell
@@ -48,8 +48,8 @@ def make_fresh_data() -> Iterator[dict[str, str]]:
         }
 
 
-def run_python(env: dict[str, str], *words: str) -> str:
-    done = subprocess.run([sys.executable, *words], cwd=ROOT, env=env, capture_output=True, text=True)
+def run_python(env: dict[str, str], *words: str, checkout: Path = ROOT) -> str:
+    done = subprocess.run([sys.executable, *words], cwd=checkout, env=env, capture_output=True, text=True)
     if done.returncode:
         raise CannotMeasure(f"{' '.join(words)} failed:\n{done.stderr[-2000:]}")
     return done.stdout
@@ -164,7 +164,7 @@ def wait_until_it_answers(base: str, process: subprocess.Popen[bytes], log: Path
 
 
 @contextmanager
-def run_embedded_hub(**settings: str) -> Iterator[tuple[str, dict[str, str], int]]:
+def run_embedded_hub(*, checkout: Path = ROOT, **settings: str) -> Iterator[tuple[str, dict[str, str], int]]:
     """The embedded hub in a process of its own: (address, its environment, its process). Its log is ``bench.log``."""
     with make_fresh_data() as env:
         env |= settings
@@ -175,7 +175,7 @@ def run_embedded_hub(**settings: str) -> Iterator[tuple[str, dict[str, str], int
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [sys.executable, "scripts/start_hub.py"],
-                cwd=ROOT,
+                cwd=checkout,
                 env=env | {"TOOLHUB_BIND": base},
                 stdin=subprocess.DEVNULL,
                 stdout=output,

@@ -30,7 +30,7 @@ from tests.support.manifests import manifest
 from tests.support.migrated_databases import copy_migrated_sqlite, find_migrated_postgresql
 from tests.support.request_ways import take_direct_routes
 from tests.support.savepoints import without_savepoints
-from toolhub.embedded_mode import worker_thread
+from toolhub.embedded_mode import worker_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -287,7 +287,7 @@ def grant(caller: Caller, operator: Person) -> Callable[..., Any]:
 
 @pytest.fixture
 def worker(transactional_db: None) -> Iterator[None]:
-    """A Celery worker on the in-memory broker, as in the embedded default. For tests in which calls really run."""
-    with worker_thread():
+    """The threads that run calls in the embedded default. For tests in which calls really run."""
+    with worker_threads():
         yield
     current_sandbox.cache_clear()  # a worker that ends closes it for good

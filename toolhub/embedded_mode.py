@@ -1,12 +1,11 @@
 """Embedded mode: how one process does the work of all.
 
-The embedded default: the web server, a Celery worker on the in-memory broker and all loops as threads of one process,
-over one SQLite file. The code is the production shape's; only who runs it differs.
+The embedded default: the web server, threads that run calls and all loops in one process, over one SQLite file. The code is the
+production shape's; only who runs it differs: what Celery's messages do there, the acceptor's own process does here.
 """
 
 from __future__ import annotations
 
-import threading
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -20,39 +19,26 @@ from invocations.agent_runs.models import AgentRun, AgentRunState
 from invocations.callbacks.models import CallbackDelivery
 from invocations.chains.models import CHAIN_OPEN, Chain
 from invocations.models import Invocation, State, Tally
+from invocations.queue.notify import CALLS, REPLAYS
+from invocations.queue.notify.local_workers import local_workers
+from invocations.replays.worker import run_next_batch
+from invocations.run.execution import run_queued_calls
 from invocations.sandbox.factory import current_sandbox, start_sandbox
 from kernel.database.change_watch import LOOK_AGAIN_S, news
 from kernel.database.connections import database_time
 from registry.dependencies.states import IN_WORK
 from registry.models import Dependencies
-from toolhub.celery import app
 from toolhub.loops import ProcessRole, run_loops, select_loops
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-READY_WITHIN_S = 30
 
-
-@contextmanager
-def worker_thread() -> Iterator[None]:
-    """A Celery worker that runs while the block does; leaves it only when its tasks have ended."""
-    controller = app.WorkController(
-        pool="threads",
-        concurrency=settings.TOOLHUB_WORKER_CONCURRENCY + settings.TOOLHUB_WORKER_SPARE,
-        without_heartbeat=True,
-        without_gossip=True,
-        without_mingle=True,
-        quiet=True,
-    )
-    thread = threading.Thread(target=controller.start, name="worker", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        controller.stop(in_sighandler=False)
-        thread.join(timeout=READY_WITHIN_S)
+def worker_threads() -> AbstractContextManager[None]:
+    """What runs calls and replays while the block does; it is left only when those that had begun have ended."""
+    count = settings.TOOLHUB_WORKER_CONCURRENCY + settings.TOOLHUB_WORKER_SPARE
+    return local_workers.running({CALLS: run_queued_calls, REPLAYS: run_next_batch}, threads=count)
 
 
 def is_under_way() -> bool:
@@ -86,7 +72,7 @@ def run_all_parts() -> Iterator[None]:
     """Worker and the loops beside it. At the end the loops are told to stop, so that none begins anything without boxes, and the
     boxes go next, so that running calls end instead of being waited for.
     """
-    with news_watch(), run_loops(*select_loops(ProcessRole.EMBEDDED)) as loops, worker_thread():
+    with news_watch(), run_loops(*select_loops(ProcessRole.EMBEDDED)) as loops, worker_threads():
         start_sandbox()
         try:
             yield

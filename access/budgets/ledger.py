@@ -7,23 +7,23 @@ conditional write wins, never by a value that was read before. Rows are locked i
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
+from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models import F
 
 from access.budgets.lines import BudgetLine, Demand, build_line, build_quota_problem, check_budgets, with_windows
 from access.models import Budget, BudgetWindow, Dimension, Reservation
-from kernel.database.prepared_statements import fetch_prepared
+from kernel.database.prepared_statements import execute_prepared, fetch_prepared
 from kernel.ids import new_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from collections.abc import Set as AbstractSet
     from datetime import datetime
-    from uuid import UUID
 
     from django.db.models import QuerySet
 
@@ -76,29 +76,46 @@ SELECT budget_id FROM won
 """.encode()  # noqa: S608  constants only
 TAKE_FROM_JSON = TAKE.format(
     asked="""(SELECT json_extract(value, '$[0]') AS budget_id, json_extract(value, '$[1]') AS number,
-                     json_extract(value, '$[2]') AS amount FROM json_each(%s)) AS asked"""
-)
-SETTLE = b"""
+                     json_extract(value, '$[2]') AS amount FROM json_each(%(asked)s)) AS asked"""
+).encode()
+KEEP_FROM_JSON = b"""
+INSERT INTO access_reservation (id, tenant_id, invocation_id, window_id, amount, created_at)
+SELECT json_extract(won.value, '$[0]'), b.tenant_id, %(invocation)s, w.id, json_extract(won.value, '$[2]'), %(now)s
+  FROM json_each(%(won)s) won JOIN access_budgetwindow w ON w.id = json_extract(won.value, '$[1]')
+  JOIN access_budget b ON b.id = w.budget_id
+"""
+# What a reservation has become, by the dimension of its budget.
+SETTLED = """CASE {dimension}
+         WHEN 'calls' THEN COALESCE(%(calls)s{number}, {amount})
+         WHEN 'bytes_in' THEN COALESCE(%(bytes_in)s{number}, {amount})
+         WHEN 'bytes_out' THEN COALESCE(%(bytes_out)s{number}, {amount})
+         WHEN 'cpu_ms' THEN COALESCE(%(cpu_ms)s{number}, {amount})
+         WHEN 'tokens' THEN COALESCE(%(tokens)s{number}, {amount})
+         WHEN 'money' THEN COALESCE(%(money)s{number}, {amount})
+         ELSE 0 END"""
+SETTLE = f"""
 WITH held AS MATERIALIZED (
   SELECT w.id, b.dimension FROM access_budgetwindow w JOIN access_budget b ON b.id = w.budget_id
    WHERE w.id IN (SELECT window_id FROM access_reservation WHERE invocation_id = %(invocation)s::uuid AND settled IS NULL)
    ORDER BY w.budget_id, w.number FOR NO KEY UPDATE OF w
 ), done AS (
-  UPDATE access_reservation r SET settled = CASE held.dimension
-         WHEN 'calls' THEN COALESCE(%(calls)s::bigint, r.amount)
-         WHEN 'bytes_in' THEN COALESCE(%(bytes_in)s::bigint, r.amount)
-         WHEN 'bytes_out' THEN COALESCE(%(bytes_out)s::bigint, r.amount)
-         WHEN 'cpu_ms' THEN COALESCE(%(cpu_ms)s::bigint, r.amount)
-         WHEN 'tokens' THEN COALESCE(%(tokens)s::bigint, r.amount)
-         WHEN 'money' THEN COALESCE(%(money)s::bigint, r.amount)
-         ELSE 0 END
+  UPDATE access_reservation r SET settled = {SETTLED.format(dimension="held.dimension", amount="r.amount", number="::bigint")}
     FROM held WHERE r.window_id = held.id AND r.invocation_id = %(invocation)s::uuid AND r.settled IS NULL
   RETURNING r.window_id, r.amount, r.settled
 )
 UPDATE access_budgetwindow w SET reserved = w.reserved - done.amount, used = w.used + done.settled
   FROM done WHERE w.id = done.window_id
 RETURNING w.id
-"""
+""".encode()  # noqa: S608  constants only
+DIMENSION = (
+    "(SELECT b.dimension FROM access_budgetwindow w JOIN access_budget b ON b.id = w.budget_id WHERE w.id = window_id)"
+)
+SETTLE_RESERVATIONS = f"""
+UPDATE access_reservation SET settled = {SETTLED.format(dimension=DIMENSION, amount="amount", number="")}
+ WHERE invocation_id = %(invocation)s AND settled IS NULL
+RETURNING window_id, amount, settled
+""".encode()  # noqa: S608  constants only
+SETTLE_WINDOW = b"UPDATE access_budgetwindow SET reserved = reserved - %s, used = used + %s WHERE id = %s"
 
 
 def reserve_amounts(*, invocation_id: UUID, lines: Iterable[BudgetLine], demand: Demand, now: datetime) -> None:
@@ -147,24 +164,12 @@ def _take_postgresql(invocation_id: UUID, wanted: list[tuple[BudgetLine, int]], 
     return {row[0] for row in rows}
 
 
-def _take_sqlite(invocation_id: UUID, wanted: list[tuple[BudgetLine, int]], now: datetime) -> set[UUID]:
-    asked = [[line.budget_id.hex, line.number, amount] for line, amount in wanted]
-    with connection.cursor() as cursor:
-        cursor.execute(TAKE_FROM_JSON, [json.dumps(asked)])
-        windows = {budget: window for window, budget in cursor.fetchall()}
-    won = [(line, amount) for line, amount in wanted if line.budget_id.hex in windows]
-    tenants = dict(Budget.objects.filter(pk__in=[line.budget_id for line, _ in won]).values_list("pk", "tenant_id"))
-    Reservation.objects.bulk_create(
-        Reservation(
-            tenant_id=tenants[line.budget_id],
-            invocation_id=invocation_id,
-            window_id=windows[line.budget_id.hex],
-            amount=amount,
-            created_at=now,
-        )
-        for line, amount in won
-    )
-    return {line.budget_id for line, _ in won}
+def _take_sqlite(invocation_id: UUID, wanted: list[tuple[BudgetLine, int]], now: datetime) -> AbstractSet[UUID]:
+    asked = [[line.budget_id, line.number, amount] for line, amount in wanted]
+    windows = {UUID(budget): window for window, budget in fetch_prepared(TAKE_FROM_JSON, {"asked": asked})}
+    won = [[new_id(), windows[line.budget_id], amount] for line, amount in wanted if line.budget_id in windows]
+    execute_prepared(KEEP_FROM_JSON, {"won": won, "invocation": invocation_id, "now": now})
+    return windows.keys()
 
 
 @transaction.atomic(savepoint=False)
@@ -177,8 +182,6 @@ def settle_reservations(
     taken of single budgets, where that is something else.
     """
     held = Reservation.objects.filter(invocation_id=invocation_id, settled=None)
-    if connection.vendor != "postgresql":
-        return _settle_plainly(held, spent, apart)
     changed = 0
     if apart:
         # All of them before the first is written, in the order of everybody else.
@@ -188,7 +191,19 @@ def settle_reservations(
     asked: dict[str, Any] = {
         name: getattr(spent, name) for name in ("calls", "bytes_in", "bytes_out", "cpu_ms", "tokens", "money")
     }
-    return changed + len(fetch_prepared(SETTLE, asked | {"invocation": invocation_id}))
+    settle = _settle_postgresql if connection.vendor == "postgresql" else _settle_sqlite
+    return changed + settle(asked | {"invocation": invocation_id})
+
+
+def _settle_postgresql(asked: dict[str, Any]) -> int:
+    return len(fetch_prepared(SETTLE, asked))
+
+
+def _settle_sqlite(asked: dict[str, Any]) -> int:
+    settled = fetch_prepared(SETTLE_RESERVATIONS, asked)
+    for window, amount, took in settled:
+        execute_prepared(SETTLE_WINDOW, [amount, took, window])
+    return len(settled)
 
 
 def _settle_plainly(held: QuerySet[Reservation], spent: CallUsage, apart: Mapping[UUID, CallUsage]) -> int:

@@ -14,7 +14,7 @@ from django.db.backends.postgresql import base
 from kernel.database.postgresql import base as ours
 
 if TYPE_CHECKING:
-    from kernel.database.postgresql.pipeline import Parameters
+    from kernel.database.prepared_statements import Parameters
 
 _IS_SET_UP = "bench_is_set_up"
 

@@ -31,7 +31,7 @@ from evidence.kinds import Kind
 from evidence.leaves.custody import AskedErasure, FinishedErasure
 from evidence.models import Erasure, ErasureState, Snapshot
 from evidence.problems import ErasureNotConfirmed, RevealReasonTooShort
-from kernel.database.connections import database_time, release_connection
+from kernel.database.connections import database_time, drop_overwritten_pages, release_connection
 from kernel.ids import encode, new_id
 from kernel.loops import repeat_work
 from kernel.principal import Principal
@@ -204,6 +204,7 @@ def advance_erasures() -> None:
         try:
             while advance_erasure(erasure_id):
                 release_connection()
+            drop_overwritten_pages()
         except DatabaseError:
             raise
         except Exception:

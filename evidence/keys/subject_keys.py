@@ -12,6 +12,7 @@ import hmac
 import os
 import time
 from typing import TYPE_CHECKING, Protocol
+from uuid import UUID
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -22,11 +23,11 @@ from evidence.keys.keystore import NONCE_BYTES, get_keystore
 from evidence.models import SubjectKey, TenantKey
 from evidence.problems import KeyUnavailable, ValuesErased
 from kernel.database.prepared_statements import fetch_prepared
+from kernel.database.rows import PreparedQuery
 from kernel.ids import encode, new_id
 
 if TYPE_CHECKING:
     from datetime import datetime
-    from uuid import UUID
 
 KEPT_S = 300.0  # that a tenant's key stays in memory
 MAX_KEPT = 4096
@@ -34,6 +35,14 @@ TRIES = 3
 _IN_USE = b"""SELECT k.id, k.wrapped_key, k.created_at, t.key_id, t.wrapped_key, t.created_at
   FROM evidence_subjectkey k JOIN evidence_tenantkey t ON t.tenant_id = k.tenant_key_id
  WHERE k.tenant_id = %s AND k.subject = %s AND k.destroyed_at IS NULL FOR SHARE OF k"""
+# On SQLite, where writers take turns.
+_IN_USE_ALONE = PreparedQuery(
+    lambda tenant_id, subject: SubjectKey.objects.select_related("tenant_key").filter(
+        tenant_id=tenant_id, subject=subject, destroyed_at=None
+    ),
+    tenant_id=UUID,
+    subject=str,
+)
 _kept: dict[tuple[str, bytes], tuple[float, bytes]] = {}
 
 
@@ -62,9 +71,8 @@ def get_subject_key(*, tenant_id: UUID, subject: str) -> SubjectKey:
 
 
 def _in_use(tenant_id: UUID, subject: str) -> SubjectKey | None:
-    if connection.vendor != "postgresql":  # writers take turns
-        rows = SubjectKey.objects.select_related("tenant_key")
-        return rows.filter(tenant_id=tenant_id, subject=subject, destroyed_at=None).first()
+    if connection.vendor != "postgresql":
+        return _IN_USE_ALONE.first(tenant_id=tenant_id, subject=subject)
     for id, wrapped, at, key_id, tenant_wrapped, tenant_at in fetch_prepared(_IN_USE, [tenant_id, subject]):
         above = TenantKey(tenant_id=tenant_id, key_id=key_id, wrapped_key=tenant_wrapped, created_at=tenant_at)
         return SubjectKey(

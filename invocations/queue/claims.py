@@ -8,7 +8,6 @@ those that are kept for others, and calls that may take long have at most half.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import Counter
 from contextlib import contextmanager
@@ -19,7 +18,8 @@ from uuid import UUID
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 
-from invocations.models import FOR_WORK, Attempt, Invocation, State, WorkClass
+from invocations.models import FOR_WORK, Attempt, Invocation, WorkClass
+from kernel.database.connections import database_time
 from kernel.database.prepared_statements import fetch_prepared
 from kernel.database.rows import insert_row
 from kernel.fault_injection import inject_fault
@@ -34,9 +34,9 @@ STATEMENT = """
 WITH chosen AS (
   SELECT i.id FROM invocations_invocation i
     LEFT JOIN (SELECT tenant_id, count(*) AS at_work FROM invocations_invocation
-                WHERE state = 'running' AND substr(tool, 1, 6) <> 'model.' GROUP BY tenant_id) busy
+                WHERE state = 'running'{is_at_work} AND substr(tool, 1, 6) <> 'model.' GROUP BY tenant_id) busy
       ON busy.tenant_id = i.tenant_id
-   WHERE i.state = 'queued' AND (i.queue_deadline_at IS NULL OR i.queue_deadline_at > {now})
+   WHERE i.state = 'queued'{is_at_work} AND (i.queue_deadline_at IS NULL OR i.queue_deadline_at > {now})
      AND i.work_class IN ({classes}) AND i.tenant_id NOT IN ({full})
      AND NOT (i.serial AND EXISTS (
          SELECT 1 FROM invocations_invocation r
@@ -54,9 +54,11 @@ POSTGRESQL = STATEMENT.format(
     classes="SELECT unnest(%(classes)s::text[])",
     full="SELECT unnest(%(full)s::uuid[])",
     lock="FOR UPDATE OF i SKIP LOCKED",
+    is_at_work="",
     started="%(started)s",
     lease_until="clock_timestamp() + %(lease_s)s * interval '1 second'",
 ).encode()
+# SQLite uses a partial index only where the statement has the index's own condition, and would go through all calls there ever were.
 SQLITE = STATEMENT.format(
     now="%(started)s",
     classes="SELECT value FROM json_each(%(classes)s)",
@@ -64,10 +66,11 @@ SQLITE = STATEMENT.format(
     lock="",
     started="%(started)s",
     lease_until="%(lease_until)s",
-)
+    is_at_work=" AND state IN ('queued', 'running')",
+).encode()
 
 # With the state as a word, not as a parameter: else the general plan cannot use the indexes of what is queued or runs.
-WAITING = b"SELECT 1 FROM invocations_invocation WHERE state = 'queued' LIMIT 1"
+WAITING = b"SELECT 1 FROM invocations_invocation WHERE state = 'queued' AND state IN ('queued', 'running') LIMIT 1"
 
 
 class WorkerSlots:
@@ -141,9 +144,7 @@ def is_working() -> bool:
 
 def has_queued_calls() -> bool:
     """Whether any call of any tenant waits for a worker, here or elsewhere."""
-    if connection.vendor == "postgresql":
-        return bool(fetch_prepared(WAITING, ()))
-    return Invocation.objects.filter(state=State.QUEUED).exists()
+    return bool(fetch_prepared(WAITING, ()))
 
 
 def claim_call() -> Invocation | None:
@@ -162,12 +163,7 @@ def claim_call() -> Invocation | None:
 
 def _claim(classes: list[str], full: list[UUID]) -> Invocation | None:
     now = datetime.now(UTC)
-    lease_s = settings.TOOLHUB_LEASE_S
-    if connection.vendor == "postgresql":
-        asked: dict[str, Any] = {"classes": classes, "full": full, "started": now, "lease_s": lease_s}
-        rows = fetch_prepared(POSTGRESQL, asked)
-    else:
-        rows = _claim_sqlite(classes, full, now, now + timedelta(seconds=lease_s))
+    rows = _start_next({"classes": classes, "full": full, "started": now})
     if not rows:
         return None
     invocation = FOR_WORK.get(pk=UUID(str(rows[0][0])))
@@ -176,15 +172,9 @@ def _claim(classes: list[str], full: list[UUID]) -> Invocation | None:
     return invocation
 
 
-def _claim_sqlite(classes: list[str], full: list[UUID], now: datetime, lease_until: datetime) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            SQLITE,
-            {
-                "classes": json.dumps(classes),
-                "full": json.dumps([each.hex for each in full]),
-                "started": connection.ops.adapt_datetimefield_value(now),
-                "lease_until": connection.ops.adapt_datetimefield_value(lease_until),
-            },
-        )
-        return list(cursor.fetchall())
+def _start_next(asked: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """The id of the call that was claimed, under a lease by the clock of the database."""
+    lease_s = settings.TOOLHUB_LEASE_S
+    if connection.vendor == "postgresql":
+        return fetch_prepared(POSTGRESQL, asked | {"lease_s": lease_s})
+    return fetch_prepared(SQLITE, asked | {"lease_until": database_time() + timedelta(seconds=lease_s)})

@@ -21,6 +21,7 @@ from kombu.exceptions import OperationalError as BrokerError
 
 from invocations.models import Invocation, State
 from invocations.queue.notify import CALLS, REPLAYS
+from invocations.queue.notify.local_workers import LocalWorkers, local_workers
 from invocations.queue.notify.notifier import get_notifier
 from kernel.database.connections import database_now
 from kernel.fault_injection import inject_fault
@@ -73,8 +74,8 @@ class WakeUpSender:
 
 
 @Once
-def get_wake_up_sender() -> WakeUpSender:
-    return WakeUpSender(current_app, RUN_INVOCATION)
+def get_wake_up_sender() -> WakeUpSender | LocalWorkers:
+    return local_workers if settings.TOOLHUB_EMBEDDED else WakeUpSender(current_app, RUN_INVOCATION)
 
 
 def send_wake_up(invocation_id: UUID, work_class: str) -> None:
@@ -91,14 +92,16 @@ def notify_workers(invocation: Invocation) -> bool:
 
 def notify_replay_worker() -> bool:
     """The same for replays."""
-    send = partial(
+    send: Callable[[], object] = partial(
         current_app.send_task, RUN_REPLAYS, queue=QUEUES["long"], retry=False, ignore_result=True, expires=None
     )
-    return _send(send) or notify_by_postgresql(REPLAYS)
+    return _send(
+        partial(local_workers.enqueue, REPLAYS) if settings.TOOLHUB_EMBEDDED else send
+    ) or notify_by_postgresql(REPLAYS)
 
 
 def has_broker() -> bool:
-    """Whether messages travel by a broker: Redis, or the memory of the one process that is all."""
+    """Whether anybody takes a message: Redis, or the one process that is all, for its own threads."""
     return settings.TOOLHUB_EMBEDDED or bool(settings.TOOLHUB_REDIS_URL)
 
 
@@ -125,7 +128,7 @@ def relay_due_messages(*, limit: int) -> int:
     """
     with transaction.atomic():
         due = Invocation.objects.select_for_update(skip_locked=True, of=("self",)).filter(
-            state=State.QUEUED, notified_at__lte=database_now() - LOST_MESSAGE_AFTER
+            state=State.QUEUED, finished_at=None, notified_at__lte=database_now() - LOST_MESSAGE_AFTER
         )
         found = list(due.order_by("notified_at").only("id", "work_class")[:limit])
         Invocation.objects.filter(pk__in=[each.pk for each in found]).update(notified_at=database_now())

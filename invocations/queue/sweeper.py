@@ -51,8 +51,9 @@ def is_overdue(row: Invocation, now: datetime) -> bool:
 
 
 def build_overdue_filter() -> Q:
+    """Also that they have not ended, which SQLite has to be told to look among those alone."""
     now = database_now()
-    return (
+    return Q(finished_at=None) & (
         Q(state=State.QUEUED, queue_deadline_at__lte=now)
         | Q(state=State.HELD, held_until__lte=now)
         | Q(state=State.RUNNING, lease_until__lte=now)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.models.functions import Now
 
 from kernel.database.prepared_statements import fetch_prepared
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import psycopg
+    from django.db.backends.base.base import BaseDatabaseWrapper
 
+log = logging.getLogger("toolhub.database")
 READ_AGAIN_S = 60.0  # quartz drifts by milliseconds meanwhile
 
 
@@ -35,8 +38,50 @@ def one_snapshot() -> Iterator[None]:
 
 def release_connection() -> None:
     """Give the connection back before waiting for something that is not the database. Never inside a transaction."""
-    if not connection.in_atomic_block:
+    if connection.in_atomic_block:
+        return
+    if connection.vendor == "sqlite":
+        connection.release()  # type: ignore[attr-defined]  # our engine
+    else:
         connection.close()
+
+
+def keep_connection() -> None:
+    """Said once by a thread that works on one piece after the other, as those of a pool do: where the database is a file, what it has
+    opened stays open between them. With PostgreSQL the connections are in a pool, and nothing is kept.
+    """
+    if connection.vendor == "sqlite":
+        connection.is_kept = True  # type: ignore[attr-defined]  # our engine
+
+
+class KeptConnections:
+    """Those that the threads of one pool keep, closed when the pool has ended: a thread that ends leaves its own open."""
+
+    def __init__(self) -> None:
+        self._kept: list[BaseDatabaseWrapper] = []
+
+    def keep(self) -> None:
+        """For each thread, as :func:`keep_connection`."""
+        keep_connection()
+        self._kept.append(connections[DEFAULT_DB_ALIAS])
+
+    def close(self) -> None:
+        """Once no thread of the pool is there any more."""
+        for each in self._kept:
+            each.inc_thread_sharing()
+            each.close()
+
+
+def drop_overwritten_pages() -> None:
+    """Where the database is a file, its log holds pages as they were before something on them was removed, until it is written over.
+    They go now, unless somebody is reading them; within a transaction nothing is gone yet. PostgreSQL's log is its server's matter.
+    """
+    if connection.vendor != "sqlite" or connection.in_atomic_block:
+        return
+    with connection.cursor() as cursor:
+        (is_busy, *_) = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if is_busy:
+        log.warning("What was removed is still in the log of the database's file, until that is written over")
 
 
 def work_while_committing(work: Callable[[], object]) -> None:

@@ -1,23 +1,36 @@
-"""Prepared statements: how PostgreSQL runs a statement of every call without planning it again.
+"""Prepared statements: how a statement of every call is run without being planned again.
 
-Django binds parameters in the client, which keeps a statement from being prepared. These go by Django's own connection, inside its
-transaction, and are prepared once a connection (:mod:`kernel.database.postgresql`). Only such statements are: for pages of lists the
-general plan is far worse than one made for the values at hand. Errors of the database are Django's, as everywhere.
+Django binds parameters in the client, which keeps PostgreSQL from preparing a statement. These go by Django's own connection, inside
+its transaction, and are prepared once a connection (:mod:`kernel.database.postgresql`, :mod:`kernel.database.sqlite`). Only such
+statements are: for pages of lists the general plan is far worse than one made for the values at hand. Errors of the database are
+Django's, as everywhere.
+
+A statement has its places as ``%s`` or ``%(name)s``, and its values are Python's. What it finds is what the database has: where that
+is not what Django would read, as of times and ids on SQLite, a :class:`kernel.database.rows.PreparedQuery` reads it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, cast
 
 from django.db import DEFAULT_DB_ALIAS, connections
 
-if TYPE_CHECKING:
-    from kernel.database.postgresql.base import DatabaseWrapper
-    from kernel.database.postgresql.pipeline import Parameters
+Parameters = Mapping[str, Any] | Sequence[Any]
 
 
-def _connection() -> DatabaseWrapper:
-    return cast("DatabaseWrapper", connections[DEFAULT_DB_ALIAS])
+class StatementRunner(Protocol):
+    """What both of our engines do with such statements."""
+
+    def ask(self, *asked: tuple[bytes, Parameters]) -> list[list[tuple[Any, ...]]]: ...
+
+    def change(self, statement: bytes, parameters: Parameters) -> int: ...
+
+    def change_later(self, statement: bytes, parameters: Parameters) -> None: ...
+
+
+def _connection() -> StatementRunner:
+    return cast("StatementRunner", connections[DEFAULT_DB_ALIAS])
 
 
 def fetch_prepared(statement: bytes, parameters: Parameters) -> list[tuple[Any, ...]]:

@@ -1,8 +1,7 @@
 """Rows: how those of every call are written and read without their SQL being worked out each time.
 
-Django builds the text of a statement anew whenever it is used, which takes longer than PostgreSQL needs to run it. These build
-it once a process, and have it prepared (:mod:`kernel.database.prepared_statements`); on SQLite they are Django's own ways of
-doing the same.
+Django builds the text of a statement anew whenever it is used, which takes longer than the database needs to run it. These build
+it once a process, and have it prepared (:mod:`kernel.database.prepared_statements`).
 No model signals are sent. Conditions are equal values, None, or ``…__in`` for any of a list.
 """
 
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from uuid import UUID, uuid4
 
 from django.db import DEFAULT_DB_ALIAS, connections
-from django.db.models import Model
+from django.db.models import Model, UUIDField
 from django.db.models.query import get_related_populators
 
 from kernel.database.prepared_statements import execute_prepared, execute_prepared_later, fetch_prepared_together
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row", bound=Model)
 ANY_OF = "__in"
+# In one parameter, so that the text is the same for any number of values.
+_IS_ANY_OF = {"postgresql": "= ANY(%s)", "sqlite": "IN (SELECT value FROM json_each(%s))"}
 
 
 def _connection() -> BaseDatabaseWrapper:
@@ -47,9 +48,6 @@ def _insert(model: type[Model]) -> bytes:
 def insert_row(row: Row) -> Row:
     """As ``row.save(force_insert=True)``, by the next statement of this transaction that asks for something, or its end."""
     connection = _connection()
-    if connection.vendor != "postgresql":
-        row.save(force_insert=True)
-        return row
     execute_prepared_later(_insert(type(row)), _values(row, connection))
     return _written(row, connection)
 
@@ -67,32 +65,25 @@ def _values(row: Model, connection: BaseDatabaseWrapper) -> list[Any]:
 
 def _asked(model: type[Model], where: Mapping[str, Any]) -> tuple[str, list[Any]]:
     """What follows WHERE, and its values."""
-    said, values = [], []
+    said, values, is_any_of = [], [], _IS_ANY_OF[_connection().vendor]
     for name, value in where.items():
         column = _field(model, name.removesuffix(ANY_OF)).column
         if value is None:
             said.append(f"{column} IS NULL")
             continue
-        said.append(f"{column} = ANY(%s)" if name.endswith(ANY_OF) else f"{column} = %s")
+        said.append(f"{column} {is_any_of}" if name.endswith(ANY_OF) else f"{column} = %s")
         values.append(value)
     return " AND ".join(said), values
 
 
 def update_rows(model: type[Model], where: Mapping[str, Any], changes: Mapping[str, object]) -> int:
     """As ``model.objects.filter(**where).update(**changes)``."""
-    connection = _connection()
-    if connection.vendor != "postgresql":
-        return model._default_manager.filter(**where).update(**changes)
-    return execute_prepared(*_update(model, where, changes, connection))
+    return execute_prepared(*_update(model, where, changes, _connection()))
 
 
 def update_rows_later(model: type[Model], where: Mapping[str, Any], changes: Mapping[str, object]) -> None:
     """The same as :func:`insert_row` does it."""
-    connection = _connection()
-    if connection.vendor != "postgresql":
-        model._default_manager.filter(**where).update(**changes)
-        return
-    execute_prepared_later(*_update(model, where, changes, connection))
+    execute_prepared_later(*_update(model, where, changes, _connection()))
 
 
 def _update(
@@ -108,18 +99,18 @@ def _update(
 
 def delete_rows_later(model: type[Model], where: Mapping[str, Any]) -> None:
     """As ``model.objects.filter(**where).delete()`` for rows that nothing refers to, as :func:`insert_row` does it."""
-    if _connection().vendor != "postgresql":
-        model._default_manager.filter(**where).delete()
-        return
     condition, asked = _asked(model, where)
     execute_prepared_later(f"DELETE FROM {model._meta.db_table} WHERE {condition}".encode(), asked)  # noqa: S608  names only
 
 
 class _Compiled(NamedTuple):
-    """A queryset as Django's compiler has it; ``columns`` and ``names`` are of the model itself, the rest of related ones."""
+    """A queryset as Django's compiler has it; ``samples`` stand among its parameters where values go. ``columns`` and ``names`` are of
+    the model itself, the rest of related ones.
+    """
 
     statement: bytes
     parameters: tuple[Any, ...]
+    samples: dict[str, Any]
     columns: slice
     names: list[str]
     converters: dict[int, Any]
@@ -147,11 +138,17 @@ class PreparedQuery(Generic[Row]):
         return _Compiled(
             statement.encode(),
             parameters,
+            {name: self._write_sample(name) for name in self._samples},
             own,
             [each[0].target.attname for each in select[own]],
             compiler.get_converters([each[0] for each in select]),
             get_related_populators(info, select, DEFAULT_DB_ALIAS),  # type: ignore[call-arg]  # stubs of Django 6
         )
+
+    def _write_sample(self, name: str) -> Any:
+        """As it stands among the parameters."""
+        sample = self._samples[name]
+        return UUIDField().get_db_prep_value(sample, _connection()) if isinstance(sample, UUID) else sample
 
     def all(self, **values: Any) -> list[Row]:
         (found,) = fetch_together((self, values))
@@ -159,8 +156,9 @@ class PreparedQuery(Generic[Row]):
 
     def fill_in(self, **values: Any) -> tuple[bytes, list[Any]]:
         """The statement, and what it is asked with."""
-        named = {sample: values[name] for name, sample in self._samples.items()}
-        return self._compiled.statement, [named.get(each, each) for each in self._compiled.parameters]
+        compiled = self._compiled
+        named = {sample: values[name] for name, sample in compiled.samples.items()}
+        return compiled.statement, [named.get(each, each) for each in compiled.parameters]
 
     def read(self, found: list[tuple[Any, ...]]) -> list[Row]:
         connection, compiled = _connection(), self._compiled
@@ -191,7 +189,5 @@ class PreparedQuery(Generic[Row]):
 
 def fetch_together(*asked: tuple[PreparedQuery[Any], Mapping[str, Any]]) -> list[list[Any]]:
     """The rows of each of these queries with its values, in one way there and back: none may depend on what another finds."""
-    if _connection().vendor != "postgresql":
-        return [list(query.make(**values)) for query, values in asked]
     found = fetch_prepared_together(*(query.fill_in(**values) for query, values in asked))
     return [query.read(rows) for (query, _), rows in zip(asked, found, strict=True)]

@@ -22,7 +22,7 @@ from django.core.signals import request_started
 from django.http import FileResponse, HttpResponse
 from django.urls import set_script_prefix
 
-from kernel.database.connections import release_connection
+from kernel.database.connections import keep_connection, release_connection
 from kernel.http.direct_routes import prefer_direct_routes
 from kernel.http.exception_handlers import build_problem_response, translate_exception
 from kernel.http.traffic import ROUTE
@@ -134,7 +134,7 @@ class Handler(ASGIHandler):
 
     def __init__(self, at_once: int) -> None:
         super().__init__()
-        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="request")
+        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="request", initializer=keep_connection)
 
     def load_middleware(self, is_async: bool = False) -> None:
         super().load_middleware(is_async=False)

@@ -94,6 +94,7 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "invocations/queue/outbox.py:relay_due_messages": "a message sent is not a decision",
     "invocations/services.py:free_key": "a key that was kept as long as was promised; the call and its facts stay",
     "invocations/queue/claims.py:_claim": "an attempt; the End names it",
+    "invocations/queue/claims.py:_start_next": "the claim itself; the End names its attempt",
     "invocations/queue/claims.py:has_queued_calls": "it reads",
     "invocations/run/lease_heartbeat.py:_keep_lease": "a lease",
     "invocations/model_calls/run_keeper.py:find_unwanted": "leases",

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from psycopg.pq.abc import PGresult
 
-    from kernel.database.postgresql.pipeline import Parameters, Ready
+    from kernel.database.postgresql.pipeline import Ready
+    from kernel.database.prepared_statements import Parameters
 
 ROLE = "toolhub_app"  # owns nothing, so that row level security binds it
 SETTING = "app.tenant"

@@ -17,12 +17,13 @@ from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, Format, Transact
 from psycopg.waiting import Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from psycopg import Connection
     from psycopg.pq.abc import PGconn, PGresult
 
-    Parameters = Mapping[str, Any] | Sequence[Any]
+    from kernel.database.prepared_statements import Parameters
+
     Ready = tuple[bytes, Sequence[Any] | None, Sequence[Format] | None]
 
 _PLACE = re.compile(rb"%(?:[%s]|\((\w+)\)s)")

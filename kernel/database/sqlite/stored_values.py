@@ -93,11 +93,17 @@ class Cursor(base.SQLiteCursorWrapper):
     """
 
     _asked: tuple[str, Any] = ("", None)
+    _is_prepared = False
     _taken = 0
 
     def execute(self, query: str, params: Any = None) -> Any:
-        self._asked, self._taken = (query, params), 0
+        self._asked, self._is_prepared, self._taken = (query, params), False, 0
         return super().execute(query, params)
+
+    def run(self, query: str, params: Any) -> None:
+        """A statement that is in SQLite's own words already."""
+        self._asked, self._is_prepared, self._taken = (query, params), True, 0
+        sqlite3.Cursor.execute(self, query, params)
 
     def fetchone(self) -> Any:
         found = self.fetchmany(1)
@@ -118,7 +124,10 @@ class Cursor(base.SQLiteCursorWrapper):
             if "decode to UTF-8" not in str(error) or not query.startswith("SELECT"):
                 raise
             self.connection.text_factory = partial(str, encoding="utf-8", errors="replace")
-            super().execute(query, params)
+            if self._is_prepared:
+                sqlite3.Cursor.execute(self, query, params)
+            else:
+                super().execute(query, params)
             if self._taken:  # 0 would be all
                 super().fetchmany(self._taken)
             found = fetch()

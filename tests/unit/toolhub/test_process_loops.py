@@ -73,7 +73,7 @@ def processes(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[dict[P
         monkeypatch.setattr(celery, name, nothing)
     monkeypatch.setattr(embedded_mode, "start_sandbox", nothing)
     use_sandbox(monkeypatch, close=nothing)
-    for name in ("worker_thread", "news_watch"):
+    for name in ("worker_threads", "news_watch"):
         monkeypatch.setattr(embedded_mode, name, no_context)
     for name in ("refuse_foreign_keys", "make_signing_key", "make_instruments", "telemetry.setup_telemetry"):
         monkeypatch.setattr(f"toolhub.management.commands.keep.{name}", nothing)

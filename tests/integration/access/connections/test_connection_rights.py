@@ -265,7 +265,7 @@ def test_a_request_of_a_program_asks_the_database_once_and_a_decision_once_more(
 
     assert found.in_force
     assert asked == [2, 2]  # one way there and back each
-    assert len(others) == (4 if connection.vendor == "sqlite" else 0)  # prepared ones are not among them
+    assert len(others) == 0  # prepared ones are not among them
 
 
 @pytest.mark.req("CONN-1")

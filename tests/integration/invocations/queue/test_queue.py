@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
+from uuid import uuid4
 
 import pytest
 from celery import Celery
@@ -13,7 +14,9 @@ from kombu.exceptions import OperationalError as BrokerError
 from evidence.models import Fact
 from invocations.accept import begin_record
 from invocations.models import Invocation
-from invocations.queue import outbox, sweeper
+from invocations.queue import claims, outbox, sweeper
+from invocations.services import OF_REQUEST
+from kernel.database.prepared_statements import fetch_prepared
 from kernel.names import RUN_INVOCATION
 from kernel.outages import Outage
 from tests.support.calls import PAIR, kinds_of, row_of
@@ -22,6 +25,7 @@ from toolhub.probes.readiness import STOOD_IN
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kernel.database.prepared_statements import Parameters
     from registry.models import Tool
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
@@ -233,3 +237,27 @@ def test_the_kept_message_says_what_celery_would_have_said() -> None:
             said.append((alike, embedded, message.content_type, message.content_encoding))
 
     assert said[0] == said[1]
+
+
+@pytest.mark.django_db
+def test_no_statement_of_the_queue_goes_through_all_calls_there_ever_were() -> None:
+    """SQLite would: it takes a partial index only where the statement has the index's own condition."""
+    looks: list[tuple[bytes, Parameters]] = [
+        (claims.WAITING, ()),
+        OF_REQUEST.fill_in(agent=uuid4(), request="x", before=uuid4()),
+    ]
+    if connection.vendor == "postgresql":
+        looks.append((claims.POSTGRESQL, {"classes": [], "full": [], "started": None, "lease_s": 1}))
+    else:
+        looks.append((claims.SQLITE, {"classes": [], "full": [], "started": None, "lease_until": None}))
+    explain = b"EXPLAIN " if connection.vendor == "postgresql" else b"EXPLAIN QUERY PLAN "
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL enable_seqscan = off")  # of the few rows of a test it would be right
+
+    plans = [str(line) for statement, values in looks for line in fetch_prepared(explain + statement, values)]
+    plans.append(Invocation.objects.filter(sweeper.build_overdue_filter())[:1].explain())
+
+    read_all = [line for line in plans if "Seq Scan on invocations" in line or "SCAN i" in line]
+    # Of those that have not ended there is an index, and to read all of them is little.
+    assert [line for line in read_all if "invocation_open" not in line] == []

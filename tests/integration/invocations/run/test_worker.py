@@ -208,7 +208,7 @@ def test_threads_that_outlive_a_call_ask_no_settings(
 
 
 @pytest.mark.req("CARD-5")
-def test_calls_at_once_through_celery_get_each_their_own_answer(
+def test_calls_at_once_through_the_queue_get_each_their_own_answer(
     caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], worker: None
 ) -> None:
     enable()
