@@ -14,7 +14,7 @@ import time
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 EMBEDDED, PRODUCTION = "embedded", "production"
-SETTINGS = {"TOOLHUB_RATE_REFUSED_CALLS": "0", "TOOLHUB_LOG_LEVEL": "WARNING"}
+SETTINGS: dict[str, Any] = {"TOOLHUB_RATE_REFUSED_CALLS": "0", "TOOLHUB_LOG_LEVEL": "WARNING"}
 OWN_REDIS = "/11"  # the number of a database that nobody else uses
 CONNECTIONS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 FAULT = re.compile(r"\b(ERROR|CRITICAL)\b|^Traceback|^\w+(\.\w+)*(Error|Exception)\b")

@@ -68,6 +68,7 @@ DIRECT_MIDDLEWARE = [
     "kernel.http.direct_routes.choose_language",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "access.display.middleware.apply_display",
 ]
 
 CONTENT_SECURITY_POLICY = {

@@ -33,6 +33,7 @@ class ConsoleRequest(HttpRequest):
     tenant: Any  # access.Tenant, which the kernel does not know
     tenants: list[Any]
     htmx: HtmxDetails
+    display: Any  # access.DisplaySettings of the person; None: they have chosen nothing
     request_id: str
 
 
