@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from django.db import DEFAULT_DB_ALIAS, connections
 
 if TYPE_CHECKING:
-    from kernel.database.postgresql.base import DatabaseWrapper
+    from kernel.database.postgresql.base import DatabaseWrapper, LaterRows
     from kernel.database.postgresql.pipeline import Parameters
 
 
@@ -39,3 +39,8 @@ def execute_prepared(statement: bytes, parameters: Parameters) -> int:
 def execute_prepared_later(statement: bytes, parameters: Parameters) -> None:
     """Have it run before whatever follows in this transaction, sent together with that: its errors are raised there."""
     _connection().change_later(statement, parameters)
+
+
+def fetch_prepared_later(statement: bytes, parameters: Parameters) -> LaterRows:
+    """The same for one that has rows, which are there then."""
+    return _connection().ask_later(statement, parameters)

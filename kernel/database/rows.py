@@ -16,6 +16,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import Model
 from django.db.models.query import get_related_populators
 
+from kernel.database.postgresql.expectations import UnmetExpectation
 from kernel.database.prepared_statements import execute_prepared, execute_prepared_later, fetch_prepared_together
 
 if TYPE_CHECKING:
@@ -93,6 +94,20 @@ def update_rows_later(model: type[Model], where: Mapping[str, Any], changes: Map
         model._default_manager.filter(**where).update(**changes)
         return
     execute_prepared_later(*_update(model, where, changes, connection))
+
+
+def expect_updated_row(
+    model: type[Model], where: Mapping[str, Any], changes: Mapping[str, object], *, expected: str
+) -> None:
+    """The same, where the transaction is nothing without it: raises :class:`UnmetExpectation` there when no row was as said."""
+    connection = _connection()
+    if connection.vendor != "postgresql":
+        if not model._default_manager.filter(**where).update(**changes):
+            raise UnmetExpectation(expected)
+        return
+    statement, values = _update(model, where, changes, connection)
+    asked = b"WITH changed AS (" + statement + b" RETURNING 1) SELECT toolhub_expect(EXISTS (SELECT FROM changed), %s)"
+    execute_prepared_later(asked, [*values, expected])
 
 
 def _update(
