@@ -33,6 +33,7 @@ from kernel.observability.telemetry import read_trace_id
 from registry.models import LONG_FIELDS, Installation, ToolVersion
 
 if TYPE_CHECKING:
+    from invocations.queue.run_rows import RunRows
     from kernel.principal import Principal
 
 OF_THIS_APP = (  # whose models Django looks for here
@@ -141,6 +142,8 @@ class InvocationQuerySet(models.QuerySet["Invocation"]):
 
 class Invocation(models.Model):
     """One call of one tool by one agent."""
+
+    run_rows: RunRows | None = None  # what it is run with, where its claim has read that too
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     # Without indexes of their own: those below begin with them.

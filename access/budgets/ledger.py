@@ -76,7 +76,7 @@ WITH asked AS (
     FROM won JOIN asked ON asked.budget_id = won.budget_id JOIN access_budget b ON b.id = won.budget_id
 )
 """  # noqa: S608  constants only
-RESERVE = (_RESERVE + "SELECT budget_id FROM won").encode()
+RESERVE = (_RESERVE + "SELECT budget_id FROM won").encode()  # noqa: S608  constants only
 # Raises where there is no room, so that the commit can go with it: the rows are locked for no way back and forth.
 RESERVE_ALL = f"""{_RESERVE}
 SELECT toolhub_expect(

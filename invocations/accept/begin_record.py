@@ -227,7 +227,7 @@ def write_begin(
     """
     call, by, fingerprints = incoming.call, incoming.by, incoming.fingerprints
     installed, version = incoming.decision_context.installed, preflight.version if preflight else None
-    key = get_callers_key(fingerprints["user_fingerprint"], at=log.created_at, by=by)
+    key = incoming.key or get_callers_key(fingerprints["user_fingerprint"], at=log.created_at, by=by)
     if version is not None:
         more = build_manifest_fields(version.manifest, keyed=bool(call.envelope.idempotency_key)) | more
     invocation = Invocation(
@@ -360,6 +360,7 @@ def _accept_call(incoming: IncomingCall, acceptance: Acceptance) -> Invocation:
             spend_consent(consent_id=preflight.consent.id, invocation_id=incoming.id, by=by)
     limit = manifest.max_concurrency
     lines = keep_manifest_limit(preflight.held_lines, tenant_id=by.tenant_id, tool=call.tool, limit=limit)
+    incoming.earlier.ask_with_transaction(call, id=incoming.id, by=by)
     with name_step("quota"):
         reserve_call_budgets(
             call, invocation_id=incoming.id, lines=lines, demand=preflight.demand, now=incoming.decision_context.at

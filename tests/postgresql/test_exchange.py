@@ -20,7 +20,7 @@ from django.db import (
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.types.json import Jsonb
 
-from invocations.queue import claims
+from invocations.queue import claims, run_rows
 from kernel.database.connections import work_while_committing
 from kernel.database.postgresql import pipeline
 from kernel.database.postgresql.base import DatabaseWrapper
@@ -409,6 +409,21 @@ def test_whether_a_call_waits_is_not_read_from_all_calls() -> None:
         cursor.execute("DEALLOCATE looks")
 
     assert "invocation_at_work" in plan
+
+
+@pytest.mark.req("TOOLS-27")
+def test_which_call_is_next_is_not_read_from_all_calls() -> None:
+    """However many there are: a plan for any parameter could not use the index of those that wait or run."""
+    statement, names = _numbered(run_rows.write_claim(claims.POSTGRESQL))
+    with connection.cursor() as cursor, transaction.atomic():
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("PREPARE claim AS " + statement.decode())
+        cursor.execute(f"EXPLAIN EXECUTE claim ({', '.join(['NULL'] * len(names))})")
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+        cursor.execute("DEALLOCATE claim")
+
+    assert "invocation_at_work" in plan
+    assert "Seq Scan on invocations_invocation" not in plan
 
 
 def test_a_value_that_cannot_be_written_harms_nothing() -> None:
