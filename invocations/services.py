@@ -24,7 +24,7 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.calls import RepeatedAnswer
 from invocations.accept.begin_record import accept_call, record_denied
-from invocations.accept.standing import load_standing
+from invocations.accept.call_basis import load_call_basis
 from invocations.answer.envelope import SEALED
 from invocations.answer.wake_ups import get_waker
 from invocations.approvals.held_calls import (
@@ -153,7 +153,7 @@ def begin_call(
     log = StepLog(datetime.now(UTC))
     call = replace(call, envelope=name_person(call.envelope, by=by))
     fingerprints = compute_fingerprints(call, by)
-    decision_context, key = load_standing(call.tool, fingerprints["user_fingerprint"], at=log.created_at, by=by)
+    decision_context, key = load_call_basis(call.tool, fingerprints["user_fingerprint"], at=log.created_at, by=by)
     check_known(decision_context)
     incoming = IncomingCall(call, by, decision_context, fingerprints, new_id(), while_committing, key=key)
     note_for_log(call_id=encode("inv", incoming.id))

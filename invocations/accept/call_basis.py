@@ -1,4 +1,4 @@
-"""Standing of a call: what decides about it and the key of its values, read in one exchange."""
+"""Basis of a call: what decides about it and the key of its values, read in one exchange."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from registry.decision_context import DecisionContext
 
 
-def load_standing(
+def load_call_basis(
     tool: str, user_fingerprint: str, *, at: datetime, by: Principal
 ) -> tuple[DecisionContext, SubjectKey | None]:
     """``at``: when the call came. Without a key where there is none yet, and on SQLite, where it costs no way back and forth."""
