@@ -134,11 +134,15 @@ class WorkerSlots:
             self._missed = bool(self._of_tenant)
             return True
 
-    def take_missed(self) -> bool:
-        """Whether whoever has ended a call is to look for another."""
+    def forget_missed(self) -> None:
+        """Nothing waits any more."""
         with self._lock:
-            missed, self._missed = self._missed, False
-            return missed
+            self._missed = False
+
+    def has_missed(self) -> bool:
+        """Whether whoever has ended a call is to look for another: several may wait whose messages are spent."""
+        with self._lock:
+            return self._missed
 
 
 places = WorkerSlots()
@@ -163,7 +167,10 @@ def _take_place() -> Invocation | None:
         if invocation is not None:
             places.take(invocation)
             return invocation
-        if not places.any_taken() or not has_queued_calls() or places.note_missed(left):
+        if not places.any_taken() or not has_queued_calls():
+            places.forget_missed()
+            break
+        if places.note_missed(left):
             break
     return None
 

@@ -374,7 +374,7 @@ def run_queued_calls() -> None:
             if invocation is None:
                 return
             queued_again = run_claimed_call(invocation)
-        if not (queued_again or places.take_missed() or invocation.serial):
+        if not (queued_again or places.has_missed() or invocation.serial):
             return
 
 
