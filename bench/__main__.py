@@ -21,6 +21,7 @@ from bench import (
     models,
     page_streams,
     pages,
+    price,
     remote_servers,
     sandbox_levels,
     sdk_peers,
@@ -392,6 +393,7 @@ def measure_hub(asked: argparse.Namespace) -> list[list[str]]:
     redis_url = os.environ.get("TOOLHUB_TEST_REDIS_URL")
     if url and redis_url:
         verdicts += measure_production(url, redis_url, asked.seconds)
+        verdicts += price.measure(url, redis_url, seconds=asked.seconds)
     else:
         print(
             "\nThe production shape is not measured: TOOLHUB_TEST_DATABASE_URL and TOOLHUB_TEST_REDIS_URL name its services."

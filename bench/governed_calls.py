@@ -64,13 +64,14 @@ class ProductionHub:
 
 @contextmanager
 def run_production(
-    database_url: str, redis_url: str, *, kept: bool = False, **settings: str
+    database_url: str, redis_url: str, checkout: Path = ROOT, /, *, kept: bool = False, **settings: str
 ) -> Iterator[ProductionHub]:
     """Web and worker as processes of their own, everything as `docs/how-to/run-the-production-shape.md` starts it.
 
-    ``kept``: with keeper and upkeep too. What is timed goes without: on two cores they would be timed with it.
+    ``kept``: with keeper and upkeep too. What is timed goes without: on two cores they would be timed with it. ``checkout``: the
+    checkout that they run from.
     """
-    with make_own_database(database_url) as env:
+    with make_own_database(database_url, checkout=checkout) as env:
         host = f"127.0.0.1:{find_free_port()}"
         env |= {
             "TOOLHUB_REDIS_URL": redis_url,
@@ -79,7 +80,7 @@ def run_production(
             "TOOLHUB_SANDBOX_LEVEL": "shared",
         }
         env |= settings
-        key = seed_hub(env)
+        key = seed_hub(env, checkout=checkout)
         programs = {
             "web": ["manage.py", "serve", "--no-access-log"],
             "worker": ["-m", "celery", "-A", "toolhub", "worker", "--loglevel", "WARNING"],
@@ -93,7 +94,7 @@ def run_production(
                 with logs[name].open("wb") as output:
                     processes[name] = subprocess.Popen(
                         [sys.executable, *words],
-                        cwd=ROOT,
+                        cwd=checkout,
                         env=env,
                         stdin=subprocess.DEVNULL,
                         stdout=output,

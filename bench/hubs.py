@@ -15,6 +15,7 @@ import time
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 START_S = 240
 TOOL = "commerce.pricing.get_realtime_quote"
 DURABLE = ("fsync", "synchronous_commit", "full_page_writes")  # off: a commit waits for nothing, and figures flatter
+_NUMBERS = count(1)  # of the databases of this process
 NOWHERE = "redis://127.0.0.1:1/0"  # settings ask for both or neither; a preflight rings no bell
 
 
@@ -92,9 +94,9 @@ def describe_database(url: str) -> list[tuple[str, str]]:
 
 
 @contextmanager
-def make_own_database(url: str) -> Iterator[dict[str, str]]:
-    """The environment of a hub with a database beside the one that ``url`` names."""
-    name = f"toolhub_bench_{os.getpid()}"
+def make_own_database(url: str, *, checkout: Path = ROOT) -> Iterator[dict[str, str]]:
+    """The environment of a hub with a database beside the one that ``url`` names. ``checkout``: where it runs from."""
+    name = f"toolhub_bench_{os.getpid()}_{next(_NUMBERS)}"
     own = url.rpartition("/")[0] + "/" + name
     try:
         with psycopg.connect(url, autocommit=True, connect_timeout=5) as server:
@@ -105,19 +107,21 @@ def make_own_database(url: str) -> Iterator[dict[str, str]]:
         with make_fresh_data() as env:
             env |= {"TOOLHUB_DATABASE_URL": own, "TOOLHUB_REDIS_URL": NOWHERE}
             Path(env["TOOLHUB_DATA_DIR"]).mkdir(parents=True, exist_ok=True)
-            run_python(env, "manage.py", "init", "--keys-only")  # the production shape makes none by itself
+            run_python(
+                env, "manage.py", "init", "--keys-only", checkout=checkout
+            )  # the production shape makes none by itself
             yield env
     finally:
         with psycopg.connect(url, autocommit=True) as server:
             server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
-def seed_hub(env: dict[str, str]) -> str:
+def seed_hub(env: dict[str, str], *, checkout: Path = ROOT) -> str:
     """Migrate the database and set up the demonstration with the tools that cost nothing; the API key of its agent."""
-    run_python(env, "manage.py", "migrate", "--no-input")
+    run_python(env, "manage.py", "migrate", "--no-input", checkout=checkout)
     shutil.copytree(ROOT / "tests/tools/sample", Path(env["TOOLHUB_TOOLS_PATH"], "sample"))
-    said = run_python(env, "manage.py", "seed_demo")
-    run_python(env, "-m", "bench.hub_setup")
+    said = run_python(env, "manage.py", "seed_demo", checkout=checkout)
+    run_python(env, "-m", "bench.hub_setup", checkout=checkout)
     if database := env.get("TOOLHUB_DATABASE_URL"):
         vacuum_database(database)
     return said.split("API key")[1].split()[0]

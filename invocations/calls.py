@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from evidence import services as evidence
+from invocations.accept.earlier_requests import EarlierRequest
 from invocations.answer.wake_ups import Waiter, get_waker
 from invocations.models import Invocation, Origin
 from kernel.canonical import encode_hash_input
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from access.budgets.lines import Demand
+    from evidence.models import Snapshot, SubjectKey
     from invocations.agent_runs.models import AgentRunStep
     from invocations.chains.models import ChainStep
     from invocations.decide.preflight import Preflight
@@ -80,6 +82,8 @@ class IncomingCall:
     fingerprints: dict[str, str]
     id: UUID
     while_committing: Callable[[Invocation, Preflight], object] | None = None  # once it is accepted
+    earlier: EarlierRequest = field(default_factory=EarlierRequest)
+    key: SubjectKey | None = None  # of its values, as it was read before; None: it is asked for with the first of them
 
 
 @dataclass(slots=True)
@@ -112,13 +116,14 @@ class BegunCall:
 class AnsweredCall:
     """The row after the wait. It may still be running. ``replayed``: an earlier call with the same key was answered again.
 
-    ``whole_data``: the value, where more of it is at hand than is stored.
+    ``whole_data``: the value, where more of it is at hand than is stored. ``sealed``: its snapshots, if they were read with it.
     """
 
     invocation: Invocation
     replayed: bool = False
     notices: tuple[str, ...] = ()
     whole_data: dict[str, Any] | None = None
+    sealed: list[Snapshot] | None = None
 
 
 class CallRefused(Exception):

@@ -27,12 +27,13 @@ from invocations.model_meters.models import ModelMeter
 from invocations.playground.models import Playground, PlaygroundConversation, PlaygroundMessage, PlaygroundSide
 from invocations.replays.models import Replay, Rerun
 from invocations.saved_views.models import SavedView
-from kernel.database.rows import PreparedQuery, update_rows
+from kernel.database.rows import PreparedQuery, expect_updated_row, update_rows
 from kernel.ids import encode, new_id
 from kernel.observability.telemetry import read_trace_id
 from registry.models import LONG_FIELDS, Installation, ToolVersion
 
 if TYPE_CHECKING:
+    from invocations.queue.run_rows import RunRows
     from kernel.principal import Principal
 
 OF_THIS_APP = (  # whose models Django looks for here
@@ -95,6 +96,9 @@ class Resolution(models.TextChoices):
     NO_EFFECT = "no_effect"
 
 
+MOVED = "a call that nobody else has moved"
+
+
 class InvocationQuerySet(models.QuerySet["Invocation"]):
     def visible_to(self, principal: Principal) -> InvocationQuerySet:
         """People see their tenant's calls; an agent sees its own, but for those by persons' accounts that are not its credential's."""
@@ -112,11 +116,25 @@ class InvocationQuerySet(models.QuerySet["Invocation"]):
             *(f"version__{name}" for name in LONG_FIELDS)
         )
 
-    def move(self, invocation_id: UUID, *, to: State, attempt: int, only: Q | None = None, **changes: object) -> bool:
-        """Compare-and-set: true when this caller won. ``attempt`` is the fencing token of the run."""
+    def move(
+        self,
+        invocation_id: UUID,
+        *,
+        to: State,
+        attempt: int,
+        only: Q | None = None,
+        later: bool = False,
+        **changes: object,
+    ) -> bool:
+        """Compare-and-set: true when this caller won. ``attempt`` is the fencing token of the run. ``later``: by the next statement of
+        this transaction that asks for something, or its end, which fails where somebody else won (``MOVED`` was expected).
+        """
         allowed = [str(state) for state, following in TRANSITIONS.items() if to in following]
         asked = {"id": invocation_id, "state__in": allowed, "attempt": attempt}
         changes["state"] = to
+        if later:
+            expect_updated_row(Invocation, asked, changes, expected=MOVED)
+            return True
         if only is None:
             return update_rows(Invocation, asked, changes) == 1
         return self.filter(only, **asked).update(**changes) == 1
@@ -124,6 +142,8 @@ class InvocationQuerySet(models.QuerySet["Invocation"]):
 
 class Invocation(models.Model):
     """One call of one tool by one agent."""
+
+    run_rows: RunRows | None = None  # what it is run with, where its claim has read that too
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     # Without indexes of their own: those below begin with them.

@@ -14,11 +14,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError, IntegrityError, transaction
-from django.db.models.functions import Coalesce
+from django.db import IntegrityError, transaction
 
 from access.budgets.rate_limits import check_rates
 from access.problems import RateLimited
@@ -26,6 +24,8 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.calls import RepeatedAnswer
 from invocations.accept.begin_record import accept_call, record_denied
+from invocations.accept.call_basis import load_call_basis
+from invocations.answer.envelope import SEALED
 from invocations.answer.wake_ups import get_waker
 from invocations.approvals.held_calls import (
     cancel_call,
@@ -49,13 +49,14 @@ from invocations.decide.looks import AnswerLook
 from invocations.decide.preflight import Preflight, run_preflight
 from invocations.decide.rules import check_again
 from invocations.end.end_record import Ending, build_caller_principal, end_call
-from invocations.models import FOR_WORK, Invocation, Origin, State
+from invocations.models import FOR_WORK, Invocation, State
 from invocations.problems import IdempotencyInProgress, IdempotencyKeyReused, QueueUnavailable
 from invocations.queue import outbox, sweeper
 from invocations.request_tallies import check_is_recorded
 from invocations.step_log import StepLog
+from invocations.value_keys import write_under_key
 from kernel.database.connections import database_time, release_connection
-from kernel.database.rows import PreparedQuery
+from kernel.database.rows import fetch_together
 from kernel.fault_injection import inject_fault
 from kernel.ids import encode, new_id
 from kernel.observability.log_context import note_for_log
@@ -65,7 +66,9 @@ from registry.tools.callability import check_known
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from uuid import UUID
 
+    from evidence.models import Snapshot
     from invocations.answer.wake_ups import Waiter
     from invocations.decide.decision import CallDecision
     from kernel.principal import Principal
@@ -149,9 +152,10 @@ def begin_call(
     """
     log = StepLog(datetime.now(UTC))
     call = replace(call, envelope=name_person(call.envelope, by=by))
-    decision_context = find_decision_context(call.tool, by=by)
     fingerprints = compute_fingerprints(call, by)
-    incoming = IncomingCall(call, by, decision_context, fingerprints, new_id(), while_committing)
+    decision_context, key = load_call_basis(call.tool, fingerprints["user_fingerprint"], at=log.created_at, by=by)
+    check_known(decision_context)
+    incoming = IncomingCall(call, by, decision_context, fingerprints, new_id(), while_committing, key=key)
     note_for_log(call_id=encode("inv", incoming.id))
     decision = decide_call(incoming, log)
     if isinstance(decision, Acceptance | Hold):
@@ -205,7 +209,9 @@ def write_call(incoming: IncomingCall, decision: Acceptance | Hold) -> Invocatio
     inject_fault("call.decided")
     try:
         try:
-            return hold_call(incoming, decision) if isinstance(decision, Hold) else accept_call(incoming, decision)
+            if isinstance(decision, Hold):
+                return write_under_key(incoming, partial(hold_call, hold=decision))
+            return write_under_key(incoming, partial(accept_call, acceptance=decision))
         except IntegrityError as lost:
             return follow_winner(incoming, lost)
     except StepRefusal as refusal:
@@ -230,9 +236,9 @@ def record_refusal(incoming: IncomingCall, refusal: Refusal) -> CallRefused:
     """The refused call as its caller is told of it. It is written down, unless too many of this agent's are."""
     check_is_recorded(refusal.problem, by=incoming.by)
     if refusal.asks_person:
-        refusal, denied = refuse_and_request(incoming, refusal)
+        refusal, denied = write_under_key(incoming, partial(refuse_and_request, refusal=refusal))
     else:
-        denied = record_denied(incoming, refusal)
+        denied = write_under_key(incoming, partial(record_denied, refusal=refusal))
     return CallRefused(refusal.problem, denied, refusal.preflight)
 
 
@@ -245,7 +251,7 @@ def announce_call(incoming: IncomingCall, decision: Acceptance | Hold, invocatio
         begun.preflight = decision.preflight
         return begun
     if isinstance(decision, Hold):
-        begun.notices = find_request_notices(call, id=incoming.id, by=incoming.by)
+        begun.notices = incoming.earlier.find_notices(call, id=incoming.id, by=incoming.by)
         return begun
     assert decision.preflight.version is not None
     # The caller counts on fetching the answer.
@@ -257,46 +263,11 @@ def announce_call(incoming: IncomingCall, decision: Acceptance | Hold, invocatio
         try:
             enqueue_call(invocation, somebody_waits=not later)
             inject_fault("ring.sent")
-            begun.notices = find_request_notices(call, id=incoming.id, by=incoming.by)
+            begun.notices = incoming.earlier.find_notices(call, id=incoming.id, by=incoming.by)
         except BaseException:
             begun.close()
             raise
     return begun
-
-
-# By the index of requests: SQLite would rather go through all calls of the agent, the newest first, if it saw that they have an order.
-OF_REQUEST = PreparedQuery(
-    lambda agent, request, before: (
-        Invocation.objects.alias(number=Coalesce("id", "id"))
-        .filter(agent_id=agent, request_id=request, number__lt=before)
-        .exclude(state=State.DENIED)
-        .order_by("-number")[:1]
-    ),
-    agent=UUID,
-    request=str,
-    before=UUID,
-)
-
-
-def find_request_notices(call: CallRequest, *, id: UUID, by: Principal) -> tuple[str, ...]:
-    """Whoever thinks that a request_id makes a call once is told, since this is another. Asked while a worker or a model is at it.
-
-    With an Idempotency-Key the caller has said what is to happen; calls of one dispatch, chain or run share their request_id, and
-    that of a call over MCP is the hub's own. The call was accepted: where nobody can say, it goes on without.
-    """
-    if call.envelope.idempotency_key or call.is_step or call.origin is Origin.MCP:
-        return ()
-    try:
-        earlier = OF_REQUEST.first(agent=by.agent(), request=call.envelope.request_id, before=id)
-    except DatabaseError as error:
-        log.warning("Whether a request_id was used before is not known: %s", error)
-        return ()
-    if earlier is None:
-        return ()
-    return (
-        f"This request_id was used before, by the call {earlier.wire_id}, and this is another call. A request_id only finds a call "
-        "again; to have a call that is sent twice made once, send an Idempotency-Key.",
-    )
 
 
 def compute_wait_s(call: CallRequest, *, later: bool = False) -> float:
@@ -319,15 +290,19 @@ def find_answer(begun: BegunCall, *, last: bool) -> AnsweredCall | None:
 
     That an earlier answer was read again is a fact of its own.
     """
-    found = FOR_WORK.get(pk=begun.invocation.pk)
+    pk = begun.invocation.pk
+    rows, sealed = fetch_together((FOR_WORK, {"pk": pk}), (SEALED, {"invocation_id": pk}))
+    found: Invocation = rows[0]
+    values: list[Snapshot] | None = sealed
     if not found.is_final and sweeper.is_overdue(found, database_time()) and sweeper.close_overdue_call(found.pk):
         found.refresh_from_db()
+        values = None
     if not found.is_final and not last:
         inject_fault("wait.looked")
         return None
     if begun.replay is not None and found.is_final:
         begun.replay(found)
-    return AnsweredCall(found, replayed=begun.replay is not None, notices=begun.notices)
+    return AnsweredCall(found, replayed=begun.replay is not None, notices=begun.notices, sealed=values)
 
 
 def get_answer(begun: BegunCall) -> AnsweredCall:

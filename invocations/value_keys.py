@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
 
-from evidence.keys.subject_keys import choose_key_subject, get_subject_key
+from django.db import IntegrityError
+
+from evidence.keys.subject_keys import choose_key_subject, get_subject_key, is_in_use
 from evidence.models import SubjectKey
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
+    from invocations.calls import IncomingCall
     from invocations.models import Invocation
     from kernel.principal import Principal
+
+Written = TypeVar("Written")
 
 
 def get_callers_key(user_fingerprint: str, *, at: datetime, by: Principal) -> SubjectKey:
     """For what an agent asks for at this moment: the key of the person it is made for, or the agent's own."""
     subject = choose_key_subject(user_fingerprint, agent_id=by.agent(), at=at)
     return get_subject_key(tenant_id=by.tenant_id, subject=subject)
+
+
+def write_under_key(incoming: IncomingCall, write: Callable[[IncomingCall], Written]) -> Written:
+    """Write a call down under the key that was read before; under the one that is in use now, where that one was destroyed since."""
+    try:
+        return write(incoming)
+    except IntegrityError:
+        if incoming.key is None or is_in_use(incoming.key):
+            raise
+        return write(replace(incoming, key=None))
 
 
 def find_values_key(invocation: Invocation) -> SubjectKey:

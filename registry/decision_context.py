@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from access.connections.rights import ConnectionRights
     from access.consents.matcher import ConsentValue
     from access.grants.matcher import GrantValue
+    from registry.decision_rows import CallRow
 
 NO_AGENT = AgentRow(name="", disabled_at="never was", key_revoked=False, key_lasts=None)
 
@@ -101,14 +102,16 @@ def load_decision_context(
     now: datetime | None = None,
     key_id: UUID | None = None,
     connection_id: UUID | None = None,
+    row: CallRow | None = None,
 ) -> DecisionContext:
     """Everything that decides, as it is at one moment. One round trip, and nothing is locked; what the person may by now who has let
     a program call is asked in a second one.
 
-    ``now``: by the database's clock, as is what it is held against: when keys, grants and consents end. None: this moment.
+    ``now``: by the database's clock, as is what it is held against: when keys, grants and consents end. None: this moment. ``row``:
+    the database's answer for that moment, where it was asked together with something else.
     """
     now = now or database_time()
-    row = fetch_call_row(tenant_id=tenant_id, agent_id=agent_id, key_id=key_id, tool=tool, now=now)
+    row = row or fetch_call_row(tenant_id=tenant_id, agent_id=agent_id, key_id=key_id, tool=tool, now=now)
     agent = AgentRow(*row.agent) if row.agent else NO_AGENT
     halts = list(starmap(read_halt, row.halts or ()))
     stopped = {halt.target for halt in halts if halt.reach == Reach.AGENT and halt.tenant_id == tenant_id}

@@ -167,9 +167,13 @@ PARAMETERS = ("tenant", "agent", "key", "name", "agent_name", "now", "second", "
 
 
 def write_statement(
-    row: type[CallRow | TenantRow | AgentsRow], parts: Mapping[str, str], dialect: Mapping[str, str]
+    row: type[CallRow | TenantRow | AgentsRow],
+    parts: Mapping[str, str],
+    dialect: Mapping[str, str],
+    parameters: Mapping[str, str] | None = None,
 ) -> str:
-    words = {**dialect, **{name: dialect["parameter"].format(name) for name in PARAMETERS}, "installed": INSTALLED}
+    asked = parameters or {name: dialect["parameter"].format(name) for name in PARAMETERS}
+    words = {**dialect, **asked, "installed": INSTALLED}
     words |= {"delegation": COLUMNS["delegation"].format(**words)}
     words |= {"chain": CHAIN.format(**words), "in_force": IN_FORCE.format(**words)}
     for name, columns in COLUMNS.items():  # one may be made of those before it
@@ -201,8 +205,30 @@ SQLITE_TENANT = write_statement(TenantRow, OF_TENANT, SQLITE)
 SQLITE_AGENTS = write_statement(AgentsRow, OF_AGENTS, SQLITE)
 
 
+def write_call_statement(**expressions: str) -> bytes:
+    """The statement about one agent and one tool with expressions of PostgreSQL in place of these parameters."""
+    parameters = {name: expressions.get(name, POSTGRESQL["parameter"].format(name)) for name in PARAMETERS}
+    return write_statement(CallRow, OF_CALL, POSTGRESQL, parameters).encode()
+
+
+def read_call_row(row: Sequence[Any]) -> CallRow:
+    return CallRow(*row)
+
+
 def fetch_call_row(*, tenant_id: UUID, agent_id: UUID, key_id: UUID | None, tool: str, now: datetime) -> CallRow:
-    asked = {
+    asked = _name_call(tenant_id=tenant_id, agent_id=agent_id, key_id=key_id, tool=tool, now=now)
+    return CallRow(*_fetch(POSTGRESQL_CALL, SQLITE_CALL, asked))
+
+
+def prepare_call_row(
+    *, tenant_id: UUID, agent_id: UUID, key_id: UUID | None, tool: str, now: datetime
+) -> tuple[bytes, dict[str, Any]]:
+    """The same statement on PostgreSQL and what it is asked with, to be asked together with others; :func:`read_call_row` reads it."""
+    return POSTGRESQL_CALL, _name_call(tenant_id=tenant_id, agent_id=agent_id, key_id=key_id, tool=tool, now=now)
+
+
+def _name_call(*, tenant_id: UUID, agent_id: UUID, key_id: UUID | None, tool: str, now: datetime) -> dict[str, Any]:
+    return {
         "tenant": tenant_id,
         "agent": agent_id,
         "key": key_id,
@@ -211,7 +237,6 @@ def fetch_call_row(*, tenant_id: UUID, agent_id: UUID, key_id: UUID | None, tool
         "now": now,
         "second": int(now.timestamp()),
     }
-    return CallRow(*_fetch(POSTGRESQL_CALL, SQLITE_CALL, asked))
 
 
 def fetch_tenant_row(*, tenant_id: UUID) -> TenantRow:

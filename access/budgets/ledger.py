@@ -17,7 +17,7 @@ from django.db.models import F
 
 from access.budgets.lines import BudgetLine, Demand, build_line, build_quota_problem, check_budgets, with_windows
 from access.models import Budget, BudgetWindow, Dimension, Reservation
-from kernel.database.prepared_statements import execute_prepared, fetch_prepared
+from kernel.database.prepared_statements import execute_prepared, execute_prepared_later, fetch_prepared
 from kernel.ids import new_id
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from django.db.models import QuerySet
+
+    from kernel.database.postgresql.expectations import UnmetExpectation
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class CallUsage:
 NOTHING = CallUsage(calls=0, bytes_in=0, bytes_out=0, cpu_ms=0, tokens=0, money=0)
 WHAT_WAS_RESERVED = CallUsage(calls=None)
 
+ROOM = "room in budgets"
 # The same upsert for both databases: a window is made when it is missing, and takes the amount only when it has room for it.
 # `asked` has the columns budget_id, number, amount. The limit is read here, so that one that was lowered counts.
 TAKE = """
@@ -63,7 +66,7 @@ SELECT asked.budget_id, asked.number, 0, asked.amount, 0
        <= w.raised + (SELECT b.amount FROM access_budget b WHERE b.id = excluded.budget_id)
 RETURNING id, budget_id
 """
-RESERVE = f"""
+_RESERVE = f"""
 WITH asked AS (
   SELECT * FROM unnest(%(reservations)s::uuid[], %(budgets)s::uuid[], %(numbers)s::bigint[], %(amounts)s::bigint[])
     AS a(reservation_id, budget_id, number, amount)
@@ -72,7 +75,13 @@ WITH asked AS (
   SELECT asked.reservation_id, b.tenant_id, %(invocation)s::uuid, won.id, asked.amount, %(now)s::timestamptz
     FROM won JOIN asked ON asked.budget_id = won.budget_id JOIN access_budget b ON b.id = won.budget_id
 )
-SELECT budget_id FROM won
+"""  # noqa: S608  constants only
+RESERVE = (_RESERVE + "SELECT budget_id FROM won").encode()  # noqa: S608  constants only
+# Raises where there is no room, so that the commit can go with it: the rows are locked for no way back and forth.
+RESERVE_ALL = f"""{_RESERVE}
+SELECT toolhub_expect(
+    count(*) = count(won.budget_id), '{ROOM} ' || string_agg(asked.budget_id::text, ' ') FILTER (WHERE won.budget_id IS NULL)
+  ) FROM asked LEFT JOIN won ON won.budget_id = asked.budget_id
 """.encode()  # noqa: S608  constants only
 TAKE_FROM_JSON = TAKE.format(
     asked="""(SELECT json_extract(value, '$[0]') AS budget_id, json_extract(value, '$[1]') AS number,
@@ -124,10 +133,32 @@ def reserve_amounts(*, invocation_id: UUID, lines: Iterable[BudgetLine], demand:
     Last in the transaction that accepts the call, since the rows are contended and stay locked until it commits.
     """
     assert connection.in_atomic_block, "what is reserved belongs to the transaction that accepts the call"
-    wanted = [(line, demand.of(line.dimension)) for line in lines if demand.of(line.dimension)]
+    wanted = _list_wanted(lines, demand)
     short = take_amounts(invocation_id, wanted, now)
     if short:
-        raise_shortage(short, demand, now)
+        raise_shortage([line.budget_id for line in short], demand, now)
+
+
+def _list_wanted(lines: Iterable[BudgetLine], demand: Demand) -> list[tuple[BudgetLine, int]]:
+    return [(line, demand.of(line.dimension)) for line in lines if demand.of(line.dimension)]
+
+
+def reserve_at_commit(*, invocation_id: UUID, lines: Iterable[BudgetLine], demand: Demand, now: datetime) -> None:
+    """The same, sent with the commit of the transaction, which fails where there is no room: whoever began it calls
+    :func:`explain_shortage` with what it raises.
+    """
+    if connection.vendor != "postgresql":
+        reserve_amounts(invocation_id=invocation_id, lines=lines, demand=demand, now=now)
+        return
+    assert connection.in_atomic_block, "what is reserved belongs to the transaction that accepts the call"
+    if wanted := _list_wanted(lines, demand):
+        execute_prepared_later(RESERVE_ALL, _write_asked(invocation_id, wanted, now))
+
+
+def explain_shortage(unmet: UnmetExpectation, demand: Demand, now: datetime) -> None:
+    """Say which budget had no room, if it was that, once the transaction is rolled back."""
+    if unmet.expected.startswith(ROOM):
+        raise_shortage(list(map(UUID, unmet.expected.removeprefix(ROOM).split())), demand, now)
 
 
 def take_amounts(holder: UUID, wanted: list[tuple[BudgetLine, int]], now: datetime) -> list[BudgetLine]:
@@ -139,9 +170,9 @@ def take_amounts(holder: UUID, wanted: list[tuple[BudgetLine, int]], now: dateti
     return [line for line, _ in wanted if line.budget_id not in won]
 
 
-def raise_shortage(short: list[BudgetLine], demand: Demand, now: datetime) -> NoReturn:
+def raise_shortage(short: list[UUID], demand: Demand, now: datetime) -> NoReturn:
     """Say which budget had no room, as it stands now: another call has taken what the preflight saw."""
-    budgets = Budget.objects.filter(pk__in=[line.budget_id for line in short]).select_related("agent")
+    budgets = Budget.objects.filter(pk__in=short).select_related("agent")
     fresh = [build_line(budget, window) for budget, window in with_windows(budgets, now)]
     check_budgets(fresh, demand, now)
     raise build_quota_problem(
@@ -150,18 +181,18 @@ def raise_shortage(short: list[BudgetLine], demand: Demand, now: datetime) -> No
 
 
 def _take_postgresql(invocation_id: UUID, wanted: list[tuple[BudgetLine, int]], now: datetime) -> set[UUID]:
-    rows = fetch_prepared(
-        RESERVE,
-        {
-            "reservations": [new_id() for _ in wanted],
-            "budgets": [line.budget_id for line, _ in wanted],
-            "numbers": [line.number for line, _ in wanted],
-            "amounts": [amount for _, amount in wanted],
-            "invocation": invocation_id,
-            "now": now,
-        },
-    )
-    return {row[0] for row in rows}
+    return {row[0] for row in fetch_prepared(RESERVE, _write_asked(invocation_id, wanted, now))}
+
+
+def _write_asked(invocation_id: UUID, wanted: list[tuple[BudgetLine, int]], now: datetime) -> dict[str, Any]:
+    return {
+        "reservations": [new_id() for _ in wanted],
+        "budgets": [line.budget_id for line, _ in wanted],
+        "numbers": [line.number for line, _ in wanted],
+        "amounts": [amount for _, amount in wanted],
+        "invocation": invocation_id,
+        "now": now,
+    }
 
 
 def _take_sqlite(invocation_id: UUID, wanted: list[tuple[BudgetLine, int]], now: datetime) -> AbstractSet[UUID]:
@@ -188,11 +219,8 @@ def settle_reservations(
         windows = BudgetWindow.objects.filter(pk__in=held.values("window_id")).order_by("budget_id", "number")
         list(windows.select_for_update(no_key=True).values_list("pk"))
         changed = _settle_plainly(held.filter(window__budget_id__in=list(apart)), spent, apart)
-    asked: dict[str, Any] = {
-        name: getattr(spent, name) for name in ("calls", "bytes_in", "bytes_out", "cpu_ms", "tokens", "money")
-    }
     settle = _settle_postgresql if connection.vendor == "postgresql" else _settle_sqlite
-    return changed + settle(asked | {"invocation": invocation_id})
+    return changed + settle(_write_spent(invocation_id, spent))
 
 
 def _settle_postgresql(asked: dict[str, Any]) -> int:
@@ -204,6 +232,22 @@ def _settle_sqlite(asked: dict[str, Any]) -> int:
     for window, amount, took in settled:
         execute_prepared(SETTLE_WINDOW, [amount, took, window])
     return len(settled)
+
+
+def settle_at_commit(
+    *, invocation_id: UUID, spent: CallUsage, apart: Mapping[UUID, CallUsage] = MappingProxyType({})
+) -> None:
+    """The same, sent with the commit of the transaction, so that the windows are locked for no way back and forth."""
+    if apart or connection.vendor != "postgresql":
+        settle_reservations(invocation_id=invocation_id, spent=spent, apart=apart)
+        return
+    assert connection.in_atomic_block, "what is settled belongs to the transaction that ends the call"
+    execute_prepared_later(SETTLE, _write_spent(invocation_id, spent))
+
+
+def _write_spent(invocation_id: UUID, spent: CallUsage) -> dict[str, Any]:
+    measured = ("calls", "bytes_in", "bytes_out", "cpu_ms", "tokens", "money")
+    return {name: getattr(spent, name) for name in measured} | {"invocation": invocation_id}
 
 
 def _settle_plainly(held: QuerySet[Reservation], spent: CallUsage, apart: Mapping[UUID, CallUsage]) -> int:

@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import os
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
 from cryptography.exceptions import InvalidTag
@@ -32,9 +32,11 @@ if TYPE_CHECKING:
 KEPT_S = 300.0  # that a tenant's key stays in memory
 MAX_KEPT = 4096
 TRIES = 3
-_IN_USE = b"""SELECT k.id, k.wrapped_key, k.created_at, t.key_id, t.wrapped_key, t.created_at
+_KNOWN = b"""SELECT k.id, k.wrapped_key, k.created_at, t.key_id, t.wrapped_key, t.created_at
   FROM evidence_subjectkey k JOIN evidence_tenantkey t ON t.tenant_id = k.tenant_key_id
- WHERE k.tenant_id = %s AND k.subject = %s AND k.destroyed_at IS NULL FOR SHARE OF k"""
+ WHERE k.tenant_id = %s AND k.subject = %s AND k.destroyed_at IS NULL"""
+_IN_USE = _KNOWN + b" FOR SHARE OF k"
+_OPENED = "_opened"  # of a row in memory: what was unwrapped, and the key in it
 # On SQLite, where writers take turns.
 _IN_USE_ALONE = PreparedQuery(
     lambda tenant_id, subject: SubjectKey.objects.select_related("tenant_key").filter(
@@ -73,12 +75,29 @@ def get_subject_key(*, tenant_id: UUID, subject: str) -> SubjectKey:
 def _in_use(tenant_id: UUID, subject: str) -> SubjectKey | None:
     if connection.vendor != "postgresql":
         return _IN_USE_ALONE.first(tenant_id=tenant_id, subject=subject)
-    for id, wrapped, at, key_id, tenant_wrapped, tenant_at in fetch_prepared(_IN_USE, [tenant_id, subject]):
+    return read_key(fetch_prepared(_IN_USE, [tenant_id, subject]), tenant_id=tenant_id, subject=subject)
+
+
+def prepare_key(*, tenant_id: UUID, subject: str) -> tuple[bytes, list[object]]:
+    """The statement of PostgreSQL that finds the key in use and does not hold it, and what it is asked with. A snapshot under the key
+    is refused where it was destroyed since, and holds it otherwise.
+    """
+    return _KNOWN, [tenant_id, subject]
+
+
+def read_key(rows: list[tuple[Any, ...]], *, tenant_id: UUID, subject: str) -> SubjectKey | None:
+    """What such a statement has found."""
+    for id, wrapped, at, key_id, tenant_wrapped, tenant_at in rows:
         above = TenantKey(tenant_id=tenant_id, key_id=key_id, wrapped_key=tenant_wrapped, created_at=tenant_at)
         return SubjectKey(
             id=id, tenant_key=above, tenant_id=tenant_id, subject=subject, wrapped_key=wrapped, created_at=at
         )
     return None
+
+
+def is_in_use(key: SubjectKey) -> bool:
+    """By now."""
+    return SubjectKey.objects.filter(pk=key.pk, destroyed_at=None).exists()
 
 
 def _make(tenant_id: UUID, subject: str) -> None:
@@ -140,9 +159,15 @@ def _tenant_key(row: TenantKey) -> bytes:
 
 
 def _key(row: SubjectKey) -> bytes:
+    """Unwrapped once for each time that the row was read: a call needs it for each of its values and fingerprints."""
     if row.destroyed_at is not None:
         raise ValuesErased()
-    return _decrypted(_tenant_key(row.tenant_key), bytes(row.wrapped_key), _context(row.tenant_id, row.id))
+    wrapped = bytes(row.wrapped_key)
+    opened: tuple[bytes, bytes] | None = row.__dict__.get(_OPENED)
+    if opened is None or opened[0] != wrapped:
+        key = _decrypted(_tenant_key(row.tenant_key), wrapped, _context(row.tenant_id, row.id))
+        opened = row.__dict__[_OPENED] = (wrapped, key)
+    return opened[1]
 
 
 def wrap_under(row: SubjectKey, data_key: bytes) -> bytes:

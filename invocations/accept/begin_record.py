@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import transaction
 
 from access.budgets.chain_reservations import draw_from_chain
-from access.budgets.ledger import reserve_amounts
+from access.budgets.ledger import explain_shortage, reserve_at_commit
 from access.budgets.services import keep_manifest_limit
 from access.consents.services import spend_consent
 from access.models import ConsentMode
@@ -44,6 +44,7 @@ from invocations.step_log import read_step_result
 from invocations.value_keys import get_callers_key
 from kernel.canonical import compute_digest
 from kernel.database.connections import database_time, work_while_committing
+from kernel.database.postgresql.expectations import UnmetExpectation
 from kernel.database.rows import insert_row
 from kernel.fault_injection import inject_fault
 from kernel.ids import encode
@@ -226,7 +227,7 @@ def write_begin(
     """
     call, by, fingerprints = incoming.call, incoming.by, incoming.fingerprints
     installed, version = incoming.decision_context.installed, preflight.version if preflight else None
-    key = get_callers_key(fingerprints["user_fingerprint"], at=log.created_at, by=by)
+    key = incoming.key or get_callers_key(fingerprints["user_fingerprint"], at=log.created_at, by=by)
     if version is not None:
         more = build_manifest_fields(version.manifest, keyed=bool(call.envelope.idempotency_key)) | more
     invocation = Invocation(
@@ -319,11 +320,20 @@ def build_model_run_fields(*, started_at: datetime) -> dict[str, Any]:
     return {"attempt": 1, "started_at": started_at, "lease_until": lease_until, "keyed": False}
 
 
-@transaction.atomic
 def accept_call(incoming: IncomingCall, acceptance: Acceptance) -> Invocation:
-    """Row, Begin, pending row, a consent for once and the budgets, all or nothing. The budgets come last: their rows are
-    contended.
+    """Row, Begin, pending row, a consent for once and the budgets, all or nothing. The budgets come last, with the commit: their
+    rows are contended.
     """
+    try:
+        return _accept_call(incoming, acceptance)
+    except UnmetExpectation as unmet:
+        with name_step("quota"):
+            explain_shortage(unmet, acceptance.preflight.demand, incoming.decision_context.at)
+        raise
+
+
+@transaction.atomic
+def _accept_call(incoming: IncomingCall, acceptance: Acceptance) -> Invocation:
     call, by, preflight = incoming.call, incoming.by, acceptance.preflight
     assert preflight.version is not None
     manifest = preflight.version.manifest
@@ -350,6 +360,7 @@ def accept_call(incoming: IncomingCall, acceptance: Acceptance) -> Invocation:
             spend_consent(consent_id=preflight.consent.id, invocation_id=incoming.id, by=by)
     limit = manifest.max_concurrency
     lines = keep_manifest_limit(preflight.held_lines, tenant_id=by.tenant_id, tool=call.tool, limit=limit)
+    incoming.earlier.ask_with_transaction(call, id=incoming.id, by=by)
     with name_step("quota"):
         reserve_call_budgets(
             call, invocation_id=incoming.id, lines=lines, demand=preflight.demand, now=incoming.decision_context.at
@@ -365,7 +376,7 @@ def reserve_call_budgets(
 ) -> None:
     """Hold what the call may take; a step of a chain draws it from what the chain holds."""
     if call.chain_step is None:
-        reserve_amounts(invocation_id=invocation_id, lines=lines, demand=demand, now=now)
+        reserve_at_commit(invocation_id=invocation_id, lines=lines, demand=demand, now=now)
     else:
         draw_from_chain(
             chain_id=call.chain_step.chain_id, invocation_id=invocation_id, lines=lines, demand=demand, now=now

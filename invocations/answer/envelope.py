@@ -124,13 +124,14 @@ def build_answer_envelope(
     problem: Problem | None = None,
     preflight: Preflight | None = None,
     notices: Sequence[str] = (),
+    sealed: Sequence[Snapshot] | None = None,
 ) -> ResponseEnvelope:
     """The envelope for the state the call is in. ``problem``: the refusal at hand, which saves opening what was just sealed.
 
-    ``notices``: about this request; who reads the call again does not get them.
+    ``notices``: about this request; who reads the call again does not get them. ``sealed``: its snapshots, if they were read with it.
     """
-    sealed = {row.kind: row for row in SEALED.all(invocation_id=invocation.pk)} if invocation.is_final else {}
-    output, error = sealed.get(SnapshotKind.OUTPUT), sealed.get(SnapshotKind.ERROR)
+    found = _find_snapshots(invocation, sealed) if invocation.is_final else {}
+    output, error = found.get(SnapshotKind.OUTPUT), found.get(SnapshotKind.ERROR)
     value: dict[str, Any] = evidence.open_values(output) if output else {}
     warnings = value.get("warnings", []) if invocation.is_final else collect_notices(invocation)
     if invocation.reason:
@@ -155,9 +156,13 @@ def build_answer_envelope(
     )
 
 
+def _find_snapshots(invocation: Invocation, sealed: Sequence[Snapshot] | None) -> dict[str, Snapshot]:
+    return {row.kind: row for row in (SEALED.all(invocation_id=invocation.pk) if sealed is None else sealed)}
+
+
 def build_answered_envelope(answered: AnsweredCall) -> ResponseEnvelope:
     """The envelope for who waited for the call."""
-    envelope = build_answer_envelope(answered.invocation, notices=answered.notices)
+    envelope = build_answer_envelope(answered.invocation, notices=answered.notices, sealed=answered.sealed)
     if answered.whole_data is None or envelope.error is not None:
         return envelope
     return replace(envelope, data=answered.whole_data)

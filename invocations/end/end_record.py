@@ -34,13 +34,14 @@ from invocations.end.end_files import keep_files_of_call, keep_files_of_tool
 from invocations.files.services import KeptFiles
 from invocations.metrics.call_metrics import count_call
 from invocations.model_calls.model_facts import describe_answered_model
-from invocations.models import CALLED_VERSION, LOST, Attempt, Invocation, State
+from invocations.models import CALLED_VERSION, LOST, MOVED, Attempt, Invocation, State
 from invocations.problems import OutcomeUnknown
 from invocations.proposals.proposal_links import hash_proposals
 from invocations.signals import call_ended
 from invocations.step_log import read_step_result
 from invocations.value_keys import find_values_key, is_forgotten, recheck_forgotten
 from kernel.canonical import canonicalize, compute_digest
+from kernel.database.postgresql.expectations import UnmetExpectation
 from kernel.database.rows import delete_rows_later, update_rows_later
 from kernel.fault_injection import inject_fault
 from kernel.ids import encode
@@ -395,9 +396,9 @@ def settle_budgets(invocation: Invocation, ending: Ending) -> None:
     """Count what the call has taken, last in the transaction of its End."""
     spent = compute_spending(ending)
     if spent is None:
-        ledger.release_reservations(invocation_id=invocation.pk)
+        ledger.settle_at_commit(invocation_id=invocation.pk, spent=ledger.NOTHING)
     else:
-        ledger.settle_reservations(invocation_id=invocation.pk, spent=spent, apart=_list_apart(ending))
+        ledger.settle_at_commit(invocation_id=invocation.pk, spent=spent, apart=_list_apart(ending))
 
 
 def end_call(invocation: Invocation, ending: Ending, *, actor: Principal, attempt: int, only: Q | None = None) -> bool:
@@ -407,11 +408,16 @@ def end_call(invocation: Invocation, ending: Ending, *, actor: Principal, attemp
     further, to what the caller has seen and decided on. Who is forgotten at this moment leaves nothing.
     """
     try:
-        return _end_call(invocation, ending, actor=actor, attempt=attempt, only=only)
-    except IntegrityError:
-        if not recheck_forgotten(invocation):
+        try:
+            return _end_call(invocation, ending, actor=actor, attempt=attempt, only=only)
+        except IntegrityError:
+            if not recheck_forgotten(invocation):
+                raise
+            return _end_call(invocation, ending, actor=actor, attempt=attempt, only=only)
+    except UnmetExpectation as unmet:
+        if unmet.expected != MOVED:
             raise
-        return _end_call(invocation, ending, actor=actor, attempt=attempt, only=only)
+        return False
 
 
 def was_left_unknown(invocation: Invocation) -> bool:
@@ -429,6 +435,7 @@ def _end_call(invocation: Invocation, ending: Ending, *, actor: Principal, attem
             to=ending.state,
             attempt=attempt,
             only=only,
+            later=only is None,
             finished_at=now,
             lease_until=None,
             progress=None,

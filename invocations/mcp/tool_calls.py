@@ -230,7 +230,9 @@ async def _ended(arrival: McpRequest, wish: McpToolCall, begun: BegunCall, progr
     def look() -> CallToolResult | dict[str, Any] | None:
         answered = services.find_answer(begun, last=begun.waiter is None)
         if answered is not None:
-            return build_call_result(build_answer_envelope(answered.invocation), by=arrival.by, modern=wish.modern)
+            return build_call_result(
+                build_answer_envelope(answered.invocation, sealed=answered.sealed), by=arrival.by, modern=wish.modern
+            )
         return read_live_output(FOR_WORK.get(pk=begun.invocation.pk)) if progress.wanted else None
 
     look_every_s = LOOK_S if progress.wanted else IDLE_LOOK_S

@@ -162,7 +162,7 @@ class EnvelopeForm:
 
     def write_stored_stream(self, request: Request, answered: AnsweredCall) -> HttpResponse:
         whole = write_answered(request, answered)
-        envelope = build_answer_envelope(answered.invocation, notices=answered.notices)
+        envelope = build_answer_envelope(answered.invocation, notices=answered.notices, sealed=answered.sealed)
         response = HttpResponse(write_stored_answer(envelope), content_type=EVENT_STREAM, headers=HEADERS)
         for name in ("Location", "Idempotency-Replayed"):
             if name in whole.headers:

@@ -19,6 +19,7 @@ from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 
 from invocations.models import FOR_WORK, Attempt, Invocation, WorkClass
+from invocations.queue.run_rows import claim_with_rows
 from kernel.database.connections import database_time
 from kernel.database.prepared_statements import fetch_prepared
 from kernel.database.rows import insert_row
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 LOOKS = 5  # at most, for one that no other worker takes meanwhile
 # queued -> running, by compare-and-set; `attempt` is the fencing token of the run.
-STATEMENT = """
+CHOSEN = """
 WITH chosen AS (
   SELECT i.id FROM invocations_invocation i
     LEFT JOIN (SELECT tenant_id, count(*) AS at_work FROM invocations_invocation
@@ -43,23 +44,22 @@ WITH chosen AS (
           WHERE r.state = 'running' AND r.serial AND r.tenant_id = i.tenant_id
             AND COALESCE(NULLIF(r.serial_key, ''), r.tool) = COALESCE(NULLIF(i.serial_key, ''), i.tool)))
    ORDER BY COALESCE(busy.at_work, 0), i.id LIMIT 1 {lock}
-)
+)"""
+UPDATE = """
 UPDATE invocations_invocation
    SET state = 'running', attempt = attempt + 1, started_at = {started}, lease_until = {lease_until}
- WHERE id = (SELECT id FROM chosen) AND state = 'queued'
-RETURNING id
-"""
-POSTGRESQL = STATEMENT.format(
+ WHERE id = (SELECT id FROM chosen) AND state = 'queued'"""
+POSTGRESQL = f"{CHOSEN}, claimed AS ({UPDATE}".format(
     now="clock_timestamp()",
     classes="SELECT unnest(%(classes)s::text[])",
     full="SELECT unnest(%(full)s::uuid[])",
     lock="FOR UPDATE OF i SKIP LOCKED",
     is_at_work="",
-    started="%(started)s",
+    started="%(started_at)s::timestamptz",
     lease_until="clock_timestamp() + %(lease_s)s * interval '1 second'",
-).encode()
+)
 # SQLite uses a partial index only where the statement has the index's own condition, and would go through all calls there ever were.
-SQLITE = STATEMENT.format(
+SQLITE = f"{CHOSEN}{UPDATE} RETURNING id".format(
     now="%(started)s",
     classes="SELECT value FROM json_each(%(classes)s)",
     full="SELECT value FROM json_each(%(full)s)",
@@ -82,6 +82,8 @@ class WorkerSlots:
         self._lock = threading.Lock()
         self._of_tenant: Counter[UUID] = Counter()
         self._long = 0
+        self._left = 0
+        self._missed = False
 
     def close(self) -> None:
         """Take nothing more: the process was told to end, and what waits is another's."""
@@ -118,6 +120,32 @@ class WorkerSlots:
             self._of_tenant[invocation.tenant_id] -= 1
             self._long -= invocation.work_class == WorkClass.LONG
             self._of_tenant += Counter()  # forgets who has none
+            self._left += 1
+
+    def count_left(self) -> int:
+        """How many calls have ended here."""
+        with self._lock:
+            return self._left
+
+    def note_missed(self, left: int) -> bool:
+        """That something waits for which there is no place: whoever ends next looks again. False when somebody
+        has ended since ``left`` was counted, and may not have seen this.
+        """
+        with self._lock:
+            if self._left != left:
+                return False
+            self._missed = bool(self._of_tenant)
+            return True
+
+    def forget_missed(self) -> None:
+        """Nothing waits any more."""
+        with self._lock:
+            self._missed = False
+
+    def has_missed(self) -> bool:
+        """Whether whoever has ended a call is to look for another: several may wait whose messages are spent."""
+        with self._lock:
+            return self._missed
 
 
 places = WorkerSlots()
@@ -127,9 +155,7 @@ places = WorkerSlots()
 def claim_next_call() -> Iterator[Invocation | None]:
     """Claim the next call and hold a place for it; None when there is nothing to do here."""
     with places.claiming:
-        invocation = None if places.closed else claim_call()
-        if invocation is not None:
-            places.take(invocation)
+        invocation = _take_place()
     try:
         yield invocation
     finally:
@@ -137,9 +163,19 @@ def claim_next_call() -> Iterator[Invocation | None]:
             places.leave(invocation)
 
 
-def is_working() -> bool:
-    """Whether this process is working on a call."""
-    return places.any_taken()
+def _take_place() -> Invocation | None:
+    while not places.closed:
+        left = places.count_left()
+        invocation = claim_call()
+        if invocation is not None:
+            places.take(invocation)
+            return invocation
+        if not places.any_taken() or not has_queued_calls():
+            places.forget_missed()
+            break
+        if places.note_missed(left):
+            break
+    return None
 
 
 def has_queued_calls() -> bool:
@@ -154,27 +190,29 @@ def claim_call() -> Invocation | None:
         return None
     for _ in range(LOOKS):
         try:
-            with transaction.atomic():
-                return _claim(classes, full)
+            return _claim_postgresql(classes, full) if connection.vendor == "postgresql" else _claim(classes, full)
         except IntegrityError:
             continue  # another worker has begun a call of the same serial tool at this moment, and is seen from now on
     return None
 
 
+def _claim_postgresql(classes: list[str], full: list[UUID]) -> Invocation | None:
+    begun = Attempt(worker=PROCESS, started_at=datetime.now(UTC))
+    asked: dict[str, Any] = {"classes": classes, "full": full, "lease_s": settings.TOOLHUB_LEASE_S}
+    with transaction.atomic():
+        sent = claim_with_rows(begun, asked, POSTGRESQL)
+        inject_fault("claim.before_commit")
+    return sent.read()
+
+
+@transaction.atomic
 def _claim(classes: list[str], full: list[UUID]) -> Invocation | None:
     now = datetime.now(UTC)
-    rows = _start_next({"classes": classes, "full": full, "started": now})
+    lease_until = database_time() + timedelta(seconds=settings.TOOLHUB_LEASE_S)
+    rows = fetch_prepared(SQLITE, {"classes": classes, "full": full, "started": now, "lease_until": lease_until})
     if not rows:
         return None
     invocation = FOR_WORK.get(pk=UUID(str(rows[0][0])))
     insert_row(Attempt(invocation=invocation, number=invocation.attempt, worker=PROCESS, started_at=now))
     inject_fault("claim.before_commit")
     return invocation
-
-
-def _start_next(asked: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """The id of the call that was claimed, under a lease by the clock of the database."""
-    lease_s = settings.TOOLHUB_LEASE_S
-    if connection.vendor == "postgresql":
-        return fetch_prepared(POSTGRESQL, asked | {"lease_s": lease_s})
-    return fetch_prepared(SQLITE, asked | {"lease_until": database_time() + timedelta(seconds=lease_s)})

@@ -11,14 +11,12 @@ import logging
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from opentelemetry.trace import StatusCode
 
 from evidence import services as evidence
-from evidence.models import Snapshot, SnapshotKind
 from evidence.problems import ValuesErased
 from invocations.decide.looks import ClaimLook
 from invocations.decide.rules import check_again
@@ -33,8 +31,9 @@ from invocations.files.services import load_run_files
 from invocations.metrics.call_metrics import count_side_effect, record_queue_wait
 from invocations.models import UNSENT, Invocation, State, build_box_name
 from invocations.problems import CallCancelled, OutcomeUnknown, RunCancelled
-from invocations.queue.claims import claim_next_call, has_queued_calls, is_working
+from invocations.queue.claims import claim_next_call, places
 from invocations.queue.retries import derive_tool_key, may_run_again, requeue_call
+from invocations.queue.run_rows import INPUT
 from invocations.run.call_tokens import add_credential, fetch_call_token, follow_token
 from invocations.run.lease_heartbeat import keep_lease
 from invocations.run.live_output import LiveReport
@@ -47,7 +46,6 @@ from invocations.step_log import StepLog
 from invocations.tool_files.services import load_tool_files
 from kernel import names
 from kernel.database.connections import release_connection
-from kernel.database.rows import PreparedQuery
 from kernel.fault_injection import inject_fault
 from kernel.ids import encode
 from kernel.names import HEADER_REQUEST_ID
@@ -61,6 +59,7 @@ from registry.versions.compiler import compiled_version
 from unitools.mcp_listings import compute_json_digest
 
 if TYPE_CHECKING:
+    from evidence.models import Snapshot
     from invocations.sandbox.base import Limits, RunOutcome, TenantFile
     from registry.models import ToolVersion
     from registry.versions.compiler import CompiledVersion
@@ -69,12 +68,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("toolhub.worker")
 WRITE_AGAIN_S = 0.5
-INPUT = PreparedQuery(
-    lambda invocation_id: Snapshot.objects.filter(invocation_id=invocation_id, kind=SnapshotKind.INPUT).select_related(
-        "subject_key__tenant_key"
-    ),
-    invocation_id=UUID,
-)
 
 
 def read_profile(invocation: Invocation) -> Profile:
@@ -109,17 +102,23 @@ def _code_of(version: ToolVersion) -> str:
 
 
 def _input_of(invocation: Invocation) -> Snapshot:
-    snapshot = INPUT.first(invocation_id=invocation.pk)
-    if snapshot is None:
+    rows = invocation.run_rows
+    found = INPUT.all(invocation_id=invocation.pk) if rows is None else rows.inputs
+    if not found:
         raise ValuesErased()
-    return snapshot
+    return found[0]
 
 
 def build_sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
     assert invocation.version is not None
     sealed = evidence.open_values(_input_of(invocation))
     envelope = sealed["envelope"]
-    config, secrets = settings_for_run(tenant_id=invocation.tenant_id, name=invocation.tool, version=invocation.version)
+    config, secrets = settings_for_run(
+        tenant_id=invocation.tenant_id,
+        name=invocation.tool,
+        version=invocation.version,
+        found=invocation.run_rows.installations if invocation.run_rows else None,
+    )
     dependencies = find_dependency_folder(invocation.version) or ("", None)
     reach = read_profile(invocation).capabilities
     within = reach.secrets  # what grant and policy left of those that the manifest names
@@ -177,12 +176,15 @@ def _load_files(invocation: Invocation, manifest: Manifest, reach: Capabilities)
 
 def check_still_allowed(invocation: Invocation) -> None:
     """What allowed the call may have been taken back while it waited: a stop, a pause or a revocation counts at once."""
+    rows = invocation.run_rows
     decision_context = load_decision_context(
         tenant_id=invocation.tenant_id,
         agent_id=invocation.agent_id,
         key_id=invocation.key_id,
         connection_id=invocation.connection_id,
         tool=invocation.tool,
+        now=rows.at if rows else None,
+        row=rows.standing if rows else None,
     )
     check_again(ClaimLook(decision_context, invocation))
 
@@ -362,31 +364,29 @@ def _write_ending(invocation: Invocation, ending: Ending) -> bool:
 
 
 def run_queued_calls() -> None:
-    """Run calls until none waits that may run here. Called for each message; a message too many does no harm.
+    """Run the call whose turn it is. Called for each message; a message too many does no harm.
 
-    Each call has a message of its own. So after the first call there is as a rule nothing left; and where somebody works here
-    already, who goes on with what waits, most messages find nothing. That is found out by a look, which costs a fifth of a claim.
+    Each call has a message of its own, so there is nothing more to do after it, but where it was queued again, or its end lets another
+    begin whose message is spent: one that found no place here, or one of a tool that takes one call at a time.
     """
-    looks = is_working()
     while not current_sandbox().closing:  # wake-ups for what waits then are sent again, for whoever goes on
-        if looks and not has_queued_calls():
-            return
         with claim_next_call() as invocation:
             if invocation is None:
                 return
-            run_claimed_call(invocation)
-        looks = True
+            queued_again = run_claimed_call(invocation)
+        if not (queued_again or places.has_missed() or invocation.serial):
+            return
 
 
-def run_claimed_call(invocation: Invocation) -> None:
-    """Run a call that this worker has claimed, and end it."""
+def run_claimed_call(invocation: Invocation) -> bool:
+    """Run a call that this worker has claimed, and end it. True where it was queued again instead."""
     known = {
         "request_id": invocation.trace.get(HEADER_REQUEST_ID.lower(), ""),
         "call_id": invocation.wire_id,
         "tenant": str(invocation.tenant_id),
     }
     with bind_log_context(**known, trace_id=read_trace_id(invocation.trace)):
-        _run_claimed(invocation)
+        return _run_claimed(invocation)
 
 
 def _is_run_again(invocation: Invocation, ending: Ending) -> bool:
@@ -400,7 +400,7 @@ def _is_run_again(invocation: Invocation, ending: Ending) -> bool:
     return bool(cut_off and may_run_again(invocation) and requeue_call(invocation, because=cut_off.reason))
 
 
-def _run_claimed(invocation: Invocation) -> None:
+def _run_claimed(invocation: Invocation) -> bool:
     inject_fault("claim.committed")
     try:
         ending = execute_call(invocation)
@@ -411,7 +411,7 @@ def _run_claimed(invocation: Invocation) -> None:
         log.exception("Unmapped exception while running %s", invocation.wire_id, exc_info=error)
         ending = Ending(state=State.FAILED, problem=Internal())
     if _is_run_again(invocation, ending):
-        return
+        return True
     if not write_ending(invocation, ending):
         log.warning(
             "%s was ended by somebody else; the result of attempt %s is discarded",
@@ -420,3 +420,4 @@ def _run_claimed(invocation: Invocation) -> None:
         )
     follow_listing(invocation, ending)
     follow_token(invocation, ending)
+    return False

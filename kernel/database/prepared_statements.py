@@ -12,9 +12,12 @@ is not what Django would read, as of times and ids on SQLite, a :class:`kernel.d
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from django.db import DEFAULT_DB_ALIAS, connections
+
+if TYPE_CHECKING:
+    from kernel.database.postgresql.base import DatabaseWrapper, LaterRows
 
 Parameters = Mapping[str, Any] | Sequence[Any]
 
@@ -52,3 +55,8 @@ def execute_prepared(statement: bytes, parameters: Parameters) -> int:
 def execute_prepared_later(statement: bytes, parameters: Parameters) -> None:
     """Have it run before whatever follows in this transaction, sent together with that: its errors are raised there."""
     _connection().change_later(statement, parameters)
+
+
+def fetch_prepared_later(statement: bytes, parameters: Parameters) -> LaterRows:
+    """The same for one that has rows, which are there then. On PostgreSQL only."""
+    return cast("DatabaseWrapper", connections[DEFAULT_DB_ALIAS]).ask_later(statement, parameters)

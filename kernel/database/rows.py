@@ -15,13 +15,21 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import Model, UUIDField
 from django.db.models.query import get_related_populators
 
-from kernel.database.prepared_statements import execute_prepared, execute_prepared_later, fetch_prepared_together
+from kernel.database.postgresql.expectations import UnmetExpectation
+from kernel.database.prepared_statements import (
+    execute_prepared,
+    execute_prepared_later,
+    fetch_prepared_later,
+    fetch_prepared_together,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Container, Mapping
 
     from django.db.backends.base.base import BaseDatabaseWrapper
     from django.db.models import Field, QuerySet
+
+    from kernel.database.postgresql.base import LaterRows
 
 Row = TypeVar("Row", bound=Model)
 ANY_OF = "__in"
@@ -43,6 +51,26 @@ def _insert(model: type[Model]) -> bytes:
     columns = [str(field.column) for field in model._meta.concrete_fields]
     places = ", ".join(["%s"] * len(columns))
     return f"INSERT INTO {model._meta.db_table} ({', '.join(columns)}) VALUES ({places})".encode()  # noqa: S608  names only
+
+
+def write_row_columns(model: type[Model], **expressions: str) -> tuple[str, str]:
+    """What an ``INSERT … SELECT`` names: the columns, and for each its expression, or the place of the value of its field."""
+    columns, places = [], []
+    for field in model._meta.concrete_fields:
+        columns.append(str(field.column))
+        kind = field.db_type(_connection())
+        places.append(expressions.get(field.name, f"%({field.name})s::{kind}"))
+    return ", ".join(columns), ", ".join(places)
+
+
+def get_row_values(row: Model, *, except_for: Container[str] = ()) -> dict[str, Any]:
+    """The values of its fields by their names, as the database takes them."""
+    connection = _connection()
+    return {
+        field.name: field.get_db_prep_save(field.pre_save(row, True), connection)
+        for field in row._meta.concrete_fields
+        if field.name not in except_for
+    }
 
 
 def insert_row(row: Row) -> Row:
@@ -84,6 +112,20 @@ def update_rows(model: type[Model], where: Mapping[str, Any], changes: Mapping[s
 def update_rows_later(model: type[Model], where: Mapping[str, Any], changes: Mapping[str, object]) -> None:
     """The same as :func:`insert_row` does it."""
     execute_prepared_later(*_update(model, where, changes, _connection()))
+
+
+def expect_updated_row(
+    model: type[Model], where: Mapping[str, Any], changes: Mapping[str, object], *, expected: str
+) -> None:
+    """The same, where the transaction is nothing without it: raises :class:`UnmetExpectation` there when no row was as said."""
+    connection = _connection()
+    if connection.vendor != "postgresql":
+        if not model._default_manager.filter(**where).update(**changes):
+            raise UnmetExpectation(expected)
+        return
+    statement, values = _update(model, where, changes, connection)
+    asked = b"WITH changed AS (" + statement + b" RETURNING 1) SELECT toolhub_expect(EXISTS (SELECT FROM changed), %s)"
+    execute_prepared_later(asked, [*values, expected])
 
 
 def _update(
@@ -159,6 +201,25 @@ class PreparedQuery(Generic[Row]):
         compiled = self._compiled
         named = {sample: values[name] for name, sample in compiled.samples.items()}
         return compiled.statement, [named.get(each, each) for each in compiled.parameters]
+
+    def ask_later(self, **values: Any) -> LaterRows:
+        """As :func:`fetch_prepared_later`, on PostgreSQL; :meth:`read` makes rows of what it finds."""
+        return fetch_prepared_later(*self.fill_in(**values))
+
+    def ask_later_for(self, **expressions: str) -> LaterRows:
+        """The same with expressions of SQL in place of the values."""
+        statement, values = self._written_with(tuple(expressions.items()))
+        return fetch_prepared_later(statement, values)
+
+    @lru_cache(maxsize=8)  # noqa: B019  queries are constants of their modules
+    def _written_with(self, expressions: tuple[tuple[str, str], ...]) -> tuple[bytes, list[Any]]:
+        compiled = self._compiled
+        written = {self._samples[name]: expression.encode() for name, expression in expressions}
+        first, *parts = compiled.statement.split(b"%s")
+        values = [each for each in compiled.parameters if each not in written]
+        for value, part in zip(compiled.parameters, parts, strict=True):
+            first += written.get(value, b"%s") + part
+        return first, values
 
     def read(self, found: list[tuple[Any, ...]]) -> list[Row]:
         connection, compiled = _connection(), self._compiled

@@ -272,9 +272,13 @@ def change_setup(row: Installation, values: Setup, *, reason: str, by: Principal
     return row
 
 
-def settings_for_run(*, tenant_id: UUID, name: str, version: ToolVersion) -> tuple[dict[str, Any], dict[str, str]]:
-    """The configuration and the opened secrets of one run of this version; for the worker, right before it."""
-    row = INSTALLED.first(tenant_id=tenant_id, name=name)
+def settings_for_run(
+    *, tenant_id: UUID, name: str, version: ToolVersion, found: list[Installation] | None = None
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The configuration and the opened secrets of one run of this version; for the worker, right before it. ``found``: the
+    installation, if there is one, where it was asked for already.
+    """
+    row = next(iter(INSTALLED.all(tenant_id=tenant_id, name=name) if found is None else found), None)
     if row is None:
         raise NotInstalled(f"{name} was removed while the call waited.", remedy="Ask an operator to install it again.")
     manifest = version.view

@@ -20,15 +20,17 @@ from django.db import (
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.types.json import Jsonb
 
-from invocations.queue import claims
+from invocations.queue import claims, run_rows
 from kernel.database.connections import work_while_committing
 from kernel.database.postgresql import pipeline
 from kernel.database.postgresql.base import DatabaseWrapper
+from kernel.database.postgresql.expectations import UnmetExpectation
 from kernel.database.postgresql.pipeline import _numbered
 from kernel.database.prepared_statements import (
     execute_prepared,
     execute_prepared_later,
     fetch_prepared,
+    fetch_prepared_later,
     fetch_prepared_together,
 )
 from kernel.database.tenancy import acting_for
@@ -409,6 +411,21 @@ def test_whether_a_call_waits_is_not_read_from_all_calls() -> None:
     assert "invocation_at_work" in plan
 
 
+@pytest.mark.req("TOOLS-27")
+def test_which_call_is_next_is_not_read_from_all_calls() -> None:
+    """However many there are: a plan for any parameter could not use the index of those that wait or run."""
+    statement, names = _numbered(run_rows.write_claim(claims.POSTGRESQL))
+    with connection.cursor() as cursor, transaction.atomic():
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("PREPARE claim AS " + statement.decode())
+        cursor.execute(f"EXPLAIN EXECUTE claim ({', '.join(['NULL'] * len(names))})")
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+        cursor.execute("DEALLOCATE claim")
+
+    assert "invocation_at_work" in plan
+    assert "Seq Scan on invocations_invocation" not in plan
+
+
 def test_a_value_that_cannot_be_written_harms_nothing() -> None:
     with transaction.atomic():
         execute_prepared_later(INSERT, [1, "a"])
@@ -416,3 +433,43 @@ def test_a_value_that_cannot_be_written_harms_nothing() -> None:
         execute_prepared_later(INSERT, [2, object()])
 
     assert sent() == [1]
+
+
+def test_a_statement_is_prepared_once_for_each_role_that_asks_it() -> None:
+    """One plan for two roles would be made anew each time that the role changes."""
+    asked = b"SELECT count(*) FROM sent"
+    tenant = uuid4()
+
+    for _ in range(3):
+        fetch_prepared(asked, ())
+        with acting_for(tenant):
+            fetch_prepared(asked, ())
+
+    prepared = fetch_prepared(
+        b"SELECT generic_plans + custom_plans FROM pg_prepared_statements WHERE statement = %s", [asked.decode()]
+    )
+    assert prepared == [(3,), (3,)]
+
+
+def test_an_expectation_that_is_not_met_fails_where_its_transaction_ends() -> None:
+    expect = b"SELECT toolhub_expect(EXISTS (SELECT FROM sent WHERE number = %s), %s)"
+
+    with transaction.atomic():
+        execute_prepared_later(INSERT, [1, "a"])
+        execute_prepared_later(expect, [1, "the first"])
+    with pytest.raises(UnmetExpectation) as unmet, transaction.atomic():
+        execute_prepared_later(INSERT, [2, "b"])
+        execute_prepared_later(expect, [3, "the third"])
+
+    assert unmet.value.expected == "the third"
+    assert sent() == [1]
+
+
+def test_rows_of_a_statement_that_goes_later_are_there_when_it_was_sent() -> None:
+    with transaction.atomic():
+        execute_prepared_later(INSERT, [1, "a"])
+        found = fetch_prepared_later(SENT, ())
+        with pytest.raises(RuntimeError):
+            found.get()
+
+    assert found.get() == [(1,)]

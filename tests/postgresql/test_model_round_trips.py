@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["bench", "connect", "model"]
 pytestmark = pytest.mark.django_db(transaction=True)
-# The key; the decision; the provider with all that goes with it; the subject key; Begin and budgets. The commit is one more.
-AT_MOST = 5
+# The key; the decision with the subject key; the provider with all that goes with it; Begin and budgets, with their commit.
+AT_MOST = 4
 
 
 @dataclass

@@ -17,6 +17,7 @@ from django.db import DatabaseError, transaction
 from django.db.backends.postgresql import base
 from psycopg.pq import TransactionStatus
 
+from kernel.database.postgresql.expectations import find_unmet
 from kernel.database.postgresql.pipeline import COMMIT, StatementPipeline
 from kernel.database.tenancy import HUB, current_scope
 
@@ -40,6 +41,26 @@ _SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _TELL = f"SELECT set_config('role', %s, %s), set_config('{SETTING}', %s, %s)".encode()
 
 
+def _role() -> bytes:
+    """As which role a statement is run from here on."""
+    return b"" if current_scope() == HUB else ROLE.encode()
+
+
+class LaterRows:
+    """The rows of a statement that goes with what follows it; they are there when that was asked."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[Any, ...]] | None = None
+
+    def take(self, rows: list[tuple[Any, ...]]) -> None:
+        self._rows = rows
+
+    def get(self) -> list[tuple[Any, ...]]:
+        if self._rows is None:
+            raise RuntimeError("The statement has not been sent, or failed.")
+        return self._rows
+
+
 _walled: set[tuple[str, ...]] = set()  # databases in which the role was found; it is not looked for again
 
 
@@ -51,7 +72,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._later: list[Ready] = []
+        self._later: list[tuple[Ready, LaterRows | None]] = []
         self._while_committing: Callable[[], object] | None = None
 
     def init_connection_state(self) -> None:
@@ -130,17 +151,30 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def change_later(self, statement: bytes, parameters: Parameters) -> None:
         """Send it with what follows in this transaction; outside of one, at once."""
-        if not self.in_atomic_block:
+        if self.in_atomic_block:
+            self._keep(statement, parameters, None)
+        else:
             self.change(statement, parameters)
-            return
+
+    def ask_later(self, statement: bytes, parameters: Parameters) -> LaterRows:
+        """The same of one that has rows."""
+        found = LaterRows()
+        if self.in_atomic_block:
+            self._keep(statement, parameters, found)
+        else:
+            found.take(*self.ask((statement, parameters)))
+        return found
+
+    def _keep(self, statement: bytes, parameters: Parameters, found: LaterRows | None) -> None:
         self.ensure_connection()
         with transaction.mark_for_rollback_on_error(self.alias), self.wrap_database_errors:
             exchange = StatementPipeline.of(self.connection)
-            ready = exchange.ready(statement, parameters)  # now: who asks hears of a value that cannot be written
+            # Now: who asks hears of a value that cannot be written.
+            ready = exchange.ready(statement, parameters, _role())
             if scope := self._scope_to_tell():
-                self._later.append(exchange.ready(_TELL, scope[1]))
+                self._later.append((exchange.ready(_TELL, scope[1]), None))
                 self._note_scope(scope[0])
-            self._later.append(ready)
+            self._later.append((ready, found))
 
     def work_while_committing(self, work: Callable[[], object]) -> None:
         """As :func:`kernel.database.connections.work_while_committing`."""
@@ -150,11 +184,20 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self, *asked: tuple[bytes, Parameters], meanwhile: Callable[[], object] | None = None
     ) -> list[PGresult]:
         self.ensure_connection()  # says so where it was lost within a transaction
-        with self.wrap_database_errors:
-            exchange = StatementPipeline.of(self.connection)
-            ready = [exchange.ready(*each) for each in asked]
-            kept, self._later = self._later, []
-            return exchange.run(self.connection, [*kept, *ready], meanwhile)[len(kept) :]
+        try:
+            with self.wrap_database_errors:
+                exchange = StatementPipeline.of(self.connection)
+                ready = [exchange.ready(*each, _role()) for each in asked]
+                kept, self._later = self._later, []
+                results = exchange.run(self.connection, [*(each for each, _ in kept), *ready], meanwhile)
+        except DatabaseError as error:
+            if unmet := find_unmet(error):
+                raise unmet from error
+            raise
+        for (_, found), result in zip(kept, results, strict=False):
+            if found is not None:
+                found.take(exchange.rows(result))
+        return results[len(kept) :]
 
     def _forget_transaction(self) -> None:
         """What was set for a transaction, or within a savepoint, ends with it."""

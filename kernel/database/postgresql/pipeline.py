@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from kernel.database.prepared_statements import Parameters
 
-    Ready = tuple[bytes, Sequence[Any] | None, Sequence[Format] | None]
+    Ready = tuple[bytes, Sequence[Any] | None, Sequence[Format] | None, bytes]  # the last: as which role
 
 _PLACE = re.compile(rb"%(?:[%s]|\((\w+)\)s)")
 _KEPT = "toolhub_exchange"
@@ -55,7 +55,8 @@ class StatementPipeline:
 
     def __init__(self, raw: Connection[Any]) -> None:
         self._values = Transformer(raw)
-        self._prepared: dict[bytes, bytes] = {}
+        # By role too: a statement that was last run as another role PostgreSQL plans anew, which takes ten times as long as to run it.
+        self._prepared: dict[tuple[bytes, bytes], bytes] = {}
         self._names = 0
 
     @classmethod
@@ -78,19 +79,19 @@ class StatementPipeline:
         """
         pgconn, asked = raw.pgconn, len(ready)
         if not raw.autocommit and pgconn.transaction_status == TransactionStatus.IDLE:
-            ready = [(_BEGIN, None, None), *ready]
+            ready = [(_BEGIN, None, None, b""), *ready]
         known = dict(self._prepared)
-        new: dict[int, tuple[bytes, bytes]] = {}  # which result says that which statement is prepared
+        new: dict[int, tuple[tuple[bytes, bytes], bytes]] = {}  # which result says that which statement is prepared
         try:
             pgconn.enter_pipeline_mode()
             place = 0
-            for query, values, formats in ready:
-                name = known.get(query)
+            for query, values, formats, role in ready:
+                name = known.get((query, role))
                 if name is None:
                     self._names += 1
-                    name = known[query] = b"toolhub_%d" % self._names
+                    name = known[query, role] = b"toolhub_%d" % self._names
                     pgconn.send_prepare(name, query)
-                    new[place] = query, name
+                    new[place] = (query, role), name
                     place += 1
                 pgconn.send_query_prepared(name, values, formats)
                 place += 1
@@ -108,17 +109,17 @@ class StatementPipeline:
                     self._prepared.clear()  # a table was altered meanwhile: they are prepared anew, under other names
                 raise errors.error_from_result(result, encoding=raw.info.encoding)
             if number in new:
-                query, name = new[number]
-                self._prepared[query] = name
+                statement, name = new[number]
+                self._prepared[statement] = name
         return [result for number, result in enumerate(results) if number not in new][-asked:]
 
-    def ready(self, statement: bytes, parameters: Parameters) -> Ready:
+    def ready(self, statement: bytes, parameters: Parameters, role: bytes = b"") -> Ready:
         query, names = _numbered(statement)
         if not names:
-            return query, None, None
+            return query, None, None, role
         values: Any = [parameters[name] for name in names] if names[0] else parameters  # type: ignore[call-overload]
         wanted = [PyFormat.BINARY if isinstance(value, bytes) else PyFormat.TEXT for value in values]
-        return query, self._values.dump_sequence(values, wanted), self._values.formats
+        return query, self._values.dump_sequence(values, wanted), self._values.formats, role
 
     def rows(self, result: PGresult) -> list[tuple[Any, ...]]:
         self._values.set_pgresult(result)

@@ -14,6 +14,7 @@ from access import services as access
 from access.consents import services as consents
 from evidence.models import Fact, Snapshot
 from invocations import calls, services
+from invocations.accept import earlier_requests
 from invocations.answer.wake_ups import InProcessWaker
 from invocations.models import Attempt, Invocation
 from invocations.queue import outbox, sweeper
@@ -93,7 +94,7 @@ def test_an_earlier_call_with_a_request_id_is_found_by_an_index_whatever_the_age
     ready: None, caller: Caller
 ) -> None:
     first = caller.invoke(ECHO, {"text": "a"}, request_id="order-2026-11")
-    query = services.OF_REQUEST.make(agent=row_of(first).agent_id, request="order-2026-11", before=new_id())
+    query = earlier_requests.OF_REQUEST.make(agent=row_of(first).agent_id, request="order-2026-11", before=new_id())
 
     assert "invocation_of_request" in plan_of(*query.query.sql_with_params())
 
@@ -102,8 +103,9 @@ def test_an_earlier_call_with_a_request_id_is_found_by_an_index_whatever_the_age
 def test_a_call_goes_on_when_nobody_can_say_whether_its_request_id_was_used_before(
     ready: None, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(services.log, "warning", logged := Mock())
-    monkeypatch.setattr(services, "OF_REQUEST", Mock(first=Mock(side_effect=OperationalError("the server is gone"))))
+    monkeypatch.setattr(earlier_requests.log, "warning", logged := Mock())
+    gone = Mock(side_effect=OperationalError("the server is gone"))
+    monkeypatch.setattr(earlier_requests, "OF_REQUEST", Mock(all=gone, read=gone))
 
     answer = caller.invoke(ECHO, {"text": "a"})
 

@@ -281,7 +281,7 @@ def test_services_listen_before_they_send(
     assert order == ["listen", "send"]
 
 
-def test_a_message_is_looked_after_cheaply_where_somebody_works_already(
+def test_a_message_for_which_nothing_waits_sets_nobody_else_looking(
     granted: None, caller: Caller, bell: Bell, sandbox: ScriptedSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claims, inner = list[Invocation | None](), queue_claims.claim_call
@@ -295,7 +295,7 @@ def test_a_message_is_looked_after_cheaply_where_somebody_works_already(
 
     caller.invoke(ECHO, {"text": "x"})
 
-    assert [claim and claim.tool for claim in claims] == [ECHO]
+    assert [claim and claim.tool for claim in claims] == [ECHO, None]
 
 
 def test_a_call_that_comes_while_somebody_works_here_is_taken_at_once(
