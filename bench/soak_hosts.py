@@ -64,6 +64,7 @@ class Kill:
     began_at: float
     ended_at: float
     had: int  # calls that it may have had
+    boxes: set[str] = field(default_factory=set)  # that it had
 
 
 @dataclass(slots=True)
@@ -117,10 +118,15 @@ class HostFleet:
     def kill_host(self) -> Kill:
         address, daemon = next(iter(self.daemons.items()))
         del self.daemons[address]
-        had = self._count("i.state = 'running'")
-        kill = Kill("host", address, *kill_process(daemon), had)
+        had, boxes = self._count("i.state = 'running'"), list_boxes(self._hosts[address]["TOOLHUB_INSTANCE"])
+        kill = Kill("host", address, *kill_process(daemon), had, boxes)
         self.daemons[address] = start_daemon(self._hosts[address], self._folder / f"boxd-{time.time_ns()}.log")
         return kill
+
+    @property
+    def instances(self) -> list[str]:
+        """Of which the boxes of each host are."""
+        return [env["TOOLHUB_INSTANCE"] for env in self._hosts.values()]
 
     def stop(self) -> None:
         stop_processes(self.workers)
@@ -178,8 +184,7 @@ def start_daemon(env: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
 
 
 @contextmanager
-def run_fleet() -> Iterator[tuple[HostFleet, str]]:
-    """The fleet, and which instance its boxes are of."""
+def run_fleet() -> Iterator[HostFleet]:
     database, broker = os.environ["TOOLHUB_TEST_DATABASE_URL"], os.environ["TOOLHUB_TEST_REDIS_URL"]
     own_broker = urlunsplit(urlsplit(broker)._replace(path=OWN_REDIS))
     instance = f"soak-hosts-{uuid.uuid4().hex[:8]}"
@@ -203,7 +208,7 @@ def run_fleet() -> Iterator[tuple[HostFleet, str]]:
         stack.callback(fleet.stop)
         for _ in range(WORKERS - 1):  # beside the one that the hub began with, which is not killed
             fleet.start_worker()
-        yield fleet, instance
+        yield fleet
 
 
 def describe_daemon(place: Path, instance: str) -> dict[str, str]:
@@ -279,7 +284,11 @@ def find_strangers(fleet: HostFleet, kills: list[Kill]) -> list[str]:
     hosts = [kill for kill in kills if kill.kind == "host"]
     found = []
     for call, _, worker, started, finished, box in fleet.ask(f"{CALLS} WHERE i.state = %s", UNKNOWN):
-        of_worker = worker in workers and started.timestamp() <= workers[worker].ended_at
+        of_worker = (
+            worker in workers
+            and started.timestamp() <= workers[worker].ended_at
+            and (finished is None or finished.timestamp() >= workers[worker].began_at)
+        )
         of_host = finished is not None and any(
             box == kill.name and started.timestamp() <= kill.ended_at and kill.began_at <= finished.timestamp()
             for kill in hosts
@@ -289,15 +298,19 @@ def find_strangers(fleet: HostFleet, kills: list[Kill]) -> list[str]:
     return found
 
 
-def count_boxes(instance: str) -> int:
-    """Boxes of the fleet that are there when they had the time to go."""
+def list_boxes(instance: str) -> set[str]:
+    return set(
+        read_output("docker", "ps", "--all", "--quiet", "--filter", f"label=toolhub.instance={instance}").split()
+    )
+
+
+def count_boxes_left(fleet: HostFleet, kills: list[Kill]) -> int:
+    """Boxes of killed daemons that are there when they had the time to go."""
+    killed = set[str]().union(*(kill.boxes for kill in kills))
     until = time.monotonic() + BOXES_GONE_S
-    while True:
-        lines = read_output("docker", "ps", "--all", "--format", '{{.Label "toolhub.instance"}}').splitlines()
-        left = sum(line.startswith(instance) for line in lines)
-        if not left or time.monotonic() > until:
-            return left
+    while (left := killed & set[str]().union(*map(list_boxes, fleet.instances))) and time.monotonic() < until:
         time.sleep(0.5)
+    return len(left)
 
 
 def main() -> int:
@@ -307,8 +320,9 @@ def main() -> int:
     asked = parser.parse_args()
     print_table("Machine", ("", ""), describe_machine())
     try:
-        with run_fleet() as (fleet, instance):
+        with run_fleet() as fleet:
             tally, kills = run_soak(fleet, asked.workers, asked.hosts)
+            boxes = count_boxes_left(fleet, kills)
             until = time.monotonic() + 4 * LEASE_S + 60
             while (left := int(fleet.ask(OPEN)[0][0])) and time.monotonic() < until:
                 time.sleep(0.5)
@@ -321,7 +335,6 @@ def main() -> int:
     except CannotMeasure as error:
         print(f"\nIt could not be found out. {error}", file=sys.stderr)
         return 1
-    boxes = count_boxes(instance)
     most = sum(kill.had for kill in kills)
     print_table("Answers", ("", "calls"), [[name, str(count)] for name, count in sorted(tally.answers.items())])
     for sentence in [*tally.wrong, *strangers][:20]:
@@ -336,7 +349,7 @@ def main() -> int:
         judge_count("calls without their pair: 0", unpaired, 0),
         judge_count("reserved in budgets at the end: 0", reserved, 0),
         judge_count("findings of the verifier: 0", findings, 0),
-        judge_count(f"boxes that are left after {BOXES_GONE_S} s: 0", boxes, 0),
+        judge_count(f"boxes of killed daemons that are left after {BOXES_GONE_S} s: 0", boxes, 0),
     ]
     print_table("Verdict", ("figure", "measured", ""), verdicts)
     return 2 if any(line[-1] == "NOT reached" for line in verdicts) else 0

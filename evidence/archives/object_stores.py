@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CONNECT_S, READ_S = 10, 60
 GZIP = "gzip"
 MISSING = frozenset({"NoSuchKey", "404", "NotFound"})
-THERE_ALREADY = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "412"})
+THERE_ALREADY = frozenset({"PreconditionFailed", "412"})
 
 
 class ArchiveUnavailable(Exception):
@@ -82,6 +82,11 @@ class FolderStore:
                 yield beside
             finally:
                 beside.unlink(missing_ok=True)
+            folder = os.open(place.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
         except OSError as error:
             raise ArchiveUnavailable(f"{place} cannot be written: {error.strerror}.") from error
 
@@ -97,7 +102,14 @@ class S3Store:
         from botocore.config import Config  # noqa: PLC0415  the same
 
         self._bucket, self._prefix = bucket, f"{prefix.strip('/')}/" if prefix.strip("/") else ""
-        config = Config(connect_timeout=CONNECT_S, read_timeout=READ_S, retries={"mode": "standard", "max_attempts": 4})
+        config = Config(
+            connect_timeout=CONNECT_S,
+            read_timeout=READ_S,
+            retries={"mode": "standard", "max_attempts": 4},
+            # Else objects are sent in a form (`aws-chunked`) that some storages keep, and others refuse. All is read back anyway.
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+        )
         self._client = boto3.client("s3", endpoint_url=endpoint or None, config=config)
 
     def __str__(self) -> str:
@@ -118,7 +130,8 @@ class S3Store:
             return None
         try:
             data: bytes = found["Body"].read()
-            return gzip.decompress(data) if found.get("ContentEncoding") == GZIP else data
+            encodings = [each.strip() for each in found.get("ContentEncoding", "").split(",")]
+            return gzip.decompress(data) if GZIP in encodings else data
         except (BotoCoreError, OSError, EOFError, zlib.error) as error:
             raise ArchiveUnavailable(f"{self}/{name} was not read to its end: {error}") from error
 

@@ -7,7 +7,6 @@ in the global log. Nothing is taken from the hub.
 from __future__ import annotations
 
 import hashlib
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -19,14 +18,14 @@ from evidence.kinds import Kind
 from evidence.leaves.hub import ArchivedLog
 from evidence.log import reader
 from evidence.log.origins import log_name
-from evidence.models import GLOBAL_LOG, Log
-from evidence.problems import NotSealed
+from evidence.models import GLOBAL_LOG, Checkpoint, Log, Seal
 from evidence.verify.archive import CHECKPOINT, GLOBAL, VKEYS
-from evidence.verify.merkle import HASH_BYTES, TILE_WIDTH, Frontier
+from evidence.verify.merkle import HASH_BYTES, TILE_WIDTH, Frontier, leaf_hash
 from evidence.verify.notes import open_checkpoint
 from evidence.verify.problems import InvalidEvidence
 from evidence.verify.tiles import ENTRIES, TilePath, iter_tiles, pack_entries, unpack_entries
 from evidence.verify.wholelog import check_log
+from kernel.database.tenancy import NO_TENANT
 from kernel.principal import Principal
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from evidence.archives.object_stores import ObjectStore
-    from evidence.models import Checkpoint
     from evidence.verify import notes
 
 
@@ -58,45 +56,54 @@ def list_archived_logs() -> list[Log]:
 
 
 def archive_log(log: Log, store: ObjectStore) -> ArchivedRange | None:
-    """Copy what the archive of this log does not have yet, up to the newest checkpoint; None: it has all of it. Acts hub-wide.
+    """Copy what the archive of this log does not have yet, up to the newest checkpoint that the global log holds; None: it has all
+    that is not about archives. Acts hub-wide, and alone: :func:`evidence.archives.turns.take_turn_at_archive`.
 
     Raises :class:`ArchiveDiffers` and :class:`~evidence.archives.object_stores.ArchiveUnavailable`. A run that was cut short is made
     again from where the archive's checkpoint stands: it is written last.
     """
-    folder = log_name(log.pk)
-    newest = reader.latest_checkpoint(log.pk)
-    assert newest is not None, "a log with leaves has a checkpoint"
-    vkeys = reader.list_vkeys(log.origin)
+    newest = _find_anchored_checkpoint(log.pk)
+    if newest is None:
+        return None
+    try:
+        return _archive(log, newest, store)
+    except InvalidEvidence as error:
+        raise ArchiveDiffers(f"What there is of {log.origin} cannot be read: {error}") from error
+
+
+def _find_anchored_checkpoint(tenant_id: UUID) -> Checkpoint | None:
+    """The newest of which a proof can be had: the last ones get into the global log in a moment."""
+    anchor = reader.latest_checkpoint(GLOBAL_LOG)
+    found = Checkpoint.objects.filter(tenant_id=tenant_id, global_index__lt=anchor.size if anchor else 0)
+    return found.order_by("-size").first()
+
+
+def _archive(log: Log, newest: Checkpoint, store: ObjectStore) -> ArchivedRange | None:
+    folder, vkeys = log_name(log.pk), reader.list_vkeys(log.origin)
     head = _open(newest.note, vkeys, log, "The hub's newest checkpoint")
     there = store.read(f"{folder}/{CHECKPOINT}")
-    before = _open(there.decode(), vkeys, log, "The archive's checkpoint") if there is not None else None
+    before = None
+    if there is not None:
+        before = _open(there.decode("utf-8", "replace"), vkeys, log, "The archive's checkpoint")
     start = before.size if before is not None else 0
-    frontier = _frontier_of(log.pk, start)
-    if before is not None and (start > head.size or frontier.root() != before.root):
+    if start > head.size or (before is not None and _frontier_of(log, start).root() != before.root):
         raise ArchiveDiffers(f"{log.origin} does not continue the {start} leaves that its archive has.")
-    if start == head.size:
+    if not _has_news(log.pk, start, head.size):
         return None
+    _check_stored(log, _frontier_of(log, start), head)
     digests = {
         str(path): hashlib.sha256(_copy_tile(log.pk, path, f"{folder}/{path}", store)).hexdigest()
         for path in iter_tiles(head.size)
         if _is_new(path, start)
     }
     rows = _read_back(folder, store, start, head.size)
-    for finding in check_log(rows, [head], frontier=frontier):
+    for finding in check_log(rows, [head], frontier=_frontier_of(log, start)):
         at = "" if finding.index is None else f" Leaf {finding.index}."
-        raise ArchiveDiffers(f"What {log.origin} has in the archive is not what was signed. {finding.sentence}{at}")
+        raise ArchiveDiffers(f"What the archive has of {log.origin} is not what was signed. {finding.sentence}{at}")
     listed = "".join(f"{digest}  {path}\n" for path, digest in digests.items())
     found = ArchivedRange(start, head.size, len(digests), f"sha256:{hashlib.sha256(listed.encode()).hexdigest()}")
+    _tell(log, found, store)
     _write_heads(folder, store, newest, vkeys)
-    with transaction.atomic():
-        evidence.record(
-            kind=Kind.LOG_ARCHIVED,
-            subject=f"log:{log_name(log.pk)}",
-            actor=Principal.system("archive", tenant_id=log.pk),
-            data=ArchivedLog(
-                place=str(store), start=start, stop=found.stop, objects=found.objects, digest=found.digest
-            ),
-        )
     return found
 
 
@@ -107,17 +114,43 @@ def _open(note: str, vkeys: list[str], log: Log, what: str) -> notes.Checkpoint:
         raise ArchiveDiffers(f"{what} of {log.origin} is not one that the hub has signed: {error}") from error
 
 
-def _frontier_of(tenant_id: UUID, size: int) -> Frontier:
+def _frontier_of(log: Log, size: int) -> Frontier:
     """The roots of the complete subtrees of the first ``size`` leaves, from the tiles."""
-    tree, stack, start = reader.load_tree(tenant_id), [], 0
+    tree, stack, start = reader.load_tree(log.pk), [], 0
     try:
         for level in reversed(range(size.bit_length())):
             if size >> level & 1:
                 stack.append(tree.node(level, start >> level))
                 start += 1 << level
     except InvalidEvidence as error:
-        raise ArchiveDiffers(f"The hub's tiles do not reach to the {size} leaves that are archived: {error}") from error
+        raise ArchiveDiffers(
+            f"{log.origin} does not continue the {size} leaves that its archive has: {error}"
+        ) from error
     return Frontier(size, stack)
+
+
+def _has_news(tenant_id: UUID, start: int, stop: int) -> bool:
+    """Whether any of these leaves is about something else than archives: what a run says of itself makes no other one necessary."""
+    added = Seal.objects.filter(tenant_id=tenant_id, leaf_index__gte=start, leaf_index__lt=stop)
+    return start < stop and (added.count() < stop - start or added.exclude(fact__kind=Kind.LOG_ARCHIVED).exists())
+
+
+def _check_stored(log: Log, frontier: Frontier, head: notes.Checkpoint) -> None:
+    """Before anything is written, since it stays: that the hub's leaves lead to its tiles and to the root that was signed."""
+    tree = reader.load_tree(log.pk)
+
+    def compare(level: int, index: int, hash: bytes) -> None:
+        if tree.node(level, index) != hash:
+            raise ArchiveDiffers(
+                f"The leaves of {log.origin} are not those of its tiles; the first is {frontier.size}."
+            )
+
+    for index, leaf, _ in reader.iter_leaves(log.pk, frontier.size, head.size):
+        if index != frontier.size:
+            raise ArchiveDiffers(f"Leaf {frontier.size} of {log.origin} is missing.")
+        frontier.append_many([leaf_hash(leaf)], compare)
+    if (frontier.size, frontier.root()) != (head.size, head.root):
+        raise ArchiveDiffers(f"The {frontier.size} leaves of {log.origin} do not have the root that was signed.")
 
 
 def _is_new(path: TilePath, start: int) -> bool:
@@ -136,7 +169,7 @@ def _copy_tile(tenant_id: UUID, path: TilePath, name: str, store: ObjectStore) -
     store.write_new(name, data, compress=path.level == ENTRIES)
     there = store.read(name)
     if there != data:
-        raise ArchiveDiffers(f"{name} was written otherwise than it is in the hub, or before and changed since.")
+        raise ArchiveDiffers(f"{name} lies in the archive otherwise than it is in the hub.")
     return there
 
 
@@ -151,9 +184,21 @@ def _read_back(folder: str, store: ObjectStore, start: int, stop: int) -> Iterat
             yield first + at, leaf, hashes[at * HASH_BYTES : (at + 1) * HASH_BYTES]
 
 
+def _tell(log: Log, found: ArchivedRange, store: ObjectStore) -> None:
+    """In the hub's own log: where an archive is concerns no tenant. Before the checkpoint is replaced, so that no range is untold."""
+    with transaction.atomic():
+        evidence.record(
+            kind=Kind.LOG_ARCHIVED,
+            subject=f"log:{log_name(log.pk)}",
+            actor=Principal.system("archive", tenant_id=NO_TENANT),
+            data=ArchivedLog(
+                place=str(store), start=found.start, stop=found.stop, objects=found.objects, digest=found.digest
+            ),
+        )
+
+
 def _write_heads(folder: str, store: ObjectStore, newest: Checkpoint, vkeys: list[str]) -> None:
     """What says how far the log has come; the checkpoint last, since the next run begins there."""
     store.replace(f"{folder}/{VKEYS}", "".join(f"{vkey}\n" for vkey in vkeys).encode())
-    with suppress(NotSealed):  # the global log has it in a moment, and the next run brings it
-        store.replace(f"{folder}/{GLOBAL}", reader.build_anchor_proof(newest).encode())
+    store.replace(f"{folder}/{GLOBAL}", reader.build_anchor_proof(newest).encode())
     store.replace(f"{folder}/{CHECKPOINT}", newest.note.encode())

@@ -19,7 +19,7 @@ class SigningKey(LeafData):
 
 @leaf_data(Kind.LOG_ARCHIVED)
 class ArchivedLog(LeafData):
-    """That leaves of this log are in an archive, were read back from there and fit its checkpoint."""
+    """That leaves of a log, the subject, are in an archive, were read back from there and fit its checkpoint."""
 
     place: Annotated[str, "where the archive is"]
     start: Annotated[int, "the first leaf"]

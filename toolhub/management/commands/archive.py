@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from evidence.archives.object_stores import ArchiveUnavailable, open_store
 from evidence.archives.services import ArchiveDiffers, archive_log, list_archived_logs
+from evidence.archives.turns import ArchiveBusy, take_turn_at_archive
 from evidence.log.origins import parse_log_name
 
 if TYPE_CHECKING:
@@ -39,7 +40,12 @@ class Command(BaseCommand):
             if not logs:
                 raise CommandError(f"There is no log {log} with anything in it that is archived.")
         store = open_store(settings.TOOLHUB_ARCHIVE_URL, endpoint=settings.TOOLHUB_ARCHIVE_ENDPOINT)
-        if failed := sum(not self._archive(each, store) for each in logs):
+        try:
+            with take_turn_at_archive():
+                failed = sum(not self._archive(each, store) for each in logs)
+        except ArchiveBusy:
+            raise CommandError("Another run is at it. Nothing was done.") from None
+        if failed:
             raise CommandError(f"{failed} of {len(logs)} logs were not archived.")
 
     def _archive(self, log: Log, store: ObjectStore) -> bool:

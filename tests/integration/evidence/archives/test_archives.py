@@ -14,14 +14,17 @@ from pymerkle import InmemoryTree
 
 from evidence.archives.object_stores import ArchiveUnavailable, FolderStore, S3Store, open_store
 from evidence.archives.services import ArchiveDiffers, archive_log, list_archived_logs
+from evidence.archives.turns import take_turn_at_archive
 from evidence.kinds import Kind
 from evidence.log import reader
 from evidence.log.origins import log_name
-from evidence.models import Checkpoint, Fact, Log, Seal, Tile
-from evidence.verify import notes
+from evidence.models import GLOBAL_LOG, Checkpoint, Fact, Log, Seal, Tile
+from evidence.verify import merkle, notes
 from evidence.verify.command import main as verify
+from evidence.verify.proofs import InclusionProof
 from evidence.verify.tiles import unpack_entries
-from kernel.ids import new_id
+from kernel.database.tenancy import NO_TENANT
+from kernel.ids import encode, new_id
 from tests.support.append_only_triggers import rewritable
 from tests.support.evidence_logs import seal_everything, signing_with, write_facts
 from tests.support.s3_storage import BUCKET, S3Storage, run_s3_storage
@@ -112,21 +115,36 @@ def test_the_next_run_goes_on_and_the_log_says_what_was_archived(tmp_path: Path)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("tile/**/*") if path.is_file()}
 
     second = archive_log(grow(700), store)
-    third = archive_log(Log.objects.get(pk=TENANT), store)
-    fourth = archive_log(Log.objects.get(pk=TENANT), store)
+    third = archive_log(grow(0), store)
 
     assert first is not None
     assert second is not None
-    assert (first.stop, second.start, second.stop) == (300, 300, 1001)  # one of them says that the first were archived
-    assert third is fourth is None  # the fact of the second waits to be sealed
+    assert (first.stop, second.start, second.stop, third) == (300, 300, 1000, None)
     facts = list(Fact.objects.filter(kind=Kind.LOG_ARCHIVED).order_by("id"))
-    said = [json.loads(bytes(fact.leaf))["data"] for fact in facts]
-    assert [(each["start"], each["stop"], each["digest"]) for each in said] == [
+    said = [json.loads(bytes(fact.leaf)) for fact in facts]
+    assert {(each["tenant"], each["subject"]) for each in said} == {(encode("ten", NO_TENANT), f"log:{NAME}")}
+    assert [(each["data"]["start"], each["data"]["stop"], each["data"]["digest"]) for each in said] == [
         (0, 300, first.digest),
-        (300, 1001, second.digest),
+        (300, 1000, second.digest),
     ]
     assert all(path.stat().st_mtime_ns == at for path, at in before.items())  # nothing was written twice
     assert verify([str(tmp_path / NAME), *key_of(Log.objects.get(pk=TENANT))]) == 0
+
+
+@pytest.mark.req("OPS-4")
+def test_a_hub_in_which_nothing_happens_archives_nothing(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path)
+    archive_log(grow(3), store)  # which the hub's own log says
+    seal_everything()
+    hub = Log.objects.get(pk=NO_TENANT)
+
+    runs = [archive_log(hub, store)]  # the keys of the log are facts of it, too
+    for _ in range(2):
+        seal_everything()
+        runs.append(archive_log(Log.objects.get(pk=NO_TENANT), store))
+
+    assert runs[0] is not None
+    assert runs[1:] == [None, None]
 
 
 @pytest.mark.req("OPS-4")
@@ -163,7 +181,7 @@ def test_what_lies_there_already_and_is_another_is_not_taken_for_the_log(tmp_pat
     (tmp_path / NAME / "tile/entries/000.p").mkdir()
     (tmp_path / NAME / "tile/entries/000.p/10").write_bytes(b"other")
 
-    with pytest.raises(ArchiveDiffers, match=f"{NAME}/tile/entries/000.p/10 was written otherwise"):
+    with pytest.raises(ArchiveDiffers, match=f"{NAME}/tile/entries/000.p/10 lies in the archive otherwise"):
         archive_log(log, FolderStore(tmp_path))
 
     assert not (tmp_path / NAME / "checkpoint").exists()
@@ -203,12 +221,52 @@ def test_a_log_that_was_changed_is_not_archived(tmp_path: Path, damage: Callable
     with pytest.raises(ArchiveDiffers):
         archive_log(log, FolderStore(tmp_path))
 
-    assert not (tmp_path / NAME / "checkpoint").exists()
+    assert not list(tmp_path.iterdir())  # where it would stay
     assert not Fact.objects.filter(kind=Kind.LOG_ARCHIVED).exists()
 
 
 @pytest.mark.req("OPS-4")
-def test_a_hub_that_was_put_back_does_not_continue_its_archive(tmp_path: Path) -> None:
+def test_a_checkpoint_goes_to_the_archive_once_the_global_log_has_it(tmp_path: Path) -> None:
+    log = grow(10)
+    archive_log(log, FolderStore(tmp_path))
+    grow(10)
+    with rewritable():
+        Checkpoint.objects.filter(tenant_id=TENANT, size=20).update(global_index=None)
+
+    assert archive_log(log, FolderStore(tmp_path)) is None
+
+    proof, head = ((tmp_path / NAME / name).read_text() for name in ("global.tlog-proof", "checkpoint"))
+    found = InclusionProof.parse(proof)
+    anchor = notes.open_checkpoint(found.note, reader.list_vkeys(reader.load_origin(GLOBAL_LOG)))
+    leaf = merkle.leaf_hash(notes.split_note(head)[0].encode())
+    merkle.verify_inclusion(leaf, found.index, anchor.size, found.path, anchor.root)
+
+
+@pytest.mark.req("OPS-4")
+def test_what_lies_there_and_is_no_checkpoint_is_said(tmp_path: Path) -> None:
+    log = grow(10)
+    (tmp_path / NAME).mkdir()
+    (tmp_path / NAME / "checkpoint").write_bytes(b"\xff\xfe")
+
+    with pytest.raises(ArchiveDiffers, match="is not one that the hub has signed"):
+        archive_log(log, FolderStore(tmp_path))
+
+
+@pytest.mark.req("OPS-4")
+def test_one_run_is_at_it_at_a_time(settings: Any, tmp_path: Path) -> None:
+    grow(1)
+    settings.TOOLHUB_ARCHIVE_URL, settings.TOOLHUB_DATA_DIR = f"file://{tmp_path}/kept", tmp_path
+    with take_turn_at_archive(), pytest.raises(CommandError, match="Another run is at it"):
+        call_command("archive")
+
+    assert not (tmp_path / "kept").exists()
+    call_command("archive", stdout=io.StringIO())
+    assert (tmp_path / "kept" / NAME / "checkpoint").is_file()
+
+
+@pytest.mark.req("OPS-4")
+@pytest.mark.parametrize("also_tiles", [False, True])
+def test_a_hub_that_was_put_back_does_not_continue_its_archive(tmp_path: Path, *, also_tiles: bool) -> None:
     store = FolderStore(tmp_path)
     archive_log(grow(10), store)
     log = grow(10)
@@ -216,8 +274,11 @@ def test_a_hub_that_was_put_back_does_not_continue_its_archive(tmp_path: Path) -
     older = Checkpoint.objects.filter(tenant_id=TENANT).order_by("size")[0]
     with rewritable():
         Checkpoint.objects.filter(tenant_id=TENANT, size__gt=older.size).delete()
+        if also_tiles:
+            tile = Tile.objects.get(tenant_id=TENANT, level=0)
+            Tile.objects.filter(tenant_id=TENANT).update(hashes=bytes(tile.hashes)[: 10 * 32])
 
-    with pytest.raises(ArchiveDiffers, match="does not continue the 21 leaves"):
+    with pytest.raises(ArchiveDiffers, match="does not continue the 20 leaves"):
         archive_log(log, store)
 
 
