@@ -76,7 +76,6 @@ class BrokenStore(FolderStore):
         super().write_new(name, data, compress=compress)
 
 
-@pytest.mark.req("OPS-4")
 def test_the_bucket_alone_is_a_log_that_verifies(
     s3: S3Storage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -94,7 +93,6 @@ def test_the_bucket_alone_is_a_log_that_verifies(
     assert packed < sum(len(fact.leaf) for fact in Fact.objects.filter(tenant_id=TENANT)) / 3
 
 
-@pytest.mark.req("OPS-4")
 def test_a_foreign_tree_over_the_archived_leaves_has_the_signed_root(tmp_path: Path) -> None:
     log = grow(300)
     archive_log(log, FolderStore(tmp_path))
@@ -108,7 +106,6 @@ def test_a_foreign_tree_over_the_archived_leaves_has_the_signed_root(tmp_path: P
     assert (tree.get_size(), tree.get_root()) == (head.size, head.root)
 
 
-@pytest.mark.req("OPS-4")
 def test_the_next_run_goes_on_and_the_log_says_what_was_archived(tmp_path: Path) -> None:
     store = FolderStore(tmp_path)
     first = archive_log(grow(300), store)
@@ -131,7 +128,6 @@ def test_the_next_run_goes_on_and_the_log_says_what_was_archived(tmp_path: Path)
     assert verify([str(tmp_path / NAME), *key_of(Log.objects.get(pk=TENANT))]) == 0
 
 
-@pytest.mark.req("OPS-4")
 def test_a_hub_in_which_nothing_happens_archives_nothing(tmp_path: Path) -> None:
     store = FolderStore(tmp_path)
     archive_log(grow(3), store)  # which the hub's own log says
@@ -147,7 +143,6 @@ def test_a_hub_in_which_nothing_happens_archives_nothing(tmp_path: Path) -> None
     assert runs[1:] == [None, None]
 
 
-@pytest.mark.req("OPS-4")
 @pytest.mark.parametrize("fails_at", [1, 3, 6])
 def test_a_run_that_was_cut_short_is_made_again(tmp_path: Path, fails_at: int) -> None:
     log = grow(600)
@@ -161,7 +156,6 @@ def test_a_run_that_was_cut_short_is_made_again(tmp_path: Path, fails_at: int) -
     assert Fact.objects.filter(kind=Kind.LOG_ARCHIVED).count() == 1
 
 
-@pytest.mark.req("OPS-4")
 def test_one_flipped_byte_of_the_archive_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = grow(300)
     archive_log(log, FolderStore(tmp_path))
@@ -174,7 +168,6 @@ def test_one_flipped_byte_of_the_archive_is_found(tmp_path: Path, capsys: pytest
     assert "Its bytes do not have the hash" in capsys.readouterr().out
 
 
-@pytest.mark.req("OPS-4")
 def test_what_lies_there_already_and_is_another_is_not_taken_for_the_log(tmp_path: Path) -> None:
     log = grow(10)
     (tmp_path / NAME / "tile/entries").mkdir(parents=True)
@@ -212,7 +205,6 @@ def sign_otherwise() -> None:
         Checkpoint.objects.filter(pk=head.pk).update(note=head.note.replace("\n10\n", "\n9\n"))
 
 
-@pytest.mark.req("OPS-4")
 @pytest.mark.parametrize("damage", [change_leaf, lose_fact, change_tile, sign_otherwise])
 def test_a_log_that_was_changed_is_not_archived(tmp_path: Path, damage: Callable[[], None]) -> None:
     log = grow(10)
@@ -225,7 +217,6 @@ def test_a_log_that_was_changed_is_not_archived(tmp_path: Path, damage: Callable
     assert not Fact.objects.filter(kind=Kind.LOG_ARCHIVED).exists()
 
 
-@pytest.mark.req("OPS-4")
 def test_a_checkpoint_goes_to_the_archive_once_the_global_log_has_it(tmp_path: Path) -> None:
     log = grow(10)
     archive_log(log, FolderStore(tmp_path))
@@ -242,7 +233,6 @@ def test_a_checkpoint_goes_to_the_archive_once_the_global_log_has_it(tmp_path: P
     merkle.verify_inclusion(leaf, found.index, anchor.size, found.path, anchor.root)
 
 
-@pytest.mark.req("OPS-4")
 def test_what_lies_there_and_is_no_checkpoint_is_said(tmp_path: Path) -> None:
     log = grow(10)
     (tmp_path / NAME).mkdir()
@@ -252,7 +242,6 @@ def test_what_lies_there_and_is_no_checkpoint_is_said(tmp_path: Path) -> None:
         archive_log(log, FolderStore(tmp_path))
 
 
-@pytest.mark.req("OPS-4")
 def test_one_run_is_at_it_at_a_time(settings: Any, tmp_path: Path) -> None:
     grow(1)
     settings.TOOLHUB_ARCHIVE_URL, settings.TOOLHUB_DATA_DIR = f"file://{tmp_path}/kept", tmp_path
@@ -264,7 +253,6 @@ def test_one_run_is_at_it_at_a_time(settings: Any, tmp_path: Path) -> None:
     assert (tmp_path / "kept" / NAME / "checkpoint").is_file()
 
 
-@pytest.mark.req("OPS-4")
 @pytest.mark.parametrize("also_tiles", [False, True])
 def test_a_hub_that_was_put_back_does_not_continue_its_archive(tmp_path: Path, *, also_tiles: bool) -> None:
     store = FolderStore(tmp_path)
@@ -282,7 +270,6 @@ def test_a_hub_that_was_put_back_does_not_continue_its_archive(tmp_path: Path, *
         archive_log(log, store)
 
 
-@pytest.mark.req("OPS-4")
 def test_the_command_archives_all_logs_and_says_which_it_could_not(
     s3: S3Storage, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -307,7 +294,6 @@ def test_the_command_archives_all_logs_and_says_which_it_could_not(
     assert (tmp_path / "kept" / NAME / "checkpoint").is_file()
 
 
-@pytest.mark.req("OPS-4")
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [(["--log", "nonsense"], "no name of a log"), (["--log", log_name(new_id())], "There is no log")],

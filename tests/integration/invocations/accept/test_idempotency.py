@@ -85,6 +85,8 @@ def plan_of(query: str, parameters: tuple[Any, ...]) -> str:
         else:
             cursor.execute(f"EXPLAIN QUERY PLAN {query}", parameters)
         found = " ".join(str(row) for row in cursor.fetchall())
+        if connection.vendor == "postgresql":
+            cursor.execute("DEALLOCATE asked")  # which would outlive the transaction
         transaction.set_rollback(True)  # they have no Begin
     return found
 
