@@ -26,6 +26,7 @@ from evidence.verify.tiles import unpack_entries
 from kernel.database.tenancy import NO_TENANT
 from kernel.ids import encode, new_id
 from tests.support.append_only_triggers import rewritable
+from tests.support.doc_blocks import ROOT, blocks_of
 from tests.support.evidence_logs import seal_everything, signing_with, write_facts
 from tests.support.s3_storage import BUCKET, S3Storage, run_s3_storage
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from evidence.archives.object_stores import ObjectStore
 
 pytestmark = pytest.mark.django_db(transaction=True)
+PAGE = ROOT / "docs" / "how-to" / "archive-the-logs.md"
 TENANT = new_id()
 NAME = log_name(TENANT)
 
@@ -303,6 +305,22 @@ def test_a_name_of_no_log_is_refused(settings: Any, tmp_path: Path, words: list[
 
     with pytest.raises(CommandError, match=sentence):
         call_command("archive", *words)
+
+
+def test_what_the_page_types_archives_and_verifies(settings: Any, tmp_path: Path) -> None:
+    """Its folder and its key are those of this test."""
+    archive, check = (block.text.split() for block in blocks_of(PAGE) if block.elsewhere)
+    log = grow(5)
+    settings.TOOLHUB_ARCHIVE_URL = f"file://{tmp_path}"
+    key = tmp_path / "log.vkey"
+    key.write_text("\n".join(reader.list_vkeys(log.origin)))
+
+    call_command(*archive[1:], stdout=io.StringIO())
+    said = {"./ten_01…": str(tmp_path / NAME), "log.vkey": str(key)}
+    status = verify([said.get(word, word) for word in check[1:]])
+
+    assert (archive[0], check[0], status) == ("manage.py", "toolhub-verify", 0)
+    assert said.keys() <= set(check)
 
 
 def test_without_an_archive_the_command_says_which_setting_is_missing() -> None:
