@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -166,6 +168,22 @@ def test_what_is_no_time_zone_is_not_kept(operator: Person) -> None:
     with pytest.raises(SchemaInvalid):
         set_display(time_zone="UTC", number_style="roman", user=operator.user)
     assert find_display(operator.user) is None
+
+
+def test_what_is_asked_about_time_zones_takes_no_memory(operator: Person) -> None:
+    client, size = operator.client(), 2_000_000
+    client.post("/display/zone", {"time_zone": "Mars/Olympus"})  # what is kept once is kept now
+
+    tracemalloc.start()
+    try:
+        for number in range(5):
+            assert client.post("/display/zone", {"time_zone": f"{number}" * size}).status_code == 422
+        gc.collect()
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert kept < size
 
 
 def test_a_zone_is_proposed_until_one_was_chosen_or_declined(operator: Person) -> None:
