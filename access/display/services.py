@@ -40,8 +40,8 @@ def list_time_zones() -> tuple[str, ...]:
 
 
 def is_time_zone(name: str) -> bool:
-    """Also one of those that are not offered: a browser may know its place by an older name. Nothing is kept of what is asked, which may
-    be any text."""
+    """Also one of those that are not offered: a browser may know its place by an older name. The name may be any text, so nothing is
+    kept of it."""
     return len(name) <= LONGEST_NAME and name in _list_known()
 
 
