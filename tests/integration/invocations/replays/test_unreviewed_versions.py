@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from access.roles import Role
 from evidence.models import Fact
-from invocations.models import Invocation
+from invocations.models import Invocation, State
 from invocations.replays import rerun as replays_rerun
-from invocations.replays import services, worker
+from invocations.replays import services, version_impacts, worker
 from invocations.replays.version_impacts import list_triable_calls
 from invocations.run import execution
 from kernel.problems import SchemaInvalid
@@ -22,6 +23,7 @@ from registry.tools.lifecycle import yank_version
 from registry.versions.services import review_version, submit_version
 from tests.conftest import make_person
 from tests.support.calls import row_of
+from tests.support.made_calls import make_calls
 from tests.support.manifests import manifest
 from tests.support.replays import WHY, replay, replayed_tool, work_through
 from tests.support.sandboxes import docker_sandbox
@@ -193,6 +195,22 @@ def test_a_version_is_tried_at_the_isolation_that_it_asks_for_itself(
 
     assert row.reruns.get().verdict == "match"
     assert levels == [given]
+
+
+@pytest.mark.req("CARD-3")
+def test_calls_to_try_a_version_with_are_looked_for_among_the_newest_alone(
+    call: Invocation, waiting: ToolVersion, caller: Caller, operator: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A review is opened again and again, whatever number of calls were denied."""
+    make_calls(caller, timezone.now(), state=State.DENIED, tool=call.tool, times=3)
+    monkeypatch.setattr(version_impacts, "MAX_LOOKED_AT", 4)
+    assert list_triable_calls(waiting, by=operator.by) == [call]
+
+    monkeypatch.setattr(version_impacts, "MAX_LOOKED_AT", 3)
+
+    assert list_triable_calls(waiting, by=operator.by) == []
+    page = operator.client().get(reverse("review", args=[waiting.pk])).content.decode()
+    assert "None of the newest calls of the last seven days ran to an end" in page
 
 
 @pytest.mark.req("CARD-3")
