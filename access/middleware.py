@@ -70,6 +70,7 @@ def attach_principal(
 ) -> Callable[[HttpRequest], HttpResponseBase]:
     def middleware(request: HttpRequest) -> HttpResponseBase:
         request.principal, request.tenant, request.tenants = None, None, []  # type: ignore[attr-defined]
+        request.display = None  # type: ignore[attr-defined]  # for an error page, if finding it is what fails
         if is_of_console(request) and request.user.is_authenticated:
             tenant, tenants = tenants_for(request)
             if tenant is not None:

@@ -23,19 +23,26 @@ if TYPE_CHECKING:
 
 # Groups of the database that name no place where somebody lives, or the same places under older names.
 _NOT_OFFERED = ("Etc", "SystemV", "US", "Canada", "Brazil", "Chile", "Mexico", "posix", "right")
+LONGEST_NAME = 64  # that is kept
+
+
+@cache
+def _list_known() -> frozenset[str]:
+    """Once in a process: the files of the database are looked through for it."""
+    return frozenset(available_timezones())
 
 
 @cache
 def list_time_zones() -> tuple[str, ...]:
     """What people choose from: UTC, then the places of the database by region."""
-    places = {name for name in available_timezones() if "/" in name and name.split("/")[0] not in _NOT_OFFERED}
+    places = {name for name in _list_known() if "/" in name and name.split("/")[0] not in _NOT_OFFERED}
     return ("UTC", *sorted(places))
 
 
-@cache
 def is_time_zone(name: str) -> bool:
-    """Also one of those that are not offered: a browser may know its place by an older name."""
-    return name in available_timezones()
+    """Also one of those that are not offered: a browser may know its place by an older name. The name may be any text, so nothing is
+    kept of it."""
+    return len(name) <= LONGEST_NAME and name in _list_known()
 
 
 def find_display(user: Any) -> DisplaySettings | None:

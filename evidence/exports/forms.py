@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.utils import timezone
 from django.utils.translation import gettext_lazy
 
 from evidence.models import ExportFormat
 from evidence.search.forms import ScopeForm
+from evidence.search.language import fix_days, parse
 
 FORMAT_WORDS = {
     ExportFormat.JSONL: gettext_lazy("JSON lines: the exact text of each fact, with its hash"),
@@ -75,7 +77,8 @@ class ExportForm(ScopeForm):
             del self.fields["opens"], self.fields["reason"]
 
     def asked(self) -> dict[str, Any]:
-        """As :func:`~evidence.exports.services.make_export` takes it."""
+        """As :func:`~evidence.exports.services.make_export` takes it, which knows no zone of a reader."""
         said = self.cleaned_data
         terms = {name: said[name] for name in ("format", "stop", "older", "opens", "reason") if name in said}
-        return terms | {"start": said["start"] or 0, "query": self.read_scope().to_query(said["query"])}
+        more = fix_days(parse(said["query"]), timezone.get_current_timezone())
+        return terms | {"start": said["start"] or 0, "query": self.read_scope().to_query(str(more))}

@@ -8,7 +8,7 @@ with spaces stand in quotes. Terms with the same qualifier are alternatives, dif
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -154,6 +154,18 @@ def parse_moment(value: str, *, now: datetime, zone: tzinfo) -> datetime:
         return (found if found.tzinfo else found.replace(tzinfo=zone)).astimezone(UTC)
     except OverflowError:
         return datetime.max.replace(tzinfo=UTC) if found.year > now.year else datetime.min.replace(tzinfo=UTC)
+
+
+def fix_days(query: Query, zone: tzinfo) -> Query:
+    """The same query for whoever reads it where another zone holds: days and times without a zone are moments of ``zone``."""
+    return Query(tuple(_fix_day(term, zone) if term.name in ("after", "before") else term for term in query.terms))
+
+
+def _fix_day(term: Term, zone: tzinfo) -> Term:
+    if _AGO.fullmatch(term.value):
+        return term
+    found = datetime.fromisoformat(term.value)
+    return term if found.tzinfo else replace(term, value=found.replace(tzinfo=zone).isoformat())
 
 
 QUALIFIERS: dict[str, Qualifier] = {

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from evidence.problems import SearchInvalid
 from evidence.search import saved_searches
 from evidence.search.engine import LIMIT_MS, FactPage, find_facts
-from evidence.search.language import QUALIFIERS, Query, Term, parse
+from evidence.search.language import QUALIFIERS, Query, Term, fix_days, parse
 from evidence.search.name_resolution import names_in
 from evidence.search.related_facts import attach_free_text
 from kernel.components.forms import add_problem
@@ -64,7 +64,7 @@ def query_text(request: ConsoleRequest) -> str:
 def facts(request: ConsoleRequest) -> HttpResponse:
     """Context: text (the query as written), found (Found), chips (list of {text, without}), wrong (list of {before, wrong, after,
     message, instead} of a query that is not understood), too_broad (it took too long: list of {label, to} that narrow it), view,
-    qualifiers, shortcuts, searches (list of {search, to}), form, and addresses: views, first, older, newer.
+    qualifiers, shortcuts, searches (list of {search, to}), form, and addresses: export, views, first, older, newer.
     """
     text, view = query_text(request), request.GET.get("view", "")
     view = view if view in VIEWS else VIEWS[0]
@@ -85,6 +85,7 @@ def facts(request: ConsoleRequest) -> HttpResponse:
         "wrong": wrong,
         "too_broad": too_broad,
         "view": view,
+        "export": _export_address(query),
         "views": {each: _address(query, each) for each in VIEWS},
         "continued": bool(request.GET.get("after") or request.GET.get("before")),
         "first": _address(query, view),
@@ -119,6 +120,12 @@ def _found(request: ConsoleRequest, query: Query) -> FactPage:
 def _address(query: Query | str, view: str, **more: str) -> str:
     asked = {"q": str(query), "view": view if view != VIEWS[0] else "", **more}
     return "?" + urlencode({name: value for name, value in asked.items() if value})
+
+
+def _export_address(query: Query) -> str:
+    """The form of an export of what is found, filled in."""
+    asked = str(fix_days(query, timezone.get_current_timezone()))
+    return f"{reverse('export_new')}?{urlencode({'query': asked})}"
 
 
 def _with_time(query: Query, ago: str) -> Query:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from django.urls import reverse
+from django.utils import timezone
 
-from evidence.search.language import Query, Term
+from evidence.search.language import Query, Term, fix_days
 from invocations.call_search.language import OF_BOTH
 from invocations.models import FINAL
 
@@ -23,7 +24,7 @@ def build_export_address(query: Query) -> str:
     terms = list(_translate(query))
     if len(terms) < len(query.terms):
         return ""
-    said = Query((Term("kind", "invocation.", starts=True), *terms))
+    said = fix_days(Query((Term("kind", "invocation.", starts=True), *terms)), timezone.get_current_timezone())
     return f"{reverse('export_new')}?{urlencode({'query': str(said)})}"
 
 

@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import TYPE_CHECKING
 
 from django.utils import timezone
@@ -20,7 +21,7 @@ from invocations.call_hours.counts import count_found_hours
 from invocations.call_hours.rollup import HOUR, KEPT, floor_to_hour
 from invocations.call_outcomes import TONES, CallOutcome
 from invocations.call_search.selectors import OF_TIME, build_condition
-from kernel.components.moments import add_days, head_times, write_moment
+from kernel.components.moments import begin_of_day, head_times, write_moment
 from kernel.components.stacked_chart import ChartColumn, Series, StackedChart, lay_out_chart
 
 if TYPE_CHECKING:
@@ -79,21 +80,27 @@ def choose_stretch(query: Query, *, now: datetime, zone: tzinfo) -> Stretch:
 
 
 def _cut(begin: datetime, until: datetime, step: timedelta, zone: tzinfo) -> tuple[datetime, ...]:
-    edges = [begin]
+    edges, first = [begin], begin.astimezone(zone).date()
+    # Each day is counted from the first: the edge before it may be at 01:00, where clocks have skipped midnight.
+    later = (begin_of_day(first + n * step, zone) if step >= DAY else begin + n * step for n in count(1))
     while len(edges) == 1 or (edges[-1] < until and len(edges) <= MOST_COLUMNS):
-        edges.append(add_days(edges[-1], step.days, zone) if step >= DAY else edges[-1] + step)
+        if (edge := next(later)) > edges[-1]:  # a zone may skip a whole day
+            edges.append(edge)
     return tuple(edges)
 
 
 def _floor(moment: datetime, step: timedelta, zone: tzinfo) -> datetime:
     local = moment.astimezone(zone)
+    if step >= DAY:
+        return begin_of_day(local.date(), zone)
     midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
-    return (midnight if step >= DAY else midnight + (local - midnight) // step * step).astimezone(UTC)
+    return (midnight + (local - midnight) // step * step).astimezone(UTC)
 
 
 def can_count_hours(query: Query, stretch: Stretch, now: datetime) -> bool:
     names = {term.name for term in query.terms} - set(OF_TIME)
-    whole = stretch.step >= HOUR and floor_to_hour(stretch.since) == stretch.since
+    # Each of the edges: clocks may be changed by half an hour between two of them.
+    whole = stretch.step >= HOUR and all(floor_to_hour(edge) == edge for edge in stretch.edges)
     return whole and names <= set(IN_HOURS) and not {"tool", "agent"} <= names and stretch.since > now - KEPT + HOUR
 
 

@@ -43,7 +43,7 @@ class ReplayForm(ReasonForm):
         recorded = invocation.version
         choices = [("", f"{recorded.version if recorded else ''} · {gettext_lazy('recorded')}")]
         if recorded is not None:
-            rows = ToolVersion.objects.filter(tool=recorded.tool, review_state=VersionState.APPROVED)
+            rows = ToolVersion.objects.filter(tool=recorded.tool, review_state=VersionState.APPROVED, yanked_at=None)
             others = rows.exclude(pk=recorded.pk).order_by("-id").values_list("version", flat=True)[:50]
             choices += [(each, each) for each in others]
             waiting = ToolVersion.objects.filter(tool=recorded.tool, review_state=VersionState.SUBMITTED)

@@ -27,12 +27,15 @@ NOTHING = Capabilities()
 TAKEN = {"net": "network", "cidr": "network", "browser": "browser", "secrets": "secrets", "fs": "files"}
 
 
-def isolate_profile(profile: Profile) -> tuple[Profile, list[str]]:
-    """The recorded profile without anything outside the box, and the words for what it had of that."""
+def isolate_profile(profile: Profile, *, accepted: str) -> tuple[Profile, list[str]]:
+    """The recorded profile without anything outside the box, and the words for what it had of that.
+
+    ``accepted``: the weakest level that the version accepts which is run, and may be another than the recorded one; empty: any.
+    """
     reach = profile.capabilities
     taken = dict.fromkeys(word for name, word in TAKEN.items() if getattr(reach, name))
     left = reach.replaced(**{name: getattr(NOTHING, name) for name in TAKEN})
-    level = max(profile.isolation, SINGLE, key=LEVELS.index)
+    level = max(profile.isolation, accepted or SINGLE, SINGLE, key=LEVELS.index)
     limits = replace(profile.limits, files=0)
     return replace(profile, capabilities=left, isolation=level, limits=limits), list(taken)
 

@@ -36,6 +36,7 @@ WHY: dict[str, StrOrPromise] = {
     "config": gettext_lazy("The tool's configuration has changed since."),
     "not_taken": gettext_lazy("The version does not take these arguments: its input schema refuses them."),
     "version_refused": gettext_lazy("The version was refused by its reviewer, and is not run any more."),
+    "version_yanked": gettext_lazy("This version was yanked, and is not run any more."),
 }
 # What was another thing than in the call; or was found beside the verdict.
 NOTE: dict[str, StrOrPromise] = {

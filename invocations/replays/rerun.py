@@ -149,14 +149,17 @@ def _prepare(invocation: Invocation, version: ToolVersion, end: End, *, todays_i
         raise CannotRerun("model")
     if version.review_state == VersionState.REFUSED:
         raise CannotRerun("version_refused")
+    other = version.pk != invocation.version_id
+    if other and version.yanked_at is not None:  # the recorded one may have been yanked for what is looked into
+        raise CannotRerun("version_yanked")
     if version.view.capabilities.get("browser"):
         raise CannotRerun("browser")
     sealed = open_snapshot(invocation, SnapshotKind.INPUT)
     if sealed is None:
         raise CannotRerun("no_values")
-    profile, taken = isolate_profile(Profile.from_json(invocation.profile or {}))
-    other = version.pk != invocation.version_id
-    if other and not compiled_version(version.pk).input_validator.is_valid(sealed["arguments"]):
+    compiled = compiled_version(version.pk)
+    profile, taken = isolate_profile(Profile.from_json(invocation.profile or {}), accepted=compiled.isolation)
+    if other and not compiled.input_validator.is_valid(sealed["arguments"]):
         raise CannotRerun("not_taken")
     notes = [f"without_{each}" for each in taken]
     image = run.image if run else ""

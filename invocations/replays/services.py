@@ -50,8 +50,9 @@ def check_can_request(by: Principal) -> None:
 
 
 def find_approved_version(tool: Tool, version: str) -> ToolVersion:
-    """An approved version of the tool: what nobody has reviewed is not run, in a replay neither."""
-    found = ToolVersion.objects.filter(tool=tool, version=version, review_state=VersionState.APPROVED).first()
+    """An approved version of the tool that was not yanked: what nobody answers for is not run, in a replay neither."""
+    rows = ToolVersion.objects.filter(tool=tool, version=version, review_state=VersionState.APPROVED)
+    found = rows.filter(yanked_at=None).first()
     if found is None:
         raise SchemaInvalid.at("/version", f"{tool.name} has no approved version {version[:64]}.")
     return found

@@ -39,6 +39,7 @@ MAX_AGENTS = 20
 MAX_SHOWN = 20
 MAX_COUNTED = 100_000
 MAX_TRIABLE = 5
+MAX_LOOKED_AT = 2_000  # to find those: each view of a review asks, and a million that were denied are not gone through
 KEPT_S = 600
 
 
@@ -110,10 +111,14 @@ def load_version_impact(version: ToolVersion, *, by: Principal) -> VersionImpact
 
 
 def list_triable_calls(version: ToolVersion, *, by: Principal) -> list[Invocation]:
-    """The newest calls of the last days that ran to an end, of which the arguments are kept: with each the version can be tried."""
-    rows = Invocation.objects.visible_to(by).filter(
+    """The newest calls of the last days that ran to an end, of which the arguments are kept: with each the version can be tried.
+
+    Those among the newest :data:`MAX_LOOKED_AT` calls of the tool.
+    """
+    newest = Invocation.objects.visible_to(by).filter(
         tool=version.tool.name, pk__gte=lowest_id(timezone.now() - TRIED_WITHIN)
     )
+    rows = Invocation.objects.filter(pk__in=newest.order_by("-pk").values("pk")[:MAX_LOOKED_AT])
     kept = Snapshot.objects.filter(
         tenant_id=by.tenant_id, kind=SnapshotKind.INPUT, invocation_id=OuterRef("pk"), subject_key__destroyed_at=None
     )

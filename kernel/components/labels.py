@@ -356,7 +356,7 @@ def size(count: int | None) -> str:
     if count is None:
         return NO_VALUE
     amount, units = float(count), ["B", "KiB", "MiB", "GiB"]
-    while amount >= 1024 and len(units) > 1:
+    while round(amount, 1) >= 1024 and len(units) > 1:  # as it is written
         amount /= 1024
         units.pop(0)
     return f"{format_number(amount, 0 if amount.is_integer() else 1)} {units[0]}"
@@ -366,11 +366,12 @@ def dur(ms: float | None) -> str:
     """A duration given in milliseconds."""
     if ms is None:
         return NO_VALUE
-    if ms < 1000:
+    if round(ms) < 1000:
         return f"{ms:.0f} ms"
     seconds = ms / 1000
-    if seconds < 60:
+    if seconds < 59.995:  # from there on it would be written 60.00 s
         return f"{format_number(seconds, 2)} s"
+    seconds = round(seconds, 1)
     if seconds < 3600:
         tenths = round(seconds % 60, 1)
         rest = format_number(tenths, 0 if tenths.is_integer() else 1)
@@ -405,7 +406,7 @@ def span_ms(ms: float) -> str:
     """A limit of time: 30 s, not 30.00 s."""
     if ms >= 60_000 and ms % 60_000 == 0:
         return span(int(ms // 1000))
-    return f"{format_number(ms // 1000)} s" if 1000 <= ms < 60_000 and ms % 1000 == 0 else dur(ms)
+    return f"{format_number(int(ms // 1000))} s" if 1000 <= ms < 60_000 and ms % 1000 == 0 else dur(ms)
 
 
 def format_zone(local: datetime) -> str:

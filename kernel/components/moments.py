@@ -5,7 +5,7 @@ An address may be sent to somebody who reads times in another zone, and an hour 
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time
 from typing import TYPE_CHECKING
 
 from django.utils import timezone
@@ -14,7 +14,7 @@ from django.utils.translation import gettext
 from kernel.components.labels import format_zone
 
 if TYPE_CHECKING:
-    from datetime import tzinfo
+    from datetime import date, tzinfo
 
 
 def write_moment(moment: datetime) -> str:
@@ -28,10 +28,9 @@ def format_moment(moment: datetime) -> str:
     return f"{local:%Y-%m-%d %H:%M} {format_zone(local)}"
 
 
-def add_days(begin: datetime, days: int, zone: tzinfo) -> datetime:
-    """So many midnights later: a day on which clocks are changed has 23 or 25 hours."""
-    local = begin.astimezone(zone).replace(tzinfo=None) + timedelta(days=days)
-    return local.replace(tzinfo=zone).astimezone(UTC)
+def begin_of_day(day: date, zone: tzinfo) -> datetime:
+    """Its first moment in the zone: midnight, or what comes in its place where clocks are set forward at midnight."""
+    return datetime.combine(day, time(), zone).astimezone(UTC)
 
 
 def head_times(since: datetime, until: datetime) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING
 
 from django.db import models
@@ -16,10 +17,10 @@ from django.utils.translation import gettext_lazy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from decimal import Decimal
 
 # Between thousands where a space stands: it does not let a number break over two lines.
 NARROW_SPACE = "\u202f"
+ROUND = Context(prec=100, rounding=ROUND_HALF_UP)  # room for whatever amount there is
 
 
 class NumberStyle(models.TextChoices):
@@ -50,7 +51,10 @@ def use_number_style(style: str) -> Iterator[None]:
 
 
 def format_number(value: float | Decimal, places: int | None = None) -> str:
-    """Grouped by thousands in every language (Django groups Chinese by four). ``places``: None keeps those that there are."""
+    """Grouped by thousands in every language (Django groups Chinese by four). ``places``: None keeps those that there are; otherwise
+    rounded to so many, as amounts of money are (Django cuts off what is behind them)."""
+    if places is not None:
+        value = Decimal(str(value)).quantize(Decimal(1).scaleb(-places), context=ROUND)
     chosen = _style.get()
     decimal, thousand = SEPARATORS.get(NumberStyle(chosen)) or (
         get_format("DECIMAL_SEPARATOR"),

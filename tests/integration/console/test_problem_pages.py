@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.urls import reverse
 
+from access.display import middleware
 from access.roles import Role
 from kernel.ids import encode, new_id
 from tests.conftest import make_person
@@ -37,6 +38,25 @@ def test_what_only_owners_of_the_hub_may_is_said_so(operator: Person) -> None:
     page = operator.client().get(reverse("tenants")).content.decode()
 
     assert "Only owners of the hub have it." in page
+
+
+@pytest.mark.unmapped
+def test_an_error_before_the_display_settings_are_known_has_its_page(
+    operator: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(user: Any) -> None:
+        raise RuntimeError("the settings could not be read")
+
+    client = operator.client()
+    client.raise_request_exception = False
+    monkeypatch.setattr(middleware, "find_display", fail)
+
+    response = client.get(reverse("invocations"))
+
+    page = response.content.decode()
+    assert response.status_code == 500
+    assert "<h1" in page
+    assert reverse("sign_out") in page  # in its frame
 
 
 @pytest.mark.req("CARD-3")

@@ -57,3 +57,49 @@ def test_limits_are_written_without_empty_decimals() -> None:
         assert [labels.seconds(0.5), labels.seconds(30.0), labels.span_ms(30_000), labels.span_ms(2500)] == [
             "0,5 s", "30 s", "30 s", "2,50 s",
         ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("micros", "written"),
+    [
+        (1_999_999, "2.00"),
+        (1_004_999, "1.00"),
+        (1_005_000, "1.01"),
+        (-1_995_000, "-2.00"),
+        (999_999, "1.0000"),
+        (1_050, "0.0011"),
+        (999, "0.000999"),
+        (0, "0.00"),
+        (9_223_372_036_854_775_807, "9,223,372,036,854.78"),
+    ],
+)
+def test_amounts_are_rounded_and_not_cut_off(micros: int, written: str) -> None:
+    assert labels.money(micros, "EUR") == f"{written} EUR"
+
+
+@pytest.mark.parametrize(
+    ("ms", "written"),
+    [
+        (999.4, "999 ms"),
+        (999.9, "1.00 s"),
+        (1999, "2.00 s"),
+        (2675, "2.68 s"),
+        (59_990, "59.99 s"),
+        (59_999, "1 m 0 s"),
+        (119_990, "2 m 0 s"),
+        (90_480, "1 m 30.5 s"),
+        (3_599_990, "1 h 0 m"),
+    ],
+)
+def test_durations_are_rounded_and_not_cut_off(ms: float, written: str) -> None:
+    assert labels.dur(ms) == written
+
+
+def test_sizes_are_rounded_to_the_unit_that_they_are_written_in() -> None:
+    written = [labels.size(count) for count in (1023, 2007, 1024**2 - 1, 1024**4)]
+
+    assert written == ["1,023 B", "2.0 KiB", "1.0 MiB", "1,024 GiB"]
+
+
+def test_a_limit_of_whole_seconds_has_no_decimals_whatever_kind_of_number_it_is() -> None:
+    assert [labels.span_ms(30_000.0), labels.span_ms(90_000.0), labels.seconds(30.0)] == ["30 s", "1 m 30 s", "30 s"]

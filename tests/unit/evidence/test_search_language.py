@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from evidence.kinds import Kind
 from evidence.problems import SearchInvalid
-from evidence.search.language import QUALIFIERS, Query, Term, parse, parse_moment
+from evidence.search.language import QUALIFIERS, Query, Term, fix_days, parse, parse_moment
 from evidence.search.postings import BLOCK, decode, encode, iter_falling, iter_rising
 from kernel.ids import encode as wire_id
 from kernel.ids import new_id
@@ -212,3 +213,19 @@ def test_an_id_is_found_without_saying_what_it_is_of() -> None:
     id = wire_id("inv", new_id())
 
     assert parse(id).terms == (Term("", id),)
+
+
+@given(
+    value=MOMENTS,
+    zone=st.sampled_from(["Asia/Shanghai", "America/Santiago", "Australia/Lord_Howe"]).map(ZoneInfo),
+)
+def test_a_day_that_is_fixed_is_the_same_moment_in_every_zone(value: str, zone: ZoneInfo) -> None:
+    now = datetime(2026, 11, 29, tzinfo=UTC)
+    query = Query((Term("after", value), Term("", value)))
+
+    after, word = fix_days(query, zone).terms
+
+    assert word == Term("", value)
+    for other in (UTC, ZoneInfo("Asia/Kolkata")):
+        assert parse_moment(after.value, now=now, zone=other) == parse_moment(value, now=now, zone=zone)
+    assert parse(str(Query((after,)))) == Query((after,))

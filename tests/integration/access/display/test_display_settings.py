@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -13,7 +15,7 @@ from access.display.services import find_display, is_time_zone, list_time_zones,
 from access.models import DisplaySettings
 from access.roles import Role
 from evidence.search.scope import FactScope
-from invocations.call_search.histogram import choose_stretch
+from invocations.call_search.histogram import can_count_hours, choose_stretch
 from invocations.call_search.language import parse_calls
 from kernel.problems import SchemaInvalid
 from tests.conftest import make_person
@@ -106,6 +108,59 @@ def test_columns_of_days_go_from_midnight_to_midnight_also_where_clocks_are_chan
 
 
 @pytest.mark.req("CARD-6")
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("America/Santiago", date(2026, 9, 6)),
+        ("Africa/Cairo", date(2026, 4, 24)),
+        ("Atlantic/Azores", date(2026, 3, 29)),
+    ],
+)
+@pytest.mark.parametrize("days_before", [0, 10])
+def test_a_midnight_that_clocks_skip_moves_no_other(name: str, changed: date, days_before: int) -> None:
+    zone = ZoneInfo(name)
+    since = changed - timedelta(days=days_before)
+    query = parse_calls(f"after:{since} before:{since + timedelta(days=31)}")
+
+    stretch = choose_stretch(query, now=datetime(2026, 11, 20, tzinfo=UTC), zone=zone)
+
+    local = [edge.astimezone(zone) for edge in stretch.edges]
+    assert stretch.step == timedelta(days=1)
+    assert [each.date() for each in local] == [since + timedelta(days=n) for n in range(32)]
+    assert {each.date(): each.hour for each in local if each.hour} == {changed: 1}
+
+
+@pytest.mark.req("CARD-6")
+def test_a_day_that_a_zone_has_skipped_has_no_column() -> None:
+    query = parse_calls("after:2011-12-27 before:2012-01-20")
+
+    stretch = choose_stretch(query, now=datetime(2026, 11, 20, tzinfo=UTC), zone=ZoneInfo("Pacific/Apia"))
+
+    assert len(set(stretch.edges)) == len(stretch.edges)
+    assert stretch.count == 23
+    assert date(2011, 12, 30) not in {edge.astimezone(ZoneInfo("Pacific/Apia")).date() for edge in stretch.edges}
+
+
+@pytest.mark.req("CARD-6")
+def test_counted_hours_are_added_up_only_where_each_column_begins_with_one() -> None:
+    query, now = parse_calls("after:2026-09-28 before:2026-10-10"), datetime(2026, 10, 10, tzinfo=UTC)
+    # On Lord Howe the offset is 10:30 until the fourth of October, and 11:00 from then on.
+    before, across, after = (
+        choose_stretch(parse_calls(asked), now=now, zone=ZoneInfo("Australia/Lord_Howe"))
+        for asked in (
+            "after:2026-09-28 before:2026-10-03",
+            "after:2026-09-28 before:2026-10-10",
+            "after:2026-10-05 before:2026-10-10",
+        )
+    )
+    whole = choose_stretch(query, now=now, zone=ZoneInfo(BERLIN))
+
+    assert [can_count_hours(query, each, now) for each in (before, across, after, whole)] == [False, False, True, True]
+    back, now = parse_calls("after:2026-03-28 before:2026-04-12"), datetime(2026, 4, 12, tzinfo=UTC)
+    assert not can_count_hours(back, choose_stretch(back, now=now, zone=ZoneInfo("Australia/Lord_Howe")), now)
+
+
+@pytest.mark.req("CARD-6")
 def test_each_column_leads_to_its_calls_for_whoever_opens_its_address(
     caller: Caller, berlin: Client, kolkata: Client
 ) -> None:
@@ -166,6 +221,22 @@ def test_what_is_no_time_zone_is_not_kept(operator: Person) -> None:
     with pytest.raises(SchemaInvalid):
         set_display(time_zone="UTC", number_style="roman", user=operator.user)
     assert find_display(operator.user) is None
+
+
+def test_what_is_asked_about_time_zones_takes_no_memory(operator: Person) -> None:
+    client, size = operator.client(), 2_000_000
+    client.post("/display/zone", {"time_zone": "Mars/Olympus"})  # what is kept once is kept now
+
+    tracemalloc.start()
+    try:
+        for number in range(5):
+            assert client.post("/display/zone", {"time_zone": f"{number}" * size}).status_code == 422
+        gc.collect()
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert kept < size
 
 
 def test_a_zone_is_proposed_until_one_was_chosen_or_declined(operator: Person) -> None:

@@ -11,11 +11,14 @@ import sys
 import zipfile
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.test import Client
 from django.utils import timezone
+from django.utils.html import escape
 
+from access.display.services import set_display
 from evidence import services as evidence
 from evidence.exports import jobs, links, selection
 from evidence.exports.downloads import NoSuchRange, parse_range
@@ -371,3 +374,35 @@ def test_people_make_an_export_see_its_state_and_download_it(sealed: int, audito
     assert "Download" in client.get("/evidence/exports").content.decode()
     wrong = client.post("/evidence/exports/new", {"format": "csv", "query": "colour:red"})
     assert wrong.status_code == 422
+
+
+@pytest.mark.req("CARD-6")
+def test_an_export_of_a_search_holds_what_the_page_showed_also_where_days_are_others(
+    sealed: int, auditor: Person
+) -> None:
+    """A time without a zone is one of who reads the page; an export is read where no zone but UTC holds."""
+    set_display(time_zone="Asia/Shanghai", user=auditor.user)
+    client = auditor.client()
+    newest, here = Fact.objects.order_by("-id")[0], ZoneInfo("Asia/Shanghai")
+    begin = newest.occurred_at.astimezone(here) - timedelta(hours=1)
+    query = f"kind:tool.paused after:{begin:%Y-%m-%dT%H:%M} before:{begin + timedelta(hours=2):%Y-%m-%dT%H:%M}"
+
+    page = client.get("/evidence", {"q": query})
+    shown = [fact.wire_id for fact in page.context["found"].rows]
+    filled_in = client.get(page.context["export"]).context["form"].initial["query"]
+
+    assert shown
+    assert filled_in.count("+08:00") == 2
+    assert f'href="{escape(page.context["export"])}"' in page.content.decode()
+    for asked in (filled_in, query):  # as the page leads to it, and as somebody writes it into the form
+        answer = client.post("/evidence/exports/new", {"format": "jsonl", "stop": str(sealed), "query": asked})
+        assert answer.status_code == 302
+        while advance_next():
+            pass
+        job = ExportJob.objects.order_by("-id")[0]
+        lines = [json.loads(json.loads(line)["leaf"]) for line in content(job).splitlines()]
+        assert {line["id"] for line in lines} >= set(shown)
+        assert len(lines) == Fact.objects.filter(kind=Kind.TOOL_PAUSED).count()
+    relative = client.post("/evidence/exports/new", {"format": "jsonl", "stop": str(sealed), "query": "after:7d"})
+    assert relative.status_code == 302
+    assert ExportJob.objects.order_by("-id")[0].query == "after:7d"

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from django.db import connection
 
+from access.display.services import set_display
 from access.roles import Role
 from evidence.services import compute_fingerprint
 from invocations.call_search import pages
@@ -371,3 +372,13 @@ def test_a_search_of_calls_leads_to_an_export_of_their_facts_where_these_can_be_
     assert found == asked
     if asked is not None:
         assert client.get(context["export"]).status_code == 200
+
+
+def test_the_days_of_an_exported_search_of_calls_are_those_of_who_searched(auditor: Person) -> None:
+    set_display(time_zone="Asia/Shanghai", user=auditor.user)
+
+    context = auditor.client().get("/invocations", {"from": "2026-11-26", "q": "before:2026-11-28T10:00"}).context
+
+    assert parse_qs(urlsplit(context["export"]).query)["query"] == [
+        "kind:invocation.* before:2026-11-28T10:00:00+08:00 after:2026-11-26T00:00:00+08:00"
+    ]

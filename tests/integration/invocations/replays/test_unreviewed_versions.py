@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from access.roles import Role
 from evidence.models import Fact
-from invocations.models import Invocation
+from invocations.models import Invocation, State
 from invocations.replays import rerun as replays_rerun
-from invocations.replays import services, worker
+from invocations.replays import services, version_impacts, worker
 from invocations.replays.version_impacts import list_triable_calls
 from invocations.run import execution
 from kernel.problems import SchemaInvalid
 from registry.models import Decision, VersionState
+from registry.tools.lifecycle import yank_version
 from registry.versions.services import review_version, submit_version
 from tests.conftest import make_person
 from tests.support.calls import row_of
+from tests.support.made_calls import make_calls
 from tests.support.manifests import manifest
 from tests.support.replays import WHY, replay, replayed_tool, work_through
 from tests.support.sandboxes import docker_sandbox
@@ -28,7 +31,7 @@ from tests.support.sandboxes import docker_sandbox
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from invocations.sandbox.base import Sandbox
+    from invocations.sandbox.base import Profile, RunOutcome, Sandbox
     from registry.models import Tool, ToolVersion
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell
@@ -134,6 +137,80 @@ def test_a_version_that_was_refused_meanwhile_is_not_run(
 
     rerun = row.reruns.get()
     assert (rerun.verdict, rerun.why, rerun.runs) == ("cannot", "version_refused", 0)
+
+
+@pytest.mark.req("TOOLS-15")
+@pytest.mark.parametrize("is_approved", [False, True])
+def test_a_version_that_was_yanked_is_not_run_in_place_of_the_recorded_one(
+    is_approved: bool, call: Invocation, waiting: ToolVersion, operator: Person, second_operator: Person
+) -> None:
+    if is_approved:
+        review_version(version_id=waiting.pk, decision=Decision.APPROVE, note="", by=second_operator.by)
+    row = services.replay_call(invocation_id=call.pk, reason=WHY, version="1.1.0", by=operator.by)
+    yank_version(version_id=waiting.pk, reason="It was never to be run.", by=second_operator.by)
+
+    work_through()
+
+    rerun = row.reruns.get()
+    assert (rerun.verdict, rerun.why, rerun.runs) == ("cannot", "version_yanked", 0)
+    with pytest.raises(SchemaInvalid, match="no approved version"):
+        services.replay_call(invocation_id=call.pk, reason=WHY, version="1.1.0", by=operator.by)
+    client = operator.client()
+    assert 'value="1.1.0"' not in client.get(reverse("replay_new", args=[call.pk])).content.decode()
+    said = "This version was yanked, and is not run any more."
+    assert said in client.get(reverse("replay", args=[row.pk])).content.decode()
+
+
+@pytest.mark.req("CARD-3")
+def test_a_recorded_version_that_was_yanked_since_may_be_looked_into(
+    call: Invocation, operator: Person, second_operator: Person
+) -> None:
+    assert call.version is not None
+    yank_version(version_id=call.version.pk, reason="It answered wrongly.", by=second_operator.by)
+
+    assert replay(call, by=operator.by).reruns.get().verdict == "match"
+
+
+@pytest.mark.req("TOOLS-15")
+@pytest.mark.parametrize(("asked", "given"), [("cold", "cold"), ("shared", "single"), (None, "single")])
+def test_a_version_is_tried_at_the_isolation_that_it_asks_for_itself(
+    asked: str | None,
+    given: str,
+    call: Invocation,
+    submit: Callable[..., ToolVersion],
+    operator: Person,
+    docker: Sandbox,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever the recorded version was content with."""
+    submit(**replayed_tool("draws", version="1.2.0"), **({"isolation": asked} if asked else {}))
+    run, levels = docker.run, list[str]()
+
+    def noted(profile: Profile, *more: Any) -> RunOutcome:
+        levels.append(profile.isolation)
+        return run(profile, *more)
+
+    monkeypatch.setattr(docker, "run", noted)
+    row = replay(call, by=operator.by, version="1.2.0")
+
+    assert row.reruns.get().verdict == "match"
+    assert levels == [given]
+
+
+@pytest.mark.req("CARD-3")
+def test_calls_to_try_a_version_with_are_looked_for_among_the_newest_alone(
+    call: Invocation, waiting: ToolVersion, caller: Caller, operator: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A review is opened again and again, whatever number of calls were denied."""
+    make_calls(caller, timezone.now(), state=State.DENIED, tool=call.tool, times=3)
+    monkeypatch.setattr(version_impacts, "MAX_LOOKED_AT", 4)
+    assert list_triable_calls(waiting, by=operator.by) == [call]
+
+    monkeypatch.setattr(version_impacts, "MAX_LOOKED_AT", 3)
+
+    assert list_triable_calls(waiting, by=operator.by) == []
+    page = operator.client().get(reverse("review", args=[waiting.pk])).content.decode()
+    assert "None of the newest calls of the last seven days ran to an end" in page
 
 
 @pytest.mark.req("CARD-3")
