@@ -49,17 +49,17 @@ _SAID = {
 _NOTES = ", ".join(
     f"set_config('{setting}', COALESCE({column}::text, ''), true)" for column, (setting, _) in _NOTED.items()
 )
-STANDING = write_call_statement(
+DECIDING = write_call_statement(
     tenant=_SAID["tenant_id"], agent=_SAID["agent_id"], key=_SAID["key_id"], name=_SAID["tool"], agent_name="''"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class RunRows:
-    """``standing``: what decides about the call at this moment (``at``). Lists of one, or of none."""
+    """``deciding``: what decides about the call at this moment (``at``). Lists of one, or of none."""
 
     at: datetime
-    standing: CallRow
+    deciding: CallRow
     installations: list[Installation]
     inputs: list[Snapshot]
 
@@ -87,7 +87,7 @@ def claim_with_rows(begun: Attempt, asked: Mapping[str, Any], update: str) -> Cl
         [
             fetch_prepared_later(write_claim(update), {**asked, **get_row_values(begun, except_for=OF_CLAIM)}),
             FOR_WORK.ask_later_for(pk=_SAID["id"]),
-            fetch_prepared_later(STANDING, {"now": at, "second": int(at.timestamp())}),
+            fetch_prepared_later(DECIDING, {"now": at, "second": int(at.timestamp())}),
             INSTALLED.ask_later_for(tenant_id=_SAID["tenant_id"], name=_SAID["tool"]),
             INPUT.ask_later_for(invocation_id=_SAID["id"]),
         ],
@@ -102,11 +102,11 @@ class ClaimInFlight:
     found: list[Any]
 
     def read(self) -> Invocation | None:
-        claimed, call, standing, installations, inputs = (each.get() for each in self.found)
+        claimed, call, deciding, installations, inputs = (each.get() for each in self.found)
         if not claimed:
             return None
         invocation: Invocation = FOR_WORK.read(call)[0]
         invocation.run_rows = RunRows(
-            self.at, read_call_row(standing[0]), INSTALLED.read(installations), INPUT.read(inputs)
+            self.at, read_call_row(deciding[0]), INSTALLED.read(installations), INPUT.read(inputs)
         )
         return invocation

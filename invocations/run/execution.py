@@ -184,7 +184,7 @@ def check_still_allowed(invocation: Invocation) -> None:
         connection_id=invocation.connection_id,
         tool=invocation.tool,
         now=rows.at if rows else None,
-        row=rows.standing if rows else None,
+        row=rows.deciding if rows else None,
     )
     check_again(ClaimLook(decision_context, invocation))
 
