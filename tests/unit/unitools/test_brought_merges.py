@@ -128,7 +128,8 @@ def test_a_program_that_is_named_later_widens_no_files_that_a_person_has_narrowe
     mine: list[str], merged: list[str]
 ) -> None:
     limits = {"limits": {"files": 9}} if "write" in mine else {}
-    narrow = {"capabilities": {"fs": [{"path": "/data", "actions": mine, "kind": "tree"}]}} | limits
+    entry = {"path": "/data", "actions": mine, "kind": "tree"}
+    narrow: dict[str, Any] = {"capabilities": {"fs": [entry]}} | limits
 
     found = look_again(source(trees=("/data",)), source(trees=("/data",), programs=("git",)), narrow)
 
@@ -142,12 +143,13 @@ def test_a_program_that_is_named_later_widens_no_files_that_a_person_has_narrowe
 def test_of_files_that_both_have_narrowed_that_stays_which_is_in_both(
     mine: list[str], merged: list[str] | None
 ) -> None:
-    entry = {"path": "/data", "actions": mine}
-    narrow = {"capabilities": {"fs": [entry], "proc": ["/usr/bin/git"]}, "limits": {"files": 9}}
+    entry: dict[str, Any] = {"path": "/data", "actions": mine}
+    narrow: dict[str, Any] = {"capabilities": {"fs": [entry], "proc": ["/usr/bin/git"]}, "limits": {"files": 9}}
 
     found = look_again(source(trees=("/data",), programs=("git",)), source(trees=("/data",)), narrow)
 
-    assert found.get("capabilities", {}).get("fs") == (merged and [entry | {"actions": merged}])
+    left = [entry | {"actions": merged}] if merged else None
+    assert found.get("capabilities", {}).get("fs") == left
 
 
 @pytest.mark.req("BRING-2")

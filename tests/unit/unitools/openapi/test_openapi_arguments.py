@@ -174,8 +174,13 @@ def test_a_credential_in_a_body_is_no_argument_where_only_a_reference_says_what_
     }
 
     def refer(name: str) -> dict[str, Any]:
-        said = {"$ref": f"#/components/schemas/{name}"}
-        return {"plain": said, "beside": {**said, "description": "Which one."}, "all": {"allOf": [said]}}[wrap]
+        said: dict[str, Any] = {"$ref": f"#/components/schemas/{name}"}
+        wrapped: dict[str, dict[str, Any]] = {
+            "plain": said,
+            "beside": {**said, "description": "Which one."},
+            "all": {"allOf": [said]},
+        }
+        return wrapped[wrap]
 
     body = {"type": "object", "required": ["access_token", "count"], "properties": {
         "client_id": refer("Id"), "secret": refer("Secret"), "access_token": refer("Token"), "count": refer("Count"),
