@@ -1,13 +1,16 @@
 """Brought merges: a tool that is brought again, of what its source made of it then, what people have made of that, and what the source
 makes of it now.
 
-What the source says as it did stays as people have it, what it says no more goes, what is new comes. Where nobody knows what it said
+What the source says as it did stays as people have it, what it says no more goes, what is new comes. What people have written
+otherwise stays, and of what both have narrowed that which is in both. Where nobody knows what it said
 (``then`` is None), all that is there counts as its own: by being brought again a server's reach does not only grow.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from unitools.expressions import SAFETY_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -46,10 +49,27 @@ def merge_entries(
         if name not in known:
             merged.append(each)
         elif name in wanted:
-            is_new = then is not None and known[name] != wanted[name]
-            merged.append(wanted[name] if is_new else each)
+            merged += [each] if then is None else _merge_entry(each, known[name], wanted[name])
     there = known.keys() | {name_of(each) for each in mine}
     return merged + [each for name, each in wanted.items() if name not in there]
+
+
+def _merge_entry(mine: Any, then: Any, now: Any) -> list[Any]:
+    """What the source says otherwise by now, but where a person has written something else; of a list, what is in both. With nothing
+    left of one there is no such entry."""
+    if mine == then or not isinstance(mine, dict):
+        return [now]
+    merged = dict(mine)
+    for name in {**then, **now}:
+        if then.get(name) == now.get(name):
+            continue
+        if mine.get(name) == then.get(name):
+            _put(merged, name, now.get(name))
+        elif isinstance(mine.get(name), list) and name in now:
+            merged[name] = [each for each in mine[name] if each in now[name]]
+            if not merged[name]:
+                return []
+    return [merged]
 
 
 def merge_start(
@@ -99,7 +119,7 @@ def merge_reach(
     _merge_value(implementation, "image", of_then, made["implementation"], is_whole=is_whole)
     document["implementation"] = implementation
     _follow_files(document, before, made)
-    _follow_programs(document, before, made)
+    _follow_programs(document, before, made, then)
 
 
 def _follow_files(document: dict[str, Any], before: Mapping[str, Any], made: Mapping[str, Any]) -> None:
@@ -113,11 +133,28 @@ def _follow_files(document: dict[str, Any], before: Mapping[str, Any], made: Map
     _put(document, "limits", limits)
 
 
-def _follow_programs(document: dict[str, Any], before: Mapping[str, Any], made: Mapping[str, Any]) -> None:
+def _follow_programs(
+    document: dict[str, Any], before: Mapping[str, Any], made: Mapping[str, Any], then: Mapping[str, Any] | None
+) -> None:
     """The effect that a tool has by its programs comes and goes with them."""
     had, has = ("proc" in each.get("capabilities", {}) for each in (before, document))
     if had != has and before["side_effect"] in ("Process", "Read") and (before["side_effect"] == "Process") == had:
-        document.update({name: made[name] for name in ("side_effect", "safety_class")})
+        known = propose_safety_class(before["side_effect"]) if then is None else then["safety_class"]
+        document["side_effect"] = made["side_effect"]
+        document["safety_class"] = (
+            made["safety_class"]
+            if before["safety_class"] == known
+            else choose_stricter(before["safety_class"], made["safety_class"])
+        )
+
+
+def choose_stricter(*safety_classes: str) -> str:
+    return max(safety_classes, key=SAFETY_CLASSES.index)
+
+
+def propose_safety_class(side_effect: str) -> str:
+    """What is made of an effect where no person has said anything."""
+    return "Low" if side_effect == "Read" else "Medium"
 
 
 def _merge_value(

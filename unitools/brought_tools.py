@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from unitools.brought_merges import merge_constraints, merge_reach, merge_start
+from unitools.brought_merges import choose_stricter, merge_constraints, merge_reach, merge_start, propose_safety_class
 from unitools.changes import compare_manifests, compute_needed_bump
 from unitools.dependency_locks import normalize_name
 from unitools.mcp_listings import read_entry_schema
@@ -279,9 +279,9 @@ def _take_entry(
     then, now = _read_entry(earlier.tools[name]), _read_entry(listing.tools[name])
     taken = {each: made[each] for each in _OF_ENTRY if then.get(each) != now.get(each)}
     if before["side_effect"] == then["side_effect"] == "Read" and now["side_effect"] == "Write":
-        taken |= {
-            each: made[each] for each in ("side_effect", "safety_class")
-        }  # what it was lowered for is not said any more
+        # What it was lowered for is not said any more; what it was raised for may hold.
+        taken["side_effect"] = made["side_effect"]
+        taken["safety_class"] = choose_stricter(before["safety_class"], made["safety_class"])
     return taken
 
 
@@ -335,7 +335,7 @@ def _document(listing: Listing, source: BroughtSource, id: str, name: str) -> di
         "input_schema": _schema(name, entry.get("inputSchema"), "inputSchema"),
         "output_schema": _schema(name, entry["outputSchema"], "outputSchema") if structured else CONTENT_SCHEMA,
         "side_effect": effect,
-        "safety_class": "Low" if effect == "Read" else "Medium",
+        "safety_class": propose_safety_class(effect),
         "timeout_ms": 30_000,
         "determinism": {"output": "none"},
         "implementation": said.pop("implementation"),

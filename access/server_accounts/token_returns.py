@@ -11,9 +11,9 @@ from __future__ import annotations
 import logging
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 
 from access.models import ReturnedTokens, ReturnState, ServerAccount, ServerAccountState
 from access.server_accounts.answers import ServerSilent
@@ -75,10 +75,13 @@ class TokenReturnQueue(DeliveryQueue[ReturnedTokens]):
 
 
 def _is_connected_anew(row: ReturnedTokens) -> bool:
+    return _is_connected(row.account, client_id=row.client_id, issuer=AuthorizationTerms.from_json(row.terms).issuer)
+
+
+def _is_connected(account: ServerAccount, *, client_id: str, issuer: str) -> bool:
     """Whether the same client has tokens of the same person for this server by now, from who gave these."""
-    rows = ServerAccount.objects.filter(member_id=row.account.member_id, server_id=row.account.server_id)
-    connected = rows.filter(state=ServerAccountState.CONNECTED, client_id=row.client_id)
-    return connected.filter(issuer=AuthorizationTerms.from_json(row.terms).issuer).exists()
+    rows = ServerAccount.objects.filter(member_id=account.member_id, server_id=account.server_id)
+    return rows.filter(state=ServerAccountState.CONNECTED, client_id=client_id, issuer=issuer).exists()
 
 
 def _finish(row: ReturnedTokens, state: ReturnState, error: str) -> int:
@@ -103,14 +106,28 @@ def _put_off(row: ReturnedTokens, why: str) -> int:
     return 0
 
 
-def return_unkept_tokens(account: ServerAccount, tokens: AccountTokens, *, client: TokenClient, terms: Any) -> None:
-    """Tokens that have come and could not be kept. Where not even that can be written, they are given back here and now."""
+def return_unkept_tokens(
+    account: ServerAccount, tokens: AccountTokens, *, client: TokenClient, terms: AuthorizationTerms
+) -> None:
+    """Tokens that have come and could not be kept. Where not even that can be written, they are given back here and now, but for those
+    of an account that goes on with others."""
     try:
         with transaction.atomic():
             return_tokens(account, tokens, client_id=client.id, terms=terms.to_json())
     except Exception as error:  # noqa: BLE001  whoever calls has the reason why they are not kept, and raises it
         log.warning("That tokens are to be given back could not be written: %s", error)
-        _give_back_now(client, tokens, terms)
+        if _goes_on(account, client_id=client.id, issuer=terms.issuer):
+            log.warning("Tokens of an account were not given back: %s", TOO_LATE)
+        else:
+            _give_back_now(client, tokens, terms)
+
+
+def _goes_on(account: ServerAccount, *, client_id: str, issuer: str) -> bool:
+    """Also where the database is away; it was connected then when newer tokens were asked for."""
+    try:
+        return _is_connected(account, client_id=client_id, issuer=issuer)
+    except DatabaseError:
+        return account.is_connected
 
 
 def _give_back_now(client: TokenClient, tokens: AccountTokens, terms: AuthorizationTerms) -> None:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from django.db import InterfaceError, OperationalError
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, transaction
+from django.db.models import Q
 
 from invocations.models import Invocation
 from invocations.problems import OutputInvalid, ToolDrifted, ToolSaysInvalidArgument, ToolSaysUpstreamError
 from invocations.sandbox.egress.remote_way import CALL
 from invocations.sandbox.problems import ServiceAnswerUnusable
 from kernel.database.connections import database_time
+from kernel.ids import lowest_id
 from registry.installations.drift import (
     UnheldCalls,
     find_listing_held,
+    find_listing_held_of_any,
     note_listing_held,
     pause_drifted,
     was_listing_held,
@@ -31,6 +36,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 LIST = "tools/list"
 MAX_NAMED = 3
+# The longest that a call may take, beside the time for which it may be held for a person.
+QUEUED_AND_RUN = timedelta(days=1)
+NOT_FOUND_OUT = " Which calls may have met the change could not be found out."
 # How calls end where the server has another tool by now than the one that was reviewed, or none: it does not take what that takes,
 # returns something else, or says an error of its own. Whether it is so the list says, which is looked at before the next call.
 DOUBTFUL = (
@@ -67,7 +75,7 @@ def follow_listing(invocation: Invocation, ending: Ending) -> None:
                 tenant_id=invocation.tenant_id,
                 version=version,
                 changed=ending.problem.details["changed"],
-                unheld=_find_unheld(invocation, version),
+                unheld=_describe_unheld(invocation, version),
             )
         elif _was_held(ending):
             at = invocation.started_at or database_time()
@@ -81,27 +89,45 @@ def follow_listing(invocation: Invocation, ending: Ending) -> None:
 def _is_doubtful(invocation: Invocation, version: ToolVersion) -> bool:
     """Whether a call since the list was last as reviewed was answered as by another tool."""
     since = _find_held(invocation, version)
-    return (
-        since is not None and _of_same(invocation, version).filter(reason__in=DOUBTFUL, finished_at__gt=since).exists()
-    )
+    if since is None:
+        return False
+    rows = _list_ended_since(since, invocation, version).filter(account_id=invocation.account_id, reason__in=DOUBTFUL)
+    return rows.exists()
 
 
 def _find_held(invocation: Invocation, version: ToolVersion) -> datetime | None:
     return find_listing_held(tenant_id=invocation.tenant_id, version=version, account_id=invocation.account_id)
 
 
-def _of_same(invocation: Invocation, version: ToolVersion) -> QuerySet[Invocation]:
-    """Other calls that ask the same server for the same tool, as the same one."""
-    rows = Invocation.objects.filter(tenant_id=invocation.tenant_id, tool=invocation.tool, version=version)
-    return rows.filter(account_id=invocation.account_id).exclude(pk=invocation.pk)
+def _list_ended_since(since: datetime, invocation: Invocation, version: ToolVersion) -> QuerySet[Invocation]:
+    """Other calls of the tool that have ended since then, or are under way: of the ids that calls of this time can have, and not of
+    all that there ever were."""
+    oldest = lowest_id(since - timedelta(seconds=settings.TOOLHUB_HOLD_S) - QUEUED_AND_RUN)
+    rows = Invocation.objects.filter(tenant_id=invocation.tenant_id, tool=invocation.tool, pk__gte=oldest)
+    return rows.filter(Q(finished_at__gt=since) | Q(finished_at=None), version=version).exclude(pk=invocation.pk)
+
+
+def _describe_unheld(invocation: Invocation, version: ToolVersion) -> str:
+    """For the reason why the tool is paused, which it is whether or not this can be said."""
+    try:
+        with transaction.atomic():
+            found = _find_unheld(invocation, version)
+    except Exception:
+        log.exception("Which calls of %s may have met a change was not found out", invocation.tool)
+        return NOT_FOUND_OUT
+    return found.describe() if found else ""
 
 
 def _find_unheld(invocation: Invocation, version: ToolVersion) -> UnheldCalls | None:
-    """Calls since the list was last as reviewed, none of which has found it so. None where there are none."""
+    """Calls by any account that ran since the list was last as reviewed, but the one that has seen it so and those that have found it
+    otherwise. None where there are none."""
     since = _find_held(invocation, version)
+    if since is None and invocation.account_id is not None:
+        since = find_listing_held_of_any(tenant_id=invocation.tenant_id, version=version)
     if since is None:
         return None
-    rows = _of_same(invocation, version).filter(started_at__gt=since).exclude(reason=ToolDrifted.reason)
+    ran = _list_ended_since(since, invocation, version).filter(started_at__isnull=False)
+    rows = ran.exclude(started_at=since).exclude(reason=ToolDrifted.reason)
     count = rows.count()
     some = [each.wire_id for each in rows.order_by("-pk")[:MAX_NAMED]]
     return UnheldCalls(since, count, some) if count else None

@@ -190,11 +190,15 @@ def _make_of_listing(
 
 def _find_made(row: Import, name: str, version: ToolVersion | None) -> dict[str, Any] | None:
     """What the source alone made of the version that is there, if it was submitted here."""
-    submitted: dict[str, Any] | None = row.made.get("tools", {}).get(name)
-    if submitted is None or version is None or submitted["version"] != version.version:
+    if version is None:
         return None
-    made: dict[str, Any] = submitted["made"]
-    return made
+    return next((each["made"] for each in list_made(row, name) if each["version"] == version.version), None)
+
+
+def list_made(row: Import, name: str) -> list[dict[str, Any]]:
+    """What the source alone made of each version of a tool that was submitted here, the newest last: a later one may be refused or
+    yanked, and the one before it is changed again."""
+    return list(row.made.get("tools", {}).get(name, []))
 
 
 def settle_draft(

@@ -76,15 +76,8 @@ class KnownSource:
 
 
 _DIRECTORY = "https://github.com/APIs-guru/openapi-directory"
-_PLAID_READS = (
-    "institutionsGet",
-    "institutionsGetById",
-    "institutionsSearch",
-    "itemGet",
-    "accountsGet",
-    "transactionsGet",
-    "transactionsSync",
-)
+# What takes a person's access token in its body is left out: the gate adds nothing there, and no model is asked for one.
+_PLAID_READS = ("institutionsGet", "institutionsGetById", "institutionsSearch")
 _ASKS_BY_POST = EffectChoice("Read", "Low", "It only reads: this service takes all questions by POST.")
 
 KNOWN_SOURCES = (
@@ -292,9 +285,7 @@ KNOWN_SOURCES = (
     KnownSource(
         key="plaid",
         title="Plaid",
-        about=gettext_lazy(
-            "Banks, and accounts and transactions of people who have connected theirs: only reads them."
-        ),
+        about=gettext_lazy("Banks and other institutions that people can connect: only reads them."),
         group="service.plaid",
         offered_at="https://github.com/plaid/plaid-openapi",
         secrets=("PLAID_CLIENT_ID=clientId", "PLAID_SECRET=secret", "PLAID_VERSION=plaidVersion"),

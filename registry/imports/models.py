@@ -73,7 +73,7 @@ class Import(models.Model):
     )  # {name, pointer, message, remedy}: of what no draft could be made the last time
     made = models.JSONField(
         default=dict
-    )  # of documents: what they alone made of what was submitted, and with which choices
+    )  # what the source alone made of what was submitted: of a document by operation, and with which choices; of a server by version
     failure = models.JSONField(default=dict)  # {code, message, remedy, output}
     progress = models.JSONField(default=list)
     attempt = models.PositiveIntegerField(default=0)

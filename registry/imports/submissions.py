@@ -14,6 +14,7 @@ from evidence.kinds import Kind
 from evidence.leaves.imports import ChosenEffect, SubmittedImport
 from kernel.problems import Conflict
 from registry.capsules.services import upload_capsule
+from registry.imports.drafts import list_made
 from registry.imports.models import ImportKind
 from registry.imports.services import check_read, lock_import
 from registry.versions import services as versions
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from registry.imports.drafts import ImportDraft
     from registry.imports.models import Import
     from registry.models import ToolVersion
+
+MAX_MADE = 20  # versions of one tool, of which is kept what the source made of them
 
 
 @transaction.atomic
@@ -71,7 +74,13 @@ def _keep_made(row: Import, drafts: Sequence[ImportDraft]) -> dict[str, Any]:
     if row.kind == ImportKind.OPENAPI:
         operations = dict(row.made.get("operations", {})) | {each["name"]: each["made"] for each in drafts}
         return {"choices": row.source["choices"], "operations": operations}
-    now = {each["name"]: {"version": each["document"]["version"], "made": each["made"]} for each in drafts}
+    now = {
+        each["name"]: [
+            *list_made(row, each["name"])[1 - MAX_MADE :],
+            {"version": each["document"]["version"], "made": each["made"]},
+        ]
+        for each in drafts
+    }
     return {"tools": dict(row.made.get("tools", {})) | now}
 
 

@@ -18,7 +18,7 @@ from access.notifications.services import notify_channels
 from kernel.database.connections import database_time
 from kernel.principal import Principal
 from kernel.problems import Conflict
-from registry.installations.services import change_state, locked_installation
+from registry.installations.services import MAX_REASON, change_state, locked_installation
 from registry.models import Installation, InstallationState, Secret
 from registry.problems import NotInstalled
 
@@ -51,11 +51,18 @@ def was_listing_held(*, tenant_id: UUID, version: ToolVersion, account_id: UUID 
 
 
 def find_listing_held(*, tenant_id: UUID, version: ToolVersion, account_id: UUID | None = None) -> datetime | None:
-    """When it was held against this version the last time, whatever the settings are now; None: never."""
+    """When it was held against this version the last time, whatever the settings are now, by this account; None: never."""
     if account_id is not None:
         return _find_held(account_id, version)
     row = _find_installation(tenant_id, version)
     return row.listing_held_at if row is not None else None
+
+
+def find_listing_held_of_any(*, tenant_id: UUID, version: ToolVersion) -> datetime | None:
+    """The same of whichever account has seen it last."""
+    rows = ServerAccount.objects.filter(tenant_id=tenant_id, lists_held__has_key=str(version.pk))
+    held = [each[str(version.pk)] for each in rows.values_list("lists_held", flat=True).iterator()]
+    return datetime.fromisoformat(max(held)) if held else None
 
 
 def _find_installation(tenant_id: UUID, version: ToolVersion) -> Installation | None:
@@ -88,7 +95,7 @@ def note_listing_held(*, tenant_id: UUID, version: ToolVersion, account_id: UUID
 
 @dataclass(frozen=True, slots=True)
 class UnheldCalls:
-    """Calls that were made after the list was held against the review for the last time: what has changed since, they may have met.
+    """Calls that ran after the list was held against the review for the last time: what has changed since, they may have met.
     ``some``: wire ids of the newest."""
 
     since: datetime
@@ -96,20 +103,18 @@ class UnheldCalls:
     some: Sequence[str]
 
     def describe(self) -> str:
-        calls = "1 call was" if self.count == 1 else f"{self.count:,} calls were"
+        calls = "1 call" if self.count == 1 else f"{self.count:,} calls"
         more = "" if self.count == len(self.some) else " and others"
         return (
-            f" {calls} made after {self.since:%Y-%m-%d %H:%M:%S} UTC, when it listed the tool as reviewed, and may have met "
+            f" {calls} ran after {self.since:%Y-%m-%d %H:%M:%S} UTC, when it listed the tool as reviewed, and may have met "
             f"the change: {', '.join(self.some)}{more}."
         )
 
 
 @transaction.atomic
-def pause_drifted(
-    *, tenant_id: UUID, version: ToolVersion, changed: Sequence[str], unheld: UnheldCalls | None = None
-) -> bool:
-    """Pause the tenant's installation and tell its operators; false where it has another version by now, or does not run anyway. The
-    reason, which is kept as evidence, names the calls ``unheld``."""
+def pause_drifted(*, tenant_id: UUID, version: ToolVersion, changed: Sequence[str], unheld: str = "") -> bool:
+    """Pause the tenant's installation and tell its operators; false where it has another version by now, or does not run anyway.
+    ``unheld``: what the reason, which is kept as evidence, says of calls that may have met the change."""
     name = version.tool.name
     by = Principal.system("drift", tenant_id=tenant_id)
     try:
@@ -120,10 +125,10 @@ def pause_drifted(
     what = ", ".join(each for each in changed if each in PARTS) or "the tool"
     reason = (
         f"Its server lists it otherwise than {version.version} was reviewed with: {what} changed. Bring it again, have the next "
-        "version reviewed, then resume."
+        f"version reviewed, then resume.{unheld}"
     )
-    if unheld is not None:
-        reason += unheld.describe()
+    if len(reason) > MAX_REASON:  # a tool that has changed is paused, however much there is to say of it
+        reason = reason[: MAX_REASON - 1].rpartition(" ")[0] + "…"
     with suppress(Conflict), transaction.atomic():
         row = change_state(name, InstallationState.PAUSED, "paused", reason=reason, by=by)
         said = {"tool": name, "version": version.version, "url": f"/tools/{name}"}

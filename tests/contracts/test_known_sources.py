@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -36,6 +37,32 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.long  # documents of npm, and some 30 packages of an index each
 SERVICES = [each for each in KNOWN_SOURCES if each.kind == "openapi"]
 SERVERS = [each for each in KNOWN_SOURCES if each.kind == "package"]
+
+
+# What proves who is asking, however it is called; not what turns pages.
+CREDENTIAL = re.compile(
+    r"(?!(?:next_?|page_?|continuation_?|sync_?)+token$).*(?:token|secret|password|passwd|credential|authorization|bearer|cookie|"
+    r"(?:api|access|auth|private|secret|app)[-_]?key)s?|client_?id",
+    re.IGNORECASE,
+)
+
+# Of a meeting that is made: the people who are invited type it.
+NO_CREDENTIALS = {"service.zoom.meetingcreate": {"password"}}
+
+
+def list_credential_arguments(document: dict[str, Any]) -> list[str]:
+    """Names of arguments, at any depth, that a model would write a credential into."""
+    known = NO_CREDENTIALS.get(document["id"], set())
+    found, waiting = [], [document["input_schema"]]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            if isinstance(properties := each.get("properties"), dict):
+                found += [name for name in properties if CREDENTIAL.fullmatch(name) and name not in known]
+            waiting += each.values()
+        elif isinstance(each, list):
+            waiting += each
+    return found
 
 
 def list_errors(document: dict[str, Any]) -> list[str]:
@@ -75,6 +102,8 @@ def test_each_operation_of_a_known_service_is_in_its_document_and_drafted(
     assert known.effects.keys() <= set(known.wanted)
     secrets = {each.partition("=")[0] for each in known.secrets}
     assert {each["name"] for draft in found.drafts for each in draft.document.get("secrets", [])} == secrets
+    asked = {each.document["id"]: list_credential_arguments(each.document) for each in found.drafts}
+    assert {id: names for id, names in asked.items() if names} == {}
 
 
 @pytest.mark.req("BRING-2")
@@ -111,4 +140,5 @@ def test_a_known_server_starts_in_a_box_and_lists_what_is_taken_of_it(
 
     assert found.version == known.version
     assert [list_errors(each.document) for each in drafts] == [[]] * len(known.wanted)
+    assert [list_credential_arguments(each.document) for each in drafts] == [[]] * len(known.wanted)
     assert known.effects.keys() <= set(known.wanted)

@@ -8,6 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
 from mcp.types import ToolAnnotations
@@ -16,7 +17,7 @@ from access.models import Delivery, Notification
 from evidence.kinds import Kind
 from evidence.models import Fact
 from invocations.models import State
-from invocations.run import execution
+from invocations.run import execution, remote_listings
 from invocations.sandbox.base import ConnectionRecord, Profile, RunOutcome, RunStatus, ServiceRecord
 from invocations.sandbox.boxes.payloads import pack_call, pack_load
 from kernel.database.connections import database_time
@@ -373,11 +374,31 @@ def test_calls_between_a_look_and_the_change_that_the_next_one_finds_are_told(
     assert_problem(caller.invoke(TOOL, {"item": "a"}), 409, "TOOL.DRIFTED")
 
     row = Installation.objects.get(name=TOOL)
-    assert "2 calls were made after" in row.reason
+    assert "2 calls ran after" in row.reason
     assert all(each.wire_id in row.reason for each in unheld)
     assert looked.wire_id not in row.reason
     page = operator.client().get(reverse("tool", args=[TOOL])).text
-    assert "2 calls were made after" in page
+    assert "2 calls ran after" in page
+
+
+@pytest.mark.req("BRING-3")
+def test_a_tool_that_changed_is_paused_also_where_nobody_can_say_which_calls_met_the_change(
+    bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def take_too_long(*_: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1 FROM a_table_that_is_not_there")
+
+    bring()
+    remote.tools.remove_tool("Get-Item")
+    list_otherwise(remote.tools, "description")
+    monkeypatch.setattr(remote_listings, "_find_unheld", take_too_long)
+
+    assert_problem(caller.invoke(TOOL, {"item": "a"}), 409, "TOOL.DRIFTED")
+
+    row = Installation.objects.get(name=TOOL)
+    assert row.state == InstallationState.PAUSED
+    assert "Which calls may have met the change could not be found out." in row.reason
 
 
 @pytest.mark.req("BRING-3")

@@ -264,7 +264,7 @@ def _read_body(
         is_required = name in plain.required and not parts.body_is_optional
         if problem := find_name_problem(name) or ("Its name is too long." if len(name) > 200 or not name else ""):
             raise DocumentUnfit(at, problem, "Correct the name in the document, or leave the operation out.")
-        if property_proves_identity(name, said, security, is_required=is_required):
+        if property_proves_identity(document, name, said, at, security, is_required=is_required):
             notes.append(
                 DocumentDiagnostic(
                     at, f"{name[:60]!a} says who is asking, and is no argument; the gate adds the credential."

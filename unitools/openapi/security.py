@@ -7,6 +7,7 @@ stands among the parameters all the same is none of an agent's, and becomes a cr
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,12 +16,13 @@ from unitools.openapi.requests import is_reserved_header, is_token
 from unitools.openapi.texts import clean_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from unitools.openapi.documents import OpenApiDocument
     from unitools.openapi.parts import OperationParameter
 
 MAX_SECRET_CHARS = 64
+MAX_SCHEMAS = 50  # that are looked at for what is said of one property
 _TOKENS = re.compile(
     r"(?:x[-_])?(?:auth(?:entication|orization)?[-_]?)?(?:token|api[-_]?key|access[-_]?token|access[-_]?key|app[-_]?key|auth[-_]?key|"
     r"client[-_]?secret|secret|bearer|authorization|authentication|password)",
@@ -240,11 +242,16 @@ def proves_identity(parameter: OperationParameter, keys: set[tuple[str, str]]) -
     return parameter.place in ("header", "cookie") or _says_it_proves(str(parameter.description or ""))
 
 
-def property_proves_identity(name: str, said: Any, security: Security, *, is_required: bool) -> bool:
-    """The same of a property of a body, where the operation has credentials of its own: by its name, and what its text says of it."""
-    if not security.credentials or is_required:
-        return bool(security.credentials) and _names_a_token(name) and _says_it_proves(_text_of(said))
-    text = _text_of(said)
+def property_proves_identity(
+    document: OpenApiDocument, name: str, said: Any, pointer: str, security: Security, *, is_required: bool
+) -> bool:
+    """The same of a property of a body, where the operation has credentials of its own: by its name, and what is said of it there and
+    where it refers to."""
+    if not security.credentials:
+        return False
+    text = "\n".join(_list_texts(document, said, pointer))
+    if is_required:
+        return _names_a_token(name) and _says_it_proves(text)
     if any(each["name"] in text for each in security.credentials if each["name"] != "Authorization"):
         return True  # it may also be said in the place of the credential
     return _names_a_token(name) and (name.lower() in ("access_token", "api_key", "apikey") or _says_it_proves(text))
@@ -254,9 +261,22 @@ def _names_a_token(name: str) -> bool:
     return _TOKENS.fullmatch(name) is not None and name.lower() != "password"
 
 
-def _text_of(said: Any) -> str:
-    description = said.get("description") if isinstance(said, dict) else None
-    return description if isinstance(description, str) else ""
+def _list_texts(document: OpenApiDocument, said: Any, pointer: str) -> Iterator[str]:
+    """What is said of a schema: beside a reference, where that leads, and in the parts that all hold."""
+    waiting = [said]
+    for _ in range(MAX_SCHEMAS):
+        if not waiting:
+            return
+        each = waiting.pop()
+        if not isinstance(each, dict):
+            continue
+        if isinstance(text := each.get("description"), str):
+            yield text
+        if isinstance(each.get("$ref"), str):
+            with suppress(DocumentUnfit):  # who reads the schema says what is wrong with it
+                waiting.append(document.find(each["$ref"], pointer))
+        elif isinstance(parts := each.get("allOf"), list):
+            waiting += reversed(parts)
 
 
 def _says_it_proves(text: str) -> bool:

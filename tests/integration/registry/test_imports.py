@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from access.roles import Role
 from evidence.models import Fact
+from kernel.database.connections import database_time
 from kernel.problems import Conflict, SchemaInvalid
 from registry.imports import drafts as import_drafts
 from registry.imports import forms, remote_lists, submissions
@@ -374,6 +375,45 @@ def test_a_version_that_was_refused_is_not_what_people_have_changed(developer: P
     [again] = import_server(hosts=["a.example.org", "b.example.org"], by=developer.by).drafts
 
     assert (again["base"], net_of(again["document"])) == ("1.0.0", ["a.example.org", "b.example.org"])
+
+
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize("end", ["refused", "yanked"])
+def test_what_a_person_has_narrowed_is_known_after_a_later_version_has_ended(
+    end: str, developer: Person, operator: Person
+) -> None:
+    def submit_with(*hosts: str, narrow: bool = False) -> ToolVersion:
+        row = import_server(hosts=list(hosts), by=developer.by)
+        [draft] = row.drafts
+        if narrow:
+            fewer = draft["document"] | {"capabilities": {"net": [{"host": "a.example.org"}]}}
+            imports.edit_draft(import_id=row.pk, tool=draft["id"], document=fewer, reason="", by=developer.by)
+        [version] = submissions.submit_import(import_id=row.pk, by=developer.by)
+        return version
+
+    submit_with("a.example.org", "b.example.org", narrow=True)
+    later = submit_with("a.example.org", "b.example.org", "c.example.org")
+    if end == "refused":
+        reviews.review_version(version_id=later.pk, decision=Decision.REFUSE, note="Not c.", by=operator.by)
+    else:
+        ToolVersion.objects.filter(pk=later.pk).update(yanked_at=database_time(), yanked_by=operator.by.id)
+
+    [again] = import_server(hosts=["a.example.org", "b.example.org", "d.example.org"], by=developer.by).drafts
+
+    assert (again["base"], net_of(again["document"])) == ("1.0.0", ["a.example.org", "d.example.org"])
+
+
+@pytest.mark.req("BRING-2")
+def test_of_the_newest_versions_alone_is_kept_what_the_source_made(
+    developer: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(submissions, "MAX_MADE", 2)
+    for host in "abc":
+        row = import_server(hosts=[f"{host}.example.org"], by=developer.by)
+        submissions.submit_import(import_id=row.pk, by=developer.by)
+
+    kept = import_drafts.list_made(Import.objects.get(), "look")
+    assert [net_of(each["made"]) for each in kept] == [["b.example.org"], ["c.example.org"]]
 
 
 @pytest.mark.req("BRING-2")

@@ -104,6 +104,97 @@ def test_a_program_changes_the_effect_when_it_comes_and_when_it_goes() -> None:
     assert [each for each in validate_document(without) if each.severity == "error"] == []
 
 
+READS = listing_of([{"name": "look", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}])
+
+
+def look_again(then: Source, now: Source, changes: dict[str, Any], *, is_known: bool = True) -> dict[str, Any]:
+    """The same of a tool whose author says that it only reads."""
+    [made] = draft_tools(READS, then, ["look"])
+    before = made.document | changes
+    known = {"look": pick_merged(made.document)} if is_known else {}
+    return draft_tools(READS, now, ["look"], [before], READS, known)[0].document
+
+
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize(
+    ("mine", "merged"),
+    [
+        (["read", "list"], ["read", "list", "write", "create", "delete"]),  # as the source had it
+        (["read"], ["read"]),
+        (["read", "write"], ["read", "write"]),
+    ],
+)
+def test_a_program_that_is_named_later_widens_no_files_that_a_person_has_narrowed(
+    mine: list[str], merged: list[str]
+) -> None:
+    limits = {"limits": {"files": 9}} if "write" in mine else {}
+    entry = {"path": "/data", "actions": mine, "kind": "tree"}
+    narrow: dict[str, Any] = {"capabilities": {"fs": [entry]}} | limits
+
+    found = look_again(source(trees=("/data",)), source(trees=("/data",), programs=("git",)), narrow)
+
+    assert found["capabilities"]["proc"] == ["/usr/bin/git"]
+    assert found["capabilities"]["fs"] == [{"path": "/data", "actions": merged, "kind": "tree"}]
+    assert [each for each in validate_document(found) if each.severity == "error"] == []
+
+
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize(("mine", "merged"), [(["read", "delete"], ["read"]), (["delete"], None)])
+def test_of_files_that_both_have_narrowed_that_stays_which_is_in_both(
+    mine: list[str], merged: list[str] | None
+) -> None:
+    entry: dict[str, Any] = {"path": "/data", "actions": mine}
+    narrow: dict[str, Any] = {"capabilities": {"fs": [entry], "proc": ["/usr/bin/git"]}, "limits": {"files": 9}}
+
+    found = look_again(source(trees=("/data",), programs=("git",)), source(trees=("/data",)), narrow)
+
+    left = [entry | {"actions": merged}] if merged else None
+    assert found.get("capabilities", {}).get("fs") == left
+
+
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize(
+    ("then", "now", "mine", "merged"),
+    [
+        ("", "git", "Low", "Medium"),
+        ("", "git", "High", "High"),
+        ("git", "", "Medium", "Low"),
+        ("git", "", "High", "High"),
+    ],
+)
+def test_a_safety_class_that_a_person_has_raised_stays(
+    then: str, now: str, mine: str, merged: str, is_known: bool
+) -> None:
+    of_then, of_now = (source(programs=(each,) if each else ()) for each in (then, now))
+
+    found = look_again(of_then, of_now, {"safety_class": mine}, is_known=is_known)
+
+    assert (found["side_effect"], found["safety_class"]) == ("Process" if now else "Read", merged)
+
+
+@pytest.mark.req("BRING-2")
+@pytest.mark.parametrize(("mine", "merged"), [("Low", "Medium"), ("High", "High")])
+def test_a_safety_class_that_a_person_has_raised_stays_where_a_tool_writes_by_now(mine: str, merged: str) -> None:
+    writes = listing_of([{"name": "look", "inputSchema": {"type": "object"}}])
+    before = draft_tools(READS, source(), ["look"])[0].document | {"safety_class": mine}
+
+    found = draft_tools(writes, source(), ["look"], [before], READS)[0].document
+
+    assert (found["side_effect"], found["safety_class"]) == ("Write", merged)
+
+
+@pytest.mark.req("BRING-2")
+def test_a_secret_that_a_person_has_put_in_the_place_of_a_value_stays() -> None:
+    then, now = (source({"environment": [{"name": "A", "value": each}]}) for each in "12")
+    made = draft(then)
+    secret = {"name": "A", "secret": "KEY"}
+    server = made["implementation"]["server"] | {"environment": [secret]}
+    mine = {"implementation": made["implementation"] | {"server": server}}
+
+    assert bring_again(then, now, mine)["implementation"]["server"]["environment"] == [secret]
+
+
 def draft_read() -> dict[str, Any]:
     return draft_tools(LISTING, source(), ["Echo-Text"])[0].document
 

@@ -7,11 +7,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.urls import reverse
 
 from access.models import AccountServer, Delivery, Notification, ReturnedTokens, ReturnState, ServerAccount
-from access.server_accounts import services
+from access.server_accounts import services, token_returns
 from access.server_accounts.clients import callback_url
 from access.server_accounts.problems import AccountRequired, AccountUnavailable
 from access.server_accounts.renewals import fetch_access_token, note_token_refused
@@ -176,11 +176,8 @@ def test_what_comes_for_an_account_that_ended_meanwhile_is_not_kept(
     assert not server.refresh
 
 
-@pytest.mark.django_db(transaction=True)
-def test_what_comes_after_another_process_has_renewed_is_told_and_ends_nothing(
-    alice: Browser, server: AuthorizationServer
-) -> None:
-    account = alice.connect()
+def renew_twice(account: ServerAccount, server: AuthorizationServer) -> tuple[str, str]:
+    """What this process has, to which newer tokens come after another one has renewed, and what that has."""
     let_run_out(account, server)
     server.rotates = False
     renewed: list[str] = []
@@ -195,10 +192,39 @@ def test_what_comes_after_another_process_has_renewed_is_told_and_ends_nothing(
             connection.close()
 
     server.before_token = renew_elsewhere
+    return fetch_access_token(account.pk), renewed[0]
 
-    access = fetch_access_token(account.pk)
 
-    assert [access] == renewed
+@pytest.mark.req("BRING-3")
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_away", [False, True])
+def test_of_an_account_that_goes_on_nothing_is_given_back_where_that_cannot_be_written(
+    is_away: bool, alice: Browser, server: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OperationalError("the database is away")
+
+    account = alice.connect()
+    monkeypatch.setattr(token_returns, "return_tokens", fail)
+    if is_away:
+        monkeypatch.setattr(token_returns, "_is_connected", fail)
+
+    access, renewed = renew_twice(account, server)
+
+    assert access == renewed
+    assert server.count("/revoke") == 0
+    assert server.find_user(access) == "alice"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_comes_after_another_process_has_renewed_is_told_and_ends_nothing(
+    alice: Browser, server: AuthorizationServer
+) -> None:
+    account = alice.connect()
+
+    access, renewed = renew_twice(account, server)
+
+    assert access == renewed
     assert give_back_due() == 0
     row = ReturnedTokens.objects.get()
     assert (row.state, row.last_error, bytes(row.ciphertext)) == (ReturnState.LAPSED, TOO_LATE, b"")

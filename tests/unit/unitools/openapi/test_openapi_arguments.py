@@ -160,6 +160,41 @@ def test_a_token_in_a_form_is_no_argument_where_the_gate_says_who_is_asking() ->
 
 
 @pytest.mark.req("BRING-1")
+@pytest.mark.parametrize("wrap", ["plain", "beside", "all"])
+def test_a_credential_in_a_body_is_no_argument_where_only_a_reference_says_what_it_is(wrap: str) -> None:
+    def text(said: str) -> dict[str, Any]:
+        return {"type": "string", "description": said}
+
+    schemas = {
+        "Id": text("Your `client_id`, in the `X-Client` header or here."),
+        "Secret": {"$ref": "#/components/schemas/Inner"},
+        "Inner": text("Your API `secret`, in the `X-Secret` header or here."),
+        "Token": text("The access token associated with the item."),
+        "Count": text("How many."),
+    }
+
+    def refer(name: str) -> dict[str, Any]:
+        said: dict[str, Any] = {"$ref": f"#/components/schemas/{name}"}
+        wrapped: dict[str, dict[str, Any]] = {
+            "plain": said,
+            "beside": {**said, "description": "Which one."},
+            "all": {"allOf": [said]},
+        }
+        return wrapped[wrap]
+
+    body = {"type": "object", "required": ["access_token", "count"], "properties": {
+        "client_id": refer("Id"), "secret": refer("Secret"), "access_token": refer("Token"), "count": refer("Count"),
+    }}  # fmt: skip
+    said = of_schemas(schemas, body=body)
+    said["components"]["securitySchemes"] = {
+        name: {"type": "apiKey", "in": "header", "name": f"X-{name}"} for name in ("Client", "Secret")
+    }
+    said["security"] = [{"Client": [], "Secret": []}]
+
+    assert list(make(said)[0]["input_schema"]["properties"]) == ["count"]
+
+
+@pytest.mark.req("BRING-1")
 def test_plain_objects_that_all_hold_are_one_object() -> None:
     schemas = {
         "base": {
