@@ -11,6 +11,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from access import services as access
+from access.budgets.rate_limits import check_rates
 from access.consents import services as consents
 from access.models import Agent, BudgetWindow, Consent
 from evidence.models import Fact, Pending
@@ -335,10 +336,10 @@ def test_a_call_whose_room_another_takes_as_it_resumes_is_denied_and_the_decisio
     writer(enable)
     grant(calls_limit=2)
     first, second = hold(caller), hold(caller)
-    check, resumed = held_calls.check_rates, iter([first, second])
+    resumed = iter([first, second])
 
     def be_overtaken(*args: Any, **more: Any) -> None:
-        check(*args, **more)  # what the preflight saw holds no more when the amounts are taken
+        check_rates(*args, **more)  # what the preflight saw holds no more when the amounts are taken
         if next(resumed) == second:
             BudgetWindow.objects.update(used=F("used") + 1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db import connection
@@ -15,6 +15,7 @@ from access.roles import Role
 from evidence.erasures import services as erasures
 from kernel.database import overwritten_pages
 from kernel.database.overwritten_pages import drop_overwritten_pages
+from kernel.loops import Rest
 from tests.conftest import make_person
 from tests.support.erasures import REASON
 
@@ -45,7 +46,7 @@ def owner(tenant: Tenant) -> Person:
 
 
 def ask(owner: Person) -> None:
-    named = {"user_id": "user-ann-4711", "names": [WORD], "by": owner.by}
+    named: dict[str, Any] = {"user_id": "user-ann-4711", "names": [WORD], "by": owner.by}
     _, confirm = erasures.preview_erasure(**named)
     erasures.erase_subject(reason=REASON, confirm=confirm, **named)
 
@@ -69,7 +70,7 @@ def test_what_a_reader_keeps_in_the_log_is_gone_with_the_pass_after_it(
     last = erasures.advance_erasures()
 
     assert (WORD.encode() in kept) is in_file
-    assert passes == [erasures.Rest(erasures.EVERY_S) if in_file else None] * 2
+    assert passes == [Rest(erasures.EVERY_S) if in_file else None] * 2
     assert (read_log(), last) == (b"", None)
     assert len(told) == in_file  # and not with every pass
 
