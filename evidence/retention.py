@@ -17,7 +17,8 @@ from evidence.erasures.holders import AFTERWARDS, CLASSES
 from evidence.kinds import Kind
 from evidence.leaves.custody import AppliedRetention, RetentionTimes
 from evidence.models import Retention
-from kernel.database.connections import database_time, drop_overwritten_pages, release_connection
+from kernel.database.connections import database_time, release_connection
+from kernel.database.overwritten_pages import drop_overwritten_pages, note_removal
 from kernel.ids import encode
 from kernel.loops import repeat_work
 from kernel.principal import Principal
@@ -87,11 +88,10 @@ def apply_retention(*, retention: Retention) -> int:
 
 def apply_due_retention() -> None:
     """Remove what is old now. A class that cannot be removed holds up no other."""
-    went = False
     for retention in Retention.objects.filter(name__in=CLASSES).order_by("id"):
         try:
             while apply_retention(retention=retention):
-                went = True
+                note_removal()
                 release_connection()
         except DatabaseError:
             raise
@@ -99,10 +99,9 @@ def apply_due_retention() -> None:
             log.exception("Old %s of %s go with the next pass", retention.name, encode("ten", retention.tenant_id))
     for forget in AFTERWARDS:
         while forget():
-            went = True
+            note_removal()
             release_connection()
-    if went:
-        drop_overwritten_pages()
+    drop_overwritten_pages()  # where it cannot, erasures try again
 
 
 def run_retention(stop: threading.Event) -> None:

@@ -292,6 +292,8 @@ def find_answer(begun: BegunCall, *, last: bool) -> AnsweredCall | None:
     """
     pk = begun.invocation.pk
     rows, sealed = fetch_together((FOR_WORK, {"pk": pk}), (SEALED, {"invocation_id": pk}))
+    if not rows:
+        raise Invocation.DoesNotExist  # what was old went while its caller waited
     found: Invocation = rows[0]
     values: list[Snapshot] | None = sealed
     if not found.is_final and sweeper.is_overdue(found, database_time()) and sweeper.close_overdue_call(found.pk):

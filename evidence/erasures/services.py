@@ -31,9 +31,10 @@ from evidence.kinds import Kind
 from evidence.leaves.custody import AskedErasure, FinishedErasure
 from evidence.models import Erasure, ErasureState, Snapshot
 from evidence.problems import ErasureNotConfirmed, RevealReasonTooShort
-from kernel.database.connections import database_time, drop_overwritten_pages, release_connection
+from kernel.database.connections import database_time, release_connection
+from kernel.database.overwritten_pages import drop_overwritten_pages, note_removal
 from kernel.ids import encode, new_id
-from kernel.loops import repeat_work
+from kernel.loops import Rest, repeat_work
 from kernel.principal import Principal
 from kernel.problems import Conflict, Problem, SchemaInvalid
 
@@ -96,7 +97,9 @@ def erase_subject(*, user_id: str, reason: str, confirm: str, by: Principal, nam
     check_confirmed(confirm, subject=subject, names=names, by=by)
     sealed = SealedMentions(named, tenant_id=by.tenant_id)
     sealed.look()
-    return _ask(subject, named, sealed, reason=reason.strip(), by=by)
+    asked = _ask(subject, named, sealed, reason=reason.strip(), by=by)
+    note_removal()
+    return asked
 
 
 @transaction.atomic
@@ -142,10 +145,12 @@ def advance_erasure(erasure_id: UUID) -> bool:
     """The next step of an erasure; false when there is none, or not yet."""
     erasure = Erasure.objects.select_related("key").get(pk=erasure_id)
     if erasure.state == ErasureState.ASKED:
-        goes_on = [_end_open(number, erasure) for number in range(len(HOLDERS))]
-        if any(goes_on) and database_time() < erasure.asked_at + PATIENCE:
+        open_ones = [_end_open(number, erasure) for number in range(len(HOLDERS))]
+        if any(open_ones) and database_time() < erasure.asked_at + PATIENCE:
             return False
-    return _step(erasure_id)
+    goes_on = _step(erasure_id)
+    note_removal()
+    return goes_on
 
 
 def _end_open(number: int, erasure: Erasure) -> bool:
@@ -198,17 +203,19 @@ def _remove(erasure: Erasure) -> None:
     erasure.save(update_fields=["state", "subject", "finished_at", "counts"])
 
 
-def advance_erasures() -> None:
-    """Take every erasure as far as it goes now. One that cannot go on holds up no other."""
+def advance_erasures() -> Rest | None:
+    """Take every erasure as far as it goes now. One that cannot go on holds up no other. What is removed leaves the log of the
+    database's file too: while somebody keeps it there, the next pass waits for no news.
+    """
     for erasure_id in Erasure.objects.exclude(state=ErasureState.DONE).order_by("id").values_list("pk", flat=True):
         try:
             while advance_erasure(erasure_id):
                 release_connection()
-            drop_overwritten_pages()
         except DatabaseError:
             raise
         except Exception:
             log.exception("%s goes on with the next pass", encode("era", erasure_id))
+    return None if drop_overwritten_pages() else Rest(EVERY_S)
 
 
 def run_erasures(stop: threading.Event) -> None:

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import transaction
 
 from access.budgets.chain_reservations import draw_from_chain
-from access.budgets.ledger import explain_shortage, reserve_at_commit
+from access.budgets.ledger import explain_shortage, reserve_amounts, reserve_at_commit
 from access.budgets.services import keep_manifest_limit
 from access.consents.services import spend_consent
 from access.models import ConsentMode
@@ -372,11 +372,20 @@ def _accept_call(incoming: IncomingCall, acceptance: Acceptance) -> Invocation:
 
 
 def reserve_call_budgets(
-    call: CallRequest, *, invocation_id: UUID, lines: list[BudgetLine], demand: Demand, now: datetime
+    call: CallRequest,
+    *,
+    invocation_id: UUID,
+    lines: list[BudgetLine],
+    demand: Demand,
+    now: datetime,
+    at_once: bool = False,
 ) -> None:
-    """Hold what the call may take; a step of a chain draws it from what the chain holds."""
+    """Hold what the call may take; a step of a chain draws it from what the chain holds. ``at_once``: and not with the commit, where
+    the call is one of several in a transaction, and ends by itself when there is no room.
+    """
     if call.chain_step is None:
-        reserve_at_commit(invocation_id=invocation_id, lines=lines, demand=demand, now=now)
+        reserve = reserve_amounts if at_once else reserve_at_commit
+        reserve(invocation_id=invocation_id, lines=lines, demand=demand, now=now)
     else:
         draw_from_chain(
             chain_id=call.chain_step.chain_id, invocation_id=invocation_id, lines=lines, demand=demand, now=now

@@ -428,7 +428,12 @@ def _resume(invocation: Invocation, consent: Consent | None, log: StepLog, *, by
     limit = preflight.version.manifest.max_concurrency
     lines = keep_manifest_limit(preflight.lines, tenant_id=invocation.tenant_id, tool=invocation.tool, limit=limit)
     reserve_call_budgets(
-        call, invocation_id=invocation.pk, lines=lines, demand=preflight.demand, now=decision_context.at
+        call,
+        invocation_id=invocation.pk,
+        lines=lines,
+        demand=preflight.demand,
+        now=decision_context.at,
+        at_once=True,
     )
     inject_fault("resume.before_commit")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     import psycopg
     from django.db.backends.base.base import BaseDatabaseWrapper
 
-log = logging.getLogger("toolhub.database")
 READ_AGAIN_S = 60.0  # quartz drifts by milliseconds meanwhile
 
 
@@ -70,18 +68,6 @@ class KeptConnections:
         for each in self._kept:
             each.inc_thread_sharing()
             each.close()
-
-
-def drop_overwritten_pages() -> None:
-    """Where the database is a file, its log holds pages as they were before something on them was removed, until it is written over.
-    They go now, unless somebody is reading them; within a transaction nothing is gone yet. PostgreSQL's log is its server's matter.
-    """
-    if connection.vendor != "sqlite" or connection.in_atomic_block:
-        return
-    with connection.cursor() as cursor:
-        (is_busy, *_) = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    if is_busy:
-        log.warning("What was removed is still in the log of the database's file, until that is written over")
 
 
 def work_while_committing(work: Callable[[], object]) -> None:

@@ -90,6 +90,7 @@ ALSO_WITH_SQLITE = (
     "tests/integration/api/test_list_queries.py",
     "tests/integration/evidence/deliveries/test_delivery_queues.py",
     "tests/integration/evidence/erasures/test_erasure.py",
+    "tests/integration/evidence/erasures/test_overwritten_pages.py",
     "tests/integration/evidence/erasures/test_retention.py",
     "tests/integration/evidence/exports/test_exports.py",
     "tests/integration/evidence/facts/test_append_only.py",

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from invocations.sandbox.base import Profile, RunOutcome, RunStatus
+from invocations.sandbox.boxd import session
+from invocations.sandbox.boxd.session import WorkerSession
 from invocations.sandbox.fake import FakeSandbox
 from invocations.sandbox.remote.connection import HostAddress, HostConnection, HostUnavailable
 from invocations.sandbox.remote.host import RemoteHost
 from invocations.sandbox.remote.sandbox import RemoteSandbox
 from invocations.sandbox.stats import SandboxSnapshot
-from invocations.sandbox.wire import contract
-from invocations.sandbox.wire.calls import encode_outcome
+from invocations.sandbox.wire import contract, messages
+from invocations.sandbox.wire.calls import encode_call, encode_outcome
 from invocations.sandbox.wire.messages import (
     ANSWER,
     MAX_REQUEST_BYTES,
@@ -158,8 +160,82 @@ class HeldSandbox(FakeSandbox):
         return RunOutcome(RunStatus.OK, value=len(call.arguments))
 
 
+class WatchedMemory(RequestMemory):
+    """``short`` is released each time that somebody has waited in vain."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(most)
+        self.short = threading.Semaphore(0)
+
+    def exchange(self, held: int, wanted: int, **more: Any) -> bool:
+        fits = super().exchange(held, wanted, **more)
+        if not fits:
+            self.short.release()
+        return fits
+
+
 @pytest.mark.req("OPS-1")
-def test_what_calls_bring_with_them_fills_no_host() -> None:
+def test_a_call_without_another_host_and_a_package_wait_for_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    held, memory, refusals = HeldSandbox(), WatchedMemory(3 * MIB), []
+    monkeypatch.setattr(WorkerSession, "_refuse", lambda _, refusal: refusals.append(refusal))
+    monkeypatch.setattr(messages, "ROOM_SLICE_S", 0.05)
+    monkeypatch.setattr(session, "ROOM_WITHIN_S", 60.0)
+    large = call_of(b"package", text="x" * 2 * MIB)
+    calls = [large, replace(large, name="second"), replace(call_of(b"p" * 2 * MIB), name="third")]
+    outcomes: list[RunOutcome] = []
+    with open_host(UNIX, held) as host:
+        host.boxd.host.memory = memory
+        workers = [RemoteSandbox([host.connect()], load_s=60) for _ in calls]
+        threads = [
+            threading.Thread(target=lambda worker, call: outcomes.append(worker.run(Profile(), call)), args=each)
+            for each in zip(workers, calls, strict=True)
+        ]
+        threads[0].start()
+        assert held.begun.acquire(timeout=60)
+        for thread in threads[1:]:
+            thread.start()
+            for _ in range(3):
+                assert memory.short.acquire(timeout=60)
+        held.let_go.set()
+        for thread in threads:
+            thread.join(60)
+        for worker in workers:
+            worker.close()
+
+    assert refusals == []
+    assert [outcome.status for outcome in outcomes] == [RunStatus.OK] * 3, outcomes
+
+
+@pytest.mark.req("OPS-1")
+def test_a_request_during_a_call_takes_nothing_of_its_memory() -> None:
+    held, memory = HeldSandbox(), WatchedMemory(3 * MIB)
+    with open_host(UNIX, held) as host:
+        host.boxd.host.memory = memory
+        call = call_of(b"package", text="x" * 2 * MIB)
+        with host.connect().connection() as found:
+            digest = contract.compute_digest(call.package)
+            ticket = found.ask({"op": contract.HAVE, "kind": contract.PACKAGE, "digest": digest, "size": 7}).head[
+                "ticket"
+            ]
+            found.channel.send(REQUEST, {"op": contract.PUT, "ticket": ticket})
+            found.channel.send_chunks(call.package)
+            found.take_answer(contract.PUT, 60)
+            head, parts = encode_call(Profile(), call, package=digest, folder="", stream=False, patient=True)
+            found.channel.send(REQUEST, head, *parts)
+            assert held.begun.acquire(timeout=60)
+            found.channel.send(REQUEST, {"op": contract.HEALTH}, b"x" * MIB)
+            with pytest.raises(HostUnavailable, match="A request came while a call is on"):
+                found.take_answer(contract.HEALTH, 60)
+            assert not memory.exchange(0, 2 * MIB)  # the call is on, and has its own
+        held.let_go.set()
+
+    assert memory.exchange(0, 3 * MIB)  # and it is given back once
+    assert not memory.exchange(0, 1)
+
+
+@pytest.mark.req("OPS-1")
+def test_what_calls_bring_with_them_fills_no_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "ROOM_WITHIN_S", 0.1)
     held = HeldSandbox()
     with open_host(UNIX, held) as host:
         host.boxd.host.memory = RequestMemory(3 * MIB)

@@ -37,6 +37,7 @@ log = logging.getLogger("toolhub.boxd")
 HELLO_WITHIN_S = 5.0
 IDLE_S = 900.0
 PUT_WITHIN_S = 600.0
+ROOM_WITHIN_S = 10.0  # for memory; a worker gives a host up that takes nothing for longer
 _MOST_TICKETS = 32
 _FULL = "What calls bring with them fills the memory of this host until others have ended."
 
@@ -90,7 +91,7 @@ class WorkerSession:
 
     def __init__(self, host: HostState, stream: PeerStream, worker: str) -> None:
         self.host, self.worker = host, worker
-        self._channel = MessageChannel(stream, most=MAX_REQUEST_BYTES, memory=host.memory)
+        self._channel = MessageChannel(stream, most=MAX_REQUEST_BYTES, memory=host.memory, admit=self._admit)
         self._tickets: dict[str, _PutTicket] = {}
         self._work: _Work | None = None
         self._queue: SimpleQueue[_Work | None] = SimpleQueue()
@@ -143,10 +144,14 @@ class WorkerSession:
             if now >= ends_at:
                 raise PeerLost("The worker has asked for nothing for long.")
 
-    def _answer(self, message: Message, *, greeted: bool) -> bool:
-        operation = contract.check_request(message.head)
+    def _admit(self, head: dict[str, Any]) -> float:
+        """How many seconds a request may wait for memory: none but a call that has no other host to go to."""
         if self._work is not None:
             raise WireError("A request came while a call is on: the connection is the call.")
+        return ROOM_WITHIN_S if head.get("op") == contract.RUN and head.get("patient") is True else 0.0
+
+    def _answer(self, message: Message, *, greeted: bool) -> bool:
+        operation = contract.check_request(message.head)
         if operation == contract.HELLO:
             self._greet(message)
             return True
@@ -212,7 +217,7 @@ class WorkerSession:
         try:
             if ticket.kind == contract.FOLDER:
                 self.host.folders.put(ticket.digest, ticket.size, pieces)
-            elif self._channel.hold(ticket.size):
+            elif self._channel.hold(ticket.size, within_s=ROOM_WITHIN_S):
                 self.host.packages.put(ticket.digest, b"".join(pieces))
             else:
                 raise RequestRefusal(contract.BUSY, _FULL)

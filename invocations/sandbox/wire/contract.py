@@ -140,7 +140,8 @@ ANSWERS = {
     HEALTH: "`draining`, `calls`, `certificate_days` (null over a unix socket)",
 }
 REFUSALS = {
-    BUSY: "Calls wait here until others have ended, and the call has another host to go to.",
+    BUSY: "Calls wait here until others have ended, and the call has another host to go to; or what calls bring with them "
+    "fills its memory, for which a patient call and a package wait 10 s.",
     DRAINING: "The daemon ends: open calls go on, and no call begins.",
     LACKING: "The package or the folder is not here (any more); it is to be put.",
     UNFIT: "Worker and host are of different sources, or a hello is missing.",

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from invocations.sandbox.wire.streams import PeerSilent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from invocations.sandbox.wire.streams import PeerStream
 
@@ -34,6 +34,7 @@ MAX_ANSWER_BYTES = 64 * MIB  # of an answer: what a box gives back, with the esc
 MAX_PARTS = 10_000
 PING_EVERY_S = 5.0
 MESSAGE_S = 20.0  # for a frame that has begun
+ROOM_SLICE_S = 1.0  # so long one waits for memory before one says that one is there
 
 REQUEST, ANSWER, EVENT, CHUNK, PING = range(1, 6)
 
@@ -64,13 +65,17 @@ class RequestMemory:
 
     def __init__(self, most: int) -> None:
         self._free = most
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
 
-    def exchange(self, held: int, wanted: int) -> bool:
-        """Give back ``held`` bytes and take ``wanted``. False when there are not so many: those held are given back all the same."""
-        with self._lock:
-            self._free += held
-            if wanted > self._free:
+    def exchange(self, held: int, wanted: int, *, within_s: float = 0.0) -> bool:
+        """Give back ``held`` bytes and take ``wanted``, once there are so many. False when there are not by then: those held are given
+        back all the same.
+        """
+        with self._changed:
+            if held:
+                self._free += held
+                self._changed.notify_all()
+            if not self._changed.wait_for(lambda: wanted <= self._free, within_s):
                 return False
             self._free -= wanted
             return True
@@ -80,13 +85,22 @@ class MessageChannel:
     """Messages over a stream. One thread receives, any thread sends.
 
     ``most``: bytes of parts that are received. ``memory``: what the parts of a request are counted against, from before they are
-    read until :meth:`release_request` or the next request.
+    read until :meth:`release_request` or the next request. ``admit``: asked with the head of a request before that, says how many
+    seconds it may wait for memory; or raises :class:`WireError`, and nothing of the request is kept.
     """
 
-    def __init__(self, stream: PeerStream, *, most: int, memory: RequestMemory | None = None) -> None:
+    def __init__(
+        self,
+        stream: PeerStream,
+        *,
+        most: int,
+        memory: RequestMemory | None = None,
+        admit: Callable[[dict[str, Any]], float] = lambda _: 0.0,
+    ) -> None:
         self.stream = stream
         self._most = most
-        self._memory, self._held = memory, 0
+        self._memory, self._admit = memory, admit
+        self._held, self._holding = 0, threading.Lock()
         self.heard_at = self._said_at = time.monotonic()
 
     def send(self, kind: int, head: dict[str, Any], *parts: bytes) -> None:
@@ -140,28 +154,44 @@ class MessageChannel:
         total = sum(sizes)
         if tail_size != min(total, MAX_CHUNK_BYTES):
             raise WireError("A frame does not hold what its head says.")
-        fits = kind != REQUEST or self.hold(total)
-        data = self.stream.read(tail_size, deadline)
-        if not fits:
-            del data
-            for _ in self.receive_chunks(total - tail_size):
-                pass  # what was sent is read, so that the refusal is heard
+        if kind == REQUEST and not self._make_room(head, tail_size, total):
             return Message(kind, head, fits=False)
+        data = self.stream.read(tail_size, time.monotonic() + MESSAGE_S)
         if total > tail_size:
             data = b"".join((data, *self.receive_chunks(total - tail_size)))
         return Message(kind, head, tuple(_cut(data, sizes)))
+
+    def _make_room(self, head: dict[str, Any], tail_size: int, total: int) -> bool:
+        """Memory for the parts of a request. Where it is not taken, what was sent is read, so that the refusal is heard."""
+        fits = False
+        try:
+            fits = self.hold(total, within_s=self._admit(head))
+        finally:
+            if not fits:
+                self.stream.read(tail_size, time.monotonic() + MESSAGE_S)
+                for _ in self.receive_chunks(total - tail_size):
+                    pass
+        return fits
 
     def release_request(self) -> None:
         """Nothing of the last request is kept any more."""
         self.hold(0)
 
-    def hold(self, wanted: int) -> bool:
-        """Take memory for so many bytes in place of what is held. False when there is none."""
+    def hold(self, wanted: int, *, within_s: float = 0.0) -> bool:
+        """Take memory for so many bytes in place of what is held. False when there is none by then; the other side hears meanwhile
+        that this one is there.
+        """
         if self._memory is None:
             return True
-        fits = self._memory.exchange(self._held, wanted)
-        self._held = wanted if fits else 0
-        return fits
+        ends_at = time.monotonic() + within_s
+        while True:
+            left = max(0.0, ends_at - time.monotonic())
+            with self._holding:  # the thread of a call gives back what the one that receives has taken
+                fits = self._memory.exchange(self._held, wanted, within_s=min(left, ROOM_SLICE_S))
+                self._held = wanted if fits else 0
+            if fits or not left:
+                return fits
+            self.ping_when_due()
 
     def receive_chunks(self, size: int) -> Iterator[bytes]:
         """What follows a message in chunks."""

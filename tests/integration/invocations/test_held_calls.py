@@ -7,13 +7,16 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db.models import F
 from django.utils import timezone
 
 from access import services as access
+from access.budgets.rate_limits import check_rates
 from access.consents import services as consents
-from access.models import Agent, Consent
+from access.models import Agent, BudgetWindow, Consent
 from evidence.models import Fact, Pending
 from invocations import services
+from invocations.approvals import held_calls
 from invocations.models import Invocation
 from invocations.queue import sweeper
 from kernel.database.change_watch import LOOK_AGAIN_S
@@ -319,6 +322,35 @@ def test_a_held_call_takes_its_budget_when_it_resumes(
     assert second.reason == "QUOTA.BUDGET_EXCEEDED"
     two.refresh_from_db()
     assert two.state == "approved"
+
+
+def test_a_call_whose_room_another_takes_as_it_resumes_is_denied_and_the_decision_and_the_others_stand(
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+    caller: Caller,
+    decide: Callable[..., Consent],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    writer(enable)
+    grant(calls_limit=2)
+    first, second = hold(caller), hold(caller)
+    resumed = iter([first, second])
+
+    def be_overtaken(*args: Any, **more: Any) -> None:
+        check_rates(*args, **more)  # what the preflight saw holds no more when the amounts are taken
+        if next(resumed) == second:
+            BudgetWindow.objects.update(used=F("used") + 1)
+
+    monkeypatch.setattr(held_calls, "check_rates", be_overtaken)
+
+    decide("approve", mode="period")
+
+    assert_whole(first, state="succeeded")
+    assert_whole(second, state="denied")
+    assert second.reason == "QUOTA.BUDGET_EXCEEDED"
+    assert Consent.objects.get().state == "approved"
 
 
 # Cancelling.

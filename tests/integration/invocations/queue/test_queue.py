@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from celery import Celery
@@ -13,16 +13,17 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError as BrokerError
 
 from evidence.models import Fact
+from invocations import services
 from invocations.accept import begin_record
 from invocations.accept.earlier_requests import OF_REQUEST
 from invocations.models import Attempt, Invocation
 from invocations.queue import claims, outbox, sweeper
 from invocations.queue.run_rows import OF_CLAIM, write_claim
 from kernel.database.prepared_statements import fetch_prepared
-from kernel.database.rows import get_row_values
+from kernel.database.rows import PreparedQuery, get_row_values
 from kernel.names import RUN_INVOCATION
 from kernel.outages import Outage
-from tests.support.calls import PAIR, kinds_of, row_of
+from tests.support.calls import PAIR, assert_problem, kinds_of, row_of
 from toolhub.probes.readiness import STOOD_IN
 
 if TYPE_CHECKING:
@@ -77,6 +78,15 @@ def test_where_neither_broker_nor_bell_answers_the_call_is_cancelled(
     assert row.state == "cancelled"
     assert sandbox.calls == []
     assert caller.invoke(ECHO, {"text": "x"}).status_code == 200
+
+
+def test_a_call_whose_row_went_while_its_caller_waited_is_not_there(
+    ready: None, caller: Caller, bell: Bell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        services, "FOR_WORK", PreparedQuery(lambda pk: Invocation.objects.filter(pk=pk, tool="none"), pk=UUID)
+    )
+    assert_problem(caller.invoke(ECHO, {"text": "x"}), 404, "RESOURCE.NOT_FOUND")
 
 
 def test_a_broker_behind_a_closed_port_is_one_that_does_not_answer(

@@ -19,6 +19,7 @@ from invocations.sandbox.wire.messages import (
     REQUEST,
     MessageChannel,
     OversizedHead,
+    RequestMemory,
     WireError,
 )
 from invocations.sandbox.wire.streams import PeerLost, PeerStream
@@ -155,3 +156,44 @@ def test_who_has_said_nothing_for_long_says_that_it_is_there(
     message = pair.receiver.receive_until(time.monotonic() + 5)
     assert message is not None
     assert message.kind == PING
+
+
+@pytest.mark.req("OPS-1")
+def test_who_waits_for_memory_says_that_it_is_there_and_reads_on_once_there_is_some(
+    pair: ChannelPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("invocations.sandbox.wire.messages.PING_EVERY_S", 0.0)
+    monkeypatch.setattr("invocations.sandbox.wire.messages.ROOM_SLICE_S", 0.01)
+    memory, found = RequestMemory(3), []
+    assert memory.exchange(0, 2)
+    receiver = MessageChannel(pair.receiver.stream, most=MIB, memory=memory, admit=lambda _: 60.0)
+    thread = threading.Thread(target=lambda: found.append(receiver.receive(60)))
+    thread.start()
+
+    pair.sender.send(REQUEST, {"op": "run"}, b"xy")
+    message = pair.sender.receive_until(time.monotonic() + 60)
+    memory.exchange(2, 0)
+    thread.join(60)
+
+    assert message is not None
+    assert message.kind == PING
+    assert [(each.parts, each.fits) for each in found] == [((b"xy",), True)]
+    receiver.release_request()
+    assert memory.exchange(0, 3)
+
+
+@pytest.mark.req("OPS-1")
+def test_of_a_request_that_is_not_admitted_nothing_is_kept_and_all_is_read(pair: ChannelPair) -> None:
+    def refuse(_: dict[str, Any]) -> float:
+        raise WireError("Not now.")
+
+    memory = RequestMemory(8 * MIB)
+    receiver = MessageChannel(pair.receiver.stream, most=8 * MIB, memory=memory, admit=refuse)
+    sending = threading.Thread(target=lambda: pair.sender.send(REQUEST, {}, b"x" * (2 * MAX_CHUNK_BYTES)))
+    sending.start()
+    with pytest.raises(WireError, match="Not now"):
+        receiver.receive(60)
+    sending.join(60)
+
+    assert memory.exchange(0, 8 * MIB)
+    assert receiver.stream.is_quiet()
