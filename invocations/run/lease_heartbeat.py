@@ -69,13 +69,13 @@ class RunWatch:
 
     def end_run(self) -> None:
         """In a thread of its own, since nobody else's run may wait for the end of this one."""
-        with _lock:
-            if self.unwanted:
+        with _lock:  # until it is started: who closes joins it
+            if self.unwanted or self.over.is_set():
                 return
             self.unwanted = True
             name = f"end-{self.invocation.wire_id}"
             self._end = threading.Thread(target=self._end_until_over, name=name, daemon=True)
-        self._end.start()
+            self._end.start()
 
     def _end_until_over(self) -> None:
         log.warning("%s was closed or cancelled; its run is ended", self.invocation.wire_id)
@@ -87,8 +87,10 @@ class RunWatch:
         """The run is over: nothing is renewed or ended any more when this returns."""
         with self.renewal:
             self.over.set()
-        if self._end is not None:
-            self._end.join()
+        with _lock:
+            end = self._end
+        if end is not None:
+            end.join()
 
 
 _lock = threading.Lock()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LOCK = "UPDATE invocations_invocation SET cancel_asked_at = now() WHERE id = %s"
+LONG_S = 30.0
 
 
 @pytest.fixture
@@ -95,3 +97,38 @@ def test_beside_a_locked_row_a_run_that_is_not_this_workers_any_more_is_ended(
 
         wait_for(lambda: lost.box in sandbox.killed)
         assert (waits.unwanted, waits.given_up) == (False, False)
+
+
+@pytest.mark.unmapped
+def test_who_closes_a_run_waits_for_a_thread_that_is_just_started_to_end_it(
+    two_runs: list[Invocation], sandbox: ScriptedSandbox, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starting, closed = threading.Event(), threading.Event()
+    failed: list[BaseException] = []
+    start = threading.Thread.start
+
+    def start_late(thread: threading.Thread) -> None:
+        if thread.name.startswith("end-"):
+            starting.set()
+            closed.wait(1)  # in vain
+        start(thread)
+
+    def close() -> None:
+        try:
+            watch.close()
+        except RuntimeError as error:  # what threading says to who joins a thread that is not started
+            failed.append(error)
+        closed.set()
+
+    monkeypatch.setattr(threading.Thread, "start", start_late)
+    with keep_lease(two_runs[0]) as watch:
+        threads = [threading.Thread(target=watch.end_run), threading.Thread(target=close)]
+        threads[0].start()
+        assert starting.wait(LONG_S)
+        threads[1].start()
+        for each in threads:
+            each.join(LONG_S)
+
+    assert failed == []
+    assert closed.is_set()
+    assert [each.name for each in threading.enumerate() if each.name == f"end-{two_runs[0].wire_id}"] == []
