@@ -118,15 +118,20 @@ def _drain(**_: Any) -> None:
 
 @worker_shutdown.connect
 def _stop(**_: Any) -> None:
-    """The loops are told first, so that none begins anything without boxes, and waited for whatever becomes of the boxes."""
+    """First the runs end, as they are cancelled and probed until then; then the loops are told, so that none begins anything without
+    boxes, and waited for whatever becomes of the boxes.
+    """
     from invocations.queue.claims import places  # noqa: PLC0415  as above
     from invocations.sandbox.factory import current_sandbox  # noqa: PLC0415  as above
 
-    _loops.tell()
+    _drain()  # said by a signal already; remote control and an error that Celery cannot recover from say nothing before this
     try:
         WakeUpConsumer.join()
+        places.wait_for_claim()
         while places.any_taken():  # these came by a notification of PostgreSQL
             time.sleep(LOOK_AGAIN_S)
+        _loops.tell()
         current_sandbox().close()
     finally:
+        _loops.tell()
         _loops.join(within_s=STOPPED_WITHIN_S)

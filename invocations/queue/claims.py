@@ -89,6 +89,11 @@ class WorkerSlots:
         """Take nothing more: the process was told to end, and what waits is another's."""
         self.closed = True
 
+    def wait_for_claim(self) -> None:
+        """Once closed, until whoever claims at this moment has its place; nobody takes one afterwards."""
+        with self.claiming:
+            pass
+
     def full(self) -> list[UUID]:
         """Tenants that have all the places that they may have here."""
         with self._lock:

@@ -1,8 +1,9 @@
 """Lease heartbeat: the watch over a run, so that its lease holds and it ends when nobody wants it any more.
 
-Two threads for all runs of a process, and none for a run that ends by itself. One renews the leases, and has runs ended whose call
-was closed by somebody else or whose caller has asked for the end. One ends the runs whose lease could not be renewed before that lease
-is over, also while the other still waits for the database.
+Two threads for all runs of a process, and none for a run that ends by itself. One renews the leases, those that are due together, and
+has runs ended whose call was closed by somebody else or whose caller has asked for the end. It waits for no row that somebody keeps
+locked: the other runs would lose their leases too. One ends the runs whose lease could not be renewed before that lease is over, also
+while the other still waits for the database.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError
+from django.db import DatabaseError, InterfaceError, transaction
 from django.db.models import Q
 
 from invocations.models import Invocation, State, build_box_name
@@ -56,24 +59,23 @@ class RunWatch:
         if self.unwanted or self.given_up:
             raise CallCancelled(NOT_RUN)
 
-    def renew(self) -> None:
-        asked_at = time.monotonic()
-        kept = _keep_lease(self.invocation, self.lease_s)
-        self.renew_at = asked_at + self.lease_s / 3
+    def note_renewal(self, asked_at: float, kept: bool | None) -> None:
+        """None: not known, so it is asked again with the next look."""
         if kept:
             self.kept_at = asked_at
+            self.renew_at = asked_at + self.lease_s / 3
         elif kept is False:
             self.end_run()
 
     def end_run(self) -> None:
         """In a thread of its own, since nobody else's run may wait for the end of this one."""
-        with _lock:
-            if self.unwanted:
+        with _lock:  # until it is started: who closes joins it
+            if self.unwanted or self.over.is_set():
                 return
             self.unwanted = True
             name = f"end-{self.invocation.wire_id}"
             self._end = threading.Thread(target=self._end_until_over, name=name, daemon=True)
-        self._end.start()
+            self._end.start()
 
     def _end_until_over(self) -> None:
         log.warning("%s was closed or cancelled; its run is ended", self.invocation.wire_id)
@@ -85,8 +87,10 @@ class RunWatch:
         """The run is over: nothing is renewed or ended any more when this returns."""
         with self.renewal:
             self.over.set()
-        if self._end is not None:
-            self._end.join()
+        with _lock:
+            end = self._end
+        if end is not None:
+            end.join()
 
 
 _lock = threading.Lock()
@@ -108,17 +112,43 @@ def end_run(invocation_id: UUID) -> None:
     watch.end_run()
 
 
-def _keep_lease(invocation: Invocation, lease_s: float) -> bool | None:
-    """False when this run has lost it, or its caller has asked for the end; None when the database does not answer."""
-    mine = Q(pk=invocation.pk, state=State.RUNNING, attempt=invocation.attempt, cancel_asked_at=None)
+def _is_mine(invocation: Invocation) -> Q:
+    """Whether the call is still this run's, and its caller has not asked for the end."""
+    return Q(pk=invocation.pk, state=State.RUNNING, attempt=invocation.attempt, cancel_asked_at=None)
+
+
+def _keep_lease(invocation: Invocation, lease_s: float) -> bool:
+    """Before the run; the thread that is to run it waits for whoever has the row locked."""
     lease_until = database_now() + timedelta(seconds=lease_s)
     try:
-        return Invocation.objects.filter(mine).update(lease_until=lease_until) == 1
+        return Invocation.objects.filter(_is_mine(invocation)).update(lease_until=lease_until) == 1
     except (DatabaseError, InterfaceError) as error:
-        log.warning("A heartbeat was not written, trying again: %s", error)
-        return None
+        log.warning("A lease was not renewed, so its run does not begin: %s", error)
+        return False
     finally:
         release_connection()
+
+
+def _keep_leases(watches: list[RunWatch]) -> dict[UUID, bool]:
+    """By call: False when this run has lost it, or its caller has asked for the end. Those whose row somebody has locked are left out,
+    and all when the database does not answer.
+    """
+    mine = Invocation.objects.filter(reduce(or_, (_is_mine(watch.invocation) for watch in watches)))
+    lengths = {watch.invocation.pk: watch.lease_s for watch in watches}
+    try:
+        with transaction.atomic():
+            free = set(mine.select_for_update(skip_locked=True, no_key=True).values_list("pk", flat=True))
+            for lease_s in {lengths[pk] for pk in free}:
+                kept = Invocation.objects.filter(pk__in=[pk for pk in free if lengths[pk] == lease_s])
+                kept.update(lease_until=database_now() + timedelta(seconds=lease_s))
+        left = lengths.keys() - free
+        locked = set(mine.filter(pk__in=left).values_list("pk", flat=True)) if left else set()
+    except (DatabaseError, InterfaceError) as error:
+        log.warning("Heartbeats were not written, trying again: %s", error)
+        return {}
+    finally:
+        release_connection()
+    return {pk: pk in free for pk in lengths.keys() - locked}
 
 
 def _take_up(invocation: Invocation, lease_s: float) -> float:
@@ -143,13 +173,18 @@ def _end_box(watch: RunWatch) -> None:
 
 
 def _renew_leases(watches: list[RunWatch]) -> None:
-    """Those that are due, each by itself: most runs end before theirs is."""
-    for watch in watches:
-        if watch.renew_at > time.monotonic():
-            continue
-        with watch.renewal:
-            if not (watch.over.is_set() or watch.unwanted):
-                watch.renew()
+    """Those that are due: most runs end before theirs is."""
+    asked_at = time.monotonic()
+    with ExitStack() as renewals:
+        due = [watch for watch in watches if watch.renew_at <= asked_at]
+        for watch in due:
+            renewals.enter_context(watch.renewal)
+        due = [watch for watch in due if not (watch.over.is_set() or watch.unwanted)]
+        if not due:
+            return
+        kept = _keep_leases(due)
+        for watch in due:
+            watch.note_renewal(asked_at, kept.get(watch.invocation.pk))
 
 
 def _end_unkept(watches: list[RunWatch]) -> None:

@@ -17,7 +17,7 @@ from kernel.ids import decode, encode
 from scripts.provision.processes import free_port
 from tests.e2e.conftest import RUNNING
 from tests.e2e.console import Person
-from tests.e2e.processes import PATIENCE_S, Process, python, until
+from tests.e2e.processes import PATIENCE_S, Process, python, run, until
 from tests.e2e.production import Production, production_at
 from tests.e2e.wire import Answer, answers, in_background, request
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 ECHO, SLEEPS = "sample.tools.echo", "sample.tools.sleeps"
 QUOTE = "commerce.pricing.get_realtime_quote"
+REMOTE_SHUTDOWN = "from toolhub.celery import app; app.control.shutdown()"
 BUSY = """
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid() AND left(state, 19) = 'idle in transaction'
@@ -258,17 +259,33 @@ def not_ready(url: str) -> dict[str, str]:
     return checks if answer.status == 503 else {}
 
 
+def look(url: str, seen: set[int]) -> bool:
+    """Keep the status of a probe; False once nobody answers."""
+    try:
+        seen.add(request("GET", url).status)
+    except OSError:
+        return False
+    return True
+
+
 @pytest.mark.req("CARD-5", "TOOLS-18")
-def test_a_worker_that_is_asked_to_stop_says_so_and_finishes_what_it_has(production: Production) -> None:
+@pytest.mark.parametrize("how", ["signal", "remote control"])
+def test_a_worker_that_is_asked_to_stop_says_so_and_finishes_what_it_has(production: Production, how: str) -> None:
     address = f"127.0.0.1:{free_port()}"
     worker = production.use_worker(TOOLHUB_PROBE_BIND=address)
     worker.wait_for(lambda: answers(f"http://{address}/readyz"), "its probes answer")
     waiting = in_background(lambda: production.agent.invoke("sample.tools.keeps_a_secret", {"text": "x", "seconds": 6}))
     production.until_it_runs()
 
-    worker.send(signal.SIGTERM)
+    if how == "signal":
+        worker.send(signal.SIGTERM)
+    else:
+        run(python("-c", REMOTE_SHUTDOWN), production.env)
 
     wrong = worker.wait_for(lambda: not_ready(f"http://{address}/readyz"), "it is not ready any more")
     assert {name: state for name, state in wrong.items() if state != "ok"} == {"process": "ending"}
+    alive: set[int] = set()
+    until(lambda: not look(f"http://{address}/healthz", alive), "its probes end with it")
     assert worker.ended() == 0
+    assert alive == {200}
     assert waiting.answer().status == 200, waiting.answer()

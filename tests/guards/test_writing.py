@@ -100,6 +100,7 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "invocations/queue/run_rows.py:claim_with_rows": "an attempt; the End names it",
     "invocations/accept/call_basis.py:load_call_basis": "it reads",
     "invocations/run/lease_heartbeat.py:_keep_lease": "a lease",
+    "invocations/run/lease_heartbeat.py:_keep_leases": "leases",
     "invocations/model_calls/run_keeper.py:find_unwanted": "leases",
     "invocations/files/services.py:_write": "part of storing a file, or of the End of a call that made it",
     "invocations/files/services.py:keep_files": "part of an End, which says how many and of what digest",

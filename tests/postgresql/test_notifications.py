@@ -194,25 +194,31 @@ def test_no_more_calls_run_than_the_worker_has_places_for(
 
 
 @pytest.mark.req("OPS-6", "TOOLS-18")
+@pytest.mark.parametrize("how", ["its loops end", "its places are closed"])
 def test_a_worker_that_was_told_to_end_claims_nothing_more(
-    notifier: Notifier, monkeypatch: pytest.MonkeyPatch, settings: Any
+    how: str, notifier: Notifier, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     """The others go on with what waits: else it would work until nothing waits any more, or be killed at it."""
     settings.TOOLHUB_WORKER_CONCURRENCY, settings.TOOLHUB_WORKER_SPARE = 1, 0
     waiting = Waiting(5)
     waiting.together = threading.Barrier(2)
-    stop = threading.Event()
+    stop, replayed = threading.Event(), list[None]()
     with ThreadPoolExecutor(1) as pool:
         work = listener.NotifiedWork(stop, pool)
         monkeypatch.setattr(listener, "claim_next_call", waiting.claim)
         monkeypatch.setattr(listener, "run_claimed_call", waiting.run)
         monkeypatch.setattr(claims.places, "taken", lambda: waiting.taken)
+        monkeypatch.setattr(listener, "run_next_batch", lambda: replayed.append(None))
         work.begin(CALLS)
         wait_for(lambda: waiting.taken == 1)
-        stop.set()
+        work.begin(REPLAYS)  # which waits for the one thread
+        if how == "its loops end":
+            stop.set()
+        else:
+            monkeypatch.setattr(claims.places, "closed", True)
         waiting.together.wait(LONG_S)
 
-    assert (waiting.done, waiting.left) == (1, 4)
+    assert (waiting.done, waiting.left, replayed) == (1, 4, [])
 
 
 @pytest.mark.req("OPS-6", "TOOLS-18")

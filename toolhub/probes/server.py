@@ -1,6 +1,6 @@
 """Probes of a process that serves no requests: `/healthz` and `/readyz` of worker, upkeep and keeper, at TOOLHUB_PROBE_BIND.
 
-Alive means that every loop beside the main thread still runs; ready, what it means of a web process.
+Alive means that every loop beside the main thread still runs, or ends as the process does; ready, what it means of a web process.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 
 from kernel.database.connections import release_connection
-from toolhub.probes.readiness import check_readiness, is_good
+from toolhub.probes.readiness import DRAINING, OK, check_readiness, is_good
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,8 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _ProbeHandler)
 
     def alive(self) -> dict[str, str]:
-        return {loop.name: "ok" if loop.is_alive() else "ended by itself" for loop in self.loops}
+        """In this order: before a loop is told to end the process says that it does."""
+        return {loop.name: OK if loop.is_alive() or DRAINING.is_set() else "ended by itself" for loop in self.loops}
 
 
 class _ProbeHandler(BaseHTTPRequestHandler):

@@ -37,7 +37,7 @@ def count_threads() -> int:
 
 
 class NotifiedWork:
-    """Threads that work on what was notified, until they are told to stop."""
+    """Threads that work on what was notified, until they are told to stop, or the worker takes nothing more."""
 
     def __init__(self, stop: threading.Event, pool: ThreadPoolExecutor) -> None:
         self._stop, self._pool = stop, pool
@@ -49,10 +49,15 @@ class NotifiedWork:
             self._submit(run_next_batch)
 
     def _submit(self, work: Callable[[], object]) -> None:
-        if not self._stop.is_set():
+        if not self._is_over():
             self._pool.submit(self._do, work)
 
+    def _is_over(self) -> bool:
+        return self._stop.is_set() or places.closed
+
     def _do(self, work: Callable[[], object]) -> None:
+        if self._is_over():
+            return  # it has waited for a thread
         close_old_connections()
         try:
             work()
@@ -71,7 +76,7 @@ class NotifiedWork:
                 run_claimed_call(invocation)
 
     def _may_begin(self) -> bool:
-        return not self._stop.is_set() and places.taken() < count_threads() and not current_sandbox().closing
+        return not self._is_over() and places.taken() < count_threads() and not current_sandbox().closing
 
 
 def listen_for_notifications(stop: threading.Event) -> None:

@@ -19,8 +19,10 @@ from tests.support.calls import assert_problem, row_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from uuid import UUID
 
     from access.models import Tenant
+    from invocations.run.lease_heartbeat import RunWatch
     from registry.models import ToolVersion
     from tests.conftest import Caller, Person
     from tests.egress.accounts.conftest import ProgramOfPerson
@@ -50,15 +52,15 @@ def test_the_lease_is_kept_while_newer_tokens_are_fetched(
     program = connect_program(alice, caller, accounts)
     ServerAccount.objects.update(expires_at=database_time())
     settings.TOOLHUB_LEASE_S = 3
-    renewed, keep_lease = threading.Event(), lease_heartbeat._keep_lease
+    renewed, keep_leases = threading.Event(), lease_heartbeat._keep_leases
 
-    def keep_and_tell(invocation: Invocation, lease_s: float) -> bool | None:
-        kept = keep_lease(invocation, lease_s)
-        if kept:
+    def keep_and_tell(watches: list[RunWatch]) -> dict[UUID, bool]:
+        kept = keep_leases(watches)
+        if any(kept.values()):
             renewed.set()
         return kept
 
-    monkeypatch.setattr(lease_heartbeat, "_keep_lease", keep_and_tell)
+    monkeypatch.setattr(lease_heartbeat, "_keep_leases", keep_and_tell)
     accounts.before_token = lambda: renewed.wait(30)
 
     assert program(TOOL).json()["data"]["of"] == "alice"

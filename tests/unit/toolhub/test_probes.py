@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.e2e.wire import request
+from toolhub.probes import server as server_module
 from toolhub.probes.server import serve_probes
 
 if TYPE_CHECKING:
@@ -30,15 +31,26 @@ def loops() -> Iterator[dict[str, threading.Thread]]:
 
 @pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize(
-    ("named", "status", "checks"),
+    ("named", "is_ending", "status", "checks"),
     [
-        (("sealer",), 200, {"sealer": "ok"}),
-        (("sealer", "verifier"), 503, {"sealer": "ok", "verifier": "ended by itself"}),
+        (("sealer",), False, 200, {"sealer": "ok"}),
+        (("sealer", "verifier"), False, 503, {"sealer": "ok", "verifier": "ended by itself"}),
+        (("sealer", "verifier"), True, 200, {"sealer": "ok", "verifier": "ok"}),
     ],
 )
 def test_a_process_lives_as_long_as_all_of_its_loops_do(
-    named: tuple[str, ...], status: int, checks: dict[str, str], loops: dict[str, threading.Thread], settings: Any
+    named: tuple[str, ...],
+    is_ending: bool,
+    status: int,
+    checks: dict[str, str],
+    loops: dict[str, threading.Thread],
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    draining = threading.Event()
+    monkeypatch.setattr(server_module, "DRAINING", draining)
+    if is_ending:
+        draining.set()
     settings.TOOLHUB_PROBE_BIND = "127.0.0.1:0"
     server = serve_probes([loops[name] for name in named])
     assert server is not None

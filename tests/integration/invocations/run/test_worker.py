@@ -20,7 +20,9 @@ from tests.support.concurrency import at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from uuid import UUID
 
+    from invocations.run.lease_heartbeat import RunWatch
     from registry.models import Tool
     from tests.conftest import Caller
     from tests.support.calls import Bell, ScriptedSandbox
@@ -115,11 +117,11 @@ def test_the_lease_is_kept_while_the_result_is_judged(
     enable()
     grant()
     judged, renewed = threading.Event(), threading.Event()
-    keep_lease = lease_heartbeat._keep_lease
+    keep_leases = lease_heartbeat._keep_leases
 
-    def keep_and_tell(invocation: Invocation, lease_s: float) -> bool | None:
-        kept = keep_lease(invocation, lease_s)
-        if kept and judged.is_set():
+    def keep_and_tell(watches: list[RunWatch]) -> dict[UUID, bool]:
+        kept = keep_leases(watches)
+        if any(kept.values()) and judged.is_set():
             renewed.set()
         return kept
 
@@ -128,7 +130,7 @@ def test_the_lease_is_kept_while_the_result_is_judged(
         assert renewed.wait(timeout=30)
         return build_ending(*what, **within)
 
-    monkeypatch.setattr(lease_heartbeat, "_keep_lease", keep_and_tell)
+    monkeypatch.setattr(lease_heartbeat, "_keep_leases", keep_and_tell)
     monkeypatch.setattr(execution, "build_ending", judge_for_long)
     bell.answers = False
     row = row_of(caller.invoke(ECHO, {"text": "x"}, headers={"Prefer": "respond-async"}))
@@ -154,14 +156,15 @@ def test_a_run_whose_lease_cannot_be_renewed_ends_while_the_database_still_keeps
     grant()
     asked, killed, over = threading.Event(), threading.Event(), threading.Event()
 
-    def waits_for_the_database(invocation: Invocation, lease_s: float) -> None:
+    def waits_for_the_database(watches: list[RunWatch]) -> dict[UUID, bool]:
         asked.set()
         over.wait(30)
+        return {}
 
     monkeypatch.setattr(sandbox, "kill", lambda name: killed.set())
 
     def until_the_run_is_ended() -> None:
-        monkeypatch.setattr(lease_heartbeat, "_keep_lease", waits_for_the_database)
+        monkeypatch.setattr(lease_heartbeat, "_keep_leases", waits_for_the_database)
         assert asked.wait(30)
         assert killed.wait(30)
         over.set()
@@ -181,20 +184,20 @@ def test_threads_that_outlive_a_call_ask_no_settings(
     settings.TOOLHUB_LEASE_S = 0.3
     asked_by: set[str] = set()
     renewed = threading.Event()
-    keep_lease = lease_heartbeat._keep_lease
+    keep_leases = lease_heartbeat._keep_leases
 
     class Answers:
         def __getattr__(self, name: str) -> Any:
             asked_by.add(threading.current_thread().name)
             return getattr(settings, name)
 
-    def keep_and_tell(invocation: Invocation, lease_s: float) -> bool | None:
-        kept = keep_lease(invocation, lease_s)
+    def keep_and_tell(watches: list[RunWatch]) -> dict[UUID, bool]:
+        kept = keep_leases(watches)
         renewed.set()
         return kept
 
     monkeypatch.setattr(lease_heartbeat, "settings", Answers())
-    monkeypatch.setattr(lease_heartbeat, "_keep_lease", keep_and_tell)
+    monkeypatch.setattr(lease_heartbeat, "_keep_leases", keep_and_tell)
 
     def until_renewed() -> None:
         renewed.wait(30)
