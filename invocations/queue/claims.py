@@ -213,11 +213,16 @@ def _claim_postgresql(classes: list[str], full: list[UUID]) -> Invocation | None
 @transaction.atomic
 def _claim(classes: list[str], full: list[UUID]) -> Invocation | None:
     now = datetime.now(UTC)
-    lease_until = database_time() + timedelta(seconds=settings.TOOLHUB_LEASE_S)
-    rows = fetch_prepared(SQLITE, {"classes": classes, "full": full, "started": now, "lease_until": lease_until})
+    rows = _start_next({"classes": classes, "full": full, "started": now})
     if not rows:
         return None
     invocation = FOR_WORK.get(pk=UUID(str(rows[0][0])))
     insert_row(Attempt(invocation=invocation, number=invocation.attempt, worker=PROCESS, started_at=now))
     inject_fault("claim.before_commit")
     return invocation
+
+
+def _start_next(asked: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """The id of the call that was claimed on SQLite, under a lease by the clock of the database."""
+    lease_until = database_time() + timedelta(seconds=settings.TOOLHUB_LEASE_S)
+    return fetch_prepared(SQLITE, asked | {"lease_until": lease_until})

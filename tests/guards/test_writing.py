@@ -96,6 +96,7 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "invocations/queue/outbox.py:relay_due_messages": "a message sent is not a decision",
     "invocations/services.py:free_key": "a key that was kept as long as was promised; the call and its facts stay",
     "invocations/queue/claims.py:_claim": "an attempt; the End names it",
+    "invocations/queue/claims.py:_start_next": "the claim itself; the End names its attempt",
     "invocations/queue/claims.py:has_queued_calls": "it reads",
     "invocations/queue/run_rows.py:claim_with_rows": "an attempt; the End names it",
     "invocations/accept/call_basis.py:load_call_basis": "it reads",
