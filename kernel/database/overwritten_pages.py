@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 
 from django.db import DatabaseError, connection
 
 log = logging.getLogger("toolhub.database")
 WITHIN_MS = 200  # nobody writes while this waits for readers
+TOLD_AFTER_S = 60.0  # of attempts in vain
 
 
 class _FileLog:
@@ -22,6 +24,7 @@ class _FileLog:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.removals, self._dropped = 1, 0
+        self._in_vain_since: float | None = None
         self._is_told = False
 
     @property
@@ -34,13 +37,17 @@ class _FileLog:
 
     def note_drop(self, removals: int) -> None:
         with self._lock:
-            self._dropped, self._is_told = max(self._dropped, removals), False
+            self._dropped = max(self._dropped, removals)
+            self._in_vain_since, self._is_told = None, False
 
     def tell_once(self, why: object) -> None:
-        """Not with every attempt."""
-        if not self._is_told:
+        """Not with every attempt, and not of a reader who is gone in a moment."""
+        now = time.monotonic()
+        if self._in_vain_since is None:
+            self._in_vain_since = now
+        if not self._is_told and now - self._in_vain_since >= TOLD_AFTER_S:
             log.warning("What was removed is still in the log of the database's file: this is tried again. %s", why)
-        self._is_told = True
+            self._is_told = True
 
 
 _file_log = _FileLog()

@@ -57,6 +57,7 @@ def test_what_a_reader_keeps_in_the_log_is_gone_with_the_pass_after_it(
 ) -> None:
     told: list[object] = []
     monkeypatch.setattr(overwritten_pages.log, "warning", lambda *said: told.append(said))
+    monkeypatch.setattr(overwritten_pages, "TOLD_AFTER_S", 0.0)
     assert drop_overwritten_pages()
     access.give_grant(agent_id=caller.agent.pk, tools="sample.*", reason=f"asked by {WORD}", by=operator.by)
     in_file = connection.vendor == "sqlite"
