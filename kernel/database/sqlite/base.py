@@ -59,13 +59,15 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """As :func:`kernel.database.connections.release_connection`. Another file may have been put in the place of the one that is
         open, from a backup perhaps; and one on which something failed is opened anew.
         """
-        if not self.is_kept or self.errors_occurred or self._file != self._find_file():
+        is_usable = self.autocommit == self.settings_dict["AUTOCOMMIT"] and not self.errors_occurred
+        if not self.is_kept or not is_usable or self._file != self._find_file():
             self.close()
 
     def close_if_unusable_or_obsolete(self) -> None:
-        if self.is_kept and not self.in_atomic_block:
+        if not self.is_kept:
+            super().close_if_unusable_or_obsolete()
+        elif not self.in_atomic_block:
             self.release()
-        super().close_if_unusable_or_obsolete()
 
     def create_cursor(self, name: str | None = None) -> Any:
         return self.connection.cursor(factory=Cursor)
