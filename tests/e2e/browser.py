@@ -187,6 +187,7 @@ class Visitor:
         self.page.wait_for_load_state("load")
         if self.variant.scripts:
             self.page.wait_for_selector("html[data-ready]", state="attached")
+            expect(self.page.locator(".htmx-request")).to_have_count(0, timeout=PATIENCE_MS)  # what is asked is dimmed
 
     def go(self, page: str) -> None:
         """Open a page by the sidebar, which is behind a menu on a narrow screen, and by the tabs of its job."""

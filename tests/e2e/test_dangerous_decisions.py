@@ -45,7 +45,7 @@ def test_a_breaking_version_is_seen_in_the_queue_and_confirmed_row_by_row(
         olivia.ready()
         expect(olivia.page.get_by_role("main").locator("header").first).to_contain_text("Can break callers")
         expect(olivia.page.get_by_role("main")).to_contain_text("would be refused")
-        expect(olivia.page.locator(f"main a[href$='{called.call_id}']")).to_be_visible()
+        expect(olivia.page.locator(f"main a[href$='{called.call_id}']").first).to_be_visible()
         olivia.check("review-breaking")
         olivia.button("Approve").click()
         olivia.sees("Nothing was changed yet.")
