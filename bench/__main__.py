@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from functools import partial
 
 from bench import (
     alternatives,
@@ -286,7 +287,8 @@ def measure_production(url: str, redis_url: str, seconds: float) -> list[list[st
     """Web and worker as processes of their own, on PostgreSQL and Redis."""
     with governed_calls.run_production(url, redis_url) as hub:
         times, parts = governed_calls.compare_alternatives(hub, redis_url, rounds=10)
-        loads = [governed_calls.measure_load(hub, callers, seconds) for callers in governed_calls.CALLERS]
+        open_caller = partial(governed_calls.RestCaller, hub)
+        loads = [governed_calls.measure_load(open_caller, callers, seconds) for callers in governed_calls.CALLERS]
         held = governed_calls.count_idle_transactions(hub, callers=4)
     whole = times[0]
     print_table(
@@ -393,7 +395,7 @@ def measure_hub(asked: argparse.Namespace) -> list[list[str]]:
     redis_url = os.environ.get("TOOLHUB_TEST_REDIS_URL")
     if url and redis_url:
         verdicts += measure_production(url, redis_url, asked.seconds)
-        verdicts += price.measure(url, redis_url, seconds=asked.seconds)
+        verdicts += price.measure(url, redis_url, seconds=asked.seconds, beside=True)
     else:
         print(
             "\nThe production shape is not measured: TOOLHUB_TEST_DATABASE_URL and TOOLHUB_TEST_REDIS_URL name its services."

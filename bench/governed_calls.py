@@ -12,8 +12,9 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import psycopg
 
@@ -30,7 +31,7 @@ from bench.hubs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 TOOL = "sample.tools.echo"  # returns what it gets
 BODY = {"actor": {"type": "agent", "id": "bench"}, "arguments": {"text": "x"}}
@@ -127,6 +128,13 @@ def _warm(hub: ProductionHub) -> None:
             raise CannotMeasure(f"Calls are not answered: {status}")
 
 
+class Caller(Protocol):
+    """A client that makes one call after the other."""
+
+    def call(self) -> tuple[int, float]:
+        """(status, milliseconds)."""
+
+
 class RestCaller:
     """One connection that is kept, as a client library does."""
 
@@ -187,20 +195,22 @@ class McpCaller:
         return took
 
 
-def measure_load(hub: ProductionHub, callers: int, seconds: float) -> tuple[float, MeasuredTimes, Counter[int]]:
+def measure_load(
+    open_caller: Callable[[], Caller], callers: int, seconds: float
+) -> tuple[float, MeasuredTimes, Counter[int]]:
     """(calls a second, milliseconds of each, how often which status other than 200 came)."""
     took: list[float] = []
     failed: list[int] = []
     until = time.perf_counter() + seconds
 
     def work() -> None:
-        caller = RestCaller(hub)
+        caller = open_caller()
         while time.perf_counter() < until:
             try:
                 status, ms = caller.call()
             except (OSError, http.client.HTTPException):  # no answer; the next call is made on another connection
                 failed.append(NO_ANSWER)
-                caller = RestCaller(hub)
+                caller = open_caller()
                 continue
             took.append(ms)
             if status != 200:
@@ -262,7 +272,7 @@ def main() -> None:
         for each in (*times, *parts):
             print(each.row())
         for callers in CALLERS:
-            rate, took, failed = measure_load(hub, callers, 5)
+            rate, took, failed = measure_load(partial(RestCaller, hub), callers, 5)
             print(took.row(f"{rate:.0f}/s", f"{dict(failed) or 'none'} failed"))
         print(count_idle_transactions(hub, 4), "connections idle in a transaction")
 

@@ -50,6 +50,19 @@ def make_fresh_data() -> Iterator[dict[str, str]]:
         }
 
 
+@contextmanager
+def make_empty_database(url: str, name: str) -> Iterator[str]:
+    """The address of a database of its own on this server, which goes away afterwards. ``name``: how its name begins."""
+    own = f"{name}_{os.getpid()}"
+    with psycopg.connect(url, autocommit=True) as server:
+        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(own)))
+    try:
+        yield url.rpartition("/")[0] + "/" + own
+    finally:
+        with psycopg.connect(url, autocommit=True) as server:
+            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(own)))
+
+
 def run_python(env: dict[str, str], *words: str, checkout: Path = ROOT) -> str:
     done = subprocess.run([sys.executable, *words], cwd=checkout, env=env, capture_output=True, text=True)
     if done.returncode:

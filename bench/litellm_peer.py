@@ -15,11 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import psycopg
-from psycopg import sql
-
 from bench.figures import CannotMeasure
-from bench.hubs import find_free_port
+from bench.hubs import find_free_port, make_empty_database
 from bench.model_callers import ModelDoor
 from bench.model_provider import MODEL
 from scripts.provision import peers, venv
@@ -72,18 +69,6 @@ def _find_reason(python: Path, env: dict[str, str]) -> str:
 
 
 @contextmanager
-def _own_database(url: str) -> Iterator[str]:
-    name = f"litellm_bench_{os.getpid()}"
-    with psycopg.connect(url, autocommit=True) as server:
-        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-    try:
-        yield url.rpartition("/")[0] + "/" + name
-    finally:
-        with psycopg.connect(url, autocommit=True) as server:
-            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
-
-
-@contextmanager
 def run_litellm(provider_url: str, database_url: str, folder: Path) -> Iterator[LitellmProxy]:
     """The proxy as its documentation starts it, one worker. Raises CannotMeasure where it cannot be installed or does not start."""
     try:
@@ -98,7 +83,7 @@ def run_litellm(provider_url: str, database_url: str, folder: Path) -> Iterator[
         "PATH": f"{python.parent}:{env['PATH']}",
     }
     reason = _find_reason(python, env)
-    with _own_database(database_url) as own:
+    with make_empty_database(database_url, "litellm_bench") as own:
         if not reason:
             env["DATABASE_URL"] = own
         host = f"127.0.0.1:{find_free_port()}"

@@ -1,7 +1,8 @@
 """Price of a call: what a governed call takes of the processor in each process, of PostgreSQL and of its log, production shape.
 
 ``python -m bench.price`` measures this alone. ``--against CHECKOUT`` measures another checkout in the same run, in turn (A B B A): the
-speed of the machine drifts. ``--statements`` prints what passes between the hub and PostgreSQL, exchange by exchange.
+speed of the machine drifts. ``--beside`` measures ContextForge too, a gateway for MCP servers. ``--statements`` prints what passes
+between the hub and PostgreSQL, exchange by exchange.
 
 Each run appends a line to ``var/bench/price.jsonl``, and prints what the last one on this machine had: so a change that makes a call
 dearer is seen. The file is not committed, since processor times of another machine say nothing; what does not depend on the machine
@@ -15,10 +16,12 @@ import json
 import os
 import statistics
 import sys
+import tempfile
 import time
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -26,6 +29,7 @@ from urllib.parse import urlsplit
 import psycopg
 import redis
 
+from bench.contextforge_peer import ForgeCaller, run_contextforge
 from bench.figures import ROOT, CannotMeasure, describe_machine, judge_figure, print_table, read_output, run_part
 from bench.governed_calls import ProductionHub, RestCaller, measure_load, run_production
 from bench.hubs import describe_database
@@ -35,16 +39,17 @@ from invocations.sandbox.docker import INSTANCE
 from invocations.sandbox.engine import Engine
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from bench.figures import MeasuredTimes
+    from bench.governed_calls import Caller
 
 CALLERS = (1, 16)
 HISTORY = ROOT / "var/bench/price.jsonl"
 EXCHANGES, TRANSACTIONS, WAL_KB, CPU_MS = 6, 5, 15, 16
 COUNTED_CALLS, IDLE_S = 100, 5.0
 WEB, WORKER, BACKENDS, BOX, REDIS = "web", "worker", "PostgreSQL backends", "box", "Redis"
-PARTS = (WEB, WORKER, BACKENDS, BOX)  # the sum of which is the price; Redis may serve others too
+PARTS = (WEB, WORKER, BACKENDS, BOX)  # the sum of which is the price
 _USAGE = (("/sys/fs/cgroup/cpuacct/docker/{}/cpuacct.usage", 1e6), ("/sys/fs/cgroup/docker/{}/cpu.stat", 1e3))
 _SLICE = ("/sys/fs/cgroup/system.slice/docker-{}.scope/cpu.stat", 1e3)
 _POOLED = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -73,40 +78,33 @@ class Price:
 
     @property
     def whole(self) -> float:
-        return sum(self.cpu[part] for part in PARTS)
+        """Without Redis, which may serve others too."""
+        return sum(took for part, took in self.cpu.items() if part != REDIS)
 
 
 class Meter:
-    """Reads what the processes of one hub have used."""
+    """Reads what processes and their PostgreSQL have used, while they are called."""
 
-    def __init__(self, hub: ProductionHub, redis_url: str) -> None:
-        self._hub = hub
-        self._database = psycopg.connect(hub.database, autocommit=True)
-        self._redis = redis.Redis.from_url(redis_url)
+    def __init__(self, processes: dict[str, int], database_url: str, open_caller: Callable[[], Caller]) -> None:
+        self._processes, self._open_caller = processes, open_caller
+        self._database = psycopg.connect(database_url, autocommit=True)
 
     def close(self) -> None:
         self._database.close()
-        self._redis.close()
 
     def look(self) -> Look:
         backends = [row[0] for row in self._database.execute(_POOLED).fetchall()]
-        processes = {name: [pid] for name, pid in self._hub.processes.items()} | {BACKENDS: backends}
-        cpu = {name: sum(map(_cpu_ms, pids)) for name, pids in processes.items()}
-        used: dict[str, Any] = self._redis.info("cpu")
-        cpu[REDIS] = 1000 * (used["used_cpu_sys"] + used["used_cpu_user"])
-        cpu[BOX] = sum(map(_box_ms, self._boxes()))
+        processes = {name: [pid] for name, pid in self._processes.items()} | {BACKENDS: backends}
         wal = self._database.execute(_WAL).fetchone()
         return Look(
-            cpu, {name: sum(map(_switches, pids)) for name, pids in processes.items()}, int(wal[0]) if wal else 0
+            {name: sum(map(_cpu_ms, pids)) for name, pids in processes.items()},
+            {name: sum(map(_switches, pids)) for name, pids in processes.items()},
+            int(wal[0]) if wal else 0,
         )
-
-    def _boxes(self) -> list[str]:
-        with closing(Engine()) as engine:
-            return [each["Id"] for each in engine.find({INSTANCE: self._hub.env["TOOLHUB_INSTANCE"]})]
 
     def measure(self, callers: int, seconds: float) -> Price:
         before = self.look()
-        rate, took, failed = measure_load(self._hub, callers, seconds)
+        rate, took, failed = measure_load(self._open_caller, callers, seconds)
         after, calls = self.look(), len(took.ms)
         return Price(
             {part: (after.cpu[part] - before.cpu[part]) / calls for part in after.cpu},
@@ -116,6 +114,30 @@ class Meter:
             took,
             failed.total(),
         )
+
+
+class HubMeter(Meter):
+    """Reads what the boxes and Redis of a hub have used, too."""
+
+    def __init__(self, hub: ProductionHub, redis_url: str) -> None:
+        super().__init__(hub.processes, hub.database, partial(RestCaller, hub))
+        self._instance = hub.env["TOOLHUB_INSTANCE"]
+        self._redis = redis.Redis.from_url(redis_url)
+
+    def close(self) -> None:
+        super().close()
+        self._redis.close()
+
+    def look(self) -> Look:
+        found = super().look()
+        used: dict[str, Any] = self._redis.info("cpu")
+        found.cpu[REDIS] = 1000 * (used["used_cpu_sys"] + used["used_cpu_user"])
+        found.cpu[BOX] = sum(map(_box_ms, self._boxes()))
+        return found
+
+    def _boxes(self) -> list[str]:
+        with closing(Engine()) as engine:
+            return [each["Id"] for each in engine.find({INSTANCE: self._instance})]
 
 
 def _cpu_ms(pid: int) -> float:
@@ -147,17 +169,13 @@ def _box_ms(box: str) -> float:
     raise CannotMeasure("The control group of a box is nowhere that is known. Does the engine run on another machine?")
 
 
-def measure_prices(
-    hubs: dict[str, ProductionHub], redis_urls: dict[str, str], *, rounds: int, seconds: float
-) -> dict[str, dict[int, list[Price]]]:
-    """By checkout and number of callers, each round's; the checkouts in turn, forwards and backwards."""
-    found: dict[str, dict[int, list[Price]]] = {name: {callers: [] for callers in CALLERS} for name in hubs}
-    with ExitStack() as stack:
-        meters = {name: stack.enter_context(closing(Meter(hub, redis_urls[name]))) for name, hub in hubs.items()}
-        for number in range(rounds):
-            for callers in CALLERS:
-                for name in list(meters)[:: -1 if number % 2 else 1]:
-                    found[name][callers].append(meters[name].measure(callers, seconds))
+def measure_prices(meters: dict[str, Meter], *, rounds: int, seconds: float) -> dict[str, dict[int, list[Price]]]:
+    """By what is measured and number of callers, each round's; all in turn, forwards and backwards."""
+    found: dict[str, dict[int, list[Price]]] = {name: {callers: [] for callers in CALLERS} for name in meters}
+    for number in range(rounds):
+        for callers in CALLERS:
+            for name in list(meters)[:: -1 if number % 2 else 1]:
+                found[name][callers].append(meters[name].measure(callers, seconds))
     return found
 
 
@@ -208,6 +226,24 @@ def print_prices(found: dict[str, dict[int, list[Price]]]) -> None:
             rows.append([title, *shown, *([""] * len(found))])
         head = ("median of the rounds", *(f"{name}: ms" for name in found), *(f"{name}: switches" for name in found))
         print_table(f"Processor time of a call, {callers} callers", head, rows)
+
+
+def print_beside(peer: str, theirs: dict[int, list[Price]], ours: dict[int, list[Price]]) -> None:
+    """A gateway that decides and passes on, beside what decides, executes and proves."""
+    rows = []
+    for callers in CALLERS:
+        for title, value in (
+            ("processor ms a call", lambda each: each.whole),
+            ("calls/s", lambda each: each.rate),
+            ("p50 ms", lambda each: each.took.p50),
+            ("failed", lambda each: each.failed),
+        ):
+            pair = [statistics.median(map(value, found[callers])) for found in (ours, theirs)]
+            ratio = f"{pair[1] / pair[0]:.1f} ×" if title != "failed" else ""
+            rows.append([f"{callers} callers: {title}", *(f"{each:.1f}" for each in pair), ratio])
+    parts = {part: statistics.median(each.cpu[part] for each in theirs[16]) for part in theirs[16][0].cpu}
+    rows += [[f"16 callers: {part}, processor ms", "", f"{took:.1f}", ""] for part, took in parts.items()]
+    print_table(f"Beside {peer}, which executes nothing itself", ("median of the rounds", "this", peer, "of it"), rows)
 
 
 def print_counts(counts: dict[str, dict[str, Any]], *, statements: bool) -> None:
@@ -269,7 +305,9 @@ def measure(
     against: Path | None = None,
     statements: bool = False,
     timed: bool = True,
+    beside: bool = False,
 ) -> list[list[str]]:
+    """``beside``: ContextForge too, where it can be had."""
     sources = {"this": ROOT} | ({"other": against} if against else {})
     counts = {name: count_one_call(url, redis_url, source) for name, source in sources.items()}
     print_counts(counts, statements=statements)
@@ -283,11 +321,17 @@ def measure(
     # Each its own broker: the workers would take each other's messages.
     redis_urls = {name: urlsplit(redis_url)._replace(path=f"/{at}").geturl() for at, name in enumerate(sources)}
     with ExitStack() as stack:
-        hubs = {
-            name: stack.enter_context(run_production(url, redis_urls[name], source)) for name, source in sources.items()
-        }
-        found = measure_prices(hubs, redis_urls, rounds=rounds, seconds=seconds)
+        meters: dict[str, Meter] = {}
+        for name, source in sources.items():
+            hub = stack.enter_context(run_production(url, redis_urls[name], source))
+            meters[name] = stack.enter_context(closing(HubMeter(hub, redis_urls[name])))
+        if beside:
+            meters |= _open_peer(url, stack)
+        found = measure_prices(meters, rounds=rounds, seconds=seconds)
+    others = {name: found.pop(name) for name in meters if name not in sources}
     print_prices(found)
+    for name, theirs in others.items():
+        print_beside(name, theirs, found["this"])
     keep_history(found["this"], counts["this"])
     crowd = found["this"][16]
     whole, wal = (
@@ -301,12 +345,25 @@ def measure(
     ]
 
 
+def _open_peer(url: str, stack: ExitStack) -> dict[str, Meter]:
+    """By its name; none where it cannot be installed or does not start, which is said."""
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="toolhub-peer-")))
+    try:
+        gateway = stack.enter_context(run_contextforge(url, folder))
+    except CannotMeasure as error:
+        print(f"\nContextForge is NOT measured: {error}")
+        return {}
+    meter = Meter(gateway.processes, gateway.database, partial(ForgeCaller, gateway))
+    return {f"ContextForge {gateway.version}": stack.enter_context(closing(meter))}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.price", description=__doc__)
     parser.add_argument("--seconds", type=float, default=10, help="of each load (default 10)")
     parser.add_argument("--rounds", type=int, default=3, help="of each number of callers (default 3)")
     parser.add_argument("--against", type=Path, help="another checkout, measured in turn with this one")
     parser.add_argument("--statements", action="store_true", help="print each exchange of a call")
+    parser.add_argument("--beside", action="store_true", help="ContextForge too, fetched from the package index")
     parser.add_argument("--count", action="store_true", help="count only, time nothing")
     asked = parser.parse_args()
     url, redis_url = os.environ["TOOLHUB_TEST_DATABASE_URL"], os.environ["TOOLHUB_TEST_REDIS_URL"]
@@ -319,6 +376,7 @@ def main() -> int:
             against=asked.against.resolve() if asked.against else None,
             statements=asked.statements,
             timed=not asked.count,
+            beside=asked.beside,
         ),
         describe_services=lambda: [*describe_database(url), *_describe_other(asked.against)],
     )

@@ -13,13 +13,14 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import redis
 
 from bench.figures import CannotMeasure, judge_figure, print_table, run_part
-from bench.governed_calls import measure_load, run_production
+from bench.governed_calls import RestCaller, measure_load, run_production
 from bench.hubs import describe_database, find_free_port
 from bench.soak_deployments import SETTINGS
 
@@ -82,7 +83,7 @@ def measure_outage(database_url: str, away_s: float) -> list[tuple[str, float, M
                 server.stop()
             elif when == "after":
                 server.start()
-            found.append((when, *measure_load(hub, CALLERS, seconds)))
+            found.append((when, *measure_load(partial(RestCaller, hub), CALLERS, seconds)))
     return found
 
 
