@@ -24,6 +24,7 @@ from bench import (
     pages,
     price,
     remote_servers,
+    roles,
     sandbox_levels,
     sdk_peers,
     trusted_calls,
@@ -396,6 +397,7 @@ def measure_hub(asked: argparse.Namespace) -> list[list[str]]:
     if url and redis_url:
         verdicts += measure_production(url, redis_url, asked.seconds)
         verdicts += price.measure(url, redis_url, seconds=asked.seconds, beside=True)
+        verdicts += roles.measure_roles(url)
     else:
         print(
             "\nThe production shape is not measured: TOOLHUB_TEST_DATABASE_URL and TOOLHUB_TEST_REDIS_URL name its services."
