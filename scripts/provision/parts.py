@@ -183,13 +183,11 @@ class Part:
 # The integration tests on PostgreSQL are three parts, so that none is so long that at its end a core has nothing to do.
 OF_CALLS = ("tests/integration/invocations", "tests/integration/registry", "tests/integration/toolhub")
 OF_EVIDENCE = ("tests/integration/evidence",)
-# These need no image of the sandbox, so they run while the images are built.
+# These need nothing but the Python packages, so they run while those of the system are installed and the services start, ...
+FIRST = (Part("units", ("tests/unit",), sqlite=True),)
+# ... and these no image of the sandbox, so they run while the images are built.
 EARLY = (
-    Part(
-        "units, guards and judges of others",
-        ("tests/unit", "tests/guards", "tests/foreign", "tests/deployment"),
-        sqlite=True,
-    ),
+    Part("guards and judges of others", ("tests/guards", "tests/foreign", "tests/deployment"), sqlite=True),
     Part(
         "access and pages on PostgreSQL",
         ("tests/integration",),
@@ -200,10 +198,11 @@ EARLY = (
 # What takes longest is begun first, also where it mostly waits, as for boxes; what computes all the time comes last, for beside it the
 # other core has work to the end. No two parts use one database on PostgreSQL.
 PARTS = (
-    Part("boxes", ("tests/attacks", "tests/contracts", "tests/egress"), sqlite=True),
+    Part("boxes", ("tests/attacks", "tests/contracts"), sqlite=True),
     Part("calls and tools on PostgreSQL", (*OF_CALLS, "tests/postgresql"), ONLY_WITH_SQLITE, shown=True),
     Part("hubs that are killed or lose a service, and the console", BREAKING, sqlite=True),
     Part("whole hubs", ("tests/compose", "tests/e2e"), BREAKING, sqlite=True),
+    Part("ways out of boxes", ("tests/egress",), sqlite=True),
     Part("integration tests on SQLite", (*ONLY_WITH_SQLITE, *ALSO_WITH_SQLITE), sqlite=True),
     Part("evidence on PostgreSQL", OF_EVIDENCE, ONLY_WITH_SQLITE, database="test_toolhub_third"),
 )
@@ -230,15 +229,22 @@ class Run:
 
 
 def run_parts(
-    pytest: Sequence[str], env: dict[str, str], prepare: Callable[[], dict[str, str]], *, whole: bool = False
+    pytest: Sequence[str],
+    env: dict[str, str],
+    start_services: Callable[[], dict[str, str]],
+    build_images: Callable[[], dict[str, str]],
+    *,
+    whole: bool = False,
 ) -> int:
-    """The first exit status that is not 0. ``prepare`` makes what all parts but :data:`EARLY` need: more of their environment."""
+    """The first exit status that is not 0. What those two make is more of the environment of the parts that begin after them."""
     codes = []
     running: list[Run] = []
     with contextlib.ExitStack() as stack, _interrupted(running):
         env = env | {MIGRATED: stack.enter_context(tempfile.TemporaryDirectory(prefix="toolhub-migrated-"))}
+        running += [stack.enter_context(_begin(part, pytest, env)) for part in FIRST]
+        env = env | start_services()
         running += [stack.enter_context(_begin(part, pytest, env)) for part in EARLY]
-        env = env | prepare()
+        env = env | build_images()
         waiting = list(WHOLE if whole else PARTS)
         while waiting or running:
             while waiting and len(running) < AT_ONCE:

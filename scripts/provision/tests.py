@@ -24,16 +24,18 @@ def run_tests(arguments: Sequence[str]) -> int:
     """All of them in parts (:mod:`scripts.provision.parts`), unless some only were asked for."""
     needed = (*venv.needed_packages(), *services.needed_packages(), *peers.needed_packages())
     packages.ensure_packages(*venv.needed_packages(), purpose="Making a virtual environment")
-    with ThreadPoolExecutor(1) as beside:  # the one waits for its packages while the other unpacks
+    # The one waits for its packages while the other unpacks.
+    with ThreadPoolExecutor(1) as beside, contextlib.ExitStack() as stack:
         installed = beside.submit(packages.ensure_packages, *needed, purpose="Running the tests")
-        python = venv.ensure_venv(dev=True)
-        installed.result()
-    pytest = [str(python), "-m", "pytest", *arguments]
-    with services.run_services() as found:
-        env = _outer() | found
+
+        def start_services() -> dict[str, str]:
+            installed.result()
+            return stack.enter_context(services.run_services())
+
+        pytest = [str(venv.ensure_venv(dev=True)), "-m", "pytest", *arguments]
         if set(arguments) - {"-m", "", "-q", "-x"}:
-            return _foreground(pytest, env | _sandbox())
-        return parts.run_parts(pytest, env, _sandbox, whole="" in arguments)
+            return _foreground(pytest, _outer() | start_services() | _sandbox())
+        return parts.run_parts(pytest, _outer(), start_services, _sandbox, whole="" in arguments)
 
 
 def run_with_services(command: Sequence[str], *, durable: bool = False) -> int:
