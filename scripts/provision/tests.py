@@ -35,6 +35,7 @@ def run_tests(arguments: Sequence[str]) -> int:
         pytest = [str(venv.ensure_venv(dev=True)), "-m", "pytest", *arguments]
         if set(arguments) - {"-m", "", "-q", "-x"}:
             return _foreground(pytest, _outer() | start_services() | _sandbox())
+        beside.submit(peers.fetch_ahead)  # once the packages are there, npm among them
         return parts.run_parts(pytest, _outer(), start_services, _sandbox, whole="" in arguments)
 
 
