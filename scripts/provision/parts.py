@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import dataclass, replace
@@ -159,7 +160,7 @@ BREAKING = (
 @dataclass(frozen=True, slots=True)
 class Part:
     """``shown``: it writes where people look, and says how far it is. The others are printed when they have ended.
-    ``database``: of a name of its own on PostgreSQL."""
+    ``database``: of a name of its own on PostgreSQL. ``command``: what it runs in place of pytest."""
 
     says: str
     paths: tuple[str, ...]
@@ -167,8 +168,11 @@ class Part:
     sqlite: bool = False
     shown: bool = False
     database: str = ""
+    command: tuple[str, ...] = ()
 
     def build_command(self, pytest: Sequence[str]) -> list[str]:
+        if self.command:
+            return [*self.command]
         cache = [] if self.shown else ["-p", "no:cacheprovider"]
         return [*pytest, *cache, *self.paths, *(f"--ignore={each}" for each in self.without)]
 
@@ -206,6 +210,8 @@ PARTS = (
     Part("integration tests on SQLite", (*ONLY_WITH_SQLITE, *ALSO_WITH_SQLITE), sqlite=True),
     Part("evidence on PostgreSQL", OF_EVIDENCE, ONLY_WITH_SQLITE, database="test_toolhub_third"),
 )
+# Of `make ci`, and last: at the end of the longest part, which mostly waits for boxes, a core has nothing else to do.
+CHECKS = Part("checks", (), command=(sys.executable, "-m", "scripts.provision", "check", "--beside"))
 # Of `make test-all`.
 WHOLE = tuple(
     replace(part, paths=("tests/integration",), without=ONLY_WITH_POSTGRESQL) if "on SQLite" in part.says else part
@@ -222,7 +228,8 @@ class Run:
 
     def report(self) -> int:
         """Print what it said; its exit status."""
-        print_line(f"\n[{time.monotonic() - self.begun:6.0f} s] Tests: {self.part.says}")
+        what = "" if self.part.command else "Tests: "
+        print_line(f"\n[{time.monotonic() - self.begun:6.0f} s] {what}{self.part.says}")
         self.output.seek(0)
         print(self.output.read().decode(errors="replace"), flush=True)
         return self.process.returncode
@@ -235,6 +242,7 @@ def run_parts(
     build_images: Callable[[], dict[str, str]],
     *,
     whole: bool = False,
+    also: Sequence[Part] = (),
 ) -> int:
     """The first exit status that is not 0. What those two make is more of the environment of the parts that begin after them."""
     codes = []
@@ -245,7 +253,7 @@ def run_parts(
         env = env | start_services()
         running += [stack.enter_context(_begin(part, pytest, env)) for part in EARLY]
         env = env | build_images()
-        waiting = list(WHOLE if whole else PARTS)
+        waiting = [*(WHOLE if whole else PARTS), *also]
         while waiting or running:
             while waiting and len(running) < AT_ONCE:
                 running.append(stack.enter_context(_begin(waiting.pop(0), pytest, env)))
