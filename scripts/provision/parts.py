@@ -1,7 +1,8 @@
 """Parts of the tests: which of them one process runs, and how the processes share the machine.
 
-Three processes run at a time: on two cores one has something to compute while another waits for PostgreSQL, for a box or for a hub.
-There are more parts than that, so that no core is left without work because one process had the most to do.
+Three processes compute at a time: on two cores one has something to do while another waits for PostgreSQL or for a hub. There are more
+parts than that, so that no core is left without work because one process had the most to do. Beside them runs what waits for boxes
+most of the time.
 """
 
 from __future__ import annotations
@@ -160,7 +161,8 @@ BREAKING = (
 @dataclass(frozen=True, slots=True)
 class Part:
     """``shown``: it writes where people look, and says how far it is. The others are printed when they have ended.
-    ``database``: of a name of its own on PostgreSQL. ``command``: what it runs in place of pytest."""
+    ``database``: of a name of its own on PostgreSQL. ``command``: what it runs in place of pytest. ``waits``: most of the
+    time, so it is none of those that compute."""
 
     says: str
     paths: tuple[str, ...]
@@ -169,6 +171,7 @@ class Part:
     shown: bool = False
     database: str = ""
     command: tuple[str, ...] = ()
+    waits: bool = False
 
     def build_command(self, pytest: Sequence[str]) -> list[str]:
         if self.command:
@@ -202,7 +205,7 @@ EARLY = (
 # What takes longest is begun first, also where it mostly waits, as for boxes; what computes all the time comes last, for beside it the
 # other core has work to the end. No two parts use one database on PostgreSQL.
 PARTS = (
-    Part("boxes", ("tests/attacks", "tests/contracts"), sqlite=True),
+    Part("boxes", ("tests/attacks", "tests/contracts"), sqlite=True, waits=True),
     Part("calls and tools on PostgreSQL", (*OF_CALLS, "tests/postgresql"), ONLY_WITH_SQLITE, shown=True),
     Part("hubs that are killed or lose a service, and the console", BREAKING, sqlite=True),
     Part("whole hubs", ("tests/compose", "tests/e2e"), BREAKING, sqlite=True),
@@ -235,6 +238,12 @@ class Run:
         return self.process.returncode
 
 
+def find_next(waiting: Sequence[Part], running: Sequence[Part]) -> Part | None:
+    """The first of those that wait which may begin beside those that run."""
+    has_room = sum(not part.waits for part in running) < AT_ONCE
+    return next((part for part in waiting if has_room or part.waits), None)
+
+
 def run_parts(
     pytest: Sequence[str],
     env: dict[str, str],
@@ -255,8 +264,9 @@ def run_parts(
         env = env | build_images()
         waiting = [*(WHOLE if whole else PARTS), *also]
         while waiting or running:
-            while waiting and len(running) < AT_ONCE:
-                running.append(stack.enter_context(_begin(waiting.pop(0), pytest, env)))
+            while part := find_next(waiting, [run.part for run in running]):
+                waiting.remove(part)
+                running.append(stack.enter_context(_begin(part, pytest, env)))
             time.sleep(LOOK_AGAIN_S)
             for run in [each for each in running if each.process.poll() is not None]:
                 running.remove(run)

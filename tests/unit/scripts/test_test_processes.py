@@ -10,6 +10,7 @@ import pytest
 from scripts.provision import parts
 from scripts.provision.parts import (
     ALSO_WITH_SQLITE,
+    AT_ONCE,
     EARLY,
     FIRST,
     ONLY_WITH_POSTGRESQL,
@@ -17,6 +18,7 @@ from scripts.provision.parts import (
     PARTS,
     WHOLE,
     Part,
+    find_next,
     run_parts,
 )
 
@@ -129,3 +131,13 @@ def test_what_is_no_test_runs_after_them_by_its_own_command(
     assert {"TESTED", "CHECKED"} < set(printed.splitlines())
     assert "] Tests: the only one\n" in printed
     assert "] checks\n" in printed
+
+
+def test_what_mostly_waits_begins_beside_those_that_compute_and_takes_no_place_of_theirs() -> None:
+    boxes, calls, hubs = Part("boxes", (), waits=True), Part("calls", ()), Part("hubs", ())
+    others = [Part(f"part {number}", ()) for number in range(AT_ONCE)]
+
+    assert find_next([boxes, calls], others) == boxes
+    assert find_next([calls, hubs], others) is None
+    assert find_next([calls, hubs], [boxes, *others[1:]]) == calls
+    assert find_next([], [boxes]) is None
