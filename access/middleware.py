@@ -12,10 +12,9 @@ from django.db.models import Min
 from django.http import HttpResponseRedirect
 from django.urls import reverse
 from django_htmx.http import HttpResponseClientRedirect
-from guardian.shortcuts import get_perms
 
+from access.members.held_permissions import read_held_permissions
 from access.models import Tenant
-from access.roles import HUB_OWNERS, HUB_PERMISSIONS
 from access.sign_in.adapters import must_set_up_second_factor
 from kernel.database.tenancy import act_for, hub_wide
 from kernel.http.exception_handlers import API_PREFIX, SERVED_PREFIXES
@@ -34,15 +33,12 @@ NOT_OF_CONSOLE = (API_PREFIX, *SERVED_PREFIXES, "/static/", "/healthz", "/readyz
 
 
 def principal_of_user(user: Any, tenant: Tenant) -> Principal:
-    allowed = frozenset(get_perms(user, tenant))
-    if user.groups.filter(name=HUB_OWNERS).exists():
-        allowed |= frozenset(HUB_PERMISSIONS)
     return Principal(
         kind=ActorKind.USER,
         id=encode_user(user.pk),
         name=user.get_full_name() or user.get_username(),
         tenant_id=tenant.pk,
-        allowed=allowed,
+        allowed=read_held_permissions(user, tenant),
     )
 
 
