@@ -53,7 +53,7 @@ def principal_of_user(user: Any, tenant: Tenant) -> Principal:
 
 def list_tenants(user: Any) -> list[Tenant]:
     """Where somebody belongs; the tenant they joined first comes first, and is where they begin."""
-    return TENANTS.all(user=user.pk)
+    return [*TENANTS.all(user=user.pk)]
 
 
 def tenants_for(request: HttpRequest) -> tuple[Tenant | None, list[Tenant]]:
