@@ -12,11 +12,11 @@ from django.db.models import Min
 from django.http import HttpResponseRedirect
 from django.urls import reverse
 from django_htmx.http import HttpResponseClientRedirect
-from guardian.shortcuts import get_perms
 
+from access.members.held_permissions import read_held_permissions
 from access.models import Tenant
-from access.roles import HUB_OWNERS, HUB_PERMISSIONS
 from access.sign_in.adapters import must_set_up_second_factor
+from kernel.database.rows import PreparedQuery
 from kernel.database.tenancy import act_for, hub_wide
 from kernel.http.exception_handlers import API_PREFIX, SERVED_PREFIXES
 from kernel.ids import decode, encode_user
@@ -30,26 +30,30 @@ if TYPE_CHECKING:
 SESSION_TENANT = "tenant"
 ALWAYS_OPEN = ("/account/", "/sign-")  # also for whom a second factor is missing
 ALWAYS_OPEN_PAGES = ("/theme", "/language", "/tenant", "/display", "/display/zone")
+TENANTS = PreparedQuery(
+    lambda user: (
+        Tenant.objects.filter(memberships__user=user)
+        .annotate(joined_at=Min("memberships__created_at"))
+        .order_by("joined_at", "name")
+    ),
+    user=int,
+)
 NOT_OF_CONSOLE = (API_PREFIX, *SERVED_PREFIXES, "/static/", "/healthz", "/readyz")
 
 
 def principal_of_user(user: Any, tenant: Tenant) -> Principal:
-    allowed = frozenset(get_perms(user, tenant))
-    if user.groups.filter(name=HUB_OWNERS).exists():
-        allowed |= frozenset(HUB_PERMISSIONS)
     return Principal(
         kind=ActorKind.USER,
         id=encode_user(user.pk),
         name=user.get_full_name() or user.get_username(),
         tenant_id=tenant.pk,
-        allowed=allowed,
+        allowed=read_held_permissions(user, tenant),
     )
 
 
 def list_tenants(user: Any) -> list[Tenant]:
     """Where somebody belongs; the tenant they joined first comes first, and is where they begin."""
-    mine = Tenant.objects.filter(memberships__user=user)
-    return list(mine.annotate(joined_at=Min("memberships__created_at")).order_by("joined_at", "name"))
+    return [*TENANTS.all(user=user.pk)]
 
 
 def tenants_for(request: HttpRequest) -> tuple[Tenant | None, list[Tenant]]:

@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Generated examples are the same each time, so that a change is refused for what it changed; `make test-all` looks at new ones,
     and at more. A shared machine may pause in the middle of one, which says nothing about the code."""
     is_whole = not config.option.markexpr
-    examples = 100 if is_whole else 40
+    examples = 100 if is_whole else 25
     settings.register_profile("toolhub", deadline=None, derandomize=not is_whole, max_examples=examples)
     settings.load_profile("toolhub")
 

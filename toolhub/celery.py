@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolhub.settings")
+# Celery would make Django's checks and throw away what they say, after importing every page and endpoint for them. A worker refuses to
+# start by itself (`_trace`).
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 app = Celery("toolhub")
 try:

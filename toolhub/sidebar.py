@@ -44,6 +44,10 @@ CONSENTS, REQUESTS, SUBMISSIONS = (
     )
 )
 
+MEMBERSHIPS = PreparedQuery(
+    lambda tenant_id, user: Membership.objects.filter(tenant_id=tenant_id, user=user), tenant_id=UUID, user=int
+)
+
 
 def count_waiting(by: Principal) -> dict[str, int]:
     """How many things wait for this person's decision, by the key of the page that lists them. What they may not decide, such as
@@ -113,9 +117,8 @@ def list_counts(request: ConsoleRequest, stops: Sized) -> dict[str, int]:
 
 def list_roles(request: ConsoleRequest) -> list[Role]:
     """Of this person in this tenant, those that allow most first."""
-    assert request.user.is_authenticated
-    rows = Membership.objects.filter(tenant=request.tenant, user=request.user).values_list("role", flat=True)
-    held = set(rows)
+    assert request.tenant is not None
+    held = {row.role for row in MEMBERSHIPS.all(tenant_id=request.tenant.pk, user=request.user.pk)}
     return [role for role in Role if role in held]
 
 

@@ -15,6 +15,7 @@ from django.utils.translation import gettext
 
 from access.models import DisplaySettings
 from kernel.components.numbers import NumberStyle, use_number_style
+from kernel.database.rows import PreparedQuery
 from kernel.database.tenancy import hub_wide
 from kernel.problems import SchemaInvalid
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 # Groups of the database that name no place where somebody lives, or the same places under older names.
 _NOT_OFFERED = ("Etc", "SystemV", "US", "Canada", "Brazil", "Chile", "Mexico", "posix", "right")
+CHOSEN = PreparedQuery(lambda user: DisplaySettings.objects.filter(pk=user), user=int)
 LONGEST_NAME = 64  # that is kept
 
 
@@ -48,7 +50,7 @@ def is_time_zone(name: str) -> bool:
 def find_display(user: Any) -> DisplaySettings | None:
     """None: nothing was chosen yet."""
     with hub_wide():
-        return DisplaySettings.objects.filter(pk=user.pk).first()
+        return CHOSEN.first(user=user.pk)
 
 
 def set_display(*, time_zone: str, number_style: str | None = None, user: Any) -> DisplaySettings:

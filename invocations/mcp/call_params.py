@@ -19,6 +19,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from invocations.calls import CallRequest
 from invocations.mcp.consent_elicitation import CONSENT, is_declined
 from invocations.mcp.errors import error_json
+from invocations.mcp.meta_keys import ENVELOPE
 from invocations.mcp.request_context import (
     get_mcp_request,
     read_client,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
     from invocations.mcp.request_context import McpRequest
 
-ENVELOPE = "toolhub/envelope"
 MAX_NAME = 128
 
 

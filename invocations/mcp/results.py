@@ -24,6 +24,7 @@ from access.problems import Halted, NoGrant
 from invocations.artifacts.services import read_artifact
 from invocations.mcp.artifact_resources import build_contents
 from invocations.mcp.errors import error_json
+from invocations.mcp.meta_keys import CALL, EVIDENCE, TTL
 from kernel.ids import decode
 from registry.problems import NotInstalled, ToolNotEnabled, ToolPaused, ToolRetired, VersionYanked
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from kernel.http.envelopes import ResponseEnvelope
     from kernel.principal import Principal
 
-CALL, EVIDENCE, TTL = "toolhub/call", "toolhub/evidence", "toolhub/ttl_seconds"
 MAX_EMBEDDED = 256 * 1024  # bytes of an artifact that is sent along; a larger one is fetched
 READ = "invocations:read"
 # What keeps a tool out of the list, so that whoever calls it has an older one.

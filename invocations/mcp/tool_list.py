@@ -19,6 +19,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from access.halts.services import find_halt_of_agent
 from invocations.decide.callable_tools import offer_tools
+from invocations.mcp.meta_keys import HALTED, TOOL_ID
 from invocations.mcp.request_context import get_mcp_request
 from registry.discovery.tool_specs import build_spec, names_in
 
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from unitools.manifest import Manifest
 
 PAGE_SIZE = 100
-TOOL_ID = "toolhub/tool"
-HALTED = "toolhub/halted"  # why the list is empty
 
 
 def _cursor(id: str) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from django.utils.translation import gettext_lazy
 
-from invocations.mcp.call_params import ENVELOPE
+from invocations.mcp.meta_keys import ENVELOPE
 from unitools.command.push import KEY_VARIABLE
 
 if TYPE_CHECKING:

@@ -159,15 +159,20 @@ class _Compiled(NamedTuple):
     populators: list[Any]
 
 
+def _make_sample(kind: type[UUID | str | int]) -> UUID | str | int:
+    """A value that stands nowhere else in a statement. A number is one of those that Django takes for an id."""
+    return 2**30 + uuid4().int % 2**30 if kind is int else kind(str(uuid4()))
+
+
 class PreparedQuery(Generic[Row]):
     """Rows of a queryset that differs by ids and texts only: ``PreparedQuery(make, id=UUID)``, and then ``.get(id=…)``.
 
     ``make``: the queryset of these values, as Django has it.
     """
 
-    def __init__(self, make: Callable[..., QuerySet[Row]], **types: type[UUID | str]) -> None:
+    def __init__(self, make: Callable[..., QuerySet[Row]], **types: type[UUID | str | int]) -> None:
         self.make = make
-        self._samples: dict[str, Any] = {name: kind(str(uuid4())) for name, kind in types.items()}
+        self._samples: dict[str, Any] = {name: _make_sample(kind) for name, kind in types.items()}
 
     @cached_property
     def _compiled(self) -> _Compiled:

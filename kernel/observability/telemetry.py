@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 from opentelemetry import metrics, trace
-from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.instrumentation.django import DjangoInstrumentor
 from opentelemetry.metrics import NoOpMeterProvider
@@ -66,6 +64,10 @@ def setup_telemetry(service: str) -> None:
     provider = TracerProvider(resource=resource)
     readers: list[MetricReader] = [_prometheus()] if exposition.is_wanted() else []
     if os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT"):
+        # They bring protobuf and an HTTP client of their own, of which a hub that sends nothing has no use.
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter  # noqa: PLC0415
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
+
         provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         readers.append(PeriodicExportingMetricReader(OTLPMetricExporter(), cardinality_limits=LIMITS))
         # Within the span of a request (kernel.http.traffic), and not measured: a view has returned before its caller has an

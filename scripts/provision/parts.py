@@ -1,7 +1,8 @@
 """Parts of the tests: which of them one process runs, and how the processes share the machine.
 
-Three processes run at a time: on two cores one has something to compute while another waits for PostgreSQL, for a box or for a hub.
-There are more parts than that, so that no core is left without work because one process had the most to do.
+Three processes compute at a time: on two cores one has something to do while another waits for PostgreSQL or for a hub. There are more
+parts than that, so that no core is left without work because one process had the most to do. Beside them runs what waits for boxes
+most of the time.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import dataclass, replace
@@ -159,7 +161,8 @@ BREAKING = (
 @dataclass(frozen=True, slots=True)
 class Part:
     """``shown``: it writes where people look, and says how far it is. The others are printed when they have ended.
-    ``database``: of a name of its own on PostgreSQL."""
+    ``database``: of a name of its own on PostgreSQL. ``command``: what it runs in place of pytest. ``waits``: most of the
+    time, so it is none of those that compute."""
 
     says: str
     paths: tuple[str, ...]
@@ -167,8 +170,12 @@ class Part:
     sqlite: bool = False
     shown: bool = False
     database: str = ""
+    command: tuple[str, ...] = ()
+    waits: bool = False
 
     def build_command(self, pytest: Sequence[str]) -> list[str]:
+        if self.command:
+            return [*self.command]
         cache = [] if self.shown else ["-p", "no:cacheprovider"]
         return [*pytest, *cache, *self.paths, *(f"--ignore={each}" for each in self.without)]
 
@@ -183,13 +190,11 @@ class Part:
 # The integration tests on PostgreSQL are three parts, so that none is so long that at its end a core has nothing to do.
 OF_CALLS = ("tests/integration/invocations", "tests/integration/registry", "tests/integration/toolhub")
 OF_EVIDENCE = ("tests/integration/evidence",)
-# These need no image of the sandbox, so they run while the images are built.
+# These need nothing but the Python packages, so they run while those of the system are installed and the services start, ...
+FIRST = (Part("units", ("tests/unit",), sqlite=True),)
+# ... and these no image of the sandbox, so they run while the images are built.
 EARLY = (
-    Part(
-        "units, guards and judges of others",
-        ("tests/unit", "tests/guards", "tests/foreign", "tests/deployment"),
-        sqlite=True,
-    ),
+    Part("guards and judges of others", ("tests/guards", "tests/foreign", "tests/deployment"), sqlite=True),
     Part(
         "access and pages on PostgreSQL",
         ("tests/integration",),
@@ -200,13 +205,16 @@ EARLY = (
 # What takes longest is begun first, also where it mostly waits, as for boxes; what computes all the time comes last, for beside it the
 # other core has work to the end. No two parts use one database on PostgreSQL.
 PARTS = (
-    Part("boxes", ("tests/attacks", "tests/contracts", "tests/egress"), sqlite=True),
+    Part("boxes", ("tests/attacks", "tests/contracts"), sqlite=True, waits=True),
     Part("calls and tools on PostgreSQL", (*OF_CALLS, "tests/postgresql"), ONLY_WITH_SQLITE, shown=True),
     Part("hubs that are killed or lose a service, and the console", BREAKING, sqlite=True),
     Part("whole hubs", ("tests/compose", "tests/e2e"), BREAKING, sqlite=True),
+    Part("ways out of boxes", ("tests/egress",), sqlite=True),
     Part("integration tests on SQLite", (*ONLY_WITH_SQLITE, *ALSO_WITH_SQLITE), sqlite=True),
     Part("evidence on PostgreSQL", OF_EVIDENCE, ONLY_WITH_SQLITE, database="test_toolhub_third"),
 )
+# Of `make ci`, and last: at the end of the longest part, which mostly waits for boxes, a core has nothing else to do.
+CHECKS = Part("checks", (), command=(sys.executable, "-m", "scripts.provision", "check", "--beside"))
 # Of `make test-all`.
 WHOLE = tuple(
     replace(part, paths=("tests/integration",), without=ONLY_WITH_POSTGRESQL) if "on SQLite" in part.says else part
@@ -223,26 +231,42 @@ class Run:
 
     def report(self) -> int:
         """Print what it said; its exit status."""
-        print_line(f"\n[{time.monotonic() - self.begun:6.0f} s] Tests: {self.part.says}")
+        what = "" if self.part.command else "Tests: "
+        print_line(f"\n[{time.monotonic() - self.begun:6.0f} s] {what}{self.part.says}")
         self.output.seek(0)
         print(self.output.read().decode(errors="replace"), flush=True)
         return self.process.returncode
 
 
+def find_next(waiting: Sequence[Part], running: Sequence[Part]) -> Part | None:
+    """The first of those that wait which may begin beside those that run."""
+    has_room = sum(not part.waits for part in running) < AT_ONCE
+    return next((part for part in waiting if has_room or part.waits), None)
+
+
 def run_parts(
-    pytest: Sequence[str], env: dict[str, str], prepare: Callable[[], dict[str, str]], *, whole: bool = False
+    pytest: Sequence[str],
+    env: dict[str, str],
+    start_services: Callable[[], dict[str, str]],
+    build_images: Callable[[], dict[str, str]],
+    *,
+    whole: bool = False,
+    also: Sequence[Part] = (),
 ) -> int:
-    """The first exit status that is not 0. ``prepare`` makes what all parts but :data:`EARLY` need: more of their environment."""
+    """The first exit status that is not 0. What those two make is more of the environment of the parts that begin after them."""
     codes = []
     running: list[Run] = []
     with contextlib.ExitStack() as stack, _interrupted(running):
         env = env | {MIGRATED: stack.enter_context(tempfile.TemporaryDirectory(prefix="toolhub-migrated-"))}
+        running += [stack.enter_context(_begin(part, pytest, env)) for part in FIRST]
+        env = env | start_services()
         running += [stack.enter_context(_begin(part, pytest, env)) for part in EARLY]
-        env = env | prepare()
-        waiting = list(WHOLE if whole else PARTS)
+        env = env | build_images()
+        waiting = [*(WHOLE if whole else PARTS), *also]
         while waiting or running:
-            while waiting and len(running) < AT_ONCE:
-                running.append(stack.enter_context(_begin(waiting.pop(0), pytest, env)))
+            while part := find_next(waiting, [run.part for run in running]):
+                waiting.remove(part)
+                running.append(stack.enter_context(_begin(part, pytest, env)))
             time.sleep(LOOK_AGAIN_S)
             for run in [each for each in running if each.process.poll() is not None]:
                 running.remove(run)

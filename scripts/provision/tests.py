@@ -20,20 +20,23 @@ if TYPE_CHECKING:
 PATIENCE_S = 60.0
 
 
-def run_tests(arguments: Sequence[str]) -> int:
-    """All of them in parts (:mod:`scripts.provision.parts`), unless some only were asked for."""
+def run_tests(arguments: Sequence[str], *, also: Sequence[parts.Part] = ()) -> int:
+    """All of them in parts (:mod:`scripts.provision.parts`), unless some only were asked for; and ``also`` what is no test."""
     needed = (*venv.needed_packages(), *services.needed_packages(), *peers.needed_packages())
     packages.ensure_packages(*venv.needed_packages(), purpose="Making a virtual environment")
-    with ThreadPoolExecutor(1) as beside:  # the one waits for its packages while the other unpacks
+    # The one waits for its packages while the other unpacks.
+    with ThreadPoolExecutor(1) as beside, contextlib.ExitStack() as stack:
         installed = beside.submit(packages.ensure_packages, *needed, purpose="Running the tests")
-        python = venv.ensure_venv(dev=True)
-        installed.result()
-    pytest = [str(python), "-m", "pytest", *arguments]
-    with services.run_services() as found:
-        env = _outer() | found
+
+        def start_services() -> dict[str, str]:
+            installed.result()
+            return stack.enter_context(services.run_services())
+
+        pytest = [str(venv.ensure_venv(dev=True)), "-m", "pytest", *arguments]
         if set(arguments) - {"-m", "", "-q", "-x"}:
-            return _foreground(pytest, env | _sandbox())
-        return parts.run_parts(pytest, env, _sandbox, whole="" in arguments)
+            return _foreground(pytest, _outer() | start_services() | _sandbox())
+        beside.submit(peers.fetch_ahead)  # once the packages are there, npm among them
+        return parts.run_parts(pytest, _outer(), start_services, _sandbox, whole="" in arguments, also=also)
 
 
 def run_with_services(command: Sequence[str], *, durable: bool = False) -> int:

@@ -22,7 +22,7 @@ from toolhub.settings import POSTGRESQL
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.long, pytest.mark.django_db]  # the database of the hub: its migrations make the bound role
+pytestmark = pytest.mark.django_db  # the database of the hub: its migrations make the bound role
 SUITES = ("backends", "transactions", "transaction_hooks")
 DJANGO = "django.db.backends.postgresql"
 AT_LEAST = 300  # tests that pass; fewer would mean that something else was run
@@ -52,7 +52,10 @@ def run_suites(engine: str, *, pooled: bool, folder: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("pooled", [False, True], ids=["a connection a thread", "a pool"])
+@pytest.mark.parametrize(
+    "pooled",
+    [pytest.param(False, marks=pytest.mark.long, id="a connection a thread"), pytest.param(True, id="a pool")],
+)
 def test_each_test_of_djangos_ends_as_it_does_on_djangos_engine(pooled: bool, tmp_path: Path) -> None:
     django, ours = (run_suites(engine, pooled=pooled, folder=tmp_path) for engine in (DJANGO, POSTGRESQL))
 

@@ -10,14 +10,16 @@ import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.forms.models import model_to_dict
 
-from access.models import Agent
+from access.models import Agent, Membership
+from access.roles import Role
 from evidence.models import Snapshot, SnapshotKind
 from evidence.services import json_bytes
 from kernel.database.prepared_statements import execute_prepared, fetch_prepared
 from kernel.database.rows import PreparedQuery, delete_rows_later, insert_row, update_rows
 
 if TYPE_CHECKING:
-    from tests.conftest import Caller
+    from access.models import Tenant
+    from tests.conftest import Caller, Person
 
 pytestmark = pytest.mark.django_db
 AT = datetime(2026, 11, 29, 12, 0, 0, 123456, tzinfo=UTC)
@@ -27,6 +29,12 @@ NAMED = PreparedQuery(
     name=str,
 )
 OF_CALL = PreparedQuery(lambda call: Snapshot.objects.filter(invocation_id=call).order_by("kind"), call=UUID)
+
+OF_PERSON = PreparedQuery(
+    lambda tenant_id, user: Membership.objects.select_related("tenant").filter(tenant_id=tenant_id, user=user),
+    tenant_id=UUID,
+    user=int,
+)
 
 
 def make_snapshot(caller: Caller, invocation_id: UUID, kind: SnapshotKind = SnapshotKind.INPUT) -> Snapshot:
@@ -54,6 +62,15 @@ def test_a_row_is_written_and_read_as_django_has_it(caller: Caller) -> None:
     assert model_to_dict(read) == model_to_dict(stored)
     assert (stored.created_at, bytes(stored.nonce)) == (AT, b"%s ? $1")
     assert not read._state.adding
+
+
+def test_a_row_is_found_by_an_id_that_is_a_number(operator: Person, auditor: Person, tenant: Tenant) -> None:
+    found = {person: OF_PERSON.all(tenant_id=tenant.pk, user=person.user.pk) for person in (operator, auditor)}
+
+    assert {person: [(row.role, row.tenant) for row in rows] for person, rows in found.items()} == {
+        operator: [(Role.OPERATOR, tenant)],
+        auditor: [(Role.AUDITOR, tenant)],
+    }
 
 
 def test_related_rows_come_with_a_row(caller: Caller, django_assert_num_queries: Any) -> None:

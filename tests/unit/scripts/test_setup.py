@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.provision import console, engine, hub, packages, services, venv
+from scripts.provision import console, engine, hub, packages, peers, services, venv
 from scripts.provision.console import SetupError
 from scripts.provision.processes import end_process, find_listener, find_pid, identify_process, is_free, only_one
 
@@ -45,6 +45,34 @@ def listening() -> Iterator[int]:
         server.bind(("127.0.0.1", 0))
         server.listen()
         yield server.getsockname()[1]
+
+
+# Peers
+
+
+def test_each_peer_that_is_fetched_ahead_has_one_lock() -> None:
+    locks = [path.stem for folder in venv.CLIENTS for path in folder.glob("*.txt")]
+
+    assert {name: locks.count(name) for name in peers.OF_EACH_RUN} == dict.fromkeys(peers.OF_EACH_RUN, 1)
+
+
+def test_a_peer_that_cannot_be_fetched_ahead_keeps_none_of_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+
+    def fail(name: str) -> None:
+        asked.append(name)
+        raise SetupError("The network is away.")
+
+    monkeypatch.setattr(peers, "ensure_node_modules", fail)
+    monkeypatch.setattr(peers, "ensure_python", asked.append)
+    monkeypatch.setattr(peers, "ensure_django_tests", lambda: asked.append("django"))
+
+    peers.fetch_ahead()
+
+    assert asked == ["helm", "npm", "aimock", *peers.OF_EACH_RUN, "django"]
+    assert capsys.readouterr().out.count("not fetched ahead, so a test will try again: The network is away.") == 3
 
 
 # Processes

@@ -10,17 +10,20 @@ import pytest
 from scripts.provision import parts
 from scripts.provision.parts import (
     ALSO_WITH_SQLITE,
+    AT_ONCE,
     EARLY,
+    FIRST,
     ONLY_WITH_POSTGRESQL,
     ONLY_WITH_SQLITE,
     PARTS,
     WHOLE,
     Part,
+    find_next,
     run_parts,
 )
 
 ROOT = Path(__file__).resolve().parents[3]
-ALL = (*EARLY, *PARTS)
+ALL = (*FIRST, *EARLY, *PARTS)
 TESTS = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "tests").rglob("test_*.py"))]
 
 
@@ -59,7 +62,7 @@ def databases_for(test: str, *, whole: bool = False) -> list[str]:
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_each_test_runs_in_one_part_and_an_integration_test_once_on_each_of_its_databases(whole: bool) -> None:
-    shared = (*EARLY, *(WHOLE if whole else PARTS))
+    shared = (*FIRST, *EARLY, *(WHOLE if whole else PARTS))
     run = {
         test: sorted("sqlite" if part.sqlite else "postgresql" for part in shared if part.holds(test)) for test in TESTS
     }
@@ -68,7 +71,7 @@ def test_each_test_runs_in_one_part_and_an_integration_test_once_on_each_of_its_
     assert {test: found for test, found in run.items() if found != databases_for(test, whole=whole)} == {}
 
 
-@pytest.mark.parametrize("all_parts", [ALL, (*EARLY, *WHOLE)])
+@pytest.mark.parametrize("all_parts", [ALL, (*FIRST, *EARLY, *WHOLE)])
 def test_no_two_parts_use_one_database_on_postgresql(all_parts: tuple[Part, ...]) -> None:
     names = [part.database for part in all_parts if not part.sqlite]
 
@@ -80,10 +83,11 @@ def test_a_part_with_a_database_of_its_own_is_told_its_name(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = [sys.executable, "-c", "import os; print('NAME', os.environ.get('TOOLHUB_TEST_DATABASE_NAME'))"]
+    monkeypatch.setattr(parts, "FIRST", [])
     monkeypatch.setattr(parts, "EARLY", [Part("the first", ())])
     monkeypatch.setattr(parts, "PARTS", [Part("the second", (), database="another")])
 
-    run_parts(command, {"PATH": "/usr/bin"}, dict)
+    run_parts(command, {"PATH": "/usr/bin"}, dict, dict)
 
     assert sorted(line for line in capsys.readouterr().out.splitlines() if "NAME" in line) == [
         "NAME None",
@@ -94,16 +98,46 @@ def test_a_part_with_a_database_of_its_own_is_told_its_name(
 def test_a_part_that_fails_fails_the_whole_and_what_each_says_is_printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = "import os, sys; print(*sys.argv[1:], os.environ.get('IMAGE'), os.environ.get('TOOLHUB_TEST_DB'))"
+    told = "*(os.environ.get(name) for name in ('SERVICE', 'IMAGE', 'TOOLHUB_TEST_DB'))"
+    said = f"import os, sys; print(*sys.argv[1:], {told})"
     command = [sys.executable, "-c", f"{said}; sys.exit(3 if 'fails' in sys.argv else 0)"]
-    monkeypatch.setattr(parts, "EARLY", [Part("the first", ("first",))])
+    monkeypatch.setattr(parts, "FIRST", [Part("the first", ("first",))])
+    monkeypatch.setattr(parts, "EARLY", [Part("early", ("second",))])
     others = [Part(f"part {number}", (f"path-{number}",), sqlite=True) for number in range(4)]
     monkeypatch.setattr(parts, "PARTS", [*others, Part("the last", ("fails",), ("away",))])
 
-    code = run_parts(command, {"PATH": "/usr/bin"}, lambda: {"IMAGE": "made"})
+    code = run_parts(command, {"PATH": "/usr/bin"}, lambda: {"SERVICE": "begun"}, lambda: {"IMAGE": "made"})
 
     printed = capsys.readouterr().out
     assert code == 3
-    assert "-p no:cacheprovider first None None\n" in printed
-    assert [f"path-{number} made sqlite\n" in printed for number in range(4)] == [True] * 4
-    assert "fails --ignore=away made None\n" in printed
+    assert "-p no:cacheprovider first None None None\n" in printed
+    assert "-p no:cacheprovider second begun None None\n" in printed
+    assert [f"path-{number} begun made sqlite\n" in printed for number in range(4)] == [True] * 4
+    assert "fails --ignore=away begun made None\n" in printed
+
+
+def test_what_is_no_test_runs_after_them_by_its_own_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(parts, "FIRST", [])
+    monkeypatch.setattr(parts, "EARLY", [])
+    monkeypatch.setattr(parts, "PARTS", [Part("the only one", ("path",))])
+    checks = Part("checks", (), command=(sys.executable, "-c", "import sys; print('CHECKED'); sys.exit(4)"))
+
+    code = run_parts([sys.executable, "-c", "print('TESTED')"], {"PATH": "/usr/bin"}, dict, dict, also=[checks])
+
+    printed = capsys.readouterr().out
+    assert code == 4
+    assert {"TESTED", "CHECKED"} < set(printed.splitlines())
+    assert "] Tests: the only one\n" in printed
+    assert "] checks\n" in printed
+
+
+def test_what_mostly_waits_begins_beside_those_that_compute_and_takes_no_place_of_theirs() -> None:
+    boxes, calls, hubs = Part("boxes", (), waits=True), Part("calls", ()), Part("hubs", ())
+    others = [Part(f"part {number}", ()) for number in range(AT_ONCE)]
+
+    assert find_next([boxes, calls], others) == boxes
+    assert find_next([calls, hubs], others) is None
+    assert find_next([calls, hubs], [boxes, *others[1:]]) == calls
+    assert find_next([], [boxes]) is None

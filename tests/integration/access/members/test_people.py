@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.contrib.auth import get_user_model
+from guardian.shortcuts import get_perms
 
 from access.members import invitations
 from access.members import services as members
+from access.members.held_permissions import read_held_permissions
 from access.middleware import principal_of_user
 from access.models import Agent, ApiKey, Delivery, Membership, Notification, Tenant, TrustedIssuer
 from access.policies import services as policies
@@ -57,6 +59,22 @@ def test_the_people_of_the_tests_may_do_what_the_hub_says_that_they_may(
     person = make_person(tenant, "pat", *roles)
 
     assert person.by == principal_of_user(get_user_model().objects.get(pk=person.user.pk), tenant)
+
+
+@pytest.mark.parametrize("is_superuser", [False, True])
+@pytest.mark.parametrize("is_active", [True, False])
+def test_a_person_holds_what_guardian_says_and_there_alone(
+    is_active: bool, is_superuser: bool, owner: Person, operator: Person, tenant: Tenant, foreign_tenant: Tenant
+) -> None:
+    members.give_permission(user_id=operator.user.pk, permission="evidence.reveal", by=owner.by)
+    get_user_model().objects.filter(pk=operator.user.pk).update(is_active=is_active, is_superuser=is_superuser)
+    person = get_user_model().objects.get(pk=operator.user.pk)
+
+    held = {place.slug: read_held_permissions(person, place) for place in (tenant, foreign_tenant)}
+
+    assert held == {place.slug: frozenset(get_perms(person, place)) for place in (tenant, foreign_tenant)}
+    assert ("evidence.reveal" in held[tenant.slug]) is is_active
+    assert bool(held[foreign_tenant.slug]) is (is_active and is_superuser)
 
 
 def test_the_last_owner_stays(owner: Person, tenant: Tenant) -> None:

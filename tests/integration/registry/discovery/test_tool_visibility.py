@@ -11,7 +11,8 @@ from django.utils import timezone
 
 from access.halts import services as halts
 from access.models import Halt, Reach
-from invocations.mcp.tool_list import TOOL_ID, list_tools_after
+from invocations.mcp.meta_keys import TOOL_ID
+from invocations.mcp.tool_list import list_tools_after
 from kernel.ids import encode
 from kernel.principal import Principal
 from registry.discovery.selectors import load_shown_page
