@@ -12,7 +12,7 @@ VENV = .venv/bin/python
 NEEDS_VENV = @test -x $(VENV) || { echo "Nothing is set up here yet. Type:  make run" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help run models test test-all screenshots check ci fix demo bench soak soak-sandbox doctor requirements clean venv lock engine sandbox-image sandbox-images python
+.PHONY: help run models test test-all screenshots check fix demo bench soak soak-sandbox doctor requirements clean venv lock engine sandbox-image sandbox-images python
 
 help: ## this list
 	@echo "toolhub: make TARGET [ARGS=…]"; echo
@@ -43,9 +43,6 @@ screenshots: python ## pictures of every page, light, dark, in Chinese, narrow, 
 
 check: python ## style, types, imports, templates, migrations, generated files
 	$(PROVISION) check
-
-ci: python ## what CI runs: `make test`, and `make check` beside the last of the tests
-	$(PROVISION) ci
 
 fix: python ## repair what the checks can repair themselves
 	$(PROVISION) fix

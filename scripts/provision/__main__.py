@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from kernel.dotenv import load_dotenv
-from scripts.provision import cleanup, engine, hub, image, parts, tests, venv
+from scripts.provision import cleanup, engine, hub, image, tests, venv
 from scripts.provision.checks import fix_style, run_checks
 from scripts.provision.console import ROOT, SetupError
 
@@ -37,9 +37,7 @@ def main(arguments: list[str]) -> int:
     images.add_argument("--fresh", action="store_true", help="again, with today's Debian packages")
     testenv = commands.add_parser("testenv", help="the services of the tests: run COMMAND…, start, stop")
     testenv.add_argument("action", choices=("run", "start", "stop"))
-    commands.add_parser("ci", help="all tests, and all static checks beside the last of them")
-    check = commands.add_parser("check", help="all static checks")
-    check.add_argument("--beside", action="store_true", help="while something else computes")
+    commands.add_parser("check", help="all static checks")
     commands.add_parser("fix", help="what the checks can repair themselves")
     commands.add_parser("clean", help="remove what was made here")
     # What follows `test`, `lock`, `measure` and `testenv run` is another program's, options too: not argparse's to look at.
@@ -72,10 +70,8 @@ def main(arguments: list[str]) -> int:
             return tests.run_with_services([str(venv.ensure_venv(dev=True)), "-m", *rest], durable=True)
         case "testenv":
             return _testenv(asked.action, rest)
-        case "ci":
-            return tests.run_tests([], also=[parts.CHECKS])
         case "check":
-            return run_checks(beside=asked.beside)
+            return run_checks()
         case "fix":
             return fix_style()
         case "clean":

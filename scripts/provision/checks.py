@@ -1,7 +1,7 @@
 """Checks: whether the code keeps its own rules, as far as a machine can tell.
 
-One line for each check. All of them run: the first "no" does not hide the next. The types take as long as all others together, so
-they are checked beside them, by two processes. Beside tests one does it: a second one that begins late is an error to mypy.
+One line for each check. All of them run: the first "no" does not hide the next. The types take as long as all others together,
+on one core, so they are checked beside them.
 """
 
 from __future__ import annotations
@@ -34,13 +34,11 @@ class Check:
     cure: str
 
 
-def run_checks(*, beside: bool = False) -> int:
-    """``beside``: tests run at the same time."""
+def run_checks() -> int:
     python = str(venv.ensure_venv(dev=True))
     programs = str(venv.VENV / "bin")
     _ensure_node_modules()
-    workers = [] if beside else ["--num-workers=2"]
-    types = Check("types", [f"{programs}/mypy", *workers], "the lines above name the places")
+    types = Check("types", [f"{programs}/mypy", "--num-workers=2"], "the lines above name the places")
     others = (
         Check("code style", [f"{programs}/ruff", "check", "."], "make fix"),
         Check("formatting", [f"{programs}/ruff", "format", "--check", "."], "make fix"),
@@ -61,8 +59,8 @@ def run_checks(*, beside: bool = False) -> int:
         Check("translations", [python, "scripts/messages.py", "--check"], ".venv/bin/python scripts/messages.py"),
         Check("built assets", ["node", str(FRONTEND / "build.mjs"), "--check"], "node frontend/build.mjs"),
     )
-    with ThreadPoolExecutor(1) as other_core:
-        typed = other_core.submit(_passes, types)
+    with ThreadPoolExecutor(1) as beside:
+        typed = beside.submit(_passes, types)
         failed = [item for item in others if not _passes(item)]
         failed += [] if typed.result() else [types]
     _report_long_modules()
@@ -87,8 +85,7 @@ def fix_style() -> int:
 def _passes(item: Check) -> bool:
     begun = time.monotonic()
     # The data of a running hub is left alone, and its settings say nothing about the code.
-    env = {name: value for name, value in os.environ.items() if not name.startswith("TOOLHUB_")}
-    env |= {"TOOLHUB_DATA_DIR": str(ROOT / ".testenv" / "check"), "TOOLHUB_ENV_FILE": ""}
+    env = os.environ | {"TOOLHUB_DATA_DIR": str(ROOT / ".testenv" / "check"), "TOOLHUB_ENV_FILE": ""}
     done = subprocess.run(
         item.command,
         cwd=ROOT,

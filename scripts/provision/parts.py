@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass, replace
@@ -161,8 +160,7 @@ BREAKING = (
 @dataclass(frozen=True, slots=True)
 class Part:
     """``shown``: it writes where people look, and says how far it is. The others are printed when they have ended.
-    ``database``: of a name of its own on PostgreSQL. ``command``: what it runs in place of pytest. ``waits``: most of the
-    time, so it is none of those that compute."""
+    ``database``: of a name of its own on PostgreSQL. ``waits``: most of the time, so it is none of those that compute."""
 
     says: str
     paths: tuple[str, ...]
@@ -170,12 +168,9 @@ class Part:
     sqlite: bool = False
     shown: bool = False
     database: str = ""
-    command: tuple[str, ...] = ()
     waits: bool = False
 
     def build_command(self, pytest: Sequence[str]) -> list[str]:
-        if self.command:
-            return [*self.command]
         cache = [] if self.shown else ["-p", "no:cacheprovider"]
         return [*pytest, *cache, *self.paths, *(f"--ignore={each}" for each in self.without)]
 
@@ -213,8 +208,6 @@ PARTS = (
     Part("integration tests on SQLite", (*ONLY_WITH_SQLITE, *ALSO_WITH_SQLITE), sqlite=True),
     Part("evidence on PostgreSQL", OF_EVIDENCE, ONLY_WITH_SQLITE, database="test_toolhub_third"),
 )
-# Of `make ci`, and last: at the end of the longest part, which mostly waits for boxes, a core has nothing else to do.
-CHECKS = Part("checks", (), command=(sys.executable, "-m", "scripts.provision", "check", "--beside"))
 # Of `make test-all`.
 WHOLE = tuple(
     replace(part, paths=("tests/integration",), without=ONLY_WITH_POSTGRESQL) if "on SQLite" in part.says else part
@@ -231,8 +224,7 @@ class Run:
 
     def report(self) -> int:
         """Print what it said; its exit status."""
-        what = "" if self.part.command else "Tests: "
-        print_line(f"\n[{time.monotonic() - self.begun:6.0f} s] {what}{self.part.says}")
+        print_line(f"\n[{time.monotonic() - self.begun:6.0f} s] Tests: {self.part.says}")
         self.output.seek(0)
         print(self.output.read().decode(errors="replace"), flush=True)
         return self.process.returncode
@@ -251,7 +243,6 @@ def run_parts(
     build_images: Callable[[], dict[str, str]],
     *,
     whole: bool = False,
-    also: Sequence[Part] = (),
 ) -> int:
     """The first exit status that is not 0. What those two make is more of the environment of the parts that begin after them."""
     codes = []
@@ -262,7 +253,7 @@ def run_parts(
         env = env | start_services()
         running += [stack.enter_context(_begin(part, pytest, env)) for part in EARLY]
         env = env | build_images()
-        waiting = [*(WHOLE if whole else PARTS), *also]
+        waiting = list(WHOLE if whole else PARTS)
         while waiting or running:
             while part := find_next(waiting, [run.part for run in running]):
                 waiting.remove(part)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 PATIENCE_S = 60.0
 
 
-def run_tests(arguments: Sequence[str], *, also: Sequence[parts.Part] = ()) -> int:
-    """All of them in parts (:mod:`scripts.provision.parts`), unless some only were asked for; and ``also`` what is no test."""
+def run_tests(arguments: Sequence[str]) -> int:
+    """All of them in parts (:mod:`scripts.provision.parts`), unless some only were asked for."""
     needed = (*venv.needed_packages(), *services.needed_packages(), *peers.needed_packages())
     packages.ensure_packages(*venv.needed_packages(), purpose="Making a virtual environment")
     # The one waits for its packages while the other unpacks.
@@ -36,7 +36,7 @@ def run_tests(arguments: Sequence[str], *, also: Sequence[parts.Part] = ()) -> i
         if set(arguments) - {"-m", "", "-q", "-x"}:
             return _foreground(pytest, _outer() | start_services() | _sandbox())
         beside.submit(peers.fetch_ahead)  # once the packages are there, npm among them
-        return parts.run_parts(pytest, _outer(), start_services, _sandbox, whole="" in arguments, also=also)
+        return parts.run_parts(pytest, _outer(), start_services, _sandbox, whole="" in arguments)
 
 
 def run_with_services(command: Sequence[str], *, durable: bool = False) -> int:

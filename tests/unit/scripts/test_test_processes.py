@@ -116,23 +116,6 @@ def test_a_part_that_fails_fails_the_whole_and_what_each_says_is_printed(
     assert "fails --ignore=away begun made None\n" in printed
 
 
-def test_what_is_no_test_runs_after_them_by_its_own_command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(parts, "FIRST", [])
-    monkeypatch.setattr(parts, "EARLY", [])
-    monkeypatch.setattr(parts, "PARTS", [Part("the only one", ("path",))])
-    checks = Part("checks", (), command=(sys.executable, "-c", "import sys; print('CHECKED'); sys.exit(4)"))
-
-    code = run_parts([sys.executable, "-c", "print('TESTED')"], {"PATH": "/usr/bin"}, dict, dict, also=[checks])
-
-    printed = capsys.readouterr().out
-    assert code == 4
-    assert {"TESTED", "CHECKED"} < set(printed.splitlines())
-    assert "] Tests: the only one\n" in printed
-    assert "] checks\n" in printed
-
-
 def test_what_mostly_waits_begins_beside_those_that_compute_and_takes_no_place_of_theirs() -> None:
     boxes, calls, hubs = Part("boxes", (), waits=True), Part("calls", ()), Part("hubs", ())
     others = [Part(f"part {number}", ()) for number in range(AT_ONCE)]
