@@ -14,7 +14,8 @@ from invocations.sandbox.egress.request_head import read_head
 from tests.egress.operations import OPERATION, TOKEN, ask, begin, request, way_to
 from tests.egress.services import Service, answer_with, serving
 from tests.egress.world import HOST, INTERNAL, Authority, Client, Names, opened, rules, tls
-from unitools.openapi.requests import ArgumentRefused, build_request
+from unitools.openapi.argument_values import ArgumentRefused
+from unitools.openapi.requests import build_request
 
 if TYPE_CHECKING:
     from invocations.sandbox.egress import EgressDoor
