@@ -39,7 +39,8 @@ def read_parts(media_type: str, body: bytes) -> list[tuple[str, str | None, str,
     assert message.is_multipart()
     assert not message.defects
     found = []
-    for part in message.get_payload():
+    payload: Any = message.get_payload()
+    for part in payload:
         assert not part.defects
         name = str(part.get_param("name", header="content-disposition"))
         assert set(map(str.lower, part.keys())) <= {"content-disposition", "content-type"}
@@ -68,7 +69,7 @@ def send(arguments: list[dict[str, Any]], values: dict[str, Any], files: dict[st
 
 @pytest.mark.req("BRING-1")
 def test_texts_json_and_files_are_parts_of_their_own() -> None:
-    arguments = [
+    arguments: list[dict[str, Any]] = [
         {"argument": "photo", "file": True},
         {"argument": "more", "file": True},
         {"argument": "about"},
