@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from access.grants.services import give_grant
 from evidence.kinds import Kind
 from evidence.models import Fact
 from invocations.artifacts.models import Artifact
@@ -134,17 +135,23 @@ def test_the_facts_say_how_much_of_which_kind_was_sent_and_answered(
 
 @pytest.mark.req("BRING-1", "SVC-6")
 def test_who_may_not_read_a_file_sends_none(
-    bring_operation: Callable[..., ToolVersion], caller: Caller, tenant: Tenant, service: Service, notes: StoredFile
+    bring_operation: Callable[..., ToolVersion],
+    caller: Caller,
+    operator: Person,
+    tenant: Tenant,
+    service: Service,
+    notes: StoredFile,
 ) -> None:
     service.answers = [answer_with(PDF, content_type="application/pdf")]
     bring_operation(sending(service.port))
     left = caller.invoke(TOOL, {"item": "7"}).json()["call"]["artifacts"][0]["id"]
     nobody = Principal.system("test", tenant_id=tenant.pk)
-    few = make_caller(nobody, "few", scopes=("invocations:create",))
+    few, other = make_caller(nobody, "few", scopes=("invocations:create",)), make_caller(nobody, "other")
+    for each in (few, other):
+        give_grant(agent_id=each.agent.pk, tools="service.*", reason="for a test", by=operator.by)
 
     assert_problem(few.invoke(TOOL, {"item": "7", "sheets": [notes.wire_id]}), 403, "AUTH.FORBIDDEN")
     assert_problem(few.invoke(TOOL, {"item": "7", "sheets": [left]}), 403, "AUTH.FORBIDDEN")
-    other = make_caller(nobody, "other")
     assert_problem(other.invoke(TOOL, {"item": "7", "sheets": [left]}), 404, "ARTIFACT.UNKNOWN")
     unknown = "fil_00000000000000000000000000"
     assert_problem(caller.invoke(TOOL, {"item": "7", "sheets": [unknown]}), 404, "FILE.UNKNOWN")
@@ -158,7 +165,8 @@ def test_who_may_not_read_a_file_sends_none(
     )
     assert "at most 20 files" in many["error"]["message"]
     assert len(service.heard) == 1
-    asked = caller.post(f"/tools/{TOOL}/preflight", {"arguments": {"item": "7", "sheets": [unknown]}})
+    body = {"request_id": "test-request-2", "actor": {"type": "agent", "id": caller.agent.name}}
+    asked = caller.post(f"/tools/{TOOL}/preflight", body | {"arguments": {"item": "7", "sheets": [unknown]}})
     assert "FILE.UNKNOWN" in asked.content.decode()
 
 
