@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.urls import reverse
 
 from access.grants.services import give_grant
 from evidence.kinds import Kind
@@ -102,7 +103,7 @@ def test_a_stored_file_is_sent_and_the_artifact_that_comes_back_is_sent_on(
 
 @pytest.mark.req("BRING-1", "TOOLS-16")
 def test_the_facts_say_how_much_of_which_kind_was_sent_and_answered(
-    bring_operation: Callable[..., ToolVersion], caller: Caller, service: Service, notes: StoredFile
+    bring_operation: Callable[..., ToolVersion], caller: Caller, operator: Person, service: Service, notes: StoredFile
 ) -> None:
     service.answers = [answer_with(PDF, content_type="application/pdf")]
     bring_operation(sending(service.port))
@@ -121,6 +122,8 @@ def test_the_facts_say_how_much_of_which_kind_was_sent_and_answered(
         ["application"],
     )
     assert "june" not in json.dumps(end)
+    page = operator.client().get(reverse("invocation", args=[row.pk])).content.decode()
+    assert f"1 · {len(NOTES)} B · text" in " ".join(page.split())
     assert kinds_of(row) == PAIR
     [read] = [each for each in facts_of(Kind.FILE_READ) if each["subject"] == notes.wire_id]
     assert read["data"] == {"content": notes.fingerprint}
