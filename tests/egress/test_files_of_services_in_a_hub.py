@@ -204,7 +204,7 @@ def test_a_call_that_would_wait_for_a_person_is_refused_for_its_files_first(
     bring_operation: Callable[..., ToolVersion], caller: Caller, service: Service, notes: StoredFile
 ) -> None:
     bring_operation(sending(service.port) | {"side_effect": "Write"})
-    asking = {"on_consent": "hold", "purpose": "to send it", "idempotency_key": "k"}
+    asking: dict[str, Any] = {"on_consent": "hold", "purpose": "to send it", "idempotency_key": "k"}
 
     missing = caller.invoke(TOOL, {"item": "7", "sheets": ["fil_00000000000000000000000000"]}, **asking)
     held = caller.invoke(TOOL, {"item": "7", "sheets": [notes.wire_id]}, **asking | {"idempotency_key": "l"})

@@ -63,7 +63,8 @@ class OperationBody:
 def choose_body(
     document: OpenApiDocument, entry: OperationEntry, parts: OperationParts, notes: list[DocumentDiagnostic]
 ) -> OperationBody | None:
-    if not parts.body:
+    forms = parts.body or {}
+    if not forms:
         return None
     if entry.method in ("GET", "HEAD"):
         if parts.body_is_required:
@@ -74,10 +75,10 @@ def choose_body(
             )
         notes.append(DocumentDiagnostic(parts.body_pointer, f"The body of {entry.method} is left out."))
         return None
-    kinds = {media: _find_kind(document, media, said) for media, said in parts.body.items()}
+    kinds = {media: _find_kind(document, media, said) for media, said in forms.items()}
     written = {media: kind for media, kind in kinds.items() if kind is not None}
     if not written:
-        named = " or ".join(parts.body)[:120]
+        named = " or ".join(forms)[:120]
         if not parts.body_is_required and parts.body_is_optional:
             notes.append(
                 DocumentDiagnostic(parts.body_pointer, f"The body is {named!a}, which is not sent; it may be left out.")
@@ -88,19 +89,11 @@ def choose_body(
             f"The body is {named}, which is not written.",
             "Leave the operation out, or write a tool for it.",
         )
-    has_parts = BodyKind.PARTS in written.values()
-    ranks = {
-        media: (_has_files(document, parts.body[media]) if has_parts else False, kind.value, _rank_json(media))
-        for media, kind in written.items()
-        if kind is not BodyKind.PARTS
-    } | {media: (False, kind.value, 0) for media, kind in written.items() if kind is BodyKind.PARTS}
-    media = min(ranks, key=lambda each: ranks[each])
-    kind, said = written[media], parts.body[media]
+    media = min(written, key=lambda each: _rank(document, each, written, forms[each]))
+    kind, said = written[media], forms[media]
     others = [each for each, of in written.items() if of is BodyKind.FILE] if kind is BodyKind.FILE else []
-    if len(parts.body) > max(1, len(others)):
-        notes.append(
-            DocumentDiagnostic(parts.body_pointer, f"Of {len(parts.body)} forms of the body, {media} is sent.")
-        )
+    if len(forms) > max(1, len(others)):
+        notes.append(DocumentDiagnostic(parts.body_pointer, f"Of {len(forms)} forms of the body, {media} is sent."))
     if media in ANY and kind is BodyKind.JSON:
         notes.append(DocumentDiagnostic(parts.body_pointer, "The body may be anything; JSON is sent."))
         media = JSON
@@ -124,8 +117,14 @@ def _find_kind(document: OpenApiDocument, media: str, said: MediaSchema) -> Body
     return BodyKind.TEXT if is_text and _OF_TEXT.fullmatch(media) else None
 
 
-def _rank_json(media: str) -> int:
-    return 0 if media == JSON else 1 if "merge-patch" in media else 2
+def _rank(
+    document: OpenApiDocument, media: str, written: dict[str, BodyKind], said: MediaSchema
+) -> tuple[bool, int, int]:
+    """The lowest is sent: what could not have its files where another form could comes last."""
+    kind = written[media]
+    is_of_values = kind in (BodyKind.JSON, BodyKind.FORM) and BodyKind.PARTS in written.values()
+    usual = 0 if media == JSON else 1 if "merge-patch" in media else 2
+    return is_of_values and _has_files(document, said), kind.value, usual
 
 
 def _has_files(document: OpenApiDocument, body: MediaSchema) -> bool:
