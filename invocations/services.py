@@ -53,6 +53,7 @@ from invocations.models import FOR_WORK, Invocation, State
 from invocations.problems import IdempotencyInProgress, IdempotencyKeyReused, QueueUnavailable
 from invocations.queue import outbox, sweeper
 from invocations.request_tallies import check_is_recorded
+from invocations.run.sent_files import check_sent_files
 from invocations.step_log import StepLog
 from invocations.value_keys import write_under_key
 from kernel.database.connections import database_time, release_connection
@@ -139,7 +140,14 @@ def preflight_call(call: CallRequest, *, by: Principal, everything: bool = False
     log = StepLog(datetime.now(UTC))
     call = replace(call, envelope=name_person(call.envelope, by=by))
     decision_context = find_decision_context(call.tool, by=by)
-    return run_preflight(call, decision_context, compute_fingerprints(call, by), log=log, everything=everything), log
+    preflight = run_preflight(call, decision_context, compute_fingerprints(call, by), log=log, everything=everything)
+    if preflight.problem is None and preflight.version is not None:
+        try:
+            check_sent_files(preflight.version.manifest, call, by=by)
+        except Problem as problem:
+            preflight.problem, preflight.refused_at = problem, "input_schema"
+            preflight.problems["input_schema"] = problem
+    return preflight, log
 
 
 def begin_call(
@@ -183,8 +191,13 @@ def decide_call(incoming: IncomingCall, log: StepLog) -> CallDecision:
             preflight, log = run_full_preflight(call, incoming.decision_context, incoming.fingerprints, log)
     except Problem as problem:
         return Refusal(problem, log)
+    asks_person = preflight.problem is not None and needs_person(call, preflight)
+    if preflight.version is not None and (preflight.problem is None or asks_person):
+        try:
+            check_sent_files(preflight.version.manifest, call, by=by)
+        except Problem as problem:
+            return Refusal(problem, log, replace(preflight, refused_at="input_schema"))
     if preflight.problem is not None:
-        asks_person = needs_person(call, preflight)
         if asks_person and call.envelope.on_consent == "hold":
             return Hold(replace(preflight, refused_at=""), log, callback_id)
         return Refusal(preflight.problem, log, preflight, asks_person=asks_person)

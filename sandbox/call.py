@@ -60,7 +60,8 @@ def serve_one(rooms: BoxIsolation, descriptor: int) -> NoReturn:
         except BaseException as error:
             end.send(f"{type(error).__name__}: {error}".encode(errors="replace")[:_MAX_MESSAGE_CHARS])
             os._exit(1)
-        head, (arguments, settings) = protocol.unpack(work)
+        head, (arguments, settings, *contents) = protocol.unpack(work)
+        head["sent_files"] = list(zip(head.get("sent_files", ()), contents, strict=True))
         end.close()
         if not rooms.begins_ahead:  # else all is closed by now that the server of the call does not need
             _close_from(PROGRESS_FD + 1, kept=call.kept)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-VERSION = 15  # an image and a hub of different sources do not misunderstand each other, they part
+VERSION = 16  # an image and a hub of different sources do not misunderstand each other, they part
 KEY_BYTES = 32
 MAX_FRAME_BYTES = (
     40 * 1024 * 1024

@@ -8,11 +8,14 @@ stranger's: it is read here, where nothing is that could be taken, up to limits.
 from __future__ import annotations
 
 import json
+from functools import partial
 from urllib.parse import urlsplit
 
 from sandbox.gate_requests import CutOff, ask_gate
 from unitools import runtime
-from unitools.openapi.requests import ArgumentRefused, ServiceRequest, build_request
+from unitools.openapi.argument_values import ArgumentRefused
+from unitools.openapi.request_bodies import RequestFile
+from unitools.openapi.requests import ServiceRequest, build_request
 from unitools.openapi.service_answers import AnswerUnreadable, read_answer
 
 TYPE_CHECKING = False
@@ -46,22 +49,30 @@ class ServiceOperation:
         self._base = server.path.rstrip("/")
 
     def find_entry(self, head: dict[str, Any]) -> Callable[..., Any]:
-        return self.call
+        files = {
+            said["id"]: RequestFile(said["name"], said["media_type"], content)
+            for said, content in head.get("sent_files", ())
+        }
+        limits = head["limits"]
+        return partial(self.call, files, limits["artifact_bytes"] if limits["artifacts"] else 0)
 
-    def call(self, /, **arguments: Any) -> dict[str, Any]:
-        """The result of the call: ``{status, body, links?}``. :class:`unitools.runtime.DomainError` for what is no success."""
+    def call(self, files: dict[str, RequestFile], most_file_bytes: int, /, **arguments: Any) -> dict[str, Any]:
+        """The result of the call: ``{status, body, links?}``. :class:`unitools.runtime.DomainError` for what is no success. ``files``:
+        that the arguments name, by their ids; ``most_file_bytes``: of an answer that becomes an artifact; 0: none does."""
         try:
             key = runtime.current_call().idempotency_key or ""
-            request = build_request(self._operation, arguments, idempotency_key=key)
+            request = build_request(self._operation, arguments, idempotency_key=key, files=files)
         except ArgumentRefused as refused:
             raise runtime.InvalidArgument(str(refused)) from None
         status, headers, body = self._ask(request)
         try:
-            answer = read_answer(self._operation, status, headers, body)
+            answer = read_answer(self._operation, status, headers, body, most_file_bytes=most_file_bytes)
         except AnswerUnreadable as error:
             raise runtime.UpstreamError(str(error), status=status) from None
         if answer.outcome == "success":
-            return answer.to_result()
+            file = answer.file
+            left = runtime.artifact(file.name, file.content, media_type=file.media_type) if file else None
+            return answer.to_result(left)
         raise _describe(answer)
 
     def _ask(self, request: ServiceRequest) -> tuple[int, list[tuple[str, str]], bytes]:

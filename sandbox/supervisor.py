@@ -262,11 +262,12 @@ class Supervisor:
         if self._files is None:
             return "The call brings files, and its profile has no place for them.", b""
         head, (arguments, settings, *contents) = protocol.unpack(body)
+        count = len(called["inputs"])
         try:
-            self._files.lay_out(called["inputs"], contents)
+            self._files.lay_out(called["inputs"], contents[:count])
         except (OSError, ValueError) as error:
             return f"A file of the call could not be laid out: {error}", b""
-        return "", protocol.pack(head, arguments, settings)
+        return "", protocol.pack(head, arguments, settings, *contents[count:])
 
     def _collect(self, all_dead: bool) -> files.CollectedFiles:
         if self._files is None:

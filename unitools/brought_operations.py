@@ -22,13 +22,14 @@ from unitools.openapi.texts import clean_text
 from unitools.publications import find_id_collisions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from unitools.changes import ManifestChange
     from unitools.openapi.documents import OpenApiDocument, OperationEntry
     from unitools.openapi.operations import OperationReading
 
 MAX_SEGMENT_CHARS = 64
+MAX_FILE_BYTES = 8 * 1024 * 1024  # of an answer that is a file: as much as the gate passes on
 # What the draft takes from the document anew where the document has it otherwise; all else of a manifest is its author's.
 OF_DOCUMENT = (
     "display_name", "description", "input_schema", "output_schema", "side_effect", "safety_class", "capabilities", "secrets",
@@ -99,10 +100,10 @@ def draft_operations(
     existing: Iterable[dict[str, Any]] = (),
     earlier: Mapping[str, dict[str, Any]] | None = None,
     *,
-    is_rechosen: bool = False,
+    rechosen: Container[str] = frozenset(),
 ) -> Drafts:
     """Drafts of these operations, and of which none can be made. ``existing``: manifests of an earlier run; ``earlier``: what the
-    document made then, by the ids of operations; ``is_rechosen``: other choices were made then.
+    document made then, by the ids of operations; ``rechosen``: those of which other choices were made then.
 
     Raises:
         DocumentUnfit: too many at once, or two that would be one tool.
@@ -125,7 +126,7 @@ def draft_operations(
         try:
             made_then = (earlier or {}).get(entry.id)
             found.drafts.append(
-                _draft(document, entry, id, choices, before.get(id), made_then, is_rechosen=is_rechosen)
+                _draft(document, entry, id, choices, before.get(id), made_then, is_rechosen=entry.id in rechosen)
             )
         except DocumentUnfit as error:
             found.refusals.append(OperationRefusal(entry.id, error.pointer, error.message, error.remedy))
@@ -163,6 +164,8 @@ def _draft(
         if earlier is not None or name not in _CHOSEN_OF_OPERATION:
             _take(operation, name, made["implementation"]["operation"], was)
     merged["implementation"] = before["implementation"] | {"operation": operation}
+    if "artifacts" in made["limits"] and "artifacts" not in (earlier or {}).get("limits", {}):
+        merged["limits"] = made["limits"] | before.get("limits", {})  # its answers are files by now
     changes = compare_manifests(before, merged)
     if changes:
         merged["version"] = raise_version(str(before["version"]), compute_needed_bump(changes))
@@ -237,6 +240,8 @@ def _write_manifest(document: OpenApiDocument, reading: OperationReading, id: st
             "operation_digest": reading.digest,
         },
     }
+    if reading.leaves_file:
+        made["limits"] |= {"artifacts": 1, "artifact_bytes": MAX_FILE_BYTES}
     if reading.secrets:
         made["secrets"] = reading.secrets
     if "idempotency_header" in reading.operation:

@@ -339,6 +339,14 @@ class Manifest:
         return said and {name: part["default"] for name, part in parts.items() if "default" in part} | said
 
     @property
+    def file_arguments(self) -> tuple[str, ...]:
+        """The arguments that are ids of files, which the request to a service carries."""
+        operation = self.operation or {}
+        body = operation.get("body", {})
+        named = [each["argument"] for each in operation.get("arguments", ()) if each.get("file")]
+        return (*named, body["argument"]) if body.get("file") else tuple(named)
+
+    @property
     def has_package(self) -> bool:
         """Whether anything is shipped to the sandbox: nothing is for an operation of a service."""
         return self.operation is None and not self.is_model

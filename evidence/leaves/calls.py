@@ -360,6 +360,16 @@ class RunReport(LeafPart):
 
 
 @leaf_part
+class SentFileSummary(LeafPart):
+    """Artifacts and files that a request to a service carried."""
+
+    count: Annotated[int, "how many"]
+    bytes: Annotated[int, "in all"]
+    types: Annotated[list[str], "the first half of their media types"]
+    hash: Annotated[str, "of ids and keyed hashes"]
+
+
+@leaf_part
 class AskedService(LeafPart):
     """The operation of a service, or the server somewhere else, that answered a call, as the egress gate saw it."""
 
@@ -377,6 +387,7 @@ class AskedService(LeafPart):
         bool | None, "true: the answer does not match the schema of its document, and was passed on"
     ] = None
     asks: Annotated[str | None, "the method of MCP, where a server of others was asked"] = None
+    sent_files: Annotated[SentFileSummary | None, "that the request carried, where a byte of it may have left"] = None
 
 
 @leaf_part

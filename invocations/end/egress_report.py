@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.utils.translation import gettext
 
 from evidence.leaves.base import ListDigest
-from evidence.leaves.calls import AskedService
+from evidence.leaves.calls import AskedService, SentFileSummary
 from invocations.sandbox.egress.denial_reasons import DenialReason
 from kernel.canonical import canonicalize, compute_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from invocations.sandbox.base import ConnectionRecord, RunOutcome
+    from invocations.sandbox.base import ConnectionRecord, RunOutcome, SentFile
 
 MAX_BYTES = 8 * 1024  # in a fact, which has room for other things too
 
@@ -70,7 +70,21 @@ def find_exchange(outcome: RunOutcome) -> ConnectionRecord | None:
     return next(reversed(left or [each for each, _ in counted]), None)
 
 
-def describe_service(outcome: RunOutcome, *, unlike_document: bool = False) -> AskedService | None:
+def summarize_sent_files(files: Sequence[SentFile]) -> SentFileSummary | None:
+    """Of what the request carried: names are of those who made them, and of a type the second half may be."""
+    if not files:
+        return None
+    return SentFileSummary(
+        count=len(files),
+        bytes=sum(len(each.content) for each in files),
+        types=sorted({each.media_type.partition("/")[0] for each in files}),
+        hash=compute_digest([[each.id, each.fingerprint] for each in files]),
+    )
+
+
+def describe_service(
+    outcome: RunOutcome, *, unlike_document: bool = False, sent_files: Sequence[SentFile] = ()
+) -> AskedService | None:
     """What the End fact says of the operation of a service; None: no service was asked, or the gate has not said."""
     exchange = find_exchange(outcome)
     if exchange is None or exchange.service is None:
@@ -89,6 +103,7 @@ def describe_service(outcome: RunOutcome, *, unlike_document: bool = False) -> A
         credentials=list(said.credentials) or None,
         unlike_document=unlike_document or None,
         asks=said.asks or None,
+        sent_files=summarize_sent_files(sent_files) if said.left else None,
     )
 
 

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from invocations.artifacts.models import Artifact
     from invocations.end.output_repair import Repair
     from invocations.model_calls.model_facts import ModelReport
-    from invocations.sandbox.base import RunOutcome, TenantFile
+    from invocations.sandbox.base import RunOutcome, SentFile, TenantFile
     from invocations.tool_files.services import ToolFilesChange
 
 NOTHING = object()
@@ -93,6 +93,7 @@ class Ending:
     # What the call leaves for its caller, if it ends well.
     artifacts: list[DescribedArtifact] = field(default_factory=list)
     inputs: tuple[TenantFile, ...] = ()  # the tenant's files that the run was given
+    sent_files: tuple[SentFile, ...] = ()  # those that its request to a service was to carry
     repairs: list[Repair] = field(default_factory=list)  # what was done before that, so that it matches its schema
     raw: Any = NOTHING  # the output before any of it; only a keyed hash of it is kept
     unlike_document: bool = (
@@ -244,7 +245,9 @@ def build_end_leaf(
         all_connections=egress.all_connections,
         connections_known=egress.known,
         connections_elsewhere=egress.elsewhere,
-        service=describe_service(outcome, unlike_document=ending.unlike_document) if outcome is not None else None,
+        service=describe_service(outcome, unlike_document=ending.unlike_document, sent_files=ending.sent_files)
+        if outcome is not None
+        else None,
         account=invocation.account_wire_id or None if ending.ran else None,
     )
 

@@ -6,6 +6,8 @@ tool is: the result, or the service's words in place of one.
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from invocations.end.egress_report import find_exchange
@@ -77,6 +79,23 @@ def changes_something(manifest: Manifest) -> bool:
 def is_service_result(value: Any) -> bool:
     """Whether it is what the interpreter returns, whatever the document says of the body."""
     return isinstance(value, dict) and type(value.get("status")) is int and "body" in value
+
+
+def describe_answer_file(ending: Ending, manifest: Manifest) -> Ending:
+    """With what is known of an answer that is kept as an artifact: as it is kept, after all obligations."""
+    output = ending.output
+    if manifest.operation is None or len(ending.artifacts) != 1 or not isinstance(output, dict):
+        return ending
+    body, [kept] = output.get("body"), ending.artifacts
+    if not isinstance(body, dict) or body.keys() != {"artifact"}:
+        return ending
+    said = {
+        "artifact": kept.name,
+        "media_type": kept.media_type,
+        "bytes": len(kept.content),
+        "digest": "sha256:" + hashlib.sha256(kept.content).hexdigest(),
+    }
+    return replace(ending, output=output | {"body": said})
 
 
 def build_service_ending(version: ToolVersion, outcome: RunOutcome, steps: StepLog) -> Ending | None:

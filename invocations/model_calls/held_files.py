@@ -38,6 +38,8 @@ from registry.versions.compiler import compiled_version
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from invocations.artifacts.models import Artifact
+    from invocations.models import StoredFile
     from kernel.principal import Principal
     from llm.messages import AudioRef, Segment
     from llm.pictures import Picture
@@ -146,22 +148,19 @@ def _check_room(size: int, room: int) -> None:
         raise TooLarge(f"The pictures, sounds and files of a request have at most {MAX_BYTES:,} bytes together.")
 
 
-def _load_artifact(id: str, room: int, by: Principal) -> HeldFile:
-    by.check(READ_ARTIFACTS)
+def find_held_artifact(id: str, *, by: Principal) -> Artifact:
+    """The artifact of one of the agent's own calls, by its id."""
     try:
         row = find_artifacts(by).filter(pk=decode("art", id)).select_related("invocation").first()
     except ValueError:
         row = None
     if row is None:
         raise NoSuchArtifact(f"There is no artifact {id[:60]} of a call of this agent.")
-    _check_room(row.content.size, room)
-    version = row.invocation.version_id
-    classes = compiled_version(version).manifest.data_classes if version is not None else ()
-    return HeldFile(id, row.content.fingerprint, decrypt_content(row.content), frozenset(classes))
+    return row
 
 
-def _load_file(id: str, room: int, by: Principal) -> HeldFile:
-    by.check(READ_FILES)
+def find_held_file(id: str, *, by: Principal) -> StoredFile:
+    """The tenant's file, by its id."""
     try:
         row = find_file(decode("fil", id), by=by)
     except ValueError:
@@ -170,6 +169,21 @@ def _load_file(id: str, room: int, by: Principal) -> HeldFile:
         raise NoSuchFile(
             f"There is no file {id[:60]} here.", remedy="Look at the list of files, and use one of its ids."
         )
+    return row
+
+
+def _load_artifact(id: str, room: int, by: Principal) -> HeldFile:
+    by.check(READ_ARTIFACTS)
+    row = find_held_artifact(id, by=by)
+    _check_room(row.content.size, room)
+    version = row.invocation.version_id
+    classes = compiled_version(version).manifest.data_classes if version is not None else ()
+    return HeldFile(id, row.content.fingerprint, decrypt_content(row.content), frozenset(classes))
+
+
+def _load_file(id: str, room: int, by: Principal) -> HeldFile:
+    by.check(READ_FILES)
+    row = find_held_file(id, by=by)
     _check_room(row.size, room)
     return HeldFile(id, row.fingerprint, open_file(row))
 

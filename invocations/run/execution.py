@@ -26,7 +26,7 @@ from invocations.end.end_record import Ending, build_caller_principal, end_call
 from invocations.end.obligation_enforcement import enforce_obligations
 from invocations.end.outcomes import build_ending
 from invocations.end.secret_leaks import withhold_leaks
-from invocations.end.service_outcomes import is_unsent, may_be_sent_again
+from invocations.end.service_outcomes import describe_answer_file, is_unsent, may_be_sent_again
 from invocations.files.services import load_run_files
 from invocations.metrics.call_metrics import count_side_effect, record_queue_wait
 from invocations.models import UNSENT, Invocation, State, build_box_name
@@ -38,6 +38,7 @@ from invocations.run.call_tokens import add_credential, fetch_call_token, follow
 from invocations.run.lease_heartbeat import keep_lease
 from invocations.run.live_output import LiveReport
 from invocations.run.remote_listings import build_request, follow_listing
+from invocations.run.sent_files import load_sent_files
 from invocations.run.service_credentials import check_credentials, find_passwords, list_hidden_texts
 from invocations.run.staged_packages import find_run_image, stage_package
 from invocations.sandbox.base import BoxKey, Profile, RunStatus, SandboxCall
@@ -154,6 +155,7 @@ def build_sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
         key=build_box_key(invocation, dependencies[0]),
         dependencies=dependencies[1],
         files=_load_files(invocation, manifest, reach),
+        sent_files=load_sent_files(invocation, manifest, sealed["arguments"]),
         config=config,
         secrets=secrets,
         program=invocation.version.view.program,
@@ -225,7 +227,8 @@ def execute_call(invocation: Invocation) -> Ending:
         if watch.given_up and outcome.status is RunStatus.CANCELLED and not outcome.nothing_ran:
             lost = OutcomeUnknown(remedy="Check whether the effect took place before you call again.")
             state = State.OUTCOME_UNKNOWN
-            return Ending(state=state, problem=lost, outcome=outcome, inputs=call.files, steps=steps.steps)
+            ending = Ending(state=state, problem=lost, outcome=outcome, inputs=call.files, steps=steps.steps)
+            return replace(ending, sent_files=call.sent_files)
         return _judged(invocation, outcome, call, profile.limits, compiled, steps)
 
 
@@ -299,13 +302,13 @@ def _judged(
         ending = Ending(state=State.FAILED, problem=leak, outcome=outcome, steps=steps.steps)
     else:
         ending = build_ending(invocation.version, outcome, steps, limits=limits, limiters=invocation.limiters)
-    ending.inputs = call.files
-    if not invocation.obligations:
-        return ending
-    validator = compiled.output_validator
-    return enforce_obligations(
-        ending, invocation.obligations, call_id=invocation.wire_id, validator=validator, steps=steps
-    )
+    ending.inputs, ending.sent_files = call.files, call.sent_files
+    if invocation.obligations:
+        validator = compiled.output_validator
+        ending = enforce_obligations(
+            ending, invocation.obligations, call_id=invocation.wire_id, validator=validator, steps=steps
+        )
+    return describe_answer_file(ending, compiled.manifest)
 
 
 def _cancel_was_asked(invocation: Invocation) -> bool:

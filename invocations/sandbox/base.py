@@ -135,6 +135,18 @@ class TenantFile:
 
 
 @dataclass(frozen=True, slots=True)
+class SentFile:
+    """A file that a call sends to a service. ``id``: by which its arguments name it; ``fingerprint``: the keyed hash of its content,
+    which is for evidence and no box."""
+
+    id: str
+    name: str
+    media_type: str
+    content: bytes = field(repr=False)
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class LeftArtifact:
     """Something that a run leaves for its caller beside the result; ``claim``: of which media type the tool says it is."""
 
@@ -207,7 +219,8 @@ class SandboxCall:
     that answers the call in place of ``module``, with the ``package`` that brings it, and belongs to ``key.code``; ``asks``: the
     ``tool`` by the server's name and whether its result is ``structured``; empty: for its list. ``operation``: the request to a
     service that answers the call in place of ``module``, by the service way; ``remote``: the server of others that is somewhere else,
-    with the ``revision`` that is spoken, by the same way. Of both ``secrets`` are given to the gate only.
+    with the ``revision`` that is spoken, by the same way. Of both ``secrets`` are given to the gate only. ``sent_files``: those that
+    the request to a service carries.
     ``hidden``: by the name of a secret, the texts that give it away. ``trusted``: an operator vouches for this code, which has no
     effect.
     ``replay``: the tool sees the time and the chance that ``context`` names as its own (sandbox.clock).
@@ -225,6 +238,7 @@ class SandboxCall:
     key: BoxKey | None = None
     dependencies: Path | None = None
     files: tuple[TenantFile, ...] = ()
+    sent_files: tuple[SentFile, ...] = ()
     program: tuple[str, ...] = ()
     server: dict[str, Any] | None = None
     asks: dict[str, Any] = field(default_factory=dict)

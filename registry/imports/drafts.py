@@ -125,7 +125,11 @@ def _make_of_document(
     kept: dict[str, ImportDraft],
     document: OpenApiDocument,
 ) -> tuple[list[ImportDraft], list[dict[str, str]]]:
-    earlier = dict(row.made.get("operations", {})) | {name: draft["made"] for name, draft in kept.items()}
+    found_made = {name: _find_kept_made(row, name, version) for name, version in brought.items()}
+    earlier = {name: each["made"] for name, each in found_made.items() if each is not None}
+    earlier |= {name: draft["made"] for name, draft in kept.items()}
+    now = row.source.get("choices")
+    rechosen = {name for name, each in found_made.items() if each is not None and each.get("choices", now) != now}
     existing = [kept[name]["document"] if name in kept else version.manifest for name, version in brought.items()]
     existing += [draft["document"] for name, draft in kept.items() if name not in brought]
     drafts: list[ImportDraft] = []
@@ -142,7 +146,7 @@ def _make_of_document(
                 build_choices(row.source, row.group),
                 existing,
                 earlier,
-                is_rechosen=row.made.get("choices") not in (None, row.source.get("choices")),
+                rechosen=rechosen,
             )
             for each in found.drafts:
                 name = str(each.made["origin"]["operation"])
@@ -190,14 +194,22 @@ def _make_of_listing(
 
 def _find_made(row: Import, name: str, version: ToolVersion | None) -> dict[str, Any] | None:
     """What the source alone made of the version that is there, if it was submitted here."""
+    found = _find_kept_made(row, name, version)
+    return None if found is None else dict(found["made"])
+
+
+def _find_kept_made(row: Import, name: str, version: ToolVersion | None) -> dict[str, Any] | None:
+    """The same with the choices beside it, where the source is a document."""
     if version is None:
         return None
-    return next((each["made"] for each in list_made(row, name) if each["version"] == version.version), None)
+    return next((each for each in reversed(list_made(row, name)) if each["version"] in ("", version.version)), None)
 
 
 def list_made(row: Import, name: str) -> list[dict[str, Any]]:
     """What the source alone made of each version of a tool that was submitted here, the newest last: a later one may be refused or
     yanked, and the one before it is changed again."""
+    if name in row.made.get("operations", {}):  # as it was kept at first: without its version
+        return [{"version": "", "made": row.made["operations"][name], "choices": row.made["choices"]}]
     return list(row.made.get("tools", {}).get(name, []))
 
 

@@ -76,7 +76,7 @@ class KnownSource:
 
 
 _DIRECTORY = "https://github.com/APIs-guru/openapi-directory"
-# What takes a person's access token in its body is left out: the gate adds nothing there, and no model is asked for one.
+# What takes a person's access token in its body wants it as a secret of the installation, which is for one person: nothing for all.
 _PLAID_READS = ("institutionsGet", "institutionsGetById", "institutionsSearch")
 _ASKS_BY_POST = EffectChoice("Read", "Low", "It only reads: this service takes all questions by POST.")
 

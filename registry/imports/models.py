@@ -73,7 +73,7 @@ class Import(models.Model):
     )  # {name, pointer, message, remedy}: of what no draft could be made the last time
     made = models.JSONField(
         default=dict
-    )  # what the source alone made of what was submitted: of a document by operation, and with which choices; of a server by version
+    )  # what the source alone made of each version that was submitted, of a document with the choices beside it
     failure = models.JSONField(default=dict)  # {code, message, remedy, output}
     progress = models.JSONField(default=list)
     attempt = models.PositiveIntegerField(default=0)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from registry.models import ToolVersion
 
 MAX_MADE = 20  # versions of one tool, of which is kept what the source made of them
+MAX_MADE_OPERATIONS = 5  # of an operation all that a manifest says is kept
 
 
 @transaction.atomic
@@ -71,17 +72,17 @@ def submit_import(*, import_id: UUID, tools: Collection[str] | None = None, by: 
 
 def _keep_made(row: Import, drafts: Sequence[ImportDraft]) -> dict[str, Any]:
     """What the source alone made of what is submitted, beside what it made before."""
-    if row.kind == ImportKind.OPENAPI:
-        operations = dict(row.made.get("operations", {})) | {each["name"]: each["made"] for each in drafts}
-        return {"choices": row.source["choices"], "operations": operations}
+    is_document = row.kind == ImportKind.OPENAPI
+    most, beside = (MAX_MADE_OPERATIONS, {"choices": row.source["choices"]}) if is_document else (MAX_MADE, {})
     now = {
         each["name"]: [
-            *list_made(row, each["name"])[1 - MAX_MADE :],
-            {"version": each["document"]["version"], "made": each["made"]},
+            *list_made(row, each["name"])[1 - most :],
+            {"version": each["document"]["version"], "made": each["made"]} | beside,
         ]
         for each in drafts
     }
-    return {"tools": dict(row.made.get("tools", {})) | now}
+    before = {name: list_made(row, name) for name in (*row.made.get("operations", {}), *row.made.get("tools", {}))}
+    return {"tools": before | now}
 
 
 def has_other_effect(draft: ImportDraft) -> bool:

@@ -14,7 +14,8 @@ from invocations.sandbox.egress.request_head import read_head
 from tests.egress.operations import OPERATION, TOKEN, ask, begin, request, way_to
 from tests.egress.services import Service, answer_with, serving
 from tests.egress.world import HOST, INTERNAL, Authority, Client, Names, opened, rules, tls
-from unitools.openapi.requests import ArgumentRefused, build_request
+from unitools.openapi.argument_values import ArgumentRefused
+from unitools.openapi.requests import build_request
 
 if TYPE_CHECKING:
     from invocations.sandbox.egress import EgressDoor
@@ -327,3 +328,57 @@ def test_a_refusal_of_the_token_is_recorded_and_its_words_stay_outside(trusting:
     (record,) = trusting.end()
     assert record.service is not None
     assert record.service.refused_token
+
+
+IN_BODY = {"secret": "TOKEN", "in": "body", "name": "access_token", "scheme": "plain"}
+
+
+@pytest.mark.req("SVC-6", "TOOLS-16")
+@pytest.mark.parametrize(
+    ("media_type", "body", "sent"),
+    [
+        ("application/json", b'{"a": 1.10}', b'{"a": 1.10,"access_token": "t0ken-of-the-tenant"}'),
+        ("application/json", b"{ }\n", b'{"access_token": "t0ken-of-the-tenant"}'),
+        ("application/json", b"", b'{"access_token": "t0ken-of-the-tenant"}'),
+        ("application/x-www-form-urlencoded", b"a=1", b"a=1&access_token=t0ken-of-the-tenant"),
+        ("application/x-www-form-urlencoded", b"", b"access_token=t0ken-of-the-tenant"),
+    ],
+)
+def test_a_credential_is_added_to_a_body_that_stays_as_it_is(
+    media_type: str, body: bytes, sent: bytes, trusting: EgressDoor, service: Service
+) -> None:
+    begin(trusting, way_to(service.port, method="POST", body={"media_type": media_type}, credentials=[IN_BODY]))
+
+    head, _ = ask(trusting, request(service.port, method="POST", body=body))
+
+    assert head.startswith(b"HTTP/1.1 200 "), head
+    heard = service.requests()[0]
+    assert heard.partition(b"\r\n\r\n")[2] == sent
+    assert f"Content-Length: {len(sent)}\r\n".encode() in heard
+
+
+@pytest.mark.attack
+@pytest.mark.req("SVC-6", "TOOLS-16")
+@pytest.mark.parametrize(
+    ("media_type", "body"),
+    [
+        ("application/json", b'{"access_token":"mine"}'),
+        ("application/json", b'{"Access_Token":"mine"}'),
+        ("application/json", b'{"access\\u005ftoken":"mine"}'),
+        ("application/json", b'{"a":1,"a":2}'),
+        ("application/json", b"[1]"),
+        ("application/json", b"{"),
+        ("application/json", b"\xff"),
+        ("application/x-www-form-urlencoded", b"access_token=mine"),
+        ("application/x-www-form-urlencoded", b"a=1&access%5Ftoken%5B%5D=mine"),
+    ],
+)
+def test_a_body_that_says_the_credential_itself_never_leaves(
+    media_type: str, body: bytes, trusting: EgressDoor, service: Service
+) -> None:
+    begin(trusting, way_to(service.port, method="POST", body={"media_type": media_type}, credentials=[IN_BODY]))
+
+    head, _ = ask(trusting, request(service.port, method="POST", body=body))
+
+    assert head.startswith(b"HTTP/1.1 403 Refused by the sandbox (not_the_operation)"), head
+    assert service.connections == 0

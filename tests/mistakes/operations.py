@@ -14,7 +14,7 @@ PAGE = {"argument": "page", "in": "query", "name": "page"}
 KIND = {"argument": "kind", "in": "body", "name": "kind"}
 BEARER = {"secret": "API_KEY", "in": "header", "name": "Authorization", "scheme": "bearer"}
 ACCOUNT = {"authorization_url": "https://auth.example.org/authorize", "token_url": "https://auth.example.org/token"}
-JSON = {"media_type": "application/json"}
+JSON, PARTS = {"media_type": "application/json"}, {"media_type": "multipart/form-data"}
 HOST = "api.example.org"
 RESULT: dict[str, Any] = {
     "type": "object",
@@ -151,6 +151,38 @@ OPERATIONS: dict[str, list[Mistake]] = {
             served(KIND, method="POST", body=JSON | {"argument": "whole"}),
             f"{AT}/body/argument",
             served(method="POST", body=JSON | {"argument": "whole"}),
+        ),
+        Mistake(
+            "a text taken apart",
+            served(KIND, method="POST", body={"media_type": "text/csv"}),
+            f"{AT}/body",
+            served(KIND, method="POST", body=JSON),
+        ),
+    ],
+    "operation.files": [
+        Mistake(
+            "in a query",
+            served(PAGE | {"file": True}),
+            f"{AT}/arguments/1/argument",
+            served(PAGE),
+        ),
+        Mistake(
+            "in JSON",
+            served(KIND | {"file": True}, method="POST", body=JSON),
+            f"{AT}/arguments/1/argument",
+            served(KIND | {"file": True}, method="POST", body=PARTS),
+        ),
+        Mistake(
+            "a form as one file",
+            served(method="POST", body=PARTS | {"argument": "whole", "file": True}),
+            f"{AT}/body",
+            served(method="POST", body={"media_type": "image/*", "argument": "whole", "file": True}),
+        ),
+        Mistake(
+            "types of no file",
+            served(method="POST", body={"media_type": "text/csv", "argument": "whole", "media_types": ["text/csv"]}),
+            f"{AT}/body/media_types",
+            served(method="POST", body={"media_type": "text/csv", "argument": "whole"}),
         ),
     ],
     "operation.mixed_credentials": [

@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from unitools.checks.findings import declare_rule
-from unitools.openapi.requests import PLACEHOLDER, STYLES, fold_name, is_reserved_header, is_token, leaves_path
+from unitools.openapi.argument_values import fold_name
+from unitools.openapi.multipart import MULTIPART
+from unitools.openapi.request_bodies import FORM as WWW_FORM
+from unitools.openapi.request_bodies import is_json
+from unitools.openapi.requests import PLACEHOLDER, STYLES, is_reserved_header, is_token, leaves_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,6 +80,11 @@ BODY = declare_rule(
     "A body is either the arguments of the place body or one argument that is the whole of it, and GET and HEAD have none.",
     "Name the body, or change the arguments.",
 )
+FILES = declare_rule(
+    "operation.files",
+    "A file is a part of a multipart body, or the whole of a body that is neither JSON nor a form; its argument is an id, or several.",
+    "Take `file` away, or send it as multipart/form-data or as the whole body.",
+)
 CREDENTIALS = declare_rule(
     "operation.credentials",
     "Each secret is a credential that the gate adds, each in a place that no argument has.",
@@ -114,6 +123,7 @@ def check_operation(manifest: Manifest) -> Iterator[ManifestFinding]:
     yield from _check_path(manifest, operation)
     yield from _check_arguments(manifest, operation)
     yield from _check_body(manifest, operation)
+    yield from _check_files(manifest, operation)
     yield from _check_credentials(manifest, operation)
     if manifest.account is not None and (operation["credentials"] or manifest.secrets):
         where = (*AT, "credentials") if operation["credentials"] else ("secrets",)
@@ -241,6 +251,34 @@ def _check_body(manifest: Manifest, operation: dict[str, Any]) -> Iterator[Manif
         yield BODY.at((*AT, "body"), f"{operation['method']} has a body.")
 
 
+def _check_files(manifest: Manifest, operation: dict[str, Any]) -> Iterator[ManifestFinding]:
+    body = operation.get("body", {})
+    media, properties = body.get("media_type"), manifest.input_schema.get("properties", {})
+    for place, each in enumerate(operation["arguments"]):
+        at = (*AT, "arguments", place)
+        if (each.get("file") or "media_types" in each) and (each["in"] != "body" or media != MULTIPART):
+            yield FILES.at((*at, "argument"), f"{each['argument'][:60]} is no part of a multipart body.")
+        if each.get("file") and not _is_id(properties.get(each["argument"]), or_list=True):
+            yield FILES.at(("input_schema", "properties", each["argument"]), "A file is named by a text, its id.")
+    is_written = media is not None and (is_json(media) or media in (WWW_FORM, MULTIPART))
+    if body.get("file"):
+        if is_written or "argument" not in body:
+            yield FILES.at((*AT, "body"), f"No file is sent as {media}, or no argument names it.")
+        elif not _is_id(properties.get(body["argument"])):
+            yield FILES.at(("input_schema", "properties", body["argument"]), "A file is named by a text, its id.")
+    elif media is not None and not is_written and ("*" in media or "argument" not in body):
+        yield BODY.at((*AT, "body"), f"What is sent as {media} is one argument, a file or a text of one kind.")
+    if body.get("media_types") and not body.get("file"):
+        yield FILES.at((*AT, "body", "media_types"), "The body is no file.")
+
+
+def _is_id(schema: Any, *, or_list: bool = False) -> bool:
+    """Whether only a text is taken, or a list of texts."""
+    if not isinstance(schema, dict):
+        return False
+    return schema.get("type") == "string" or (or_list and schema.get("type") == "array" and _is_id(schema.get("items")))
+
+
 def _check_credentials(manifest: Manifest, operation: dict[str, Any]) -> Iterator[ManifestFinding]:
     secrets = {each["name"] for each in manifest.secrets}
     taken = {(each["in"], _fold(each)) for each in operation["arguments"]}
@@ -257,10 +295,12 @@ def _check_credentials(manifest: Manifest, operation: dict[str, Any]) -> Iterato
             yield CREDENTIALS.at((*at, "secret"), f"The manifest declares no secret {each['secret'][:64]}.")
         if (each["in"], name) in taken:
             yield CREDENTIALS.at((*at, "name"), f"Something else is said as {each['name'][:60]}.")
-        if each["in"] != "query" and not is_token(each["name"]):
+        if each["in"] in ("header", "cookie") and not is_token(each["name"]):
             yield CREDENTIALS.at((*at, "name"), f"{each['name'][:60]} is no name of a {each['in']}.")
         if each["in"] == "header" and name != "authorization" and is_reserved_header(name):
             yield CREDENTIALS.at((*at, "name"), f"{each['name'][:60]} is the gate's own.")
+        if each["in"] == "body" and not _has_room(operation):
+            yield CREDENTIALS.at((*at, "in"), "The body is no JSON object and no form, so nothing can be added to it.")
         if each["scheme"] != "plain" and each["in"] != "header":
             yield CREDENTIALS.at((*at, "scheme"), f"{each['scheme']} is said in a header.")
         taken.add((each["in"], name))
@@ -268,6 +308,13 @@ def _check_credentials(manifest: Manifest, operation: dict[str, Any]) -> Iterato
     for place, secret in enumerate(manifest.secrets):
         if secret["name"] not in used:
             yield CREDENTIALS.at(("secrets", place, "name"), f"No credential uses {secret['name']}.")
+
+
+def _has_room(operation: dict[str, Any]) -> bool:
+    """Whether the gate can say a property of the body."""
+    body = operation.get("body", {})
+    media = body.get("media_type", "")
+    return "argument" not in body and (is_json(media) or media == WWW_FORM)
 
 
 def _fold(said: dict[str, Any]) -> str:

@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
             choices,
             existing,
             earlier.get("operations"),
-            is_rechosen=said != earlier.get("choices"),
+            rechosen=document.operations if said != earlier.get("choices") else (),
         )
     except documents.DocumentUnfit as error:
         sys.stderr.write(

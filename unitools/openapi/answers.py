@@ -5,40 +5,50 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from unitools.openapi.bodies import ANY
 from unitools.openapi.documents import DocumentDiagnostic, DocumentUnfit
-from unitools.openapi.parts import is_json, plain_media_type
+from unitools.openapi.files import FILE_ANSWER, is_file
+from unitools.openapi.parts import is_json
 from unitools.openapi.schemas import SchemaReader, keep_reachable, measure_schema
 
 if TYPE_CHECKING:
     from unitools.openapi.documents import OpenApiDocument, OperationEntry
-    from unitools.openapi.parts import OperationParts
+    from unitools.openapi.parts import MediaSchema, OperationParts
 
 MAX_OUTPUT_BYTES = 2 * 1024
 MAX_OUTPUT_NODES = 200
+_JSON = "application/json"
+_MEDIA_RANGE = re.compile(r"(?:[*]|[a-z0-9.+-]{1,40})/(?:[*]|[a-z0-9.+-]{1,59})")
+_TEXTS = re.compile(r"text/.+|application/(?:.+\+)?(?:xml|yaml)")
+_ALWAYS_TEXT = ("text/plain", "text/html")  # what else is text may be long, and left as a file
 LINKS = {"type": "object", "additionalProperties": {"type": "string"}}
 
 
 def read_output(
     document: OpenApiDocument, entry: OperationEntry, parts: OperationParts, notes: list[DocumentDiagnostic]
-) -> tuple[dict[str, Any], list[str]]:
-    """Loosely: of what is nested deep, and of what cannot be read, any value will do. Texts are left out."""
+) -> tuple[dict[str, Any], list[str], bool]:
+    """The schema of the result, the media types that are asked for, and whether an answer may be left as a file. Loosely: of what is
+    nested deep, and of what cannot be read, any value will do. Texts are left out."""
     reader = SchemaReader(document, False, MAX_OUTPUT_NODES, MAX_OUTPUT_BYTES, with_texts=False)
     schemas: list[Any] = []
     accept: list[str] = []
     has_nothing = entry.method == "HEAD" or not parts.answers
-    refused: list[str] = []
+    leaves_file = False
     for status, content in parts.answers.items():
         if not content or status in ("204", "205"):
             has_nothing = True
             continue
-        readable = {media: said for media, said in content.items() if _is_readable(media)}
-        if not readable:
-            refused += content
-            continue
-        accept += [_accepted(media) for media in readable]
-        for media, said in readable.items():
-            if media.startswith("text/"):
+        for media, said in _choose_forms(content).items():
+            is_of_file = _is_file_answer(document, media, said)
+            accept.append("*/*" if is_of_file and (is_json(media) or media in ANY) else _accepted(media))
+            is_text = not is_of_file and _TEXTS.fullmatch(media) is not None
+            if is_of_file or (is_text and media not in _ALWAYS_TEXT):
+                leaves_file = True
+                schemas.append(FILE_ANSWER)
+            if is_text:
                 schemas.append({"type": "string"})
+            elif is_of_file:
+                schemas += [{}] if is_json(media) else []  # as much is meant as a text in JSON
             elif said.schema is not None:
                 try:
                     schemas.append(reader.read(said.schema, said.pointer))
@@ -49,21 +59,14 @@ def read_output(
                     schemas.append({})
             else:
                 schemas.append({})
-    if refused and not accept:
-        at = f"{entry.pointer}/responses"
-        raise DocumentUnfit(
-            at,
-            f"It answers {' or '.join(dict.fromkeys(refused))[:120]}, which is not read yet.",
-            "Leave the operation out, or write a tool for it.",
-        )
     body = _one_schema(reader, schemas, has_nothing=has_nothing, entry=entry, notes=notes)
-    kept = list(dict.fromkeys(accept))[:5] or ["application/json"]
+    kept = list(dict.fromkeys(accept))[:5] or [_JSON]
     schema: dict[str, Any] = {
         "type": "object",
         "required": ["status", "body"],
         "properties": {"status": {"type": "integer"}, "body": body, "links": LINKS},
     }
-    return keep_reachable(schema, reader.definitions), kept
+    return keep_reachable(schema, reader.definitions), kept, leaves_file
 
 
 def _one_schema(
@@ -118,12 +121,24 @@ def _outline(schema: Any) -> Any:
     return found
 
 
-def _is_readable(media: str) -> bool:
-    return is_json(media) or media in ("*/*", "application/*") or media.startswith("text/")
+def _choose_forms(content: dict[str, MediaSchema]) -> dict[str, MediaSchema]:
+    """Without those that say in other bytes what JSON says too: they have its schema."""
+    as_json = [said.schema for media, said in content.items() if is_json(media) or media in ANY]
+    return {
+        media: said
+        for media, said in content.items()
+        if is_json(media)
+        or media in ANY
+        or media.startswith("text/")
+        or said.schema in (None, {})
+        or said.schema not in as_json
+    }
+
+
+def _is_file_answer(document: OpenApiDocument, media: str, said: MediaSchema) -> bool:
+    is_read = is_json(media) or media in ANY or _TEXTS.fullmatch(media) is not None
+    return not is_read or (not media.startswith("text/") and is_file(document, said.schema, said.pointer))
 
 
 def _accepted(media: str) -> str:
-    plain = plain_media_type(media)
-    return (
-        plain if re.fullmatch(r"(text/[a-z0-9.+-]+|application/([a-z0-9.+-]+\+)?json)", plain) else "application/json"
-    )
+    return media if media not in ANY and _MEDIA_RANGE.fullmatch(media) else _JSON

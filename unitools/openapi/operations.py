@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from unitools.mcp_listings import compute_json_digest
 from unitools.openapi.account_security import CREDENTIAL, read_account
 from unitools.openapi.answers import read_output
-from unitools.openapi.arguments import MAX_WHOLE_BYTES, choose_body, keep_arguments, name_arguments, read_input
+from unitools.openapi.arguments import MAX_WHOLE_BYTES, keep_arguments, name_arguments, read_input
+from unitools.openapi.bodies import choose_body
 from unitools.openapi.documents import DocumentDiagnostic, DocumentUnfit, find_references
 from unitools.openapi.parts import read_parts
 from unitools.openapi.requests import leaves_path
@@ -32,7 +33,8 @@ _PATH = re.compile(r'/[!"$&-;=@-\[\]-~]*')
 
 @dataclass(frozen=True, slots=True)
 class OperationReading:
-    """``operation``: as under ``implementation`` of a manifest. ``digest``: of all that the document says of it."""
+    """``operation``: as under ``implementation`` of a manifest. ``digest``: of all that the document says of it. ``leaves_file``:
+    whether an answer may be a file, which a call leaves beside its result."""
 
     entry: OperationEntry
     operation: dict[str, Any]
@@ -44,6 +46,7 @@ class OperationReading:
     is_deprecated: bool
     digest: str
     diagnostics: list[DocumentDiagnostic] = field(default_factory=list)
+    leaves_file: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +80,14 @@ def read_operation(document: OpenApiDocument, entry: OperationEntry, choices: Ch
     at = f"{entry.pointer}/security"
     account = choices.account and read_account(document, parts.security, choices.account, at)
     if account:
-        security = Security([dict(CREDENTIAL)])
+        security = Security([dict(CREDENTIAL)], host=_host(server), prefix=choices.prefix)
     else:
         security = read_security(document, parts.security, _host(server), choices.prefix, choices.secrets, at)
     parameters = list(keep_arguments(document, parts, security, choices, notes, _host(server)))
-    media, body = choose_body(entry, parts, notes)
-    reader, arguments, whole = read_input(document, entry, parts, parameters, media, body, security, notes)
+    body = choose_body(document, entry, parts, notes)
+    reader, arguments, whole = read_input(document, entry, parts, parameters, body, security, notes)
     operation: dict[str, Any] = {"server": server, "method": entry.method, "path": path}
-    input_schema = name_arguments(operation, arguments, whole, media, entry)
+    input_schema = name_arguments(operation, arguments, whole, body, entry)
     input_schema = keep_reachable(input_schema, reader.definitions)
     if measure_schema(input_schema)[1] > MAX_WHOLE_BYTES:
         raise DocumentUnfit(
@@ -94,7 +97,7 @@ def read_operation(document: OpenApiDocument, entry: OperationEntry, choices: Ch
         operation["account"] = account
     elif security.credentials:
         operation["credentials"] = security.credentials
-    output_schema, accept = read_output(document, entry, parts, notes)
+    output_schema, accept, leaves_file = read_output(document, entry, parts, notes)
     if accept != ["application/json"]:
         operation["accept"] = accept
     if choices.idempotency_header and entry.method not in ("GET", "HEAD"):
@@ -111,6 +114,7 @@ def read_operation(document: OpenApiDocument, entry: OperationEntry, choices: Ch
         entry.said.get("deprecated") is True,
         compute_operation_digest(document, entry, server, parts.security),
         notes,
+        leaves_file,
     )
 
 

@@ -10,7 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from unitools.openapi.documents import DocumentDiagnostic, DocumentUnfit, escape_token
-from unitools.openapi.requests import FORM, STYLES
+from unitools.openapi.multipart import MULTIPART, UNKNOWN
+from unitools.openapi.request_bodies import FORM, JSON
+from unitools.openapi.request_bodies import is_json as is_plain_json
+from unitools.openapi.requests import STYLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +33,6 @@ _OF_VALUES = (
     "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "multipleOf", "x-nullable", "properties", "required",
     "additionalProperties",
 )  # fmt: skip
-JSON = "application/json"
 _HEADERS_READ = frozenset({"link", "retry-after", "content-type", "content-length", "content-encoding"})
 _SHOWN = 5
 
@@ -72,6 +74,17 @@ class OperationParts:
     answers: dict[str, dict[str, MediaSchema]]
     security: Any
     diagnostics: list[DocumentDiagnostic] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class OperationArgument:
+    """One argument before it has a name of its own."""
+
+    place: str
+    name: str
+    schema: Any
+    is_required: bool
+    said: dict[str, Any] = field(default_factory=dict)  # style, explode, as_json, file, media_types
 
 
 def read_parts(document: OpenApiDocument, entry: OperationEntry) -> OperationParts:
@@ -180,8 +193,7 @@ def plain_media_type(said: str) -> str:
 
 
 def is_json(media: str) -> bool:
-    plain = plain_media_type(media)
-    return plain == JSON or (plain.startswith("application/") and plain.endswith("+json"))
+    return is_plain_json(plain_media_type(media))
 
 
 def _read_answers(
@@ -225,7 +237,7 @@ def _read_swagger(
         required = any(said.get("required") is True for said, _ in fields)
         media = [FORM] if FORM in consumes or not consumes else consumes
         if any(said.get("type") == "file" for said, _ in fields):
-            media = ["multipart/form-data"]
+            media = [MULTIPART]
         body = dict.fromkeys(media, _read_form(fields, notes))
     return OperationParts(
         parameters,
@@ -247,7 +259,7 @@ def _read_swagger_answer(
     schema = MediaSchema(said["schema"], f"{at}/schema")
     if isinstance(said["schema"], dict) and said["schema"].get("type") == "file":
         return {media: schema for media in _media_types(document, entry, "produces") if not is_json(media)} or {
-            "application/octet-stream": schema
+            UNKNOWN: schema
         }
     return dict.fromkeys(_media_types(document, entry, "produces") or [JSON], schema)
 

@@ -7,20 +7,28 @@ Standard library only: this runs in a box.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
+from unitools.openapi.argument_values import (
+    ArgumentRefused,
+    dump_json,
+    flatten_value,
+    fold_name,
+    join_texts,
+    quote_text,
+    write_pairs,
+)
+from unitools.openapi.request_bodies import JSON, build_body, is_json
+
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    Pairs = list[tuple[str, str]]
+    from unitools.openapi.request_bodies import RequestFile
 
-FORM = "application/x-www-form-urlencoded"
 MAX_TARGET_CHARS = 16 * 1024
-MAX_NESTING = 16
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 STYLES: dict[str, tuple[str, ...]] = {  # of each place, the usual one first
     "path": ("simple", "label", "matrix"),
@@ -29,7 +37,6 @@ STYLES: dict[str, tuple[str, ...]] = {  # of each place, the usual one first
     "cookie": ("form",),
     "body": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
 }
-_DELIMITERS = {"form": ",", "simple": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
 # What the gate, the transport or a credential says. An agent that said it would speak for one of them.
 RESERVED_HEADERS = frozenset({
     "accept", "accept-charset", "accept-encoding", "authorization", "connection", "content-encoding", "content-length",
@@ -43,14 +50,6 @@ _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE = re.compile(r"[!-~](?:[ -~]*[!-~])?|")
 _LEAVES_SEGMENT = re.compile(r"[/\\?#\x00-\x1f\x7f]")
 MAX_ESCAPE_DEPTH = 8  # escapes within escapes; more of them are no value of anybody
-
-
-class ArgumentRefused(ValueError):
-    """An argument cannot be sent. The message names it and says what to do; ``argument`` is its name, or empty."""
-
-    def __init__(self, argument: str, message: str) -> None:
-        super().__init__(f"{argument}: {message}" if argument else message)
-        self.argument = argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +75,21 @@ def is_token(name: str) -> bool:
 
 
 def build_request(
-    operation: Mapping[str, Any], arguments: Mapping[str, Any], *, idempotency_key: str = ""
+    operation: Mapping[str, Any],
+    arguments: Mapping[str, Any],
+    *,
+    idempotency_key: str = "",
+    files: Mapping[str, RequestFile] | None = None,
 ) -> ServiceRequest:
-    """The request of a call. ``arguments`` have been held against ``input_schema``.
+    """The request of a call. ``arguments`` have been held against ``input_schema``; ``files``: those that they name, by their ids.
 
     Raises:
         ArgumentRefused: what an argument says cannot be said in its place.
     """
     known = {each["argument"]: each for each in operation.get("arguments", ())}
-    body_said = operation.get("body") or {}
+    whole = (operation.get("body") or {}).get("argument")
     for name in arguments:
-        if name not in known and name != body_said.get("argument"):
+        if name not in known and name != whole:
             raise ArgumentRefused(name, "The operation has no such argument.")
     given: dict[str, list[tuple[dict[str, Any], Any]]] = {place: [] for place in STYLES}
     for name, each in known.items():
@@ -94,20 +97,27 @@ def build_request(
             given[each["in"]].append((each, arguments[name]))
     path = _build_path(operation["path"], given["path"])
     query = _build_query(operation, given["query"])
-    headers = [("Accept", ", ".join(operation.get("accept") or ["application/json"])), ("Accept-Encoding", "identity")]
+    headers = [("Accept", _write_accept(operation.get("accept") or [JSON])), ("Accept-Encoding", "identity")]
     headers += _build_headers(given["header"])
     if cookies := _build_cookies(given["cookie"]):
         headers.append(("Cookie", cookies))
     if idempotency_key and operation.get("idempotency_header"):
         headers.append((operation["idempotency_header"], _check_header("", idempotency_key)))
-    body = _build_body(operation, body_said, given["body"], arguments) if body_said else None
+    body = build_body(operation, given["body"], arguments, files or {})
     if body is not None:
-        headers.append(("Content-Type", body_said["media_type"]))
+        headers.append(("Content-Type", body.media_type))
     target = f"{path}?{query}" if query else path
     if len(target) > MAX_TARGET_CHARS:
         message = f"The address would have {len(target):,} characters; it has at most {MAX_TARGET_CHARS:,}. Send less."
         raise ArgumentRefused("", message)
-    return ServiceRequest(operation["method"], target, tuple(headers), body)
+    return ServiceRequest(operation["method"], target, tuple(headers), body.content if body else None)
+
+
+def _write_accept(accept: Sequence[str]) -> str:
+    """Where an answer may be JSON or a file, JSON is wanted more."""
+    if not any(map(is_json, accept)):
+        return ", ".join(accept)
+    return ", ".join(each if is_json(each) or each.startswith("text/") else f"{each};q=0.5" for each in accept)
 
 
 def _build_path(template: str, given: Sequence[tuple[dict[str, Any], Any]]) -> str:
@@ -139,24 +149,21 @@ def leaves_path(segment: str) -> bool:
 def _write_segment(said: dict[str, Any], value: Any) -> str:
     name, style, explode = said["argument"], said.get("style", "simple"), said.get("explode", False)
     if said.get("as_json"):
-        return _segment_text(name, _dump_json(name, value))
+        return _segment_text(name, dump_json(name, value))
     key = quote(said["name"], safe="")
     texts = [
-        (each_key and _segment_text(name, each_key), _segment_text(name, text)) for each_key, text in _flat(name, value)
+        (each_key and _segment_text(name, each_key), _segment_text(name, text))
+        for each_key, text in flatten_value(name, value)
     ]
     if not texts:
         raise ArgumentRefused(name, "An empty value has no place in a path.")
     is_object = isinstance(value, dict)
     if style == "matrix":
         if not explode or not isinstance(value, dict | list):
-            return f";{key}={_join(texts, ',', ',')}"
+            return f";{key}={join_texts(texts, ',', ',')}"
         return "".join(f";{each}={text}" if is_object else f";{key}={text}" for each, text in texts)
     between = "." if style == "label" and explode else ","
-    return ("." if style == "label" else "") + _join(texts, between, "=" if explode else ",")
-
-
-def _join(texts: Sequence[tuple[str, str]], between: str, sign: str) -> str:
-    return between.join(f"{key}{sign}{text}" if key else text for key, text in texts)
+    return ("." if style == "label" else "") + join_texts(texts, between, "=" if explode else ",")
 
 
 def _segment_text(name: str, text: str) -> str:
@@ -168,7 +175,7 @@ def _segment_text(name: str, text: str) -> str:
             raise ArgumentRefused(
                 name, "A value in a path is no `.` or `..` and holds no / \\ ? # or line end, nor their escapes."
             )
-    return _quote(name, text)
+    return quote_text(name, text)
 
 
 def _decode_steps(text: str) -> Iterator[str]:
@@ -187,68 +194,12 @@ def _build_query(operation: Mapping[str, Any], given: Sequence[tuple[dict[str, A
     credentials = {fold_name(each["name"]) for each in operation.get("credentials", ()) if each["in"] == "query"}
     for said, value in given:
         if value is not None:
-            pairs += _write_pairs(said, value, taken - {said["name"]}, credentials)
+            pairs += write_pairs(said, value, taken - {said["name"]}, credentials)
     return "&".join(f"{key}={text}" for key, text in pairs)
 
 
 def _list_names(operation: Mapping[str, Any], place: str) -> set[str]:
     return {each["name"] for each in operation.get("arguments", ()) if each["in"] == place}
-
-
-def fold_name(name: str) -> str:
-    """The name of a parameter as the most forgiving service reads it: ``Key[]`` and ``key`` are one."""
-    return name.partition("[")[0].lower()
-
-
-def _write_pairs(said: dict[str, Any], value: Any, taken: set[str], credentials: Container[str] = frozenset()) -> Pairs:
-    """``key=value`` of a query or a form, both encoded. ``taken``: names that an object's own keys must not become, since a second
-    value would pass by what was decided about the first; ``credentials``: those that the gate says, folded."""
-    name, style = said["argument"], said.get("style", "form")
-    explode = said.get("explode", style in ("form", "deepObject"))
-    key = _quote(name, said["name"])
-    if said.get("as_json"):
-        return [(key, _quote(name, _dump_json(name, value)))]
-    if style == "deepObject" and isinstance(value, dict | list):
-        nested = list(_nested(name, said["name"], value, 0))
-        _check_own_names(name, (path for path, _ in nested), taken, credentials)
-        return [(_quote(name, path), _quote(name, text)) for path, text in nested]
-    if not isinstance(value, dict | list):
-        return [(key, _quote(name, _scalar(name, value)))]
-    texts = _flat(name, value)
-    if explode and isinstance(value, dict):
-        _check_own_names(name, value, taken, credentials)
-        return [(_quote(name, each), _quote(name, text)) for each, text in texts]
-    if explode:
-        return [(key, _quote(name, text)) for _, text in texts]
-    sign = _DELIMITERS.get(style, ",")
-    quoted = [(each and _quote(name, each), _quote(name, text)) for each, text in texts]
-    return [(key, _join(quoted, sign, sign))] if quoted else []
-
-
-def _check_own_names(name: str, keys: Iterable[str], taken: Container[str], credentials: Container[str]) -> None:
-    for key in keys:
-        if key in taken or fold_name(key) in credentials:
-            raise ArgumentRefused(name, f"Its key {key[:60]!a} is a parameter of its own. Leave it out.")
-
-
-def _nested(name: str, path: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
-    """``path[key][0]=text``, as deepObject is written where it goes on below its first level."""
-    if depth > MAX_NESTING:
-        raise ArgumentRefused(name, f"It is nested more than {MAX_NESTING} levels deep.")
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _nested(name, f"{path}[{_check_key(name, key)}]", inner, depth + 1)
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            yield from _nested(name, f"{path}[{index}]", inner, depth + 1)
-    else:
-        yield path, "" if value is None else _scalar(name, value)
-
-
-def _check_key(name: str, key: str) -> str:
-    if "[" in key or "]" in key:
-        raise ArgumentRefused(name, f"A key of it holds a bracket, so it would be read as another: {key[:60]!a}.")
-    return key
 
 
 def _build_headers(given: Sequence[tuple[dict[str, Any], Any]]) -> Iterator[tuple[str, str]]:
@@ -259,9 +210,9 @@ def _build_headers(given: Sequence[tuple[dict[str, Any], Any]]) -> Iterator[tupl
         if value is None:
             continue
         text = (
-            _dump_json(name, value)
+            dump_json(name, value)
             if said.get("as_json")
-            else _join(_flat(name, value), ",", "=" if said.get("explode") else ",")
+            else join_texts(flatten_value(name, value), ",", "=" if said.get("explode") else ",")
         )
         yield said["name"], _check_header(name, text)
 
@@ -280,93 +231,7 @@ def _build_cookies(given: Sequence[tuple[dict[str, Any], Any]]) -> str:
             raise ArgumentRefused(name, f"No cookie can be called {said['name'][:60]!a}.")
         if value is None:
             continue
-        texts = [("", _dump_json(name, value))] if said.get("as_json") else _flat(name, value)
-        quoted = [(each and _quote(name, each), _quote(name, text)) for each, text in texts]
-        written.append(f"{said['name']}={_join(quoted, ',', ',')}")
+        texts = [("", dump_json(name, value))] if said.get("as_json") else flatten_value(name, value)
+        quoted = [(each and quote_text(name, each), quote_text(name, text)) for each, text in texts]
+        written.append(f"{said['name']}={join_texts(quoted, ',', ',')}")
     return "; ".join(written)
-
-
-def _build_body(
-    operation: Mapping[str, Any],
-    body: Mapping[str, Any],
-    given: Sequence[tuple[dict[str, Any], Any]],
-    arguments: Mapping[str, Any],
-) -> bytes | None:
-    whole = body.get("argument")
-    if whole is not None:
-        if whole not in arguments:
-            return None
-        value = arguments[whole]
-        if body["media_type"] == FORM:
-            if not isinstance(value, dict):
-                raise ArgumentRefused(whole, "A form is an object.")
-            pairs = [
-                pair
-                for key, each in value.items()
-                for pair in _form_pairs({"argument": whole, "name": key}, each, value.keys() - {key})
-            ]
-            return "&".join(f"{key}={text}" for key, text in pairs).encode()
-        return _dump_json(whole, value).encode()
-    if not given and operation["method"] not in ("POST", "PUT", "PATCH"):
-        return None
-    if body["media_type"] == FORM:
-        taken = _list_names(operation, "body")
-        pairs = [pair for said, value in given for pair in _form_pairs(said, value, taken - {said["name"]})]
-        return "&".join(f"{key}={text}" for key, text in pairs).encode()
-    return _dump_json("", {said["name"]: value for said, value in given}).encode()
-
-
-def _form_pairs(said: dict[str, Any], value: Any, taken: set[str]) -> Pairs:
-    """Of a form, where null empties what was there, and what is nested without a style is written as deepObject."""
-    if value is None:
-        return [(_quote(said["argument"], said["name"]), "")]
-    is_nested = isinstance(value, dict) or (
-        isinstance(value, list) and any(isinstance(each, dict | list) for each in value)
-    )
-    if is_nested and "style" not in said and not said.get("as_json"):
-        said = said | {"style": "deepObject"}
-    return _write_pairs(said, value, taken)
-
-
-# Values.
-
-
-def _flat(name: str, value: Any) -> list[tuple[str, str]]:
-    """A value as ``(key, text)`` of its entries; keys are empty but for an object's."""
-    if isinstance(value, dict):
-        return [(key, _scalar(name, each)) for key, each in value.items() if each is not None]
-    if isinstance(value, list):
-        return [("", _scalar(name, each)) for each in value]
-    return [("", _scalar(name, value))]
-
-
-def _scalar(name: str, value: Any) -> str:
-    match value:
-        case str():
-            return value
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return _dump_json(name, value)
-        case None:
-            raise ArgumentRefused(name, "Null cannot be written there. Leave it out.")
-        case _:
-            raise ArgumentRefused(name, "A list or an object cannot be written within another one there.")
-
-
-def _dump_json(name: str, value: Any) -> str:
-    try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        text.encode()
-    except (ValueError, RecursionError) as error:  # UnicodeEncodeError is one
-        raise ArgumentRefused(
-            name, "It holds what is no JSON: NaN, half of a character, or endless nesting."
-        ) from error
-    return text
-
-
-def _quote(name: str, text: str) -> str:
-    try:
-        return quote(text, safe="")
-    except UnicodeEncodeError as error:
-        raise ArgumentRefused(name, "It holds half of a character.") from error

@@ -258,7 +258,7 @@ class SchemaReader:
 
     def _type(self, made: Schema, value: Any, at: str) -> None:
         if value == "file":
-            raise DocumentUnfit(at, "A file is sent or returned, which is not brought yet.", "Leave the operation out.")
+            raise DocumentUnfit(at, "A file stands where none can be sent.", "Leave the operation out.")
         named = value if isinstance(value, list) else [value]
         known = [each for each in dict.fromkeys(each for each in named if isinstance(each, str)) if each in TYPES]
         if len(known) < len(named):

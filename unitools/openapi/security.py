@@ -53,11 +53,18 @@ class CredentialChoice:
 
 @dataclass(slots=True)
 class Security:
-    """``credentials`` and ``secrets`` as a manifest has them."""
+    """``credentials`` and ``secrets`` as a manifest has them. ``host``: that is asked; ``prefix``: of the names of secrets."""
 
     credentials: list[dict[str, str]] = field(default_factory=list)
     secrets: list[dict[str, Any]] = field(default_factory=list)
     diagnostics: list[DocumentDiagnostic] = field(default_factory=list)
+    host: str = ""
+    prefix: str = ""
+
+    @property
+    def has_token(self) -> bool:
+        """Whether a token or a user is said where HTTP has a place for it; keys beside it name a program."""
+        return any(each["name"].lower() == "authorization" for each in self.credentials)
 
     def add(self, secret: str, way: _Way, *, host: str, is_required: bool) -> None:
         if self.covers(way.place, way.name):
@@ -74,6 +81,11 @@ class Security:
         self.add(
             secret, _Way(parameter.place, parameter.name, "plain", text), host=host, is_required=parameter.is_required
         )
+
+    def take_property(self, name: str) -> None:
+        """A property of the body that says who is asking, as a credential that the gate adds there."""
+        secret = f"{self.prefix}_{_snake(name)}"[:MAX_SECRET_CHARS]
+        self.add(secret, _Way("body", name, "plain"), host=self.host, is_required=True)
 
     def covers(self, place: str, name: str) -> bool:
         small = name.lower() if place == "header" else name
@@ -99,7 +111,7 @@ def read_security(
     document: OpenApiDocument, said: Any, host: str, prefix: str, named: Sequence[CredentialChoice], pointer: str
 ) -> Security:
     """``prefix``: before the names of secrets, so that those of two services are two. Raises :class:`DocumentUnfit`."""
-    found = Security()
+    found = Security(host=host, prefix=prefix)
     schemes = list_schemes(document)
     by_scheme = {each.how: each.name for each in named if each.how in schemes}
     plain = [each.name for each in named if not each.how]
@@ -204,7 +216,8 @@ def _read_how(named: CredentialChoice) -> _Way:
 
 def _describe(way: _Way, host: str) -> str:
     what = {"bearer": "A token", "basic": "user:password"}.get(way.scheme, "A key")
-    return f"{what} of {host}, sent as the {way.place} {way.name}."
+    where = "in the body as" if way.place == "body" else f"as the {way.place}"
+    return f"{what} of {host}, sent {where} {way.name}."
 
 
 def _snake(name: str) -> str:

@@ -72,7 +72,7 @@ def pack_load(profile: Profile, call: SandboxCall, *, level: str, load_s: float,
 
 
 def pack_call(call: SandboxCall, *, stream: bool) -> bytes:
-    """The body of a ``CALL`` frame: the arguments, what the tenant set for the tool, the files it is given.
+    """The body of a ``CALL`` frame: the arguments, what the tenant set for the tool, the files it is given, and those that it sends.
 
     Configuration and secrets are a part of their own, which the supervisor does not look into: they reach the tool's
     process and no environment, command line, label or file. Where the gate asks others for the tool, secrets stay here.
@@ -85,10 +85,11 @@ def pack_call(call: SandboxCall, *, stream: bool) -> bytes:
         "stream": stream,
         "replay": call.replay,
         "inputs": [{"path": file.path} for file in call.files],
+        "sent_files": [{"id": each.id, "name": each.name, "media_type": each.media_type} for each in call.sent_files],
     }
     secrets = {} if call.is_by_gate else call.secrets
     settings = json.dumps({"config": call.config, "secrets": secrets}).encode()
-    contents = [file.content for file in call.files]
+    contents = [*(each.content for each in call.files), *(each.content for each in call.sent_files)]
     return _checked(protocol.pack(head, call.arguments, settings, *contents), "arguments and files")
 
 

@@ -7,17 +7,21 @@ are in no box.
 
 from __future__ import annotations
 
+import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
+from urllib.parse import quote, unquote, unquote_plus, unquote_to_bytes, urlencode, urlsplit
 
 from invocations.sandbox.egress.denial_reasons import DenialReason, EgressDenied
 from sandbox.protocol import MAX_FRAME_BYTES
-from unitools.openapi.requests import MAX_ESCAPE_DEPTH, fold_name, leaves_path
+from unitools.openapi.argument_values import fold_name
+from unitools.openapi.request_bodies import FORM
+from unitools.openapi.requests import MAX_ESCAPE_DEPTH, leaves_path
 from unitools.service_credentials import PLAIN, encode_credential, fits_header
+from unitools.strict_json import JsonReader, JsonRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,9 +29,10 @@ if TYPE_CHECKING:
     from invocations.sandbox.egress.request_head import RequestHead
 
 HTTPS_PORT = 443
-HEADER, QUERY, COOKIE = "header", "query", "cookie"
+HEADER, QUERY, COOKIE, BODY = "header", "query", "cookie", "body"
 AGENT = b"toolhub"  # some services answer nobody who does not say what he is
 
+_READER = JsonReader()
 _SEGMENT = re.compile(rb"(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})+")
 _ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")
 _COOKIE_VALUE = re.compile(r"[!#-+\--:<-\[\]-~]+")
@@ -45,7 +50,7 @@ class CredentialUnfit(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ServiceCredential:
-    """``secret``: its name, which evidence has; ``place``: header, query or cookie; ``value``: as it is sent there."""
+    """``secret``: its name, which evidence has; ``place``: header, query, cookie or body; ``value``: as it is sent there."""
 
     secret: str
     place: str
@@ -88,7 +93,8 @@ def sort_hidden_texts(hidden: Mapping[str, Iterable[str]] | None) -> dict[str, t
 class ServiceWay:
     """One operation. ``base``: the path of the server, without a slash at its end; ``template``: of the operation below it.
 
-    ``headers``: those that arguments may set, in small letters. ``hidden``: by the name of a secret, the texts that give it away.
+    ``headers``: those that arguments may set, in small letters. ``media_type``: of a body to which credentials are added.
+    ``hidden``: by the name of a secret, the texts that give it away.
     """
 
     method: str
@@ -98,6 +104,7 @@ class ServiceWay:
     template: str
     headers: frozenset[bytes] = frozenset()
     cookies: bool = False
+    media_type: str = ""
     credentials: tuple[ServiceCredential, ...] = ()
     hidden: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
@@ -121,6 +128,7 @@ class ServiceWay:
             template=operation["path"],
             headers=frozenset(named),
             cookies=any(each["in"] == COOKIE for each in operation.get("arguments", ())),
+            media_type=operation.get("body", {}).get("media_type", ""),
             credentials=tuple(
                 ServiceCredential.build(each, secrets[each["secret"]])
                 for each in operation.get("credentials", ())
@@ -191,9 +199,10 @@ class ServiceWay:
         )
 
     def read_question(self, request: RequestHead, body: bytes) -> Question:
-        """What the whole of the request asks for."""
-        del request, body
-        return Question()
+        """What the whole of the request asks for, with the credentials that stand in its body."""
+        del request
+        ours = {each.name: each.value for each in self.credentials if each.place == BODY}
+        return Question(body=_add_to_body(self.media_type, body, ours)) if ours else Question()
 
     # -- what is sent
 
@@ -247,6 +256,24 @@ class ServiceWay:
                 with suppress(UnicodeEncodeError):  # as some services write what is not ASCII
                     value = value.replace(form.encode("latin-1"), f"[secret {name}]".encode())
         return value
+
+
+def _add_to_body(media_type: str, body: bytes, ours: Mapping[str, str]) -> bytes:
+    """:class:`EgressDenied` for a body that says one of them itself, or cannot be read as what it is."""
+    if media_type == FORM:
+        said = {fold_name(unquote_plus(each.partition("=")[0])) for each in body.decode("latin-1").split("&")}
+        if said & set(map(fold_name, ours)):
+            raise EgressDenied(DenialReason.NOT_THE_OPERATION)
+        return b"&".join([*([body] if body else []), urlencode(ours).encode()])
+    try:
+        found = _READER.read(body or b"{}")
+    except JsonRefused as error:
+        raise EgressDenied(DenialReason.NOT_THE_OPERATION) from error
+    if not isinstance(found, dict) or {each.casefold() for each in found} & {each.casefold() for each in ours}:
+        raise EgressDenied(DenialReason.NOT_THE_OPERATION)
+    added = json.dumps(ours, ensure_ascii=False).encode()
+    # What the box has written stays as it is: read and written anew its numbers might be others.
+    return body.rstrip()[:-1] + b"," + added[1:] if found else added
 
 
 def _segment_pattern(segment: str) -> re.Pattern[bytes]:

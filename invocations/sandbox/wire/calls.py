@@ -19,6 +19,7 @@ from invocations.sandbox.base import (
     RunOutcome,
     RunStatus,
     SandboxCall,
+    SentFile,
     ServiceRecord,
     TenantFile,
 )
@@ -60,12 +61,13 @@ def encode_call(
         "folder": folder,
         "program": list(call.program),
         "files": [file.path for file in call.files],
+        "sent_files": [[each.id, each.name, each.media_type] for each in call.sent_files],
         "stream": stream,
         "patient": patient,
     }
     settings = {"config": call.config, "secrets": call.secrets, "hidden": call.hidden}
     parts = (encode_profile(profile), call.arguments, json.dumps(settings).encode())
-    return head, (*parts, *(file.content for file in call.files))
+    return head, (*parts, *(each.content for each in call.files), *(each.content for each in call.sent_files))
 
 
 def _encode_key(key: BoxKey | None) -> dict[str, str] | None:
@@ -83,8 +85,8 @@ def decode_call(
     head: dict[str, Any], parts: tuple[bytes, ...], *, package: bytes, folder: Path | None
 ) -> tuple[Profile, SandboxCall]:
     """``head`` has been held against the contract."""
-    paths = head["files"]
-    if len(parts) != 3 + len(paths):
+    paths, sent = head["files"], head["sent_files"]
+    if len(parts) != 3 + len(paths) + len(sent):
         raise WireError("A call has a part for its profile, its arguments, its settings and each of its files.")
     profile, arguments, settings, *contents = parts
     try:
@@ -98,7 +100,11 @@ def decode_call(
             key=BoxKey(**head["key"]) if head["key"] is not None else None,
             dependencies=folder,
             program=tuple(head["program"]),
-            files=tuple(TenantFile(path, content) for path, content in zip(paths, contents, strict=True)),
+            files=tuple(TenantFile(path, content) for path, content in zip(paths, contents, strict=False)),
+            sent_files=tuple(
+                SentFile(id, name, media_type, content)
+                for (id, name, media_type), content in zip(sent, contents[len(paths) :], strict=True)
+            ),
             config=config,
             secrets=secrets,
             hidden={name: tuple(texts) for name, texts in hidden.items()},

@@ -84,7 +84,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     RUN: _operation(
         RUN,
         "One call. The connection is the call: events and the outcome come on it, and when it closes the call is cancelled. "
-        "Parts: the profile, the arguments, configuration and secrets, then what each of the files holds.",
+        "Parts: the profile, the arguments, configuration and secrets, then what each of the files holds, and of those that it sends.",
         name=_NAME,
         key={
             "anyOf": [
@@ -110,6 +110,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         operation={"type": ["object", "null"]},
         remote={"type": ["object", "null"]},
         files={"type": "array", "items": {"type": "string", "minLength": 1}},
+        sent_files={"type": "array", "items": {"type": "array", "items": _TEXT, "minItems": 3, "maxItems": 3}},
         replay={"type": "boolean"},
         stream={"type": "boolean"},
         patient={"type": "boolean"},

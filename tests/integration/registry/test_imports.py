@@ -20,7 +20,7 @@ from registry.imports.known_sources import KNOWN_SOURCES
 from registry.imports.models import Import
 from registry.imports.problems import SourceUnfit
 from registry.imports.turns import taking_turn
-from registry.models import ToolVersion
+from registry.models import Decision, ToolVersion
 from registry.problems import OwnSubmission
 from registry.reviews import services as reviews
 from tests.conftest import make_person
@@ -153,6 +153,78 @@ def test_a_second_document_proposes_versions_only_of_what_changed(developer: Per
     assert "These were brought and are not there any more" in page
     submissions.submit_import(import_id=row.pk, by=developer.by)
     assert imports.import_document(data=write(newer), by=developer.by).drafts == []
+
+
+def refuse_newest(by: Principal) -> None:
+    version = ToolVersion.objects.latest("pk")
+    reviews.review_version(version_id=version.pk, decision=Decision.REFUSE, note="Not so.", by=by)
+
+
+@pytest.mark.req("BRING-1")
+def test_a_refused_version_hides_no_change_of_its_source(developer: Person, operator: Person) -> None:
+    row = imports.import_document(data=write(document()), wanted=["getItem"], by=developer.by)
+    submissions.submit_import(import_id=row.pk, by=developer.by)
+    newer = document()
+    newer["paths"]["/items/{id}"]["get"]["summary"] = "Gives an item and its price"
+    row = imports.import_document(data=write(newer), by=developer.by)
+    submissions.submit_import(import_id=row.pk, by=developer.by)
+    refuse_newest(operator.by)
+
+    row = imports.import_document(data=write(newer), by=developer.by)
+
+    [draft] = row.drafts
+    assert (draft["base"], draft["document"]["version"]) == ("1.0.0", "1.0.2")
+    assert draft["document"]["display_name"] == "Gives an item and its price"
+    assert "/display_name" in [each["pointer"] for each in draft["changes"]]
+
+
+@pytest.mark.req("BRING-1")
+def test_a_refused_version_hides_no_choice_beside_the_document(developer: Person, operator: Person) -> None:
+    first = imports.import_document(data=write(document()), wanted=["getItem"], secrets=["A_TOKEN"], by=developer.by)
+    submissions.submit_import(import_id=first.pk, by=developer.by)
+    again = imports.import_document(data=write(document()), secrets=["B_TOKEN"], by=developer.by)
+    submissions.submit_import(import_id=again.pk, by=developer.by)
+    refuse_newest(operator.by)
+
+    row = imports.import_document(data=write(document()), secrets=["B_TOKEN"], by=developer.by)
+
+    [draft] = row.drafts
+    assert (draft["base"], draft["document"]["secrets"][0]["name"]) == ("1.0.0", "B_TOKEN")
+
+
+@pytest.mark.req("BRING-1")
+def test_what_was_kept_of_a_document_before_versions_were_told_apart_is_read(developer: Person) -> None:
+    row = imports.import_document(data=write(document()), wanted=["getItem"], by=developer.by)
+    submissions.submit_import(import_id=row.pk, by=developer.by)
+    row.refresh_from_db()
+    [kept] = row.made["tools"]["getItem"]
+    row.made = {"choices": kept["choices"], "operations": {"getItem": kept["made"]}}
+    row.save(update_fields=["made"])
+    newer = document()
+    newer["paths"]["/items/{id}"]["get"]["summary"] = "Gives an item and its price"
+
+    row = imports.import_document(data=write(newer), by=developer.by)
+    submissions.submit_import(import_id=row.pk, by=developer.by)
+
+    row.refresh_from_db()
+    assert [each["version"] for each in row.made["tools"]["getItem"]] == ["", "1.0.1"]
+    assert "operations" not in row.made
+
+
+@pytest.mark.req("BRING-1")
+def test_another_service_with_the_same_names_is_seen_to_be_another(developer: Person) -> None:
+    """In a group of its own it has tools of its own; in the same group its operation would be asked in place of the first."""
+    row = imports.import_document(data=write(document()), wanted=["getItem"], by=developer.by)
+    submissions.submit_import(import_id=row.pk, by=developer.by)
+    other = document() | {"servers": [{"url": "https://other.example.com"}]}
+
+    apart = imports.import_document(data=write(other), group="service.other", wanted=["getItem"], by=developer.by)
+    together = imports.import_document(data=write(other), by=developer.by)
+
+    [own], [mixed] = apart.drafts, together.drafts
+    assert (own["id"], own["base"], own["document"]["version"]) == ("service.other.getitem", "", "1.0.0")
+    assert (mixed["id"], mixed["base"], mixed["document"]["version"]) == ("service.shop.getitem", "1.0.0", "2.0.0")
+    assert "operation.reach_changed" in [each["kind"] for each in mixed["changes"]]
 
 
 @pytest.mark.req("BRING-1")

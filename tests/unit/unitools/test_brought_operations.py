@@ -147,7 +147,8 @@ def test_one_that_cannot_be_brought_keeps_none_of_the_others_back() -> None:
 
     assert [each.document["origin"]["operation"] for each in found.drafts] == ["items/list"]
     (refusal,) = found.refusals
-    assert (refusal.operation, refusal.pointer) == ("upload", "/paths/~1upload/post/requestBody")
+    at = "/paths/~1upload/post/requestBody/content/multipart~1form-data/schema"
+    assert (refusal.operation, refusal.pointer) == ("upload", at)
     assert refusal.remedy
 
 
@@ -205,7 +206,13 @@ def test_other_choices_count_though_the_document_is_the_same() -> None:
     choices = Choices((), (CredentialChoice("KEY", "header:X-Key"),), "Idempotency-Key")
 
     listed, created = draft_operations(
-        document, document.select(["items/list", "createItem"]), GROUP, choices, mine, earlier, is_rechosen=True
+        document,
+        document.select(["items/list", "createItem"]),
+        GROUP,
+        choices,
+        mine,
+        earlier,
+        rechosen=["items/list", "createItem"],
     ).drafts
 
     assert (listed.document["version"], created.document["version"]) == ("2.0.0", "2.0.0")
@@ -309,7 +316,7 @@ def test_the_command_says_what_is_gone_and_what_cannot_be_brought(
     monkeypatch.chdir(tmp_path)
     assert bring(tmp_path, "--operation", "items/list", "--operation", "upload") == 2
     refused = capsys.readouterr().err
-    assert "upload is not brought: The body is multipart/form-data" in refused
+    assert "upload is not brought: The form is no plain object" in refused
     assert "/paths/~1upload/post/requestBody" in refused
     before = manifest_of(tmp_path, "items_list")
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unitools.openapi.requests import ArgumentRefused, build_request
+from unitools.openapi.argument_values import ArgumentRefused
+from unitools.openapi.requests import build_request
 from unitools.openapi.service_answers import AnswerUnreadable, read_answer
 
 FORM = {"media_type": "application/x-www-form-urlencoded"}

@@ -16,6 +16,7 @@ from invocations.sandbox.base import (
     RunOutcome,
     RunStatus,
     SandboxCall,
+    SentFile,
     ServiceRecord,
     TenantFile,
 )
@@ -47,6 +48,7 @@ CALL = SandboxCall(
     key=BoxKey("acme", "sha256:1", "sha256:2", "agent"),
     dependencies=Path("/deps/1"),
     files=(TenantFile("/data/a.txt", b"\0\xff"),),
+    sent_files=(SentFile("art_1", "späti.png", "image/png", b"\x89PNG"), SentFile("fil_1", "a", "text/csv", b"")),
     program=("node", "x.js"),
     server={"package": "npm:x"},
     asks={"tool": "t"},

@@ -1,0 +1,122 @@
+"""Sent files: artifacts and files that the request of a call carries to a service, named among its arguments by their ids.
+
+Whoever makes the call may read each of them, which is looked at when it is made. That one is read for a service is a fact before
+anything is sent.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+
+from evidence import services as evidence
+from evidence.kinds import Kind
+from evidence.leaves.files import FileContent, ReadArtifact
+from invocations.artifacts.description import detect_media_type
+from invocations.artifacts.models import Artifact
+from invocations.artifacts.services import decrypt_content
+from invocations.end.end_record import build_caller_principal
+from invocations.files.services import open_file
+from invocations.model_calls.held_files import (
+    ARTIFACT,
+    READ_ARTIFACTS,
+    READ_FILES,
+    find_held_artifact,
+    find_held_file,
+)
+from invocations.models import StoredFile
+from invocations.problems import NoSuchArtifact, NoSuchFile
+from invocations.sandbox.base import SentFile
+from kernel.ids import decode
+from kernel.problems import SchemaInvalid, TooLarge
+
+if TYPE_CHECKING:
+    from invocations.calls import CallRequest
+    from invocations.models import Invocation
+    from kernel.principal import Principal
+    from unitools.manifest import Manifest
+
+MIB = 1024 * 1024
+MAX_FILES = 20
+MAX_BYTES = 7 * MIB  # the gate takes a request of 8, in which the rest of a form has room
+VIA = "service"
+GONE = "It was removed since the call was made, or the call is another agent's."
+
+
+def list_sent_ids(manifest: Manifest, arguments: Any) -> list[str]:
+    """The ids in the arguments that are files, each once. ``arguments`` have been held against the input schema."""
+    found: dict[str, None] = {}
+    for name in manifest.file_arguments:
+        said = arguments.get(name)
+        found |= dict.fromkeys(each for each in (said if isinstance(said, list) else [said]) if isinstance(each, str))
+    return list(found)
+
+
+def check_sent_files(manifest: Manifest, call: CallRequest, *, by: Principal) -> None:
+    """Is each of them there, for this caller to read, and are they small enough together? Looked at before anything is read.
+
+    A step that the hub makes shows no credential: it sends what the agent's own calls have left, and no files of the tenant.
+    """
+    ids = list_sent_ids(manifest, call.arguments) if call.has_arguments else []
+    if len(ids) > MAX_FILES:
+        raise SchemaInvalid.at("", f"A call sends at most {MAX_FILES} files.")
+    size = 0
+    for id in ids:
+        if id.startswith(ARTIFACT):
+            if not call.is_step:
+                by.check(READ_ARTIFACTS)
+            size += find_held_artifact(id, by=by).content.size
+        else:
+            by.check(READ_FILES)
+            size += find_held_file(id, by=by).size
+    _check_size(size)
+
+
+def _check_size(size: int) -> None:
+    if size > MAX_BYTES:
+        raise TooLarge(
+            f"The files that the call sends have {size:,} bytes; a call sends at most {MAX_BYTES:,}.",
+            details={"max_bytes": MAX_BYTES},
+            remedy="Send fewer or smaller files.",
+        )
+
+
+def load_sent_files(invocation: Invocation, manifest: Manifest, arguments: Any) -> tuple[SentFile, ...]:
+    """Their contents, for the run of an accepted call. A file that was replaced since is sent as it is now, as evidence says."""
+    ids = list_sent_ids(manifest, arguments)
+    if not ids:
+        return ()
+    by = build_caller_principal(invocation)
+    with transaction.atomic():
+        rows = [_find_row(id, invocation) for id in ids]
+        _check_size(sum(row.content.size if isinstance(row, Artifact) else row.size for row in rows))
+        return tuple(_read_row(row, by=by) for row in rows)
+
+
+def _find_row(id: str, invocation: Invocation) -> Artifact | StoredFile:
+    """As they belong to the tenant and the agent; whether the credential of the call is shown them was looked at with it."""
+    if id.startswith(ARTIFACT):
+        artifacts = Artifact.objects.filter(
+            tenant_id=invocation.tenant_id, invocation__agent_id=invocation.agent_id
+        ).select_related("content")
+        if (artifact := artifacts.filter(pk=decode("art", id)).first()) is None:
+            raise NoSuchArtifact(f"There is no artifact {id[:60]} to send.", remedy=GONE)
+        return artifact
+    file = StoredFile.objects.filter(tenant_id=invocation.tenant_id, pk=decode("fil", id)).first()
+    if file is None:
+        raise NoSuchFile(f"There is no file {id[:60]} to send.", remedy=GONE)
+    return file
+
+
+def _read_row(row: Artifact | StoredFile, *, by: Principal) -> SentFile:
+    if isinstance(row, Artifact):
+        fingerprint = row.content.fingerprint
+        data: FileContent = ReadArtifact(content=fingerprint, via=VIA)
+        evidence.record(kind=Kind.ARTIFACT_READ, subject=row.wire_id, actor=by, data=data)
+        return SentFile(row.wire_id, row.name, row.media_type, decrypt_content(row.content), fingerprint)
+    evidence.record(kind=Kind.FILE_READ, subject=row.wire_id, actor=by, data=FileContent(content=row.fingerprint))
+    content, name = open_file(row), row.path.rpartition("/")[2]
+    media_type = detect_media_type(content, mimetypes.guess_type(name)[0] or "")
+    return SentFile(row.wire_id, name, media_type, content, row.fingerprint)
