@@ -172,6 +172,7 @@ def make_request(tenant: Tenant, query: dict[str, str]) -> Callable[[], int]:
     request: Any = RequestFactory().get("/invocations", query, headers={"HX-Request": "true", "HX-Target": "rows"})
     request.principal = Principal(ActorKind.USER, "usr_1", "bench", tenant.pk, frozenset(PERMISSIONS))
     request.tenant, request.tenants, request.htmx = tenant, [], HtmxDetails(request)
+    request.display = None
     request.user = get_user_model()(pk=1, username="bench")
 
     def ask() -> int:
