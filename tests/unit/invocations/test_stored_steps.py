@@ -6,7 +6,6 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,13 +32,11 @@ STORED = st.builds(
 )
 
 
-@pytest.mark.req("OPS-4")
 @given(st.lists(STORED))
 def test_steps_are_read_as_they_were_written(steps: list[dict[str, Any]]) -> None:
     assert unpack_steps(pack_steps(steps)) == steps
 
 
-@pytest.mark.req("OPS-4")
 def test_what_a_step_log_collects_is_read_to_the_microsecond() -> None:
     log = StepLog(datetime.now(UTC))
     with log.step("worker.recheck"):
@@ -49,7 +46,6 @@ def test_what_a_step_log_collects_is_read_to_the_microsecond() -> None:
     assert read_stored_steps(pack_steps(log.steps)) == log.steps
 
 
-@pytest.mark.req("OPS-4")
 def test_numbers_that_rows_refer_to_mean_what_they_meant() -> None:
     """A row of today, for ever. When this fails, a name was moved or taken away: put it back, and add new ones at the end."""
     stored = '[[0,51,33],[8,40,1200,"","failed"],[14,-12,900,"ok"],[20,1,2],[["a.new.one","person"],0,0]]'
@@ -63,20 +59,17 @@ def test_numbers_that_rows_refer_to_mean_what_they_meant() -> None:
     ]
 
 
-@pytest.mark.req("OPS-4")
 def test_each_step_of_the_preflight_has_a_number() -> None:
     assert {(PREFIX + name, "control") for name in STEPS} <= set(KNOWN)
     assert len(set(KNOWN)) == len(KNOWN)
 
 
-@pytest.mark.req("OPS-4")
 def test_they_take_a_quarter_of_what_they_say() -> None:
     steps = [step(name, kind, n * 1_000, 950) for n, (name, kind) in enumerate(KNOWN)]
 
     assert len(pack_steps(steps)) * 4 < len(json.dumps(steps))
 
 
-@pytest.mark.req("OPS-4")
 def test_steps_of_before_are_read_as_they_are() -> None:
     before = [step("queue.wait", "control", 0, 5)]
 

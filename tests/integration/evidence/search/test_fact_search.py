@@ -167,7 +167,7 @@ QUERIES = [
 ]
 
 
-@pytest.mark.req("CARD-6", "OPS-4")
+@pytest.mark.req("CARD-6")
 @pytest.mark.parametrize("packed", [0, 1, 1_000], ids=["rows", "rows and pages", "pages"])
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.usefixtures("small_blocks")
@@ -313,7 +313,7 @@ def test_the_index_is_made_again_from_the_log(tenant: Tenant, caller: Caller) ->
     assert Indexed.objects.get(tenant_id=tenant.pk).size == Fact.objects.filter(tenant_id=tenant.pk).count()
 
 
-@pytest.mark.req("CARD-6", "OPS-4")
+@pytest.mark.req("CARD-6")
 @pytest.mark.usefixtures("small_blocks")
 def test_the_index_is_made_again_when_a_part_of_it_was_in_pages(tenant: Tenant, caller: Caller) -> None:
     for _ in range(30):
@@ -331,7 +331,7 @@ def test_the_index_is_made_again_when_a_part_of_it_was_in_pages(tenant: Tenant, 
     assert sorted(Posting.objects.values_list("tag", "block", "places")) == rows
 
 
-@pytest.mark.req("OPS-4")
+@pytest.mark.req("CARD-6")
 @pytest.mark.usefixtures("small_blocks")
 def test_each_entry_of_a_closed_block_is_in_a_row_or_in_a_page_and_none_in_both(tenant: Tenant, caller: Caller) -> None:
     for _ in range(40):
@@ -362,7 +362,7 @@ def stored_entries() -> list[tuple[bytes, int, bytes]]:
     return [(bytes(tag), block, bytes(places)) for tag, block, places in rows]
 
 
-@pytest.mark.req("OPS-4")
+@pytest.mark.req("CARD-6")
 @pytest.mark.usefixtures("small_blocks")
 def test_a_block_is_closed_once_it_is_full_and_its_month_is_over(tenant: Tenant, caller: Caller) -> None:
     for _ in range(10):
@@ -385,7 +385,7 @@ def test_a_block_is_closed_once_it_is_full_and_its_month_is_over(tenant: Tenant,
     assert [each.first_block for each in ClosedRange.objects.order_by("first_block")] == [0, full]
 
 
-@pytest.mark.req("OPS-4")
+@pytest.mark.req("CARD-6")
 @pytest.mark.usefixtures("small_blocks")
 def test_nothing_leaves_its_row_while_a_search_may_go_on_that_began_before(tenant: Tenant, caller: Caller) -> None:
     for _ in range(10):
