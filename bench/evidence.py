@@ -1,27 +1,16 @@
-"""Evidence: whether facts get into the log as fast as they must, and it answers in time.
-
-``python -m bench.evidence [FACTS] [ROUNDS]`` measures searches alone.
-"""
+"""Evidence: whether facts get into the log as fast as they must, and it answers in time."""
 
 from __future__ import annotations
 
-import os
-import sys
-from functools import partial
 from statistics import median
-from typing import TYPE_CHECKING
 
 from bench import hubs
-from bench.figures import MeasuredTimes, judge_figure, print_table, run_part
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from bench.figures import MeasuredTimes, judge_figure, print_table
 
 FACTS = 1_000_000
 APPEND_TIMES, CHAIN_TIMES, SEALED_PER_S = 0.7, 4, 25_000
 PAIR_ROUNDS, PAIR_TIMES = 10, 0.9
 SEARCHED, SEARCH_ROUNDS, WARM_MS, COLD_MS = 5_000_000, 40, 20, 60
-PACKED_TIMES, PACKED = 1.2, ", packed"
 PROOF_MS, VERIFY_S, GREW_MIB, LAG_MS = 10, 60, 64, 3000
 WRITTEN_PER_S = 475  # of the 500 that are tried
 
@@ -80,17 +69,17 @@ def measure_pairs(url: str) -> list[list[str]]:
     return [judge_figure(f"calls whose pair is held: ≥ {PAIR_TIMES} × without", said, reached=ratio >= PAIR_TIMES)]
 
 
-def measure_search(url: str, facts: int = SEARCHED, rounds: int = SEARCH_ROUNDS) -> list[list[str]]:
+def measure_search(url: str) -> list[list[str]]:
     """Each page through the REST view, cold and at once again warm; then drawn by the console, with its 50 rows."""
-    found = hubs.measure_on_postgresql(url, "bench.evidence_search", str(facts), str(rounds))
+    found = hubs.measure_on_postgresql(url, "bench.evidence_search", str(SEARCHED), str(SEARCH_ROUNDS))
     names = dict.fromkeys(name.rpartition(" · ")[0] for name in found if " · " in name)
     pages = {
         way: {name: MeasuredTimes(name, found[f"{name} · {way}"]) for name in names}
-        for way in (each + said for each in ("warm", "cold", "drawn") for said in ("", PACKED))
+        for way in ("warm", "cold", "drawn")
     }
     print_table(
-        f"A page of a search of {facts:,} facts, PostgreSQL, p50 and p95 in milliseconds",
-        ("", *(word for way in pages for word in (way, ""))),
+        f"A page of a search of {SEARCHED:,} facts, PostgreSQL, p50 and p95 in milliseconds",
+        ("", "warm", "", "cold", "", "drawn", ""),
         [
             [name, *(f"{value:.1f}" for way in pages for value in (pages[way][name].p50, pages[way][name].p95))]
             for name in names
@@ -110,22 +99,4 @@ def measure_search(url: str, facts: int = SEARCHED, rounds: int = SEARCH_ROUNDS)
                 reached=worst.p95 <= most,
             )
         )
-    for way in ("warm", "cold", "drawn"):
-        ratio = _sum_p95(pages[way + PACKED].values()) / _sum_p95(pages[way].values())
-        verdicts.append(
-            judge_figure(
-                f"p95 of all pages, {way}, eleven of twelve months packed: ≤ {PACKED_TIMES} × as before",
-                f"{ratio:.2f} ×",
-                reached=ratio <= PACKED_TIMES,
-            )
-        )
     return verdicts
-
-
-def _sum_p95(pages: Iterable[MeasuredTimes]) -> float:
-    return sum(each.p95 for each in pages)
-
-
-if __name__ == "__main__":
-    sizes = [int(word) for word in sys.argv[1:3]]
-    sys.exit(run_part(partial(measure_search, os.environ["TOOLHUB_TEST_DATABASE_URL"], *sizes)))

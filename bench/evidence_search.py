@@ -3,8 +3,7 @@
 ``python -m bench.evidence_search FACTS ROUNDS`` fills the PostgreSQL database that the environment names (migrated, otherwise empty)
 and asks for pages through the view of the REST address (the query, the search and the answer) and through the console's (the same, and
 the rows drawn). "Cold" is a question that was not asked before, by a connection that was just opened; of what it reads the system may
-have parts in memory, PostgreSQL's own buffers as a rule not. "Warm" is the same question at once again. All are asked in turn of a
-copy of the database in which eleven of twelve months are packed (:mod:`evidence.search.closed_blocks`).
+have parts in memory, PostgreSQL's own buffers as a rule not. "Warm" is the same question at once again.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import os
 import random
 import sys
 import time
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -31,20 +29,15 @@ from django_htmx.middleware import HtmxDetails  # noqa: E402
 from access.models import Tenant as TenantRow  # noqa: E402
 from bench.evidence_dataset import AREAS, DAYS, RARE_CODE, DatasetTenant, DatasetWriter  # noqa: E402
 from bench.figures import CannotMeasure  # noqa: E402
-from evidence.models import ClosedRange  # noqa: E402
 from evidence.search.api import FactListView  # noqa: E402
-from evidence.search.closed_blocks import close_blocks, pack_some  # noqa: E402
-from evidence.search.engine import find_facts  # noqa: E402
-from evidence.search.language import parse  # noqa: E402
 from evidence.search.pages import facts  # noqa: E402
-from evidence.search.tags import NameLookups  # noqa: E402
 from kernel.database.tenancy import acting_for  # noqa: E402
 from kernel.principal import ActorKind, Principal  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-TABLES = ("evidence_fact", "evidence_seal", "evidence_posting", "evidence_postingpage", "evidence_indexblock")
+TABLES = ("evidence_fact", "evidence_seal", "evidence_posting", "evidence_indexblock")
 
 
 def choose_queries(tenant: DatasetTenant, chosen: random.Random) -> dict[str, dict[str, str]]:
@@ -122,68 +115,22 @@ def time_request(tenant: DatasetTenant, ask: Callable[[], int]) -> float:
         return (time.perf_counter() - begun) * 1000
 
 
-def connect_to(database: str) -> None:
-    connection.close()
-    connection.close_pool()
-    connection.settings_dict["NAME"] = database
-    connection.ensure_connection()
-
-
-@contextmanager
-def make_packed_copy(tenants: list[DatasetTenant], begun: datetime) -> Iterator[str]:
-    """The name of a copy of the database, as it is when all but the last of twelve parts of its time are packed."""
-    own = str(connection.settings_dict["NAME"])
-    copy = f"{own}_packed"
-    connect_to("postgres")
-    with connection.cursor() as cursor:
-        cursor.execute(f'CREATE DATABASE "{copy}" TEMPLATE "{own}"')
-    try:
-        connect_to(copy)
-        for month in range(1, 12):
-            for tenant in tenants:
-                close_blocks(tenant.id, until=begun + timedelta(days=DAYS) * month / 12)
-        for found in ClosedRange.objects.all():
-            while pack_some(found.tenant_id, found.first_block):
-                pass
-        vacuum_tables()
-        connect_to(own)
-        yield copy
-    finally:
-        connect_to("postgres")
-        with connection.cursor() as cursor:
-            cursor.execute(f'DROP DATABASE "{copy}"')
-        connect_to(own)
-
-
-def measure_pages(tenants: list[DatasetTenant], rounds: int, databases: dict[str, str]) -> dict[str, list[float]]:
-    """``databases``: by what is said of the figures of each."""
+def measure_pages(tenants: list[DatasetTenant], rounds: int) -> dict[str, list[float]]:
     chosen, found = random.Random(5), dict[str, list[float]]()
     for tenant in tenants[:3]:  # what is loaded and compiled once a process
         for query in choose_queries(tenant, random.Random(1)).values():
             time_request(tenant, make_rest_request(tenant, query))
             time_request(tenant, make_console_request(tenant, query))
-    for number in range(rounds):
+    for _ in range(rounds):
         (tenant,) = chosen.choices(tenants, [each.size for each in tenants])
         for name, query in choose_queries(tenant, chosen).items():
-            ask, pages = make_rest_request(tenant, query), {}
-            # What the second one needs of the system is there by then: so each is second as often.
-            for said, database in list(databases.items())[:: -1 if number % 2 else 1]:
-                connect_to(database)
-                found.setdefault(f"{name} · cold{said}", []).append(time_request(tenant, ask))
-                found.setdefault(f"{name} · warm{said}", []).append(time_request(tenant, ask))
-                drawn = time_request(tenant, make_console_request(tenant, query))
-                found.setdefault(f"{name} · drawn{said}", []).append(drawn)
-                pages[said] = read_page(tenant, query)
-            if len(set(pages.values())) > 1:
-                raise CannotMeasure(f"{query} does not find the same in rows and in pages.")
+            ask = make_rest_request(tenant, query)
+            connection.close()
+            connection.ensure_connection()
+            found.setdefault(f"{name} · cold", []).append(time_request(tenant, ask))
+            found.setdefault(f"{name} · warm", []).append(time_request(tenant, ask))
+            found.setdefault(f"{name} · drawn", []).append(time_request(tenant, make_console_request(tenant, query)))
     return found
-
-
-def read_page(tenant: DatasetTenant, query: dict[str, str]) -> tuple[str, ...]:
-    with acting_for(tenant.id):
-        asked = parse(query.get("q", ""))
-        rows = find_facts(asked, tenant_id=tenant.id, names=NameLookups(), after=query.get("after", "")).rows
-        return tuple(row.wire_id for row in rows)
 
 
 def measure_table_sizes() -> dict[str, list[float]]:
@@ -196,22 +143,12 @@ def measure_table_sizes() -> dict[str, list[float]]:
         return {f"MiB of {name}": [float(size)] for name, size in cursor.fetchall()}
 
 
-def vacuum_tables() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(f"VACUUM (FULL, ANALYZE) {', '.join(TABLES)}")
-
-
 def measure_search(count: int, rounds: int) -> dict[str, list[float]]:
     connection.ensure_connection()
-    writer = DatasetWriter(connection.connection, count)
-    tenants = writer.run()
-    vacuum_tables()
-    own = str(connection.settings_dict["NAME"])
-    with make_packed_copy(tenants, writer.begun) as copy:
-        found = measure_pages(tenants, rounds, {"": own, ", packed": copy}) | measure_table_sizes()
-        connect_to(copy)
-        packed = {f"{name}, packed": sizes for name, sizes in measure_table_sizes().items()}
-    return found | packed
+    tenants = DatasetWriter(connection.connection, count).run()
+    with connection.cursor() as cursor:
+        cursor.execute(f"VACUUM ANALYZE {', '.join(TABLES)}")
+    return measure_pages(tenants, rounds) | measure_table_sizes()
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
 """Stored bytes: how much a governed call leaves in PostgreSQL, table by table, with indexes and freshly packed.
 
 ``python -m bench.stored_bytes [CALLS] [CHECKOUT]`` makes calls of a hub in its production shape, has them sealed and indexed, and
-weighs the tables before and after, with those of another checkout beside it, if one is named. What this one keeps is weighed once more
-as it is when the month is over (``python -m bench.stored_bytes --pack``, within the hub's environment, closes it).
+weighs the tables before and after, with those of another checkout beside it, if one is named.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import os
 import sys
 import threading
 import time
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -20,10 +18,9 @@ import psycopg
 
 from bench.figures import ROOT, CannotMeasure, judge_figure, print_table, run_part
 from bench.governed_calls import ProductionHub, RestCaller, run_production
-from bench.hubs import run_python
 
 DATABASE, REDIS = "TOOLHUB_TEST_DATABASE_URL", "TOOLHUB_TEST_REDIS_URL"
-CALLS = 2_400  # some 5,000 facts: two blocks of the index that are full
+CALLS = 2_400
 CALLERS = 4
 SETTLED_S = 120
 MOST_BYTES = 7_000
@@ -70,48 +67,21 @@ def wait_until_indexed(url: str) -> None:
             time.sleep(0.5)
 
 
-def weigh_calls(url: str, redis_url: str, calls: int, checkout: Path) -> dict[str, dict[str, float]]:
-    """Bytes a call in each table; of this checkout also once the month is over."""
-    found: dict[str, dict[str, float]] = {}
-    name = "this checkout" if checkout == ROOT else str(checkout)
+def weigh_calls(url: str, redis_url: str, calls: int, checkout: Path) -> dict[str, float]:
+    """Bytes a call in each table."""
     with run_production(url, redis_url, checkout, kept=True) as hub:
         wait_until_indexed(hub.database)
         before = weigh_tables(hub.database)
         made = calls // CALLERS * CALLERS
         make_calls(hub, made)
         wait_until_indexed(hub.database)
-        found[name] = _each(before, weigh_tables(hub.database), made)
-        if checkout == ROOT:
-            run_python(hub.env, "-m", "bench.stored_bytes", "--pack")
-            found[f"{name}, month over"] = _each(before, weigh_tables(hub.database), made)
-    return found
-
-
-def _each(before: dict[str, int], after: dict[str, int], calls: int) -> dict[str, float]:
-    return {table: (size - before.get(table, 0)) / calls for table, size in after.items()}
-
-
-def pack_as_if_over() -> None:
-    """Close what is full as it would be after the month, and pack it at once."""
-    import django  # noqa: PLC0415  the measuring process has no Django
-
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolhub.settings")
-    django.setup()
-    from evidence.models import ClosedRange, Indexed  # noqa: PLC0415  models load once Django is set up
-    from evidence.search.closed_blocks import close_blocks, pack_some  # noqa: PLC0415  the same
-
-    for tenant_id in Indexed.objects.values_list("tenant_id", flat=True):
-        close_blocks(tenant_id, until=datetime.now(UTC) + timedelta(days=1))
-    for found in ClosedRange.objects.all():
-        while pack_some(found.tenant_id, found.first_block):
-            pass
+        return {table: (size - before.get(table, 0)) / made for table, size in weigh_tables(hub.database).items()}
 
 
 def measure(calls: int = CALLS, beside: Path | None = None) -> list[list[str]]:
     url, redis_url = os.environ[DATABASE], os.environ[REDIS]
-    found: dict[str, dict[str, float]] = {}
-    for checkout in [*([beside] if beside else []), ROOT]:
-        found |= weigh_calls(url, redis_url, calls, checkout)
+    checkouts = ({f"{beside}": beside} if beside is not None else {}) | {"this checkout": ROOT}
+    found = {name: weigh_calls(url, redis_url, calls, checkout) for name, checkout in checkouts.items()}
     tables = sorted({table for each in found.values() for table in each}, key=lambda table: -_highest(found, table))
     rows = [
         [table, *(f"{each.get(table, 0):,.0f}" for each in found.values())]
@@ -124,8 +94,8 @@ def measure(calls: int = CALLS, beside: Path | None = None) -> list[list[str]]:
         ("table, with its indexes", *found),
         [*rows, ["all", *(f"{each:,.0f}" for each in sums.values())]],
     )
-    *_, hot = sums.values()
-    return [judge_figure(f"bytes a call, month over: ≤ {MOST_BYTES:,}", f"{hot:,.0f}", reached=hot <= MOST_BYTES)]
+    ours = sums["this checkout"]
+    return [judge_figure(f"bytes a call: ≤ {MOST_BYTES:,}", f"{ours:,.0f}", reached=ours <= MOST_BYTES)]
 
 
 def _highest(found: dict[str, dict[str, float]], table: str) -> float:
@@ -136,11 +106,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.stored_bytes", description=__doc__)
     parser.add_argument("calls", nargs="?", type=int, default=CALLS)
     parser.add_argument("beside", nargs="?", type=Path, help="another checkout")
-    parser.add_argument("--pack", action="store_true")
     asked = parser.parse_args()
-    if asked.pack:
-        pack_as_if_over()
-        return 0
     if not {DATABASE, REDIS} <= os.environ.keys():
         print(f"{DATABASE} and {REDIS} say which services are measured.", file=sys.stderr)
         return 1

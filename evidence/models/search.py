@@ -1,8 +1,7 @@
 """Search models: which facts have what in common, and which searches are kept.
 
 The index of the search engine. Of each tag (:mod:`evidence.search.tags`) a :class:`Posting` says which leaves of a log have it:
-one row for each ``BLOCK`` leaves, in a few bytes. Of blocks that are closed, what few leaves have lies together in a
-:class:`PostingPage`. It follows the log and can be made again from it at any time.
+one row for each ``BLOCK`` leaves, in a few bytes. It follows the log and can be made again from it at any time.
 """
 
 from __future__ import annotations
@@ -46,39 +45,6 @@ class Posting(models.Model):
 
     def __str__(self) -> str:
         return f"{bytes(self.tag).decode()} in block {self.block} of {self.tenant_id}"
-
-
-class ClosedRange(models.Model):
-    """Blocks to which nothing is added any more: what few leaves of theirs have is in pages, or is being put there.
-
-    ``closed_at``: long before the first entry leaves its row, so that whoever reads rows knows that there may be pages.
-    """
-
-    pk = models.CompositePrimaryKey("tenant_id", "first_block")
-    tenant_id = models.UUIDField()
-    first_block = models.IntegerField()
-    last_block = models.IntegerField()
-    tag = models.BinaryField(default=bytes)  # entries up to this one, and its block, are in pages
-    block = models.IntegerField(default=0)
-    closed_at = models.DateTimeField()
-    is_packed = models.BooleanField(default=False)
-
-    def __str__(self) -> str:
-        return f"blocks {self.first_block} to {self.last_block} of {self.tenant_id}"
-
-
-class PostingPage(models.Model):
-    """Postings of a range of closed blocks, as :mod:`evidence.search.posting_pages` writes them, from this tag and block on."""
-
-    pk = models.CompositePrimaryKey("tenant_id", "first_block", "tag", "block")
-    tenant_id = models.UUIDField()
-    first_block = models.IntegerField()  # of the range
-    tag = models.BinaryField()
-    block = models.IntegerField()
-    content = models.BinaryField()
-
-    def __str__(self) -> str:
-        return f"from {bytes(self.tag).decode()} in block {self.block} of {self.tenant_id}"
 
 
 class SavedSearch(models.Model):

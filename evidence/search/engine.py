@@ -21,7 +21,6 @@ from evidence.problems import SearchInvalid
 from evidence.search import postings
 from evidence.search.indexer import tags_of_facts
 from evidence.search.language import Query, parse_moment
-from evidence.search.posting_pages import find_entries
 from evidence.search.postings import ALL, BLOCK
 from evidence.search.tags import NameLookups, TagQuery, TagSpan, build_tag_query, without_unwanted_kinds
 from kernel.http.pagination import PAGE_SIZE
@@ -172,8 +171,6 @@ _STATE = """
     UNION ALL
     SELECT 'start', fact_id, leaf_index FROM evidence_seal WHERE fact_id = %(start)s AND tenant_id = %(tenant)s
     UNION ALL
-    SELECT 'closed', NULL, COALESCE(MAX(last_block), -1) FROM evidence_closedrange WHERE tenant_id = %(tenant)s
-    UNION ALL
     SELECT * FROM (
         SELECT 'sealed', fact_id, leaf_index FROM evidence_seal
         WHERE tenant_id = %(tenant)s AND leaf_index >= (SELECT size FROM indexed) ORDER BY leaf_index DESC LIMIT %(most)s
@@ -191,7 +188,6 @@ class _Search:
     def __init__(self, tenant_id: UUID, asked: TagQuery, window: Window) -> None:
         self.tenant_id, self.asked, self.window = tenant_id, asked, window
         self.size = 0
-        self.closed = -1  # the last block of which entries may be in pages
         self.waits: list[UUID] = []  # what is not indexed, newest first
         self.behind = False
         self.partial: set[int] = set()  # blocks that reach over an end of the window
@@ -230,7 +226,7 @@ class _Search:
             cursor.execute(_STATE, {"tenant": tenant, "start": begin, "most": MOST_WAITING + 1})
             for what, id, place in cursor.fetchall():
                 said.setdefault(what, []).append((place, id and UUID(str(id))))
-        [(self.size, _)], [(self.closed, _)] = said["size"], said["closed"]
+        [(self.size, _)] = said["size"]
         sealed = [id for _, id in sorted(said.get("sealed", []), reverse=True)]
         pending = sorted((id for _, id in said.get("pending", [])), reverse=True)
         self.waits = list(dict.fromkeys([*pending, *sealed]))
@@ -349,13 +345,6 @@ class _Search:
         rows = Posting.objects.filter(condition, within, tenant_id=self.tenant_id)
         for tag, block, stored in rows.values_list("tag", "block", "places"):
             read.setdefault(block, []).append((bytes(tag), bytes(stored)))
-        if (
-            low <= self.closed
-        ):  # after the rows: what goes from there to a page meanwhile is found twice, and not missed
-            asked = set(run)
-            for tag, block, stored in find_entries(self.tenant_id, spans, low, high):
-                if block in asked:
-                    read.setdefault(block, []).append((tag, stored))
         return read
 
     def _meets(self, tag: bytes) -> list[int]:

@@ -7,25 +7,12 @@ How far it is, is one number per tenant, so that it goes on where it stopped, an
 from __future__ import annotations
 
 import logging
-import time
 from typing import TYPE_CHECKING, Any
 
 from django.db import connection, transaction
 
-from evidence.models import (
-    GLOBAL_LOG,
-    ClosedRange,
-    Fact,
-    IndexBlock,
-    Indexed,
-    Log,
-    Posting,
-    PostingPage,
-    Seal,
-    read_leaf,
-)
+from evidence.models import GLOBAL_LOG, Fact, IndexBlock, Indexed, Log, Posting, Seal, read_leaf
 from evidence.search import postings
-from evidence.search.closed_blocks import pack_closed_blocks
 from evidence.search.postings import BLOCK
 from evidence.search.tags import SAYS_WHAT_IT_IS, call_traits, compute_tags
 from kernel.loops import repeat_work
@@ -37,7 +24,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("toolhub.search")
 EVERY_S = 1.0
-PACKED_EVERY_S = 600.0  # what is closed
 _AT_ONCE = 500  # parameters of a statement; SQLite takes 999
 _UPSERT = (
     "INSERT INTO evidence_posting (tenant_id, tag, block, places) VALUES (%s, %s, %s, %s) "
@@ -133,8 +119,6 @@ def index_all(stop: threading.Event | None = None) -> None:
 @transaction.atomic
 def forget_index(tenant_id: UUID) -> None:
     """Begin again at the first leaf."""
-    ClosedRange.objects.filter(tenant_id=tenant_id).delete()  # first: who packs one has locked it
-    PostingPage.objects.filter(tenant_id=tenant_id).delete()
     Posting.objects.filter(tenant_id=tenant_id).delete()
     IndexBlock.objects.filter(tenant_id=tenant_id).delete()
     Indexed.objects.update_or_create(tenant_id=tenant_id, defaults={"size": 0})
@@ -142,13 +126,4 @@ def forget_index(tenant_id: UUID) -> None:
 
 def run_indexer(stop: threading.Event) -> None:
     """Follow the logs until told to stop."""
-    pack_at = time.monotonic()
-
-    def work() -> None:
-        nonlocal pack_at
-        index_all(stop)
-        if time.monotonic() >= pack_at:
-            pack_at = time.monotonic() + PACKED_EVERY_S
-            pack_closed_blocks(stop)
-
-    repeat_work(work, stop, every_s=EVERY_S, what="Facts were not indexed", log=log)
+    repeat_work(lambda: index_all(stop), stop, every_s=EVERY_S, what="Facts were not indexed", log=log)

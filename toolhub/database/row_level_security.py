@@ -93,8 +93,6 @@ WRITTEN_BY_OWNER = {
             "evidence_indexed",
             "evidence_indexblock",
             "evidence_posting",
-            "evidence_closedrange",
-            "evidence_postingpage",
             "evidence_log",
             "evidence_logkey",
             "evidence_seal",

@@ -15,10 +15,9 @@ from access import services as access
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.calls import Begin, End
-from evidence.models import ClosedRange, Fact, Indexed, Log, Pending, Posting, PostingPage, Seal
+from evidence.models import Fact, Indexed, Log, Pending, Posting, Seal
 from evidence.problems import SearchInvalid
-from evidence.search import closed_blocks, engine, indexer, posting_pages
-from evidence.search.closed_blocks import close_blocks, pack_closed_blocks, pack_some
+from evidence.search import engine, indexer
 from evidence.search.engine import find_facts
 from evidence.search.indexer import forget_index, index_all, index_tenant, tags_of_facts
 from evidence.search.language import parse
@@ -97,22 +96,11 @@ def by(tenant: Tenant) -> Principal:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a few hundred facts fill many of them."""
-    for module in (engine, indexer, closed_blocks):
+    for module in (engine, indexer):
         monkeypatch.setattr(module, "BLOCK", 16)
-    monkeypatch.setattr(posting_pages, "ENTRIES", 5)
-    monkeypatch.setattr(closed_blocks, "AT_ONCE", 30)
     monkeypatch.setattr(engine, "ALL", (1 << 16) - 1)
     for name in ("_NEAR", "_NEAR_OF_MANY", "_FARTHER"):
         monkeypatch.setattr(engine, name, 2)  # so that most of them are far ones
-
-
-def pack(tenant: Tenant, *, times: int = 1_000) -> None:
-    """As when the month is over: entries of full blocks go to pages, as many as ``times`` transactions take."""
-    close_blocks(tenant.pk, until=timezone.now() + timedelta(days=1))
-    for first_block in ClosedRange.objects.filter(tenant_id=tenant.pk).values_list("first_block", flat=True):
-        for _ in range(times):
-            if not pack_some(tenant.pk, first_block):
-                break
 
 
 def ids_of(tenant: Tenant, query: str, *, size: int = 7, **more: Any) -> list[UUID]:
@@ -168,11 +156,10 @@ QUERIES = [
 
 
 @pytest.mark.req("CARD-6")
-@pytest.mark.parametrize("packed", [0, 1, 1_000], ids=["rows", "rows and pages", "pages"])
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.usefixtures("small_blocks")
 def test_a_search_finds_what_matches_and_nothing_else(
-    query: str, packed: int, tenant: Tenant, by: Principal, caller: Caller
+    query: str, tenant: Tenant, by: Principal, caller: Caller
 ) -> None:
     chosen = random.Random(query)
     robot = agent(by, "robot")
@@ -184,8 +171,6 @@ def test_a_search_finds_what_matches_and_nothing_else(
             seal(tenant, shuffled=chosen)
         if number in (25, 45):
             index_tenant(tenant.pk)
-            pack(tenant, times=packed)
-    assert PostingPage.objects.exists() == bool(packed)
 
     found = ids_of(tenant, query)
 
@@ -311,97 +296,6 @@ def test_the_index_is_made_again_from_the_log(tenant: Tenant, caller: Caller) ->
 
     assert sorted(Posting.objects.values_list("tag", "block", "places")) == rows
     assert Indexed.objects.get(tenant_id=tenant.pk).size == Fact.objects.filter(tenant_id=tenant.pk).count()
-
-
-@pytest.mark.req("CARD-6")
-@pytest.mark.usefixtures("small_blocks")
-def test_the_index_is_made_again_when_a_part_of_it_was_in_pages(tenant: Tenant, caller: Caller) -> None:
-    for _ in range(30):
-        write_call(caller.by, random.Random(5))
-    seal(tenant)
-    index_all()
-    rows = sorted(Posting.objects.values_list("tag", "block", "places"))
-    pack(tenant)
-    assert Posting.objects.count() < len(rows)
-
-    forget_index(tenant.pk)
-    assert not (Posting.objects.exists() or PostingPage.objects.exists() or ClosedRange.objects.exists())
-    index_all()
-
-    assert sorted(Posting.objects.values_list("tag", "block", "places")) == rows
-
-
-@pytest.mark.req("CARD-6")
-@pytest.mark.usefixtures("small_blocks")
-def test_each_entry_of_a_closed_block_is_in_a_row_or_in_a_page_and_none_in_both(tenant: Tenant, caller: Caller) -> None:
-    for _ in range(40):
-        write_call(caller.by, random.Random(5))
-    seal(tenant)
-    index_all()
-    rows = sorted(stored_entries())
-
-    for times in (1, 2, 1_000):
-        pack(tenant, times=times)
-        entries = [
-            entry
-            for page in PostingPage.objects.all()
-            for entry in posting_pages.unpack_page(bytes(page.content), first_block=page.first_block)
-        ]
-        assert entries
-        assert sorted([*entries, *stored_entries()]) == rows
-
-    last = ClosedRange.objects.get()
-    assert last.is_packed
-    assert all(
-        block > last.last_block or len(places) > posting_pages.FEW_BYTES for _, block, places in stored_entries()
-    )
-
-
-def stored_entries() -> list[tuple[bytes, int, bytes]]:
-    rows = Posting.objects.values_list("tag", "block", "places")
-    return [(bytes(tag), block, bytes(places)) for tag, block, places in rows]
-
-
-@pytest.mark.req("CARD-6")
-@pytest.mark.usefixtures("small_blocks")
-def test_a_block_is_closed_once_it_is_full_and_its_month_is_over(tenant: Tenant, caller: Caller) -> None:
-    for _ in range(10):
-        write_call(caller.by, random.Random(5))
-    seal(tenant)
-    index_all()
-    full = Indexed.objects.get(tenant_id=tenant.pk).size // 16
-
-    close_blocks(tenant.pk, until=timezone.now() - timedelta(days=1))
-    assert not ClosedRange.objects.exists()
-    pack(tenant)
-
-    found = ClosedRange.objects.get()
-    assert (found.tenant_id, found.first_block, found.last_block) == (tenant.pk, 0, full - 1)
-    for _ in range(10):
-        write_call(caller.by, random.Random(5))
-    seal(tenant)
-    index_all()
-    pack(tenant)
-    assert [each.first_block for each in ClosedRange.objects.order_by("first_block")] == [0, full]
-
-
-@pytest.mark.req("CARD-6")
-@pytest.mark.usefixtures("small_blocks")
-def test_nothing_leaves_its_row_while_a_search_may_go_on_that_began_before(tenant: Tenant, caller: Caller) -> None:
-    for _ in range(10):
-        write_call(caller.by, random.Random(5))
-    seal(tenant)
-    index_all()
-    pack(tenant, times=0)
-    rows, closed_at = Posting.objects.count(), timezone.now()
-    ClosedRange.objects.update(closed_at=closed_at)
-
-    pack_closed_blocks()
-    assert Posting.objects.count() == rows
-
-    ClosedRange.objects.update(closed_at=closed_at - closed_blocks.SEARCHES_END)
-    pack_closed_blocks()
-    assert Posting.objects.count() < rows
 
 
 @pytest.mark.req("CARD-6")
