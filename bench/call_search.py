@@ -57,7 +57,6 @@ STEPS = [
     {"name": f"step.{n}", "begin_ms": n * 1.5, "end_ms": n * 1.5 + 1, "kind": "control", "status": "ok", "note": ""}
     for n in range(12)
 ]
-PROFILE = {"limits": {"wall_ms": 30_000, "memory_bytes": 536_870_912, "processes": 64}, "capabilities": {"net": ["*"]}}
 
 
 def write_calls(tenant: Tenant, agents: list[Agent], tools: list[str], count: int) -> None:
@@ -82,7 +81,6 @@ def write_calls(tenant: Tenant, agents: list[Agent], tools: list[str], count: in
             idempotency_key=f"key-{n:07}",
             arguments_fingerprint=users[0],
             steps=STEPS,
-            profile=PROFILE,
             attempt=int(state != State.DENIED),
             created_at=made_at,
             finished_at=made_at + timedelta(milliseconds=chosen.expovariate(1 / 400)),
@@ -174,6 +172,7 @@ def make_request(tenant: Tenant, query: dict[str, str]) -> Callable[[], int]:
     request: Any = RequestFactory().get("/invocations", query, headers={"HX-Request": "true", "HX-Target": "rows"})
     request.principal = Principal(ActorKind.USER, "usr_1", "bench", tenant.pk, frozenset(PERMISSIONS))
     request.tenant, request.tenants, request.htmx = tenant, [], HtmxDetails(request)
+    request.display = None
     request.user = get_user_model()(pk=1, username="bench")
 
     def ask() -> int:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench import hubs, idle
 from bench.figures import ROOT, CannotMeasure, MeasuredTimes, judge_figure, print_table, run_part
+from invocations.stored_steps import read_stored_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +73,7 @@ class EmbeddedHub:
 
     def _newest_steps(self, count: int) -> list[list[dict[str, Any]]]:
         with sqlite3.connect(f"file:{self.database}?mode=ro", uri=True) as database:
-            return [json.loads(row[0]) for row in database.execute(STEPS, [count])][::-1]
+            return [read_stored_steps(json.loads(row[0])) for row in database.execute(STEPS, [count])][::-1]
 
     def warm(self) -> None:
         """Until both tools answer: the one that was just submitted is tried first. What was measured meanwhile is forgotten."""

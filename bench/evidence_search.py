@@ -96,6 +96,7 @@ def make_console_request(tenant: DatasetTenant, query: dict[str, str]) -> Callab
     )
     request.principal = Principal(ActorKind.USER, "usr_1", "bench", tenant.id, frozenset({"evidence.view"}))
     request.tenant, request.tenants, request.htmx = TenantRow(id=tenant.id), [], HtmxDetails(request)
+    request.display = None
     request.user = get_user_model()(pk=1, username="bench")
 
     def ask() -> int:

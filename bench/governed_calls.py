@@ -29,6 +29,7 @@ from bench.hubs import (
     split_steps,
     wait_until_it_answers,
 )
+from invocations.stored_steps import read_stored_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,7 +62,7 @@ class ProductionHub:
 
     def newest_steps(self, count: int) -> list[list[dict[str, Any]]]:
         with psycopg.connect(self.database) as connection:
-            return [row[0] for row in connection.execute(STEPS, [count])][::-1]
+            return [read_stored_steps(row[0]) for row in connection.execute(STEPS, [count])][::-1]
 
 
 @contextmanager

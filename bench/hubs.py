@@ -23,6 +23,7 @@ import psycopg
 from psycopg import sql
 
 from bench.figures import ROOT, CannotMeasure, MeasuredTimes
+from invocations.stored_steps import read_stored_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -228,7 +229,7 @@ def measure_calls(count: int) -> tuple[list[MeasuredTimes], list[MeasuredTimes]]
                 decided.append(asked)
         with sqlite3.connect(f"file:{data}/toolhub.sqlite3?mode=ro", uri=True) as database:
             rows = database.execute("SELECT steps FROM invocations_invocation ORDER BY id DESC LIMIT ?", [count])
-            logs = [json.loads(row[0]) for row in rows][::-1]
+            logs = [read_stored_steps(json.loads(row[0])) for row in rows][::-1]
     return [MeasuredTimes("call", whole), MeasuredTimes("preflight only", decided)], split_steps(whole, logs)
 
 

@@ -15,6 +15,7 @@ from django.utils.translation import gettext
 from invocations.approvals.asked_consents import can_ask_consent
 from invocations.call_costs.models import CallCost
 from invocations.call_outcomes import CallOutcome, classify_call
+from invocations.run_profiles.services import find_profile_document
 from kernel.components.labels import number
 from kernel.problems import find_problem_class
 
@@ -52,6 +53,7 @@ class CallStory:
     input_bytes: int | None
     output_bytes: int | None
     run: dict[str, Any]
+    limits: dict[str, Any]  # of the run; empty when they are not known
     cost: CallCost | None
     rules: list[str]
     refused_at: str
@@ -72,12 +74,19 @@ def tell_story(invocation: Invocation, begin: dict[str, Any], end: dict[str, Any
         input_bytes=(begin.get("input") or {}).get("bytes"),
         output_bytes=(end.get("output") or {}).get("bytes"),
         run=end.get("run") or {},
+        limits=_find_limits(invocation),
         cost=CallCost.objects.filter(invocation_id=invocation.pk).first(),
         rules=(begin.get("decision") or {}).get("rules") or [],
         refused_at=begin.get("refused_at") or "",
         problem=find_problem_class(invocation.reason) if invocation.reason else None,
         steps=list_next_steps(invocation, by=by) if outcome in FAULTS else [],
     )
+
+
+def _find_limits(invocation: Invocation) -> dict[str, Any]:
+    found = find_profile_document(invocation.tenant_id, invocation.profile_hash) if invocation.profile_hash else None
+    limits = found.get("limits") if isinstance(found, dict) else None
+    return limits if isinstance(limits, dict) else {}
 
 
 def _describe_arguments(shape: Any) -> list[CarriedValue]:

@@ -26,7 +26,9 @@ from invocations.chains.models import ChainStep
 from invocations.model_meters.models import ModelMeter
 from invocations.playground.models import Playground, PlaygroundConversation, PlaygroundMessage, PlaygroundSide
 from invocations.replays.models import Replay, Rerun
+from invocations.run_profiles.models import RunProfile
 from invocations.saved_views.models import SavedView
+from invocations.stored_steps import StepsField
 from kernel.database.rows import PreparedQuery, expect_updated_row, update_rows
 from kernel.ids import encode, new_id
 from kernel.observability.telemetry import read_trace_id
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from kernel.principal import Principal
 
 OF_THIS_APP = (  # whose models Django looks for here
-    *(Artifact, ArtifactContent, CallCost, CallHour, ModelMeter, Replay, Rerun, SavedView),
+    *(Artifact, ArtifactContent, CallCost, CallHour, ModelMeter, Replay, Rerun, RunProfile, SavedView),
     *(Playground, PlaygroundConversation, PlaygroundMessage, PlaygroundSide),
 )
 
@@ -184,12 +186,11 @@ class Invocation(models.Model):
     policy_version = models.CharField(max_length=64, blank=True)  # labels of the layers: "hub@3 tenant@7"
     policy_hash = models.CharField(max_length=71, blank=True)
     obligations = models.JSONField(default=list)  # what must be done to the output before anybody gets it
-    profile = models.JSONField(null=True)
-    profile_hash = models.CharField(max_length=71, blank=True)
+    profile_hash = models.CharField(max_length=71, blank=True)  # of what it may reach: see invocations/run_profiles
     limiters = models.JSONField(
         default=dict
     )  # by limit of the profile, who lowered it: see invocations/run/time_limits.py
-    steps = models.JSONField(default=list)  # see invocations/step_log.py
+    steps = StepsField(default=list)  # see invocations/step_log.py
     trace = models.JSONField(default=dict)
     attempt = models.PositiveIntegerField(default=0)  # fencing token: counts claims
     lease_until = models.DateTimeField(null=True)

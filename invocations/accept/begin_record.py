@@ -40,6 +40,7 @@ from invocations.decide.decision import name_step
 from invocations.end.end_record import Ending, write_end
 from invocations.model_calls.model_facts import describe_asked_model
 from invocations.models import Attempt, Invocation, State, WorkClass
+from invocations.run_profiles.services import keep_profile
 from invocations.step_log import read_step_result
 from invocations.value_keys import get_callers_key
 from kernel.canonical import compute_digest
@@ -180,7 +181,6 @@ def build_decided_fields(preflight: Preflight) -> dict[str, Any]:
         "actors": preflight.grant.actors if preflight.grant else [],
         "policy_version": preflight.policy_label,
         "policy_hash": preflight.policy_hash,
-        "profile": preflight.profile.to_json() if preflight.profile else None,
         "profile_hash": preflight.profile_hash,
         "limiters": preflight.limiters,
         "obligations": preflight.obligations,
@@ -230,6 +230,7 @@ def write_begin(
     key = incoming.key or get_callers_key(fingerprints["user_fingerprint"], at=log.created_at, by=by)
     if version is not None:
         more = build_manifest_fields(version.manifest, keyed=bool(call.envelope.idempotency_key)) | more
+    keep_profile(preflight, tenant_id=by.tenant_id)
     invocation = Invocation(
         id=incoming.id,
         tenant_id=by.tenant_id,

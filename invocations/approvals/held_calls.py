@@ -49,6 +49,7 @@ from invocations.models import Invocation, Origin, State
 from invocations.problems import CallCancelled
 from invocations.queue import outbox
 from invocations.run.cancellation import request_cancellation
+from invocations.run_profiles.services import keep_profile
 from invocations.step_log import StepLog
 from kernel.database.connections import database_time
 from kernel.fault_injection import inject_fault
@@ -389,6 +390,7 @@ def _resume(invocation: Invocation, consent: Consent | None, log: StepLog, *, by
     consent_id = consent.pk if consent else found.id if found else None
     spends = once is not None or (found is not None and found.mode == ConsentMode.ONCE)
     check_rates(preflight.lines, take=True)
+    keep_profile(preflight, tenant_id=invocation.tenant_id)
     won = Invocation.objects.move(
         invocation.pk,
         to=State.QUEUED,

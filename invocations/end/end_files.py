@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from invocations.files.services import KeptFiles, keep_files, keep_nothing
 from invocations.models import Invocation, State
-from invocations.sandbox.base import Profile
+from invocations.run_profiles.services import load_profile
 from invocations.tool_files.services import ToolFilesChange, describe_unchanged, keep_tool_files
 from invocations.value_keys import find_values_key, is_forgotten
 from kernel.ids import encode
@@ -24,7 +24,7 @@ def keep_files_of_call(invocation: Invocation, ending: Ending) -> KeptFiles:
         return keep_nothing(outcome, ending.inputs, "the call did not succeed")
     if is_forgotten(invocation):
         return keep_nothing(outcome, ending.inputs, "the values of this call were erased")
-    reach = Profile.from_json(invocation.profile or {}).capabilities
+    reach = load_profile(invocation).capabilities
     return keep_files(
         outcome, reach, ending.inputs, key=find_values_key(invocation), by=encode("agt", invocation.agent_id)
     )

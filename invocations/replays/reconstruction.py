@@ -21,6 +21,7 @@ from evidence.problems import KeyUnavailable, ValuesErased
 from invocations.end.end_record import shorten_sources
 from invocations.models import Invocation, State
 from invocations.replays.redecision import Redecider
+from invocations.run_profiles.services import find_profile_document
 from invocations.value_keys import known_key_of
 from kernel.canonical import compute_digest
 from kernel.ids import encode
@@ -150,10 +151,6 @@ FIELDS: dict[str, tuple[Callable[[CallFacts, Invocation], Any], Callable[[CallFa
     ),
     "dry_run": (lambda told, _: told.begun.dry_run, lambda _, row: row.dry_run),
     "origin": (lambda told, _: told.begun.origin, lambda _, row: row.origin),
-    "level": (
-        lambda told, _: told.find_decided(lambda each: each.level),
-        lambda _, row: (row.profile or {}).get("isolation", ""),
-    ),
     "version": (
         lambda told, _: told.tool and told.tool.version,
         lambda _, row: row.version and row.version.version,
@@ -184,10 +181,6 @@ FIELDS: dict[str, tuple[Callable[[CallFacts, Invocation], Any], Callable[[CallFa
         lambda _, row: row.account_wire_id,
     ),
     "profile": (lambda told, _: _profile(told), lambda _, row: row.profile_hash),
-    "profile_document": (
-        lambda told, row: _profile(told) if row.profile is not None else "",
-        lambda _, row: compute_digest(row.profile) if row.profile is not None else "",
-    ),
     "obligations": (
         lambda told, row: told.begun.obligations if row.obligations else "",
         lambda _, row: compute_digest(row.obligations) if row.obligations else "",
@@ -224,6 +217,7 @@ def reconstruct_call(
     ]
     for name, (facts, row) in FIELDS.items():
         findings.append(_compared(name, facts(told, invocation), row(told, invocation)))
+    findings += list(_reach(told, invocation))
     findings += list(_budget(told, invocation))
     findings += list(_marked(told, invocation))
     findings += list(_attempts(told, invocation))
@@ -253,6 +247,16 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None or value is ABSENT else str(value)
+
+
+def _reach(told: CallFacts, invocation: Invocation) -> Iterable[ReconstructionFinding]:
+    """What the call might reach, as the document says that its row refers to."""
+    digest = invocation.profile_hash
+    document = find_profile_document(invocation.tenant_id, digest) if digest else None
+    level = document.get("isolation", "") if isinstance(document, dict) else ""
+    yield _compared("level", told.find_decided(lambda each: each.level), level)
+    found = "" if document is None else compute_digest(document)
+    yield _compared("profile_document", _profile(told) if digest else "", found)
 
 
 def _budget(told: CallFacts, invocation: Invocation) -> Iterable[ReconstructionFinding]:

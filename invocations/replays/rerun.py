@@ -29,6 +29,7 @@ from invocations.replays.isolation import build_comparison_call, isolate_profile
 from invocations.replays.json_differences import find_differences, mask_pointers
 from invocations.replays.models import ReplayVerdict
 from invocations.run.staged_packages import find_run_image, stage_package
+from invocations.run_profiles.services import load_profile
 from invocations.sandbox.base import IMAGE_MISSING, Profile, RunStatus
 from invocations.sandbox.factory import current_sandbox
 from invocations.step_log import StepLog
@@ -158,7 +159,7 @@ def _prepare(invocation: Invocation, version: ToolVersion, end: End, *, todays_i
     if sealed is None:
         raise CannotRerun("no_values")
     compiled = compiled_version(version.pk)
-    profile, taken = isolate_profile(Profile.from_json(invocation.profile or {}), accepted=compiled.isolation)
+    profile, taken = isolate_profile(load_profile(invocation), accepted=compiled.isolation)
     if other and not compiled.input_validator.is_valid(sealed["arguments"]):
         raise CannotRerun("not_taken")
     notes = [f"without_{each}" for each in taken]

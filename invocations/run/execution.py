@@ -41,6 +41,7 @@ from invocations.run.remote_listings import build_request, follow_listing
 from invocations.run.sent_files import load_sent_files
 from invocations.run.service_credentials import check_credentials, find_passwords, list_hidden_texts
 from invocations.run.staged_packages import find_run_image, stage_package
+from invocations.run_profiles.services import UnreadableProfile, load_profile
 from invocations.sandbox.base import BoxKey, Profile, RunStatus, SandboxCall
 from invocations.sandbox.factory import current_sandbox
 from invocations.step_log import StepLog
@@ -74,7 +75,13 @@ WRITE_AGAIN_S = 0.5
 def read_profile(invocation: Invocation) -> Profile:
     """The profile that preflight recorded; the worker adds nothing to it, and guesses nothing about one of another version."""
     try:
-        return Profile.from_json(invocation.profile or {})
+        return load_profile(invocation)
+    except UnreadableProfile as error:
+        log.error("The profile of %s cannot be read: %s", invocation.wire_id, error)  # noqa: TRY400  the sentence says all
+        raise CallCancelled(
+            "What this call may reach is not what was decided: the stored profile is gone, or was changed. Nothing ran.",
+            remedy="Make a new call, under a new key if this one had one. Whoever keeps the hub finds more in its log.",
+        ) from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         log.warning("The profile of %s cannot be read: %r", invocation.wire_id, error)
         raise CallCancelled(

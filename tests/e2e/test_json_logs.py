@@ -34,7 +34,7 @@ def objects_of(process: Process) -> list[dict[str, str]]:
 def make_unreadable(database: str, call_id: str) -> str:
     """The call's profile, so that the worker says something about its run; returns the tenant of the call."""
     with psycopg.connect(database) as connection:
-        changed = "UPDATE invocations_invocation SET profile = '[]' WHERE id = %s RETURNING tenant_id"
+        changed = "UPDATE invocations_invocation SET profile_hash = 'sha256:none' WHERE id = %s RETURNING tenant_id"
         row = connection.execute(changed, [decode("inv", call_id)]).fetchone()
     assert row
     return str(row[0])

@@ -94,6 +94,7 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "invocations/call_hours/rollup.py:count_due_hours": "what calls say, added up; it can be counted again",
     "invocations/call_hours/rollup.py:count_hour": "what calls say, added up; it can be counted again",
     "invocations/queue/outbox.py:relay_due_messages": "a message sent is not a decision",
+    "invocations/run_profiles/services.py:keep_profile": "part of a Begin, or of what lets a call go on, which bind its digest",
     "invocations/services.py:free_key": "a key that was kept as long as was promised; the call and its facts stay",
     "invocations/queue/claims.py:_claim": "an attempt; the End names it",
     "invocations/queue/claims.py:_start_next": "the claim itself; the End names its attempt",

@@ -15,19 +15,25 @@ from uuid import UUID
 import django
 from django.conf import settings
 
+from kernel.canonical import compute_digest
+
 BEFORE = [(app, "0001_squashed") for app in ("evidence", "access", "registry", "invocations")]
 NOW = datetime.fromtimestamp(1_700_000_000, UTC)
 LEAF = b"what an older hub did"
+PROFILE = {"limits": {"wall_ms": 5000}}
+STEP = {"name": "queue.wait", "kind": "control", "begin_ms": 0.0, "end_ms": 1.5, "status": "ok", "note": ""}
 
 
 def fill(apps: Any) -> None:
-    """A call that is due, and a fact that nobody has sealed."""
+    """A call that is due, another with the same profile that somebody has changed, and a fact that nobody has sealed."""
     tenant = apps.get_model("access", "Tenant").objects.create(slug="acme", name="Acme")
     agent = apps.get_model("access", "Agent").objects.create(tenant=tenant, name="assistant")
-    apps.get_model("invocations", "Invocation").objects.create(
-        tenant=tenant, agent=agent, tool="shop.prices.read", state="queued", request_id="r-1", notified_at=NOW, created_at=NOW,
-        budget=[{"dimension": "calls"}],
-    )  # fmt: skip
+    for request_id, profile in (("r-0", {"limits": {}}), ("r-1", PROFILE), ("r-2", PROFILE)):
+        apps.get_model("invocations", "Invocation").objects.create(
+            tenant=tenant, agent=agent, tool="shop.prices.read", state="queued", request_id=request_id, notified_at=NOW,
+            created_at=NOW, budget=[{"dimension": "calls"}], profile=profile, profile_hash=compute_digest(PROFILE),
+            steps=[STEP],
+        )  # fmt: skip
     fact = apps.get_model("evidence", "Fact").objects.create(
         tenant_id=tenant.pk, kind="tool.paused", subject="shop", occurred_at=NOW, actor_kind="user", actor_id="usr_1",
         leaf=LEAF, leaf_hash=hashlib.sha256(b"\x00" + LEAF).digest(),
@@ -37,7 +43,11 @@ def fill(apps: Any) -> None:
 
 def find(apps: Any) -> dict[str, list[Any]]:
     calls = apps.get_model("invocations", "Invocation").objects
-    return {"calls": list(calls.values_list("request_id", "notified_at", "budget"))}
+    return {
+        "calls": list(calls.filter(request_id="r-1").values_list("request_id", "notified_at", "budget")),
+        "steps": list(calls.values_list("steps", flat=True)),
+        "profiles": list(apps.get_model("invocations", "RunProfile").objects.values_list("digest", "document")),
+    }
 
 
 def sealed() -> list[list[Any]]:

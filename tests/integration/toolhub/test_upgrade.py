@@ -14,6 +14,9 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
 
+from kernel.canonical import compute_digest
+from tests.support.older_hub import PROFILE, STEP
+
 
 @pytest.mark.req("TOOLS-1")
 def test_what_an_older_hub_holds_is_there_after_the_upgrade(empty_database: str) -> None:
@@ -25,6 +28,8 @@ def test_what_an_older_hub_holds_is_there_after_the_upgrade(empty_database: str)
         "lacks": [],
         "sealed": [[0, "what an older hub did"]],
         "calls": [["r-1", "2023-11-14 22:13:20+00:00", [{"dimension": "calls"}]]],
+        "steps": [[STEP]] * 3,
+        "profiles": [[compute_digest(PROFILE), PROFILE]],
     }
 
 

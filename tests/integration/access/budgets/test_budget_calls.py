@@ -13,6 +13,7 @@ from access.models import Budget, BudgetWindow, Reservation
 from evidence.models import Fact
 from invocations.models import Invocation
 from invocations.queue import outbox, sweeper
+from invocations.run_profiles.services import load_profile
 from invocations.sandbox.base import RunOutcome, RunStatus
 from tests.support.budgets import balance, take
 from tests.support.calls import ask, assert_problem, row_of
@@ -58,10 +59,9 @@ def test_a_call_counts_the_bytes_and_the_cpu_time_that_it_took(
         "bytes_in": (len('{"text":"ab"}'), 0), "bytes_out": (321, 0), "cpu_ms": (13, 0)
     }  # fmt: skip
     said = {each["dimension"]: each for each in answer.json()["call"]["budget"]}
-    profile = row_of(answer).profile
-    assert profile is not None
-    assert said["bytes_out"]["takes"] == profile["limits"]["result_bytes"]
-    assert said["cpu_ms"]["takes"] == profile["limits"]["cpu_s"] * 1000
+    limits = load_profile(row_of(answer)).limits
+    assert said["bytes_out"]["takes"] == limits.result_bytes
+    assert said["cpu_ms"]["takes"] == limits.cpu_s * 1000
 
 
 @pytest.mark.req("TOOLS-29", "TOOLS-31")
@@ -133,9 +133,8 @@ def test_a_call_that_ran_counts_whatever_became_of_it(
     row = row_of(caller.invoke(ECHO, {}))
 
     assert balance(calls) == (1, 0)
-    assert row.profile is not None
     # What nobody has measured counts as it was reserved.
-    assert balance(cpu) == (5 if outcome.cpu_ms else row.profile["limits"]["cpu_s"] * 1000, 0)
+    assert balance(cpu) == (5 if outcome.cpu_ms else load_profile(row).limits.cpu_s * 1000, 0)
 
 
 def test_a_call_that_could_not_be_started_costs_nothing(
@@ -188,9 +187,8 @@ def test_a_call_whose_worker_was_lost_counts_in_full(
     row = row_of(caller.invoke(ECHO, {}))
 
     assert row.state == "outcome_unknown"
-    assert row.profile is not None
     assert balance(calls) == (1, 0)
-    assert balance(cpu) == (row.profile["limits"]["cpu_s"] * 1000, 0)
+    assert balance(cpu) == (load_profile(row).limits.cpu_s * 1000, 0)
 
 
 def test_what_nobody_settled_is_found_and_counts_as_it_was_reserved(

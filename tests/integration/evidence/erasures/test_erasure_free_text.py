@@ -146,7 +146,8 @@ NO_WORDS = {
     "invocations.Rerun": dict.fromkeys(("why", "notes", "state", "problem"), HUBS) | {"version": IDS, "image": IDS},
     "invocations.Invocation": dict.fromkeys(("tool", "actors", "user_fingerprint", "arguments_fingerprint", "serial_key"), IDS)
     | dict.fromkeys(("policy_version", "policy_hash", "profile_hash", "output_digest", "resolved_by", "trace"), IDS)
-    | {"obligations": RULES, "limiters": RULES, "profile": RULES, "steps": HUBS, "reason": HUBS, "budget": HUBS},
+    | {"obligations": RULES, "limiters": RULES, "steps": HUBS, "reason": HUBS, "budget": HUBS},
+    "invocations.RunProfile": {"digest": IDS, "document": RULES},
     "invocations.Attempt": dict.fromkeys(("worker", "status", "box", "image"), HUBS),
     "invocations.Tally": dict.fromkeys(("kind", "agent", "tool", "reason"), HUBS),
     "invocations.StoredFile": {"fingerprint": IDS, "key_id": IDS, "changed_by": IDS},

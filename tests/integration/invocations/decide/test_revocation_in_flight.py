@@ -12,6 +12,8 @@ from access.halts import services as halts
 from access.models import Reach
 from evidence.models import Fact
 from invocations.models import Invocation
+from invocations.run_profiles.models import RunProfile
+from kernel.canonical import compute_digest
 from registry.tools import lifecycle
 from tests.support.calls import PAIR, kinds_of
 from tests.support.policies_in_force import forbid, permit, put_in_force
@@ -104,11 +106,16 @@ def test_what_was_taken_back_stops_a_call_that_has_not_begun(
     assert Fact.objects.filter(invocation_id=row.pk, kind="invocation.ended").count() == 1
 
 
+def change_document(row: Invocation, document: Any) -> None:
+    """As another version of the hub would have written it, under its own digest."""
+    RunProfile.objects.create(tenant_id=row.tenant_id, digest=compute_digest(document), document=document)
+    Invocation.objects.filter(pk=row.pk).update(profile_hash=compute_digest(document))
+
+
 @pytest.mark.req("TOOLS-14")
 @pytest.mark.parametrize(
     "profile",
     [
-        None,
         {},
         {"net": ["example.org"], "limits": {"seconds": 5}},  # of another shape
         {"limits": {"wall_ms": 5000, "invented": 1}},
@@ -120,13 +127,33 @@ def test_a_call_that_an_older_version_has_queued_ends_with_what_happened(
     profile: Any, accepted: tuple[Invocation, Any], caller: Caller, bell: Bell
 ) -> None:
     row, _ = accepted
-    Invocation.objects.filter(pk=row.pk).update(profile=profile)
+    change_document(row, profile)
 
     bell.deliver()
 
+    assert_not_run(row, caller, because="This call was accepted by another version of the hub")
+
+
+@pytest.mark.req("TOOLS-14")
+@pytest.mark.parametrize("taken_away", [True, False], ids=["taken away", "widened"])
+def test_a_call_whose_profile_is_not_the_one_of_its_digest_does_not_run(
+    taken_away: bool, accepted: tuple[Invocation, Any], caller: Caller, bell: Bell
+) -> None:
+    row, _ = accepted
+    kept = RunProfile.objects.get(tenant_id=row.tenant_id, digest=row.profile_hash)
+    found = RunProfile.objects.filter(tenant_id=kept.tenant_id, digest=kept.digest)
+    wider = kept.document | {"net": [{"hosts": ["*"]}]}
+    assert found.delete()[0] if taken_away else found.update(document=wider)
+
+    bell.deliver()
+
+    assert_not_run(row, caller, because="What this call may reach is not what was decided")
+
+
+def assert_not_run(row: Invocation, caller: Caller, *, because: str) -> None:
     row.refresh_from_db()
     assert (row.state, row.reason) == ("cancelled", "REQUEST.CANCELLED")
     error = caller.get(f"/invocations/{row.wire_id}").json()["error"]
-    assert error["message"].startswith("This call was accepted by another version of the hub")
+    assert error["message"].startswith(because)
     assert error["remedy"].startswith("Make a new call")
     assert kinds_of(row) == PAIR

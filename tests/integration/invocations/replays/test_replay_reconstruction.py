@@ -16,6 +16,7 @@ from invocations.queue.retries import requeue_call
 from invocations.replays import services
 from invocations.replays.reconstruction import choose_verdict, reconstruct_call
 from invocations.run import execution
+from invocations.run_profiles.models import RunProfile
 from tests.support.calls import row_of, writer
 from tests.support.replays import WHY, work_through
 from tests.support.writes_between_reads import after_each_read
@@ -64,7 +65,7 @@ CHANGES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "its time": ({"created_at": datetime(2026, 1, 1, tzinfo=UTC)}, {"created_at"}),
     "its end": ({"state": "failed", "reason": "TOOL.EXECUTION_FAILED"}, {"state", "reason"}),
     "the policy": ({"policy_version": "builtin@1", "policy_hash": "sha256:" + "0" * 64}, {"policy", "policy_hash"}),
-    "the profile": ({"profile": {}}, {"profile_document", "level"}),
+    "the profile": ({"profile_hash": "sha256:" + "0" * 64}, {"profile", "profile_document", "level"}),
     "what was asked": ({"request_id": "another"}, {"request_id"}),
     "what it rests on": ({"sources": []}, {"sources"}),
     "its result": ({"output_digest": "sha256:" + "0" * 64}, {"output_digest"}),
@@ -80,6 +81,19 @@ def test_a_change_of_the_stored_call_is_named(invoked: Invocation, change: str) 
     fields, seen = CHANGES[change]
 
     assert wrong_in(invoked, **fields) == seen
+
+
+@pytest.mark.parametrize(
+    ("document", "seen"), [({}, {"profile_document", "level"}), (None, {"profile_document", "level"})]
+)
+@pytest.mark.req("TOOLS-28", "SPEC-7")
+def test_a_change_of_the_profile_that_calls_share_is_named(
+    invoked: Invocation, document: dict[str, Any] | None, seen: set[str]
+) -> None:
+    kept = RunProfile.objects.filter(tenant_id=invoked.tenant_id, digest=invoked.profile_hash)
+    assert kept.delete()[0] if document is None else kept.update(document=document)
+
+    assert wrong_in(invoked) == seen
 
 
 @pytest.mark.req("TOOLS-28")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from invocations.models import Attempt, Invocation
+from invocations.run_profiles.services import load_profile
 from invocations.sandbox.base import IMAGE_MISSING, RunOutcome, RunStatus
 from sandbox.image import BROWSER, NODE, image_name
 from tests.support.calls import PAIR, assert_problem, kinds_of
@@ -42,7 +43,7 @@ def test_a_program_runs_with_its_command_in_its_image_and_in_a_box_of_its_own(
     ((profile, call),) = ready.calls
     assert (call.program, call.image, call.module) == (("/usr/bin/node", "tools.py"), image_name(kind=NODE), "")
     assert profile.isolation == "single"
-    assert (Invocation.objects.get().profile or {})["isolation"] == "single"
+    assert load_profile(Invocation.objects.get()).isolation == "single"
 
 
 def test_a_function_runs_in_the_usual_image(

@@ -1,0 +1,55 @@
+"""Run profile services: a profile is kept with the first call that has it, and read for those that run under it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from invocations.run_profiles.models import RunProfile
+from invocations.sandbox.base import Profile
+from kernel.canonical import compute_digest
+from kernel.database.prepared_statements import execute_prepared_later
+from kernel.database.rows import get_row_values
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from invocations.decide.preflight import Preflight
+    from invocations.models import Invocation
+
+# As a rule it is there: then nothing is written, and it costs less than to ask first.
+_KEEP = (
+    b"INSERT INTO invocations_runprofile (tenant_id, digest, document) "
+    b"VALUES (%(tenant_id)s, %(digest)s, %(document)s) ON CONFLICT (tenant_id, digest) DO NOTHING"
+)
+
+
+class UnreadableProfile(ValueError):
+    """What a call may reach is not there, or is not what its digest says."""
+
+
+def keep_profile(preflight: Preflight | None, *, tenant_id: UUID) -> None:
+    """With the next statement of this transaction: what the call that was decided about may reach, if it came to that."""
+    if preflight is None or preflight.profile is None:
+        return
+    row = RunProfile(tenant_id=tenant_id, digest=preflight.profile_hash, document=preflight.profile.to_json())
+    execute_prepared_later(_KEEP, get_row_values(row))
+
+
+def find_profile_document(tenant_id: UUID, digest: str) -> Any:
+    """As it is stored; None: there is none."""
+    return RunProfile.objects.filter(tenant_id=tenant_id, digest=digest).values_list("document", flat=True).first()
+
+
+def load_profile(invocation: Invocation) -> Profile:
+    """What the call may reach. Raises :class:`UnreadableProfile`, and what reading a profile of another shape raises."""
+    return _load(invocation.tenant_id, invocation.profile_hash)
+
+
+@lru_cache(maxsize=4096)
+def _load(tenant_id: UUID, digest: str) -> Profile:
+    """Kept by each process: what has a digest stays what it is."""
+    found = find_profile_document(tenant_id, digest)
+    if found is None or compute_digest(found) != digest:
+        raise UnreadableProfile(f"The profile {digest} is {'not there' if found is None else 'another'}.")
+    return Profile.from_json(found)
