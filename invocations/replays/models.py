@@ -1,9 +1,8 @@
 """Replay models: what was gone through again, who wanted that, and what came of it.
 
 A :class:`Replay` is asked for by a person: of one call, of those of a period, or of a version with arguments that they wrote. It is
-worked through in pieces, and ``after`` is how
-far it has come, so that a worker's death costs a piece. A :class:`Rerun` is one call of it that was run again. Neither is a call:
-nothing of a replay counts as one.
+worked through in pieces, and ``after`` is how far it has come, so that a worker's death costs a piece. A :class:`Rerun` is one call of
+it that was run again. Neither is a call: nothing of a replay counts as one.
 """
 
 from __future__ import annotations

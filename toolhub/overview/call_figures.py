@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -65,8 +65,9 @@ class Period:
 
 
 def ceil_to_hour(moment: datetime) -> datetime:
-    floor = floor_to_hour(moment)
-    return floor if floor == moment else floor + HOUR
+    exact = moment.astimezone(UTC)  # a time that clocks skip equals none of another zone
+    floor = floor_to_hour(exact)
+    return floor if floor == exact else floor + HOUR
 
 
 PERIODS = {
