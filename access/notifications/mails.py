@@ -15,11 +15,10 @@ from django.core.mail import EmailMessage
 from django.utils import translation
 from django.utils.translation import gettext, gettext_lazy
 
-from access.budgets.forms import DIMENSION_WORDS, SCOPE_WORDS
 from access.display.services import find_display, use_display
-from access.models import Budget, BudgetScope, Dimension
+from access.models import Budget
 from access.notifications.services import EVENTS
-from access.templatetags.budgets import quantity
+from access.templatetags.budgets import dimension_word, quantity, scope_word
 from kernel.components.labels import MARKS
 from kernel.components.moments import format_moment
 from kernel.ids import decode
@@ -87,5 +86,5 @@ def _write_budget(message: Delivery) -> str:
     row = Budget.objects.filter(pk=decode("bud", message.subject), tenant_id=message.notification.tenant_id).first()
     if row is None:
         return ""
-    scope, dimension = SCOPE_WORDS[BudgetScope(row.scope)], DIMENSION_WORDS[Dimension(row.dimension)]
-    return f"{scope} · {dimension}{MARKS['colon']}{quantity(row.amount, row.dimension)}"
+    what = f"{scope_word(row.scope)} · {dimension_word(row.dimension)}"
+    return f"{what}{MARKS['colon']}{quantity(row.amount, row.dimension)}"

@@ -84,6 +84,8 @@ def trial_new(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
     schema = version.view.input_schema
     if request.method == "GET":
         return _render(request, version, propose_arguments(schema))
+    if request.POST.get("view") not in (FIELDS, JSON):
+        return _render(request, version, propose_arguments(schema), status=422)  # not what the form sends
     do = request.POST.get("do", "") or request.GET.get("do", "")  # a choice has no button that was pressed
     arguments = take_arguments(schema, request.POST.dict(), do=do)
     if do:

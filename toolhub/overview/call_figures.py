@@ -19,7 +19,7 @@ from invocations.call_hours.counts import load_call_counts, measure_latency
 from invocations.call_hours.rollup import HOUR, floor_to_hour
 from invocations.call_outcomes import TONES, CallOutcome
 from kernel.components.moments import head_times, write_moment
-from kernel.components.stacked_chart import ChartColumn, Series, StackedChart, lay_out_chart
+from kernel.components.stacked_chart import ChartColumn, Series, StackedChart, lay_out_chart, write_figures
 from kernel.problems import find_problem_class
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _draw_chart(counts: CallCounts, period: Period, edges: list[datetime]) -> St
         columns,
         series,
         label=gettext("Calls of the last %(period)s by how they ended: %(figures)s.")
-        % {"period": period.label, "figures": ", ".join(f"{each.label} {each.total}" for each in series)},
+        % {"period": period.label, "figures": write_figures(series)},
         heading=head_times(since, edges[-1]),
         brush_url=reverse("invocations"),
     )
