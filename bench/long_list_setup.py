@@ -1,7 +1,7 @@
 """Long-list set-up: the longest pages that a person can get. Run in the environment of a measured hub; prints their addresses.
 
 Lists go on after 50 rows. Five hundred people stand on one page, more than in any other table; a review shows a difference of
-manifests up to its 1,500th line, and its form of arguments as many fields as the schema has.
+manifests up to its 1,500th line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kernel.principal import Principal  # noqa: E402
 from registry.versions.services import submit_version  # noqa: E402
 
 MANIFEST = ROOT / "tools" / "commerce" / "manifests" / f"{TOOL}.json"
-ARGUMENTS = 400  # more in its input schema: the text of the difference is longer than is shown
+NOTES = 400  # more in its output schema: the text of the difference is longer than is shown
 
 
 def add_people(tenant: Tenant, by: Principal) -> Any:
@@ -42,9 +42,9 @@ def add_people(tenant: Tenant, by: Principal) -> Any:
 
 def submit_long_version(by: Principal) -> str:
     document = json.loads(MANIFEST.read_text()) | {"version": "1.1.0"}
-    for number in range(ARGUMENTS):
+    for number in range(NOTES):
         said = {"type": "string", "maxLength": 100, "description": f"What number {number} says."}
-        document["input_schema"]["properties"][f"note_{number}"] = said
+        document["output_schema"]["properties"][f"note_{number}"] = said
     return reverse("review", args=[submit_version(document=document, by=by).pk])
 
 
@@ -52,7 +52,7 @@ def main() -> None:
     tenant = Tenant.objects.get(slug="demo")
     user = add_people(tenant, Principal.system("setup", tenant_id=tenant.pk))
     review = submit_long_version(principal_of_user(user, tenant))
-    print(json.dumps([reverse("people"), review, f"{review}/try"]))
+    print(json.dumps([reverse("people"), review]))
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ class _PreparedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class StagedVersion:
+class StagedCode:
     """The code of a version where a box can be given it."""
 
     package: bytes
@@ -205,7 +205,7 @@ def check_runs_alone(version: ToolVersion) -> None:
         raise CannotRerun("browser")
 
 
-def stage_version(version: ToolVersion, *, image: str = "") -> StagedVersion:
+def stage_version(version: ToolVersion, *, image: str = "") -> StagedCode:
     """``image``: the one to run in; empty: the one that a call would."""
     try:
         package = stage_package(version)
@@ -217,7 +217,7 @@ def stage_version(version: ToolVersion, *, image: str = "") -> StagedVersion:
         raise CannotRerun("image_gone") from None
     except DependenciesNotReady:
         raise CannotRerun("dependencies") from None
-    return StagedVersion(package, dependencies[1] if dependencies else None, image)
+    return StagedCode(package, dependencies[1] if dependencies else None, image)
 
 
 def run_alone(
