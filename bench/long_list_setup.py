@@ -41,7 +41,7 @@ def add_people(tenant: Tenant, by: Principal) -> Any:
 
 
 def submit_long_version(by: Principal) -> str:
-    document = json.loads(MANIFEST.read_text()) | {"version": "1.1.0"}
+    document = json.loads(MANIFEST.read_text()) | {"version": "2.0.0"}
     for number in range(NOTES):
         said = {"type": "string", "maxLength": 100, "description": f"What number {number} says."}
         document["output_schema"]["properties"][f"note_{number}"] = said
