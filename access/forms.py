@@ -15,13 +15,14 @@ from django.utils.translation import gettext, gettext_lazy, pgettext_lazy
 from access.agents.services import MAX_OVERLAP, OVERLAP
 from access.models import Agent
 from access.roles import AGENT_SCOPES, ON_AGENT, ON_TOOL, PERMISSIONS, SCOPES, Role
+from kernel.components.labels import MARKS
 
 if TYPE_CHECKING:
     from kernel.principal import Principal
 
 
 def _choices(labels: dict[str, str]) -> list[tuple[str, Any]]:
-    return [(name, format_lazy("{}: {}", name, gettext_lazy(label))) for name, label in labels.items()]
+    return [(name, format_lazy("{}{}{}", name, MARKS["colon"], gettext_lazy(label))) for name, label in labels.items()]
 
 
 SCOPE_CHOICES = _choices(SCOPES)

@@ -19,6 +19,7 @@ from bench import (
     large_dependencies,
     list_streams,
     load,
+    long_lists,
     models,
     page_streams,
     pages,
@@ -391,7 +392,8 @@ def measure_hub(asked: argparse.Namespace) -> list[list[str]]:
     else:
         print("\nPostgreSQL is not measured: TOOLHUB_TEST_DATABASE_URL is not set (`make bench` starts one).")
     verdicts += idle.measure()
-    verdicts += [*list_streams.measure(), *waiting_callers.measure(), *pages.measure(), *page_streams.measure()]
+    verdicts += [*list_streams.measure(), *waiting_callers.measure()]
+    verdicts += [*pages.measure(), *long_lists.measure(), *page_streams.measure()]
     measure_governed_calls(asked.calls)
     redis_url = os.environ.get("TOOLHUB_TEST_REDIS_URL")
     if url and redis_url:

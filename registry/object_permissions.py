@@ -35,7 +35,7 @@ def _named(by: Principal, *, name: str) -> Tool | None:
     return Tool.objects.visible_to(by).filter(name=name).first()
 
 
-def _of_version(by: Principal, *, version_id: UUID) -> Tool | None:
+def _of_version(by: Principal, *, version_id: UUID, **_: Any) -> Tool | None:
     rows = ToolVersion.objects.filter(pk=version_id, tool__tenant_id=by.tenant_id).select_related("tool")
     return next((row.tool for row in rows), None)
 

@@ -13,13 +13,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.core.mail import EmailMessage
-from django.utils import translation
 
 from access.budgets.alerts import notify_low_budgets
 from access.models import Delivery, Notification
 from access.notifications.evidence_alarms import notify_alarms
-from access.notifications.services import EVENTS
+from access.notifications.mails import build_mail
 from evidence.deliveries import queue
 from evidence.deliveries.messages import AddressEnded, MessageQueue
 from evidence.deliveries.signed_requests import SignedRequest
@@ -30,6 +28,7 @@ from kernel.ids import encode
 if TYPE_CHECKING:
     import threading
 
+    from django.core.mail import EmailMessage
     from django.db.models import QuerySet
 
     from evidence.deliveries.messages import DeliveryAttempt, Outgoing
@@ -77,22 +76,9 @@ def delivery_link(message: Delivery) -> str:
 
 
 def _build_mail(message: Delivery) -> Mail:
-    """What people read: what happened, the names that it concerns, and where to look. In the hub's own language."""
     if not settings.TOOLHUB_EMAIL_URL:
         raise OutboundFailed("This hub has no mail server: TOOLHUB_EMAIL_URL is not set.")
-    with translation.override(settings.LANGUAGE_CODE):
-        title = str(EVENTS.get(message.event, message.event))
-        names = [f"{name}: {value}" for name, value in sorted(message.body.items()) if name != "url"]
-    foot = f"{message.event} · {message.subject} · {message.wire_id}"
-    lines = [f"{title}.", "", *names, delivery_link(message), "", foot]
-    return Mail(
-        EmailMessage(
-            subject=f"[toolhub] {title}",
-            body="\n".join(lines),
-            to=[message.notification.target],
-            headers={"Auto-Submitted": "auto-generated"},
-        )
-    )
+    return Mail(build_mail(message, link=delivery_link(message)))
 
 
 def _build_request(message: Delivery) -> SignedRequest:

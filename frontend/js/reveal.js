@@ -14,6 +14,6 @@ function arm() {
   });
 }
 
-on('DOMContentLoaded', arm);
+arm();
 on('htmx:afterSwap', arm);
 window.addEventListener('pagehide', () => $$('[data-hide-after]').forEach(hide));

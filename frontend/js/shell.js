@@ -21,7 +21,7 @@ on('htmx:afterSwap', ({ target }) => {
 });
 
 // what went wrong is read first, also after a whole page came
-on('DOMContentLoaded', () => $('main [role=alert]')?.focus());
+$('main [role=alert]')?.focus();
 
 on('click', (event) => {
   $$('details.menu[open]').forEach((menu) => menu.contains(event.target) || menu.removeAttribute('open'));

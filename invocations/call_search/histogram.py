@@ -22,7 +22,7 @@ from invocations.call_hours.rollup import HOUR, KEPT, floor_to_hour
 from invocations.call_outcomes import TONES, CallOutcome
 from invocations.call_search.selectors import OF_TIME, build_condition
 from kernel.components.moments import begin_of_day, head_times, write_moment
-from kernel.components.stacked_chart import ChartColumn, Series, StackedChart, lay_out_chart
+from kernel.components.stacked_chart import ChartColumn, Series, StackedChart, lay_out_chart, write_figures
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,7 +143,7 @@ def draw_histogram(
         [_build_column(query, stretch, place, amounts, shown, link) for place, amounts in enumerate(columns)],
         series,
         label=gettext("When the calls that were found were made, by how they ended: %(figures)s.")
-        % {"figures": ", ".join(f"{each.label} {each.total}" for each in series)},
+        % {"figures": write_figures(series)},
         heading=head_times(stretch.since, stretch.until),
         height=HEIGHT,
         brush_url=link(Query(tuple(term for term in query.terms if term.name not in ("after", "before")))),

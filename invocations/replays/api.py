@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from access.members.api import PeopleView
 from invocations.models import Invocation
 from invocations.replays import services
-from invocations.replays.models import Replay, Rerun, What
+from invocations.replays.models import OF_PERIODS, Replay, Rerun, What
 from invocations.replays.reconstruction import choose_verdict, reconstruct_call
 from kernel.database.connections import one_snapshot
 from kernel.http.api_requests import get_caller, read_body
@@ -50,7 +50,7 @@ class ReplayAskSerializer(StrictSerializer):
 
 
 class PeriodAskSerializer(ReplayAskSerializer):
-    what = serializers.ChoiceField(What.values)
+    what = serializers.ChoiceField([str(each) for each in OF_PERIODS])
     since = serializers.DateTimeField()
     until = serializers.DateTimeField(help_text="Not included.")
     tool = serializers.CharField(max_length=128, required=False, default="")

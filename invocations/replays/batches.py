@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -28,6 +29,7 @@ from invocations.replays.models import Replay, ReplayVerdict, Rerun, What
 from invocations.replays.reconstruction import DIFFERS, EQUAL, choose_verdict, reconstruct_call
 from invocations.replays.redecision import Redecider
 from invocations.replays.rerun import RerunComparison, rerun_call
+from invocations.trials.runs import keep_answer, run_trial
 from invocations.value_keys import find_values_key, recheck_forgotten
 from kernel.database.connections import one_snapshot
 from kernel.principal import Principal
@@ -229,7 +231,7 @@ def _write(row: Replay, invocation: Invocation, found: RerunComparison) -> None:
     values = None
     if found.values is not None:
         snapshot = _sealed(invocation, number, found.values)
-        values = ReplayedValues(commit=snapshot.commitment, alg=snapshot.alg, bytes=snapshot.size)
+        values = ReplayedValues.of(snapshot)
     evidence.record(
         kind=Kind.INVOCATION_RERUN,
         subject=invocation.wire_id,
@@ -275,8 +277,16 @@ def _sealed(invocation: Invocation, number: int, values: dict[str, Any]) -> Snap
         return seal()
 
 
+def build_trial_batch(row: Replay) -> ReplayBatch:
+    outcome = run_trial(row)
+    result = row.result | outcome.to_json() | {"counts": {outcome.state or str(ReplayVerdict.CANNOT): 1}}
+    verdict = str(ReplayVerdict.CANNOT) if outcome.why else ""
+    return ReplayBatch(1, 1, None, result, last=True, verdict=verdict, write=partial(keep_answer, row, outcome))
+
+
 PIECES: dict[str, Callable[[Replay], ReplayBatch]] = {
     What.FACTS: build_facts_batch,
     What.DECISIONS: build_decisions_batch,
     What.RUNS: build_runs_batch,
+    What.TRIAL: build_trial_batch,
 }

@@ -11,7 +11,7 @@ from django.utils.translation import gettext, gettext_lazy
 
 from access.models import PolicyState, PolicyVersion
 from invocations.replays.labels import WHAT
-from invocations.replays.models import What
+from invocations.replays.models import OF_PERIODS, What
 from invocations.replays.services import MOST_READ, MOST_RUNS, may_try_unreviewed
 from kernel.components.forms import ReasonForm
 from registry.models import ToolVersion, VersionState
@@ -56,7 +56,9 @@ class ReplayForm(ReasonForm):
 
 
 class PeriodForm(ReasonForm):
-    what = forms.ChoiceField(choices=list(WHAT.items()), widget=forms.RadioSelect, label=gettext_lazy("What"))
+    what = forms.ChoiceField(
+        choices=[(each, WHAT[each]) for each in OF_PERIODS], widget=forms.RadioSelect, label=gettext_lazy("What")
+    )
     since = forms.DateField(widget=forms.DateInput(attrs=DAY), label=gettext_lazy("From"))
     until = forms.DateField(
         widget=forms.DateInput(attrs=DAY), label=gettext_lazy("To"), help_text=gettext_lazy("This day is included.")

@@ -15,6 +15,7 @@ WHAT: dict[str, StrOrPromise] = {
     What.FACTS: gettext_lazy("Rebuild calls from their facts"),
     What.DECISIONS: gettext_lazy("Decide again"),
     What.RUNS: gettext_lazy("Run again in a sandbox"),
+    What.TRIAL: gettext_lazy("Try a version with written arguments"),
 }
 # Why a call cannot be run again.
 WHY: dict[str, StrOrPromise] = {
@@ -51,6 +52,10 @@ NOTE: dict[str, StrOrPromise] = {
     "without_browser": gettext_lazy("Run without the browser that the call had."),
     "without_secrets": gettext_lazy("Run without the secrets that the call had."),
     "without_files": gettext_lazy("Run without the files that the call had."),
+    "trial_without_network": gettext_lazy("Run without the network that the version asks for."),
+    "trial_without_browser": gettext_lazy("Run without the browser that the version asks for."),
+    "trial_without_secrets": gettext_lazy("Run without the secrets that the version asks for."),
+    "trial_without_files": gettext_lazy("Run without the files that the version asks for."),
     "ignored": gettext_lazy("Places that the manifest names under determinism were not compared."),
     "not_compared": gettext_lazy("The manifest says that outputs differ each time: they were not compared."),
     "digest_only": gettext_lazy("The result is no longer kept: only its digest was compared."),

@@ -1,8 +1,8 @@
 """Replay models: what was gone through again, who wanted that, and what came of it.
 
-A :class:`Replay` is asked for by a person: of one call, or of those of a period. It is worked through in pieces, and ``after`` is how
-far it has come, so that a worker's death costs a piece. A :class:`Rerun` is one call of it that was run again. Neither is a call:
-nothing of a replay counts as one.
+A :class:`Replay` is asked for by a person: of one call, of those of a period, or of a version with arguments that they wrote. It is
+worked through in pieces, and ``after`` is how far it has come, so that a worker's death costs a piece. A :class:`Rerun` is one call of
+it that was run again. Neither is a call: nothing of a replay counts as one.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ class What(models.TextChoices):
     FACTS = "facts"  # each call is rebuilt from its facts and compared with its row
     DECISIONS = "decisions"  # policy decides again on what it decided on
     RUNS = "runs"  # the tool runs again, in a box that reaches nothing
+    TRIAL = "trial"  # a version under review runs with arguments that its reviewer wrote: invocations.trials
+
+
+OF_PERIODS = (What.FACTS, What.DECISIONS, What.RUNS)
 
 
 class ReplayState(models.TextChoices):
@@ -59,7 +63,7 @@ class ReplayQuerySet(models.QuerySet["Replay"]):
 
 
 class Replay(models.Model):
-    """One call, or the calls of a period, gone through again."""
+    """One call, or the calls of a period, gone through again; or a trial, which has no call."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="replays")
@@ -94,8 +98,9 @@ class Replay(models.Model):
         constraints = [
             models.CheckConstraint(
                 condition=Q(invocation__isnull=False, what="runs", since=None, until=None)
-                | Q(invocation=None, since__isnull=False, until__isnull=False),
-                name="replay_of_a_call_or_a_period",
+                | Q(invocation=None, what__in=["facts", "decisions", "runs"], since__isnull=False, until__isnull=False)
+                | Q(invocation=None, what="trial", version__isnull=False, since=None, until=None),
+                name="replay_of_a_call_a_period_or_a_version",
             ),
             models.CheckConstraint(
                 condition=Q(state__in=["queued", "running"], finished_at=None)

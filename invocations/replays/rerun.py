@@ -44,7 +44,8 @@ from registry.problems import DependenciesNotReady
 from registry.versions.compiler import compiled_version
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from invocations.sandbox.base import RunOutcome, SandboxCall
     from registry.models import ToolVersion
@@ -82,6 +83,15 @@ class _PreparedRun:
     profile: Profile
     taken: list[str]
     notes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class StagedCode:
+    """The code of a version where a box can be given it."""
+
+    package: bytes
+    dependencies: Path | None
+    image: str
 
 
 def rerun_call(
@@ -144,17 +154,10 @@ def _prepare(invocation: Invocation, version: ToolVersion, end: End, *, todays_i
     run = end.run
     if any(each is not None for each in (end.connections, end.all_connections, end.connections_elsewhere)):
         raise CannotRerun("network")
-    if version.view.is_by_gate:  # also of a call that got no further than its arguments
-        raise CannotRerun("network")
-    if version.view.is_model:
-        raise CannotRerun("model")
-    if version.review_state == VersionState.REFUSED:
-        raise CannotRerun("version_refused")
+    check_runs_alone(version)
     other = version.pk != invocation.version_id
     if other and version.yanked_at is not None:  # the recorded one may have been yanked for what is looked into
         raise CannotRerun("version_yanked")
-    if version.view.capabilities.get("browser"):
-        raise CannotRerun("browser")
     sealed = open_snapshot(invocation, SnapshotKind.INPUT)
     if sealed is None:
         raise CannotRerun("no_values")
@@ -172,6 +175,39 @@ def _prepare(invocation: Invocation, version: ToolVersion, end: End, *, todays_i
     notes += ["under_review"] if version.review_state == VersionState.SUBMITTED else []
     notes += ["no_seed"] if "seed" not in sealed else []
     notes += ["program_clock"] if version.view.program else []
+    staged = stage_version(version, image=image)
+    context = {
+        "dry_run": invocation.dry_run,
+        "started_at": invocation.created_at.isoformat(),
+        "now": (run and run.clock) or (invocation.started_at or invocation.created_at).isoformat(),
+    }
+    call = build_comparison_call(
+        new_id(),
+        version,
+        sealed,
+        package=staged.package,
+        dependencies=staged.dependencies,
+        image=staged.image,
+        context=context,
+        config=config,
+    )
+    return _PreparedRun(call, profile, taken, notes)
+
+
+def check_runs_alone(version: ToolVersion) -> None:
+    """Whether a version can be run in a box that reaches nothing, and may be."""
+    if version.view.is_by_gate:  # also of a call that got no further than its arguments
+        raise CannotRerun("network")
+    if version.view.is_model:
+        raise CannotRerun("model")
+    if version.review_state == VersionState.REFUSED:
+        raise CannotRerun("version_refused")
+    if version.view.capabilities.get("browser"):
+        raise CannotRerun("browser")
+
+
+def stage_version(version: ToolVersion, *, image: str = "") -> StagedCode:
+    """``image``: the one to run in; empty: the one that a call would."""
     try:
         package = stage_package(version)
         dependencies = find_dependency_folder(version)
@@ -182,22 +218,20 @@ def _prepare(invocation: Invocation, version: ToolVersion, end: End, *, todays_i
         raise CannotRerun("image_gone") from None
     except DependenciesNotReady:
         raise CannotRerun("dependencies") from None
-    context = {
-        "dry_run": invocation.dry_run,
-        "started_at": invocation.created_at.isoformat(),
-        "now": (run and run.clock) or (invocation.started_at or invocation.created_at).isoformat(),
-    }
-    call = build_comparison_call(
-        new_id(),
-        version,
-        sealed,
-        package=package,
-        dependencies=dependencies[1] if dependencies else None,
-        image=image,
-        context=context,
-        config=config,
-    )
-    return _PreparedRun(call, profile, taken, notes)
+    return StagedCode(package, dependencies[1] if dependencies else None, image)
+
+
+def run_alone(
+    version: ToolVersion, profile: Profile, call: SandboxCall, *, limiters: Mapping[str, str]
+) -> tuple[Ending, RunOutcome]:
+    """One run, judged as a call's."""
+    outcome = current_sandbox().run(profile, call)
+    if outcome.status is RunStatus.START_FAILED:
+        raise CannotRerun("image_gone" if outcome.error_code == IMAGE_MISSING else "no_box")
+    if outcome.status in (RunStatus.LOST, RunStatus.CANCELLED):
+        raise CannotRerun("no_box")
+    steps = StepLog(datetime.now(UTC))
+    return build_ending(version, outcome, steps, limits=profile.limits, limiters=limiters, counts=False), outcome
 
 
 def _config_of(invocation: Invocation, version: ToolVersion) -> tuple[dict[str, Any], bool]:
@@ -219,16 +253,10 @@ def _once(
     invocation: Invocation, version: ToolVersion, prepared: _PreparedRun
 ) -> tuple[dict[str, Any], Ending, RunOutcome]:
     """One run, judged as a call's, in the form that is compared."""
-    outcome = current_sandbox().run(prepared.profile, prepared.call)
-    if outcome.status is RunStatus.START_FAILED:
-        raise CannotRerun("image_gone" if outcome.error_code == IMAGE_MISSING else "no_box")
-    if outcome.status in (RunStatus.LOST, RunStatus.CANCELLED):
-        raise CannotRerun("no_box")
-    steps = StepLog(datetime.now(UTC))
-    limits, limiters = prepared.profile.limits, invocation.limiters
-    ending = build_ending(version, outcome, steps, limits=limits, limiters=limiters, counts=False)
+    ending, outcome = run_alone(version, prepared.profile, prepared.call, limiters=invocation.limiters)
     if invocation.obligations:
         validator = compiled_version(version.pk).output_validator
+        steps = StepLog(datetime.now(UTC))
         ending = enforce_obligations(
             ending, invocation.obligations, call_id=invocation.wire_id, validator=validator, steps=steps
         )

@@ -15,11 +15,12 @@ from access.object_permissions.rules import allowed_on
 from access.policies.compiler import PolicyUnreadable, compile_policy
 from evidence import services as evidence
 from evidence.kinds import Kind
-from evidence.leaves.replays import ReplayBegin, ReplayEnd
+from evidence.leaves.replays import ReplayBegin, ReplayedValues, ReplayEnd
+from evidence.models import Snapshot, SnapshotKind
 from evidence.problems import RevealReasonTooShort
 from invocations.models import Invocation
 from invocations.queue.outbox import notify_replay_worker
-from invocations.replays.models import REPLAY_OPEN, Replay, ReplayState, What
+from invocations.replays.models import OF_PERIODS, REPLAY_OPEN, Replay, ReplayState, What
 from kernel.database.connections import database_time
 from kernel.problems import Conflict, SchemaInvalid
 from registry.models import Installation, ToolVersion, VersionState
@@ -96,7 +97,7 @@ def replay_call(
     other = None
     if version and invocation.version is not None and version != invocation.version.version:
         other = find_runnable_version(invocation, version, by=by)
-    return _request_replay(
+    return request_replay(
         by, reason, what=What.RUNS, invocation=invocation, version=other, todays_image=todays_image, total=1, most=1
     )
 
@@ -117,14 +118,14 @@ def replay_period(
 ) -> Replay:
     """Have the calls of a period gone through again, the first ``most`` of them."""
     check_can_request(by)
-    if what not in What.values:
-        raise SchemaInvalid.at("/what", f"Say what: {', '.join(What.values)}.")
+    if what not in OF_PERIODS:
+        raise SchemaInvalid.at("/what", f"Say what: {', '.join(OF_PERIODS)}.")
     if since >= until:
         raise SchemaInvalid.at("/until", "A period must end after it begins.")
     allowed = MOST_RUNS if what == What.RUNS else MOST_READ
     if not 1 <= most <= allowed:
         raise SchemaInvalid.at("/most", f"One replay takes 1 to {allowed:,} calls.")
-    return _request_replay(
+    return request_replay(
         by,
         reason,
         what=what,
@@ -164,10 +165,11 @@ def _policy_for(what: str, policy_id: UUID | None, *, by: Principal) -> PolicyVe
     return found
 
 
-def _request_replay(by: Principal, reason: str, **fields: Any) -> Replay:
+def request_replay(by: Principal, reason: str, *, arguments: ReplayedValues | None = None, **fields: Any) -> Replay:
+    """The row, its fact and a ring for the workers. ``arguments``: what binds those that somebody has written for it."""
     now = datetime.now(UTC)
     # Whether stored values are held against their commitments; a run opens the arguments in any case.
-    result = {"opens": by.may("evidence.reveal")}
+    result = {"opens": arguments is None and by.may("evidence.reveal")}
     row = Replay.objects.create(
         tenant_id=by.tenant_id,
         reason=check_reason(reason),
@@ -192,6 +194,7 @@ def _request_replay(by: Principal, reason: str, **fields: Any) -> Replay:
             version=row.version.version if row.version else "",
             policy=row.policy.wire_id if row.policy else "",
             todays_image=row.todays_image,
+            arguments=arguments,
         ),
     )
     transaction.on_commit(notify_replay_worker)
@@ -216,6 +219,8 @@ def cancel_replay(*, replay_id: UUID, by: Principal) -> Replay:
 
 def record_replay_end(row: Replay, *, actor: Principal) -> None:
     """In the transaction in which it ends."""
+    answers = Snapshot.objects.filter(tenant_id=row.tenant_id, invocation_id=row.pk, kind=SnapshotKind.OUTPUT)
+    answer = answers.first() if row.what == What.TRIAL else None
     evidence.record(
         kind=Kind.REPLAY_ENDED,
         subject=row.wire_id,
@@ -223,5 +228,11 @@ def record_replay_end(row: Replay, *, actor: Principal) -> None:
         invocation_id=row.invocation_id,
         tool=row.tool,
         outcome=row.state,
-        data=ReplayEnd(what=row.what, done=row.done, verdict=row.verdict, counts=row.result.get("counts", {})),
+        data=ReplayEnd(
+            what=row.what,
+            done=row.done,
+            verdict=row.verdict,
+            counts=row.result.get("counts", {}),
+            values=ReplayedValues.of(answer) if answer else None,
+        ),
     )

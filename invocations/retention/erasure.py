@@ -25,7 +25,7 @@ from invocations.chains.models import CHAIN_OPEN, Chain
 from invocations.chains.services import cancel_chain
 from invocations.kept_callers import NOBODY
 from invocations.models import FINAL, Invocation, State, StoredFile
-from invocations.replays.models import Replay, Rerun
+from invocations.replays.models import Replay, Rerun, What
 from invocations.tool_files.models import ToolFiles
 from kernel.database.connections import database_time
 
@@ -66,6 +66,13 @@ def select_files(who: ErasureSubject) -> QuerySet[StoredFile]:
 def select_tool_files(who: ErasureSubject) -> QuerySet[ToolFiles]:
     """Those that tools keep of the person alone. What they keep of an agent or a tenant is nobody's."""
     rows = ToolFiles.objects.filter(tenant_id=who.tenant_id)
+    return rows.filter(subject_key=who.key) if who.key else rows.filter(subject_key__subject=who.subject)
+
+
+def select_trial_values(who: ErasureSubject) -> QuerySet[Snapshot]:
+    """What the person has written to try versions with, and what those answered."""
+    trials = Replay.objects.filter(tenant_id=who.tenant_id, what=What.TRIAL)
+    rows = Snapshot.objects.filter(tenant_id=who.tenant_id, invocation_id__in=trials.values("pk"))
     return rows.filter(subject_key=who.key) if who.key else rows.filter(subject_key__subject=who.subject)
 
 
@@ -158,10 +165,14 @@ class CallHolder:
 
 
 class ReplayHolder:
-    """The holder of why calls of the person were run again. That they were, and what came of it, stays."""
+    """The holder of why calls of the person were run again, and of what they tried versions with as a reviewer. That it was done, and
+    what came of it, stays.
+    """
 
     def count(self, who: ErasureSubject) -> Counter[str]:
-        return +Counter(replays=_replays(Replay.objects.all(), select_calls(who)).count())
+        return +Counter(
+            replays=_replays(Replay.objects.all(), select_calls(who)).count(), values=select_trial_values(who).count()
+        )
 
     def end_open(self, who: ErasureSubject, *, by: Principal) -> bool:
         """They go on: what they keep of a person who was erased is nothing."""
@@ -175,7 +186,9 @@ class ReplayHolder:
         words = Fact.objects.filter(subject__in=[replay.wire_id for replay in found])
         erase_free_text(words, tenant_id=who.tenant_id, erasure=who.erasure)
         rows = Replay.objects.filter(pk__in=[replay.pk for replay in found])
-        return +Counter(replays=rows.update(reason=ERASED))
+        written = list(select_trial_values(who).values_list("pk", flat=True)[:limit])
+        gone = Snapshot.objects.filter(pk__in=written).delete()[0]
+        return +Counter(replays=rows.update(reason=ERASED), values=gone)
 
 
 def _replays(rows: QuerySet[Replay], calls: QuerySet[Invocation]) -> QuerySet[Replay]:

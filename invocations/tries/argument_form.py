@@ -54,6 +54,11 @@ class ArgumentForm:
             return
         self.errors += [f"{each['pointer'] or '/'}: {translate_sentence(each['message'])}" for each in findings]
 
+    def forget_errors(self) -> None:
+        self.errors.clear()
+        for each in self.list_wrong():
+            each.errors.clear()
+
     def list_wrong(self) -> list[SchemaField | SchemaEntry]:
         return self.root.list_wrong() if self.root is not None else []
 

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 from django.conf import settings
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods
 
@@ -63,7 +64,7 @@ def _render(
     by = request.principal
     value = arguments.read() if not (refused or arguments.errors or arguments.list_wrong()) else ABSENT
     if status != 422:
-        _forget_errors(arguments)  # nobody has sent it yet
+        arguments.forget_errors()  # nobody has sent it yet
     playground = find_playground(by.tenant_id)
     context: dict[str, Any] = {
         "section": "tools",
@@ -75,6 +76,7 @@ def _render(
         "answer": answer,
         "refused": refused,
         "asks": asks,
+        "look_again": reverse("tool_try", args=[tried.name]),
         "snippets": build_snippets(
             tried.name,
             value if value is not ABSENT else {},
@@ -100,17 +102,11 @@ def _render(
     return render_page(request, "tries/try.html", context, partial=ARGUMENTS, status=status)
 
 
-def _forget_errors(arguments: ArgumentForm) -> None:
-    arguments.errors.clear()
-    for each in arguments.list_wrong():
-        each.errors.clear()
-
-
 @require_http_methods(["GET", "POST"])
 @needs(PERMISSION)
 def tool_try(request: ConsoleRequest, name: str) -> HttpResponse:
     """Context: tried (TriedTool), manifest, arguments (ArgumentForm), wrong (its fields with errors), form (TryForm), asks, refused,
-    snippets, tries (the last ones of this person), has_callers, may_set_up, may_see_calls, may_review, answer (None).
+    look_again, snippets, tries (the last ones of this person), has_callers, may_set_up, may_see_calls, may_review, answer (None).
 
     POST the arguments and TryForm; ``do``: a button that has the form drawn again. GET: ``version``.
     """

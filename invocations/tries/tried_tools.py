@@ -76,8 +76,6 @@ def _explain(chosen: ToolVersion, called: ToolVersion | None) -> str:
         return (
             gets
             + " "
-            + gettext(
-                "This version is not approved, and what nobody has approved is not run. Its reviewer may try it with a recorded call."
-            )
+            + gettext("This version is not approved, and is not run as a call. Its reviewer may try it in its review.")
         )
     return gets + " " + gettext("This version is approved: enable it, or stage it for this tenant, and try it then.")

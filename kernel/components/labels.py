@@ -302,6 +302,13 @@ BUMP: dict[str, Text] = {
     "minor": gettext_lazy("a new minor"),
     "major": gettext_lazy("a new major"),
 }
+# Between the parts of what a page puts together.
+MARKS: dict[str, Text] = {
+    "comma": pgettext_lazy("between the parts of a list", ", "),
+    "colon": pgettext_lazy("before what it is about", ": "),
+    "semicolon": pgettext_lazy("between two statements", "; "),
+    "stop": pgettext_lazy("at the end of a sentence", "."),
+}
 RISK: dict[str, tuple[str, int, Text]] = {
     "high": ("bad", 3, gettext_lazy("High risk")),
     "medium": ("warn", 2, gettext_lazy("Medium risk")),
@@ -417,14 +424,32 @@ def format_zone(local: datetime) -> str:
     return "UTC" if not minutes else f"UTC{'+' if minutes > 0 else '−'}{hours}{f':{rest:02d}' if rest else ''}"
 
 
+def _choose_unit(seconds: float) -> tuple[str, int]:
+    unit = next((unit for unit, span in (("s", 60), ("m", 3600), ("h", 86_400)) if seconds < span), "d")
+    return unit, int(seconds // {"s": 1, "m": 60, "h": 3600, "d": 86_400}[unit])
+
+
+def format_wait(since: datetime, now: datetime) -> str:
+    """How long something waits that came at a moment."""
+    unit, n = _choose_unit(max((now - since).total_seconds(), 0))
+    match unit:
+        case "s":
+            said = ngettext("waiting for %(n)d s", "waiting for %(n)d s", n)
+        case "m":
+            said = ngettext("waiting for %(n)d min", "waiting for %(n)d min", n)
+        case "h":
+            said = ngettext("waiting for %(n)d h", "waiting for %(n)d h", n)
+        case _:
+            said = ngettext("waiting for %(n)d day", "waiting for %(n)d days", n)
+    return said % {"n": n}
+
+
 def format_relative_time(value: datetime, now: datetime) -> str:
     """How long before or after ``now`` the moment is."""
     seconds = (now - value).total_seconds()
-    away = abs(seconds)
-    if away < 5:
+    if abs(seconds) < 5:
         return _("just now")
-    unit = next((unit for unit, span in (("s", 60), ("m", 3600), ("h", 86_400)) if away < span), "d")
-    n = int(away // {"s": 1, "m": 60, "h": 3600, "d": 86_400}[unit])
+    unit, n = _choose_unit(abs(seconds))
     match unit, seconds > 0:
         case "s", True:
             said = ngettext("%(n)d s ago", "%(n)d s ago", n)

@@ -10,6 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kernel.components.labels import MARKS
+from kernel.components.numbers import format_number
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -146,6 +149,11 @@ def lay_out_chart(
         base=base,
         room=room,
     )
+
+
+def write_figures(series: Sequence[Series]) -> str:
+    """What a chart shows, in words."""
+    return str(MARKS["comma"]).join(f"{each.label} {format_number(each.total)}" for each in series)
 
 
 def _round_up(amount: int) -> int:

@@ -195,18 +195,40 @@ register.simple_tag(limits.limit_amount, name="limit")
 
 
 @register.simple_tag
+def mark(name: str) -> str:
+    """What stands between two parts of a sentence that a page puts together, as the reader's language writes it."""
+    return str(labels.MARKS[name])
+
+
+@register.filter
+def listed(words: Iterable[object]) -> str:
+    """Words one after another, as the reader's language parts them."""
+    return str(labels.MARKS["comma"]).join(map(str, words))
+
+
+@register.simple_tag
 def moment(value: datetime | None, form: str = "relative") -> SafeString:
     """A time. ``relative`` for lists, with the exact time in the title, and the day alone once it is so far away that "58 days ago"
     tells nothing apart; ``exact`` to the millisecond for evidence; ``clock`` is the exact time without its date."""
     if value is None:
         return html('<span class="dim">{}</span>', labels.NO_VALUE)
-    local = timezone.localtime(value)
-    written = local.isoformat(timespec="milliseconds")
+    written = timezone.localtime(value).isoformat(timespec="milliseconds")
     date, clock = written[:10], written[11:23]
-    title = f"{date} {clock} {labels.format_zone(local)}"
     now = timezone.now()
     relative = date if abs(now - value) > FAR_AWAY else labels.format_relative_time(value, now)
-    text = {"exact": f"{date} {clock}", "clock": clock}.get(form, relative)
+    return _write_time(value, {"exact": f"{date} {clock}", "clock": clock}.get(form, relative))
+
+
+@register.simple_tag
+def waited(since: datetime) -> SafeString:
+    """How long something has waited, with the exact time in the title."""
+    return _write_time(since, labels.format_wait(since, timezone.now()))
+
+
+def _write_time(value: datetime, text: str) -> SafeString:
+    local = timezone.localtime(value)
+    written = local.isoformat(timespec="milliseconds")
+    title = f"{written[:10]} {written[11:23]} {labels.format_zone(local)}"
     return html('<time class="num" datetime="{}" title="{}">{}</time>', written, title, text)
 
 

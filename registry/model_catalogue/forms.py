@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext, gettext_lazy
 
 from kernel.components.forms import ReasonForm, add_problem
 from kernel.components.sentences import translate_sentence
@@ -91,7 +91,10 @@ class ModelTermsForm(forms.Form):
                 each: word for each, word in TREATMENT_WORDS.items() if each is not Treatment.WARNED
             }  # fmt: skip
             usual = TREATMENT_WORDS[Treatment.REFUSED if name in CONTENT else Treatment.WARNED]
-            choices = [("", f"— ({usual})"), *((str(each), word) for each, word in words.items())]
+            choices = [
+                ("", gettext("— (%(usual)s)") % {"usual": usual}),
+                *((str(each), word) for each, word in words.items()),
+            ]
             self.fields[f"feature:{name}"] = forms.ChoiceField(choices=choices, required=False, label=name)
         self.order_fields([*(name for name in self.fields if name != "reason"), "reason"])
 

@@ -12,6 +12,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from access.object_permissions.rules import allowed_on
 from invocations.replays.services import may_try_unreviewed
 from invocations.replays.version_impacts import list_triable_calls, recall_version_impact
+from invocations.trials.answers import read_trial
+from invocations.trials.services import list_last_trials, list_own_trials
 from kernel.components.diffs import diff_documents
 from kernel.components.forms import add_problem
 from kernel.components.sentences import translate_sentence
@@ -101,6 +103,7 @@ def _review_page(
         form.is_valid()
         add_problem(form, problem)
     acknowledged = set(form["acknowledged"].value() or []) if form.is_bound else set()
+    own_trial = list_own_trials(version, by=request.principal).select_related("version").order_by("-pk").first()
     context = {
         "section": "reviews",
         "version": version,
@@ -124,6 +127,10 @@ def _review_page(
         and request.principal.may("invocations.replay")
         and may_try_unreviewed(version, by=request.principal)
         else None,
+        "may_write_trial": version.review_state == VersionState.SUBMITTED
+        and may_try_unreviewed(version, by=request.principal),
+        "trials": list_last_trials(version, by=request.principal),
+        "answer": read_trial(own_trial, by=request.principal) if own_trial is not None else None,
         "to_acknowledge": len(reviews.changes_to_acknowledge(changes)),
         "diff": diff_documents(base.manifest if base else None, version.manifest),
         "warnings": [ManifestFinding(**each) for each in version.warnings],
@@ -176,6 +183,8 @@ def review(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
     the `diff` tag), warnings (list of Finding), form (ReviewForm), why_not (sentence or ""), approvals_missing (int), reviews
     (list of Review), worst_risk (of the changes, or ""), is_breaking, impact
     (VersionImpact; None: it is decided, or one may not see calls), triable (calls to try it with, or None),
+    may_write_trial (with arguments of one's own), trials (the last ones, Replays),
+    answer (TrialAnswer of the person's newest, or None),
     may_operate, may_try, may_enable, may_stage, enable_form, stage_form.
     """
     return _review_page(request, _version(request, version_id))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,16 +14,17 @@ from playwright.sync_api import Browser, expect
 from tests.e2e.browser import PATIENCE_MS, Variant, Visitor
 from tests.e2e.conftest import copy_of
 from tests.e2e.held_work import QUOTE, hold_order, submit_breaking_version
-from tests.e2e.job_counts import EFFORTS, Count, counted
+from tests.e2e.job_counts import EFFORTS, Count, Effort, counted
 from tests.support.manifests import manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from tests.e2e.conftest import Embedded
 
     Open = Callable[[str], Count]
+
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "console-jobs.md"
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +54,22 @@ def open_console(hub: Embedded, browser: Browser, shots: Path) -> Iterator[Open]
 def test_no_job_takes_more_than_before_and_three_take_less() -> None:
     assert all(now.total <= before.total for before, now in EFFORTS.values())
     assert sum(now.total < before.total for before, now in EFFORTS.values()) >= 3
+
+
+def test_the_documentation_says_what_each_job_took_and_takes() -> None:
+    rows = [line.strip("| ").split(" | ") for line in PAGE.read_text().splitlines() if line.startswith("|")][2:]
+
+    said = {job: (Effort(*numbers(before)), Effort(*numbers(now))) for job, before, now in rows}
+    assert said == EFFORTS
+    less = re.search(r"and (\w+) take less: (.*?)\. ", PAGE.read_text().replace("\n", " "))
+    assert less
+    assert set(re.findall(r"\*([^*]+)\*", less[2])) == {
+        job for job, (before, now) in EFFORTS.items() if now.total < before.total
+    }
+
+
+def numbers(cell: str) -> list[int]:
+    return [int(each) for each in cell.split(", ")]
 
 
 @pytest.mark.req("CARD-3", "TOOLS-2")

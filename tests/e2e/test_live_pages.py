@@ -85,9 +85,8 @@ def test_tabs_share_one_stream_and_say_how_many_calls_are_newer(
         expect(newest).to_be_focused()
         expect(third.locator("#newer button")).to_have_count(0)  # none that its filter lets through
 
-        first.close()
-        with second.expect_request("**/events"):
-            pass  # of those that are left one goes on
+        with second.expect_request("**/events"):  # of those that are left one goes on
+            first.close()
         be_live(second)
         be_live(third)
 

@@ -12,6 +12,7 @@ from evidence.services import compute_user_fingerprint
 from invocations.agent_runs.models import AgentRun
 from invocations.models import Invocation
 from invocations.playground.models import Playground, PlaygroundConversation
+from invocations.replays.models import Replay, What
 from invocations.saved_views.models import SavedView
 from invocations.tries.services import MARK
 from kernel.database.connections import database_time
@@ -101,6 +102,12 @@ def _hand_over_try(things: Things, by: Principal) -> None:
     call.update(request_id=f"{MARK}for a test", tool=things.named["tools.name"], **of_person)
 
 
+def _hand_over_trial(things: Things, by: Principal) -> None:
+    """Only who tried a version reads what it was tried with."""
+    of_it = {"what": What.TRIAL, "invocation": None, "version": things.named["reviews.version_id"]}
+    Replay.objects.filter(pk=things.named["replay_id"]).update(asked_by=by.id, **of_it)
+
+
 def _end_talk(things: Things, by: Principal) -> None:
     _hand_over_talk(things, by)
     runs = AgentRun.objects.filter(playground_side__message__conversation=things.named["conversation_id"])
@@ -140,6 +147,7 @@ PREPARATIONS: dict[str, Callable[[Things, Principal], None]] = {
     "playground_set_up": _forget_playground,
     "tool_tried": _hand_over_try,
     "tool_tried_artifact": _hand_over_try,
+    "trial": _hand_over_trial,
     "playground_conversation": _hand_over_talk,
     "playground_cancel": _hand_over_talk,
     "playground_send": _end_talk,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, time, timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -18,12 +19,12 @@ from invocations.call_hours.counts import load_call_counts, measure_latency
 from invocations.call_hours.rollup import HOUR, floor_to_hour
 from invocations.call_outcomes import TONES, CallOutcome
 from kernel.components.moments import head_times, write_moment
-from kernel.components.stacked_chart import ChartColumn, Series, StackedChart, lay_out_chart
+from kernel.components.stacked_chart import ChartColumn, Series, StackedChart, lay_out_chart, write_figures
 from kernel.problems import find_problem_class
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import datetime
+    from datetime import tzinfo
 
     from django.utils.functional import _StrPromise
 
@@ -31,25 +32,47 @@ if TYPE_CHECKING:
     from kernel.principal import Principal
 
 BUSIEST, MOST_REASONS = 5, 8
+QUARTERS = (0, 6, 12, 18)  # of a day, one a column
 ALWAYS = (CallOutcome.SUCCEEDED, CallOutcome.REFUSED, CallOutcome.DENIED, CallOutcome.FAILED, CallOutcome.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """``hours`` in all, ``step`` of them in a column."""
+    """The last ``hours``, an hour in a column; or, of ``days``, today and those before it, as the reader's calendar has them."""
 
     key: str
     label: str | _StrPromise
-    hours: int
-    step: int
+    hours: int = 0
+    days: int = 0
 
-    def begin(self, now: datetime) -> datetime:
-        return floor_to_hour(now) - HOUR * (self.hours - 1)
+    def cut(self, now: datetime, zone: tzinfo) -> list[datetime]:
+        """The begin of each column, and the end of the last. Calls are counted by whole hours of UTC: a column begins at the first of
+        them that does not begin before it.
+        """
+        if self.hours:
+            first = floor_to_hour(now) - HOUR * (self.hours - 1)
+            return [first + HOUR * place for place in range(self.hours + 1)]
+        today = now.astimezone(zone).date()
+        days = (today - timedelta(days=ago) for ago in range(self.days - 1, -2, -1))
+        edges = (datetime.combine(day, time(hour), zone) for day in days for hour in QUARTERS)
+        found: list[datetime] = []
+        for edge in map(ceil_to_hour, edges):
+            if not found or edge > found[-1]:  # clocks may skip one
+                found.append(edge)
+            if edge > now:
+                break
+        return found
+
+
+def ceil_to_hour(moment: datetime) -> datetime:
+    exact = moment.astimezone(UTC)  # a time that clocks skip equals none of another zone
+    floor = floor_to_hour(exact)
+    return floor if floor == exact else floor + HOUR
 
 
 PERIODS = {
     each.key: each
-    for each in (Period("24h", gettext_lazy("24 hours"), 24, 1), Period("7d", gettext_lazy("7 days"), 168, 6))
+    for each in (Period("24h", gettext_lazy("24 hours"), hours=24), Period("7d", gettext_lazy("7 days"), days=7))
 }
 
 
@@ -71,16 +94,19 @@ def link_calls(since: datetime, until: datetime | None = None, **filters: str) -
 
 
 def build_call_figures(by: Principal, period: Period, now: datetime) -> dict[str, Any]:
-    """Context: chart, total, figures ({label, n, url, tone} of each outcome), p50_ms, p95_ms, busiest_tools, busiest_agents, reasons
+    """Context: chart, calendar (a sentence that says which days they are; empty: the last hours), total,
+    figures ({label, n, url, tone} of each outcome), p50_ms, p95_ms, busiest_tools, busiest_agents, reasons
     ({problem, times, url}), since.
     """
-    since = period.begin(now)
+    edges = period.cut(now, timezone.get_current_timezone())
+    since = edges[0]
     counts = load_call_counts(tenant_id=by.tenant_id, since=since, now=now)
     latency = measure_latency(tenant_id=by.tenant_id, since=since)
     names = dict(Agent.objects.filter(tenant_id=by.tenant_id, pk__in=list(counts.agents)).values_list("pk", "name"))
     agents = {names[pk]: counted for pk, counted in counts.agents.items() if pk in names}
     return {
-        "chart": _draw_chart(counts, period, since),
+        "chart": _draw_chart(counts, period, edges),
+        "calendar": describe_days(since) if period.days else "",
         "total": counts.total.total(),
         "all_url": link_calls(since),
         "open": counts.total[CallOutcome.OPEN],
@@ -105,25 +131,40 @@ def _list_busiest(found: dict[str, Counter[CallOutcome]], link: Callable[..., st
     ]
 
 
-def _draw_chart(counts: CallCounts, period: Period, since: datetime) -> StackedChart:
-    total = counts.total
+def describe_days(since: datetime) -> str:
+    """Of which moments the days are, in the reader's time zone."""
+    first = timezone.localtime(since)
+    said = {"zone": timezone.get_current_timezone_name(), "begin": date_format(first, "H:i")}
+    if first.hour or first.minute:
+        return (
+            gettext(
+                "Today and the six days before, a quarter of a day in each column. Calls are counted by whole hours of UTC, "
+                "so these days begin at %(begin)s in your time zone (%(zone)s)."
+            )
+            % said
+        )
+    return (
+        gettext("Today and the six days before, from midnight to midnight (%(zone)s), six hours in each column.") % said
+    )
+
+
+def _draw_chart(counts: CallCounts, period: Period, edges: list[datetime]) -> StackedChart:
+    total, since = counts.total, edges[0]
     shown = [each for each in CallOutcome if each in ALWAYS or total[each]]
     series = [
         Series(str(each), each.label, TONES[each], total[each], link_calls(since, outcome=str(each))) for each in shown
     ]
-    step = timedelta(hours=period.step)
     columns = []
-    for place in range(period.hours // period.step):
-        begin = since + step * place
-        hours = [counts.hours.get(begin + HOUR * each, Counter()) for each in range(period.step)]
+    for begin, end in pairwise(edges):
+        hours = [counts.hours.get(begin + HOUR * each, Counter()) for each in range((end - begin) // HOUR)]
         amounts: Counter[CallOutcome] = sum(hours, Counter())
-        columns.append(_build_column(period, begin, begin + step, amounts, shown))
+        columns.append(_build_column(period, begin, end, amounts, shown))
     return lay_out_chart(
         columns,
         series,
         label=gettext("Calls of the last %(period)s by how they ended: %(figures)s.")
-        % {"period": period.label, "figures": ", ".join(f"{each.label} {each.total}" for each in series)},
-        heading=head_times(since, since + HOUR * period.hours),
+        % {"period": period.label, "figures": write_figures(series)},
+        heading=head_times(since, edges[-1]),
         brush_url=reverse("invocations"),
     )
 
@@ -133,7 +174,7 @@ def _build_column(
 ) -> ChartColumn:
     first, last = timezone.localtime(begin), timezone.localtime(end)
     return ChartColumn(
-        caption=date_format(first, "H:i") if period.step == 1 else date_format(first, "m-d"),
+        caption=date_format(first, "H:i") if period.hours else date_format(first, "m-d"),
         title=f"{date_format(first, 'm-d H:i')}–{date_format(last, 'H:i')}",
         begin=write_moment(begin),
         end=write_moment(end),

@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import json
 import socket
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -17,10 +17,12 @@ from django.db import transaction
 from django.utils import timezone
 
 from access.budgets.alerts import notify_low_budgets
+from access.display.services import set_display
 from access.halts.services import throw_halt
 from access.models import Budget, BudgetWindow, Delivery, Notification, Reach
 from access.notifications import channels, deliveries
-from access.notifications.services import notify_channels
+from access.notifications.mails import WORDS
+from access.notifications.services import MAY_SAY, notify_channels
 from access.policies.compiler import BUILTIN_DOCUMENT
 from access.policies.services import draft_policy
 from evidence.deliveries.messages import PAUSES
@@ -302,3 +304,60 @@ def test_people_are_told_of_reviews_policies_and_kill_switches(
 
 def test_a_message_is_tried_for_more_than_half_a_day() -> None:
     assert sum(PAUSES, timedelta(0)) > timedelta(hours=12)
+
+
+def read_mail(operator: Person, settings: Any, *, target: str) -> str:
+    settings.TOOLHUB_EMAIL_URL = "smtp://mail.example.org"
+    channels.set_notification(channel="email", target=target, events=["consent.requested"], by=operator.by)
+    tell(operator.by, until="2026-11-29T22:30:00+00:00")
+    Delivery.objects.update(created_at=datetime(2026, 11, 28, 23, 0, tzinfo=UTC))
+    assert deliveries.send_due() == 1
+    return str(mail.outbox[0].body)
+
+
+@pytest.mark.req("CARD-6")
+def test_mail_to_a_person_of_the_tenant_has_their_time_zone(operator: Person, settings: Any) -> None:
+    operator.user.email = "Olga@example.org"
+    operator.user.save(update_fields=["email"])
+    set_display(time_zone="Asia/Kolkata", user=operator.user)
+
+    body = read_mail(operator, settings, target="olga@example.org")
+
+    assert "Time: 2026-11-29 04:30 UTC+5:30" in body
+    assert "Until: 2026-11-30 04:00 UTC+5:30" in body
+
+
+@pytest.mark.req("CARD-6")
+def test_mail_to_anybody_else_has_the_zone_of_the_hub(operator: Person, stranger: Person, settings: Any) -> None:
+    """Also where it is the address of somebody of another tenant."""
+    stranger.user.email = "sam@example.org"
+    stranger.user.save(update_fields=["email"])
+    set_display(time_zone="Asia/Kolkata", user=stranger.user)
+
+    body = read_mail(operator, settings, target="sam@example.org")
+
+    assert "Time: 2026-11-28 23:00 UTC\n" in body
+    assert "Until: 2026-11-29 22:30 UTC\n" in body
+
+
+@pytest.mark.req("CARD-6")
+def test_mail_about_a_budget_says_the_amount_as_the_person_writes_numbers(operator: Person, settings: Any) -> None:
+    settings.TOOLHUB_EMAIL_URL = "smtp://mail.example.org"
+    operator.user.email = "olga@example.org"
+    operator.user.save(update_fields=["email"])
+    set_display(time_zone="Europe/Berlin", number_style="comma", user=operator.user)
+    budget = Budget.objects.create(
+        tenant_id=operator.by.tenant_id, scope="tenant", dimension="calls", amount=20_000, window_s=86_400
+    )
+    number = int(timezone.now().timestamp()) // budget.window_s
+    BudgetWindow.objects.create(budget=budget, number=number, used=19_000)
+    channels.set_notification(channel="email", target="olga@example.org", events=["budget.low"], by=operator.by)
+
+    assert notify_low_budgets() == 1
+    deliveries.send_due()
+
+    assert "Budget: The whole tenant · Calls: 20.000" in mail.outbox[0].body
+
+
+def test_every_word_that_a_message_may_say_has_a_name_for_people() -> None:
+    assert set(WORDS) == MAY_SAY - {"url"}

@@ -135,7 +135,11 @@ def pages(things: Things) -> Iterator[tuple[str, str]]:
             if route.name in SENDS_ON:
                 assert answer.status_code == 302
                 continue
-            if route.name in ("tool_tried", "tool_tried_artifact"):  # whoever has not made a try does not see it
+            if route.name in (
+                "tool_tried",
+                "tool_tried_artifact",
+                "trial",
+            ):  # whoever has not made a try does not see it
                 assert answer.status_code == 404
                 continue
             # 403: somebody else's draft; 204: a stream, which is only where an event loop serves
@@ -162,7 +166,7 @@ SAY_NOTHING = {
     "connect_client", "connection_rule", "api_connection_rule", "import_document", "import_remote", "import_package",
     "known_sources", "start", "tool_matches",
     "find", "shortcuts", "saved_view", "page_events", "page_event_counts", "api_server_accounts",
-    "submission_new", "submissions", "tool_tried", "tool_tried_artifact",
+    "submission_new", "submissions", "tool_tried", "tool_tried_artifact", "trial",
 }  # fmt: skip
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from html import unescape
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.urls import reverse
 from django.utils import timezone
 
 from access.consents.services import request_consent
+from access.display.services import set_display
 from access.halts import services as halts
 from access.models import Reach
 from invocations.call_hours.rollup import count_due_hours
@@ -19,6 +22,7 @@ from invocations.models import State
 from registry.models import ToolVersion
 from tests.conftest import make_caller
 from tests.support.made_calls import ECHO, make_calls
+from toolhub.overview.call_figures import PERIODS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -150,3 +154,84 @@ def test_another_period_is_refused_in_words(operator: Person) -> None:
 @pytest.mark.req("TOOLS-22")
 def test_another_tenant_s_calls_are_in_no_figure(calls: None, stranger: Person) -> None:
     assert {int(total) for _, _, total in KEY.findall(read(stranger, period="7d"))} == {0}
+
+
+def cut_week(zone: str, now: datetime) -> list[datetime]:
+    return [edge.astimezone(ZoneInfo(zone)) for edge in PERIODS["7d"].cut(now, ZoneInfo(zone))]
+
+
+@pytest.mark.req("CARD-6")
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Asia/Shanghai", "America/Los_Angeles"])
+def test_a_week_is_today_and_the_six_days_before_it_in_quarters_of_the_reader_s_days(zone: str) -> None:
+    now = datetime(2026, 11, 29, 13, 20, tzinfo=UTC)
+    today = now.astimezone(ZoneInfo(zone)).date()
+
+    edges = cut_week(zone, now)
+
+    assert edges[0].date() == today - timedelta(days=6)
+    assert {(edge.hour, edge.minute) for edge in edges} == {(0, 0), (6, 0), (12, 0), (18, 0)}
+    assert edges[-2] <= now < edges[-1]
+    assert edges[-1] - edges[-2] == timedelta(hours=6)
+
+
+@pytest.mark.req("CARD-6")
+@pytest.mark.parametrize(("zone", "minutes"), [("Asia/Kolkata", 30), ("Asia/Kathmandu", 45)])
+def test_where_hours_do_not_begin_with_those_of_utc_columns_begin_at_the_next_whole_one(
+    zone: str, minutes: int
+) -> None:
+    edges = cut_week(zone, datetime(2026, 11, 29, 13, 20, tzinfo=UTC))
+
+    assert {(edge.hour, edge.minute) for edge in edges} == {(hour, minutes) for hour in (0, 6, 12, 18)}
+    assert all(edge.astimezone(UTC).minute == 0 for edge in edges)
+
+
+@pytest.mark.req("CARD-6")
+@pytest.mark.parametrize(
+    ("zone", "now", "hours"),
+    [
+        ("Europe/Berlin", datetime(2026, 3, 31, 12, tzinfo=UTC), 5),  # on the 29th clocks were set forward
+        ("Europe/Berlin", datetime(2026, 10, 27, 12, tzinfo=UTC), 7),  # on the 25th back
+        ("America/Santiago", datetime(2026, 9, 8, 12, tzinfo=UTC), 5),  # at midnight
+    ],
+)
+def test_a_quarter_in_which_clocks_are_changed_is_longer_or_shorter_and_moves_no_other(
+    zone: str, now: datetime, hours: int
+) -> None:
+    edges = cut_week(zone, now)
+
+    lengths = [
+        (later - earlier).total_seconds() / 3600 for earlier, later in pairwise(e.astimezone(UTC) for e in edges)
+    ]
+    assert sorted(set(lengths)) == sorted({6.0, float(hours)})
+    assert lengths.count(hours) == 1
+
+
+@pytest.mark.req("CARD-6")
+def test_the_page_says_which_days_are_shown(operator: Person) -> None:
+    assert "from midnight to midnight (UTC)" in read(operator, period="7d")
+    assert "Today and the six days before" not in read(operator)
+
+    set_display(time_zone="Asia/Kolkata", user=operator.user)
+
+    assert "so these days begin at 00:30 in your time zone (Asia/Kolkata)" in read(operator, period="7d")
+
+
+@pytest.mark.req("CARD-6")
+@pytest.mark.parametrize("zone", ["Asia/Kolkata", "America/Los_Angeles"])
+def test_the_figures_of_a_week_are_those_of_their_lists_in_every_zone(zone: str, calls: None, operator: Person) -> None:
+    count_due_hours(timezone.now())
+    set_display(time_zone=zone, user=operator.user)
+
+    page = read(operator, period="7d")
+
+    for url, total in CELL.findall(page.partition("</figure>")[0]):
+        assert count_listed(operator, url) == int(total), url
+
+
+def test_what_waits_says_for_how_long(submit: Callable[..., Any], operator: Person) -> None:
+    version = submit()
+    ToolVersion.objects.filter(pk=version.pk).update(submitted_at=timezone.now() - timedelta(minutes=3, seconds=5))
+
+    waiting = read(operator).partition('id="needs-h"')[2].partition("</section>")[0]
+
+    assert re.search(r"<time [^>]*>waiting for 3 min</time>", waiting)

@@ -202,7 +202,7 @@ def test_the_page_shows_the_levels_of_the_tenant_and_what_goes_on(
     caller.invoke(ECHO, {"text": "a"}, headers={"Idempotency-Key": "k-2", "Prefer": "respond-async"})
 
     page = operator.client().get("/service-levels").content.decode()
-    assert f"the newest {SAMPLE} calls at most" in page
+    assert f"the newest {SAMPLE:,} calls at most" in page
     report = build_service_level_report(Invocation.objects.visible_to(operator.by), timezone.now())
     assert (report.waiting, report.running, report.open) == (1, 0, 1)
     judged = {each.name: each.state for each in report.levels if each.name != "fast_preflight"}  # that is the machine's

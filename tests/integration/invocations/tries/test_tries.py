@@ -380,7 +380,7 @@ def test_a_version_that_no_call_gets_is_shown_and_not_run(
         "t:/text": "a",
     }
 
-    assert "what nobody has approved is not run" in shown
+    assert "is not approved, and is not run as a call" in shown
     assert "k:/tone" in sent
     assert run(operator, sent).status_code == 422
     assert not Invocation.objects.exists()
@@ -429,6 +429,6 @@ def test_the_ways_to_the_page_are_where_people_look(
     version = submit(version="1.1.0", description="Another one.")
 
     assert url() in see(operator, reverse("tool", args=[ECHO]))
-    assert f"{url()}?version=1.1.0" in see(operator, reverse("review", args=[version.pk]))
+    assert reverse("trial_new", args=[version.pk]) in see(operator, reverse("review", args=[version.pk]))
     assert url() not in see(auditor, reverse("tool", args=[ECHO]))
     assert auditor.client().get(url()).status_code == 403

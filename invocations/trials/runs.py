@@ -1,0 +1,154 @@
+"""Trial runs: a version run with written arguments, in a box that reaches nothing, and what came of it.
+
+The same fence as around a replay (:mod:`invocations.replays.isolation`). The limits are those that the manifest asks for, since no
+grant and no policy lowers them here. What it answers is judged as a call's result is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from access.policies.clauses import LEVELS
+from evidence import services as evidence
+from evidence.keys.subject_keys import is_in_use
+from evidence.models import Snapshot, SnapshotKind
+from evidence.problems import KeyUnavailable, ValuesErased
+from invocations.decide.profiles import build_run_profile
+from invocations.end.end_record import NOTHING
+from invocations.models import State
+from invocations.replays.isolation import build_comparison_call, isolate_profile
+from invocations.replays.rerun import CannotRerun, check_runs_alone, run_alone, stage_version
+from kernel.database.connections import release_connection
+from kernel.ids import new_id
+from registry.models import Installation, InstallationState
+from registry.versions.compiler import compiled_version
+
+if TYPE_CHECKING:
+    from evidence.models import SubjectKey
+    from invocations.end.end_record import Ending
+    from invocations.replays.models import Replay
+    from registry.models import ToolVersion
+
+
+@dataclass(slots=True)
+class TrialOutcome:
+    """``why``: it could not be run, a word of invocations.replays.labels.WHY. ``answer`` is for who wrote the arguments, and sealed
+    with ``key``.
+    """
+
+    why: str = ""
+    state: str = ""
+    problem: str = ""
+    duration_ms: int = 0
+    notes: list[str] = field(default_factory=list)
+    answer: dict[str, Any] | None = None
+    key: SubjectKey | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """What is kept of it for everybody: no value."""
+        return {
+            "why": self.why,
+            "state": self.state,
+            "problem": self.problem,
+            "duration_ms": self.duration_ms,
+            "notes": self.notes,
+        }
+
+
+def run_trial(row: Replay) -> TrialOutcome:
+    version = row.version
+    assert version is not None
+    if version.yanked_at is not None:
+        return TrialOutcome("version_yanked")
+    try:
+        check_runs_alone(version)
+        return _run(row, version)
+    except CannotRerun as cannot:
+        return TrialOutcome(cannot.why)
+
+
+def _run(row: Replay, version: ToolVersion) -> TrialOutcome:
+    snapshot, sealed = _open_written(row)
+    compiled = compiled_version(version.pk)
+    level = max(settings.TOOLHUB_SANDBOX_LEVEL, compiled.isolation or LEVELS[0], key=LEVELS.index)
+    profile, taken = isolate_profile(
+        build_run_profile(compiled.asks, level, idle_ms=compiled.idle_ms), accepted=compiled.isolation
+    )
+    staged, now = stage_version(version), datetime.now(UTC).isoformat()
+    call = build_comparison_call(
+        new_id(),
+        version,
+        sealed,
+        package=staged.package,
+        dependencies=staged.dependencies,
+        image=staged.image,
+        context={"dry_run": True, "started_at": now, "now": now},
+        config=_find_config(row),
+    )
+    release_connection()  # nothing of the database is held while the tool runs
+    ending, outcome = run_alone(version, profile, call, limiters={})
+    return TrialOutcome(
+        state=str(ending.state),
+        problem=ending.problem.reason if ending.problem else "",
+        duration_ms=round(outcome.duration_ms),
+        notes=[f"trial_without_{each}" for each in taken],
+        answer=_describe_answer(ending),
+        key=snapshot.subject_key,
+    )
+
+
+def _open_written(row: Replay) -> tuple[Snapshot, dict[str, Any]]:
+    rows = Snapshot.objects.select_related("subject_key__tenant_key")
+    snapshot = rows.filter(tenant_id=row.tenant_id, invocation_id=row.pk, kind=SnapshotKind.INPUT).first()
+    if snapshot is None:
+        raise CannotRerun("no_values")
+    try:
+        return snapshot, evidence.open_values(snapshot)
+    except ValuesErased:
+        raise CannotRerun("erased") from None
+    except KeyUnavailable:
+        raise CannotRerun("key_unavailable") from None
+
+
+def _find_config(row: Replay) -> dict[str, Any]:
+    """What the tenant has set for the tool, where it has installed it; a new tool is run without."""
+    rows = Installation.objects.filter(tenant_id=row.tenant_id, name=row.tool).exclude(state=InstallationState.REMOVED)
+    installed = rows.first()
+    return installed.config if installed is not None else {}
+
+
+def _describe_answer(ending: Ending) -> dict[str, Any]:
+    found: dict[str, Any] = {"warnings": [str(each) for each in ending.warnings]}
+    if ending.state == State.SUCCEEDED and ending.output is not NOTHING:
+        found["data"] = ending.output
+        found["artifacts"] = [{"name": each.name, "media_type": each.media_type} for each in ending.artifacts]
+    if ending.problem is not None:
+        found["error"] = {
+            "detail": ending.problem.detail,
+            "details": ending.problem.details,
+            "remedy": ending.problem.remedy,
+        }
+    return found
+
+
+def keep_answer(row: Replay, outcome: TrialOutcome) -> None:
+    """Sealed beside what was written. Of a person who was erased while it ran nothing is kept."""
+    if outcome.answer is None or outcome.key is None:
+        return
+    try:
+        with transaction.atomic():
+            evidence.seal_values(
+                tenant_id=row.tenant_id,
+                invocation_id=row.pk,
+                kind=SnapshotKind.OUTPUT,
+                value=outcome.answer,
+                key=outcome.key,
+            )
+    except IntegrityError:  # the database refuses values under a destroyed key
+        if is_in_use(outcome.key):
+            raise

@@ -1,0 +1,278 @@
+"""Trials: does a reviewer see what a version answers to arguments that they write, and nobody else, before anybody has approved it?"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.urls import reverse
+
+from access.roles import Role
+from evidence.models import Fact, Snapshot
+from invocations.models import Invocation
+from invocations.replays import rerun as replays_rerun
+from invocations.replays import worker
+from invocations.replays.models import Replay, What
+from invocations.trials.services import request_trial
+from kernel.ids import decode
+from kernel.problems import Conflict
+from registry.models import Decision, VersionState
+from registry.problems import OwnSubmission
+from registry.versions.services import review_version, submit_version
+from tests.conftest import make_person
+from tests.support.erasures import forget
+from tests.support.manifests import manifest
+from tests.support.replays import replayed_tool, work_through
+from tests.support.sandboxes import docker_sandbox
+from tests.support.sent_forms import SentForm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from access.models import Tenant
+    from invocations.sandbox.base import Profile, RunOutcome, Sandbox
+    from registry.models import ToolVersion
+    from tests.conftest import Person
+
+pytestmark = pytest.mark.django_db
+SCHEMA = {
+    "type": "object",
+    "properties": {"text": {"type": "string", "maxLength": 20}},
+    "required": ["text"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Sandbox]:
+    sandbox = docker_sandbox()
+    yield sandbox
+    sandbox.close()
+
+
+@pytest.fixture
+def docker(engine: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
+    for module in (replays_rerun, worker):
+        monkeypatch.setattr(module, "current_sandbox", lambda: engine)
+    return engine
+
+
+@pytest.fixture
+def waiting(submit: Callable[..., ToolVersion]) -> ToolVersion:
+    """A tool that nobody has called yet: there is no recorded call to try it with."""
+    return submit(**replayed_tool("draws", input_schema=SCHEMA))
+
+
+@pytest.fixture
+def reviewer(tenant: Tenant) -> Person:
+    return make_person(tenant, "rita", Role.REVIEWER)
+
+
+def see(person: Person, address: str) -> str:
+    answer = person.client().get(address)
+    assert answer.status_code == 200
+    return str(answer.content.decode())
+
+
+def send(person: Person, version: ToolVersion, **typed: str) -> Any:
+    """What a browser sends of the form, with some of it typed."""
+    address = reverse("trial_new", args=[version.pk])
+    sent = SentForm(see(person, address).partition("<main")[2]).values | typed
+    return person.client().post(address, sent)
+
+
+def find_trial(answer: Any) -> Replay:
+    assert answer.status_code == 302, answer.content.decode()
+    return Replay.objects.get(pk=decode("rpl", answer.url.rpartition("/")[2]))
+
+
+def try_version(version: ToolVersion, *, by: Person, **arguments: Any) -> Replay:
+    row = request_trial(version_id=version.pk, arguments=arguments, by=by.by)
+    work_through()
+    row.refresh_from_db()
+    return row
+
+
+@pytest.mark.req("CARD-3", "TOOLS-28")
+def test_a_reviewer_writes_arguments_and_reads_the_answer_in_the_review(
+    waiting: ToolVersion, reviewer: Person, docker: Sandbox
+) -> None:
+    answer = send(reviewer, waiting, **{"t:/text": "hello there"})
+    row = find_trial(answer)
+    assert "A worker starts it as soon as possible" in see(reviewer, answer.url)
+    work_through()
+
+    row.refresh_from_db()
+    assert (row.what, row.state, row.result["state"]) == (What.TRIAL, "ended", "succeeded")
+    for address in (answer.url, reverse("review", args=[waiting.pk])):
+        page = see(reviewer, address)
+        assert "The result matches the output schema of the version." in page
+        assert "hello there" in page
+    assert SentForm(see(reviewer, answer.url).partition("<main")[2]).values["t:/text"] == "hello there"
+    waiting.refresh_from_db()
+    assert waiting.review_state == VersionState.SUBMITTED
+
+
+@pytest.mark.req("TOOLS-28")
+def test_a_trial_is_on_record_without_its_values_and_is_no_call(
+    waiting: ToolVersion, reviewer: Person, docker: Sandbox
+) -> None:
+    row = try_version(waiting, by=reviewer, text="secret words")
+
+    assert Invocation.objects.count() == 0
+    began, ended = Fact.objects.filter(subject=row.wire_id, kind__startswith="replay.").order_by("id")
+    assert (began.kind, began.actor_id, ended.kind) == ("replay.began", reviewer.by.id, "replay.ended")
+    said, told = (json.loads(bytes(fact.leaf))["data"] for fact in (began, ended))
+    assert (said["what"], said["version"], told["counts"]) == ("trial", waiting.version, {"succeeded": 1})
+    kept = {row.kind: row.commitment for row in Snapshot.objects.filter(invocation_id=row.pk)}
+    assert kept == {"input": said["arguments"]["commit"], "output": told["values"]["commit"]}
+    assert "secret words" not in bytes(began.leaf).decode() + bytes(ended.leaf).decode() + json.dumps(row.result)
+
+
+@pytest.mark.req("CARD-3")
+def test_arguments_that_the_schema_refuses_are_named_at_their_field_and_nothing_runs(
+    waiting: ToolVersion, reviewer: Person
+) -> None:
+    answer = send(reviewer, waiting, **{"t:/text": "x" * 21})
+
+    assert answer.status_code == 422
+    page = answer.content.decode()
+    assert "Nothing was called yet." in page
+    assert SentForm(page.partition("<main")[2]).values["t:/text"] == "x" * 21
+    assert not Replay.objects.exists()
+    assert not Snapshot.objects.filter(kind="input").exists()
+
+
+@pytest.mark.req("CARD-3")
+def test_the_form_goes_to_json_and_back_with_what_was_typed(waiting: ToolVersion, reviewer: Person) -> None:
+    address = reverse("trial_new", args=[waiting.pk])
+    sent = SentForm(see(reviewer, address).partition("<main")[2]).values | {"t:/text": "hello"}
+
+    page = reviewer.client().post(address, sent | {"do": "view:json"}).content.decode()
+    as_json = SentForm(page.partition("<main")[2]).values
+    assert json.loads(as_json["raw"]) == {"text": "hello"}
+    back = reviewer.client().post(address, as_json | {"do": "view:fields"}).content.decode()
+
+    assert SentForm(back.partition("<main")[2]).values["t:/text"] == "hello"
+
+
+@pytest.mark.req("CARD-3")
+def test_a_result_unlike_the_output_schema_is_a_finding_with_its_places(
+    submit: Callable[..., ToolVersion], reviewer: Person, docker: Sandbox
+) -> None:
+    promised = {"type": "object", "properties": {"draw": {"type": "string"}}}
+    version = submit(**replayed_tool("draws", input_schema=SCHEMA, output_schema=promised))
+
+    row = try_version(version, by=reviewer, text="x")
+
+    page = see(reviewer, reverse("trial", args=[version.pk, row.pk]))
+    assert row.result["problem"] == "SCHEMA.OUTPUT_INVALID"
+    assert "These places of the result do not match the output schema" in page
+    assert "<code>/draw</code>" in page
+    assert "The result matches" not in page
+
+
+@pytest.mark.req("TOOLS-15")
+def test_the_box_of_a_trial_reaches_nothing_and_the_run_is_dry(
+    submit: Callable[..., ToolVersion], reviewer: Person, docker: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asks = {
+        "capabilities": {"net": [{"host": "example.org", "ports": ["443"]}]},
+        "secrets": [{"name": "API_TOKEN", "description": "of a service"}],
+        "side_effect": "Network",
+    }
+    version = submit(**replayed_tool("reaches", input_schema=SCHEMA), **asks)
+    run, given = docker.run, list[Any]()
+
+    def noted(profile: Profile, call: Any, *more: Any) -> RunOutcome:
+        given.extend([profile, call])
+        return run(profile, call, *more)
+
+    monkeypatch.setattr(docker, "run", noted)
+
+    row = try_version(version, by=reviewer, text="x")
+
+    profile, call = given
+    assert profile.outside == ()
+    assert call.context["dry_run"] is True
+    assert not call.secrets
+    page = see(reviewer, reverse("trial", args=[version.pk, row.pk]))
+    assert "Run without the network that the version asks for." in page
+    assert {"trial_without_network", "trial_without_secrets"} <= set(row.result["notes"])
+
+
+@pytest.mark.req("TOOLS-15")
+def test_who_wrote_a_version_has_it_tried_by_nobody_less_than_another_reviewer(
+    waiting: ToolVersion, developer: Person, auditor: Person, tenant: Tenant, submit: Callable[..., ToolVersion]
+) -> None:
+    author = make_person(tenant, "ada", Role.OPERATOR, Role.DEVELOPER)
+    own = submit_version(document=manifest("echo"), by=author.by)
+
+    with pytest.raises(OwnSubmission):
+        request_trial(version_id=own.pk, arguments={"text": "x"}, by=author.by)
+    page = see(author, reverse("trial_new", args=[own.pk]))
+    assert "stand behind this version" in page
+    assert "Run in the sandbox" not in page
+    assert reverse("trial_new", args=[own.pk]) not in see(author, reverse("review", args=[own.pk]))
+    for person in (developer, auditor):
+        assert person.client().get(reverse("trial_new", args=[waiting.pk])).status_code == 403
+
+
+@pytest.mark.req("CARD-3")
+def test_another_reviewer_sees_how_a_trial_went_and_not_its_values(
+    waiting: ToolVersion, reviewer: Person, operator: Person, docker: Sandbox
+) -> None:
+    row = try_version(waiting, by=reviewer, text="mine alone")
+
+    page = see(operator, reverse("review", args=[waiting.pk]))
+
+    assert row.wire_id[-6:] in page
+    assert "mine alone" not in page
+    assert operator.client().get(reverse("trial", args=[waiting.pk, row.pk])).status_code == 404
+    assert "Try a version with written arguments" in see(operator, reverse("replay", args=[row.pk]))
+    assert "Try a version with written arguments" in see(operator, reverse("replays"))
+
+
+@pytest.mark.req("TOOLS-15")
+def test_a_version_that_was_decided_is_tried_no_more(
+    waiting: ToolVersion, reviewer: Person, operator: Person, docker: Sandbox
+) -> None:
+    row = request_trial(version_id=waiting.pk, arguments={"text": "x"}, by=reviewer.by)
+    review_version(version_id=waiting.pk, decision=Decision.REFUSE, note="It is not what was agreed.", by=operator.by)
+
+    work_through()
+
+    row.refresh_from_db()
+    assert (row.verdict, row.result["why"], row.result["state"]) == ("cannot", "version_refused", "")
+    assert "The version was refused by its reviewer" in see(reviewer, reverse("trial", args=[waiting.pk, row.pk]))
+    with pytest.raises(Conflict):
+        request_trial(version_id=waiting.pk, arguments={"text": "x"}, by=reviewer.by)
+
+
+@pytest.mark.req("SPEC-10")
+def test_what_a_reviewer_wrote_and_was_answered_goes_when_they_are_erased(
+    waiting: ToolVersion, reviewer: Person, auditor: Person, operator: Person, docker: Sandbox
+) -> None:
+    row = try_version(waiting, by=reviewer, text="forget me")
+    assert Snapshot.objects.filter(invocation_id=row.pk).count() == 2
+
+    forget(reviewer.by.id, by=auditor.by)
+
+    assert not Snapshot.objects.filter(invocation_id=row.pk).exists()
+    assert "Erased, or kept no longer" in see(reviewer, reverse("trial", args=[waiting.pk, row.pk]))
+    assert Fact.objects.filter(subject=row.wire_id, kind="replay.ended").exists()
+
+
+@pytest.mark.req("SPEC-10")
+def test_a_trial_of_whoever_was_erased_before_it_ran_is_not_run(
+    waiting: ToolVersion, reviewer: Person, auditor: Person, docker: Sandbox
+) -> None:
+    row = request_trial(version_id=waiting.pk, arguments={"text": "forget me"}, by=reviewer.by)
+    forget(reviewer.by.id, by=auditor.by)
+
+    work_through()
+
+    row.refresh_from_db()
+    assert row.verdict == "cannot"
+    assert row.result["why"] in ("no_values", "erased")
