@@ -17,7 +17,12 @@ from django.db.models import F
 
 from access.budgets.lines import BudgetLine, Demand, build_line, build_quota_problem, check_budgets, with_windows
 from access.models import Budget, BudgetWindow, Dimension, Reservation
-from kernel.database.prepared_statements import execute_prepared, execute_prepared_later, fetch_prepared
+from kernel.database.prepared_statements import (
+    execute_prepared,
+    execute_prepared_last,
+    execute_prepared_later,
+    fetch_prepared,
+)
 from kernel.ids import new_id
 
 if TYPE_CHECKING:
@@ -95,32 +100,42 @@ SELECT json_extract(won.value, '$[0]'), b.tenant_id, %(invocation)s, w.id, json_
 """
 # What a reservation has become, by the dimension of its budget.
 SETTLED = """CASE {dimension}
-         WHEN 'calls' THEN COALESCE(%(calls)s{number}, {amount})
-         WHEN 'bytes_in' THEN COALESCE(%(bytes_in)s{number}, {amount})
-         WHEN 'bytes_out' THEN COALESCE(%(bytes_out)s{number}, {amount})
-         WHEN 'cpu_ms' THEN COALESCE(%(cpu_ms)s{number}, {amount})
-         WHEN 'tokens' THEN COALESCE(%(tokens)s{number}, {amount})
-         WHEN 'money' THEN COALESCE(%(money)s{number}, {amount})
+         WHEN 'calls' THEN COALESCE({calls}, {amount})
+         WHEN 'bytes_in' THEN COALESCE({bytes_in}, {amount})
+         WHEN 'bytes_out' THEN COALESCE({bytes_out}, {amount})
+         WHEN 'cpu_ms' THEN COALESCE({cpu_ms}, {amount})
+         WHEN 'tokens' THEN COALESCE({tokens}, {amount})
+         WHEN 'money' THEN COALESCE({money}, {amount})
          ELSE 0 END"""
+MEASURED = ("calls", "bytes_in", "bytes_out", "cpu_ms", "tokens", "money")
+# Of any number of calls, whose windows are locked in one order before the first is written, and each written once.
 SETTLE = f"""
-WITH held AS MATERIALIZED (
+WITH asked AS (
+  SELECT * FROM unnest(%(invocations)s::uuid[], {", ".join(f"%({name})s::bigint[]" for name in MEASURED)})
+    AS a(invocation_id, {", ".join(MEASURED)})
+), held AS MATERIALIZED (
   SELECT w.id, b.dimension FROM access_budgetwindow w JOIN access_budget b ON b.id = w.budget_id
-   WHERE w.id IN (SELECT window_id FROM access_reservation WHERE invocation_id = %(invocation)s::uuid AND settled IS NULL)
+   WHERE w.id IN (SELECT window_id FROM access_reservation
+                   WHERE invocation_id = ANY(%(invocations)s::uuid[]) AND settled IS NULL)
    ORDER BY w.budget_id, w.number FOR NO KEY UPDATE OF w
 ), done AS (
-  UPDATE access_reservation r SET settled = {SETTLED.format(dimension="held.dimension", amount="r.amount", number="::bigint")}
-    FROM held WHERE r.window_id = held.id AND r.invocation_id = %(invocation)s::uuid AND r.settled IS NULL
+  UPDATE access_reservation r
+     SET settled = {SETTLED.format(dimension="held.dimension", amount="r.amount", **{name: f"asked.{name}" for name in MEASURED})}
+    FROM held, asked
+   WHERE r.window_id = held.id AND r.invocation_id = asked.invocation_id
+     AND r.invocation_id = ANY(%(invocations)s::uuid[]) AND r.settled IS NULL
   RETURNING r.window_id, r.amount, r.settled
-)
-UPDATE access_budgetwindow w SET reserved = w.reserved - done.amount, used = w.used + done.settled
-  FROM done WHERE w.id = done.window_id
+), taken AS (SELECT window_id, sum(amount)::bigint AS amount, sum(settled)::bigint AS settled FROM done GROUP BY window_id)
+UPDATE access_budgetwindow w SET reserved = w.reserved - taken.amount, used = w.used + taken.settled
+  FROM taken WHERE w.id = taken.window_id
 RETURNING w.id
 """.encode()  # noqa: S608  constants only
 DIMENSION = (
     "(SELECT b.dimension FROM access_budgetwindow w JOIN access_budget b ON b.id = w.budget_id WHERE w.id = window_id)"
 )
+_OF_ONE = {name: f"%({name})s" for name in MEASURED}
 SETTLE_RESERVATIONS = f"""
-UPDATE access_reservation SET settled = {SETTLED.format(dimension=DIMENSION, amount="amount", number="")}
+UPDATE access_reservation SET settled = {SETTLED.format(dimension=DIMENSION, amount="amount", **_OF_ONE)}
  WHERE invocation_id = %(invocation)s AND settled IS NULL
 RETURNING window_id, amount, settled
 """.encode()  # noqa: S608  constants only
@@ -220,14 +235,15 @@ def settle_reservations(
         list(windows.select_for_update(no_key=True).values_list("pk"))
         changed = _settle_plainly(held.filter(window__budget_id__in=list(apart)), spent, apart)
     settle = _settle_postgresql if connection.vendor == "postgresql" else _settle_sqlite
-    return changed + settle(_write_spent(invocation_id, spent))
+    return changed + settle(invocation_id, spent)
 
 
-def _settle_postgresql(asked: dict[str, Any]) -> int:
-    return len(fetch_prepared(SETTLE, asked))
+def _settle_postgresql(invocation_id: UUID, spent: CallUsage) -> int:
+    return len(fetch_prepared(SETTLE, _write_spent(invocation_id, spent)))
 
 
-def _settle_sqlite(asked: dict[str, Any]) -> int:
+def _settle_sqlite(invocation_id: UUID, spent: CallUsage) -> int:
+    asked = {name: getattr(spent, name) for name in MEASURED} | {"invocation": invocation_id}
     settled = fetch_prepared(SETTLE_RESERVATIONS, asked)
     for window, amount, took in settled:
         execute_prepared(SETTLE_WINDOW, [amount, took, window])
@@ -242,12 +258,11 @@ def settle_at_commit(
         settle_reservations(invocation_id=invocation_id, spent=spent, apart=apart)
         return
     assert connection.in_atomic_block, "what is settled belongs to the transaction that ends the call"
-    execute_prepared_later(SETTLE, _write_spent(invocation_id, spent))
+    execute_prepared_last(SETTLE, _write_spent(invocation_id, spent))
 
 
-def _write_spent(invocation_id: UUID, spent: CallUsage) -> dict[str, Any]:
-    measured = ("calls", "bytes_in", "bytes_out", "cpu_ms", "tokens", "money")
-    return {name: getattr(spent, name) for name in measured} | {"invocation": invocation_id}
+def _write_spent(invocation_id: UUID, spent: CallUsage) -> dict[str, list[Any]]:
+    return {name: [getattr(spent, name)] for name in MEASURED} | {"invocations": [invocation_id]}
 
 
 def _settle_plainly(held: QuerySet[Reservation], spent: CallUsage, apart: Mapping[UUID, CallUsage]) -> int:

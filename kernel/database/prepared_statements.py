@@ -57,6 +57,13 @@ def execute_prepared_later(statement: bytes, parameters: Parameters) -> None:
     _connection().change_later(statement, parameters)
 
 
+def execute_prepared_last(statement: bytes, columns: Mapping[str, Sequence[Any]]) -> None:
+    """As :func:`execute_prepared_later`, behind whatever else goes with it. The statement takes lists: of transactions that are
+    committed as one (:func:`kernel.database.connections.share_commit`) it is sent once, with those of all. On PostgreSQL only.
+    """
+    cast("DatabaseWrapper", connections[DEFAULT_DB_ALIAS]).change_last(statement, columns)
+
+
 def fetch_prepared_later(statement: bytes, parameters: Parameters) -> LaterRows:
     """The same for one that has rows, which are there then. On PostgreSQL only."""
     return cast("DatabaseWrapper", connections[DEFAULT_DB_ALIAS]).ask_later(statement, parameters)

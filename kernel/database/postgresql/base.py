@@ -19,7 +19,17 @@ from psycopg.pq import TransactionStatus
 
 from kernel.database.postgresql.expectations import find_unmet
 from kernel.database.postgresql.pipeline import COMMIT, StatementPipeline
+from kernel.database.postgresql.recent_first import take_recent_first
+from kernel.database.postgresql.shared_commits import (
+    PATIENCE,
+    PendingCommit,
+    commit_turns,
+    join_last,
+    note_sent,
+    note_unknown,
+)
 from kernel.database.tenancy import HUB, current_scope
+from kernel.fault_injection import inject_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,6 +37,7 @@ if TYPE_CHECKING:
     from psycopg.pq.abc import PGresult
 
     from kernel.database.postgresql.pipeline import Ready
+    from kernel.database.postgresql.shared_commits import Columns
     from kernel.database.prepared_statements import Parameters
 
 ROLE = "toolhub_app"  # owns nothing, so that row level security binds it
@@ -73,7 +84,18 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._later: list[tuple[Ready, LaterRows | None]] = []
+        self._told_at: list[int] = []  # where among them the connection is told for whom it works
+        self._last: list[tuple[bytes, Columns]] = []
+        self._shares_commit = False
         self._while_committing: Callable[[], object] | None = None
+
+    @property
+    def pool(self) -> Any:
+        """Django's, of which the connection that was given back last is taken first."""
+        found = super().pool
+        if found is not None:
+            take_recent_first(found)
+        return found
 
     def init_connection_state(self) -> None:
         self._forget_transaction()
@@ -105,7 +127,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         with transaction.mark_for_rollback_on_error(self.alias):
             if scope := self._scope_to_tell():
                 self._tell(*scope)
-            elif self._later:
+            elif self._later or self._last:
                 self._exchange()
         return super().create_cursor(name)
 
@@ -172,9 +194,24 @@ class DatabaseWrapper(base.DatabaseWrapper):
             # Now: who asks hears of a value that cannot be written.
             ready = exchange.ready(statement, parameters, _role())
             if scope := self._scope_to_tell():
+                self._told_at.append(len(self._later))
                 self._later.append((exchange.ready(_TELL, scope[1]), None))
                 self._note_scope(scope[0])
             self._later.append((ready, found))
+
+    def change_last(self, statement: bytes, columns: Columns) -> None:
+        """As :meth:`change_later`, behind all else that goes with it. It takes lists, so that of several transactions that are
+        committed as one it is sent once.
+        """
+        if self.in_atomic_block:
+            self.ensure_connection()
+            self._last.append((statement, columns))
+        else:
+            self.change(statement, columns)
+
+    def share_commit(self) -> None:
+        """As :func:`kernel.database.connections.share_commit`."""
+        self._shares_commit = self.in_atomic_block
 
     def work_while_committing(self, work: Callable[[], object]) -> None:
         """As :func:`kernel.database.connections.work_while_committing`."""
@@ -188,7 +225,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
             with self.wrap_database_errors:
                 exchange = StatementPipeline.of(self.connection)
                 ready = [exchange.ready(*each, _role()) for each in asked]
-                kept, self._later = self._later, []
+                last: list[tuple[Ready, LaterRows | None]] = [
+                    (exchange.ready(*each, _role()), None) for each in self._last
+                ]
+                kept = [*self._later, *last]
+                self._forget_kept()
                 results = exchange.run(self.connection, [*(each for each, _ in kept), *ready], meanwhile)
         except DatabaseError as error:
             if unmet := find_unmet(error):
@@ -199,13 +240,19 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 found.take(exchange.rows(result))
         return results[len(kept) :]
 
+    def _forget_kept(self) -> None:
+        self._later, self._told_at, self._last = [], [], []
+
     def _forget_transaction(self) -> None:
         """What was set for a transaction, or within a savepoint, ends with it."""
-        self._later, self._of_transaction, self._while_committing = [], None, None
+        self._forget_kept()
+        self._of_transaction, self._while_committing, self._shares_commit = None, None, False
 
     def _commit(self) -> None:
         try:
-            if self._later or self._while_committing:
+            if self._shares_commit and (mine := self._build_pending_commit()):
+                self._commit_shared(mine)
+            elif self._later or self._last or self._while_committing:
                 self._exchange((COMMIT, ()), meanwhile=self._while_committing)
             else:
                 super()._commit()  # type: ignore[misc]
@@ -217,17 +264,66 @@ class DatabaseWrapper(base.DatabaseWrapper):
         finally:
             self._forget_transaction()
 
+    def _build_pending_commit(self) -> PendingCommit | None:
+        """None where something was sent already, or it works for several, or there is work to be done meanwhile."""
+        is_begun = self.connection is None or self.connection.info.transaction_status != TransactionStatus.IDLE
+        if is_begun or self._while_committing or self._told_at not in ([], [0]):
+            return None
+        scope = self._of_transaction or getattr(self.connection, _TOLD, None) or current_scope()
+        return PendingCommit(scope, [ready for ready, _ in self._later[len(self._told_at) :]], self._last)
+
+    def _commit_shared(self, mine: PendingCommit) -> None:
+        with commit_turns.take(mine) as group:
+            if len(group) == 1:
+                inject_fault("commits.alone")
+                self._exchange((COMMIT, ()))
+                return
+            if group:
+                self._commit_group(group)
+        if mine.error is not None:
+            raise mine.error
+        if not mine.is_sent:
+            self._exchange((COMMIT, ()))
+            return
+        exchange = StatementPipeline.of(self.connection)
+        for (_, found), result in zip(self._later[len(self._told_at) :], mine.results, strict=True):
+            if found is not None:
+                found.take(exchange.rows(result))
+
+    def _commit_group(self, group: list[PendingCommit]) -> None:
+        """On this connection. What the server refuses is left for each to send alone."""
+        self.ensure_connection()
+        raw = self.connection
+        exchange = StatementPipeline.of(raw)
+        before = [*(ready for ready, _ in self._later[: len(self._told_at)]), exchange.ready(PATIENCE, ())]
+        ready = [*before, *(ready for each in group for ready in each.statements)]
+        ready += [exchange.ready(*each, _role()) for each in join_last(group).items()]
+        inject_fault("commits.taken")
+        try:
+            with self.wrap_database_errors:
+                results = exchange.run(
+                    raw, [*ready, exchange.ready(COMMIT, ())], meanwhile=lambda: inject_fault("commits.sent")
+                )
+        except BaseException as error:
+            if isinstance(error, DatabaseError) and not raw.closed:
+                raw.rollback()
+                return
+            note_unknown(group[1:])
+            raise
+        note_sent(group, results[len(before) :])
+        inject_fault("commits.committed")
+
     def _rollback(self) -> Any:
         self._forget_transaction()
         return super()._rollback()  # type: ignore[misc]
 
     def _savepoint_commit(self, sid: str) -> None:
-        if self._later:
+        if self._later or self._last:
             self._exchange()  # whose failure Django ends by rolling back to the savepoint, and not all that is around it
         super()._savepoint_commit(sid)  # type: ignore[misc]
 
     def _savepoint_rollback(self, sid: str) -> None:
-        self._later.clear()
+        self._forget_kept()
         self._while_committing = None
         super()._savepoint_rollback(sid)  # type: ignore[misc]
         self._of_transaction = _UNKNOWN
