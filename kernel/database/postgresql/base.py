@@ -19,7 +19,6 @@ from psycopg.pq import TransactionStatus
 
 from kernel.database.postgresql.expectations import find_unmet
 from kernel.database.postgresql.pipeline import COMMIT, StatementPipeline
-from kernel.database.postgresql.recent_first import take_recent_first
 from kernel.database.postgresql.shared_commits import (
     PATIENCE,
     PendingCommit,
@@ -88,14 +87,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self._last: list[tuple[bytes, Columns]] = []
         self._shares_commit = False
         self._while_committing: Callable[[], object] | None = None
-
-    @property
-    def pool(self) -> Any:
-        """Django's, of which the connection that was given back last is taken first."""
-        found = super().pool
-        if found is not None:
-            take_recent_first(found)
-        return found
 
     def init_connection_state(self) -> None:
         self._forget_transaction()
