@@ -77,6 +77,8 @@ SQLITE = f"{CHOSEN}{UPDATE} RETURNING id".format(
 
 # With the state as a word, not as a parameter: else the general plan cannot use the indexes of what is queued or runs.
 WAITING = b"SELECT 1 FROM invocations_invocation WHERE state = 'queued' AND state IN ('queued', 'running') LIMIT 1"
+WAITING_FOR_OTHERS = b"""
+SELECT 1 FROM invocations_invocation WHERE state = 'queued' AND tenant_id <> ALL(%(full)s::uuid[]) LIMIT 1"""
 
 
 class WorkerSlots:
@@ -215,7 +217,7 @@ def _claim_for(group: list[WantedCall]) -> None:
 def _take_places(wanted: int) -> list[Invocation]:
     while not places.closed:
         left = places.count_left()
-        claimed = claim_calls(min(wanted, places.count_free()))
+        claimed = claim_calls(min(wanted, places.count_free())) if _may_find_call() else []
         if claimed:
             for each in claimed:
                 places.take(each)
@@ -226,6 +228,14 @@ def _take_places(wanted: int) -> list[Invocation]:
         if places.note_missed(left):
             break
     return []
+
+
+def _may_find_call() -> bool:
+    """A tenant that has all its places may still have a message for each of its calls that wait. So while one has, it is asked first
+    whether a call of anybody else waits, which costs a fraction of a claim.
+    """
+    full = places.full()
+    return not full or connection.vendor != "postgresql" or bool(fetch_prepared(WAITING_FOR_OTHERS, {"full": full}))
 
 
 def has_queued_calls() -> bool:
