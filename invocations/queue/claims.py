@@ -77,8 +77,10 @@ SQLITE = f"{CHOSEN}{UPDATE} RETURNING id".format(
 
 # With the state as a word, not as a parameter: else the general plan cannot use the indexes of what is queued or runs.
 WAITING = b"SELECT 1 FROM invocations_invocation WHERE state = 'queued' AND state IN ('queued', 'running') LIMIT 1"
-WAITING_FOR_OTHERS = b"""
-SELECT 1 FROM invocations_invocation WHERE state = 'queued' AND tenant_id <> ALL(%(full)s::uuid[]) LIMIT 1"""
+# The same, and whether one of a tenant that has places left.
+WAITING_BESIDE = b"""
+SELECT EXISTS (SELECT FROM invocations_invocation WHERE state = 'queued' AND tenant_id <> ALL(%(full)s::uuid[])),
+       EXISTS (SELECT FROM invocations_invocation WHERE state = 'queued')"""
 
 
 class WorkerSlots:
@@ -217,12 +219,13 @@ def _claim_for(group: list[WantedCall]) -> None:
 def _take_places(wanted: int) -> list[Invocation]:
     while not places.closed:
         left = places.count_left()
-        claimed = claim_calls(min(wanted, places.count_free())) if _may_find_call() else []
+        may_find, some_wait = _look_beside()
+        claimed = claim_calls(min(wanted, places.count_free())) if may_find else []
         if claimed:
             for each in claimed:
                 places.take(each)
             return claimed
-        if not places.any_taken() or not has_queued_calls():
+        if not (places.any_taken() and (has_queued_calls() if some_wait is None else some_wait)):
             places.forget_missed()
             break
         if places.note_missed(left):
@@ -230,12 +233,17 @@ def _take_places(wanted: int) -> list[Invocation]:
     return []
 
 
-def _may_find_call() -> bool:
-    """A tenant that has all its places may still have a message for each of its calls that wait. So while one has, it is asked first
+def _look_beside() -> tuple[bool, bool | None]:
+    """Whether a claim may find anything, and whether anything waits; None where that is not known.
+
+    A tenant that has all its places may still have a message for each of its calls that wait. So while one has, it is asked first
     whether a call of anybody else waits, which costs a fraction of a claim.
     """
     full = places.full()
-    return not full or connection.vendor != "postgresql" or bool(fetch_prepared(WAITING_FOR_OTHERS, {"full": full}))
+    if not full or connection.vendor != "postgresql":
+        return True, None
+    ((may_find, some_wait),) = fetch_prepared(WAITING_BESIDE, {"full": full})
+    return may_find, None if may_find else some_wait
 
 
 def has_queued_calls() -> bool:

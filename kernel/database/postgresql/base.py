@@ -23,7 +23,7 @@ from kernel.database.postgresql.shared_commits import (
     PATIENCE,
     PendingCommit,
     commit_turns,
-    join_last,
+    join_locks,
     note_sent,
     note_unknown,
 )
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from psycopg.pq.abc import PGresult
 
     from kernel.database.postgresql.pipeline import Ready
-    from kernel.database.postgresql.shared_commits import Columns
+    from kernel.database.postgresql.shared_commits import Lock
     from kernel.database.prepared_statements import Parameters
 
 ROLE = "toolhub_app"  # owns nothing, so that row level security binds it
@@ -84,7 +84,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         super().__init__(*args, **kwargs)
         self._later: list[tuple[Ready, LaterRows | None]] = []
         self._told_at: list[int] = []  # where among them the connection is told for whom it works
-        self._last: list[tuple[bytes, Columns]] = []
+        self._last: list[Ready] = []
+        self._locks: list[Lock] = []  # of those
         self._shares_commit = False
         self._while_committing: Callable[[], object] | None = None
 
@@ -190,15 +191,15 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 self._note_scope(scope[0])
             self._later.append((ready, found))
 
-    def change_last(self, statement: bytes, columns: Columns) -> None:
-        """As :meth:`change_later`, behind all else that goes with it. It takes lists, so that of several transactions that are
-        committed as one it is sent once.
-        """
-        if self.in_atomic_block:
-            self.ensure_connection()
-            self._last.append((statement, columns))
-        else:
-            self.change(statement, columns)
+    def change_last(self, statement: bytes, parameters: Parameters, lock: Lock) -> None:
+        """As :func:`kernel.database.prepared_statements.execute_prepared_last`."""
+        if not self.in_atomic_block:
+            self.change(statement, parameters)
+            return
+        self.ensure_connection()
+        with transaction.mark_for_rollback_on_error(self.alias), self.wrap_database_errors:
+            self._last.append(StatementPipeline.of(self.connection).ready(statement, parameters, _role()))
+        self._locks.append(lock)
 
     def share_commit(self) -> None:
         """As :func:`kernel.database.connections.share_commit`."""
@@ -216,10 +217,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             with self.wrap_database_errors:
                 exchange = StatementPipeline.of(self.connection)
                 ready = [exchange.ready(*each, _role()) for each in asked]
-                last: list[tuple[Ready, LaterRows | None]] = [
-                    (exchange.ready(*each, _role()), None) for each in self._last
-                ]
-                kept = [*self._later, *last]
+                kept = [*self._later, *((each, None) for each in self._last)]
                 self._forget_kept()
                 results = exchange.run(self.connection, [*(each for each, _ in kept), *ready], meanwhile)
         except DatabaseError as error:
@@ -232,7 +230,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return results[len(kept) :]
 
     def _forget_kept(self) -> None:
-        self._later, self._told_at, self._last = [], [], []
+        self._later, self._told_at, self._last, self._locks = [], [], [], []
 
     def _forget_transaction(self) -> None:
         """What was set for a transaction, or within a savepoint, ends with it."""
@@ -261,7 +259,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if is_begun or self._while_committing or self._told_at not in ([], [0]):
             return None
         scope = self._of_transaction or getattr(self.connection, _TOLD, None) or current_scope()
-        return PendingCommit(scope, [ready for ready, _ in self._later[len(self._told_at) :]], self._last)
+        statements = [ready for ready, _ in self._later[len(self._told_at) :]]
+        return PendingCommit(scope, statements, self._last, self._locks)
 
     def _commit_shared(self, mine: PendingCommit) -> None:
         with commit_turns.take(mine) as group:
@@ -288,7 +287,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         exchange = StatementPipeline.of(raw)
         before = [*(ready for ready, _ in self._later[: len(self._told_at)]), exchange.ready(PATIENCE, ())]
         ready = [*before, *(ready for each in group for ready in each.statements)]
-        ready += [exchange.ready(*each, _role()) for each in join_last(group).items()]
+        ready += [exchange.ready(*each, _role()) for each in join_locks(group).items()]
+        ready += [last for each in group for last in each.last]
         inject_fault("commits.taken")
         try:
             with self.wrap_database_errors:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from kernel.database.postgresql.pipeline import Ready
 
-    Columns = Mapping[str, Sequence[Any]]
+    Lock = tuple[bytes, Mapping[str, Sequence[Any]]]
 
 # A row that somebody keeps locked makes those wait who need it, and not who would share with them.
 PATIENCE = b"SET LOCAL lock_timeout = '500ms'"
@@ -29,27 +29,28 @@ PATIENCE = b"SET LOCAL lock_timeout = '500ms'"
 
 @dataclass(slots=True, eq=False)
 class PendingCommit:
-    """A transaction that may share. ``scope``: for whom all its statements work. ``last``: statements that take lists, with theirs.
+    """A transaction that may share. ``scope``: for whom all its statements work. ``last``: those that go behind all of the others, and
+    ``locks``, by which they lock in one order.
 
     ``is_sent``: it was part of one that has ended well, and ``results`` are there; ``error``: of one of which nobody knows the end.
     """
 
     scope: str
     statements: list[Ready]
-    last: list[tuple[bytes, Columns]]
+    last: list[Ready]
+    locks: list[Lock]
     results: list[PGresult] = field(default_factory=list)
     is_sent: bool = False
     error: Exception | None = None
 
 
-def join_last(group: Sequence[PendingCommit]) -> dict[bytes, dict[str, list[Any]]]:
-    """The last statements of all of them, each once."""
+def join_locks(group: Sequence[PendingCommit]) -> dict[bytes, dict[str, list[Any]]]:
+    """Those of all of them, each once, with the lists of all."""
     joined: dict[bytes, dict[str, list[Any]]] = {}
-    for each in group:
-        for statement, columns in each.last:
-            whole = joined.setdefault(statement, {})
-            for name, values in columns.items():
-                whole.setdefault(name, []).extend(values)
+    for statement, lists in (lock for each in group for lock in each.locks):
+        whole = joined.setdefault(statement, {})
+        for name, values in lists.items():
+            whole.setdefault(name, []).extend(values)
     return joined
 
 

@@ -261,7 +261,7 @@ def test_no_statement_of_the_queue_goes_through_all_calls_there_ever_were() -> N
     ]
     if connection.vendor == "postgresql":
         begun = get_row_values(Attempt(worker="host:1", started_at=timezone.now()), except_for=OF_CLAIM)
-        looks.append((claims.WAITING_FOR_OTHERS, {"full": []}))
+        looks.append((claims.WAITING_BESIDE, {"full": []}))
         looks.append(
             (write_claim(claims.POSTGRESQL), {"classes": [], "full": [], "lease_s": 1, "is_first": True, **begun})
         )
