@@ -212,7 +212,8 @@ def _claim_for(group: list[WantedCall]) -> None:
         claimed = _take_places(len(group))
     if len(claimed) > 1:
         inject_fault("claims.committed")
-    for wanted, invocation in zip(group, claimed or [None] * len(group), strict=False):
+    found: list[Invocation | None] = [*claimed] or [None] * len(group)
+    for wanted, invocation in zip(group, found, strict=False):
         wanted.decide(invocation)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,7 +21,7 @@ from tests.crash.plan import (
     Fate,
     name_of,
 )
-from tests.crash.world import ATTEMPTS, OPEN, World, some_key
+from tests.crash.world import ATTEMPTS, OPEN, World, armed, some_key
 from tests.e2e.processes import until
 from tests.e2e.wire import in_background
 
@@ -31,12 +32,12 @@ if TYPE_CHECKING:
     from tests.e2e.wire import Answer
 
 KINDS = (KEYED, NONE, READ, READ)  # of calls that are made at once: as many as one tenant has places
-RUNS_S = 10  # so that all of them run at once
-RUNNING = "SELECT count(*) FROM invocations_invocation WHERE state = 'running'"
+RUNS_S = 25  # at most: they are let go together
+LEASE_S = "20"  # an End may wait so long for its turn
 CLAIMS, *COMMITS = BATCHES_PLANNED
 
 
-class Halt:
+class StopPoint:
     """A worker that stands still at a point until it is let go, and notes who waits behind."""
 
     def __init__(self, folder: Path) -> None:
@@ -60,12 +61,12 @@ class Halt:
 @contextmanager
 def killed_worker(world: World, faults: dict[str, str]) -> Iterator[dict[str, str]]:
     """A worker with calls of each kind, by key, that is killed at the end of the block."""
-    worker = world.worker(**faults)
+    world.store.let_go.clear()
+    worker = world.hub.use_worker(TOOLHUB_LEASE_S=LEASE_S, **armed(faults))
     kinds = {some_key(): kind for kind in KINDS}
-    callers = [
-        in_background(lambda key=key, kind=kind: world.call(kind, key, seconds=RUNS_S)) for key, kind in kinds.items()
-    ]
+    callers = [in_background(partial(world.call, kind, key, seconds=RUNS_S)) for key, kind in kinds.items()]
     yield kinds
+    world.store.let_go.set()
     world.check_killed(worker)
     world.check_no_box_is_left()
     world.worker()
@@ -98,12 +99,13 @@ def test_ends_that_are_committed_together_are_all_there_or_none(batch: Batch, wo
     """The first is on its way alone and arrives; the three others wait for it, and are one transaction. (The first may have been the
     claim of a thread that found no call; then one of the four ran to its End, or not, as the worker was killed.)
     """
-    halt = Halt(tmp_path)
-    with killed_worker(world, halt.faults("commits.alone", batch.point)) as kinds:
-        until(lambda: world.hub.count(RUNNING) == len(KINDS), "all of them run")
-        halt.close()
-        until(lambda: halt.waiting() == len(KINDS) - 1, "the others wait for the first End")
-        halt.let_go()
+    point = StopPoint(tmp_path)
+    with killed_worker(world, point.faults("commits.alone", batch.point)) as kinds:
+        until(lambda: world.store.at_work.total() // 2 == len(KINDS), "all of them run")
+        point.close()
+        world.store.let_go.set()
+        until(lambda: point.waiting() >= len(KINDS) - 1, "the others wait for the first End")
+        point.let_go()
 
     found = find_fates(world, kinds)
 
@@ -116,12 +118,14 @@ def test_ends_that_are_committed_together_are_all_there_or_none(batch: Batch, wo
 def test_calls_that_were_claimed_together_are_lost_as_those_that_were_claimed_alone(
     world: World, tmp_path: Path
 ) -> None:
-    """The first is claimed alone and may come to anything; of the three others two are claimed at once, since calls may take long."""
-    halt = Halt(tmp_path)
-    halt.close()
-    with killed_worker(world, halt.faults("claim.before_commit", CLAIMS.point)) as kinds:
-        until(lambda: halt.waiting() == len(KINDS) - 1, "the others wait for the first claim")
-        halt.let_go()
+    """Whoever came first claims alone, and what it got may come to anything. Of the others two are claimed at once: calls may take
+    long.
+    """
+    point = StopPoint(tmp_path)
+    point.close()
+    with killed_worker(world, point.faults("claim.before_commit", CLAIMS.point)) as kinds:
+        until(lambda: point.waiting() >= len(KINDS) - 1, "the others wait for the first claim")
+        point.let_go()
 
     found = find_fates(world, kinds)
 

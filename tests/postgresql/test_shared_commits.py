@@ -19,7 +19,7 @@ from kernel.database.prepared_statements import (
     fetch_prepared,
     fetch_prepared_later,
 )
-from kernel.database.tenancy import acting_for
+from kernel.database.tenancy import acting_for, acting_for_nobody, hub_wide
 from kernel.ids import new_id
 from tests.support.concurrency import MEET_WITHIN_S
 
@@ -129,11 +129,21 @@ def test_a_row_that_somebody_keeps_locked_makes_those_wait_who_need_it() -> None
     assert fetch_prepared(ROW, [1]) == [("changed",)]
 
 
-def test_each_works_for_its_own_tenant() -> None:
-    tenants = [new_id(), new_id()]
+@pytest.mark.parametrize("second", ["a tenant", "nobody", "the hub"])
+def test_each_works_for_whom_it_works(second: str) -> None:
+    """Also those who lead: what their connection was told is not what the others work for."""
+    tenant, other = new_id(), new_id()
+    scopes: dict[str, tuple[Callable[[], Any], str]] = {
+        "a tenant": (lambda: acting_for(other), str(other)),
+        "nobody": (acting_for_nobody, ""),
+        "the hub": (hub_wide, ""),
+    }
+    begin, whom = scopes[second]
+    with hub_wide():
+        fetch_prepared(WHO, ())  # a connection that was told so for good
 
     def write_for(number: int) -> Any:
-        with acting_for(tenants[number % 2]):
+        with acting_for(tenant) if number % 2 else begin():
             try:
                 with transaction.atomic():
                     share_commit()
@@ -145,7 +155,7 @@ def test_each_works_for_its_own_tenant() -> None:
 
     found = together(*[lambda number=number: write_for(number) for number in range(4)])
 
-    assert found == [[(str(tenants[number % 2]),)] for number in range(4)]
+    assert found == [[(str(tenant) if number % 2 else whom,)] for number in range(4)]
     assert len(fetch_prepared(WRITER, [[0, 2]])) == len(fetch_prepared(WRITER, [[1, 3]])) == 1
     assert len(fetch_prepared(WRITER, [[0, 1, 2, 3]])) == 2
 

@@ -258,9 +258,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         is_begun = self.connection is None or self.connection.info.transaction_status != TransactionStatus.IDLE
         if is_begun or self._while_committing or self._told_at not in ([], [0]):
             return None
-        scope = self._of_transaction or getattr(self.connection, _TOLD, None) or current_scope()
+        scope = getattr(self.connection, _TOLD, None) if self._of_transaction is None else self._of_transaction
         statements = [ready for ready, _ in self._later[len(self._told_at) :]]
-        return PendingCommit(scope, statements, self._last, self._locks)
+        return PendingCommit(current_scope() if scope is None else scope, statements, self._last, self._locks)
 
     def _commit_shared(self, mine: PendingCommit) -> None:
         with commit_turns.take(mine) as group:
