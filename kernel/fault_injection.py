@@ -68,8 +68,8 @@ AGENT_RUNS = {
     "resume.before_commit": "a person has agreed, the call is queued, not committed",
     "resume.committed": "a person has agreed, the call is queued and committed, no worker was told",
 }
-# Of what a worker does for several calls at once, while another thread of it is at the same: tests/crash/test_shared_work.py kills it at
-# each of them, but for the two at which it only waits.
+# Of what a thread of a worker does for several calls at once: tests/crash/test_shared_work.py kills it at each of them, but for the
+# two at which it only waits.
 BATCHES = {
     "turns.waits": "worker: a thread waits for its turn",
     "claims.committed": "worker: several calls are claimed in one transaction, committed, and no thread has its own",
