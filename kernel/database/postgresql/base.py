@@ -297,7 +297,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 )
         except BaseException as error:
             if isinstance(error, DatabaseError) and not raw.closed:
-                raw.rollback()
+                with self.wrap_database_errors:
+                    raw.rollback()
                 return
             note_unknown(group[1:])
             raise
