@@ -167,12 +167,15 @@ class Invocation(models.Model):
     )  # of which calls one runs at a time: the tool, or its group
     keyed = models.BooleanField(default=False)  # the tool honours its key, so the call may run again after a crash
     actors = models.JSONField(default=list)  # whom the agent acts for, the first in the chain first; empty: nobody
-    chain_step = models.ForeignKey(ChainStep, models.PROTECT, null=True, related_name="calls")  # that it was made for
+    # That it was made for. Its index is the one below, as of what else most calls have none of.
+    chain_step = models.ForeignKey(ChainStep, models.PROTECT, null=True, related_name="calls", db_index=False)
     # Of the agent run that it was made for. Its index is the one below.
     run_step = models.ForeignKey(AgentRunStep, models.PROTECT, null=True, related_name="calls", db_index=False)
     # The call of a model whose answer proposed this one. Its index is the one below.
     proposed_by = models.ForeignKey("self", models.PROTECT, null=True, related_name="proposed_calls", db_index=False)
-    callback = models.ForeignKey(CallbackEndpoint, models.PROTECT, null=True, related_name="+")  # told of the end
+    callback = models.ForeignKey(
+        CallbackEndpoint, models.PROTECT, null=True, related_name="+", db_index=False
+    )  # told of the end
     request_id = models.CharField(max_length=64)
     user_fingerprint = models.CharField(max_length=80, blank=True)
     values_key = models.ForeignKey(
@@ -182,7 +185,7 @@ class Invocation(models.Model):
     key_until = models.DateTimeField(null=True)  # afterwards the key may be used for another call
     arguments_fingerprint = models.CharField(max_length=80)
     grant = models.ForeignKey(Grant, models.PROTECT, null=True, related_name="invocations")
-    consent = models.ForeignKey(Consent, models.PROTECT, null=True, related_name="invocations")
+    consent = models.ForeignKey(Consent, models.PROTECT, null=True, related_name="invocations", db_index=False)
     policy_version = models.CharField(max_length=64, blank=True)  # labels of the layers: "hub@3 tenant@7"
     policy_hash = models.CharField(max_length=71, blank=True)
     obligations = models.JSONField(default=list)  # what must be done to the output before anybody gets it
@@ -259,6 +262,9 @@ class Invocation(models.Model):
             ),
             models.Index(fields=["proposed_by"], name="invocation_proposed_by", condition=Q(proposed_by__isnull=False)),
             models.Index(fields=["run_step"], name="invocation_of_run", condition=Q(run_step__isnull=False)),
+            models.Index(fields=["chain_step"], name="invocation_of_chain", condition=Q(chain_step__isnull=False)),
+            models.Index(fields=["callback"], name="invocation_of_callback", condition=Q(callback__isnull=False)),
+            models.Index(fields=["consent"], name="invocation_of_consent", condition=Q(consent__isnull=False)),
             models.Index(
                 fields=["tenant", "user_fingerprint"], name="invocation_of_user", condition=~Q(user_fingerprint="")
             ),
@@ -330,7 +336,8 @@ class Attempt(models.Model):
     """One run of an invocation by one worker."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    invocation = models.ForeignKey(Invocation, models.PROTECT, related_name="attempts")
+    # The index of the constraint begins with it.
+    invocation = models.ForeignKey(Invocation, models.PROTECT, related_name="attempts", db_index=False)
     number = models.PositiveIntegerField()
     worker = models.CharField(max_length=120)
     started_at = models.DateTimeField()

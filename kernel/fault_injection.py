@@ -2,7 +2,8 @@
 
 For tests only. ``TOOLHUB_FAULTS=claim.committed=kill`` in the environment of a process ends it with SIGKILL when it comes to that
 point, as a crash would; ``claim.committed=kill:/a/file`` does so once the file is there, so that a test says which time it is;
-``claim.committed=stop:/a/file`` keeps it there until the file is there. Several are separated by commas.
+``claim.committed=stop:/a/file`` keeps it there until the file is there; ``turns.waits=note:/a/file`` goes on, and leaves a line in the
+file. Several are separated by commas.
 Without it a point is a look into an empty dictionary.
 """
 
@@ -67,7 +68,17 @@ AGENT_RUNS = {
     "resume.before_commit": "a person has agreed, the call is queued, not committed",
     "resume.committed": "a person has agreed, the call is queued and committed, no worker was told",
 }
-ACTIONS = ("kill", "stop")
+# Of what a thread of a worker does for several calls at once: tests/crash/test_shared_work.py kills it at each of them, but for the
+# two at which it only waits.
+BATCHES = {
+    "turns.waits": "worker: a thread waits for its turn",
+    "claims.committed": "worker: several calls are claimed in one transaction, committed, and no thread has its own",
+    "commits.alone": "worker: a transaction is committed by itself, nothing of it is sent",
+    "commits.taken": "worker: several Ends are to be committed as one transaction, nothing is sent",
+    "commits.sent": "worker: the same is sent, and nobody knows what became of it",
+    "commits.committed": "worker: the same is committed, no thread knows",
+}
+ACTIONS = ("kill", "stop", "note")
 
 
 def _read(text: str) -> dict[str, str]:
@@ -75,7 +86,7 @@ def _read(text: str) -> dict[str, str]:
     wrong = [
         f"{name}={what}"
         for name, what in found.items()
-        if name not in POINTS | SEALING | EXPORTING | REPLAYING | MODEL_CALLS | AGENT_RUNS
+        if name not in POINTS | SEALING | EXPORTING | REPLAYING | MODEL_CALLS | AGENT_RUNS | BATCHES
         or what.split(":")[0] not in ACTIONS
     ]
     if wrong or text.count(",") + 1 != len(found or [""]):
@@ -97,6 +108,10 @@ def _break(what: str) -> None:
     if action == "kill":
         if not place or Path(place).exists():
             os.kill(os.getpid(), signal.SIGKILL)
+        return
+    if action == "note":
+        with Path(place).open("a") as file:
+            file.write("\n")
         return
     while not Path(place).exists():
         time.sleep(0.05)

@@ -17,7 +17,12 @@ from django.db.models import F
 
 from access.budgets.lines import BudgetLine, Demand, build_line, build_quota_problem, check_budgets, with_windows
 from access.models import Budget, BudgetWindow, Dimension, Reservation
-from kernel.database.prepared_statements import execute_prepared, execute_prepared_later, fetch_prepared
+from kernel.database.prepared_statements import (
+    execute_prepared,
+    execute_prepared_last,
+    execute_prepared_later,
+    fetch_prepared,
+)
 from kernel.ids import new_id
 
 if TYPE_CHECKING:
@@ -116,6 +121,14 @@ UPDATE access_budgetwindow w SET reserved = w.reserved - done.amount, used = w.u
   FROM done WHERE w.id = done.window_id
 RETURNING w.id
 """.encode()  # noqa: S608  constants only
+# Of several calls that are settled in one transaction, in the order of everybody else. Each is looked for by itself (OFFSET): of a
+# table that is thought to be small PostgreSQL would read all, and goes on so until it is analysed.
+LOCK_WINDOWS = b"""
+SELECT 1 FROM access_budgetwindow WHERE id IN (
+  SELECT held.window_id FROM unnest(%(invocations)s::uuid[]) AS call(id), LATERAL (
+    SELECT window_id FROM access_reservation WHERE invocation_id = call.id AND settled IS NULL OFFSET 0
+  ) held
+) ORDER BY budget_id, number FOR NO KEY UPDATE"""
 DIMENSION = (
     "(SELECT b.dimension FROM access_budgetwindow w JOIN access_budget b ON b.id = w.budget_id WHERE w.id = window_id)"
 )
@@ -242,7 +255,8 @@ def settle_at_commit(
         settle_reservations(invocation_id=invocation_id, spent=spent, apart=apart)
         return
     assert connection.in_atomic_block, "what is settled belongs to the transaction that ends the call"
-    execute_prepared_later(SETTLE, _write_spent(invocation_id, spent))
+    lists = {"invocations": [invocation_id]}
+    execute_prepared_last(SETTLE, _write_spent(invocation_id, spent), lock=LOCK_WINDOWS, of=lists)
 
 
 def _write_spent(invocation_id: UUID, spent: CallUsage) -> dict[str, Any]:

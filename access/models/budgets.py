@@ -121,7 +121,7 @@ class Reservation(models.Model):
     """What one call holds of one window until it ends. ``settled`` is what it took in the end."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="+")
+    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="+", db_index=False)  # nothing is looked for by it
     invocation_id = models.UUIDField()  # access knows no invocations
     window = models.ForeignKey(BudgetWindow, models.CASCADE, related_name="reservations")
     amount = models.BigIntegerField()

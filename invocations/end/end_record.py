@@ -41,6 +41,7 @@ from invocations.signals import call_ended
 from invocations.step_log import read_step_result
 from invocations.value_keys import find_values_key, is_forgotten, recheck_forgotten
 from kernel.canonical import canonicalize, compute_digest
+from kernel.database.connections import share_commit
 from kernel.database.postgresql.expectations import UnmetExpectation
 from kernel.database.rows import delete_rows_later, update_rows_later
 from kernel.fault_injection import inject_fault
@@ -433,6 +434,7 @@ def _end_call(invocation: Invocation, ending: Ending, *, actor: Principal, attem
     if not ending.ran and was_left_unknown(invocation):  # it did not run this time; nobody knows what it did before
         ending = Ending(state=State.OUTCOME_UNKNOWN, problem=OutcomeUnknown(), steps=ending.steps)
     with transaction.atomic():
+        share_commit()
         won = Invocation.objects.move(
             invocation.pk,
             to=ending.state,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -20,11 +21,12 @@ from django.db import IntegrityError, connection, transaction
 
 from invocations.models import FOR_WORK, Attempt, Invocation, WorkClass
 from invocations.queue.run_rows import claim_with_rows
-from kernel.database.connections import database_time
+from kernel.database.connections import database_time, share_commit
 from kernel.database.prepared_statements import fetch_prepared
 from kernel.database.rows import insert_row
 from kernel.fault_injection import inject_fault
 from kernel.observability.telemetry import PROCESS
+from kernel.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +40,7 @@ WITH chosen AS (
                 WHERE state = 'running'{is_at_work} AND substr(tool, 1, 6) <> 'model.' GROUP BY tenant_id) busy
       ON busy.tenant_id = i.tenant_id
    WHERE i.state = 'queued'{is_at_work} AND (i.queue_deadline_at IS NULL OR i.queue_deadline_at > {now})
-     AND i.work_class IN ({classes}) AND i.tenant_id NOT IN ({full})
+     AND i.work_class IN ({classes}) AND i.tenant_id NOT IN ({full}){not_serial}
      AND NOT (i.serial AND EXISTS (
          SELECT 1 FROM invocations_invocation r
           WHERE r.state = 'running' AND r.serial AND r.tenant_id = i.tenant_id
@@ -49,7 +51,10 @@ UPDATE = """
 UPDATE invocations_invocation
    SET state = 'running', attempt = attempt + 1, started_at = {started}, lease_until = {lease_until}
  WHERE id = (SELECT id FROM chosen) AND state = 'queued'"""
+# Of several claims in one transaction only the first may be of a serial tool: two workers that have one each, and want the other's,
+# would wait for each other.
 POSTGRESQL = f"{CHOSEN}, claimed AS ({UPDATE}".format(
+    not_serial=" AND (%(is_first)s::boolean OR NOT i.serial)",
     now="clock_timestamp()",
     classes="SELECT unnest(%(classes)s::text[])",
     full="SELECT unnest(%(full)s::uuid[])",
@@ -60,6 +65,7 @@ POSTGRESQL = f"{CHOSEN}, claimed AS ({UPDATE}".format(
 )
 # SQLite uses a partial index only where the statement has the index's own condition, and would go through all calls there ever were.
 SQLITE = f"{CHOSEN}{UPDATE} RETURNING id".format(
+    not_serial="",
     now="%(started)s",
     classes="SELECT value FROM json_each(%(classes)s)",
     full="SELECT value FROM json_each(%(full)s)",
@@ -71,6 +77,10 @@ SQLITE = f"{CHOSEN}{UPDATE} RETURNING id".format(
 
 # With the state as a word, not as a parameter: else the general plan cannot use the indexes of what is queued or runs.
 WAITING = b"SELECT 1 FROM invocations_invocation WHERE state = 'queued' AND state IN ('queued', 'running') LIMIT 1"
+# The same, and whether one of a tenant that has places left.
+WAITING_BESIDE = b"""
+SELECT EXISTS (SELECT FROM invocations_invocation WHERE state = 'queued' AND tenant_id <> ALL(%(full)s::uuid[])),
+       EXISTS (SELECT FROM invocations_invocation WHERE state = 'queued')"""
 
 
 class WorkerSlots:
@@ -105,6 +115,17 @@ class WorkerSlots:
             some_left = self._long < max(1, settings.TOOLHUB_WORKER_CONCURRENCY // 2)
         served = settings.TOOLHUB_WORK_CLASSES
         return [each for each in served if some_left or served == [WorkClass.LONG] or each != WorkClass.LONG]
+
+    def count_free(self) -> int:
+        """How many calls may be begun here at once, whosever they are and however long they take. Of tenants and classes that have
+        all their places, none may be begun at all.
+        """
+        most, served = settings.TOOLHUB_WORKER_CONCURRENCY, settings.TOOLHUB_WORK_CLASSES
+        with self._lock:
+            free = [most - count for count in self._of_tenant.values()]
+            if WorkClass.LONG in served and served != [WorkClass.LONG]:
+                free.append(max(1, most // 2) - self._long)
+            return min((each for each in free if each > 0), default=most)
 
     def any_taken(self) -> bool:
         with self._lock:
@@ -153,34 +174,77 @@ class WorkerSlots:
             return self._missed
 
 
+@dataclass(slots=True, eq=False)
+class WantedCall:
+    """A thread that has a place for a call. ``is_decided``: that there is one for it, or none."""
+
+    invocation: Invocation | None = None
+    is_decided: bool = False
+
+    def decide(self, invocation: Invocation | None) -> None:
+        self.invocation, self.is_decided = invocation, True
+
+
 places = WorkerSlots()
+turns: Turns[WantedCall] = Turns()
 
 
 @contextmanager
 def claim_next_call() -> Iterator[Invocation | None]:
-    """Claim the next call and hold a place for it; None when there is nothing to do here."""
-    with places.claiming:
-        invocation = _take_place()
+    """Claim the next call and hold a place for it; None when there is nothing to do here. Threads that come while another claims are
+    claimed for together.
+    """
+    wanted = WantedCall()
+    while not wanted.is_decided:
+        with turns.take(wanted) as group:
+            if group:
+                _claim_for(group)
     try:
-        yield invocation
+        yield wanted.invocation
     finally:
-        if invocation is not None:
-            places.leave(invocation)
+        if wanted.invocation is not None:
+            places.leave(wanted.invocation)
 
 
-def _take_place() -> Invocation | None:
+def _claim_for(group: list[WantedCall]) -> None:
+    """Who gets none of several goes again: only where the first finds nothing there is nothing for anybody."""
+    with places.claiming:
+        claimed = _take_places(len(group))
+    if len(claimed) > 1:
+        inject_fault("claims.committed")
+    found: list[Invocation | None] = [*claimed] or [None] * len(group)
+    for wanted, invocation in zip(group, found, strict=False):
+        wanted.decide(invocation)
+
+
+def _take_places(wanted: int) -> list[Invocation]:
     while not places.closed:
         left = places.count_left()
-        invocation = claim_call()
-        if invocation is not None:
-            places.take(invocation)
-            return invocation
-        if not places.any_taken() or not has_queued_calls():
+        may_find, some_wait = _look_beside()
+        claimed = claim_calls(min(wanted, places.count_free())) if may_find else []
+        if claimed:
+            for each in claimed:
+                places.take(each)
+            return claimed
+        if not (places.any_taken() and (has_queued_calls() if some_wait is None else some_wait)):
             places.forget_missed()
             break
         if places.note_missed(left):
             break
-    return None
+    return []
+
+
+def _look_beside() -> tuple[bool, bool | None]:
+    """Whether a claim may find anything, and whether anything waits; None where that is not known.
+
+    A tenant that has all its places may still have a message for each of its calls that wait. So while one has, it is asked first
+    whether a call of anybody else waits, which costs a fraction of a claim.
+    """
+    full = places.full()
+    if not full or connection.vendor != "postgresql":
+        return True, None
+    ((may_find, some_wait),) = fetch_prepared(WAITING_BESIDE, {"full": full})
+    return may_find, None if may_find else some_wait
 
 
 def has_queued_calls() -> bool:
@@ -190,24 +254,36 @@ def has_queued_calls() -> bool:
 
 def claim_call() -> Invocation | None:
     """The call whose turn it is, now running under a lease; None when no call waits that may run here."""
+    return next(iter(claim_calls(1)), None)
+
+
+def claim_calls(wanted: int) -> list[Invocation]:
+    """As many as are wanted, in one transaction, each chosen as if it were alone; fewer where fewer may run here."""
     classes, full = places.classes(), places.full()
     if not classes:
-        return None
+        return []
     for _ in range(LOOKS):
         try:
-            return _claim_postgresql(classes, full) if connection.vendor == "postgresql" else _claim(classes, full)
+            if connection.vendor == "postgresql":
+                return _claim_postgresql(classes, full, wanted)
+            return list(filter(None, [_claim(classes, full)]))
         except IntegrityError:
             continue  # another worker has begun a call of the same serial tool at this moment, and is seen from now on
-    return None
+    return []
 
 
-def _claim_postgresql(classes: list[str], full: list[UUID]) -> Invocation | None:
-    begun = Attempt(worker=PROCESS, started_at=datetime.now(UTC))
+def _claim_postgresql(classes: list[str], full: list[UUID], wanted: int) -> list[Invocation]:
     asked: dict[str, Any] = {"classes": classes, "full": full, "lease_s": settings.TOOLHUB_LEASE_S}
     with transaction.atomic():
-        sent = claim_with_rows(begun, asked, POSTGRESQL)
+        share_commit()
+        sent = [
+            claim_with_rows(
+                Attempt(worker=PROCESS, started_at=datetime.now(UTC)), asked | {"is_first": not number}, POSTGRESQL
+            )
+            for number in range(wanted)
+        ]
         inject_fault("claim.before_commit")
-    return sent.read()
+    return [each for each in (one.read() for one in sent) if each is not None]
 
 
 @transaction.atomic

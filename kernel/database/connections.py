@@ -80,6 +80,14 @@ def work_while_committing(work: Callable[[], object]) -> None:
         connection.work_while_committing(work)  # type: ignore[attr-defined]  # our engine
 
 
+def share_commit() -> None:
+    """Let this transaction be committed together with those of other threads that come while one is under way
+    (:mod:`kernel.database.postgresql.shared_commits`), where nothing of it was sent before its commit. Left out on SQLite.
+    """
+    if connection.vendor == "postgresql":
+        connection.share_commit()  # type: ignore[attr-defined]  # our engine
+
+
 def open_direct_connection() -> psycopg.Connection[Any]:
     """A connection of its own to PostgreSQL, outside the pool and in no transaction, for who must stay in one session."""
     import psycopg  # noqa: PLC0415  the embedded default loads none of it

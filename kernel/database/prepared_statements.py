@@ -57,6 +57,16 @@ def execute_prepared_later(statement: bytes, parameters: Parameters) -> None:
     _connection().change_later(statement, parameters)
 
 
+def execute_prepared_last(
+    statement: bytes, parameters: Parameters, *, lock: bytes, of: Mapping[str, Sequence[Any]]
+) -> None:
+    """As :func:`execute_prepared_later`, behind whatever else goes with it. Of transactions that are committed as one
+    (:func:`kernel.database.connections.share_commit`) all of these go last, behind the statement ``lock``, which takes the lists
+    of all of them and locks in one order what each would have locked. On PostgreSQL only.
+    """
+    cast("DatabaseWrapper", connections[DEFAULT_DB_ALIAS]).change_last(statement, parameters, (lock, of))
+
+
 def fetch_prepared_later(statement: bytes, parameters: Parameters) -> LaterRows:
     """The same for one that has rows, which are there then. On PostgreSQL only."""
     return cast("DatabaseWrapper", connections[DEFAULT_DB_ALIAS]).ask_later(statement, parameters)

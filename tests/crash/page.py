@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from kernel.fault_injection import EXPORTING, REPLAYING, SEALING
-from tests.crash.plan import KINDS, LOSSES, MOMENTS
+from tests.crash.plan import BATCHES_PLANNED, KINDS, LOSSES, MOMENTS, Batch
 from tests.crash.run_plan import LOSSES_OF_RUNS, MOMENTS_OF_RUNS, RUNS, RUNS_OF_CORE, STEPS, WHILE, RunFate, count_runs
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "crash-matrix.md"
@@ -42,6 +42,14 @@ LOST = """
 
 | what is lost | {kinds} |
 | --- | {rules} |
+"""
+TOGETHER = """
+## A worker is killed while one of its threads works for several calls
+
+Four calls at once, of each kind. What is done together is there for all of them afterwards, or for none.
+
+| when | point | {kinds} |
+| --- | --- | {rules} |
 """
 RUNS_OF_AGENTS = """
 ## An agent run is interrupted
@@ -94,6 +102,8 @@ def text() -> str:
         cells = [loss.fates[kind].says() if kind in loss.fates else "" for kind in KINDS]
         bold = [f"**{cell}**" if kind in loss.core else cell for kind, cell in zip(KINDS, cells, strict=True)]
         lines.append(f"| {loss.what} | {' | '.join(bold)} |\n")
+    lines.append(TOGETHER.format(**kinds))
+    lines += [list_batch(batch) for batch in BATCHES_PLANNED]
     lines += list_runs()
     lines.append(BESIDE)
     for who, (points, there) in AFTERWARDS.items():
@@ -101,6 +111,12 @@ def text() -> str:
             f"| {who} | {says.removeprefix('worker: ')} | `{point}` | {there} |\n" for point, says in points.items()
         ]
     return "".join(lines)
+
+
+def list_batch(batch: Batch) -> str:
+    """In bold, as `make test` tries all of them."""
+    cells = [", or ".join(dict.fromkeys(fates[kind].says() for fates in batch.fates)) for kind in KINDS]
+    return f"| {batch.says} | `{batch.point}` | {' | '.join(f'**{cell}**' for cell in cells)} |\n"
 
 
 def list_runs() -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from kernel.fault_injection import POINTS
+from kernel.fault_injection import BATCHES, POINTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -93,6 +93,27 @@ class Loss:
     core: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A place at which a worker is killed while one of its threads does something for several calls. ``fates``: what may become
+    of those calls; of all of them the same.
+    """
+
+    point: str
+    fates: tuple[Mapping[str, Fate], ...]
+
+    @property
+    def says(self) -> str:
+        return BATCHES[self.point].partition(": ")[2]
+
+
+BATCHES_PLANNED = (
+    Batch("claims.committed", (BEFORE_THE_TOOL,)),
+    Batch("commits.taken", (AFTER_THE_TOOL,)),
+    Batch("commits.sent", (AFTER_THE_TOOL, ALL_ONCE)),
+    Batch("commits.committed", (ALL_ONCE,)),
+)
+
 Row = TypeVar("Row", Moment, Loss)
 LOSSES = (
     Loss("worker", "the worker, by SIGKILL while the tool runs", AFTER_THE_TOOL),
@@ -117,4 +138,6 @@ def name_of(case: object) -> str:
             return f"{case.by}-{case.point}"
         case Loss():
             return case.name
+        case Batch():
+            return case.point
     return str(case)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import select
 import threading
+import time
 from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -15,7 +16,10 @@ from typing import TYPE_CHECKING, Any
 from tests.support.http_server import QuietHandler, serve_requests
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator
+
+LOOK_S = 0.1
 
 
 @dataclass(slots=True)
@@ -30,6 +34,7 @@ class Store:
     at_work: Counter[str] = field(default_factory=Counter)  # runs of a call that are alive
     most_at_once: Counter[str] = field(default_factory=Counter)
     most_of_tool: Counter[str] = field(default_factory=Counter)  # the same of all calls of a tool, by its last name
+    let_go: threading.Event = field(default_factory=threading.Event)  # all that stay, before their time
     _keys: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -45,6 +50,14 @@ class Store:
             if key:
                 self._keys.add(key)
             return {"effects": self.effects[call]}
+
+    def stay(self, connection: socket.socket, seconds: float) -> None:
+        """Until the time is over, or the run has gone, or all are let go."""
+        gone, until = select.poll(), time.monotonic() + seconds
+        gone.register(connection, select.POLLIN)
+        while not self.let_go.is_set() and (left := until - time.monotonic()) > 0:
+            if gone.poll(1000 * min(left, LOOK_S)):
+                return
 
     @contextmanager
     def alive(self, call: str, tool: str) -> Iterator[None]:
@@ -70,9 +83,7 @@ def open_store() -> Iterator[Store]:
             answer = {}
             if self.path == "/stay":
                 with store.alive(said["call"], said["tool"].rpartition(".")[2]):
-                    gone = select.poll()
-                    gone.register(self.connection, select.POLLIN)
-                    gone.poll(said["seconds"] * 1000)  # milliseconds; earlier when the run has gone
+                    store.stay(self.connection, said["seconds"])
             else:
                 answer = store.have_effect(said["call"], said["key"], said.get("order", ""))
             with suppress(OSError):

@@ -5,21 +5,24 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from kernel.fault_injection import AGENT_RUNS, MODEL_CALLS, POINTS, REPLAYING
+from kernel.fault_injection import AGENT_RUNS, BATCHES, MODEL_CALLS, POINTS, REPLAYING
 from tests.crash.page import PAGE, text
-from tests.crash.plan import LOSSES, MOMENTS
+from tests.crash.plan import BATCHES_PLANNED, LOSSES, MOMENTS
 from tests.crash.run_plan import LOSSES_OF_RUNS, MOMENTS_OF_RUNS, STEPS, count_runs
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_every_point_is_in_the_code_and_in_the_plan_of_crashes() -> None:
-    sources = "".join(path.read_text() for path in (ROOT / "invocations").rglob("*.py"))
+    sources = "".join(
+        path.read_text() for folder in ("invocations", "kernel") for path in (ROOT / folder).rglob("*.py")
+    )
     in_code = set(re.findall(r'\binject_fault(?:\(|, )"([a-z_.]+)"', sources))
 
     # Of a replay: tests/integration/invocations/replays/test_replay_periods.py; of a model: model_calls/test_model_crashes.py.
-    assert in_code == set(POINTS) | set(REPLAYING) | set(MODEL_CALLS) | set(AGENT_RUNS)
+    assert in_code == set(POINTS) | set(REPLAYING) | set(MODEL_CALLS) | set(AGENT_RUNS) | set(BATCHES)
     assert {moment.point for moment in MOMENTS} == set(POINTS)
+    assert {batch.point for batch in BATCHES_PLANNED} == set(BATCHES) - {"turns.waits", "commits.alone"}
     assert {moment.point for moment in MOMENTS_OF_RUNS} >= set(AGENT_RUNS) | set(MODEL_CALLS)
 
 

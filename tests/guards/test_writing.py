@@ -45,6 +45,7 @@ FUNCTIONS = {
     "fetch_prepared_later",
     "execute_prepared",
     "execute_prepared_later",
+    "execute_prepared_last",
     "assign_perm",
     "remove_perm",
 }  # kernel.database.rows, guardian
@@ -99,6 +100,7 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "invocations/queue/claims.py:_claim": "an attempt; the End names it",
     "invocations/queue/claims.py:_start_next": "the claim itself; the End names its attempt",
     "invocations/queue/claims.py:has_queued_calls": "it reads",
+    "invocations/queue/claims.py:_look_beside": "it reads",
     "invocations/queue/run_rows.py:claim_with_rows": "an attempt; the End names it",
     "invocations/accept/call_basis.py:load_call_basis": "it reads",
     "invocations/run/lease_heartbeat.py:_keep_lease": "a lease",

@@ -19,7 +19,16 @@ from psycopg.pq import TransactionStatus
 
 from kernel.database.postgresql.expectations import find_unmet
 from kernel.database.postgresql.pipeline import COMMIT, StatementPipeline
+from kernel.database.postgresql.shared_commits import (
+    PATIENCE,
+    PendingCommit,
+    commit_turns,
+    join_locks,
+    note_sent,
+    note_unknown,
+)
 from kernel.database.tenancy import HUB, current_scope
+from kernel.fault_injection import inject_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,6 +36,7 @@ if TYPE_CHECKING:
     from psycopg.pq.abc import PGresult
 
     from kernel.database.postgresql.pipeline import Ready
+    from kernel.database.postgresql.shared_commits import Lock
     from kernel.database.prepared_statements import Parameters
 
 ROLE = "toolhub_app"  # owns nothing, so that row level security binds it
@@ -73,6 +83,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._later: list[tuple[Ready, LaterRows | None]] = []
+        self._told_at: list[int] = []  # where among them the connection is told for whom it works
+        self._last: list[Ready] = []
+        self._locks: list[Lock] = []  # of those
+        self._shares_commit = False
         self._while_committing: Callable[[], object] | None = None
 
     def init_connection_state(self) -> None:
@@ -105,7 +119,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         with transaction.mark_for_rollback_on_error(self.alias):
             if scope := self._scope_to_tell():
                 self._tell(*scope)
-            elif self._later:
+            elif self._later or self._last:
                 self._exchange()
         return super().create_cursor(name)
 
@@ -172,9 +186,24 @@ class DatabaseWrapper(base.DatabaseWrapper):
             # Now: who asks hears of a value that cannot be written.
             ready = exchange.ready(statement, parameters, _role())
             if scope := self._scope_to_tell():
+                self._told_at.append(len(self._later))
                 self._later.append((exchange.ready(_TELL, scope[1]), None))
                 self._note_scope(scope[0])
             self._later.append((ready, found))
+
+    def change_last(self, statement: bytes, parameters: Parameters, lock: Lock) -> None:
+        """As :func:`kernel.database.prepared_statements.execute_prepared_last`."""
+        if not self.in_atomic_block:
+            self.change(statement, parameters)
+            return
+        self.ensure_connection()
+        with transaction.mark_for_rollback_on_error(self.alias), self.wrap_database_errors:
+            self._last.append(StatementPipeline.of(self.connection).ready(statement, parameters, _role()))
+        self._locks.append(lock)
+
+    def share_commit(self) -> None:
+        """As :func:`kernel.database.connections.share_commit`."""
+        self._shares_commit = self.in_atomic_block
 
     def work_while_committing(self, work: Callable[[], object]) -> None:
         """As :func:`kernel.database.connections.work_while_committing`."""
@@ -188,7 +217,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
             with self.wrap_database_errors:
                 exchange = StatementPipeline.of(self.connection)
                 ready = [exchange.ready(*each, _role()) for each in asked]
-                kept, self._later = self._later, []
+                kept = [*self._later, *((each, None) for each in self._last)]
+                self._forget_kept()
                 results = exchange.run(self.connection, [*(each for each, _ in kept), *ready], meanwhile)
         except DatabaseError as error:
             if unmet := find_unmet(error):
@@ -199,13 +229,19 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 found.take(exchange.rows(result))
         return results[len(kept) :]
 
+    def _forget_kept(self) -> None:
+        self._later, self._told_at, self._last, self._locks = [], [], [], []
+
     def _forget_transaction(self) -> None:
         """What was set for a transaction, or within a savepoint, ends with it."""
-        self._later, self._of_transaction, self._while_committing = [], None, None
+        self._forget_kept()
+        self._of_transaction, self._while_committing, self._shares_commit = None, None, False
 
     def _commit(self) -> None:
         try:
-            if self._later or self._while_committing:
+            if self._shares_commit and (mine := self._build_pending_commit()):
+                self._commit_shared(mine)
+            elif self._later or self._last or self._while_committing:
                 self._exchange((COMMIT, ()), meanwhile=self._while_committing)
             else:
                 super()._commit()  # type: ignore[misc]
@@ -217,17 +253,69 @@ class DatabaseWrapper(base.DatabaseWrapper):
         finally:
             self._forget_transaction()
 
+    def _build_pending_commit(self) -> PendingCommit | None:
+        """None where something was sent already, or it works for several, or there is work to be done meanwhile."""
+        is_begun = self.connection is None or self.connection.info.transaction_status != TransactionStatus.IDLE
+        if is_begun or self._while_committing or self._told_at not in ([], [0]):
+            return None
+        scope = getattr(self.connection, _TOLD, None) if self._of_transaction is None else self._of_transaction
+        statements = [ready for ready, _ in self._later[len(self._told_at) :]]
+        return PendingCommit(current_scope() if scope is None else scope, statements, self._last, self._locks)
+
+    def _commit_shared(self, mine: PendingCommit) -> None:
+        with commit_turns.take(mine) as group:
+            if len(group) == 1:
+                inject_fault("commits.alone")
+                self._exchange((COMMIT, ()))
+                return
+            if group:
+                self._commit_group(group)
+        if mine.error is not None:
+            raise mine.error
+        if not mine.is_sent:
+            self._exchange((COMMIT, ()))
+            return
+        exchange = StatementPipeline.of(self.connection)
+        for (_, found), result in zip(self._later[len(self._told_at) :], mine.results, strict=True):
+            if found is not None:
+                found.take(exchange.rows(result))
+
+    def _commit_group(self, group: list[PendingCommit]) -> None:
+        """On this connection. What the server refuses is left for each to send alone."""
+        self.ensure_connection()
+        raw = self.connection
+        exchange = StatementPipeline.of(raw)
+        before = [*(ready for ready, _ in self._later[: len(self._told_at)]), exchange.ready(PATIENCE, ())]
+        ready = [*before, *(ready for each in group for ready in each.statements)]
+        ready += [exchange.ready(*each, _role()) for each in join_locks(group).items()]
+        ready += [last for each in group for last in each.last]
+        inject_fault("commits.taken")
+        try:
+            with self.wrap_database_errors:
+                results = exchange.run(
+                    raw, [*ready, exchange.ready(COMMIT, ())], meanwhile=lambda: inject_fault("commits.sent")
+                )
+        except BaseException as error:
+            if isinstance(error, DatabaseError) and not raw.closed:
+                with self.wrap_database_errors:
+                    raw.rollback()
+                return
+            note_unknown(group[1:])
+            raise
+        note_sent(group, results[len(before) :])
+        inject_fault("commits.committed")
+
     def _rollback(self) -> Any:
         self._forget_transaction()
         return super()._rollback()  # type: ignore[misc]
 
     def _savepoint_commit(self, sid: str) -> None:
-        if self._later:
+        if self._later or self._last:
             self._exchange()  # whose failure Django ends by rolling back to the savepoint, and not all that is around it
         super()._savepoint_commit(sid)  # type: ignore[misc]
 
     def _savepoint_rollback(self, sid: str) -> None:
-        self._later.clear()
+        self._forget_kept()
         self._while_committing = None
         super()._savepoint_rollback(sid)  # type: ignore[misc]
         self._of_transaction = _UNKNOWN

@@ -261,7 +261,10 @@ def test_no_statement_of_the_queue_goes_through_all_calls_there_ever_were() -> N
     ]
     if connection.vendor == "postgresql":
         begun = get_row_values(Attempt(worker="host:1", started_at=timezone.now()), except_for=OF_CLAIM)
-        looks.append((write_claim(claims.POSTGRESQL), {"classes": [], "full": [], "lease_s": 1, **begun}))
+        looks.append((claims.WAITING_BESIDE, {"full": []}))
+        looks.append(
+            (write_claim(claims.POSTGRESQL), {"classes": [], "full": [], "lease_s": 1, "is_first": True, **begun})
+        )
     else:
         looks.append((claims.SQLITE, {"classes": [], "full": [], "started": None, "lease_until": None}))
     explain = b"EXPLAIN " if connection.vendor == "postgresql" else b"EXPLAIN QUERY PLAN "

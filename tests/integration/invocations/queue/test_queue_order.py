@@ -7,7 +7,6 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,8 +19,9 @@ from invocations.models import Invocation, State, WorkClass
 from invocations.queue import claims
 from invocations.queue.claims import WorkerSlots, claim_call, claim_next_call
 from kernel.ids import new_id
-from tests.support.begin_end_pairs import end_call, keep_calls
+from tests.support.begin_end_pairs import end_call
 from tests.support.concurrency import at_once
+from tests.support.waiting_calls import waiting
 
 if TYPE_CHECKING:
     from access.models import Agent
@@ -41,27 +41,6 @@ def own_places(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
 @pytest.fixture
 def foreigner(stranger: Person) -> Agent:
     return access.create_agent(name="theirs", by=stranger.by)
-
-
-def waiting(agent: Agent, *, tool: str = "sample.tools.echo", count: int = 1, **more: Any) -> list[Invocation]:
-    """Calls that wait for a worker, the first the longest."""
-    now = datetime.now(UTC)
-    rows = [
-        Invocation(
-            id=new_id(),
-            tenant_id=agent.tenant_id,
-            agent=agent,
-            tool=tool,
-            state=State.QUEUED,
-            request_id="waits",
-            arguments_fingerprint="x",
-            created_at=now,
-            queue_deadline_at=now + timedelta(hours=1),
-            **more,
-        )
-        for _ in range(count)
-    ]
-    return keep_calls(*rows)
 
 
 def over(invocation: Invocation) -> None:

@@ -287,18 +287,18 @@ def test_services_listen_before_they_send(
 def test_a_message_for_which_nothing_waits_sets_nobody_else_looking(
     granted: None, caller: Caller, bell: Bell, sandbox: ScriptedSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    claims, inner = list[Invocation | None](), queue_claims.claim_call
+    claims, inner = list[list[Invocation]](), queue_claims.claim_calls
 
-    def counted() -> Invocation | None:
-        claims.append(inner())
+    def counted(wanted: int) -> list[Invocation]:
+        claims.append(inner(wanted))
         return claims[-1]
 
-    monkeypatch.setattr(queue_claims, "claim_call", counted)
+    monkeypatch.setattr(queue_claims, "claim_calls", counted)
     sandbox.during = execution.run_queued_calls  # another message is heard while the tool runs
 
     caller.invoke(ECHO, {"text": "x"})
 
-    assert [claim and claim.tool for claim in claims] == [ECHO, None]
+    assert [[call.tool for call in claimed] for claimed in claims] == [[ECHO], []]
 
 
 def test_a_call_that_comes_while_somebody_works_here_is_taken_at_once(
