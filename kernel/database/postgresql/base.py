@@ -120,11 +120,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if not self.walls or self.connection is None:
             return None
         scope = current_scope()
-        if scope == self._told() or self.connection.info.transaction_status == TransactionStatus.INERROR:
+        if scope == self._find_scope() or self.connection.info.transaction_status == TransactionStatus.INERROR:
             return None
         return scope, _words_for(scope, local=self.in_atomic_block)
 
-    def _told(self) -> str | None:
+    def _find_scope(self) -> str | None:
         """For which scope the next statement would work."""
         if self.in_atomic_block and self._of_transaction is not None:
             return self._of_transaction
@@ -151,7 +151,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """The same of statements of which each works for a scope of its own, in one way there and back."""
         self.ensure_connection()
         with transaction.mark_for_rollback_on_error(self.alias):
-            exchange, told = StatementPipeline.of(self.connection), self._told()
+            exchange, told = StatementPipeline.of(self.connection), self._find_scope()
             ready: list[Ready] = []
             places = []
             for scope, statement, parameters in asked:
