@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from rest_framework.request import Request
 
+    from invocations.accept.call_basis import BasisAhead
     from invocations.calls import CallRequest
     from kernel.principal import Principal
 
@@ -124,11 +125,11 @@ class ToolInvokeView(CallView):
         return make_call(request, read_call(request, tool_id))
 
 
-def make_call(request: Request, call: CallRequest) -> HttpResponse:
-    """Make it, and answer with what becomes of it."""
+def make_call(request: Request, call: CallRequest, *, ahead: BasisAhead | None = None) -> HttpResponse:
+    """Make it, and answer with what becomes of it. ``ahead``: as :func:`invocations.services.begin_call` takes it."""
     by = get_caller(request)
     try:
-        begun = services.begin_call(call, by=by)
+        begun = services.begin_call(call, by=by, ahead=ahead)
     except CallRefused as refused:
         envelope = build_answer_envelope(refused.invocation, problem=refused.problem, preflight=refused.preflight)
         return write_answer(request, refused.invocation, envelope)

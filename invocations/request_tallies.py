@@ -30,7 +30,7 @@ from kernel.problems import Unauthenticated
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from django.http import HttpResponse
+    from django.http import HttpRequest, HttpResponse
     from rest_framework.request import Request
 
     from kernel.problems import Problem
@@ -73,8 +73,13 @@ def api_exception_handler(exception: Exception, context: dict[str, Any]) -> Http
     request: Request = context["request"]
     problem = translate_exception(exception, request._request)
     takes_calls = getattr(context["view"], "takes_calls", False) and not isinstance(problem, Unauthenticated)
-    note_rejected(problem, by=get_caller(request) if takes_calls else None)
-    return build_problem_response(request._request, problem)
+    return answer_rejected(request._request, problem, by=get_caller(request) if takes_calls else None)
+
+
+def answer_rejected(request: HttpRequest, problem: Problem, *, by: Principal | None) -> HttpResponse:
+    """``by``: as :func:`note_rejected` takes it."""
+    note_rejected(problem, by=by)
+    return build_problem_response(request, problem)
 
 
 def note_rejected(problem: Problem, *, by: Principal | None) -> None:

@@ -21,6 +21,8 @@ from kernel.http.parsers import read_json
 from kernel.problems import Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rest_framework.request import Request
 
 SCOPE = "invocations:create"
@@ -245,9 +247,13 @@ EXAMPLE = OpenApiExample(
 
 def read_call(request: Request, tool_id: str) -> CallRequest:
     """The call in a request: the body is the SPEC-1 envelope, the address names the tool."""
-    payload = validate_data(InvokeSerializer, request.data)
-    prefers = parse_prefer_header(request.headers.get("Prefer", ""))
-    envelope = payload.to_envelope(key_header=request.headers.get("Idempotency-Key", ""))
+    return read_call_body(request.data, request.headers, tool_id)
+
+
+def read_call_body(data: Any, headers: Mapping[str, str], tool_id: str) -> CallRequest:
+    payload = validate_data(InvokeSerializer, data)
+    prefers = parse_prefer_header(headers.get("Prefer", ""))
+    envelope = payload.to_envelope(key_header=headers.get("Idempotency-Key", ""))
     return CallRequest(
         tool=tool_id,
         arguments=payload.validated_data["arguments"],

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from evidence.models import Snapshot
+    from invocations.accept.call_basis import BasisAhead
     from invocations.answer.wake_ups import Waiter
     from invocations.decide.decision import CallDecision
     from kernel.principal import Principal
@@ -151,17 +152,24 @@ def preflight_call(call: CallRequest, *, by: Principal, everything: bool = False
 
 
 def begin_call(
-    call: CallRequest, *, by: Principal, while_committing: Callable[[Invocation, Preflight], object] | None = None
+    call: CallRequest,
+    *,
+    by: Principal,
+    while_committing: Callable[[Invocation, Preflight], object] | None = None,
+    ahead: BasisAhead | None = None,
 ) -> BegunCall:
     """Decide on a call, write it down and ring for a worker. The one way in for every caller. ``while_committing``: work for it in
-    the meantime (:func:`kernel.database.connections.work_while_committing`), where it is accepted.
+    the meantime (:func:`kernel.database.connections.work_while_committing`), where it is accepted. ``ahead``: what was asked about it
+    together with the caller's key.
 
     Raises :class:`CallRefused` when the answer is no, and a plain problem when there is no tool of that name to call.
     """
     log = StepLog(datetime.now(UTC))
     call = replace(call, envelope=name_person(call.envelope, by=by))
     fingerprints = compute_fingerprints(call, by)
-    decision_context, key = load_call_basis(call.tool, fingerprints["user_fingerprint"], at=log.created_at, by=by)
+    decision_context, key = load_call_basis(
+        call.tool, fingerprints["user_fingerprint"], at=log.created_at, by=by, ahead=ahead
+    )
     check_known(decision_context)
     incoming = IncomingCall(call, by, decision_context, fingerprints, new_id(), while_committing, key=key)
     note_for_log(call_id=encode("inv", incoming.id))

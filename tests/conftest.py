@@ -28,7 +28,7 @@ from tests.support.database_reset import teardown_of_tables
 from tests.support.enabled_tools import write_enabled_tool
 from tests.support.manifests import manifest
 from tests.support.migrated_databases import copy_migrated_sqlite, find_migrated_postgresql
-from tests.support.request_ways import take_direct_routes
+from tests.support.request_ways import take_ways_of_web_server
 from tests.support.savepoints import without_savepoints
 from toolhub.embedded_mode import worker_threads
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from access.models import Agent, Tenant
     from registry.models import Tool, ToolVersion
 
-take_direct_routes()
+take_ways_of_web_server()
 TransactionTestCase._fixture_teardown = teardown_of_tables  # type: ignore[attr-defined]
 # Calls go before what is built for tools. Beside tests that compute it got a twentieth of a processor, and its test waited.
 process_runner.NICENESS = 0

@@ -28,6 +28,7 @@ from invocations.model_calls import body_limits as model_bodies  # noqa: E402  m
 from kernel.http.deferred_responses import Handler  # noqa: E402
 from kernel.http.open_requests import keep_open_requests  # noqa: E402
 from kernel.http.traffic import measure_requests  # noqa: E402
+from toolhub.call_door import CallDoor  # noqa: E402
 from toolhub.instruments import make_instruments  # noqa: E402
 from toolhub.startup import refuse_foreign_keys, refuse_without_keys, say_unknown_settings  # noqa: E402
 
@@ -38,7 +39,7 @@ if exposition.is_wanted():
     make_instruments()
 django_application = Handler(settings.TOOLHUB_WEB_THREADS)
 bounded_application = limit_bodies(
-    McpEndpoint(django_application, django_application.in_thread), (*file_bodies.WIDER, *model_bodies.WIDER)
+    McpEndpoint(CallDoor(django_application), django_application.in_thread), (*file_bodies.WIDER, *model_bodies.WIDER)
 )
 measured_application = measure_requests(keep_open_requests(bounded_application))
 # Here and not in a web server's options: whoever starts another one would believe whom that believes.

@@ -17,6 +17,7 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication
 
 from access.agents import api_keys
+from access.authentication.known_keys import find_known_holder, remember_holder
 from access.budgets.rate_limits import check_failed_key
 from access.connections import token_texts
 from access.connections.resources import covers_resource, hub_resource
@@ -25,8 +26,9 @@ from access.connections.services import USED_EVERY, note_connection_use
 from access.models import ApiKey, Connection, ConnectionToken
 from access.oauth.tokens import looks_like_token, read_token
 from kernel.database.connections import database_time
+from kernel.database.prepared_statements import fetch_prepared_by_scope
 from kernel.database.rows import PreparedQuery, fetch_together
-from kernel.database.tenancy import act_for, hub_wide
+from kernel.database.tenancy import HUB, act_for, hub_wide
 from kernel.ids import encode_user
 from kernel.principal import ActorKind, Principal, UsedConnection
 from kernel.problems import Unauthenticated
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
     from rest_framework.request import Request
 
+    from access.authentication.known_keys import KeyHolder, ReadAhead
     from access.models import Agent
 
 log = logging.getLogger("toolhub.authentication")
@@ -57,15 +60,27 @@ NOT_VALID = "This API key is not valid. It may be mistyped, revoked or expired, 
 REMEDY = "Ask an operator of your tenant for a new key."
 
 
-def find_valid_key(text: str, *, address: str = "") -> ApiKey:
+def find_valid_key(text: str, *, address: str = "", ahead: ReadAhead | None = None) -> ApiKey:
     """The key with its agent; the same sentence for every way of being wrong, so that nothing can be probed."""
     lookup = api_keys.extract_lookup(text)
-    with hub_wide():  # whose key it is, is what is asked
-        key = KEY.first(lookup=lookup) if lookup else None
+    holder = find_known_holder(text) if lookup and ahead is not None else None
+    if holder is not None and ahead is not None:
+        key = _find_with_more(lookup, holder, ahead)
+    else:
+        with hub_wide():  # whose key it is, is what is asked
+            key = KEY.first(lookup=lookup) if lookup else None
     if key is None or not api_keys.matches_digest(text, bytes(key.digest)):
         raise Unauthenticated(NOT_VALID, remedy=REMEDY)
     check_works(key, address=address)
     return key
+
+
+def _find_with_more(lookup: str, holder: KeyHolder, ahead: ReadAhead) -> ApiKey | None:
+    """The key as it is now, and in the same exchange what is asked for whom this process takes for its holder."""
+    more = [(str(holder.tenant_id), *each) for each in ahead.prepare(holder)]
+    rows, *found = fetch_prepared_by_scope((HUB, *KEY.fill_in(lookup=lookup)), *more)
+    ahead.take(holder, found)
+    return next(iter(KEY.read(rows)), None)
 
 
 class NotInForce(Exception):
@@ -168,8 +183,11 @@ def check_still_connected(by: Principal) -> None:
         raise Unauthenticated(NOT_CONNECTED, remedy=CONNECT_AGAIN)
 
 
-def resolve_principal(text: str, *, address: str, resource: str = "") -> Principal:
-    """The agent of a key or of a token. ``resource``: the part of the hub that is asked, if it says so for itself."""
+def resolve_principal(text: str, *, address: str, resource: str = "", ahead: ReadAhead | None = None) -> Principal:
+    """The agent of a key or of a token. ``resource``: the part of the hub that is asked, if it says so for itself.
+
+    ``ahead``: what else is asked together with a key that is known; on PostgreSQL only.
+    """
     if text.startswith(token_texts.ACCESS):
         return resolve_connection_principal(text, address=address, resource=resource or hub_resource())
     if looks_like_token(text):
@@ -179,18 +197,28 @@ def resolve_principal(text: str, *, address: str, resource: str = "") -> Princip
         key, scopes = found
         check_works(key, address=address)
     else:
-        key, scopes = find_valid_key(text, address=address), None
+        key, scopes = find_valid_key(text, address=address, ahead=ahead), None
     note_use(key)
-    return _principal(key, scopes)
+    found = _principal(key, scopes)
+    if scopes is None:
+        remember_holder(text, found)
+    return found
 
 
-def resolve_header_principal(header: str, *, address: str, resource: str = "") -> Principal:
-    """The agent of an ``Authorization`` header. Who fails too often is told to wait."""
+def resolve_header_principal(
+    header: str, *, address: str, resource: str = "", ahead: ReadAhead | None = None
+) -> Principal:
+    """The agent of an ``Authorization`` header. Who fails too often is told to wait. ``ahead``: as above."""
     try:
-        return resolve_principal(_credential(header), address=address, resource=resource)
+        return resolve_principal(_credential(header), address=address, resource=resource, ahead=ahead)
     except Unauthenticated as problem:
         check_failed_key(address, because=problem)
         raise
+
+
+def remembers_key(header: str) -> bool:
+    """Whether this process has found the key of an ``Authorization`` header good before, which says nothing about now."""
+    return find_known_holder(header.partition(" ")[2].strip()) is not None
 
 
 def _credential(header: str) -> str:

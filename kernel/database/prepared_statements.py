@@ -47,6 +47,11 @@ def fetch_prepared_together(*asked: tuple[bytes, Parameters]) -> list[list[tuple
     return _connection().ask(*asked)
 
 
+def fetch_prepared_by_scope(*asked: tuple[str, bytes, Parameters]) -> list[list[tuple[Any, ...]]]:
+    """The same, each for the scope (:mod:`kernel.database.tenancy`) that stands before it. On PostgreSQL only."""
+    return cast("DatabaseWrapper", connections[DEFAULT_DB_ALIAS]).ask_by_scope(*asked)
+
+
 def execute_prepared(statement: bytes, parameters: Parameters) -> int:
     """How many rows such a statement has written."""
     return _connection().change(statement, parameters)

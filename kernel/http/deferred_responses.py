@@ -141,13 +141,20 @@ class Handler(ASGIHandler):
         self._middleware_chain: Any = prefer_direct_routes(self._middleware_chain)
 
     async def handle(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Until the answer is sent or the caller has gone. What was begun goes on without its caller."""
         try:
             body = await self.read_body(receive)
         except RequestAborted:
             return
+        await self.serve(scope, receive, send, partial(self._respond, scope, body))
+
+    async def serve(
+        self, scope: dict[str, Any], receive: Receive, send: Send, respond: Callable[[], HttpResponseBase]
+    ) -> None:
+        """One of the threads gets the response by ``respond``; until it is sent or the caller has gone. What was begun goes on without
+        its caller.
+        """
         scope[WAITS] = asyncio.get_running_loop()
-        answered = asyncio.create_task(self._answer(scope, body, send))
+        answered = asyncio.create_task(self._answer(respond, send))
         gone = asyncio.create_task(self._gone(receive))
         try:
             await asyncio.wait({answered, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -163,8 +170,8 @@ class Handler(ASGIHandler):
         while (await receive())["type"] != "http.disconnect":
             pass
 
-    async def _answer(self, scope: dict[str, Any], body: IO[bytes], send: Send) -> None:
-        working = asyncio.ensure_future(self.in_thread(partial(self._respond, scope, body)))
+    async def _answer(self, respond: Callable[[], HttpResponseBase], send: Send) -> None:
+        working = asyncio.ensure_future(self.in_thread(respond))
         try:
             response = await asyncio.shield(working)
         except asyncio.CancelledError:

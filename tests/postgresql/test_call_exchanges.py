@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from tests.support.calls import Bell, ScriptedSandbox
 
 pytestmark = pytest.mark.django_db(transaction=True)
-# The key; what decides, with the subject's key; the call with its Begin and budgets; the claim, with all that it is run with; the End;
-# the answer.
-EXCHANGES = 6
+# The key, with what decides and the subject's key; the call with its Begin and budgets; the claim, with all that it is run with; the
+# End; the answer.
+EXCHANGES = 5
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def allowed(enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, 
     grant()
 
 
-def test_a_call_makes_six_exchanges_from_its_key_to_its_answer(
+def test_a_call_makes_five_exchanges_from_its_key_to_its_answer(
     allowed: None, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caller.invoke(ECHO, {"text": "what is kept is found out"})

@@ -1,17 +1,26 @@
-"""Ways of a request: by direct routes, as the web server takes those that make calls, or by the request middleware of browsers."""
+"""Ways of a request: by the door or by direct routes, as the web server takes those that make calls, or as all others."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.test.client import ClientHandler
 
+from kernel.http.deferred_responses import Handler
 from kernel.http.direct_routes import prefer_direct_routes
+from kernel.singleton import Once
+from toolhub.call_door import CallDoor
 
-# Both answer alike, byte for byte (test_direct_routes.py), so `make test` tries what callers get, and `make test-all` both.
-WAYS_IN = ["direct", pytest.param("whole", marks=pytest.mark.long)]
-_load_whole = ClientHandler.load_middleware
+# All answer alike, byte for byte (test_direct_routes.py), so `make test` tries what callers get, and `make test-all` each.
+WAYS_IN = [
+    "door",
+    pytest.param("direct", marks=pytest.mark.long),
+    pytest.param("whole", marks=pytest.mark.long),
+]
+HEADERS = {"CONTENT_TYPE": "content-type", "CONTENT_LENGTH": "content-length"}
+get_handler = Once(lambda: Handler(1))  # of no use: who asks is answered in their own thread
+_load_whole, _respond_by_routes = ClientHandler.load_middleware, ClientHandler.get_response
 
 
 def _load_with_direct_routes(handler: ClientHandler, is_async: bool = False) -> None:
@@ -20,11 +29,52 @@ def _load_with_direct_routes(handler: ClientHandler, is_async: bool = False) -> 
     handler._middleware_chain = chain  # type: ignore[attr-defined]
 
 
-def take_direct_routes() -> None:
+def _respond_by_door(handler: ClientHandler, request: HttpRequest) -> HttpResponseBase:
+    scope = build_scope(request)
+    door = CallDoor(get_handler())  # with the settings of this moment
+    if (found := door.find_call(scope)) is None:
+        return _respond_by_routes(handler, request)
+    return door.answer(scope, *found, request.read())
+
+
+def build_scope(request: HttpRequest) -> dict[str, Any]:
+    """As a web server gives it, of a test client's request."""
+    said = {
+        HEADERS.get(name) or name.removeprefix("HTTP_").replace("_", "-").lower(): str(text)
+        for name, text in request.META.items()
+        if text and (name.startswith("HTTP_") or name in HEADERS)
+    }
+    return {
+        "type": "http",
+        "method": str(request.method),
+        "scheme": request.scheme,
+        "path": request.path,
+        "query_string": request.META.get("QUERY_STRING", "").encode(),
+        "client": (request.META["REMOTE_ADDR"], 1),
+        "headers": [(name.encode(), text.encode("latin-1")) for name, text in ({"host": "testserver"} | said).items()],
+    }
+
+
+def take_ways_of_web_server() -> None:
     """Every test client of this process."""
     ClientHandler.load_middleware = _load_with_direct_routes  # type: ignore[assignment, method-assign]
+    ClientHandler.get_response = _respond_by_door  # type: ignore[assignment, method-assign]
+
+
+def take_direct_routes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test client of this test, past the door."""
+    monkeypatch.setattr(ClientHandler, "get_response", _respond_by_routes)
 
 
 def take_whole_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test client of this test that has not asked yet."""
+    take_direct_routes(monkeypatch)
     monkeypatch.setattr(ClientHandler, "load_middleware", _load_whole)
+
+
+def take_way(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The door needs nothing: it is taken where a request is for it."""
+    if name == "direct":
+        take_direct_routes(monkeypatch)
+    elif name == "whole":
+        take_whole_way(monkeypatch)

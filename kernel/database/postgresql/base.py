@@ -51,9 +51,15 @@ _SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _TELL = f"SELECT set_config('role', %s, %s), set_config('{SETTING}', %s, %s)".encode()
 
 
-def _role() -> bytes:
-    """As which role a statement is run from here on."""
-    return b"" if current_scope() == HUB else ROLE.encode()
+def _role(scope: str | None = None) -> bytes:
+    """As which role a statement is run for that scope; None: for the current one."""
+    return b"" if (current_scope() if scope is None else scope) == HUB else ROLE.encode()
+
+
+def _words_for(scope: str, *, local: bool) -> list[object]:
+    """What a connection, or for ``local`` its transaction, is told so that it works for that scope."""
+    is_hub = scope == HUB
+    return ["none" if is_hub else ROLE, local, "" if is_hub else scope, local]
 
 
 class LaterRows:
@@ -127,14 +133,18 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """The current scope and what makes the connection take it; None where it has it, or nothing but a rollback can follow."""
         if not self.walls or self.connection is None:
             return None
-        scope, local = current_scope(), self.in_atomic_block
-        told = getattr(self.connection, _TOLD, None)  # of the connection beneath, which several wrappers use in turn
-        if local and self._of_transaction is not None:
-            told = self._of_transaction
-        if scope == told or self.connection.info.transaction_status == TransactionStatus.INERROR:
+        scope = current_scope()
+        if scope == self._find_scope() or self.connection.info.transaction_status == TransactionStatus.INERROR:
             return None
-        is_hub = scope == HUB
-        return scope, ["none" if is_hub else ROLE, local, "" if is_hub else scope, local]
+        return scope, _words_for(scope, local=self.in_atomic_block)
+
+    def _find_scope(self) -> str | None:
+        """For which scope the next statement would work."""
+        if self.in_atomic_block and self._of_transaction is not None:
+            return self._of_transaction
+        # Of the connection beneath, which several wrappers use in turn.
+        told: str | None = getattr(self.connection, _TOLD, None)
+        return told
 
     def _tell(self, scope: str, words: list[object], *asked: tuple[bytes, Parameters]) -> list[PGresult]:
         _, *results = self._exchange((_TELL, words), *asked)
@@ -150,6 +160,24 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def ask(self, *asked: tuple[bytes, Parameters]) -> list[list[tuple[Any, ...]]]:
         """The rows of each statement: constants, or built from models once, of which none depends on what another finds."""
         return [StatementPipeline.of(self.connection).rows(result) for result in self._asked(*asked)]
+
+    def ask_by_scope(self, *asked: tuple[str, bytes, Parameters]) -> list[list[tuple[Any, ...]]]:
+        """The same of statements of which each works for a scope of its own, in one way there and back."""
+        self.ensure_connection()
+        with transaction.mark_for_rollback_on_error(self.alias):
+            exchange, told = StatementPipeline.of(self.connection), self._find_scope()
+            ready: list[Ready] = []
+            places = []
+            for scope, statement, parameters in asked:
+                if self.walls and scope != told:
+                    ready.append(exchange.ready(_TELL, _words_for(scope, local=self.in_atomic_block)))
+                    told = scope
+                places.append(len(ready))
+                ready.append(exchange.ready(statement, parameters, _role(scope)))
+            results = self._send(ready)
+        if self.walls and told is not None:
+            self._note_scope(told)
+        return [exchange.rows(results[place]) for place in places]
 
     def change(self, statement: bytes, parameters: Parameters) -> int:
         """How many rows such a statement has changed."""
@@ -213,12 +241,18 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self, *asked: tuple[bytes, Parameters], meanwhile: Callable[[], object] | None = None
     ) -> list[PGresult]:
         self.ensure_connection()  # says so where it was lost within a transaction
+        with self.wrap_database_errors:
+            exchange = StatementPipeline.of(self.connection)
+            ready = [exchange.ready(*each, _role()) for each in asked]
+        return self._send(ready, meanwhile)
+
+    def _send(self, ready: list[Ready], meanwhile: Callable[[], object] | None = None) -> list[PGresult]:
+        """Behind what was kept; the results of ``ready``."""
+        exchange = StatementPipeline.of(self.connection)
+        kept = [*self._later, *((each, None) for each in self._last)]
+        self._forget_kept()
         try:
             with self.wrap_database_errors:
-                exchange = StatementPipeline.of(self.connection)
-                ready = [exchange.ready(*each, _role()) for each in asked]
-                kept = [*self._later, *((each, None) for each in self._last)]
-                self._forget_kept()
                 results = exchange.run(self.connection, [*(each for each, _ in kept), *ready], meanwhile)
         except DatabaseError as error:
             if unmet := find_unmet(error):

@@ -1,4 +1,4 @@
-"""Direct routes: does a call get the same answer past the request middleware of browsers, byte for byte?"""
+"""Direct routes: does a call get the same answer by the door and past the request middleware of browsers, byte for byte?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opentelemetry.instrumentation.django.middleware.otel_middleware import _Dja
 from access.authentication.bearer import ApiKeyAuthentication
 from invocations.api import ToolInvokeView
 from kernel.http.direct_routes import find_direct_route
-from tests.support.request_ways import take_whole_way
+from tests.support.request_ways import WAYS_IN, take_direct_routes, take_way, take_whole_way
 from tests.support.routes import Route, routes, walk
 
 if TYPE_CHECKING:
@@ -69,6 +69,11 @@ def ask(caller: Caller, path: str, sent: Any, headers: dict[str, str]) -> tuple[
 REQUESTS: dict[str, tuple[str, Any, dict[str, str]]] = {
     "a call": (INVOKE, body(), {}),
     "a call that is fetched later": (INVOKE, body(), {"Prefer": "respond-async"}),
+    "a call that may not be made": ("/api/v1/tools/sample.tools.none/invoke", body(), {"Idempotency-Key": "a"}),
+    "keys that differ": (INVOKE, body(idempotency_key="a"), {"Idempotency-Key": "b"}),
+    "a key that cannot be": (INVOKE, body(), {"Idempotency-Key": "a b"}),
+    "a preference that cannot be": (INVOKE, body(), {"Prefer": "wait=never"}),
+    "a request id that is not harmless": (INVOKE, body(request_id="a b"), {}),
     "no key": (INVOKE, body(), {"Authorization": ""}),
     "a wrong key": (INVOKE, body(), {"Authorization": "Bearer hub_wrong"}),
     "no JSON": (INVOKE, "{", {}),
@@ -108,7 +113,7 @@ REQUESTS: dict[str, tuple[str, Any, dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_both_ways_answer_alike(
+def test_all_ways_answer_alike(
     name: str,
     caller: Caller,
     enable: Callable[..., Any],
@@ -121,12 +126,14 @@ def test_both_ways_answer_alike(
     grant()
     path, sent, headers = REQUESTS[name]
 
-    direct = ask(caller, path, sent, headers)
-    take_whole_way(monkeypatch)
-    whole = ask(caller, path, sent | {"request_id": "test-request-2"} if isinstance(sent, dict) else sent, headers)
+    answers = []
+    for number, way in enumerate(WAYS_IN):
+        take_way(way, monkeypatch)
+        own = isinstance(sent, dict) and sent.get("request_id") == "test-request-1"
+        answers.append(ask(caller, path, sent | {"request_id": f"test-request-{number}"} if own else sent, headers))
 
-    assert direct == whole
-    assert {"X-Content-Type-Options", "Toolhub-Version"} & {name for name, _ in direct[1]}
+    assert answers[0] == answers[1] == answers[2]
+    assert {"X-Content-Type-Options", "Toolhub-Version"} & {name for name, _ in answers[0][1]}
 
 
 @pytest.mark.unmapped
@@ -135,6 +142,7 @@ def test_both_ways_answer_alike_to_what_a_view_breaks_by(caller: Caller, monkeyp
         raise ZeroDivisionError
 
     monkeypatch.setattr(ToolInvokeView, "finalize_response", break_)
+    take_direct_routes(monkeypatch)
 
     direct = ask(caller, INVOKE, body(), {})
     take_whole_way(monkeypatch)
@@ -157,10 +165,12 @@ def test_over_https_both_ways_say_that_it_stays_so(
         ]
         return [(each.status_code, list(each.items()), each.content) for each in found]
 
+    door = answers()
+    take_direct_routes(monkeypatch)
     direct = answers()
     take_whole_way(monkeypatch)
 
-    assert direct == answers()
+    assert door == direct == answers()
     assert ("Strict-Transport-Security", "max-age=60") in direct[0][1]
     assert direct[1][0] == 301
 
