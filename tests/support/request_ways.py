@@ -12,6 +12,10 @@ from kernel.http.direct_routes import prefer_direct_routes
 from kernel.singleton import Once
 from toolhub.call_door import CallDoor
 
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+    from django.http.response import HttpResponseBase
+
 # All answer alike, byte for byte (test_direct_routes.py), so `make test` tries what callers get, and `make test-all` each.
 WAYS_IN = [
     "door",

@@ -6,7 +6,7 @@ from django.db.models import Q
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("invocations", "0008_publishers_of_tool_files"),
+        ("invocations", "0009_run_profiles"),
     ]
 
     operations = [

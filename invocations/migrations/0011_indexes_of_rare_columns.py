@@ -14,7 +14,7 @@ UNWANTED = {
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('invocations', '0008_publishers_of_tool_files'),
+        ('invocations', '0010_trials'),
     ]
 
     operations = [
