@@ -14,7 +14,7 @@ from opentelemetry.instrumentation.django.middleware.otel_middleware import _Dja
 from access.authentication.bearer import ApiKeyAuthentication
 from invocations.api import ToolInvokeView
 from kernel.http.direct_routes import find_direct_route
-from tests.support.request_ways import WAYS_IN, take_direct_routes, take_way, take_whole_way
+from tests.support.request_ways import WAYS, take_direct_routes, take_way, take_whole_way
 from tests.support.routes import Route, routes, walk
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def test_all_ways_answer_alike(
     path, sent, headers = REQUESTS[name]
 
     answers = []
-    for number, way in enumerate(WAYS_IN):
+    for number, way in enumerate(WAYS):
         take_way(way, monkeypatch)
         own = isinstance(sent, dict) and sent.get("request_id") == "test-request-1"
         answers.append(ask(caller, path, sent | {"request_id": f"test-request-{number}"} if own else sent, headers))
