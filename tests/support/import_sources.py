@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.core.files.uploadedfile import SimpleUploadedFile
 
@@ -14,6 +14,7 @@ from unitools.mcp_listings import Listing
 
 if TYPE_CHECKING:
     from kernel.principal import Principal
+    from registry.imports.models import Import
     from registry.models import ToolVersion
 
 GROUP, REMOTE_GROUP = "acme.imported", "acme.remote"
@@ -62,3 +63,63 @@ def bring_remote_tool(*, by: Principal) -> ToolVersion:
     )
     [made] = submissions.submit_import(import_id=row.pk, by=by)
     return made
+
+
+ITEM = {"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}, "price": {"type": "number"}}}
+
+
+def make_shop_document(**operations: Any) -> dict[str, Any]:
+    """Of a shop, with two operations and what is given."""
+    of_item = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Shop API", "version": "1.0"},
+        "servers": [{"url": "https://shop.example.com"}],
+        "paths": {
+            "/items/{id}": {
+                "get": {
+                    "operationId": "getItem",
+                    "summary": "Gives an item",
+                    "tags": ["items"],
+                    "parameters": [of_item],
+                    "responses": {"200": {"description": "it", "content": {"application/json": {"schema": ITEM}}}},
+                }
+            },
+            "/search": {
+                "post": {
+                    "operationId": "searchItems",
+                    "summary": "Looks for items",
+                    "tags": ["search"],
+                    "requestBody": {
+                        "content": {
+                            "application/json": {
+                                "schema": {"type": "object", "properties": {"text": {"type": "string"}}}
+                            }
+                        }
+                    },
+                    "responses": {"200": {"description": "them"}},
+                }
+            },
+        }
+        | operations,
+    }
+
+
+def write_json(said: dict[str, Any]) -> bytes:
+    return json.dumps(said).encode()
+
+
+def list_tools(*names: str, description: str = "Looks.") -> Listing:
+    schema = {"type": "object", "properties": {}}
+    return Listing(MODERN, {each: {"name": each, "description": description, "inputSchema": schema} for each in names})
+
+
+def import_list(listing: Listing, *, group: str, wanted: list[str], by: Principal) -> Import:
+    return imports.import_remote_list(url=URL, credentials=[], group=group, listing=listing, wanted=wanted, by=by)
+
+
+def write_operations(count: int, summary: str) -> bytes:
+    of_one = {"summary": summary, "responses": {"200": {"description": "it"}}}
+    return write_json(
+        make_shop_document(**{f"/p{n}": {"get": of_one | {"operationId": f"op{n}"}} for n in range(count)})
+    )

@@ -18,14 +18,12 @@ from registry.imports import remote_lists, submissions
 from registry.imports import services as imports
 from registry.imports.known_sources import KNOWN_SOURCES
 from registry.imports.models import Import
-from registry.imports.problems import SourceUnfit
 from registry.imports.turns import taking_turn
-from registry.models import Decision, ToolVersion
+from registry.models import ToolVersion
 from registry.problems import OwnSubmission
 from registry.reviews import services as reviews
 from tests.conftest import make_person
-from tests.support.import_sources import URL
-from unitools.mcp_http import MODERN
+from tests.support.import_sources import URL, import_list, list_tools, make_shop_document, write_json, write_operations
 from unitools.mcp_listings import Listing
 from unitools.openapi.documents import read_document
 
@@ -35,54 +33,11 @@ if TYPE_CHECKING:
     from django.test import Client
 
     from access.models import Tenant
-    from kernel.principal import Principal
     from registry.imports.known_sources import KnownSource
     from tests.conftest import Person
     from unitools.openapi.documents import OpenApiDocument
 
 pytestmark = pytest.mark.django_db
-ITEM = {"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}, "price": {"type": "number"}}}
-
-
-def document(**operations: Any) -> dict[str, Any]:
-    """Of a shop, with two operations and what is given."""
-    of_item = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "Shop API", "version": "1.0"},
-        "servers": [{"url": "https://shop.example.com"}],
-        "paths": {
-            "/items/{id}": {
-                "get": {
-                    "operationId": "getItem",
-                    "summary": "Gives an item",
-                    "tags": ["items"],
-                    "parameters": [of_item],
-                    "responses": {"200": {"description": "it", "content": {"application/json": {"schema": ITEM}}}},
-                }
-            },
-            "/search": {
-                "post": {
-                    "operationId": "searchItems",
-                    "summary": "Looks for items",
-                    "tags": ["search"],
-                    "requestBody": {
-                        "content": {
-                            "application/json": {
-                                "schema": {"type": "object", "properties": {"text": {"type": "string"}}}
-                            }
-                        }
-                    },
-                    "responses": {"200": {"description": "them"}},
-                }
-            },
-        }
-        | operations,
-    }
-
-
-def write(said: dict[str, Any]) -> bytes:
-    return json.dumps(said).encode()
 
 
 def data_of(kind: str) -> dict[str, Any]:
@@ -100,7 +55,7 @@ def upload(client: Client, data: bytes, **fields: str) -> Any:
 def test_a_document_is_uploaded_chosen_from_corrected_and_submitted(developer: Person) -> None:
     client = developer.client()
 
-    answer = upload(client, write(document()), secrets="SHOP_TOKEN")
+    answer = upload(client, write_json(make_shop_document()), secrets="SHOP_TOKEN")
 
     row = Import.objects.get()
     assert answer.url == f"/bring/{row.wire_id}"
@@ -135,99 +90,6 @@ def test_a_document_is_uploaded_chosen_from_corrected_and_submitted(developer: P
 
 
 @pytest.mark.req("BRING-1")
-def test_a_second_document_proposes_versions_only_of_what_changed(developer: Person) -> None:
-    row = imports.import_document(data=write(document()), by=developer.by)
-    imports.choose_tools(import_id=row.pk, names=["getItem", "searchItems"], by=developer.by)
-    submissions.submit_import(import_id=row.pk, by=developer.by)
-    newer = document()
-    newer["paths"]["/items/{id}"]["get"]["summary"] = "Gives an item and its price"
-    del newer["paths"]["/search"]
-
-    row = imports.import_document(data=write(newer), by=developer.by)
-
-    [draft] = row.drafts
-    assert (draft["name"], draft["base"], draft["document"]["version"]) == ("getItem", "1.0.0", "1.0.1")
-    assert draft["changes"]
-    assert imports.find_gone(row) == ["searchItems"]
-    page = developer.client().get(f"/bring/{row.wire_id}").text
-    assert "These were brought and are not there any more" in page
-    submissions.submit_import(import_id=row.pk, by=developer.by)
-    assert imports.import_document(data=write(newer), by=developer.by).drafts == []
-
-
-def refuse_newest(by: Principal) -> None:
-    version = ToolVersion.objects.latest("pk")
-    reviews.review_version(version_id=version.pk, decision=Decision.REFUSE, note="Not so.", by=by)
-
-
-@pytest.mark.req("BRING-1")
-def test_a_refused_version_hides_no_change_of_its_source(developer: Person, operator: Person) -> None:
-    row = imports.import_document(data=write(document()), wanted=["getItem"], by=developer.by)
-    submissions.submit_import(import_id=row.pk, by=developer.by)
-    newer = document()
-    newer["paths"]["/items/{id}"]["get"]["summary"] = "Gives an item and its price"
-    row = imports.import_document(data=write(newer), by=developer.by)
-    submissions.submit_import(import_id=row.pk, by=developer.by)
-    refuse_newest(operator.by)
-
-    row = imports.import_document(data=write(newer), by=developer.by)
-
-    [draft] = row.drafts
-    assert (draft["base"], draft["document"]["version"]) == ("1.0.0", "1.0.2")
-    assert draft["document"]["display_name"] == "Gives an item and its price"
-    assert "/display_name" in [each["pointer"] for each in draft["changes"]]
-
-
-@pytest.mark.req("BRING-1")
-def test_a_refused_version_hides_no_choice_beside_the_document(developer: Person, operator: Person) -> None:
-    first = imports.import_document(data=write(document()), wanted=["getItem"], secrets=["A_TOKEN"], by=developer.by)
-    submissions.submit_import(import_id=first.pk, by=developer.by)
-    again = imports.import_document(data=write(document()), secrets=["B_TOKEN"], by=developer.by)
-    submissions.submit_import(import_id=again.pk, by=developer.by)
-    refuse_newest(operator.by)
-
-    row = imports.import_document(data=write(document()), secrets=["B_TOKEN"], by=developer.by)
-
-    [draft] = row.drafts
-    assert (draft["base"], draft["document"]["secrets"][0]["name"]) == ("1.0.0", "B_TOKEN")
-
-
-@pytest.mark.req("BRING-1")
-def test_what_was_kept_of_a_document_before_versions_were_told_apart_is_read(developer: Person) -> None:
-    row = imports.import_document(data=write(document()), wanted=["getItem"], by=developer.by)
-    submissions.submit_import(import_id=row.pk, by=developer.by)
-    row.refresh_from_db()
-    [kept] = row.made["tools"]["getItem"]
-    row.made = {"choices": kept["choices"], "operations": {"getItem": kept["made"]}}
-    row.save(update_fields=["made"])
-    newer = document()
-    newer["paths"]["/items/{id}"]["get"]["summary"] = "Gives an item and its price"
-
-    row = imports.import_document(data=write(newer), by=developer.by)
-    submissions.submit_import(import_id=row.pk, by=developer.by)
-
-    row.refresh_from_db()
-    assert [each["version"] for each in row.made["tools"]["getItem"]] == ["", "1.0.1"]
-    assert "operations" not in row.made
-
-
-@pytest.mark.req("BRING-1")
-def test_another_service_with_the_same_names_is_seen_to_be_another(developer: Person) -> None:
-    """In a group of its own it has tools of its own; in the same group its operation would be asked in place of the first."""
-    row = imports.import_document(data=write(document()), wanted=["getItem"], by=developer.by)
-    submissions.submit_import(import_id=row.pk, by=developer.by)
-    other = document() | {"servers": [{"url": "https://other.example.com"}]}
-
-    apart = imports.import_document(data=write(other), group="service.other", wanted=["getItem"], by=developer.by)
-    together = imports.import_document(data=write(other), by=developer.by)
-
-    [own], [mixed] = apart.drafts, together.drafts
-    assert (own["id"], own["base"], own["document"]["version"]) == ("service.other.getitem", "", "1.0.0")
-    assert (mixed["id"], mixed["base"], mixed["document"]["version"]) == ("service.shop.getitem", "1.0.0", "2.0.0")
-    assert "operation.reach_changed" in [each["kind"] for each in mixed["changes"]]
-
-
-@pytest.mark.req("BRING-1")
 @pytest.mark.parametrize(
     ("data", "said"),
     [
@@ -251,7 +113,7 @@ def test_a_document_that_cannot_be_brought_says_why_and_nothing_typed_is_lost(
 @pytest.mark.req("BRING-1")
 def test_an_operation_that_refers_to_another_file_is_named_with_its_place(developer: Person) -> None:
     outside = {"get": {"operationId": "far", "responses": {}, "parameters": [{"$ref": "other.json#/x"}]}}
-    row = imports.import_document(data=write(document(**{"/far": outside})), by=developer.by)
+    row = imports.import_document(data=write_json(make_shop_document(**{"/far": outside})), by=developer.by)
 
     client = developer.client()
     client.post(f"/bring/{row.wire_id}/choose", {"names": ["far", "getItem"]})
@@ -266,7 +128,7 @@ def test_an_operation_that_refers_to_another_file_is_named_with_its_place(develo
 def test_nobody_brings_tools_who_may_not_submit_or_is_of_another_tenant(
     developer: Person, auditor: Person, stranger: Person
 ) -> None:
-    row = imports.import_document(data=write(document()), by=developer.by)
+    row = imports.import_document(data=write_json(make_shop_document()), by=developer.by)
 
     assert auditor.client().get("/bring").status_code == 403
     assert stranger.client().get(f"/bring/{row.wire_id}").status_code == 404
@@ -275,7 +137,7 @@ def test_nobody_brings_tools_who_may_not_submit_or_is_of_another_tenant(
 
 @pytest.mark.req("BRING-1")
 def test_an_import_that_is_removed_leaves_its_versions(developer: Person) -> None:
-    row = imports.import_document(data=write(document()), wanted=["getItem"], by=developer.by)
+    row = imports.import_document(data=write_json(make_shop_document()), wanted=["getItem"], by=developer.by)
     submissions.submit_import(import_id=row.pk, by=developer.by)
 
     developer.client().post(f"/bring/{row.wire_id}/remove")
@@ -293,7 +155,7 @@ def test_a_known_service_is_drafted_when_its_document_is_uploaded(developer: Per
     assert "service.stripe" in form
     assert "github.com/stripe/openapi" in form
     balance = {"get": {"operationId": "GetBalance", "responses": {"200": {"description": "it"}}}}
-    file = io.BytesIO(write(document(**{"/balance": balance})))
+    file = io.BytesIO(write_json(make_shop_document(**{"/balance": balance})))
     file.name = "stripe.json"
 
     client.post(
@@ -352,7 +214,7 @@ def test_a_known_server_is_taken_chosen_and_submitted_with_three_clicks(known: K
 @pytest.mark.req("BRING-2")
 def test_at_most_fifty_are_brought_at_once(developer: Person) -> None:
     paths = {f"/p{n}": {"get": {"operationId": f"op{n}", "responses": {}}} for n in range(51)}
-    row = imports.import_document(data=write(document(**paths)), by=developer.by)
+    row = imports.import_document(data=write_json(make_shop_document(**paths)), by=developer.by)
 
     answer = developer.client().post(f"/bring/{row.wire_id}/choose", {"names": [f"op{n}" for n in range(51)]})
 
@@ -363,7 +225,9 @@ def test_at_most_fifty_are_brought_at_once(developer: Person) -> None:
 
 @pytest.mark.req("BRING-1")
 def test_a_draft_that_no_hub_takes_is_refused_with_its_findings_and_kept(developer: Person) -> None:
-    row = imports.import_document(data=write(document()), wanted=["getItem", "searchItems"], by=developer.by)
+    row = imports.import_document(
+        data=write_json(make_shop_document()), wanted=["getItem", "searchItems"], by=developer.by
+    )
     client = developer.client()
     [first, _] = row.drafts
     wrong = first["document"] | {"capabilities": {"net": [{"host": "other.example.com"}]}}
@@ -394,7 +258,7 @@ def test_a_draft_that_no_hub_takes_is_refused_with_its_findings_and_kept(develop
     ],
 )
 def test_a_draft_that_nothing_can_read_is_not_kept(wrong: dict[str, Any], pointer: str, developer: Person) -> None:
-    row = imports.import_document(data=write(document()), wanted=["getItem"], by=developer.by)
+    row = imports.import_document(data=write_json(make_shop_document()), wanted=["getItem"], by=developer.by)
     client = developer.client()
     [first] = row.drafts
     draft = f"/bring/{row.wire_id}/drafts/{first['id']}"
@@ -412,8 +276,8 @@ def test_a_draft_that_nothing_can_read_is_not_kept(wrong: dict[str, Any], pointe
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (write(document() | {"info": {"title": "a\0b", "version": "1"}}), "/info/title"),
-        (write(document(**{"/a": {"get": {"tags": ["x\0"]}}})), "/paths/~1a/get/tags/0"),
+        (write_json(make_shop_document() | {"info": {"title": "a\0b", "version": "1"}}), "/info/title"),
+        (write_json(make_shop_document(**{"/a": {"get": {"tags": ["x\0"]}}})), "/paths/~1a/get/tags/0"),
         (b'openapi: 3.1.0\ninfo:\n  title: "a\\0b"\npaths: {}\n', "Line 3"),
     ],
 )
@@ -425,38 +289,6 @@ def test_a_document_with_a_character_that_no_database_keeps_is_refused_with_its_
     assert answer.status_code == 422
     assert "no database keeps" in answer.text
     assert said in answer.text
-
-
-def list_tools(*names: str, description: str = "Looks.") -> Listing:
-    schema = {"type": "object", "properties": {}}
-    return Listing(MODERN, {each: {"name": each, "description": description, "inputSchema": schema} for each in names})
-
-
-def import_list(listing: Listing, *, group: str, wanted: list[str], by: Principal) -> Import:
-    return imports.import_remote_list(url=URL, credentials=[], group=group, listing=listing, wanted=wanted, by=by)
-
-
-def write_operations(count: int, summary: str) -> bytes:
-    of_one = {"summary": summary, "responses": {"200": {"description": "it"}}}
-    return write(document(**{f"/p{n}": {"get": of_one | {"operationId": f"op{n}"}} for n in range(count)}))
-
-
-@pytest.mark.req("BRING-1")
-def test_a_document_of_which_more_than_fifty_were_brought_is_read_again_in_parts(developer: Person) -> None:
-    row = imports.import_document(data=write_operations(52, "Old"), by=developer.by)
-    for part in (range(40), range(40, 52)):
-        imports.choose_tools(import_id=row.pk, names=[f"op{n}" for n in part], by=developer.by)
-        submissions.submit_import(import_id=row.pk, by=developer.by)
-    assert imports.import_document(data=write_operations(52, "Old"), by=developer.by).drafts == []
-
-    row = imports.import_document(data=write_operations(52, "New"), by=developer.by)
-
-    assert (len(row.drafts), row.unproposed) == (50, 2)
-    page = developer.client().get(f"/bring/{row.wire_id}").text
-    assert "2 more tools are otherwise than they were brought" in page
-    submissions.submit_import(import_id=row.pk, by=developer.by)
-    row = imports.import_document(data=write_operations(52, "New"), by=developer.by)
-    assert (len(row.drafts), row.unproposed) == (2, 0)
 
 
 @pytest.mark.req("BRING-1")
@@ -472,12 +304,12 @@ def test_a_tenant_has_one_large_document_read_at_a_time_and_each_once(
 
     monkeypatch.setattr(import_drafts, "read_document", count)
 
-    row = imports.import_document(data=write(document()), wanted=["getItem"], by=developer.by)
+    row = imports.import_document(data=write_json(make_shop_document()), wanted=["getItem"], by=developer.by)
     assert len(times) == 1
     imports.choose_tools(import_id=row.pk, names=["searchItems"], by=developer.by)
     assert len(times) == 2
     with taking_turn("document", developer.by.tenant_id, busy=""):
-        busy = upload(developer.client(), write(document()))
+        busy = upload(developer.client(), write_json(make_shop_document()))
         with pytest.raises(Conflict, match="Another document is being read"):
             imports.choose_tools(import_id=row.pk, names=["getItem"], by=developer.by)
         import_drafts.read_source_document(b'{"openapi": "3.1.0", "paths": {}}', developer.by.tenant_id)  # a small one
@@ -503,38 +335,11 @@ def test_a_document_that_is_read_anew_meanwhile_is_not_chosen_from_as_it_was(
         imports.choose_tools(import_id=row.pk, names=["op0"], by=developer.by)
 
 
-@pytest.mark.req("TOOLS-16")
-def test_a_server_of_which_more_than_fifty_were_brought_is_read_again_in_parts(developer: Person) -> None:
-    names = [f"t{n}" for n in range(52)]
-    for part in (names[:40], names[40:]):
-        row = import_list(list_tools(*names), group="big.shop", wanted=part, by=developer.by)
-        submissions.submit_import(import_id=row.pk, by=developer.by)
-
-    row = import_list(list_tools(*names, description="Now."), group="big.shop", wanted=[], by=developer.by)
-
-    assert (len(row.drafts), row.unproposed) == (50, 2)
-
-
-@pytest.mark.req("TOOLS-16")
-def test_tools_of_a_longer_group_are_no_tools_of_a_shorter_one(developer: Person) -> None:
-    inner = import_list(list_tools("look", "buy"), group="acme.shop", wanted=["look", "buy"], by=developer.by)
-    submissions.submit_import(import_id=inner.pk, by=developer.by)
-
-    outer = import_list(list_tools("look"), group="acme", wanted=["look"], by=developer.by)
-
-    [draft] = outer.drafts
-    assert (draft["id"], draft["base"], draft["changes"]) == ("acme.look", "", [])
-    assert imports.find_gone(outer) == []
-    with pytest.raises(SourceUnfit, match=r"was brought as acme\.shop\.look"):
-        base = import_drafts.find_brought(inner)["look"]
-        import_drafts.settle_draft(outer, "look", draft["document"], base, draft["made"], [], None)
-
-
 @pytest.mark.req("BRING-1")
 def test_who_wrote_in_a_draft_is_named_with_its_effect_and_does_not_review_it(
     developer: Person, operator: Person, tenant: Tenant
 ) -> None:
-    row = imports.import_document(data=write(document()), wanted=["searchItems"], by=developer.by)
+    row = imports.import_document(data=write_json(make_shop_document()), wanted=["searchItems"], by=developer.by)
     [draft] = row.drafts
     author = make_person(tenant, "author", Role.DEVELOPER, Role.OPERATOR)
     changed = draft["document"] | {"side_effect": "Read", "description": "Looks for items."}
@@ -595,9 +400,9 @@ def test_pages_of_imports_ask_as_much_for_many_tools_as_for_one(developer: Perso
 
 @pytest.mark.req("BRING-1")
 def test_a_tag_that_would_turn_the_text_around_is_shown_as_what_it_is(developer: Person) -> None:
-    said = document()
+    said = make_shop_document()
     said["paths"]["/items/{id}"]["get"]["tags"] = ["\u202eabc"]
-    row = imports.import_document(data=write(said), by=developer.by)
+    row = imports.import_document(data=write_json(said), by=developer.by)
 
     page = developer.client().get(f"/bring/{row.wire_id}").text
 
