@@ -135,9 +135,9 @@ def ensure_django_tests() -> Path:
         if is_new:
             lock = folder / "django.txt"
             lock.write_text(pin)
-            # pip asks the package itself for its metadata; what builds that is installed here already.
+            # pip asks the package itself for its metadata; what builds that is in our environment already.
             options = ["--no-deps", "--no-binary", "django", "--no-build-isolation", "--require-hashes"]
-            pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download"]
+            pip = [str(venv.VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "download"]
             with announce_step("fetching Django's tests", "Django's tests fetched"):
                 run_program([*pip, *options, "--dest", str(folder), "-r", str(lock)])
                 for archive in folder.glob("*.tar.gz"):
