@@ -9,6 +9,7 @@ from tests.guards.test_architecture import PRODUCT, name_of, parsed
 STEPS_OVER = ("hub_wide", "fetch_prepared_by_scope")
 # Where the second wall is stepped over, and why. Each filters by itself.
 HUB_WIDE = {
+    "bench/role_calls.py:ask": "what it takes to be asked as the hub is what is measured",
     "invocations/sandbox_hosts/pages.py:_names_of_tenants": "names beside boxes, for who manages the hub",
     "invocations/replays/version_impacts.py:_count_other_tenants": "how many tenants have installed what one shares: a number",
     "invocations/metrics/hub_gauges.py:_observed": "figures of the whole hub, for its operators",
