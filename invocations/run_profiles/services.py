@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from invocations.decide.preflight import Preflight
     from invocations.models import Invocation
 
-# As a rule it is there: then nothing is written, and it costs less than to ask first.
+# As a rule it is there, as it should be: then nothing is written or locked, which DO UPDATE alone would do. One that somebody has
+# changed is put right, or each call under it would be accepted and not run.
 _KEEP = (
     b"INSERT INTO invocations_runprofile (tenant_id, digest, document) "
-    b"VALUES (%(tenant_id)s, %(digest)s, %(document)s) ON CONFLICT (tenant_id, digest) DO NOTHING"
+    b"SELECT %(tenant_id)s, CAST(%(digest)s AS varchar), %(document)s WHERE NOT EXISTS (SELECT 1 FROM invocations_runprofile "
+    b"WHERE tenant_id = %(tenant_id)s AND digest = CAST(%(digest)s AS varchar) AND document = %(document)s) "
+    b"ON CONFLICT (tenant_id, digest) DO UPDATE SET document = excluded.document"
 )
 
 
