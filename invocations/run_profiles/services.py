@@ -57,7 +57,7 @@ def _find_kept(tenant_id: UUID, digest: str) -> Any:
 
 
 def _find_in_row(invocation: Invocation) -> Any:
-    """Where the web of the release before writes it, which serves until an upgrade has ended. On PostgreSQL the column is kept for it."""
+    """Where the web of the release before writes it, which serves until an upgrade has ended. PostgreSQL keeps the column for it."""
     if connection.vendor != "postgresql":
         return None
     with connection.cursor() as cursor:
