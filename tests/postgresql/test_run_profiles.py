@@ -1,4 +1,4 @@
-"""Older web: are calls run that the web of the release before accepts while an upgrade goes on?"""
+"""Run profiles: are calls run that the web of the release before accepts while an upgrade goes on, and is a profile written once?"""
 
 from __future__ import annotations
 
@@ -47,3 +47,24 @@ def test_a_call_whose_profile_only_its_row_has_runs_within_it(
 
     row.refresh_from_db()
     assert row.state == state
+
+
+@pytest.mark.req("TOOLS-14")
+def test_a_profile_that_is_there_is_neither_written_nor_locked(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
+) -> None:
+    enable()
+    grant()
+
+    def call() -> list[Any]:
+        """And the place of each profile, who wrote it, and who locked it last."""
+        caller.invoke("sample.tools.echo", {"text": "x"})
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT ctid::text, xmin::text, xmax::text FROM invocations_runprofile")
+            return cursor.fetchall()
+
+    first, second = call(), call()
+
+    assert len(first) == 1
+    assert second == first
+    assert Invocation.objects.filter(state="succeeded").count() == 2
