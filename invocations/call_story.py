@@ -84,7 +84,7 @@ def tell_story(invocation: Invocation, begin: dict[str, Any], end: dict[str, Any
 
 
 def _find_limits(invocation: Invocation) -> dict[str, Any]:
-    found = find_profile_document(invocation.tenant_id, invocation.profile_hash) if invocation.profile_hash else None
+    found = find_profile_document(invocation) if invocation.profile_hash else None
     limits = found.get("limits") if isinstance(found, dict) else None
     return limits if isinstance(limits, dict) else {}
 

@@ -3,8 +3,11 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
+from kernel.database.index_changes import drop_index
+
 
 class Migration(migrations.Migration):
+    atomic = False
 
     dependencies = [
         ('access', '0008_expectations'),
@@ -14,10 +17,7 @@ class Migration(migrations.Migration):
         # By hand: Django would make the table anew on SQLite, and look through all of it for its foreign key on PostgreSQL.
         migrations.SeparateDatabaseAndState(
             database_operations=[
-                migrations.RunSQL(
-                    'DROP INDEX IF EXISTS access_reservation_tenant_id_ac9beeb6',
-                    'CREATE INDEX access_reservation_tenant_id_ac9beeb6 ON access_reservation (tenant_id)',
-                ),
+                drop_index('access_reservation_tenant_id_ac9beeb6', 'access_reservation (tenant_id)'),
             ],
             state_operations=[
                 migrations.AlterField(

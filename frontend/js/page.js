@@ -3,8 +3,6 @@ import htmx from 'htmx.org/dist/htmx.esm.js';
 import './shell.js';
 import './rows.js';
 import './keys.js';
-import './reveal.js';
-import './passkeys.js';
 import './charts.js';
 import './live.js';
 

@@ -20,8 +20,8 @@ on('htmx:afterSwap', ({ target }) => {
   else if (document.activeElement === document.body) $('#main')?.focus({ preventScroll: true });
 });
 
-// what went wrong is read first, also after a whole page came
-$('main [role=alert]')?.focus();
+// what went wrong is read first, also after a whole page came; but not by who has gone on to something else since
+if (document.activeElement === document.body) $('main [role=alert]')?.focus();
 
 on('click', (event) => {
   $$('details.menu[open]').forEach((menu) => menu.contains(event.target) || menu.removeAttribute('open'));

@@ -3,6 +3,8 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
+from kernel.database.index_changes import AddIndexBeside, drop_index
+
 UNWANTED = {
     'invocations_invocation_callback_id_e0b66c4a': 'invocations_invocation (callback_id)',
     'invocations_invocation_chain_step_id_0ebbbb9b': 'invocations_invocation (chain_step_id)',
@@ -12,29 +14,29 @@ UNWANTED = {
 
 
 class Migration(migrations.Migration):
+    atomic = False
 
     dependencies = [
         ('invocations', '0010_trials'),
     ]
 
     operations = [
-        migrations.AddIndex(
+        AddIndexBeside(
             model_name='invocation',
             index=models.Index(condition=models.Q(('chain_step__isnull', False)), fields=['chain_step'], name='invocation_of_chain'),
         ),
-        migrations.AddIndex(
+        AddIndexBeside(
             model_name='invocation',
             index=models.Index(condition=models.Q(('callback__isnull', False)), fields=['callback'], name='invocation_of_callback'),
         ),
-        migrations.AddIndex(
+        AddIndexBeside(
             model_name='invocation',
             index=models.Index(condition=models.Q(('consent__isnull', False)), fields=['consent'], name='invocation_of_consent'),
         ),
         # By hand: Django would make the tables anew on SQLite, and look through all of them for their foreign keys on PostgreSQL.
         migrations.SeparateDatabaseAndState(
             database_operations=[
-                migrations.RunSQL(f'DROP INDEX IF EXISTS {name}', f'CREATE INDEX {name} ON {columns}')
-                for name, columns in UNWANTED.items()
+                drop_index(name, columns) for name, columns in UNWANTED.items()
             ],
             state_operations=[
                 migrations.AlterField(

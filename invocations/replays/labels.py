@@ -24,6 +24,7 @@ WHY: dict[str, StrOrPromise] = {
     "cut_off": gettext_lazy("The run was cut off, so there is no end to compare with."),
     "no_values": gettext_lazy("The arguments are no longer kept."),
     "erased": gettext_lazy("The values of the person whom the call was made for were erased."),
+    "profile": gettext_lazy("What the call was allowed to reach is not stored any more, or was changed."),
     "key_unavailable": gettext_lazy("The key of the stored values is not available."),
     "code_changed": gettext_lazy("The code of this version is no longer on the workers, or has changed."),
     "dependencies": gettext_lazy("The packages that the tool needs are not on the worker."),

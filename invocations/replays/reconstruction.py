@@ -252,7 +252,7 @@ def _text(value: Any) -> str:
 def _reach(told: CallFacts, invocation: Invocation) -> Iterable[ReconstructionFinding]:
     """What the call might reach, as the document says that its row refers to."""
     digest = invocation.profile_hash
-    document = find_profile_document(invocation.tenant_id, digest) if digest else None
+    document = find_profile_document(invocation) if digest else None
     level = document.get("isolation", "") if isinstance(document, dict) else ""
     yield _compared("level", told.find_decided(lambda each: each.level), level)
     found = "" if document is None else compute_digest(document)

@@ -162,7 +162,7 @@ def _prepare(invocation: Invocation, version: ToolVersion, end: End, *, todays_i
     if sealed is None:
         raise CannotRerun("no_values")
     compiled = compiled_version(version.pk)
-    profile, taken = isolate_profile(load_profile(invocation), accepted=compiled.isolation)
+    profile, taken = isolate_profile(_find_profile(invocation), accepted=compiled.isolation)
     if other and not compiled.input_validator.is_valid(sealed["arguments"]):
         raise CannotRerun("not_taken")
     notes = [f"without_{each}" for each in taken]
@@ -192,6 +192,18 @@ def _prepare(invocation: Invocation, version: ToolVersion, end: End, *, todays_i
         config=config,
     )
     return _PreparedRun(call, profile, taken, notes)
+
+
+def _find_profile(invocation: Invocation) -> Profile:
+    try:
+        return load_profile(invocation)
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+    ):  # gone, changed, or of a version that wrote it differently
+        raise CannotRerun("profile") from None
 
 
 def check_runs_alone(version: ToolVersion) -> None:

@@ -14,13 +14,20 @@ from uuid import UUID
 
 import django
 from django.conf import settings
+from django.db import transaction
 
 from kernel.canonical import compute_digest
+from kernel.ids import new_id
 
 BEFORE = [(app, "0001_squashed") for app in ("evidence", "access", "registry", "invocations")]
+LAST = [
+    ("access", "0008_expectations"),
+    ("invocations", "0008_publishers_of_tool_files"),
+]  # whose web serves while tables change
 NOW = datetime.fromtimestamp(1_700_000_000, UTC)
 LEAF = b"what an older hub did"
 PROFILE = {"limits": {"wall_ms": 5000}}
+MEANWHILE = {"limits": {"wall_ms": 6000}}
 STEP = {"name": "queue.wait", "kind": "control", "begin_ms": 0.0, "end_ms": 1.5, "status": "ok", "note": ""}
 
 
@@ -39,6 +46,19 @@ def fill(apps: Any) -> None:
         leaf=LEAF, leaf_hash=hashlib.sha256(b"\x00" + LEAF).digest(),
     )  # fmt: skip
     apps.get_model("evidence", "Pending").objects.create(fact=fact, tenant_id=tenant.pk)
+
+
+def write_meanwhile(apps: Any) -> list[Any]:
+    """What the web of before writes and reads while the tables are new already: on PostgreSQL, where others than it migrate."""
+    calls = apps.get_model("invocations", "Invocation").objects
+    with transaction.atomic():
+        last = calls.get(request_id="r-2")
+        last.pk, last.request_id, last.profile = new_id(), "r-3", MEANWHILE
+        last.save(force_insert=True)
+        found = calls.filter(request_id__in=["r-1", "r-3"]).order_by("request_id")
+        profiles = list(found.values_list("profile", flat=True))
+        transaction.set_rollback(True)  # a call that stays needs its facts
+    return profiles
 
 
 def find(apps: Any) -> dict[str, list[Any]]:
@@ -74,6 +94,7 @@ def main(database: str) -> None:
 
     executor = MigrationExecutor(connection)
     executor.migrate(BEFORE)
+    before = executor.loader.project_state(LAST).apps
     fill(executor.loader.project_state(BEFORE).apps)
     # The hub of then knows the steps, not what they became.
     MigrationRecorder.Migration.objects.using("default").filter(name="0001_squashed").delete()
@@ -84,7 +105,13 @@ def main(database: str) -> None:
     applied = {
         "lacks": [list(each) for each in newest if each not in MigrationRecorder(connection).applied_migrations()]
     }
-    print(json.dumps(applied | {"sealed": sealed()} | find(loader.project_state(newest).apps), default=str))
+    meanwhile = write_meanwhile(before) if connection.vendor == "postgresql" else []
+    print(
+        json.dumps(
+            applied | {"sealed": sealed(), "meanwhile": meanwhile} | find(loader.project_state(newest).apps),
+            default=str,
+        )
+    )
 
 
 if __name__ == "__main__":

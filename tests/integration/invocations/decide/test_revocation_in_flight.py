@@ -15,7 +15,7 @@ from invocations.models import Invocation
 from invocations.run_profiles.models import RunProfile
 from kernel.canonical import compute_digest
 from registry.tools import lifecycle
-from tests.support.calls import PAIR, kinds_of
+from tests.support.calls import PAIR, kinds_of, row_of
 from tests.support.policies_in_force import forbid, permit, put_in_force
 
 if TYPE_CHECKING:
@@ -148,6 +148,21 @@ def test_a_call_whose_profile_is_not_the_one_of_its_digest_does_not_run(
     bell.deliver()
 
     assert_not_run(row, caller, because="What this call may reach is not what was decided")
+
+
+@pytest.mark.req("TOOLS-14")
+def test_a_changed_profile_is_put_right_by_the_next_call_under_it(
+    accepted: tuple[Invocation, Any], caller: Caller, bell: Bell
+) -> None:
+    row, _ = accepted
+    kept = RunProfile.objects.filter(tenant_id=row.tenant_id, digest=row.profile_hash)
+    document = kept.get().document
+    kept.update(document=document | {"net": [{"hosts": ["*"]}]})
+
+    following = caller.invoke(ECHO, {"text": "x"})
+
+    assert row_of(following).state == "succeeded", following.json()
+    assert kept.get().document == document
 
 
 def assert_not_run(row: Invocation, caller: Caller, *, because: str) -> None:

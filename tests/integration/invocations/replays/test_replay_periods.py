@@ -24,11 +24,13 @@ from invocations.replays import worker as replays_worker
 from invocations.replays.models import Replay, Rerun
 from invocations.replays.outbox import relay_waiting_replays
 from invocations.replays.redecision import Redecider
+from invocations.run_profiles import services as run_profiles
+from invocations.run_profiles.models import RunProfile
 from kernel.fault_injection import REPLAYING
 from kernel.problems import Conflict, SchemaInvalid
 from tests.support.calls import row_of
 from tests.support.policies_in_force import forbid, permit, put_in_force
-from tests.support.replays import WHY, replayed_tool, work_through
+from tests.support.replays import WHY, replay, replayed_tool, work_through
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,6 +76,24 @@ def test_each_call_of_a_period_is_run_again_once(calls: Callable[..., Any], audi
     assert {each.invocation_id for each in row.reruns.all()} == {each.pk for each in made}
     ended = Fact.objects.get(kind="replay.ended", subject=row.wire_id)
     assert json.loads(bytes(ended.leaf))["data"]["counts"] == {"match": 3}
+
+
+@pytest.mark.req("TOOLS-28")
+@pytest.mark.parametrize("document", [None, {"limits": {"wall_ms": 5}}], ids=["taken away", "changed"])
+def test_a_call_whose_profile_is_not_as_it_was_ends_no_period(
+    document: Any, calls: Callable[..., Any], auditor: Person
+) -> None:
+    made = calls(2)
+    kept = RunProfile.objects.filter(digest=made[0].profile_hash)
+    assert kept.delete()[0] if document is None else kept.update(document=document)
+    run_profiles._load.cache_clear()  # a worker that has not run one of them
+
+    row = done(ask(auditor.by))
+    single = replay(made[0], by=auditor.by)
+
+    assert (row.state, row.result["counts"], row.result["whys"]) == ("ended", {"cannot": 2}, {"profile": 2})
+    assert (single.state, single.verdict, single.reruns.get().why) == ("ended", "cannot", "profile")
+    assert "profile_document" in {each["field"] for each in single.result["findings"] if each["verdict"] == "differs"}
 
 
 @pytest.mark.req("TOOLS-28")
