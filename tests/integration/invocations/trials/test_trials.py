@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from access.roles import Role
+from evidence.erasures.holders import CLASSES
 from evidence.models import Fact, Snapshot
 from invocations.models import Invocation
 from invocations.replays import rerun as replays_rerun
@@ -262,6 +265,25 @@ def test_what_a_reviewer_wrote_and_was_answered_goes_when_they_are_erased(
     assert not Snapshot.objects.filter(invocation_id=row.pk).exists()
     assert "Erased, or kept no longer" in see(reviewer, reverse("trial", args=[waiting.pk, row.pk]))
     assert Fact.objects.filter(subject=row.wire_id, kind="replay.ended").exists()
+
+
+@pytest.mark.req("SPEC-10")
+def test_what_was_written_and_answered_goes_by_age_once_the_trial_has_ended(
+    waiting: ToolVersion, reviewer: Person, docker: Sandbox
+) -> None:
+    old = try_version(waiting, by=reviewer, text="of last year")
+    waits = request_trial(version_id=waiting.pk, arguments={"text": "x"}, by=reviewer.by)
+    tenant_id, now = reviewer.by.tenant_id, timezone.now()
+    Snapshot.objects.update(created_at=now - timedelta(days=9))
+    assert CLASSES["inputs"].remove(tenant_id, now - timedelta(days=2), 10) == 0  # it ended just now
+    Replay.objects.filter(pk=old.pk).update(finished_at=now - timedelta(days=9))
+
+    gone = [CLASSES[each].remove(tenant_id, now - timedelta(days=2), 10) for each in ("inputs", "outputs")]
+
+    assert gone == [1, 1]
+    assert not Snapshot.objects.filter(invocation_id=old.pk).exists()
+    assert Snapshot.objects.filter(invocation_id=waits.pk).exists()
+    assert "Erased, or kept no longer" in see(reviewer, reverse("trial", args=[waiting.pk, old.pk]))
 
 
 @pytest.mark.req("SPEC-10")
