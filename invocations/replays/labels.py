@@ -29,6 +29,9 @@ WHY: dict[str, StrOrPromise] = {
     "dependencies": gettext_lazy("The packages that the tool needs are not on the worker."),
     "image_gone": gettext_lazy("The image that the call ran in is no longer on the worker."),
     "no_box": gettext_lazy("No sandbox could be started from this image."),
+    "untrusted": gettext_lazy(
+        "A policy calls this code untrusted, and no sandbox could be started that may run such code."
+    ),
     "network": gettext_lazy("The tool needs the network, which no replay has."),
     "model": gettext_lazy("A model was called. Another answer of its provider proves nothing about the first."),
     "browser": gettext_lazy("The tool needs a browser with a network, which no replay has."),

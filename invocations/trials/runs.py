@@ -1,7 +1,8 @@
 """Trial runs: a version run with written arguments, in a box that reaches nothing, and what came of it.
 
 The same fence as around a replay (:mod:`invocations.replays.isolation`). The limits are those that the manifest asks for, since no
-grant and no policy lowers them here. What it answers is judged as a call's result is.
+grant and no policy lowers them here; the box is at least as isolated as the policies in force demand for calls of the tool. What it
+answers is judged as a call's result is.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from access.policies.clauses import LEVELS
+from access.policies.impact.previews import layers_in_force
+from access.policies.verdict import evaluate_policies
 from evidence import services as evidence
 from evidence.keys.subject_keys import is_in_use
 from evidence.models import Snapshot, SnapshotKind
 from evidence.problems import KeyUnavailable, ValuesErased
-from invocations.decide.profiles import build_run_profile
+from invocations.decide.profiles import build_run_profile, choose_isolation
 from invocations.end.end_record import NOTHING
 from invocations.models import State
 from invocations.replays.isolation import build_comparison_call, isolate_profile
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from evidence.models import SubjectKey
     from invocations.end.end_record import Ending
     from invocations.replays.models import Replay
+    from invocations.sandbox.base import Profile, RunOutcome, SandboxCall
     from registry.models import ToolVersion
 
 
@@ -74,11 +76,7 @@ def run_trial(row: Replay) -> TrialOutcome:
 
 def _run(row: Replay, version: ToolVersion) -> TrialOutcome:
     snapshot, sealed = _open_written(row)
-    compiled = compiled_version(version.pk)
-    level = max(settings.TOOLHUB_SANDBOX_LEVEL, compiled.isolation or LEVELS[0], key=LEVELS.index)
-    profile, taken = isolate_profile(
-        build_run_profile(compiled.asks, level, idle_ms=compiled.idle_ms), accepted=compiled.isolation
-    )
+    profile, taken = _build_profile(version)
     staged, now = stage_version(version), datetime.now(UTC).isoformat()
     call = build_comparison_call(
         new_id(),
@@ -91,7 +89,7 @@ def _run(row: Replay, version: ToolVersion) -> TrialOutcome:
         config=_find_config(row),
     )
     release_connection()  # nothing of the database is held while the tool runs
-    ending, outcome = run_alone(version, profile, call, limiters={})
+    ending, outcome = _run_in_box(version, profile, call)
     return TrialOutcome(
         state=str(ending.state),
         problem=ending.problem.reason if ending.problem else "",
@@ -100,6 +98,26 @@ def _run(row: Replay, version: ToolVersion) -> TrialOutcome:
         answer=_describe_answer(ending),
         key=snapshot.subject_key,
     )
+
+
+def _build_profile(version: ToolVersion) -> tuple[Profile, list[str]]:
+    """With the words for what the fence takes of it. Policies are asked about the tool alone: a rule that asks what only a call has
+    counts too, so that no trial is less isolated than any call of the tool would be.
+    """
+    compiled = compiled_version(version.pk)
+    verdict = evaluate_policies(layers_in_force(version.tool.tenant_id), compiled.attributes)
+    level = choose_isolation(verdict, compiled.isolation)
+    profile = build_run_profile(compiled.asks, level, verdict.untrusted, compiled.idle_ms)
+    return isolate_profile(profile, accepted=compiled.isolation)
+
+
+def _run_in_box(version: ToolVersion, profile: Profile, call: SandboxCall) -> tuple[Ending, RunOutcome]:
+    try:
+        return run_alone(version, profile, call, limiters={})
+    except CannotRerun as cannot:
+        if profile.untrusted and cannot.why == "no_box":
+            raise CannotRerun("untrusted") from cannot
+        raise
 
 
 def _open_written(row: Replay) -> tuple[Snapshot, dict[str, Any]]:

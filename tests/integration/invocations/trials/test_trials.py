@@ -17,6 +17,7 @@ from invocations.models import Invocation
 from invocations.replays import rerun as replays_rerun
 from invocations.replays import worker
 from invocations.replays.models import Replay, What
+from invocations.sandbox.base import RunOutcome, RunStatus
 from invocations.trials.services import request_trial
 from kernel.ids import decode
 from kernel.problems import Conflict
@@ -26,6 +27,7 @@ from registry.versions.services import review_version, submit_version
 from tests.conftest import make_person
 from tests.support.erasures import forget
 from tests.support.manifests import manifest
+from tests.support.policies_in_force import permit, put_in_force
 from tests.support.replays import replayed_tool, work_through
 from tests.support.sandboxes import docker_sandbox
 from tests.support.sent_forms import SentForm
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from access.models import Tenant
-    from invocations.sandbox.base import Profile, RunOutcome, Sandbox
+    from invocations.sandbox.base import Profile, Sandbox
     from registry.models import ToolVersion
     from tests.conftest import Person
 
@@ -203,6 +205,32 @@ def test_the_box_of_a_trial_reaches_nothing_and_the_run_is_dry(
     page = see(reviewer, reverse("trial", args=[version.pk, row.pk]))
     assert "Run without the network that the version asks for." in page
     assert {"trial_without_network", "trial_without_secrets"} <= set(row.result["notes"])
+
+
+@pytest.mark.req("TOOLS-15", "TOOLS-17")
+def test_a_trial_is_as_isolated_as_policy_demands_of_calls_of_the_tool(
+    waiting: ToolVersion, reviewer: Person, tenant: Tenant, docker: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    level = {"id": "cold", "effect": "isolation", "when": {"tool": {"matches": "sample.*"}}, "level": "cold"}
+    # What asks about the agent counts as well: a trial has none.
+    nobodys = {"id": "nobodys", "effect": "isolation", "when": {"agent_name": {"equals": "shop"}}, "untrusted": True}
+    given: list[Profile] = []
+    run = docker.run
+
+    def noted(profile: Profile, *more: Any) -> RunOutcome:
+        given.append(profile)
+        return RunOutcome(RunStatus.START_FAILED) if profile.untrusted else run(profile, *more)
+
+    monkeypatch.setattr(docker, "run", noted)
+    try_version(waiting, by=reviewer, text="x")
+    put_in_force(permit(), level, nobodys, tenant=tenant)
+
+    row = try_version(waiting, by=reviewer, text="x")
+
+    assert [each.untrusted for each in given] == [False, True]
+    assert (given[0].isolation, given[1].isolation) == ("single", "cold")
+    assert (row.verdict, row.result["why"]) == ("cannot", "untrusted")
+    assert "may run such code" in see(reviewer, reverse("trial", args=[waiting.pk, row.pk]))
 
 
 @pytest.mark.req("TOOLS-15")
