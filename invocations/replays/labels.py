@@ -41,6 +41,9 @@ WHY: dict[str, StrOrPromise] = {
     "not_taken": gettext_lazy("The version does not take these arguments: its input schema refuses them."),
     "version_refused": gettext_lazy("The version was refused by its reviewer, and is not run any more."),
     "version_yanked": gettext_lazy("This version was yanked, and is not run any more."),
+    "version_decided": gettext_lazy("The version was decided about before the trial could run."),
+    "may_not_try": gettext_lazy("Whoever asked for the trial may not try this version any more."),
+    "halted": gettext_lazy("A kill switch stops calls of this tool, so it was not run."),
 }
 # What was another thing than in the call; or was found beside the verdict.
 NOTE: dict[str, StrOrPromise] = {

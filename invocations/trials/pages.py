@@ -8,6 +8,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
+from access.problems import Halted
 from invocations.trials.answers import TrialAnswer, read_trial
 from invocations.trials.services import check_can_try, list_own_trials, request_trial
 from invocations.tries.argument_form import (
@@ -102,7 +103,7 @@ def trial_new(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
     except SchemaInvalid as problem:
         arguments.place_findings(problem.details["findings"])
         return _render(request, version, arguments, status=422)
-    except Conflict as problem:
+    except (Conflict, Halted) as problem:
         return _render(request, version, arguments, not_run=translate_sentence(problem.detail), status=422)
     return redirect("trial", version.pk, row.pk)
 

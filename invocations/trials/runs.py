@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, transaction
 
+from access.members.principals import find_member_principal
 from access.policies.impact.previews import layers_in_force
 from access.policies.verdict import evaluate_policies
+from access.problems import Halted
 from evidence import services as evidence
 from evidence.keys.subject_keys import is_in_use
 from evidence.models import Snapshot, SnapshotKind
@@ -24,9 +26,12 @@ from invocations.end.end_record import NOTHING
 from invocations.models import State
 from invocations.replays.isolation import build_comparison_call, isolate_profile
 from invocations.replays.rerun import CannotRerun, check_runs_alone, run_alone, stage_version
+from invocations.trials.services import check_can_try
 from kernel.database.connections import release_connection
 from kernel.ids import new_id
+from kernel.problems import Conflict
 from registry.models import Installation, InstallationState
+from registry.problems import OwnSubmission
 from registry.versions.compiler import compiled_version
 
 if TYPE_CHECKING:
@@ -65,13 +70,29 @@ class TrialOutcome:
 def run_trial(row: Replay) -> TrialOutcome:
     version = row.version
     assert version is not None
-    if version.yanked_at is not None:
-        return TrialOutcome("version_yanked")
     try:
         check_runs_alone(version)
+        _check_still_wanted(row, version)
         return _run(row, version)
     except CannotRerun as cannot:
         return TrialOutcome(cannot.why)
+
+
+def _check_still_wanted(row: Replay, version: ToolVersion) -> None:
+    """What was looked at when somebody asked for it may be another thing by now."""
+    if version.yanked_at is not None:
+        raise CannotRerun("version_yanked")
+    by = find_member_principal(row.asked_by, tenant_id=row.tenant_id)
+    if by is None:
+        raise CannotRerun("may_not_try")
+    try:
+        check_can_try(version, by=by)
+    except OwnSubmission:
+        raise CannotRerun("may_not_try") from None
+    except Halted:
+        raise CannotRerun("halted") from None
+    except Conflict:
+        raise CannotRerun("version_decided") from None
 
 
 def _run(row: Replay, version: ToolVersion) -> TrialOutcome:

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils.translation import get_language, to_locale
 
+from access.halts.services import check_not_halted
 from evidence import services as evidence
 from evidence.keys.subject_keys import get_subject_key
 from evidence.leaves.replays import ReplayedValues
@@ -40,7 +41,10 @@ LAST = 5
 
 
 def check_can_try(version: ToolVersion, *, by: Principal) -> None:
-    """As its reviewer, while it waits for a decision, and not as one of its authors."""
+    """As its reviewer, not as one of its authors, while it waits for a decision and no kill switch stops calls of it.
+
+    Asked again when it is run.
+    """
     if version.review_state != VersionState.SUBMITTED or version.yanked_at is not None:
         raise Conflict(
             "This version does not wait for a review, so it is not tried in one.",
@@ -51,6 +55,13 @@ def check_can_try(version: ToolVersion, *, by: Principal) -> None:
             "You, or an agent of yours, stand behind this version: somebody else tries it before it is decided.",
             remedy="Ask another reviewer.",
         )
+    check_not_halted(
+        tenant_id=by.tenant_id,
+        publisher_id=version.tool.tenant_id,
+        agent_id=None,
+        tool=version.tool.name,
+        version_id=version.pk,
+    )
 
 
 @transaction.atomic

@@ -10,16 +10,21 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
+from access.halts.services import throw_halt
+from access.members.services import end_membership
+from access.models import Reach
 from access.roles import Role
 from evidence.erasures.holders import CLASSES
 from evidence.models import Fact, Snapshot
 from invocations.models import Invocation
 from invocations.replays import rerun as replays_rerun
 from invocations.replays import worker
+from invocations.replays.labels import WHY
 from invocations.replays.models import Replay, What
 from invocations.sandbox.base import RunOutcome, RunStatus
 from invocations.trials.services import request_trial
 from kernel.ids import decode
+from kernel.principal import Principal
 from kernel.problems import Conflict
 from registry.models import Decision, VersionState
 from registry.problems import OwnSubmission
@@ -279,6 +284,63 @@ def test_a_version_that_was_decided_is_tried_no_more(
     assert "The version was refused by its reviewer" in see(reviewer, reverse("trial", args=[waiting.pk, row.pk]))
     with pytest.raises(Conflict):
         request_trial(version_id=waiting.pk, arguments={"text": "x"}, by=reviewer.by)
+
+
+def _leave(reviewer: Person, waiting: ToolVersion, operator: Person) -> None:
+    by = Principal.system("test", tenant_id=reviewer.by.tenant_id)
+    end_membership(user_id=reviewer.user.pk, role=Role.REVIEWER, by=by)
+
+
+def _disable(reviewer: Person, waiting: ToolVersion, operator: Person) -> None:
+    reviewer.user.is_active = False
+    reviewer.user.save(update_fields=["is_active"])
+
+
+def _approve(reviewer: Person, waiting: ToolVersion, operator: Person) -> None:
+    review_version(version_id=waiting.pk, decision=Decision.APPROVE, note="It is what was agreed.", by=operator.by)
+
+
+def _halt(reviewer: Person, waiting: ToolVersion, operator: Person) -> None:
+    throw_halt(reach=Reach.TOOL, target=waiting.tool.name, reason="It sends mail.", by=operator.by)
+
+
+@pytest.mark.req("TOOLS-15")
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [(_leave, "may_not_try"), (_disable, "may_not_try"), (_approve, "version_decided"), (_halt, "halted")],
+)
+def test_whether_somebody_may_try_a_version_is_asked_again_when_it_is_run(
+    waiting: ToolVersion,
+    reviewer: Person,
+    operator: Person,
+    docker: Sandbox,
+    change: Callable[[Person, ToolVersion, Person], None],
+    why: str,
+) -> None:
+    row = request_trial(version_id=waiting.pk, arguments={"text": "x"}, by=reviewer.by)
+    change(reviewer, waiting, operator)
+
+    work_through()
+
+    row.refresh_from_db()
+    assert (row.verdict, row.result["why"], row.result["state"]) == ("cannot", why, "")
+    assert WHY[why]
+
+
+@pytest.mark.req("TOOLS-15")
+def test_nothing_is_tried_while_a_kill_switch_stops_calls_of_it(
+    waiting: ToolVersion, reviewer: Person, operator: Person
+) -> None:
+    address = reverse("trial_new", args=[waiting.pk])
+    sent = SentForm(see(reviewer, address).partition("<main")[2]).values | {"t:/text": "x"}
+    throw_halt(reach=Reach.TENANT, reason="Something is on fire.", by=operator.by)
+
+    answer = reviewer.client().post(address, sent)
+
+    assert answer.status_code == 422
+    assert "Something is on fire." in answer.content.decode()
+    assert not Replay.objects.exists()
+    assert "Run in the sandbox" not in see(reviewer, address)
 
 
 @pytest.mark.req("SPEC-10")
