@@ -377,6 +377,23 @@ def test_what_was_written_and_answered_goes_by_age_once_the_trial_has_ended(
 
 
 @pytest.mark.req("SPEC-10")
+@pytest.mark.parametrize("kind", ["input", "output"])
+def test_a_value_that_cannot_be_read_takes_nothing_but_itself_from_the_review(
+    waiting: ToolVersion, reviewer: Person, docker: Sandbox, kind: str
+) -> None:
+    row = try_version(waiting, by=reviewer, text="hello there")
+    one, other = (reverse("trial", args=[waiting.pk, row.pk]), reverse("review", args=[waiting.pk]))
+    see(reviewer, one)
+    Snapshot.objects.filter(invocation_id=row.pk, kind=kind).update(ciphertext=b"changed" * 20)
+
+    for address in (one, other):
+        page = see(reviewer, address)
+        assert "The key of the stored values is not available." in page
+        assert "The result matches the output schema" not in page
+        assert "Erased, or kept no longer" not in page
+
+
+@pytest.mark.req("SPEC-10")
 def test_a_trial_of_whoever_was_erased_before_it_ran_is_not_run(
     waiting: ToolVersion, reviewer: Person, auditor: Person, docker: Sandbox
 ) -> None:
