@@ -38,6 +38,7 @@ WHY: dict[str, StrOrPromise] = {
     "secrets": gettext_lazy("The tool needs a secret, which no replay has."),
     "files": gettext_lazy("The tool needs the tenant's files, which no replay has."),
     "config": gettext_lazy("The tool's configuration has changed since."),
+    "config_unfit": gettext_lazy("The tool's configuration here does not match the config_schema of this version."),
     "not_taken": gettext_lazy("The version does not take these arguments: its input schema refuses them."),
     "version_refused": gettext_lazy("The version was refused by its reviewer, and is not run any more."),
     "version_yanked": gettext_lazy("This version was yanked, and is not run any more."),

@@ -30,6 +30,7 @@ from invocations.trials.services import check_can_try
 from kernel.database.connections import release_connection
 from kernel.ids import new_id
 from kernel.problems import Conflict
+from registry.installations.setup import compute_config_digest
 from registry.models import Installation, InstallationState
 from registry.problems import OwnSubmission
 from registry.versions.compiler import compiled_version
@@ -107,7 +108,7 @@ def _run(row: Replay, version: ToolVersion) -> TrialOutcome:
         dependencies=staged.dependencies,
         image=staged.image,
         context={"dry_run": True, "started_at": now, "now": now},
-        config=_find_config(row),
+        config=_find_config(row, version),
     )
     release_connection()  # nothing of the database is held while the tool runs
     ending, outcome = _run_in_box(version, profile, call)
@@ -154,11 +155,16 @@ def _open_written(row: Replay) -> tuple[Snapshot, dict[str, Any]]:
         raise CannotRerun("key_unavailable") from None
 
 
-def _find_config(row: Replay) -> dict[str, Any]:
-    """What the tenant has set for the tool, where it has installed it; a new tool is run without."""
-    rows = Installation.objects.filter(tenant_id=row.tenant_id, name=row.tool).exclude(state=InstallationState.REMOVED)
-    installed = rows.first()
-    return installed.config if installed is not None else {}
+def _find_config(row: Replay, version: ToolVersion) -> dict[str, Any]:
+    """What the tenant has set for this very tool, and not for another publisher's of its name; a new tool is run without. Held against
+    the version as before a call.
+    """
+    rows = Installation.objects.filter(tenant_id=row.tenant_id, tool_id=version.tool_id)
+    installed = rows.exclude(state=InstallationState.REMOVED).first()
+    config: dict[str, Any] = installed.config if installed is not None else {}
+    if version.view.config_schema is not None and not compute_config_digest(config, version.view):
+        raise CannotRerun("config_unfit")
+    return config
 
 
 def _describe_answer(ending: Ending) -> dict[str, Any]:

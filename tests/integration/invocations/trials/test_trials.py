@@ -22,12 +22,16 @@ from invocations.replays import worker
 from invocations.replays.labels import WHY
 from invocations.replays.models import Replay, What
 from invocations.sandbox.base import RunOutcome, RunStatus
+from invocations.trials.answers import read_trial
 from invocations.trials.services import request_trial
 from kernel.ids import decode
 from kernel.principal import Principal
 from kernel.problems import Conflict
+from registry.installations import services as installations
+from registry.installations.services import Setup
 from registry.models import Decision, VersionState
 from registry.problems import OwnSubmission
+from registry.tools.lifecycle import enable_tool, share_tool
 from registry.versions.services import review_version, submit_version
 from tests.conftest import make_person
 from tests.support.erasures import forget
@@ -42,7 +46,7 @@ if TYPE_CHECKING:
 
     from access.models import Tenant
     from invocations.sandbox.base import Profile, Sandbox
-    from registry.models import ToolVersion
+    from registry.models import Tool, ToolVersion
     from tests.conftest import Person
 
 pytestmark = pytest.mark.django_db
@@ -236,6 +240,57 @@ def test_a_trial_is_as_isolated_as_policy_demands_of_calls_of_the_tool(
     assert (given[0].isolation, given[1].isolation) == ("single", "cold")
     assert (row.verdict, row.result["why"]) == ("cannot", "untrusted")
     assert "may run such code" in see(reviewer, reverse("trial", args=[waiting.pk, row.pk]))
+
+
+def configured(*required: str) -> dict[str, Any]:
+    """A tool that says what it was configured with."""
+    names = {each: {"type": "string", "maxLength": 20} for each in ("region", "city")}
+    schema = {"type": "object", "additionalProperties": False, "properties": names, "required": list(required)}
+    return replayed_tool("reaches", input_schema=SCHEMA, config_schema=schema, limits={"artifacts": 1})
+
+
+@pytest.mark.req("TOOLS-15")
+def test_a_trial_has_the_configuration_of_its_tool_where_the_version_takes_it(
+    submit: Callable[..., ToolVersion],
+    enable: Callable[..., Tool],
+    reviewer: Person,
+    operator: Person,
+    docker: Sandbox,
+) -> None:
+    tool = enable(**configured("region"))
+    values = Setup(config={"region": "north"})
+    installations.configure_installation(name=tool.name, values=values, reason="we are there", by=operator.by)
+
+    fits = try_version(submit(version="1.0.1", **configured("region")), by=reviewer, text="x")
+    unfit = try_version(submit(version="2.0.0", **configured("region", "city")), by=reviewer, text="x")
+
+    assert read_trial(fits, by=reviewer.by).data["config"] == {"region": "north"}
+    assert (unfit.verdict, unfit.result["why"]) == ("cannot", "config_unfit")
+
+
+@pytest.mark.req("TOOLS-15", "TOOLS-22")
+def test_a_trial_has_nothing_that_was_set_for_another_publishers_tool_of_its_name(
+    submit: Callable[..., ToolVersion],
+    reviewer: Person,
+    operator: Person,
+    stranger: Person,
+    foreign_tenant: Tenant,
+    docker: Sandbox,
+) -> None:
+    author = make_person(foreign_tenant, "ada", Role.DEVELOPER)
+    described = configured("region")
+    theirs = submit_version(document=manifest(described.pop("name"), **described), by=author.by)
+    review_version(version_id=theirs.pk, decision=Decision.APPROVE, note="", by=stranger.by)
+    enable_tool(name=theirs.tool.name, version_id=theirs.pk, reason="to test", by=stranger.by)
+    share_tool(name=theirs.tool.name, reason="to test", by=stranger.by)
+    values = Setup(config={"region": "theirs"})
+    installations.install_tool(
+        name=theirs.tool.name, publisher="foreign", values=values, reason="to test", by=operator.by
+    )
+
+    row = try_version(submit(**configured()), by=reviewer, text="x")
+
+    assert read_trial(row, by=reviewer.by).data["config"] == {}
 
 
 @pytest.mark.req("TOOLS-15")
