@@ -20,7 +20,7 @@ from evidence.leaves.replays import ReplayedValues
 from evidence.models import SnapshotKind
 from invocations.call_costs.services import find_currency
 from invocations.decide.input_validation import collect_findings
-from invocations.replays.models import Replay, What
+from invocations.replays.models import REPLAY_OPEN, Replay, What
 from invocations.replays.services import check_can_request, may_try_unreviewed, request_replay
 from kernel.http.envelopes import RequestEnvelope
 from kernel.ids import new_id
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kernel.principal import Principal
 
 WHY = "A reviewer tries the version with arguments that they wrote."
+MOST_OWN = 3  # trials of one person at a time: there are so many replays of a tenant for everybody
 SEED_BYTES = 16
 LAST = 5
 
@@ -70,6 +71,9 @@ def request_trial(*, version_id: UUID, arguments: dict[str, Any], by: Principal)
     version = ToolVersion.objects.select_related("tool").get(pk=version_id, tool__tenant_id=by.tenant_id)
     check_can_try(version, by=by)
     check_can_request(by)
+    own = Replay.objects.visible_to(by).filter(what=What.TRIAL, asked_by=by.id, state__in=REPLAY_OPEN)
+    if own.count() >= MOST_OWN:
+        raise Conflict(f"{MOST_OWN} of your trials wait or run.", remedy="Wait until one has ended, or cancel one.")
     findings = collect_findings(compiled_version(version.pk).input_validator, arguments)
     if findings:
         raise SchemaInvalid("The version does not take these arguments.", details={"findings": findings})

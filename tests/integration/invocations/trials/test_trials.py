@@ -21,9 +21,10 @@ from invocations.replays import rerun as replays_rerun
 from invocations.replays import worker
 from invocations.replays.labels import WHY
 from invocations.replays.models import Replay, What
+from invocations.replays.services import cancel_replay
 from invocations.sandbox.base import RunOutcome, RunStatus
 from invocations.trials.answers import read_trial
-from invocations.trials.services import request_trial
+from invocations.trials.services import MOST_OWN, request_trial
 from kernel.ids import decode
 from kernel.principal import Principal
 from kernel.problems import Conflict
@@ -396,6 +397,39 @@ def test_nothing_is_tried_while_a_kill_switch_stops_calls_of_it(
     assert "Something is on fire." in answer.content.decode()
     assert not Replay.objects.exists()
     assert "Run in the sandbox" not in see(reviewer, address)
+
+
+@pytest.mark.req("CARD-3")
+def test_nobody_takes_the_replays_of_the_tenant_with_trials_of_their_own(
+    waiting: ToolVersion, reviewer: Person, operator: Person
+) -> None:
+    rows = [request_trial(version_id=waiting.pk, arguments={"text": "x"}, by=reviewer.by) for _ in range(MOST_OWN)]
+
+    answer = send(reviewer, waiting, **{"t:/text": "x"})
+
+    assert answer.status_code == 422
+    assert f"{MOST_OWN} of your trials wait or run." in answer.content.decode()
+    assert Replay.objects.count() == MOST_OWN
+    request_trial(version_id=waiting.pk, arguments={"text": "x"}, by=operator.by)
+    cancel_replay(replay_id=rows[0].pk, by=operator.by)
+    request_trial(version_id=waiting.pk, arguments={"text": "x"}, by=reviewer.by)
+
+
+@pytest.mark.req("CARD-3")
+def test_who_asked_for_a_trial_cancels_it_while_it_waits(
+    waiting: ToolVersion, reviewer: Person, operator: Person
+) -> None:
+    row = request_trial(version_id=waiting.pk, arguments={"text": "x"}, by=reviewer.by)
+    page, address = (reverse(name, args=[waiting.pk, row.pk]) for name in ("trial", "trial_cancel"))
+    assert address in see(reviewer, page)
+    assert operator.client().post(address).status_code == 404
+
+    answer = reviewer.client().post(address)
+
+    row.refresh_from_db()
+    assert (answer.status_code, answer.url, row.state) == (302, page, "cancelled")
+    assert address not in see(reviewer, page)
+    assert reviewer.client().post(address).status_code == 409
 
 
 @pytest.mark.req("SPEC-10")
