@@ -30,15 +30,22 @@ WHY: dict[str, StrOrPromise] = {
     "dependencies": gettext_lazy("The packages that the tool needs are not on the worker."),
     "image_gone": gettext_lazy("The image that the call ran in is no longer on the worker."),
     "no_box": gettext_lazy("No sandbox could be started from this image."),
+    "untrusted": gettext_lazy(
+        "A policy calls this code untrusted, and no sandbox could be started that may run such code."
+    ),
     "network": gettext_lazy("The tool needs the network, which no replay has."),
     "model": gettext_lazy("A model was called. Another answer of its provider proves nothing about the first."),
     "browser": gettext_lazy("The tool needs a browser with a network, which no replay has."),
     "secrets": gettext_lazy("The tool needs a secret, which no replay has."),
     "files": gettext_lazy("The tool needs the tenant's files, which no replay has."),
     "config": gettext_lazy("The tool's configuration has changed since."),
+    "config_unfit": gettext_lazy("The tool's configuration here does not match the config_schema of this version."),
     "not_taken": gettext_lazy("The version does not take these arguments: its input schema refuses them."),
     "version_refused": gettext_lazy("The version was refused by its reviewer, and is not run any more."),
     "version_yanked": gettext_lazy("This version was yanked, and is not run any more."),
+    "version_decided": gettext_lazy("The version was decided about before the trial could run."),
+    "may_not_try": gettext_lazy("Whoever asked for the trial may not try this version any more."),
+    "halted": gettext_lazy("A kill switch stops calls of this tool, so it was not run."),
 }
 # What was another thing than in the call; or was found beside the verdict.
 NOTE: dict[str, StrOrPromise] = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
-from access.models import PolicyState, PolicyVersion
+from access.models import PolicyState, PolicyVersion, Tenant
 from access.object_permissions.rules import allowed_on
 from access.policies.compiler import PolicyUnreadable, compile_policy
 from evidence import services as evidence
@@ -44,6 +44,8 @@ def check_reason(reason: str) -> str:
 
 
 def check_can_request(by: Principal) -> None:
+    """Within the transaction that adds the row: of those who ask at once each counts what the one before has added."""
+    Tenant.objects.select_for_update(no_key=True).get(pk=by.tenant_id)
     if Replay.objects.visible_to(by).filter(state__in=REPLAY_OPEN).count() >= MOST_OPEN:
         raise Conflict(
             f"{MOST_OPEN} replays of this tenant wait or run.", remedy="Wait until one has ended, or cancel one."

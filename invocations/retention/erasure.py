@@ -226,7 +226,7 @@ def forget_hashes(*, limit: int = 500) -> int:
 
 
 def remove_old_values(kinds: tuple[str, ...], tenant_id: UUID, before: datetime, limit: int) -> int:
-    """Of calls, chains and agent runs that have ended; what goes on needs its input."""
+    """Of calls, chains, agent runs and trials that have ended; what goes on needs its input."""
     found: list[tuple[UUID, UUID]] = []
     for kind in kinds:
         rows = Snapshot.objects.filter(tenant_id=tenant_id, kind=kind, created_at__lt=before)
@@ -246,7 +246,7 @@ def _of_what_ended(rows: QuerySet[Snapshot], before: datetime, *, page: int) -> 
         of = {invocation for _, _, invocation in values}
         ended = {
             pk
-            for model in (Invocation, Chain, AgentRun)
+            for model in (Invocation, Chain, AgentRun, Replay)
             for pk in model.objects.filter(pk__in=of, finished_at__lt=before).values_list("pk", flat=True)
         }
         yield from ((pk, invocation) for _, pk, invocation in values if invocation in ended)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from access.redaction import masked_view
 from evidence.models import SnapshotKind
+from evidence.problems import KeyUnavailable
 from invocations.playground.value_reader import ValueReader
 from invocations.replays.labels import NOTE, WHY
 from kernel.problems import find_problem_class
@@ -26,13 +27,14 @@ READ_OWN = "A reviewer reads what a version answered to their own trial in the c
 
 @dataclass(slots=True)
 class TrialAnswer:
-    """``why``: it could not be run. ``arguments``: None when they are gone: erased, or kept no longer. ``pointers``: the places of the
-    result that do not match the output schema.
+    """``why``: it could not be run. ``arguments``: None when they are gone: erased, or kept no longer. ``unreadable``: why what is
+    kept cannot be read. ``pointers``: the places of the result that do not match the output schema.
     """
 
     row: Replay
     arguments: dict[str, Any] | None = None
     why: StrOrPromise = ""
+    unreadable: StrOrPromise = ""
     notes: list[StrOrPromise] = field(default_factory=list)
     problem: Problem | None = None
     pointers: list[str] = field(default_factory=list)
@@ -43,15 +45,20 @@ class TrialAnswer:
 
 
 def read_trial(row: Replay, *, by: Principal) -> TrialAnswer:
+    """The page that shows it also has what is decided about the version: it does without values that cannot be read."""
     reader = ValueReader([row.pk], reason=READ_OWN, by=by)
     answer, result = TrialAnswer(row), row.result
-    written = reader.read(row.pk, SnapshotKind.INPUT)
-    if written is not None:
-        answer.arguments = written["arguments"]
+    kept: dict[str, Any] = {}
+    try:
+        written = reader.read(row.pk, SnapshotKind.INPUT)
+        if written is not None:
+            answer.arguments = written["arguments"]
+        kept = reader.read(row.pk, SnapshotKind.OUTPUT) or {}
+    except KeyUnavailable:
+        answer.unreadable = WHY["key_unavailable"]
     why = result.get("why", "")
     answer.why = WHY.get(why, why)
     answer.notes = [NOTE.get(note, note) for note in result.get("notes", ())]
-    kept = reader.read(row.pk, SnapshotKind.OUTPUT) or {}
     if result.get("problem"):
         answer.problem = _restore_problem(result["problem"], kept.get("error", {}))
         answer.pointers = [str(masked_view(each)) for each in answer.problem.details.get("pointers", ())]

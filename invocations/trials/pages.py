@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from access.problems import Halted
+from invocations.replays.services import cancel_replay
 from invocations.trials.answers import TrialAnswer, read_trial
 from invocations.trials.services import check_can_try, list_own_trials, request_trial
 from invocations.tries.argument_form import (
@@ -102,7 +104,7 @@ def trial_new(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
     except SchemaInvalid as problem:
         arguments.place_findings(problem.details["findings"])
         return _render(request, version, arguments, status=422)
-    except Conflict as problem:
+    except (Conflict, Halted) as problem:
         return _render(request, version, arguments, not_run=translate_sentence(problem.detail), status=422)
     return redirect("trial", version.pk, row.pk)
 
@@ -117,3 +119,13 @@ def trial(request: ConsoleRequest, version_id: UUID, replay_id: UUID) -> HttpRes
     schema = version.view.input_schema
     filled = propose_arguments(schema) if answer.arguments is None else fill_arguments(schema, answer.arguments)
     return _render(request, version, filled, answer=answer)
+
+
+@require_POST
+@needs("tools.review", held=on_version)
+def trial_cancel(request: ConsoleRequest, version_id: UUID, replay_id: UUID) -> HttpResponse:
+    """End a trial of one's own that waits."""
+    version = _find_version(request, version_id)
+    row = list_own_trials(version, by=request.principal).get(pk=replay_id)
+    cancel_replay(replay_id=row.pk, by=request.principal)
+    return redirect("trial", version.pk, row.pk)

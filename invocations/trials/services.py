@@ -13,13 +13,14 @@ from django.conf import settings
 from django.db import transaction
 from django.utils.translation import get_language, to_locale
 
+from access.halts.services import check_not_halted
 from evidence import services as evidence
 from evidence.keys.subject_keys import get_subject_key
 from evidence.leaves.replays import ReplayedValues
 from evidence.models import SnapshotKind
 from invocations.call_costs.services import find_currency
 from invocations.decide.input_validation import collect_findings
-from invocations.replays.models import Replay, What
+from invocations.replays.models import REPLAY_OPEN, Replay, What
 from invocations.replays.services import check_can_request, may_try_unreviewed, request_replay
 from kernel.http.envelopes import RequestEnvelope
 from kernel.ids import new_id
@@ -35,12 +36,16 @@ if TYPE_CHECKING:
     from kernel.principal import Principal
 
 WHY = "A reviewer tries the version with arguments that they wrote."
+MOST_OWN = 3  # trials of one person at a time: there are so many replays of a tenant for everybody
 SEED_BYTES = 16
 LAST = 5
 
 
 def check_can_try(version: ToolVersion, *, by: Principal) -> None:
-    """As its reviewer, while it waits for a decision, and not as one of its authors."""
+    """As its reviewer, not as one of its authors, while it waits for a decision and no kill switch stops calls of it.
+
+    Asked again when it is run.
+    """
     if version.review_state != VersionState.SUBMITTED or version.yanked_at is not None:
         raise Conflict(
             "This version does not wait for a review, so it is not tried in one.",
@@ -51,6 +56,13 @@ def check_can_try(version: ToolVersion, *, by: Principal) -> None:
             "You, or an agent of yours, stand behind this version: somebody else tries it before it is decided.",
             remedy="Ask another reviewer.",
         )
+    check_not_halted(
+        tenant_id=by.tenant_id,
+        publisher_id=version.tool.tenant_id,
+        agent_id=None,
+        tool=version.tool.name,
+        version_id=version.pk,
+    )
 
 
 @transaction.atomic
@@ -59,6 +71,9 @@ def request_trial(*, version_id: UUID, arguments: dict[str, Any], by: Principal)
     version = ToolVersion.objects.select_related("tool").get(pk=version_id, tool__tenant_id=by.tenant_id)
     check_can_try(version, by=by)
     check_can_request(by)
+    own = Replay.objects.visible_to(by).filter(what=What.TRIAL, asked_by=by.id, state__in=REPLAY_OPEN)
+    if own.count() >= MOST_OWN:
+        raise Conflict(f"{MOST_OWN} of your trials wait or run.", remedy="Wait until one has ended, or cancel one.")
     findings = collect_findings(compiled_version(version.pk).input_validator, arguments)
     if findings:
         raise SchemaInvalid("The version does not take these arguments.", details={"findings": findings})

@@ -173,6 +173,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "submission_capsule": {"capsule": DocumentUpload("voice.capsule", capsule(shouting(name="brought")).data)},
         "submission_python": {"source": PYTHON_FILE, "group": "acme.words", "version": "1.0.0"},
         "tool_try": {"token": TRIED, "caller": _find_talker(things), "mode": "dry", "view": "json", "raw": "{}"},
+        "trial_cancel": {},
         "trial_new": {"view": "json", "raw": '{"text": "x"}'},
         "playground_set_up": {"name": "talker", "models": [MODEL], "money": "1", **REASON},
         "playground_begin": MESSAGE,

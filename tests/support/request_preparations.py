@@ -148,6 +148,7 @@ PREPARATIONS: dict[str, Callable[[Things, Principal], None]] = {
     "tool_tried": _hand_over_try,
     "tool_tried_artifact": _hand_over_try,
     "trial": _hand_over_trial,
+    "trial_cancel": _hand_over_trial,
     "playground_conversation": _hand_over_talk,
     "playground_cancel": _hand_over_talk,
     "playground_send": _end_talk,

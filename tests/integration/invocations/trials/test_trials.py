@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
+from access.halts.services import throw_halt
+from access.members.services import end_membership
+from access.models import Reach
 from access.roles import Role
+from evidence.erasures.holders import CLASSES
 from evidence.models import Fact, Snapshot
 from invocations.models import Invocation
 from invocations.replays import rerun as replays_rerun
 from invocations.replays import worker
+from invocations.replays.labels import WHY
 from invocations.replays.models import Replay, What
-from invocations.trials.services import request_trial
+from invocations.replays.services import cancel_replay
+from invocations.sandbox.base import RunOutcome, RunStatus
+from invocations.trials.answers import read_trial
+from invocations.trials.services import MOST_OWN, request_trial
 from kernel.ids import decode
+from kernel.principal import Principal
 from kernel.problems import Conflict
+from registry.installations import services as installations
+from registry.installations.services import Setup
 from registry.models import Decision, VersionState
 from registry.problems import OwnSubmission
+from registry.tools.lifecycle import enable_tool, share_tool
 from registry.versions.services import review_version, submit_version
 from tests.conftest import make_person
 from tests.support.erasures import forget
 from tests.support.manifests import manifest
+from tests.support.policies_in_force import permit, put_in_force
 from tests.support.replays import replayed_tool, work_through
 from tests.support.sandboxes import docker_sandbox
 from tests.support.sent_forms import SentForm
@@ -31,8 +46,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from access.models import Tenant
-    from invocations.sandbox.base import Profile, RunOutcome, Sandbox
-    from registry.models import ToolVersion
+    from invocations.sandbox.base import Profile, Sandbox
+    from registry.models import Tool, ToolVersion
     from tests.conftest import Person
 
 pytestmark = pytest.mark.django_db
@@ -202,6 +217,83 @@ def test_the_box_of_a_trial_reaches_nothing_and_the_run_is_dry(
     assert {"trial_without_network", "trial_without_secrets"} <= set(row.result["notes"])
 
 
+@pytest.mark.req("TOOLS-15", "TOOLS-17")
+def test_a_trial_is_as_isolated_as_policy_demands_of_calls_of_the_tool(
+    waiting: ToolVersion, reviewer: Person, tenant: Tenant, docker: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    level = {"id": "cold", "effect": "isolation", "when": {"tool": {"matches": "sample.*"}}, "level": "cold"}
+    # What asks about the agent counts as well: a trial has none.
+    nobodys = {"id": "nobodys", "effect": "isolation", "when": {"agent_name": {"equals": "shop"}}, "untrusted": True}
+    given: list[Profile] = []
+    run = docker.run
+
+    def noted(profile: Profile, *more: Any) -> RunOutcome:
+        given.append(profile)
+        return RunOutcome(RunStatus.START_FAILED) if profile.untrusted else run(profile, *more)
+
+    monkeypatch.setattr(docker, "run", noted)
+    try_version(waiting, by=reviewer, text="x")
+    put_in_force(permit(), level, nobodys, tenant=tenant)
+
+    row = try_version(waiting, by=reviewer, text="x")
+
+    assert [each.untrusted for each in given] == [False, True]
+    assert (given[0].isolation, given[1].isolation) == ("single", "cold")
+    assert (row.verdict, row.result["why"]) == ("cannot", "untrusted")
+    assert "may run such code" in see(reviewer, reverse("trial", args=[waiting.pk, row.pk]))
+
+
+def configured(*required: str) -> dict[str, Any]:
+    """A tool that says what it was configured with."""
+    names = {each: {"type": "string", "maxLength": 20} for each in ("region", "city")}
+    schema = {"type": "object", "additionalProperties": False, "properties": names, "required": list(required)}
+    return replayed_tool("reaches", input_schema=SCHEMA, config_schema=schema, limits={"artifacts": 1})
+
+
+@pytest.mark.req("TOOLS-15")
+def test_a_trial_has_the_configuration_of_its_tool_where_the_version_takes_it(
+    submit: Callable[..., ToolVersion],
+    enable: Callable[..., Tool],
+    reviewer: Person,
+    operator: Person,
+    docker: Sandbox,
+) -> None:
+    tool = enable(**configured("region"))
+    values = Setup(config={"region": "north"})
+    installations.configure_installation(name=tool.name, values=values, reason="we are there", by=operator.by)
+
+    fits = try_version(submit(version="1.0.1", **configured("region")), by=reviewer, text="x")
+    unfit = try_version(submit(version="2.0.0", **configured("region", "city")), by=reviewer, text="x")
+
+    assert read_trial(fits, by=reviewer.by).data["config"] == {"region": "north"}
+    assert (unfit.verdict, unfit.result["why"]) == ("cannot", "config_unfit")
+
+
+@pytest.mark.req("TOOLS-15", "TOOLS-22")
+def test_a_trial_has_nothing_that_was_set_for_another_publishers_tool_of_its_name(
+    submit: Callable[..., ToolVersion],
+    reviewer: Person,
+    operator: Person,
+    stranger: Person,
+    foreign_tenant: Tenant,
+    docker: Sandbox,
+) -> None:
+    author = make_person(foreign_tenant, "ada", Role.DEVELOPER)
+    described = configured("region")
+    theirs = submit_version(document=manifest(described.pop("name"), **described), by=author.by)
+    review_version(version_id=theirs.pk, decision=Decision.APPROVE, note="", by=stranger.by)
+    enable_tool(name=theirs.tool.name, version_id=theirs.pk, reason="to test", by=stranger.by)
+    share_tool(name=theirs.tool.name, reason="to test", by=stranger.by)
+    values = Setup(config={"region": "theirs"})
+    installations.install_tool(
+        name=theirs.tool.name, publisher="foreign", values=values, reason="to test", by=operator.by
+    )
+
+    row = try_version(submit(**configured()), by=reviewer, text="x")
+
+    assert read_trial(row, by=reviewer.by).data["config"] == {}
+
+
 @pytest.mark.req("TOOLS-15")
 def test_who_wrote_a_version_has_it_tried_by_nobody_less_than_another_reviewer(
     waiting: ToolVersion, developer: Person, auditor: Person, tenant: Tenant, submit: Callable[..., ToolVersion]
@@ -250,6 +342,96 @@ def test_a_version_that_was_decided_is_tried_no_more(
         request_trial(version_id=waiting.pk, arguments={"text": "x"}, by=reviewer.by)
 
 
+def _leave(reviewer: Person, waiting: ToolVersion, operator: Person) -> None:
+    by = Principal.system("test", tenant_id=reviewer.by.tenant_id)
+    end_membership(user_id=reviewer.user.pk, role=Role.REVIEWER, by=by)
+
+
+def _disable(reviewer: Person, waiting: ToolVersion, operator: Person) -> None:
+    reviewer.user.is_active = False
+    reviewer.user.save(update_fields=["is_active"])
+
+
+def _approve(reviewer: Person, waiting: ToolVersion, operator: Person) -> None:
+    review_version(version_id=waiting.pk, decision=Decision.APPROVE, note="It is what was agreed.", by=operator.by)
+
+
+def _halt(reviewer: Person, waiting: ToolVersion, operator: Person) -> None:
+    throw_halt(reach=Reach.TOOL, target=waiting.tool.name, reason="It sends mail.", by=operator.by)
+
+
+@pytest.mark.req("TOOLS-15")
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [(_leave, "may_not_try"), (_disable, "may_not_try"), (_approve, "version_decided"), (_halt, "halted")],
+)
+def test_whether_somebody_may_try_a_version_is_asked_again_when_it_is_run(
+    waiting: ToolVersion,
+    reviewer: Person,
+    operator: Person,
+    docker: Sandbox,
+    change: Callable[[Person, ToolVersion, Person], None],
+    why: str,
+) -> None:
+    row = request_trial(version_id=waiting.pk, arguments={"text": "x"}, by=reviewer.by)
+    change(reviewer, waiting, operator)
+
+    work_through()
+
+    row.refresh_from_db()
+    assert (row.verdict, row.result["why"], row.result["state"]) == ("cannot", why, "")
+    assert WHY[why]
+
+
+@pytest.mark.req("TOOLS-15")
+def test_nothing_is_tried_while_a_kill_switch_stops_calls_of_it(
+    waiting: ToolVersion, reviewer: Person, operator: Person
+) -> None:
+    address = reverse("trial_new", args=[waiting.pk])
+    sent = SentForm(see(reviewer, address).partition("<main")[2]).values | {"t:/text": "x"}
+    throw_halt(reach=Reach.TENANT, reason="Something is on fire.", by=operator.by)
+
+    answer = reviewer.client().post(address, sent)
+
+    assert answer.status_code == 422
+    assert "Something is on fire." in answer.content.decode()
+    assert not Replay.objects.exists()
+    assert "Run in the sandbox" not in see(reviewer, address)
+
+
+@pytest.mark.req("CARD-3")
+def test_nobody_takes_the_replays_of_the_tenant_with_trials_of_their_own(
+    waiting: ToolVersion, reviewer: Person, operator: Person
+) -> None:
+    rows = [request_trial(version_id=waiting.pk, arguments={"text": "x"}, by=reviewer.by) for _ in range(MOST_OWN)]
+
+    answer = send(reviewer, waiting, **{"t:/text": "x"})
+
+    assert answer.status_code == 422
+    assert f"{MOST_OWN} of your trials wait or run." in answer.content.decode()
+    assert Replay.objects.count() == MOST_OWN
+    request_trial(version_id=waiting.pk, arguments={"text": "x"}, by=operator.by)
+    cancel_replay(replay_id=rows[0].pk, by=operator.by)
+    request_trial(version_id=waiting.pk, arguments={"text": "x"}, by=reviewer.by)
+
+
+@pytest.mark.req("CARD-3")
+def test_who_asked_for_a_trial_cancels_it_while_it_waits(
+    waiting: ToolVersion, reviewer: Person, operator: Person
+) -> None:
+    row = request_trial(version_id=waiting.pk, arguments={"text": "x"}, by=reviewer.by)
+    page, address = (reverse(name, args=[waiting.pk, row.pk]) for name in ("trial", "trial_cancel"))
+    assert address in see(reviewer, page)
+    assert operator.client().post(address).status_code == 404
+
+    answer = reviewer.client().post(address)
+
+    row.refresh_from_db()
+    assert (answer.status_code, answer.url, row.state) == (302, page, "cancelled")
+    assert address not in see(reviewer, page)
+    assert reviewer.client().post(address).status_code == 409
+
+
 @pytest.mark.req("SPEC-10")
 def test_what_a_reviewer_wrote_and_was_answered_goes_when_they_are_erased(
     waiting: ToolVersion, reviewer: Person, auditor: Person, operator: Person, docker: Sandbox
@@ -262,6 +444,42 @@ def test_what_a_reviewer_wrote_and_was_answered_goes_when_they_are_erased(
     assert not Snapshot.objects.filter(invocation_id=row.pk).exists()
     assert "Erased, or kept no longer" in see(reviewer, reverse("trial", args=[waiting.pk, row.pk]))
     assert Fact.objects.filter(subject=row.wire_id, kind="replay.ended").exists()
+
+
+@pytest.mark.req("SPEC-10")
+def test_what_was_written_and_answered_goes_by_age_once_the_trial_has_ended(
+    waiting: ToolVersion, reviewer: Person, docker: Sandbox
+) -> None:
+    old = try_version(waiting, by=reviewer, text="of last year")
+    waits = request_trial(version_id=waiting.pk, arguments={"text": "x"}, by=reviewer.by)
+    tenant_id, now = reviewer.by.tenant_id, timezone.now()
+    Snapshot.objects.update(created_at=now - timedelta(days=9))
+    assert CLASSES["inputs"].remove(tenant_id, now - timedelta(days=2), 10) == 0  # it ended just now
+    Replay.objects.filter(pk=old.pk).update(finished_at=now - timedelta(days=9))
+
+    gone = [CLASSES[each].remove(tenant_id, now - timedelta(days=2), 10) for each in ("inputs", "outputs")]
+
+    assert gone == [1, 1]
+    assert not Snapshot.objects.filter(invocation_id=old.pk).exists()
+    assert Snapshot.objects.filter(invocation_id=waits.pk).exists()
+    assert "Erased, or kept no longer" in see(reviewer, reverse("trial", args=[waiting.pk, old.pk]))
+
+
+@pytest.mark.req("SPEC-10")
+@pytest.mark.parametrize("kind", ["input", "output"])
+def test_a_value_that_cannot_be_read_takes_nothing_but_itself_from_the_review(
+    waiting: ToolVersion, reviewer: Person, docker: Sandbox, kind: str
+) -> None:
+    row = try_version(waiting, by=reviewer, text="hello there")
+    one, other = (reverse("trial", args=[waiting.pk, row.pk]), reverse("review", args=[waiting.pk]))
+    see(reviewer, one)
+    Snapshot.objects.filter(invocation_id=row.pk, kind=kind).update(ciphertext=b"changed" * 20)
+
+    for address in (one, other):
+        page = see(reviewer, address)
+        assert "The key of the stored values is not available." in page
+        assert "The result matches the output schema" not in page
+        assert "Erased, or kept no longer" not in page
 
 
 @pytest.mark.req("SPEC-10")
