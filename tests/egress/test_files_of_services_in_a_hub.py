@@ -33,6 +33,8 @@ from unitools.openapi.files import FILE_ANSWER, FILE_ID
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pytest_django.fixtures import SettingsWrapper
+
     from access.models import Tenant
     from invocations.models import StoredFile
     from registry.models import ToolVersion
@@ -269,6 +271,25 @@ def test_a_file_that_is_larger_than_may_be_left_fails_the_call_and_keeps_nothing
 
     assert "more than 1,048,576 bytes" in said["error"]["message"]
     assert not Artifact.objects.exists()
+
+
+@pytest.mark.req("BRING-1", "TOOLS-16")
+def test_what_was_sent_is_said_of_a_call_whose_answer_found_no_room(
+    bring_operation: Callable[..., ToolVersion],
+    caller: Caller,
+    service: Service,
+    notes: StoredFile,
+    settings: SettingsWrapper,
+) -> None:
+    service.answers = [answer_with(PDF, content_type="application/pdf")]
+    bring_operation(sending(service.port))
+    settings.TOOLHUB_FILES_MAX_MB = 0
+
+    answer = caller.invoke(TOOL, {"item": "7", "sheets": [notes.wire_id]})
+
+    assert_problem(answer, 409, "ARTIFACT.NO_ROOM")
+    assert NOTES in service.requests()[0]
+    assert end_of(row_of(answer))["service"]["sent_files"]["bytes"] == len(NOTES)
 
 
 @pytest.mark.req("BRING-1", "SVC-6")
