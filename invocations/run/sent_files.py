@@ -18,7 +18,7 @@ from invocations.artifacts.description import detect_media_type
 from invocations.artifacts.models import Artifact
 from invocations.artifacts.services import decrypt_content
 from invocations.end.end_record import build_caller_principal
-from invocations.files.services import open_file
+from invocations.files.services import find_file, open_file
 from invocations.model_calls.held_files import (
     ARTIFACT,
     READ_ARTIFACTS,
@@ -26,15 +26,16 @@ from invocations.model_calls.held_files import (
     find_held_artifact,
     find_held_file,
 )
-from invocations.models import StoredFile
 from invocations.problems import NoSuchArtifact, NoSuchFile
 from invocations.sandbox.base import SentFile
 from kernel.ids import decode
 from kernel.problems import SchemaInvalid, TooLarge
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from invocations.calls import CallRequest
-    from invocations.models import Invocation
+    from invocations.models import Invocation, StoredFile
     from kernel.principal import Principal
     from unitools.manifest import Manifest
 
@@ -96,15 +97,21 @@ def load_sent_files(invocation: Invocation, manifest: Manifest, arguments: Any) 
 
 
 def _find_row(id: str, invocation: Invocation) -> Artifact | StoredFile:
-    """As they belong to the tenant and the agent; whether the credential of the call is shown them was looked at with it."""
+    """As they belong to the tenant and the agent; whether the credential of the call is shown them was looked at with it. Without what
+    they hold, which is fetched of one after another once all are known to be small enough."""
     if id.startswith(ARTIFACT):
         artifacts = Artifact.objects.filter(
             tenant_id=invocation.tenant_id, invocation__agent_id=invocation.agent_id
         ).select_related("content")
+        artifacts = artifacts.defer("content__ciphertext")
         if (artifact := artifacts.filter(pk=decode("art", id)).first()) is None:
             raise NoSuchArtifact(f"There is no artifact {id[:60]} to send.", remedy=GONE)
         return artifact
-    file = StoredFile.objects.filter(tenant_id=invocation.tenant_id, pk=decode("fil", id)).first()
+    return _find_file(id, invocation.tenant_id)
+
+
+def _find_file(id: str, tenant_id: UUID, *, has_content: bool = False) -> StoredFile:
+    file = find_file(decode("fil", id), tenant_id=tenant_id, has_content=has_content)
     if file is None:
         raise NoSuchFile(f"There is no file {id[:60]} to send.", remedy=GONE)
     return file
@@ -116,6 +123,7 @@ def _read_row(row: Artifact | StoredFile, *, by: Principal) -> SentFile:
         data: FileContent = ReadArtifact(content=fingerprint, via=VIA)
         evidence.record(kind=Kind.ARTIFACT_READ, subject=row.wire_id, actor=by, data=data)
         return SentFile(row.wire_id, row.name, row.media_type, decrypt_content(row.content), fingerprint)
+    row = _find_file(row.wire_id, row.tenant_id, has_content=True)
     evidence.record(kind=Kind.FILE_READ, subject=row.wire_id, actor=by, data=FileContent(content=row.fingerprint))
     content, name = open_file(row), row.path.rpartition("/")[2]
     media_type = detect_media_type(content, mimetypes.guess_type(name)[0] or "")

@@ -16,7 +16,7 @@ from evidence.models import Fact
 from invocations.artifacts.models import Artifact
 from invocations.calls import CallRequest
 from invocations.chains.models import ChainStep
-from invocations.files.services import remove_file, store_file
+from invocations.files.services import remove_file
 from invocations.models import Invocation
 from invocations.run import sent_files
 from kernel.http.envelopes import RequestEnvelope
@@ -24,11 +24,10 @@ from kernel.principal import Principal
 from kernel.problems import Forbidden
 from tests.conftest import make_caller
 from tests.egress.services import answer_with
-from tests.egress.shop import TOKEN, TOOL, document_of, end_of
+from tests.egress.shop import NOTES, PDF, TOKEN, TOOL, document_of, end_of, sending
 from tests.support.calls import PAIR, assert_problem, kinds_of, row_of
 from tests.support.evidence_logs import check_log, seal_everything, signing_with
 from tests.support.policies_in_force import permit, put_in_force
-from unitools.openapi.files import FILE_ANSWER, FILE_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,34 +42,6 @@ if TYPE_CHECKING:
     from tests.egress.services import Service
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("shop_boxes")]
-PDF = b"%PDF-1.7\n" + bytes(range(256))
-NOTES = b"a,b\r\n1,2\r\n"
-
-
-def sending(port: int, **operation: Any) -> dict[str, Any]:
-    """``POST /items/{item}`` as a form with files, which answers JSON or a file."""
-    document = document_of(port, "POST", body={"media_type": "multipart/form-data"}, **operation)
-    said = document["implementation"]["operation"]
-    said["accept"] = ["application/json", "application/pdf", "text/csv"]
-    said["arguments"] += [
-        {"argument": "sheets", "in": "body", "name": "sheets", "file": True},
-        {"argument": "about", "in": "body", "name": "about"},
-    ]
-    of_file = {"type": "string", "pattern": FILE_ID}
-    document["input_schema"]["properties"] |= {
-        "sheets": {"type": "array", "items": of_file, "maxItems": 30},
-        "about": {"type": "object"},
-    }
-    document["output_schema"]["properties"]["body"] = {
-        "anyOf": [document["output_schema"]["properties"]["body"], FILE_ANSWER, {"type": "string"}]
-    }
-    document["limits"] = {"artifacts": 1, "artifact_bytes": 1024 * 1024}
-    return document
-
-
-@pytest.fixture
-def notes(operator: Person) -> StoredFile:
-    return store_file(path="/data/reports/june.csv", content=NOTES, by=operator.by)[0]
 
 
 def facts_of(kind: Kind) -> list[dict[str, Any]]:
