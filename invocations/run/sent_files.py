@@ -58,7 +58,8 @@ def list_sent_ids(manifest: Manifest, arguments: Any) -> list[str]:
 def check_sent_files(manifest: Manifest, call: CallRequest, *, by: Principal) -> None:
     """Is each of them there, for this caller to read, and are they small enough together? Looked at before anything is read.
 
-    A step that the hub makes shows no credential: it sends what the agent's own calls have left, and no files of the tenant.
+    A step that the hub makes sends what the calls beside it have left; what others of the agent's calls have left only where whoever
+    submitted the chain or the run might read that; and no files of the tenant.
     """
     ids = list_sent_ids(manifest, call.arguments) if call.has_arguments else []
     if len(ids) > MAX_FILES:
@@ -68,11 +69,21 @@ def check_sent_files(manifest: Manifest, call: CallRequest, *, by: Principal) ->
         if id.startswith(ARTIFACT):
             if not call.is_step:
                 by.check(READ_ARTIFACTS)
-            size += find_held_artifact(id, by=by).content.size
+            artifact = find_held_artifact(id, by=by)
+            if call.is_step and not _is_of_step_beside(call, artifact.invocation):
+                by.check(READ_ARTIFACTS)
+            size += artifact.content.size
         else:
             by.check(READ_FILES)
             size += find_held_file(id, by=by).size
     _check_size(size)
+
+
+def _is_of_step_beside(call: CallRequest, made: Invocation) -> bool:
+    """Whether both are calls of one chain, or of one run."""
+    if call.chain_step is not None:
+        return made.chain_step is not None and made.chain_step.chain_id == call.chain_step.chain_id
+    return call.run_step is not None and made.run_step is not None and made.run_step.run_id == call.run_step.run_id
 
 
 def _check_size(size: int) -> None:

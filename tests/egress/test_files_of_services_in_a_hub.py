@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,14 +13,10 @@ from access.grants.services import give_grant
 from evidence.kinds import Kind
 from evidence.models import Fact
 from invocations.artifacts.models import Artifact
-from invocations.calls import CallRequest
-from invocations.chains.models import ChainStep
 from invocations.files.services import remove_file
 from invocations.models import Invocation
 from invocations.run import sent_files
-from kernel.http.envelopes import RequestEnvelope
 from kernel.principal import Principal
-from kernel.problems import Forbidden
 from tests.conftest import make_caller
 from tests.egress.services import answer_with
 from tests.egress.shop import NOTES, PDF, TOKEN, TOOL, document_of, end_of, sending
@@ -149,27 +144,6 @@ def test_who_may_not_read_a_file_sends_none(
     body = {"request_id": "test-request-2", "actor": {"type": "agent", "id": caller.agent.name}}
     asked = caller.post(f"/tools/{TOOL}/preflight", body | {"arguments": {"item": "7", "sheets": [unknown]}})
     assert "FILE.UNKNOWN" in asked.content.decode()
-
-
-@pytest.mark.req("BRING-1", "SVC-6")
-def test_a_step_that_the_hub_makes_sends_artifacts_and_no_stored_file(
-    bring_operation: Callable[..., ToolVersion], caller: Caller, service: Service, notes: StoredFile
-) -> None:
-    """It shows no credential, so that nobody has said what it may read beyond the agent's own calls."""
-    service.answers = [answer_with(PDF, content_type="application/pdf")]
-    manifest = bring_operation(sending(service.port)).view
-    left = caller.invoke(TOOL, {"item": "7"}).json()["call"]["artifacts"][0]["id"]
-    nobodys = replace(caller.by, allowed=frozenset())
-
-    def step(*ids: str) -> CallRequest:
-        arguments = {"item": "7", "sheets": list(ids)}
-        return CallRequest(TOOL, arguments, RequestEnvelope("r", {}), chain_step=ChainStep())
-
-    sent_files.check_sent_files(manifest, step(left), by=nobodys)
-    with pytest.raises(Forbidden):
-        sent_files.check_sent_files(manifest, step(notes.wire_id), by=nobodys)
-    with pytest.raises(Forbidden):
-        sent_files.check_sent_files(manifest, replace(step(left), chain_step=None), by=nobodys)
 
 
 @pytest.mark.req("BRING-1")

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from access import services as access
 from access.problems import RateLimited
 from invocations import services
 from invocations.calls import CallRequest
+from invocations.chains.models import Chain, ChainStep, StepRole
+from invocations.kept_callers import build_kept_caller, describe_credential
 from invocations.models import Invocation
 from invocations.run import sent_files
 from kernel.http.envelopes import RequestEnvelope
-from kernel.problems import TooLarge
+from kernel.principal import Principal
+from kernel.problems import Forbidden, TooLarge
+from tests.conftest import Caller
 from tests.egress.services import answer_with
 from tests.egress.shop import PDF, TOOL, sending
 from tests.support.calls import assert_problem
+from tests.support.chains import submit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from invocations.models import StoredFile
     from registry.models import ToolVersion
-    from tests.conftest import Caller
     from tests.egress.services import Service
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("shop_boxes")]
@@ -68,3 +75,51 @@ def test_a_call_that_comes_too_fast_has_no_file_looked_for(
     answer = caller.invoke(TOOL, {"item": "7", "sheets": ["fil_00000000000000000000000000"]})
 
     assert_problem(answer, 429, RateLimited.reason)
+
+
+def make_step(caller: Caller) -> ChainStep:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    credential = describe_credential(caller.by)
+    chain = Chain.objects.create(
+        tenant_id=caller.by.tenant_id, agent=caller.agent, credential=credential, created_at=at
+    )
+    return ChainStep.objects.create(chain=chain, role=StepRole.STEP, position=0, name="a", tool=TOOL)
+
+
+@pytest.mark.unpaired  # its chains are only rows
+@pytest.mark.req("BRING-1", "SVC-6")
+def test_a_step_sends_what_those_beside_it_left_and_else_what_its_submitter_may_read(
+    left: str, caller: Caller, notes: StoredFile
+) -> None:
+    """It shows no credential; of that which was shown with the chain its right to read is kept."""
+    row = Invocation.objects.select_related("version").get(tool=TOOL)
+    assert row.version is not None
+    manifest, beside, elsewhere = row.version.view, make_step(caller), make_step(caller)
+    Invocation.objects.update(chain_step=beside)
+    readers = build_kept_caller(caller.agent, describe_credential(caller.by))
+    nobodys = build_kept_caller(caller.agent, describe_credential(replace(caller.by, allowed=frozenset())))
+
+    def send(id: str, step: ChainStep | None, by: Principal) -> None:
+        call = CallRequest(TOOL, {"item": "7", "sheets": [id]}, RequestEnvelope("r", {}), chain_step=step)
+        sent_files.check_sent_files(manifest, call, by=by)
+
+    send(left, beside, nobodys)
+    send(left, elsewhere, readers)
+    for id, step, by in (
+        (left, elsewhere, nobodys),
+        (left, None, nobodys),
+        (notes.wire_id, beside, readers),
+    ):
+        with pytest.raises(Forbidden):
+            send(id, step, by)
+
+
+@pytest.mark.req("BRING-1", "SVC-6")
+def test_a_chain_is_no_way_round_the_scope_of_reading(left: str, caller: Caller) -> None:
+    nobody = Principal.system("test", tenant_id=caller.by.tenant_id)
+    _, text = access.create_key(agent=caller.agent, scopes=("invocations:create",), by=nobody)
+    few = Caller(caller.agent, text, caller.by)
+    step = {"id": "a", "tool": TOOL, "arguments": {"item": "7", "sheets": [left]}}
+
+    assert_problem(submit(few, step), 403, "AUTH.FORBIDDEN")
+    assert submit(caller, step).status_code == 202
