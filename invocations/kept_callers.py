@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from kernel.ids import encode
+from access.models import Connection
+from kernel.ids import encode, encode_user
 from kernel.principal import ActorKind, Principal, UsedConnection
 
 if TYPE_CHECKING:
@@ -43,6 +44,12 @@ def build_kept_caller(agent: Agent, credential: dict[str, Any]) -> Principal:
         token=credential["token"],
         connection=_read_connection(credential.get("connection")),
     )
+
+
+def build_used_connection(connection_id: UUID, *, tenant_id: UUID) -> UsedConnection:
+    """The program that has made a call, and who let it act as the agent."""
+    row = Connection.objects.get(pk=connection_id, tenant_id=tenant_id)
+    return UsedConnection(row.pk, client=row.client_id, member=encode_user(row.member_id))
 
 
 def _read_connection(kept: list[str] | None) -> UsedConnection | None:

@@ -7,6 +7,7 @@ anything is sent.
 from __future__ import annotations
 
 import mimetypes
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
@@ -16,9 +17,10 @@ from evidence.kinds import Kind
 from evidence.leaves.files import FileContent, ReadArtifact
 from invocations.artifacts.description import detect_media_type
 from invocations.artifacts.models import Artifact
-from invocations.artifacts.services import decrypt_content
+from invocations.artifacts.services import decrypt_content, find_artifacts
 from invocations.end.end_record import build_caller_principal
 from invocations.files.services import find_file, open_file
+from invocations.kept_callers import build_used_connection
 from invocations.model_calls.held_files import (
     ARTIFACT,
     READ_ARTIFACTS,
@@ -43,7 +45,7 @@ MIB = 1024 * 1024
 MAX_FILES = 20
 MAX_BYTES = 7 * MIB  # the gate takes a request of 8, in which the rest of a form has room
 VIA = "service"
-GONE = "It was removed since the call was made, or the call is another agent's."
+GONE = "It was removed since the call was made, or is not this caller's to read any more."
 
 
 def list_sent_ids(manifest: Manifest, arguments: Any) -> list[str]:
@@ -100,25 +102,28 @@ def load_sent_files(invocation: Invocation, manifest: Manifest, arguments: Any) 
     ids = list_sent_ids(manifest, arguments)
     if not ids:
         return ()
-    by = build_caller_principal(invocation)
+    by = _build_reader(invocation)
     with transaction.atomic():
-        rows = [_find_row(id, invocation) for id in ids]
+        rows = [_find_row(id, by) for id in ids]
         _check_size(sum(row.content.size if isinstance(row, Artifact) else row.size for row in rows))
         return tuple(_read_row(row, by=by) for row in rows)
 
 
-def _find_row(id: str, invocation: Invocation) -> Artifact | StoredFile:
-    """As they belong to the tenant and the agent; whether the credential of the call is shown them was looked at with it. Without what
-    they hold, which is fetched of one after another once all are known to be small enough."""
+def _build_reader(invocation: Invocation) -> Principal:
+    """The agent with the credential that the call came by, as it is kept with the call."""
+    program = invocation.connection_id
+    connection = build_used_connection(program, tenant_id=invocation.tenant_id) if program else None
+    return replace(build_caller_principal(invocation), key_id=invocation.key_id, connection=connection)
+
+
+def _find_row(id: str, by: Principal) -> Artifact | StoredFile:
+    """What the credential is shown by now: a call may have waited for days, and a person have taken their account from its agent.
+    Without what they hold, which is fetched of one after another once all are known to be small enough."""
     if id.startswith(ARTIFACT):
-        artifacts = Artifact.objects.filter(
-            tenant_id=invocation.tenant_id, invocation__agent_id=invocation.agent_id
-        ).select_related("content")
-        artifacts = artifacts.defer("content__ciphertext")
-        if (artifact := artifacts.filter(pk=decode("art", id)).first()) is None:
+        if (artifact := find_artifacts(by).filter(pk=decode("art", id)).first()) is None:
             raise NoSuchArtifact(f"There is no artifact {id[:60]} to send.", remedy=GONE)
         return artifact
-    return _find_file(id, invocation.tenant_id)
+    return _find_file(id, by.tenant_id)
 
 
 def _find_file(id: str, tenant_id: UUID, *, has_content: bool = False) -> StoredFile:

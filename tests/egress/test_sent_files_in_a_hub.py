@@ -17,8 +17,10 @@ from invocations.calls import CallRequest
 from invocations.chains.models import Chain, ChainStep, StepRole
 from invocations.kept_callers import build_kept_caller, describe_credential
 from invocations.models import Invocation
+from invocations.problems import NoSuchArtifact
 from invocations.run import sent_files
 from kernel.http.envelopes import RequestEnvelope
+from kernel.ids import new_id
 from kernel.principal import Principal
 from kernel.problems import Forbidden, TooLarge
 from tests.conftest import Caller
@@ -123,3 +125,17 @@ def test_a_chain_is_no_way_round_the_scope_of_reading(left: str, caller: Caller)
 
     assert_problem(submit(few, step), 403, "AUTH.FORBIDDEN")
     assert submit(caller, step).status_code == 202
+
+
+@pytest.mark.req("BRING-1", "SVC-6")
+def test_what_the_credential_is_not_shown_any_more_when_the_call_runs_is_not_sent(left: str, caller: Caller) -> None:
+    """A call may wait for days, and a person have taken their account from the agent by then."""
+    row = Invocation.objects.select_related("version").get(tool=TOOL)
+    assert row.version is not None
+    manifest, arguments = row.version.view, {"item": "7", "sheets": [left]}
+    assert [each.content for each in sent_files.load_sent_files(row, manifest, arguments)] == [PDF]
+
+    Invocation.objects.update(account_id=new_id(), connection_id=new_id())  # as a person's program fetched it
+
+    with pytest.raises(NoSuchArtifact, match="to send"):
+        sent_files.load_sent_files(row, manifest, arguments)
