@@ -106,7 +106,7 @@ def load_sent_files(invocation: Invocation, manifest: Manifest, arguments: Any) 
     with transaction.atomic():
         rows = [_find_row(id, by) for id in ids]
         _check_size(sum(row.content.size if isinstance(row, Artifact) else row.size for row in rows))
-        return tuple(_read_row(row, by=by) for row in rows)
+        return tuple(_read_row(row, invocation.pk, by=by) for row in rows)
 
 
 def _build_reader(invocation: Invocation) -> Principal:
@@ -133,14 +133,16 @@ def _find_file(id: str, tenant_id: UUID, *, has_content: bool = False) -> Stored
     return file
 
 
-def _read_row(row: Artifact | StoredFile, *, by: Principal) -> SentFile:
+def _read_row(row: Artifact | StoredFile, call_id: UUID, *, by: Principal) -> SentFile:
+    """With the fact that it was read for this call, whose End says whether its request left."""
     if isinstance(row, Artifact):
         fingerprint = row.content.fingerprint
         data: FileContent = ReadArtifact(content=fingerprint, via=VIA)
-        evidence.record(kind=Kind.ARTIFACT_READ, subject=row.wire_id, actor=by, data=data)
+        evidence.record(kind=Kind.ARTIFACT_READ, subject=row.wire_id, actor=by, data=data, invocation_id=call_id)
         return SentFile(row.wire_id, row.name, row.media_type, decrypt_content(row.content), fingerprint)
     row = _find_file(row.wire_id, row.tenant_id, has_content=True)
-    evidence.record(kind=Kind.FILE_READ, subject=row.wire_id, actor=by, data=FileContent(content=row.fingerprint))
+    file = FileContent(content=row.fingerprint)
+    evidence.record(kind=Kind.FILE_READ, subject=row.wire_id, actor=by, data=file, invocation_id=call_id)
     content, name = open_file(row), row.path.rpartition("/")[2]
     media_type = detect_media_type(content, mimetypes.guess_type(name)[0] or "")
     return SentFile(row.wire_id, name, media_type, content, row.fingerprint)

@@ -16,6 +16,7 @@ from invocations.artifacts.models import Artifact
 from invocations.files.services import remove_file
 from invocations.models import Invocation
 from invocations.run import sent_files
+from kernel.ids import encode
 from kernel.principal import Principal
 from tests.conftest import make_caller
 from tests.egress.services import answer_with
@@ -97,13 +98,15 @@ def test_the_facts_say_how_much_of_which_kind_was_sent_and_answered(
     assert "june" not in json.dumps(end)
     page = operator.client().get(reverse("invocation", args=[row.pk])).content.decode()
     assert f"1 · {len(NOTES)} B · text" in " ".join(page.split())
-    assert kinds_of(row) == PAIR
+    assert kinds_of(row) == [PAIR[0], "file.read", PAIR[1]]
     [read] = [each for each in facts_of(Kind.FILE_READ) if each["subject"] == notes.wire_id]
     assert read["data"] == {"content": notes.fingerprint}
-    assert read["actor"]["id"] == f"{caller.by.id}"
-    caller.invoke(TOOL, {"item": "7", "sheets": [Artifact.objects.get().wire_id]})
+    assert caller.by.key_id is not None
+    assert (read["actor"]["id"], read["actor"]["key"]) == (caller.by.id, encode("key", caller.by.key_id))
+    assert read["invocation"] == row.wire_id
+    onward = row_of(caller.invoke(TOOL, {"item": "7", "sheets": [Artifact.objects.get().wire_id]}))
     [by_service] = facts_of(Kind.ARTIFACT_READ)
-    assert by_service["data"]["via"] == "service"
+    assert (by_service["data"]["via"], by_service["invocation"]) == ("service", onward.wire_id)
     with signing_with():
         seal_everything()
         assert check_log(row.tenant_id) > 0
