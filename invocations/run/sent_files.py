@@ -49,12 +49,17 @@ GONE = "It was removed since the call was made, or is not this caller's to read 
 
 
 def list_sent_ids(manifest: Manifest, arguments: Any) -> list[str]:
-    """The ids in the arguments that are files, each once. ``arguments`` have been held against the input schema."""
-    found: dict[str, None] = {}
+    """The ids in the arguments that are files, as often as each is sent. ``arguments`` have been held against the input schema."""
+    return [id for ids in _list_named_ids(manifest, arguments).values() for id in ids]
+
+
+def _list_named_ids(manifest: Manifest, arguments: Any) -> dict[str, list[str]]:
+    """By the arguments that name them."""
+    found = {}
     for name in manifest.file_arguments:
         said = arguments.get(name)
-        found |= dict.fromkeys(each for each in (said if isinstance(said, list) else [said]) if isinstance(each, str))
-    return list(found)
+        found[name] = [each for each in (said if isinstance(said, list) else [said]) if isinstance(each, str)]
+    return found
 
 
 def check_sent_files(manifest: Manifest, call: CallRequest, *, by: Principal) -> None:
@@ -104,9 +109,13 @@ def load_sent_files(invocation: Invocation, manifest: Manifest, arguments: Any) 
         return ()
     by = _build_reader(invocation)
     with transaction.atomic():
-        rows = [_find_row(id, by) for id in ids]
-        _check_size(sum(row.content.size if isinstance(row, Artifact) else row.size for row in rows))
-        return tuple(_read_row(row, invocation.pk, by=by) for row in rows)
+        rows = {id: _find_row(id, by) for id in ids}
+        _check_size(sum(_measure(rows[id]) for id in ids))
+        return tuple(_read_row(row, invocation.pk, by=by) for row in rows.values())
+
+
+def _measure(row: Artifact | StoredFile) -> int:
+    return row.content.size if isinstance(row, Artifact) else row.size
 
 
 def _build_reader(invocation: Invocation) -> Principal:

@@ -25,7 +25,7 @@ from kernel.principal import Principal
 from kernel.problems import Forbidden, TooLarge
 from tests.conftest import Caller
 from tests.egress.services import answer_with
-from tests.egress.shop import PDF, TOOL, sending
+from tests.egress.shop import NOTES, PDF, TOOL, sending
 from tests.support.calls import assert_problem
 from tests.support.chains import submit
 
@@ -139,3 +139,17 @@ def test_what_the_credential_is_not_shown_any_more_when_the_call_runs_is_not_sen
 
     with pytest.raises(NoSuchArtifact, match="to send"):
         sent_files.load_sent_files(row, manifest, arguments)
+
+
+@pytest.mark.req("BRING-1")
+def test_a_file_that_is_named_twice_counts_twice(
+    left: str, caller: Caller, notes: StoredFile, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The body has it twice."""
+    monkeypatch.setattr(sent_files, "MAX_BYTES", 2 * len(NOTES) - 1)
+
+    said = assert_problem(caller.invoke(TOOL, {"item": "7", "sheets": [notes.wire_id] * 2}), 413, "REQUEST.TOO_LARGE")
+
+    assert f"{2 * len(NOTES):,} bytes" in said["error"]["message"]
+    assert len(service.heard) == 1  # the call before
+    assert caller.invoke(TOOL, {"item": "7", "sheets": [notes.wire_id]}).status_code == 200
