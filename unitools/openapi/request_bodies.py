@@ -112,9 +112,10 @@ def _list_pairs(said: dict[str, Any], value: Any, taken: set[str]) -> Pairs:
 # Forms of parts.
 
 
-def _write_parts(given: Sequence[tuple[dict[str, Any], Any]], files: Mapping[str, RequestFile]) -> RequestBody:
+def _write_parts(given: Sequence[tuple[dict[str, Any], Any]], files: Mapping[str, RequestFile]) -> RequestBody | None:
+    """None where it would have no part, since a form of parts has at least one."""
     parts = [part for said, value in given for part in _list_parts(said, value, files)]
-    return RequestBody(*write_multipart(parts))
+    return RequestBody(*write_multipart(parts)) if parts else None
 
 
 def _list_parts(said: dict[str, Any], value: Any, files: Mapping[str, RequestFile]) -> Iterator[FormPart]:
