@@ -54,13 +54,15 @@ def build_body(
     arguments: Mapping[str, Any],
     files: Mapping[str, RequestFile],
 ) -> RequestBody | None:
-    """``given``: the arguments of the place body, with their values. None: the call sends none."""
+    """``given``: the arguments of the place body, with their values. None: the call sends none. An empty one is there all the same
+    where the gate adds a credential to it, so that its media type is said."""
     body = operation.get("body")
     if not body:
         return None
     media, whole = body["media_type"], body.get("argument")
     if whole is None:
-        if not given and operation["method"] not in ("POST", "PUT", "PATCH"):
+        is_added_to = any(each["in"] == "body" for each in operation.get("credentials", ()))
+        if not given and not is_added_to and operation["method"] not in ("POST", "PUT", "PATCH"):
             return None
         names = {each["name"] for each in operation.get("arguments", ()) if each["in"] == "body"}
         if media == MULTIPART:

@@ -293,3 +293,20 @@ def test_a_form_without_a_part_is_left_out(values: dict[str, Any]) -> None:
 
     assert asked.body is None
     assert "Content-Type" not in dict(asked.headers)
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize(("media", "body"), [("application/json", b"{}"), ("application/x-www-form-urlencoded", b"")])
+def test_a_body_of_a_credential_alone_says_what_it_is(media: str, body: bytes) -> None:
+    """The gate adds the credential, and says nothing of the type of what it adds to."""
+    operation = {
+        "method": "DELETE",
+        "path": "/items",
+        "body": {"media_type": media},
+        "credentials": [{"secret": "TOKEN", "in": "body", "name": "token", "scheme": "plain"}],
+    }
+
+    asked = build_request(operation, {})
+
+    assert (dict(asked.headers)["Content-Type"], asked.body) == (media, body)
+    assert build_request(operation | {"credentials": []}, {}).body is None
