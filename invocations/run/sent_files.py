@@ -32,6 +32,8 @@ from invocations.problems import NoSuchArtifact, NoSuchFile
 from invocations.sandbox.base import SentFile
 from kernel.ids import decode
 from kernel.problems import SchemaInvalid, TooLarge
+from unitools.openapi.argument_values import ArgumentRefused
+from unitools.openapi.request_bodies import choose_media_type, list_wanted_types
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -68,17 +70,18 @@ def check_sent_files(manifest: Manifest, call: CallRequest, *, by: Principal) ->
     A step that the hub makes sends what the calls beside it have left; what others of the agent's calls have left only where whoever
     submitted the chain or the run might read that; and no files of the tenant.
     """
-    ids = list_sent_ids(manifest, call.arguments) if call.has_arguments else []
-    if len(ids) > MAX_FILES:
+    named = _list_named_ids(manifest, call.arguments) if call.has_arguments else {}
+    if sum(map(len, named.values())) > MAX_FILES:
         raise SchemaInvalid.at("", f"A call sends at most {MAX_FILES} files.")
     size = 0
-    for id in ids:
+    for argument, id in ((argument, id) for argument, ids in named.items() for id in ids):
         if id.startswith(ARTIFACT):
             if not call.is_step:
                 by.check(READ_ARTIFACTS)
             artifact = find_held_artifact(id, by=by)
             if call.is_step and not _is_of_step_beside(call, artifact.invocation):
                 by.check(READ_ARTIFACTS)
+            _check_media_type(manifest, argument, artifact.media_type)
             size += artifact.content.size
         else:
             by.check(READ_FILES)
@@ -91,6 +94,14 @@ def _is_of_step_beside(call: CallRequest, made: Invocation) -> bool:
     if call.chain_step is not None:
         return made.chain_step is not None and made.chain_step.chain_id == call.chain_step.chain_id
     return call.run_step is not None and made.run_step is not None and made.run_step.run_id == call.run_step.run_id
+
+
+def _check_media_type(manifest: Manifest, argument: str, media_type: str) -> None:
+    """Before a person is asked about the call. What a stored file is is only known once it is read."""
+    try:
+        choose_media_type(argument, media_type, list_wanted_types(manifest.operation or {}, argument))
+    except ArgumentRefused as error:
+        raise SchemaInvalid.at(f"/{argument}", str(error)) from error
 
 
 def _check_size(size: int) -> None:

@@ -26,7 +26,7 @@ from kernel.problems import Forbidden, TooLarge
 from tests.conftest import Caller
 from tests.egress.services import answer_with
 from tests.egress.shop import NOTES, PDF, TOOL, sending
-from tests.support.calls import assert_problem
+from tests.support.calls import assert_problem, row_of
 from tests.support.chains import submit
 
 if TYPE_CHECKING:
@@ -153,3 +153,23 @@ def test_a_file_that_is_named_twice_counts_twice(
     assert f"{2 * len(NOTES):,} bytes" in said["error"]["message"]
     assert len(service.heard) == 1  # the call before
     assert caller.invoke(TOOL, {"item": "7", "sheets": [notes.wire_id]}).status_code == 200
+
+
+@pytest.mark.req("BRING-1")
+def test_what_the_service_does_not_take_is_refused_before_the_call_is_accepted(
+    bring_operation: Callable[..., ToolVersion], caller: Caller, service: Service
+) -> None:
+    """So that no person is asked about it."""
+    service.answers = [answer_with(PDF, content_type="application/pdf")]
+    document = sending(service.port)
+    document["implementation"]["operation"]["arguments"][1]["media_types"] = ["image/*", "text/csv"]
+    bring_operation(document)
+    left = caller.invoke(TOOL, {"item": "7"}).json()["call"]["artifacts"][0]["id"]
+
+    answer = caller.invoke(TOOL, {"item": "7", "sheets": [left]})
+
+    said = assert_problem(answer, 422, "SCHEMA.VALIDATION_FAILED")
+    [finding] = said["error"]["details"]["findings"]
+    assert finding["pointer"] == "/sheets"
+    assert "the service takes image/*, text/csv" in finding["message"]
+    assert row_of(answer).state == "denied"

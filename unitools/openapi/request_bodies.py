@@ -75,8 +75,7 @@ def build_body(
     value = arguments[whole]
     if body.get("file"):
         file = _find_file(whole, value, files)
-        wanted = body.get("media_types") or [media]
-        return RequestBody(_choose_media_type(whole, file, wanted), file.content)
+        return RequestBody(choose_media_type(whole, file.media_type, list_wanted_types(operation, whole)), file.content)
     if media in (FORM, MULTIPART):
         if not isinstance(value, dict):
             raise ArgumentRefused(whole, "A form is an object.")
@@ -132,7 +131,7 @@ def _list_parts(said: dict[str, Any], value: Any, files: Mapping[str, RequestFil
     for each in value if isinstance(value, list) else [value]:
         if said.get("file"):
             file = _find_file(argument, each, files)
-            yield FormPart(name, file.content, _choose_media_type(argument, file, wanted), file.name)
+            yield FormPart(name, file.content, choose_media_type(argument, file.media_type, wanted), file.name)
         elif isinstance(each, dict | list):
             yield FormPart(name, dump_json(argument, each).encode(), JSON)
         else:
@@ -150,9 +149,17 @@ def _find_file(argument: str, id: Any, files: Mapping[str, RequestFile]) -> Requ
     return found
 
 
-def _choose_media_type(argument: str, file: RequestFile, wanted: Sequence[str]) -> str:
+def list_wanted_types(operation: Mapping[str, Any], argument: str) -> Sequence[str]:
+    """The media types of a file that the service takes there; none: any."""
+    body = operation.get("body") or {}
+    if body.get("file") and body.get("argument") == argument:
+        return body.get("media_types") or [body["media_type"]]
+    said = next((each for each in operation.get("arguments", ()) if each["argument"] == argument), {})
+    return said.get("media_types", [])
+
+
+def choose_media_type(argument: str, own: str, wanted: Sequence[str]) -> str:
     """As which a file is sent: what it is, where the service takes that; of what nobody knows the service's own word is said."""
-    own = file.media_type
     if not wanted or any(_fits(own, each) for each in wanted):
         return own
     if UNKNOWN in wanted:
