@@ -28,8 +28,6 @@ from tests.support.policies_in_force import permit, put_in_force
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_django.fixtures import SettingsWrapper
-
     from access.models import Tenant
     from invocations.models import StoredFile
     from registry.models import ToolVersion
@@ -227,7 +225,7 @@ def test_what_was_sent_is_said_of_a_call_whose_answer_found_no_room(
     caller: Caller,
     service: Service,
     notes: StoredFile,
-    settings: SettingsWrapper,
+    settings: Any,
 ) -> None:
     service.answers = [answer_with(PDF, content_type="application/pdf")]
     bring_operation(sending(service.port))

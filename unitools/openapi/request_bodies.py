@@ -151,11 +151,14 @@ def _find_file(argument: str, id: Any, files: Mapping[str, RequestFile]) -> Requ
 
 def list_wanted_types(operation: Mapping[str, Any], argument: str) -> Sequence[str]:
     """The media types of a file that the service takes there; none: any."""
-    body = operation.get("body") or {}
+    body: Mapping[str, Any] = operation.get("body") or {}
+    found: Sequence[str] = ()
     if body.get("file") and body.get("argument") == argument:
-        return body.get("media_types") or [body["media_type"]]
-    said = next((each for each in operation.get("arguments", ()) if each["argument"] == argument), {})
-    return said.get("media_types", [])
+        found = body.get("media_types") or [body["media_type"]]
+    for each in operation.get("arguments", ()):
+        if each["argument"] == argument:
+            found = each.get("media_types", ())
+    return found
 
 
 def choose_media_type(argument: str, own: str, wanted: Sequence[str]) -> str:
