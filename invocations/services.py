@@ -200,6 +200,11 @@ def decide_call(incoming: IncomingCall, log: StepLog) -> CallDecision:
     except Problem as problem:
         return Refusal(problem, log)
     asks_person = preflight.problem is not None and needs_person(call, preflight)
+    if preflight.problem is None:
+        try:
+            check_rates(preflight.lines, take=True)
+        except RateLimited as problem:
+            return Refusal(problem, log, replace(preflight, refused_at="quota"))
     if preflight.version is not None and (preflight.problem is None or asks_person):
         try:
             check_sent_files(preflight.version.manifest, call, by=by)
@@ -209,10 +214,6 @@ def decide_call(incoming: IncomingCall, log: StepLog) -> CallDecision:
         if asks_person and call.envelope.on_consent == "hold":
             return Hold(replace(preflight, refused_at=""), log, callback_id)
         return Refusal(preflight.problem, log, preflight, asks_person=asks_person)
-    try:
-        check_rates(preflight.lines, take=True)
-    except RateLimited as problem:
-        return Refusal(problem, log, replace(preflight, refused_at="quota"))
     return Acceptance(preflight, log, callback_id)
 
 

@@ -153,7 +153,7 @@ def _draft(
     if before is None:
         return OperationDraft(made, made, notes)
     is_same = before["origin"]["operation_digest"] == made["origin"]["operation_digest"]
-    if is_same and (earlier is None or not is_rechosen):
+    if is_same and (earlier is None or not (is_rechosen or _is_read_otherwise(earlier, made))):
         return OperationDraft(before, made, [], [])  # another file may say the same of it
     merged = before | ({} if is_same else {"origin": made["origin"]})
     for name in (*OF_DOCUMENT, *(_CHOSEN if earlier is not None else ())):
@@ -172,6 +172,13 @@ def _draft(
         if "deprecations" in merged and "deprecations" not in before:
             merged["deprecations"] = [each | {"since": merged["version"]} for each in merged["deprecations"]]
     return OperationDraft(merged, made, notes, changes)
+
+
+def _is_read_otherwise(earlier: dict[str, Any], made: dict[str, Any]) -> bool:
+    """Whether more is made of the same operation by now, such as of its files."""
+    return any(earlier.get(name) != made.get(name) for name in ("input_schema", "output_schema")) or (
+        earlier["implementation"]["operation"] != made["implementation"]["operation"]
+    )
 
 
 def _take(into: dict[str, Any], name: str, made: dict[str, Any], earlier: dict[str, Any] | None) -> None:

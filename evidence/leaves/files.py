@@ -28,5 +28,5 @@ class FileContent(LeafData):
 class ReadArtifact(FileContent):
     """Who has got an artifact, and how."""
 
-    via: Annotated[str, "`key`, `link`, `console`; `model` or `service`: it was sent to one"]
+    via: Annotated[str, "`key`, `link`, `console`; `model` or `service`: it was read for one"]
     reason: MaybeWritten = None

@@ -12,17 +12,17 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from access.connections.rights import find_ended_connections
-from access.models import Agent, Connection
+from access.models import Agent
 from invocations.artifacts import services as artifacts
 from invocations.artifacts.links import check_link
+from invocations.kept_callers import build_used_connection
 from invocations.models import Invocation
 from invocations.problems import ArtifactLinkInvalid
 from kernel.database.tenancy import act_for
 from kernel.http.api_requests import get_caller
 from kernel.http.base_serializers import LinkSerializer
 from kernel.http.endpoints import Endpoint
-from kernel.ids import encode_user
-from kernel.principal import ActorKind, Principal, UsedConnection
+from kernel.principal import ActorKind, Principal
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -69,13 +69,8 @@ def authenticate_link(request: Request, artifact_id: UUID) -> Principal:
         tenant_id=tenant_id,
         allowed=frozenset({READ}),
         agent_id=agent.pk,
-        connection=_find_program(program, tenant_id=tenant_id) if program else None,
+        connection=build_used_connection(program, tenant_id=tenant_id) if program else None,
     )
-
-
-def _find_program(connection_id: UUID, *, tenant_id: UUID) -> UsedConnection:
-    row = Connection.objects.get(pk=connection_id, tenant_id=tenant_id)
-    return UsedConnection(row.pk, client=row.client_id, member=encode_user(row.member_id))
 
 
 class ArtifactQuerySerializer(LinkSerializer):

@@ -81,10 +81,13 @@ def _content(key: SubjectKey, content: bytes) -> ArtifactContent:
 
 
 def decrypt_content(row: ArtifactContent) -> bytes:
+    """Raises :class:`NoSuchArtifact` where a row that came without its bytes is gone by now."""
     data_key = unwrap_key(row)
     try:
         context = _context(row.tenant_id, row.fingerprint)
         return AESGCM(data_key).decrypt(bytes(row.nonce), bytes(row.ciphertext), context)
+    except ArtifactContent.DoesNotExist as error:
+        raise NoSuchArtifact("It was removed a moment ago.") from error
     except InvalidTag as error:
         raise KeyUnavailable("An artifact does not belong to its row, or was changed.") from error
 
@@ -138,8 +141,10 @@ def build_sealed_artifacts(rows: Sequence[Artifact], artifacts: Sequence[Describ
 
 
 def find_artifacts(by: Principal) -> QuerySet[Artifact]:
-    """People see those of their tenant, an agent those of its own calls that its credential is shown."""
+    """People see those of their tenant, an agent those of its own calls that its credential is shown. What they hold is fetched where
+    it is decrypted."""
     rows = Artifact.objects.filter(tenant_id=by.tenant_id).select_related("content", "thumbnail")
+    rows = rows.defer("content__ciphertext", "thumbnail__ciphertext")
     if by.agent_id:
         rows = rows.filter(build_shown_filter(by, "invocation__"), invocation__agent_id=by.agent_id)
     return rows

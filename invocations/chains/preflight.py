@@ -20,6 +20,7 @@ from invocations.chains.plan import Place, format_pointer
 from invocations.chains.problems import RetryNeedsKey, StepsDoNotFit
 from invocations.decide.preflight import Preflight, run_preflight
 from invocations.end.end_record import PLAN
+from invocations.run.sent_files import check_sent_files
 from invocations.step_log import StepLog
 from kernel.database.connections import database_time
 from kernel.problems import Problem, SchemaInvalid
@@ -93,6 +94,8 @@ def examine_plan(plan: ChainPlan, envelope: RequestEnvelope, *, by: Principal) -
             if planned.retries and examined.version.manifest.idempotency != "keyed":
                 examined.problems.append(RetryNeedsKey(f"{planned.tool} does not honour its key."))
             _check_literals(examined, examined.version)
+            if not examined.problems:
+                _check_files(examined, examined.version, envelope, by=by)
             _check_references(examined, examined.version, found, fits)
     for each in found:
         if each.problems:
@@ -161,6 +164,15 @@ def _check_literals(examined: ExaminedCall, version: CompiledVersion) -> None:
             )
         )
         return
+
+
+def _check_files(examined: ExaminedCall, version: CompiledVersion, envelope: RequestEnvelope, *, by: Principal) -> None:
+    """Those whose ids the caller has written down itself, held against what its credential may read."""
+    call = CallRequest(examined.planned.tool, examined.planned.filled(lambda _: None), envelope)
+    try:
+        check_sent_files(version.manifest, call, by=by)
+    except Problem as problem:
+        examined.problems.append(problem)
 
 
 def _check_references(

@@ -167,9 +167,10 @@ def _row(path: str, by: Principal) -> StoredFile:
     return row
 
 
-def find_file(file_id: UUID, *, by: Principal) -> StoredFile | None:
-    """One of the tenant's, by its id."""
-    return StoredFile.objects.filter(tenant_id=by.tenant_id, pk=file_id).first()
+def find_file(file_id: UUID, *, tenant_id: UUID, has_content: bool = False) -> StoredFile | None:
+    """One of the tenant's, by its id. ``has_content``: to be opened; what it holds is not fetched where only its size is asked for."""
+    rows = StoredFile.objects.filter(tenant_id=tenant_id, pk=file_id)
+    return (rows if has_content else rows.defer("ciphertext")).first()
 
 
 @transaction.atomic

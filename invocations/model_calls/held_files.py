@@ -159,10 +159,10 @@ def find_held_artifact(id: str, *, by: Principal) -> Artifact:
     return row
 
 
-def find_held_file(id: str, *, by: Principal) -> StoredFile:
-    """The tenant's file, by its id."""
+def find_held_file(id: str, *, by: Principal, has_content: bool = False) -> StoredFile:
+    """The tenant's file, by its id; ``has_content``: to be opened."""
     try:
-        row = find_file(decode("fil", id), by=by)
+        row = find_file(decode("fil", id), tenant_id=by.tenant_id, has_content=has_content)
     except ValueError:
         row = None
     if row is None:
@@ -183,8 +183,8 @@ def _load_artifact(id: str, room: int, by: Principal) -> HeldFile:
 
 def _load_file(id: str, room: int, by: Principal) -> HeldFile:
     by.check(READ_FILES)
-    row = find_held_file(id, by=by)
-    _check_room(row.size, room)
+    _check_room(find_held_file(id, by=by).size, room)
+    row = find_held_file(id, by=by, has_content=True)
     return HeldFile(id, row.fingerprint, open_file(row))
 
 

@@ -366,6 +366,7 @@ def _write_ending(invocation: Invocation, ending: Ending) -> bool:
         refused = Ending(
             state=State.FAILED, problem=problem, outcome=ending.outcome, inputs=ending.inputs, steps=ending.steps
         )
+        refused.sent_files = ending.sent_files  # they have left all the same
         return end_call(invocation, refused, actor=actor, attempt=invocation.attempt)
     except Exception as error:
         log.exception("The ending of %s cannot be stored", invocation.wire_id, exc_info=error)

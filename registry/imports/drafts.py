@@ -6,6 +6,7 @@ What a person writes into a draft stays when the source is read again; the numbe
 from __future__ import annotations
 
 from contextlib import nullcontext
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from django.db.models import OuterRef, Subquery
@@ -22,6 +23,7 @@ from unitools.mcp_listings import Listing, ListingUnfit
 from unitools.metadata import derive_hub_segment
 from unitools.openapi.documents import DocumentUnfit, read_document
 from unitools.publications import find_id_collisions
+from unitools.semver import Version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 _KINDS = {ImportKind.OPENAPI: "openapi", ImportKind.REMOTE: "mcp_remote", ImportKind.PACKAGE: "mcp_stdio"}
 MAX_SMALL_BYTES = 64 * 1024  # such a document is read in a moment, and waits for nobody
+_BEFORE_ALL = "0.0.0-0"
 _NOT_OF_A_TOOL = "/origin"  # what changed there alone is no other tool
 
 
@@ -193,7 +196,7 @@ def _make_of_listing(
 
 
 def _find_made(row: Import, name: str, version: ToolVersion | None) -> dict[str, Any] | None:
-    """What the source alone made of the version that is there, if it was submitted here."""
+    """What the source alone made of the version that is there, or last before it of one that was submitted here."""
     found = _find_kept_made(row, name, version)
     return None if found is None else dict(found["made"])
 
@@ -202,7 +205,11 @@ def _find_kept_made(row: Import, name: str, version: ToolVersion | None) -> dict
     """The same with the choices beside it, where the source is a document."""
     if version is None:
         return None
-    return next((each for each in reversed(list_made(row, name)) if each["version"] in ("", version.version)), None)
+    now = Version.parse(
+        version.version
+    )  # which may have come by another way, with what a person wrote into one from here
+    made = [(Version.parse(each["version"] or _BEFORE_ALL), each) for each in reversed(list_made(row, name))]
+    return max((pair for pair in made if pair[0] <= now), key=itemgetter(0), default=(now, None))[1]
 
 
 def list_made(row: Import, name: str) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from invocations.files.services import store_file
 from invocations.sandbox.base import BoxKey, Limits, Profile, RunOutcome
 from invocations.sandbox.egress import EgressGate
 from invocations.sandbox.egress.connection_handler import EgressCaps
@@ -18,7 +19,7 @@ from registry.secrets import services as secrets
 from registry.versions import services as registry
 from tests.egress.recorded_boxes import RecordedBoxes
 from tests.egress.services import Service, serving
-from tests.egress.shop import TOKEN, TOOL
+from tests.egress.shop import NOTES, TOKEN, TOOL
 from tests.egress.world import HOST, PUBLIC, Authority, Names, Origin, box_folder, opened, origin
 from tests.support.calls import run_calls_here, run_calls_in
 from tests.support.policies_in_force import permit, put_in_force
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterator
 
+    from invocations.models import StoredFile
     from invocations.sandbox.base import Sandbox
     from invocations.sandbox.docker import DockerSandbox
     from invocations.sandbox.egress import EgressDoor
@@ -191,3 +193,8 @@ def bring_operation(
         return version
 
     return make
+
+
+@pytest.fixture
+def notes(operator: Person) -> StoredFile:
+    return store_file(path="/data/reports/june.csv", content=NOTES, by=operator.by)[0]

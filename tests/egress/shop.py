@@ -8,9 +8,12 @@ from typing import Any
 from evidence.kinds import Kind
 from evidence.models import Fact
 from tests.egress.world import HOST
+from unitools.openapi.files import FILE_ANSWER, FILE_ID
 
 TOOL = "service.shop.get_item"
 TOKEN = "t0ken-of-the-tenant-4711"
+PDF = b"%PDF-1.7\n" + bytes(range(256))
+NOTES = b"a,b\r\n1,2\r\n"
 DIGEST = "sha256:" + "0" * 64
 ITEM = {"item": "a b"}
 
@@ -56,6 +59,27 @@ def document_of(port: int, method: str = "GET", **operation: Any) -> dict[str, A
             "operation_digest": DIGEST,
         },
     }
+
+
+def sending(port: int, **operation: Any) -> dict[str, Any]:
+    """``POST /items/{item}`` as a form with files, which answers JSON or a file."""
+    document = document_of(port, "POST", body={"media_type": "multipart/form-data"}, **operation)
+    said = document["implementation"]["operation"]
+    said["accept"] = ["application/json", "application/pdf", "text/csv"]
+    said["arguments"] += [
+        {"argument": "sheets", "in": "body", "name": "sheets", "file": True},
+        {"argument": "about", "in": "body", "name": "about"},
+    ]
+    of_file = {"type": "string", "pattern": FILE_ID}
+    document["input_schema"]["properties"] |= {
+        "sheets": {"type": "array", "items": of_file, "maxItems": 30},
+        "about": {"type": "object"},
+    }
+    document["output_schema"]["properties"]["body"] = {
+        "anyOf": [document["output_schema"]["properties"]["body"], FILE_ANSWER, {"type": "string"}]
+    }
+    document["limits"] = {"artifacts": 1, "artifact_bytes": 1024 * 1024}
+    return document
 
 
 def end_of(row: Any) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,21 +13,17 @@ from access.grants.services import give_grant
 from evidence.kinds import Kind
 from evidence.models import Fact
 from invocations.artifacts.models import Artifact
-from invocations.calls import CallRequest
-from invocations.chains.models import ChainStep
-from invocations.files.services import remove_file, store_file
+from invocations.files.services import remove_file
 from invocations.models import Invocation
 from invocations.run import sent_files
-from kernel.http.envelopes import RequestEnvelope
+from kernel.ids import encode
 from kernel.principal import Principal
-from kernel.problems import Forbidden
 from tests.conftest import make_caller
 from tests.egress.services import answer_with
-from tests.egress.shop import TOKEN, TOOL, document_of, end_of
+from tests.egress.shop import NOTES, PDF, TOKEN, TOOL, document_of, end_of, sending
 from tests.support.calls import PAIR, assert_problem, kinds_of, row_of
 from tests.support.evidence_logs import check_log, seal_everything, signing_with
 from tests.support.policies_in_force import permit, put_in_force
-from unitools.openapi.files import FILE_ANSWER, FILE_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,34 +36,6 @@ if TYPE_CHECKING:
     from tests.egress.services import Service
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("shop_boxes")]
-PDF = b"%PDF-1.7\n" + bytes(range(256))
-NOTES = b"a,b\r\n1,2\r\n"
-
-
-def sending(port: int, **operation: Any) -> dict[str, Any]:
-    """``POST /items/{item}`` as a form with files, which answers JSON or a file."""
-    document = document_of(port, "POST", body={"media_type": "multipart/form-data"}, **operation)
-    said = document["implementation"]["operation"]
-    said["accept"] = ["application/json", "application/pdf", "text/csv"]
-    said["arguments"] += [
-        {"argument": "sheets", "in": "body", "name": "sheets", "file": True},
-        {"argument": "about", "in": "body", "name": "about"},
-    ]
-    of_file = {"type": "string", "pattern": FILE_ID}
-    document["input_schema"]["properties"] |= {
-        "sheets": {"type": "array", "items": of_file, "maxItems": 30},
-        "about": {"type": "object"},
-    }
-    document["output_schema"]["properties"]["body"] = {
-        "anyOf": [document["output_schema"]["properties"]["body"], FILE_ANSWER, {"type": "string"}]
-    }
-    document["limits"] = {"artifacts": 1, "artifact_bytes": 1024 * 1024}
-    return document
-
-
-@pytest.fixture
-def notes(operator: Person) -> StoredFile:
-    return store_file(path="/data/reports/june.csv", content=NOTES, by=operator.by)[0]
 
 
 def facts_of(kind: Kind) -> list[dict[str, Any]]:
@@ -129,13 +96,15 @@ def test_the_facts_say_how_much_of_which_kind_was_sent_and_answered(
     assert "june" not in json.dumps(end)
     page = operator.client().get(reverse("invocation", args=[row.pk])).content.decode()
     assert f"1 · {len(NOTES)} B · text" in " ".join(page.split())
-    assert kinds_of(row) == PAIR
+    assert kinds_of(row) == [PAIR[0], "file.read", PAIR[1]]
     [read] = [each for each in facts_of(Kind.FILE_READ) if each["subject"] == notes.wire_id]
     assert read["data"] == {"content": notes.fingerprint}
-    assert read["actor"]["id"] == f"{caller.by.id}"
-    caller.invoke(TOOL, {"item": "7", "sheets": [Artifact.objects.get().wire_id]})
+    assert caller.by.key_id is not None
+    assert (read["actor"]["id"], read["actor"]["key"]) == (caller.by.id, encode("key", caller.by.key_id))
+    assert read["invocation"] == row.wire_id
+    onward = row_of(caller.invoke(TOOL, {"item": "7", "sheets": [Artifact.objects.get().wire_id]}))
     [by_service] = facts_of(Kind.ARTIFACT_READ)
-    assert by_service["data"]["via"] == "service"
+    assert (by_service["data"]["via"], by_service["invocation"]) == ("service", onward.wire_id)
     with signing_with():
         seal_everything()
         assert check_log(row.tenant_id) > 0
@@ -176,27 +145,6 @@ def test_who_may_not_read_a_file_sends_none(
     body = {"request_id": "test-request-2", "actor": {"type": "agent", "id": caller.agent.name}}
     asked = caller.post(f"/tools/{TOOL}/preflight", body | {"arguments": {"item": "7", "sheets": [unknown]}})
     assert "FILE.UNKNOWN" in asked.content.decode()
-
-
-@pytest.mark.req("BRING-1", "SVC-6")
-def test_a_step_that_the_hub_makes_sends_artifacts_and_no_stored_file(
-    bring_operation: Callable[..., ToolVersion], caller: Caller, service: Service, notes: StoredFile
-) -> None:
-    """It shows no credential, so that nobody has said what it may read beyond the agent's own calls."""
-    service.answers = [answer_with(PDF, content_type="application/pdf")]
-    manifest = bring_operation(sending(service.port)).view
-    left = caller.invoke(TOOL, {"item": "7"}).json()["call"]["artifacts"][0]["id"]
-    nobodys = replace(caller.by, allowed=frozenset())
-
-    def step(*ids: str) -> CallRequest:
-        arguments = {"item": "7", "sheets": list(ids)}
-        return CallRequest(TOOL, arguments, RequestEnvelope("r", {}), chain_step=ChainStep())
-
-    sent_files.check_sent_files(manifest, step(left), by=nobodys)
-    with pytest.raises(Forbidden):
-        sent_files.check_sent_files(manifest, step(notes.wire_id), by=nobodys)
-    with pytest.raises(Forbidden):
-        sent_files.check_sent_files(manifest, replace(step(left), chain_step=None), by=nobodys)
 
 
 @pytest.mark.req("BRING-1")
@@ -269,6 +217,25 @@ def test_a_file_that_is_larger_than_may_be_left_fails_the_call_and_keeps_nothing
 
     assert "more than 1,048,576 bytes" in said["error"]["message"]
     assert not Artifact.objects.exists()
+
+
+@pytest.mark.req("BRING-1", "TOOLS-16")
+def test_what_was_sent_is_said_of_a_call_whose_answer_found_no_room(
+    bring_operation: Callable[..., ToolVersion],
+    caller: Caller,
+    service: Service,
+    notes: StoredFile,
+    settings: Any,
+) -> None:
+    service.answers = [answer_with(PDF, content_type="application/pdf")]
+    bring_operation(sending(service.port))
+    settings.TOOLHUB_FILES_MAX_MB = 0
+
+    answer = caller.invoke(TOOL, {"item": "7", "sheets": [notes.wire_id]})
+
+    assert_problem(answer, 409, "ARTIFACT.NO_ROOM")
+    assert NOTES in service.requests()[0]
+    assert end_of(row_of(answer))["service"]["sent_files"]["bytes"] == len(NOTES)
 
 
 @pytest.mark.req("BRING-1", "SVC-6")

@@ -54,13 +54,15 @@ def build_body(
     arguments: Mapping[str, Any],
     files: Mapping[str, RequestFile],
 ) -> RequestBody | None:
-    """``given``: the arguments of the place body, with their values. None: the call sends none."""
+    """``given``: the arguments of the place body, with their values. None: the call sends none. An empty one is there all the same
+    where the gate adds a credential to it, so that its media type is said."""
     body = operation.get("body")
     if not body:
         return None
     media, whole = body["media_type"], body.get("argument")
     if whole is None:
-        if not given and operation["method"] not in ("POST", "PUT", "PATCH"):
+        is_added_to = any(each["in"] == "body" for each in operation.get("credentials", ()))
+        if not given and not is_added_to and operation["method"] not in ("POST", "PUT", "PATCH"):
             return None
         names = {each["name"] for each in operation.get("arguments", ()) if each["in"] == "body"}
         if media == MULTIPART:
@@ -73,8 +75,7 @@ def build_body(
     value = arguments[whole]
     if body.get("file"):
         file = _find_file(whole, value, files)
-        wanted = body.get("media_types") or [media]
-        return RequestBody(_choose_media_type(whole, file, wanted), file.content)
+        return RequestBody(choose_media_type(whole, file.media_type, list_wanted_types(operation, whole)), file.content)
     if media in (FORM, MULTIPART):
         if not isinstance(value, dict):
             raise ArgumentRefused(whole, "A form is an object.")
@@ -112,9 +113,10 @@ def _list_pairs(said: dict[str, Any], value: Any, taken: set[str]) -> Pairs:
 # Forms of parts.
 
 
-def _write_parts(given: Sequence[tuple[dict[str, Any], Any]], files: Mapping[str, RequestFile]) -> RequestBody:
+def _write_parts(given: Sequence[tuple[dict[str, Any], Any]], files: Mapping[str, RequestFile]) -> RequestBody | None:
+    """None where it would have no part, since a form of parts has at least one."""
     parts = [part for said, value in given for part in _list_parts(said, value, files)]
-    return RequestBody(*write_multipart(parts))
+    return RequestBody(*write_multipart(parts)) if parts else None
 
 
 def _list_parts(said: dict[str, Any], value: Any, files: Mapping[str, RequestFile]) -> Iterator[FormPart]:
@@ -129,7 +131,7 @@ def _list_parts(said: dict[str, Any], value: Any, files: Mapping[str, RequestFil
     for each in value if isinstance(value, list) else [value]:
         if said.get("file"):
             file = _find_file(argument, each, files)
-            yield FormPart(name, file.content, _choose_media_type(argument, file, wanted), file.name)
+            yield FormPart(name, file.content, choose_media_type(argument, file.media_type, wanted), file.name)
         elif isinstance(each, dict | list):
             yield FormPart(name, dump_json(argument, each).encode(), JSON)
         else:
@@ -147,9 +149,20 @@ def _find_file(argument: str, id: Any, files: Mapping[str, RequestFile]) -> Requ
     return found
 
 
-def _choose_media_type(argument: str, file: RequestFile, wanted: Sequence[str]) -> str:
+def list_wanted_types(operation: Mapping[str, Any], argument: str) -> Sequence[str]:
+    """The media types of a file that the service takes there; none: any."""
+    body: Mapping[str, Any] = operation.get("body") or {}
+    found: Sequence[str] = ()
+    if body.get("file") and body.get("argument") == argument:
+        found = body.get("media_types") or [body["media_type"]]
+    for each in operation.get("arguments", ()):
+        if each["argument"] == argument:
+            found = each.get("media_types", ())
+    return found
+
+
+def choose_media_type(argument: str, own: str, wanted: Sequence[str]) -> str:
     """As which a file is sent: what it is, where the service takes that; of what nobody knows the service's own word is said."""
-    own = file.media_type
     if not wanted or any(_fits(own, each) for each in wanted):
         return own
     if UNKNOWN in wanted:

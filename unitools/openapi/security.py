@@ -265,13 +265,19 @@ def property_proves_identity(
     text = "\n".join(_list_texts(document, said, pointer))
     if is_required:
         return _names_a_token(name) and _says_it_proves(text)
-    if any(each["name"] in text for each in security.credentials if each["name"] != "Authorization"):
+    # A secret of this body is no other place where the same may be said.
+    elsewhere = [each["name"] for each in security.credentials if each["in"] != "body"]
+    if any(_names_word(text, name) for name in elsewhere if name != "Authorization"):
         return True  # it may also be said in the place of the credential
     return _names_a_token(name) and (name.lower() in ("access_token", "api_key", "apikey") or _says_it_proves(text))
 
 
 def _names_a_token(name: str) -> bool:
     return _TOKENS.fullmatch(name) is not None and name.lower() != "password"
+
+
+def _names_word(text: str, name: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) is not None
 
 
 def _list_texts(document: OpenApiDocument, said: Any, pointer: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ from registry.imports import submissions
 from registry.imports.problems import SourceUnfit
 from registry.models import Decision, ToolVersion
 from registry.reviews import services as reviews
+from registry.versions import services as registry
 from tests.support.import_sources import import_list, list_tools, make_shop_document, write_json, write_operations
 
 if TYPE_CHECKING:
@@ -79,6 +80,25 @@ def test_a_refused_version_hides_no_choice_beside_the_document(developer: Person
 
     [draft] = row.drafts
     assert (draft["base"], draft["document"]["secrets"][0]["name"]) == ("1.0.0", "B_TOKEN")
+
+
+@pytest.mark.req("BRING-1")
+def test_what_a_person_published_by_another_way_stays_when_the_document_is_read_again(developer: Person) -> None:
+    row = imports.import_document(data=write_json(make_shop_document()), wanted=["getItem"], by=developer.by)
+    [first] = submissions.submit_import(import_id=row.pk, by=developer.by)
+    by_hand = first.manifest | {"version": "1.0.7", "description": "Gives an item. Ask for one at a time."}
+    registry.submit_version(document=by_hand, by=developer.by)
+    newer = make_shop_document()
+    of_item = newer["paths"]["/items/{id}"]["get"]
+    language = {"name": "language", "in": "query", "schema": {"type": "string"}}
+    of_item["parameters"] = [*of_item.get("parameters", []), language]
+
+    row = imports.import_document(data=write_json(newer), by=developer.by)
+
+    [draft] = row.drafts
+    assert (draft["base"], draft["document"]["version"]) == ("1.0.7", "1.1.0")
+    assert "language" in draft["document"]["input_schema"]["properties"]
+    assert draft["document"]["description"] == "Gives an item. Ask for one at a time."
 
 
 @pytest.mark.req("BRING-1")

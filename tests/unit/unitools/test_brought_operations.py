@@ -246,6 +246,27 @@ def test_a_manifest_of_another_operation_is_not_overwritten() -> None:
     assert "brought from another operation" in found.refusals[0].message
 
 
+@pytest.mark.req("BRING-1")
+def test_a_tool_learns_what_is_made_of_the_same_operation_by_now() -> None:
+    """Such as to send a file, where the hub could not when it was brought."""
+    photo = {"schema": {"type": "object", "properties": {"photo": {"type": "string", "format": "binary"}}}}
+    said = changed("paths", "/upload", "post", "requestBody", "content", "multipart/form-data", to=photo)
+    (now,) = draft(said, "upload")
+    made = copy.deepcopy(now.made)
+    del made["implementation"]["operation"]["arguments"][0]["file"]
+    made["input_schema"]["properties"]["photo"] = {"type": "string"}
+    edited = made | {"description": "Puts a photo up."}
+
+    (again,) = draft(said, "upload", existing=[edited], earlier={"upload": made})
+    (as_before,) = draft(said, "upload", existing=[again.document], earlier={"upload": again.made})
+
+    assert again.document["implementation"] == now.document["implementation"]
+    assert again.document["input_schema"] == now.document["input_schema"]
+    assert again.document["description"] == "Puts a photo up."
+    assert again.document["version"] != "1.0.0"
+    assert as_before.changes == []
+
+
 # The command.
 
 

@@ -324,3 +324,33 @@ def test_a_token_in_a_body_is_a_secret_that_the_gate_adds() -> None:
     assert [each["in"] for each in operation_of(as_bearer)["credentials"]] == ["header"]
     with pytest.raises(DocumentUnfit, match="within a form with files, where the gate adds nothing"):
         make(of(key, MULTIPART), prefix="SHOP")
+
+
+@pytest.mark.req("BRING-1")
+def test_a_secret_of_a_body_takes_no_other_argument_with_it() -> None:
+    """What is said of a page speaks of tokens and secrets too, and names no other place of the credential."""
+    texts = {
+        "page": "The token of the next page.",
+        "tokens": "How many tokens.",
+        "id": "The shop's SHOP-ID-OLD, if any.",
+    }
+    properties = {"token": {"type": "string", "description": "An access token."}}
+    properties |= {name: {"type": "string", "description": text} for name, text in texts.items()}
+    schema = {"type": "object", "required": ["token"], "properties": properties}
+    operation = {
+        "operationId": "list",
+        "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
+        "responses": {"200": {"description": ""}},
+    }
+    key = {"type": "apiKey", "in": "header", "name": "SHOP-ID"}
+
+    made, _ = make(
+        service(
+            {"/list": {"post": operation}},
+            security=[{"key": []}],
+            components={"securitySchemes": {"key": key}},
+        )
+    )
+
+    assert list(made["input_schema"]["properties"]) == ["page", "tokens", "id"]
+    assert [each["name"] for each in operation_of(made)["credentials"]] == ["SHOP-ID", "token"]

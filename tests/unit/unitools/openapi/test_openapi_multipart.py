@@ -273,3 +273,40 @@ def test_json_is_wanted_more_than_a_file() -> None:
     assert dict(build_request(operation, {}).headers)["Accept"] == "application/json, text/csv, application/pdf;q=0.5"
     only = operation | {"accept": ["application/pdf", "image/png"]}
     assert dict(build_request(only, {}).headers)["Accept"] == "application/pdf, image/png"
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize("values", [{}, {"photos": []}, {"title": None}])
+def test_a_form_without_a_part_is_left_out(values: dict[str, Any]) -> None:
+    """A body of no part is none that a service reads."""
+    operation = {
+        "method": "POST",
+        "path": "/items",
+        "body": {"media_type": "multipart/form-data"},
+        "arguments": [
+            {"argument": "photos", "in": "body", "name": "photos", "file": True},
+            {"argument": "title", "in": "body", "name": "title"},
+        ],
+    }
+
+    asked = build_request(operation, values)
+
+    assert asked.body is None
+    assert "Content-Type" not in dict(asked.headers)
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize(("media", "body"), [("application/json", b"{}"), ("application/x-www-form-urlencoded", b"")])
+def test_a_body_of_a_credential_alone_says_what_it_is(media: str, body: bytes) -> None:
+    """The gate adds the credential, and says nothing of the type of what it adds to."""
+    operation = {
+        "method": "DELETE",
+        "path": "/items",
+        "body": {"media_type": media},
+        "credentials": [{"secret": "TOKEN", "in": "body", "name": "token", "scheme": "plain"}],
+    }
+
+    asked = build_request(operation, {})
+
+    assert (dict(asked.headers)["Content-Type"], asked.body) == (media, body)
+    assert build_request(operation | {"credentials": []}, {}).body is None
