@@ -11,7 +11,7 @@ from django.db import DatabaseError, IntegrityError, OperationalError, connectio
 
 from kernel.database.connections import share_commit
 from kernel.database.postgresql.pipeline import StatementPipeline
-from kernel.database.postgresql.shared_commits import PendingCommit, commit_turns
+from kernel.database.postgresql.shared_commits import PATIENCE, PendingCommit, commit_turns
 from kernel.database.prepared_statements import (
     execute_prepared,
     execute_prepared_last,
@@ -21,7 +21,7 @@ from kernel.database.prepared_statements import (
 )
 from kernel.database.tenancy import acting_for, acting_for_nobody, hub_wide
 from kernel.ids import new_id
-from tests.support.concurrency import MEET_WITHIN_S
+from tests.support.concurrency import MEET_WITHIN_S, is_waited_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,6 +30,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 INSERT = b"INSERT INTO shared (number, said) VALUES (%s, %s)"
 SENT = b"SELECT number FROM shared ORDER BY number"
 ROW = b"SELECT said FROM shared WHERE number = %s"
+CHANGE = b"UPDATE shared SET said = %s WHERE number = %s"
+ROW_AND_WHO = b"SELECT said, current_setting('app.tenant', true) FROM shared WHERE number = %s"
 LOCK = b"INSERT INTO shared (number, said) SELECT *, 'lock' FROM unnest(%(numbers)s::bigint[])"
 WHO = b"SELECT current_setting('app.tenant', true)"
 NOTHING = PendingCommit("", [], [], [])
@@ -127,6 +129,57 @@ def test_a_row_that_somebody_keeps_locked_makes_those_wait_who_need_it() -> None
             assert done.wait(MEET_WITHIN_S)
         assert both.result(MEET_WITHIN_S) == [None, None]
     assert fetch_prepared(ROW, [1]) == [("changed",)]
+
+
+def test_who_goes_alone_and_needs_a_row_that_somebody_keeps_locked_waits_for_it_outside_of_its_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And is then sent again whole, with for whom it works and with rows that others are asked for."""
+    execute_prepared(INSERT, [1, "locked"])
+    execute_prepared(INSERT, [2, "free"])
+    tenant = new_id()
+    asked, committed, run = list[bool](), list[str](), StatementPipeline.run
+
+    def noted(self: StatementPipeline, raw: Any, ready: Any, *more: Any) -> Any:
+        if any(b"WHERE number = $2" in each[0] for each in ready):
+            asked.append(PATIENCE in [each[0] for each in ready])
+        return run(self, raw, ready, *more)
+
+    def change(number: int) -> list[tuple[Any, ...]]:
+        try:
+            with acting_for(tenant), transaction.atomic():
+                share_commit()
+                transaction.on_commit(lambda: committed.append(str(number)))
+                execute_prepared_later(CHANGE, ["changed", number])
+                found = fetch_prepared_later(ROW_AND_WHO, [number])
+                execute_prepared_last(INSERT, [number * 100, "last"], lock=LOCK, of={"numbers": []})
+            return found.get()
+        finally:
+            connection.close()
+
+    monkeypatch.setattr(StatementPipeline, "run", noted)
+    with ThreadPoolExecutor(2) as pool:
+        with transaction.atomic():
+            fetch_prepared(b"SELECT 1 FROM shared WHERE number = %s FOR UPDATE", [1])
+            first = pool.submit(change, 1)
+            while not first.done() and not is_waited_for():
+                pass
+            assert pool.submit(change, 2).result(MEET_WITHIN_S) == [("changed", str(tenant))]
+            assert (first.done(), committed) == (False, ["2"])
+        assert first.result(MEET_WITHIN_S) == [("changed", str(tenant))]
+    assert (committed, sent()) == (["2", "1"], [1, 2, 100, 200])
+    assert sorted(asked) == [False, True, True], "each goes with patience; the first again without"
+
+
+def test_what_is_refused_for_another_reason_is_not_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    execute_prepared(INSERT, [1, "there already"])
+    counts, run = list[int](), StatementPipeline.run
+    monkeypatch.setattr(StatementPipeline, "run", lambda *given: counts.append(len(given[2])) or run(*given))  # type: ignore[func-returns-value]
+
+    with pytest.raises(IntegrityError):
+        write(1)
+
+    assert len(counts) == 1
 
 
 @pytest.mark.parametrize("second", ["a tenant", "nobody", "the hub"])

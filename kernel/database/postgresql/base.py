@@ -13,8 +13,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, OperationalError, transaction
 from django.db.backends.postgresql import base
+from psycopg.errors import LockNotAvailable
 from psycopg.pq import TransactionStatus
 
 from kernel.database.postgresql.expectations import find_unmet
@@ -300,9 +301,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         with commit_turns.take(mine) as group:
             if len(group) == 1:
                 inject_fault("commits.alone")
-                self._exchange((COMMIT, ()))
-                return
-            if group:
+                if self._commit_patiently():
+                    return
+            elif group:
                 self._commit_group(group)
         if mine.error is not None:
             raise mine.error
@@ -313,6 +314,23 @@ class DatabaseWrapper(base.DatabaseWrapper):
         for (_, found), result in zip(self._later[len(self._told_at) :], mine.results, strict=True):
             if found is not None:
                 found.take(exchange.rows(result))
+
+    def _commit_patiently(self) -> bool:
+        """Within a turn, for which others wait. False where it would have waited for a lock any longer: nothing of it was done, and it
+        may go again as it was, outside of the turn.
+        """
+        kept = self._later, self._told_at, self._last, self._locks
+        self._later = [(StatementPipeline.of(self.connection).ready(PATIENCE, ()), None), *self._later]
+        try:
+            self._exchange((COMMIT, ()))
+        except OperationalError as error:
+            if not isinstance(error.__cause__, LockNotAvailable):
+                raise
+            with self.wrap_database_errors:
+                self.connection.rollback()
+            self._later, self._told_at, self._last, self._locks = kept
+            return False
+        return True
 
     def _commit_group(self, group: list[PendingCommit]) -> None:
         """On this connection. What the server refuses is left for each to send alone."""
