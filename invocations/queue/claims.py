@@ -8,6 +8,7 @@ those that are kept for others, and calls that may take long have at most half.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import Counter
 from contextlib import contextmanager
@@ -31,6 +32,9 @@ from kernel.turns import Turns
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from invocations.queue.run_rows import ClaimInFlight
+
+log = logging.getLogger("toolhub.queue")
 LOOKS = 5  # at most, for one that no other worker takes meanwhile
 # queued -> running, by compare-and-set; `attempt` is the fencing token of the run.
 CHOSEN = """
@@ -283,7 +287,25 @@ def _claim_postgresql(wanted: int, free: FreePlaces) -> list[Invocation]:
             for number in range(wanted)
         ]
         inject_fault("claim.before_commit")
-    return [each for each in (one.read() for one in sent) if each is not None]
+    return _read_claimed(sent)
+
+
+def _read_claimed(sent: list[ClaimInFlight]) -> list[Invocation]:
+    """One that cannot be read is run by nobody, and a lost run once its lease has ended. Others that were claimed with it are run."""
+    found: list[Invocation] = []
+    failed: list[Exception] = []
+    for one in sent:
+        try:
+            invocation = one.read()
+        except Exception as error:  # noqa: BLE001  whatever it is, it is of this one
+            failed.append(error)
+        else:
+            found += [] if invocation is None else [invocation]
+    if failed and not found:
+        raise failed[0]
+    for each in failed:
+        log.error("A call was claimed that cannot be read; its run is lost", exc_info=each)
+    return found
 
 
 @transaction.atomic

@@ -13,6 +13,7 @@ from access import services as access
 from invocations.models import Attempt, Invocation, WorkClass
 from invocations.queue import claims
 from invocations.queue.claims import WantedCall, WorkerSlots, claim_next_call
+from invocations.queue.run_rows import ClaimInFlight
 from kernel.database.prepared_statements import fetch_prepared
 from tests.support.concurrency import MEET_WITHIN_S
 from tests.support.waiting_calls import waiting
@@ -123,6 +124,30 @@ def test_calls_that_may_take_long_get_no_more_than_half_of_the_places(caller: Ca
     found = claim_together(CONCURRENCY)
 
     assert sorted(each.work_class for each in found) == [WorkClass.LONG] * 2 + [WorkClass.QUICK] * 2
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_claimed_call_that_cannot_be_read_takes_no_place_and_no_other_call_with_it(
+    together: bool, caller: Caller, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken, *others = waiting(caller.agent, count=3)
+    read = ClaimInFlight.read
+
+    def fail_for_one(self: ClaimInFlight) -> Invocation | None:
+        found = read(self)
+        if found is not None and found.pk == broken.pk:
+            raise LookupError("not as it was written")
+        return found
+
+    monkeypatch.setattr(ClaimInFlight, "read", fail_for_one)
+
+    if together:
+        assert [each.pk for each in claim_together(3)] == [each.pk for each in others]
+        assert "not as it was written" in caplog.text
+    else:
+        with pytest.raises(LookupError), claim_next_call():
+            pass
+    assert not claims.places.any_taken()
 
 
 def test_a_transaction_claims_one_call_at_most_of_tools_that_take_one_at_a_time(caller: Caller) -> None:
