@@ -32,6 +32,7 @@ SENT = b"SELECT number FROM shared ORDER BY number"
 ROW = b"SELECT said FROM shared WHERE number = %s"
 CHANGE = b"UPDATE shared SET said = %s WHERE number = %s"
 ROW_AND_WHO = b"SELECT said, current_setting('app.tenant', true) FROM shared WHERE number = %s"
+INSERT_WHO = b"INSERT INTO shared (number, said) VALUES (%s, current_setting('app.tenant', true))"
 LOCK = b"INSERT INTO shared (number, said) SELECT *, 'lock' FROM unnest(%(numbers)s::bigint[])"
 WHO = b"SELECT current_setting('app.tenant', true)"
 NOTHING = PendingCommit("", [], [], [])
@@ -257,3 +258,25 @@ def test_what_goes_last_is_sent_behind_what_follows_it_and_locks_by_itself() -> 
     assert sent() == [1]
     execute_prepared_last(INSERT, [2, "last"], **last)
     assert sent() == [1, 2]
+
+
+def test_what_goes_last_works_for_whom_it_was_given() -> None:
+    """Also where nothing goes before it, and where what follows it works for somebody else."""
+    one, other = new_id(), new_id()
+    last: Any = {"lock": LOCK, "of": {"numbers": []}}
+    with hub_wide():
+        fetch_prepared(WHO, ())  # a connection that was told so for good
+
+    with acting_for(one), transaction.atomic():
+        share_commit()
+        execute_prepared_last(INSERT_WHO, [1], **last)
+    with transaction.atomic():
+        share_commit()
+        for number, tenant in enumerate((one, other, one), 2):
+            with acting_for(tenant):
+                execute_prepared_last(INSERT_WHO, [number], **last)
+        with acting_for(other):
+            execute_prepared_later(INSERT_WHO, [5])
+
+    found = [said for number in range(1, 6) for (said,) in fetch_prepared(ROW, [number])]
+    assert found == [str(tenant) for tenant in (one, one, other, one, other)]

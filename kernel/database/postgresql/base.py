@@ -214,11 +214,17 @@ class DatabaseWrapper(base.DatabaseWrapper):
             exchange = StatementPipeline.of(self.connection)
             # Now: who asks hears of a value that cannot be written.
             ready = exchange.ready(statement, parameters, _role())
-            if scope := self._scope_to_tell():
-                self._told_at.append(len(self._later))
-                self._later.append((exchange.ready(_TELL, scope[1]), None))
-                self._note_scope(scope[0])
+            self._keep_scope(exchange)
             self._later.append((ready, found))
+
+    def _keep_scope(self, exchange: StatementPipeline) -> None:
+        """What is kept from now on works for the current scope."""
+        if scope := self._scope_to_tell():
+            if self._last:
+                self._exchange()  # they would be behind it, and work for the one that it was told before
+            self._told_at.append(len(self._later))
+            self._later.append((exchange.ready(_TELL, scope[1]), None))
+            self._note_scope(scope[0])
 
     def change_last(self, statement: bytes, parameters: Parameters, lock: Lock) -> None:
         """As :func:`kernel.database.prepared_statements.execute_prepared_last`."""
@@ -227,8 +233,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return
         self.ensure_connection()
         with transaction.mark_for_rollback_on_error(self.alias), self.wrap_database_errors:
-            self._last.append(StatementPipeline.of(self.connection).ready(statement, parameters, _role()))
-        self._locks.append(lock)
+            exchange = StatementPipeline.of(self.connection)
+            ready = exchange.ready(statement, parameters, _role())
+            self._keep_scope(exchange)
+            self._last.append(ready)
+            self._locks.append(lock)
 
     def share_commit(self) -> None:
         """As :func:`kernel.database.connections.share_commit`."""
