@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import DatabaseError, IntegrityError, OperationalError, connection, transaction
 
-from kernel.database.connections import share_commit
-from kernel.database.postgresql.pipeline import StatementPipeline
+from kernel.database.connections import open_direct_connection, share_commit
+from kernel.database.postgresql.pipeline import StatementPipeline, is_hung_up
 from kernel.database.postgresql.shared_commits import PATIENCE, PendingCommit, commit_turns
 from kernel.database.prepared_statements import (
     execute_prepared,
@@ -232,6 +232,26 @@ def test_of_what_was_sent_when_the_connection_was_lost_nobody_says_that_it_was_c
 
     assert all(isinstance(each, (DatabaseError, OperationalError)) for each in found)
     assert len(sent()) == 9, "each was sent once"
+
+
+def test_where_the_connection_was_lost_before_anything_was_sent_the_others_are_committed_by_themselves() -> None:
+    def lose_and_write() -> None:
+        try:
+            with transaction.atomic():
+                share_commit()
+                execute_prepared_later(INSERT, [1, ""])
+                with open_direct_connection() as other:
+                    other.execute("SELECT pg_terminate_backend(%s)", [connection.connection.info.backend_pid])
+                while not is_hung_up(connection.connection):
+                    pass
+        finally:
+            connection.close()
+
+    lost, second, third = together(lose_and_write, lambda: write(2), lambda: write(3))
+
+    assert isinstance(lost, OperationalError)
+    assert (second, third) == ([("2",)], [("3",)])
+    assert sent() == [2, 3, 200, 300]
 
 
 def test_what_was_begun_before_its_commit_is_committed_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:

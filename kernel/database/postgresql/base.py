@@ -19,7 +19,7 @@ from psycopg.errors import LockNotAvailable
 from psycopg.pq import TransactionStatus
 
 from kernel.database.postgresql.expectations import find_unmet
-from kernel.database.postgresql.pipeline import COMMIT, StatementPipeline
+from kernel.database.postgresql.pipeline import COMMIT, StatementPipeline, is_hung_up
 from kernel.database.postgresql.shared_commits import (
     PATIENCE,
     PendingCommit,
@@ -342,9 +342,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return True
 
     def _commit_group(self, group: list[PendingCommit]) -> None:
-        """On this connection. What the server refuses is left for each to send alone."""
-        self.ensure_connection()
+        """On this connection. What the server refuses is left for each to send alone, as is all where the connection is lost already:
+        what is sent on it may be committed or not, as far as anybody could know.
+        """
         raw = self.connection
+        if is_hung_up(raw):
+            return
         exchange = StatementPipeline.of(raw)
         before = [*(ready for ready, _ in self._later[: len(self._told_at)]), exchange.ready(PATIENCE, ())]
         ready = [*before, *(ready for each in group for ready in each.statements)]
