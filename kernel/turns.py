@@ -45,20 +45,26 @@ class Turns(Generic[Wanted]):
     def take(self, mine: Wanted) -> Iterator[list[Wanted]]:
         """What is to be done within the block, ``mine`` first; empty where another thread has had a turn that ``mine`` was part of."""
         turn = _Turn(mine)
-        with self._lock:
-            if self._is_busy:
-                self._waiting.append(turn)
-            else:
-                self._is_busy = True
-                turn.begin([turn])
-        if not turn.group:
-            inject_fault("turns.waits")
-        turn.is_over.wait()
         try:
+            with self._lock:
+                if self._is_busy:
+                    self._waiting.append(turn)
+                else:
+                    self._is_busy = True
+                    turn.begin([turn])
+            if not turn.group:
+                inject_fault("turns.waits")
+            turn.is_over.wait()
             yield [each.wanted for each in turn.group]
         finally:
-            if turn.group:
-                self._pass_on(turn.group)
+            self._leave(turn)
+
+    def _leave(self, turn: _Turn[Wanted]) -> None:
+        with self._lock:
+            if turn in self._waiting:  # its wait was broken off: nobody is to do it any more
+                self._waiting.remove(turn)
+        if turn.group:
+            self._pass_on(turn.group)
 
     def _pass_on(self, done: list[_Turn[Wanted]]) -> None:
         with self._lock:

@@ -8,6 +8,7 @@ those that are kept for others, and calls that may take long have at most half.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import Counter
 from contextlib import contextmanager
@@ -31,6 +32,9 @@ from kernel.turns import Turns
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from invocations.queue.run_rows import ClaimInFlight
+
+log = logging.getLogger("toolhub.queue")
 LOOKS = 5  # at most, for one that no other worker takes meanwhile
 # queued -> running, by compare-and-set; `attempt` is the fencing token of the run.
 CHOSEN = """
@@ -83,6 +87,17 @@ SELECT EXISTS (SELECT FROM invocations_invocation WHERE state = 'queued' AND ten
        EXISTS (SELECT FROM invocations_invocation WHERE state = 'queued')"""
 
 
+@dataclass(frozen=True, slots=True)
+class FreePlaces:
+    """What may be begun here. ``classes``: of which classes of work; ``full``: tenants that have all the places that they may have
+    here; ``count``: how many calls at once, whosever of the others they are and however long they take.
+    """
+
+    classes: list[str]
+    full: list[UUID]
+    count: int
+
+
 class WorkerSlots:
     """What this process is working on. One thread claims at a time, so that the counts are true."""
 
@@ -104,28 +119,19 @@ class WorkerSlots:
         with self.claiming:
             pass
 
-    def full(self) -> list[UUID]:
-        """Tenants that have all the places that they may have here."""
-        with self._lock:
-            return [tenant for tenant, count in self._of_tenant.items() if count >= settings.TOOLHUB_WORKER_CONCURRENCY]
-
-    def classes(self) -> list[str]:
-        """The classes of work that may be begun here now."""
-        with self._lock:
-            some_left = self._long < max(1, settings.TOOLHUB_WORKER_CONCURRENCY // 2)
-        served = settings.TOOLHUB_WORK_CLASSES
-        return [each for each in served if some_left or served == [WorkClass.LONG] or each != WorkClass.LONG]
-
-    def count_free(self) -> int:
-        """How many calls may be begun here at once, whosever they are and however long they take. Of tenants and classes that have
-        all their places, none may be begun at all.
-        """
+    def find_free(self) -> FreePlaces:
+        """In one look: room that is made meanwhile would be there for some of it, and not counted in the rest."""
         most, served = settings.TOOLHUB_WORKER_CONCURRENCY, settings.TOOLHUB_WORK_CLASSES
         with self._lock:
-            free = [most - count for count in self._of_tenant.values()]
-            if WorkClass.LONG in served and served != [WorkClass.LONG]:
-                free.append(max(1, most // 2) - self._long)
-            return min((each for each in free if each > 0), default=most)
+            of_tenant, long = dict(self._of_tenant), self._long
+        left = [most - count for count in of_tenant.values()]
+        full = [tenant for tenant, count in of_tenant.items() if count >= most]
+        classes = list(served)
+        if WorkClass.LONG in served and served != [WorkClass.LONG]:
+            left.append(max(1, most // 2) - long)
+            if left[-1] <= 0:
+                classes.remove(WorkClass.LONG)
+        return FreePlaces(classes, full, min((each for each in left if each > 0), default=most))
 
     def any_taken(self) -> bool:
         with self._lock:
@@ -219,9 +225,9 @@ def _claim_for(group: list[WantedCall]) -> None:
 
 def _take_places(wanted: int) -> list[Invocation]:
     while not places.closed:
-        left = places.count_left()
-        may_find, some_wait = _look_beside()
-        claimed = claim_calls(min(wanted, places.count_free())) if may_find else []
+        left, free = places.count_left(), places.find_free()
+        may_find, some_wait = _look_beside(free.full)
+        claimed = claim_calls(wanted, free) if may_find else []
         if claimed:
             for each in claimed:
                 places.take(each)
@@ -234,13 +240,12 @@ def _take_places(wanted: int) -> list[Invocation]:
     return []
 
 
-def _look_beside() -> tuple[bool, bool | None]:
+def _look_beside(full: list[UUID]) -> tuple[bool, bool | None]:
     """Whether a claim may find anything, and whether anything waits; None where that is not known.
 
     A tenant that has all its places may still have a message for each of its calls that wait. So while one has, it is asked first
     whether a call of anybody else waits, which costs a fraction of a claim.
     """
-    full = places.full()
     if not full or connection.vendor != "postgresql":
         return True, None
     ((may_find, some_wait),) = fetch_prepared(WAITING_BESIDE, {"full": full})
@@ -254,26 +259,25 @@ def has_queued_calls() -> bool:
 
 def claim_call() -> Invocation | None:
     """The call whose turn it is, now running under a lease; None when no call waits that may run here."""
-    return next(iter(claim_calls(1)), None)
+    return next(iter(claim_calls(1, places.find_free())), None)
 
 
-def claim_calls(wanted: int) -> list[Invocation]:
+def claim_calls(wanted: int, free: FreePlaces) -> list[Invocation]:
     """As many as are wanted, in one transaction, each chosen as if it were alone; fewer where fewer may run here."""
-    classes, full = places.classes(), places.full()
-    if not classes:
+    if not free.classes:
         return []
     for _ in range(LOOKS):
         try:
             if connection.vendor == "postgresql":
-                return _claim_postgresql(classes, full, wanted)
-            return list(filter(None, [_claim(classes, full)]))
+                return _claim_postgresql(min(wanted, free.count), free)
+            return list(filter(None, [_claim(free)]))
         except IntegrityError:
             continue  # another worker has begun a call of the same serial tool at this moment, and is seen from now on
     return []
 
 
-def _claim_postgresql(classes: list[str], full: list[UUID], wanted: int) -> list[Invocation]:
-    asked: dict[str, Any] = {"classes": classes, "full": full, "lease_s": settings.TOOLHUB_LEASE_S}
+def _claim_postgresql(wanted: int, free: FreePlaces) -> list[Invocation]:
+    asked: dict[str, Any] = {"classes": free.classes, "full": free.full, "lease_s": settings.TOOLHUB_LEASE_S}
     with transaction.atomic():
         share_commit()
         sent = [
@@ -283,13 +287,31 @@ def _claim_postgresql(classes: list[str], full: list[UUID], wanted: int) -> list
             for number in range(wanted)
         ]
         inject_fault("claim.before_commit")
-    return [each for each in (one.read() for one in sent) if each is not None]
+    return _read_claimed(sent)
+
+
+def _read_claimed(sent: list[ClaimInFlight]) -> list[Invocation]:
+    """One that cannot be read is run by nobody, and a lost run once its lease has ended. Others that were claimed with it are run."""
+    found: list[Invocation] = []
+    failed: list[Exception] = []
+    for one in sent:
+        try:
+            invocation = one.read()
+        except Exception as error:  # noqa: BLE001  whatever it is, it is of this one
+            failed.append(error)
+        else:
+            found += [] if invocation is None else [invocation]
+    if failed and not found:
+        raise failed[0]
+    for each in failed:
+        log.error("A call was claimed that cannot be read; its run is lost", exc_info=each)
+    return found
 
 
 @transaction.atomic
-def _claim(classes: list[str], full: list[UUID]) -> Invocation | None:
+def _claim(free: FreePlaces) -> Invocation | None:
     now = datetime.now(UTC)
-    rows = _start_next({"classes": classes, "full": full, "started": now})
+    rows = _start_next({"classes": free.classes, "full": free.full, "started": now})
     if not rows:
         return None
     invocation = FOR_WORK.get(pk=UUID(str(rows[0][0])))

@@ -13,6 +13,7 @@ from access import services as access
 from invocations.models import Attempt, Invocation, WorkClass
 from invocations.queue import claims
 from invocations.queue.claims import WantedCall, WorkerSlots, claim_next_call
+from invocations.queue.run_rows import ClaimInFlight
 from kernel.database.prepared_statements import fetch_prepared
 from tests.support.concurrency import MEET_WITHIN_S
 from tests.support.waiting_calls import waiting
@@ -94,6 +95,27 @@ def test_no_tenant_gets_more_places_than_it_may_have(caller: Caller, foreigner: 
     assert late.pk in [each.pk for each in claim_together(CONCURRENCY + SPARE)]
 
 
+def test_a_place_that_is_left_while_several_are_claimed_is_filled_once(
+    caller: Caller, foreigner: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tenant had all its places when the free ones were counted."""
+    at_work = [Invocation(tenant_id=caller.agent.tenant_id, work_class=WorkClass.QUICK) for _ in range(CONCURRENCY)]
+    for each in at_work:
+        claims.places.take(each)
+    mine, theirs = waiting(caller.agent, count=3), waiting(foreigner)
+    claim = claims.claim_calls
+
+    def leave_meanwhile(*given: Any) -> list[Invocation]:
+        if at_work:
+            claims.places.leave(at_work.pop())
+            at_work.clear()
+        return claim(*given)
+
+    monkeypatch.setattr(claims, "claim_calls", leave_meanwhile)
+
+    assert {each.pk for each in claim_together(3)} == {theirs[0].pk, mine[0].pk}
+
+
 def test_calls_that_may_take_long_get_no_more_than_half_of_the_places(caller: Caller, settings: Any) -> None:
     settings.TOOLHUB_WORK_CLASSES = [WorkClass.QUICK, WorkClass.LONG]
     waiting(caller.agent, count=4, work_class=WorkClass.LONG)
@@ -102,6 +124,30 @@ def test_calls_that_may_take_long_get_no_more_than_half_of_the_places(caller: Ca
     found = claim_together(CONCURRENCY)
 
     assert sorted(each.work_class for each in found) == [WorkClass.LONG] * 2 + [WorkClass.QUICK] * 2
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_claimed_call_that_cannot_be_read_takes_no_place_and_no_other_call_with_it(
+    together: bool, caller: Caller, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken, *others = waiting(caller.agent, count=3)
+    read = ClaimInFlight.read
+
+    def fail_for_one(self: ClaimInFlight) -> Invocation | None:
+        found = read(self)
+        if found is not None and found.pk == broken.pk:
+            raise LookupError("not as it was written")
+        return found
+
+    monkeypatch.setattr(ClaimInFlight, "read", fail_for_one)
+
+    if together:
+        assert [each.pk for each in claim_together(3)] == [each.pk for each in others]
+        assert "not as it was written" in caplog.text
+    else:
+        with pytest.raises(LookupError), claim_next_call():
+            pass
+    assert not claims.places.any_taken()
 
 
 def test_a_transaction_claims_one_call_at_most_of_tools_that_take_one_at_a_time(caller: Caller) -> None:
@@ -120,7 +166,7 @@ def test_while_a_tenant_has_all_its_places_its_messages_claim_nothing(
 ) -> None:
     waiting(caller.agent, count=CONCURRENCY + 2)
     claimed, claim = list[int](), claims.claim_calls
-    monkeypatch.setattr(claims, "claim_calls", lambda wanted: claimed.append(wanted) or claim(wanted))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(claims, "claim_calls", lambda *given: claimed.append(given[0]) or claim(*given))  # type: ignore[func-returns-value]
     places = [claim_next_call() for _ in range(CONCURRENCY)]
     held = [place.__enter__() for place in places]
     assert all(held)

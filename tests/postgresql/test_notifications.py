@@ -224,7 +224,7 @@ def test_a_worker_that_was_told_to_end_claims_nothing_more(
 @pytest.mark.req("OPS-6", "TOOLS-18")
 def test_closed_places_claim_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claims.places, "closed", True)
-    monkeypatch.setattr(claims, "claim_calls", lambda wanted: pytest.fail("it asks for one"))
+    monkeypatch.setattr(claims, "claim_calls", lambda *_given: pytest.fail("it asks for one"))
 
     with claims.claim_next_call() as invocation:
         assert invocation is None

@@ -13,12 +13,13 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, OperationalError, transaction
 from django.db.backends.postgresql import base
+from psycopg.errors import LockNotAvailable
 from psycopg.pq import TransactionStatus
 
 from kernel.database.postgresql.expectations import find_unmet
-from kernel.database.postgresql.pipeline import COMMIT, StatementPipeline
+from kernel.database.postgresql.pipeline import COMMIT, StatementPipeline, is_hung_up
 from kernel.database.postgresql.shared_commits import (
     PATIENCE,
     PendingCommit,
@@ -213,11 +214,17 @@ class DatabaseWrapper(base.DatabaseWrapper):
             exchange = StatementPipeline.of(self.connection)
             # Now: who asks hears of a value that cannot be written.
             ready = exchange.ready(statement, parameters, _role())
-            if scope := self._scope_to_tell():
-                self._told_at.append(len(self._later))
-                self._later.append((exchange.ready(_TELL, scope[1]), None))
-                self._note_scope(scope[0])
+            self._keep_scope(exchange)
             self._later.append((ready, found))
+
+    def _keep_scope(self, exchange: StatementPipeline) -> None:
+        """What is kept from now on works for the current scope."""
+        if scope := self._scope_to_tell():
+            if self._last:
+                self._exchange()  # they would be behind it, and work for the one that it was told before
+            self._told_at.append(len(self._later))
+            self._later.append((exchange.ready(_TELL, scope[1]), None))
+            self._note_scope(scope[0])
 
     def change_last(self, statement: bytes, parameters: Parameters, lock: Lock) -> None:
         """As :func:`kernel.database.prepared_statements.execute_prepared_last`."""
@@ -226,8 +233,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return
         self.ensure_connection()
         with transaction.mark_for_rollback_on_error(self.alias), self.wrap_database_errors:
-            self._last.append(StatementPipeline.of(self.connection).ready(statement, parameters, _role()))
-        self._locks.append(lock)
+            exchange = StatementPipeline.of(self.connection)
+            ready = exchange.ready(statement, parameters, _role())
+            self._keep_scope(exchange)
+            self._last.append(ready)
+            self._locks.append(lock)
 
     def share_commit(self) -> None:
         """As :func:`kernel.database.connections.share_commit`."""
@@ -300,9 +310,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         with commit_turns.take(mine) as group:
             if len(group) == 1:
                 inject_fault("commits.alone")
-                self._exchange((COMMIT, ()))
-                return
-            if group:
+                if self._commit_patiently():
+                    return
+            elif group:
                 self._commit_group(group)
         if mine.error is not None:
             raise mine.error
@@ -314,10 +324,30 @@ class DatabaseWrapper(base.DatabaseWrapper):
             if found is not None:
                 found.take(exchange.rows(result))
 
+    def _commit_patiently(self) -> bool:
+        """Within a turn, for which others wait. False where it would have waited for a lock any longer: nothing of it was done, and it
+        may go again as it was, outside of the turn.
+        """
+        kept = self._later, self._told_at, self._last, self._locks
+        self._later = [(StatementPipeline.of(self.connection).ready(PATIENCE, ()), None), *self._later]
+        try:
+            self._exchange((COMMIT, ()))
+        except OperationalError as error:
+            if not isinstance(error.__cause__, LockNotAvailable):
+                raise
+            with self.wrap_database_errors:
+                self.connection.rollback()
+            self._later, self._told_at, self._last, self._locks = kept
+            return False
+        return True
+
     def _commit_group(self, group: list[PendingCommit]) -> None:
-        """On this connection. What the server refuses is left for each to send alone."""
-        self.ensure_connection()
+        """On this connection. What the server refuses is left for each to send alone, as is all where the connection is lost already:
+        what is sent on it may be committed or not, as far as anybody could know.
+        """
         raw = self.connection
+        if is_hung_up(raw):
+            return
         exchange = StatementPipeline.of(raw)
         before = [*(ready for ready, _ in self._later[: len(self._told_at)]), exchange.ready(PATIENCE, ())]
         ready = [*before, *(ready for each in group for ready in each.statements)]

@@ -8,6 +8,7 @@ the statement gives them, so that one text is one prepared statement whatever it
 from __future__ import annotations
 
 import re
+import select
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ _PLACE = re.compile(rb"%(?:[%s]|\((\w+)\)s)")
 _KEPT = "toolhub_exchange"
 _BEGIN, COMMIT = b"BEGIN", b"COMMIT"
 _STALE = (b"0A000", b"26000")  # a cached plan that must not change its result; a prepared statement that is gone
+_HANGS_UP = getattr(select, "POLLRDHUP", select.POLLHUP)  # the former on Linux only
 _GOOD = (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
 
 
@@ -127,6 +129,13 @@ class StatementPipeline:
             return self._values.load_rows(0, result.ntuples, tuple)
         finally:
             self._values.set_pgresult(None)
+
+
+def is_hung_up(raw: Connection[Any]) -> bool:
+    """Whether the server has closed the connection, as far as this side can tell without sending anything."""
+    socket = select.poll()
+    socket.register(raw.fileno(), _HANGS_UP)
+    return bool(socket.poll(0))
 
 
 def _results(pgconn: PGconn) -> Generator[Wait, int, list[PGresult]]:

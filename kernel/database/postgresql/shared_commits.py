@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Lock = tuple[bytes, Mapping[str, Sequence[Any]]]
 
-# A row that somebody keeps locked makes those wait who need it, and not who would share with them.
+# A row that somebody keeps locked makes those wait who need it, and not who would share with them or have the next turn.
 PATIENCE = b"SET LOCAL lock_timeout = '500ms'"
 
 

@@ -98,3 +98,30 @@ def test_a_turn_that_fails_is_over_for_all_who_were_part_of_it() -> None:
 
     with turns.take(4) as group:
         assert group == [4]
+
+
+@pytest.mark.parametrize("its_turn", ["has not come", "has come"])
+def test_a_wait_that_is_broken_off_holds_up_nobody(its_turn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns: Turns[int] = Turns()
+    counter = Counter(turns)
+
+    def break_off(_point: str) -> None:
+        if its_turn == "has come":
+            counter.go.set()
+            while waiting(turns):
+                pass
+        raise LookupError
+
+    monkeypatch.setattr("kernel.turns.inject_fault", break_off)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(counter.do, 1)
+        assert counter.begun.acquire(timeout=WITHIN_S)
+        with pytest.raises(LookupError), turns.take(2):
+            pass
+        assert waiting(turns) == 0
+        counter.go.set()
+        assert first.result(WITHIN_S) == [1]
+
+    assert not turns._is_busy
+    with turns.take(3) as group:
+        assert group == [3]

@@ -289,8 +289,8 @@ def test_a_message_for_which_nothing_waits_sets_nobody_else_looking(
 ) -> None:
     claims, inner = list[list[Invocation]](), queue_claims.claim_calls
 
-    def counted(wanted: int) -> list[Invocation]:
-        claims.append(inner(wanted))
+    def counted(*given: Any) -> list[Invocation]:
+        claims.append(inner(*given))
         return claims[-1]
 
     monkeypatch.setattr(queue_claims, "claim_calls", counted)
