@@ -160,7 +160,7 @@ def test_whatever_a_tool_does_ends_within_its_limits(
 
 @pytest.mark.parametrize("level", REUSED)
 def test_processor_time_is_limited(box_of: Callable[..., DrivenBox], level: str) -> None:
-    box = box_of(limits=replace(ROOMY, cpu_s=1))
+    box = box_of(limits=replace(ROOMY, wall_ms=25_000, cpu_s=1))
     box.load({"main": "def run():\n    while True: pass"}, level=level)
 
     said = box.call()
@@ -206,7 +206,7 @@ def test_where_the_boxs_group_cannot_be_read_the_first_process_is_held_to_the_li
 ) -> None:
     nothing = tmp_path / "nothing"
     nothing.mkdir()
-    box = box_of(limits=replace(ROOMY, cpu_s=1), binds=[f"{nothing}:/sys/fs/cgroup:ro"])
+    box = box_of(limits=replace(ROOMY, wall_ms=25_000, cpu_s=1), binds=[f"{nothing}:/sys/fs/cgroup:ro"])
     box.load({"main": "def run():\n    while True: pass"})
 
     said = box.call()

@@ -52,7 +52,9 @@ def build_scope(request: HttpRequest) -> dict[str, Any]:
         "path": request.path,
         "query_string": request.META.get("QUERY_STRING", "").encode(),
         "client": (request.META["REMOTE_ADDR"], 1),
-        "headers": [(name.encode(), text.encode("latin-1")) for name, text in ({"host": "testserver"} | said).items()],
+        "headers": [
+            (name.encode(), text.encode("latin-1", "replace")) for name, text in ({"host": "testserver"} | said).items()
+        ],
     }
 
 
