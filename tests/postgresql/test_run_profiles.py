@@ -61,7 +61,7 @@ def test_a_profile_that_is_there_is_neither_written_nor_locked(
         caller.invoke("sample.tools.echo", {"text": "x"})
         with connection.cursor() as cursor:
             cursor.execute("SELECT ctid::text, xmin::text, xmax::text FROM invocations_runprofile")
-            return cursor.fetchall()
+            return list(cursor.fetchall())
 
     first, second = call(), call()
 

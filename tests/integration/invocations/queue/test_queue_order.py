@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from access import services as access
 from invocations.models import Invocation, State, WorkClass
 from invocations.queue import claims
-from invocations.queue.claims import WorkerSlots, claim_call, claim_next_call
+from invocations.queue.claims import FreePlaces, WorkerSlots, claim_call, claim_next_call
 from kernel.ids import new_id
 from tests.support.begin_end_pairs import end_call
 from tests.support.concurrency import at_once
@@ -173,10 +173,10 @@ def test_who_comes_second_to_a_serial_tool_takes_another_call_that_waits(
     (other,) = waiting(caller.agent)
     claim, first = claims._claim, iter([True])
 
-    def as_if_both_had_looked_at_once(classes: list[str], full: list[Any]) -> Invocation | None:
+    def as_if_both_had_looked_at_once(free: FreePlaces) -> Invocation | None:
         if next(first, False):
             raise IntegrityError("invocation_serial_key_runs_once")
-        return claim(classes, full)
+        return claim(free)
 
     assert claim_call() is not None
     monkeypatch.setattr(claims, "_claim", as_if_both_had_looked_at_once)
