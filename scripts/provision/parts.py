@@ -136,6 +136,7 @@ ALSO_WITH_SQLITE = (
     "tests/integration/invocations/test_held_calls.py",
     "tests/integration/kernel/test_deferred_responses.py",
     "tests/integration/kernel/test_idle_hub.py",
+    "tests/integration/kernel/test_index_changes.py",
     "tests/integration/kernel/test_rows.py",
     "tests/integration/registry/dependencies/test_dependency_loop.py",
     "tests/integration/registry/discovery/test_tool_visibility.py",
