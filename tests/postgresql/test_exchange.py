@@ -42,6 +42,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 INSERT = b"INSERT INTO sent (number, said) VALUES (%s, %s)"
 SENT = b"SELECT number FROM sent ORDER BY number"
 WHO = b"SELECT current_setting('app.tenant', true)"
+OF_CALLS_AT_WORK = ("invocation_at_work", "invocation_by_lease")  # which of them, the state of the statistics decides
 
 
 @pytest.fixture(autouse=True)
@@ -408,7 +409,8 @@ def test_whether_a_call_waits_is_not_read_from_all_calls() -> None:
         plan = "\n".join(line for (line,) in cursor.fetchall())
         cursor.execute("DEALLOCATE looks")
 
-    assert "invocation_at_work" in plan
+    assert any(index in plan for index in OF_CALLS_AT_WORK), plan
+    assert "Seq Scan on invocations_invocation" not in plan
 
 
 @pytest.mark.req("TOOLS-27")
@@ -422,7 +424,7 @@ def test_which_call_is_next_is_not_read_from_all_calls() -> None:
         plan = "\n".join(line for (line,) in cursor.fetchall())
         cursor.execute("DEALLOCATE claim")
 
-    assert "invocation_at_work" in plan
+    assert any(index in plan for index in OF_CALLS_AT_WORK), plan
     assert "Seq Scan on invocations_invocation" not in plan
 
 
