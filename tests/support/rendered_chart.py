@@ -10,10 +10,12 @@ from typing import Any
 
 import yaml
 
+from kernel.variables import BOXD, INIT, KEEPER, UPKEEP, WEB, WORKER
 from scripts.provision import peers
 
 CHART = Path(__file__).resolve().parents[2] / "packaging" / "chart"
 EXAMPLES = sorted((CHART / "examples").glob("*.yaml"))
+ROLES = {"web": WEB, "worker": WORKER, "upkeep": UPKEEP, "keeper": KEEPER, "boxd": BOXD, "init": INIT}
 WITH_PODS = ("Deployment", "DaemonSet", "StatefulSet", "Job")
 
 
