@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -10,9 +12,10 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 from django.urls import reverse
 
-from access.models import ServerAccount
+from access.models import AccountServer, ServerAccount
 from access.roles import Role
 from access.server_accounts import services
+from access.server_accounts.clients import callback_url
 from access.server_accounts.token_returns import QUEUE
 from kernel.database.connections import database_time
 from tests.conftest import Person, make_person
@@ -101,3 +104,25 @@ def alice(tenant: Tenant, server: AuthorizationServer) -> Browser:
 def bob(tenant: Tenant, server: AuthorizationServer) -> Browser:
     person = make_person(tenant, "bob", Role.DEVELOPER)
     return Browser(person, person.client(), server)
+
+
+def own_callback(server: AuthorizationServer) -> str:
+    return callback_url(AccountServer.objects.get(resource=server.resource).callback_key)
+
+
+def assert_refused(answer: Any, reason: str, status: int = 409) -> None:
+    assert answer.status_code == status, answer.content.decode()[-2000:]
+    assert answer.context["problem"].reason == reason
+
+
+def name_another(server: AuthorizationServer, issuer: str) -> None:
+    """The server names another authorization server from now on."""
+    said = {"resource": server.resource, "authorization_servers": [issuer]}
+    server.wrong["/.well-known/oauth-protected-resource/mcp"] = (200, {}, said)
+
+
+def begin_of(browser: Browser, account: ServerAccount) -> str:
+    """Read from the page: what a test's client knows of a context may be another thread's."""
+    found = re.search(r'href="(http[^"]+/authorize[^"]+)"', browser.press_connect(account).content.decode())
+    assert found is not None
+    return html.unescape(found[1])
