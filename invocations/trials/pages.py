@@ -18,7 +18,7 @@ from invocations.tries.argument_form import (
     ArgumentForm,
     fill_arguments,
     propose_arguments,
-    switch_view,
+    redraw_arguments,
     take_arguments,
 )
 from kernel.components.schema_form.fields import ABSENT
@@ -91,11 +91,8 @@ def trial_new(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
     do = request.POST.get("do", "") or request.GET.get("do", "")  # a choice has no button that was pressed
     arguments = take_arguments(schema, request.POST.dict(), do=do)
     if do:
-        what, _, to = do.partition(":")
-        if what != "view" or to not in (FIELDS, JSON):
-            return _render(request, version, arguments)
-        switched = switch_view(arguments, schema, to=to)
-        return _render(request, version, switched, status=200 if switched.view == to else 422)
+        drawn, status = redraw_arguments(arguments, schema, do=do)
+        return _render(request, version, drawn, status=status)
     value = arguments.read()
     if value is ABSENT:
         return _render(request, version, arguments, status=422)

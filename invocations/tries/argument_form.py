@@ -85,3 +85,12 @@ def switch_view(form: ArgumentForm, schema: dict[str, Any], *, to: str) -> Argum
     if value is ABSENT:
         return form
     return fill_arguments(schema, value) if to == FIELDS else ArgumentForm(JSON, text=write_json(value, indent=2))
+
+
+def redraw_arguments(form: ArgumentForm, schema: dict[str, Any], *, do: str) -> tuple[ArgumentForm, int]:
+    """What a button draws again that sends nothing, and the status of its page: 422 where the other view cannot be shown."""
+    what, _, to = do.partition(":")
+    if what != "view" or to not in (FIELDS, JSON):
+        return form, 200
+    switched = switch_view(form, schema, to=to)
+    return switched, 200 if switched.view == to else 422

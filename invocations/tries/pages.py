@@ -22,12 +22,10 @@ from invocations.pages import build_chart_steps
 from invocations.playground.services import PERMISSION, find_playground, may_set_up
 from invocations.tries.answers import READ_OWN, TryAnswer, read_answer
 from invocations.tries.argument_form import (
-    FIELDS,
-    JSON,
     ArgumentForm,
     fill_arguments,
     propose_arguments,
-    switch_view,
+    redraw_arguments,
     take_arguments,
 )
 from invocations.tries.callers import list_callers
@@ -120,11 +118,8 @@ def tool_try(request: ConsoleRequest, name: str) -> HttpResponse:
     arguments = take_arguments(schema, request.POST.dict(), do=do)
     if do:
         form = TryForm(initial=request.POST.dict(), callers=callers)
-        what, _, to = do.partition(":")
-        if what != "view" or to not in (FIELDS, JSON):
-            return _render(request, tried, arguments, form)
-        switched = switch_view(arguments, schema, to=to)
-        return _render(request, tried, switched, form, status=200 if switched.view == to else 422)
+        drawn, status = redraw_arguments(arguments, schema, do=do)
+        return _render(request, tried, drawn, form, status=status)
     return _send(request, tried, arguments, TryForm(request.POST, callers=callers))
 
 
