@@ -133,10 +133,10 @@ def collect_sentences() -> set[str]:
 def collect_change_sentences() -> set[str]:
     """What reviewers read of the changes of a version. The values before and after become numbered fields as well."""
     tree = ast.parse((ROOT / CHANGES).read_text())
-    kinds = [
-        node.args[-1] for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Kind"
+    rows = [
+        node.value for node in ast.walk(tree) if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "_ROWS"
     ]
-    texts = [each.value for each in kinds if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    texts = [text for row in ast.literal_eval(rows[0]).values() for text in row[-1:]]  # type: ignore[arg-type]
     return {_number_fields(text) for text in texts}
 
 

@@ -15,16 +15,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import django
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 
 from scripts.provision.console import LOG, SetupError, announce_step
-
-
-def _is_behind() -> bool:
-    """Whether the database lacks a migration. Asking takes a tenth of the time of running `migrate` for nothing."""
-    executor = MigrationExecutor(connection)
-    return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+from toolhub.database.migration_state import find_missing_migrations
 
 
 def main() -> None:
@@ -33,7 +26,7 @@ def main() -> None:
     try:
         with announce_step("loading the application", "application loaded"):
             django.setup()
-        if _is_behind():
+        if find_missing_migrations():  # asking takes a tenth of the time of running `migrate` for nothing
             LOG.parent.mkdir(parents=True, exist_ok=True)  # somebody may have removed all data to begin anew
             with announce_step("preparing the database", "database prepared"), LOG.open("a") as log:
                 call_command("migrate", interactive=False, no_color=True, skip_checks=False, stdout=log)

@@ -59,7 +59,7 @@ def check_older_database(app_configs: Any, databases: Sequence[str] | None = Non
     """Stops `migrate` at a database that has some of the steps which are one migration by now: the others are not here any more."""
     del app_configs
     hint = (
-        "`git log --diff-filter=A -- {app}/migrations/{name}.py` names the commit that made them one: migrate with the "
+        "`git log -S {step} -- {app}/migrations/{name}.py` names the commit that made them one: migrate with the "
         "commit before it, then with this one."
     )
     found: list[CheckMessage] = []
@@ -69,8 +69,9 @@ def check_older_database(app_configs: Any, databases: Sequence[str] | None = Non
         for (app, name), migration in squashed.items():
             missing = set(migration.replaces) - applied
             if 0 < len(missing) < len(migration.replaces):
-                sentence = f"The database is too old: {app} lacks {min(missing)[1]}, which is a part of {name} by now."
-                found.append(Error(sentence, hint=hint.format(app=app, name=name), id="toolhub.E002"))
+                step = min(missing)[1]
+                sentence = f"The database is too old: {app} lacks {step}, which is a part of {name} by now."
+                found.append(Error(sentence, hint=hint.format(app=app, name=name, step=step), id="toolhub.E002"))
     return found
 
 

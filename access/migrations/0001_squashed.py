@@ -1,9 +1,16 @@
-"""Access's tables, as one migration: what ten made step by step before the first release."""
+"""Access's tables, as one migration: what eighteen made step by step before the first release."""
 
 import django.db.models.deletion
 import kernel.ids
 from django.conf import settings
 from django.db import migrations, models
+
+from kernel.database.postgresql.expectations import FUNCTION
+
+
+def make_function(_apps, schema_editor):
+    if schema_editor.connection.vendor == 'postgresql':
+        schema_editor.execute(FUNCTION, params=None)  # with a percent sign of its own
 
 
 class Migration(migrations.Migration):
@@ -19,6 +26,14 @@ class Migration(migrations.Migration):
         ('access', '0008_models_permission'),
         ('access', '0009_playground_permission'),
         ('access', '0010_connections'),
+        ('access', '0002_entered_clients'),
+        ('access', '0003_assertion_rules'),
+        ('access', '0004_connection_rules'),
+        ('access', '0005_server_accounts'),
+        ('access', '0006_account_authorizations'),
+        ('access', '0007_display_settings'),
+        ('access', '0008_expectations'),
+        ('access', '0009_reservation_index'),
     ]
 
     initial = True
@@ -26,7 +41,10 @@ class Migration(migrations.Migration):
     # The library's steps come first: each renders the models that a person has, which are few as yet. After ours they take half of the time.
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+        migrations.swappable_dependency(settings.OAUTH2_PROVIDER_APPLICATION_MODEL),
+        ('auth', '0012_alter_user_first_name_max_length'),
         ('oauth2_provider', '0022_refreshtoken_token_family_index'),
+        ('evidence', '0001_squashed'),
     ]
 
     operations = [
@@ -161,7 +179,7 @@ class Migration(migrations.Migration):
                 ('settled', models.BigIntegerField(blank=True, null=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('window', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='reservations', to='access.budgetwindow')),
-                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='access.tenant')),
+                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='access.tenant')),
             ],
             options={
                 'indexes': [models.Index(models.F('created_at'), condition=models.Q(('settled', None)), name='reservation_open')],
@@ -331,10 +349,10 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('client_id', models.CharField(max_length=255)),
-                ('client_kind', models.CharField(choices=[('document', 'Document'), ('registered', 'Registered')], max_length=12)),
+                ('client_kind', models.CharField(choices=[('document', 'Document'), ('registered', 'Registered'), ('entered', 'Entered')], max_length=12)),
                 ('client_name', models.CharField(blank=True, max_length=60)),
                 ('client_digest', models.CharField(max_length=71)),
-                ('redirect_host', models.CharField(max_length=255)),
+                ('redirect_host', models.CharField(blank=True, max_length=255)),
                 ('resource', models.CharField(max_length=300)),
                 ('scopes', models.JSONField(default=list)),
                 ('tools', models.JSONField(blank=True, null=True)),
@@ -353,6 +371,7 @@ class Migration(migrations.Migration):
                 ('agent', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='connections', to='access.agent')),
                 ('member', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='connections', to=settings.AUTH_USER_MODEL)),
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='connections', to='access.tenant')),
+                ('issuer', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='connections', to='access.trustedissuer')),
             ],
             options={
                 'indexes': [models.Index(fields=['tenant', '-id'], name='connection_of_tenant'), models.Index(fields=['client_id'], name='connection_of_client')],
@@ -363,7 +382,7 @@ class Migration(migrations.Migration):
             name='ConnectionToken',
             fields=[
                 ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('kind', models.CharField(choices=[('access', 'Access'), ('refresh', 'Refresh')], max_length=8)),
+                ('kind', models.CharField(choices=[('access', 'Access'), ('refresh', 'Refresh'), ('id-jag', 'Assertion')], max_length=8)),
                 ('digest', models.CharField(max_length=64, unique=True)),
                 ('expires_at', models.DateTimeField()),
                 ('used_at', models.DateTimeField(blank=True, null=True)),
@@ -372,4 +391,159 @@ class Migration(migrations.Migration):
                 ('connection', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tokens', to='access.connection')),
             ],
         ),
+        migrations.CreateModel(
+            name='EnteredClient',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('entered_by', models.CharField(max_length=64)),
+                ('entered_at', models.DateTimeField(auto_now_add=True)),
+                ('application', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='entered', to=settings.OAUTH2_PROVIDER_APPLICATION_MODEL)),
+                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='entered_clients', to='access.tenant')),
+            ],
+            options={
+                'indexes': [models.Index(fields=['tenant', '-id'], name='entered_client_of_tenant')],
+            },
+        ),
+        migrations.CreateModel(
+            name='AssertionRule',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('scopes', models.JSONField(default=list)),
+                ('tools', models.JSONField(blank=True, null=True)),
+                ('token_minutes', models.PositiveIntegerField()),
+                ('set_by', models.CharField(max_length=64)),
+                ('set_at', models.DateTimeField()),
+                ('agent', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='assertion_rules', to='access.agent')),
+                ('issuer', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='assertion_rule', to='access.trustedissuer')),
+            ],
+            options={
+                'constraints': [models.CheckConstraint(condition=models.Q(('token_minutes__gte', 1)), name='assertion_rule_gives_tokens_that_last')],
+            },
+        ),
+        migrations.CreateModel(
+            name='ConnectionRule',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('days', models.PositiveIntegerField(blank=True, null=True)),
+                ('idle_days', models.PositiveIntegerField(blank=True, null=True)),
+                ('token_minutes', models.PositiveIntegerField(blank=True, null=True)),
+                ('sign_in_minutes', models.PositiveIntegerField(blank=True, null=True)),
+                ('set_by', models.CharField(max_length=64)),
+                ('set_at', models.DateTimeField()),
+                ('tenant', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='connection_rule', to='access.tenant')),
+            ],
+            options={
+                'constraints': [models.CheckConstraint(condition=models.Q(('days__gte', 1), ('days', None), _connector='OR'), name='connection_rule_lets_connections_last_a_day')],
+            },
+        ),
+        migrations.CreateModel(
+            name='AccountServer',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('resource', models.CharField(max_length=400)),
+                ('issuer', models.CharField(blank=True, max_length=400)),
+                ('terms', models.JSONField(default=dict)),
+                ('client_id', models.CharField(blank=True, max_length=500)),
+                ('client_kind', models.CharField(blank=True, choices=[('document', 'Document'), ('registered', 'Registered'), ('entered', 'Entered')], max_length=12)),
+                ('key_id', models.CharField(blank=True, max_length=64)),
+                ('wrapped_key', models.BinaryField(default=b'')),
+                ('nonce', models.BinaryField(default=b'')),
+                ('ciphertext', models.BinaryField(default=b'')),
+                ('entered_by', models.CharField(blank=True, max_length=64)),
+                ('client_ends_at', models.DateTimeField(blank=True, null=True)),
+                ('client_refused_at', models.DateTimeField(blank=True, null=True)),
+                ('changed_at', models.DateTimeField(auto_now=True)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='account_servers', to='access.tenant')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('tenant', 'resource'), name='account_server_once_in_a_tenant'), models.CheckConstraint(condition=models.Q(models.Q(('client_id', ''), ('client_kind', '')), models.Q(models.Q(('client_id', ''), _negated=True), models.Q(('client_kind', ''), _negated=True)), _connector='OR'), name='account_server_client_is_of_a_kind')],
+            },
+        ),
+        migrations.CreateModel(
+            name='ServerAccount',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('state', models.CharField(choices=[('requested', 'Requested'), ('connected', 'Connected'), ('ended', 'Ended')], default='requested', max_length=12)),
+                ('agents', models.JSONField(default=list)),
+                ('asked_by', models.JSONField(default=list)),
+                ('issuer', models.CharField(blank=True, max_length=400)),
+                ('client_id', models.CharField(blank=True, max_length=500)),
+                ('terms', models.JSONField(default=dict)),
+                ('scopes', models.JSONField(default=list)),
+                ('number', models.PositiveIntegerField(default=0)),
+                ('token_key', models.BinaryField(default=b'')),
+                ('nonce', models.BinaryField(default=b'')),
+                ('ciphertext', models.BinaryField(default=b'')),
+                ('refreshable', models.BooleanField(default=False)),
+                ('expires_at', models.DateTimeField(blank=True, null=True)),
+                ('refreshing_until', models.DateTimeField(blank=True, null=True)),
+                ('lists_held', models.JSONField(default=dict)),
+                ('requested_at', models.DateTimeField(auto_now_add=True)),
+                ('connected_at', models.DateTimeField(blank=True, null=True)),
+                ('refreshed_at', models.DateTimeField(blank=True, null=True)),
+                ('ended_at', models.DateTimeField(blank=True, null=True)),
+                ('ended_by', models.CharField(blank=True, max_length=64)),
+                ('end_reason', models.CharField(blank=True, max_length=16)),
+                ('member', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='server_accounts', to=settings.AUTH_USER_MODEL)),
+                ('server', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='accounts', to='access.accountserver')),
+                ('subject_key', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.subjectkey')),
+                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='server_accounts', to='access.tenant')),
+            ],
+            options={
+                'indexes': [models.Index(fields=['member', '-id'], name='server_account_of_member')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('ended_at', None)), fields=('tenant', 'member', 'server'), name='server_account_open_once'), models.CheckConstraint(condition=models.Q(models.Q(('ended_at__isnull', False), ('state', 'ended'), models.Q(('ended_by', ''), _negated=True), models.Q(('end_reason', ''), _negated=True)), models.Q(models.Q(('state', 'ended'), _negated=True), ('end_reason', ''), ('ended_at', None), ('ended_by', '')), _connector='OR'), name='server_account_ended_by_somebody_because'), models.CheckConstraint(condition=models.Q(models.Q(('state', 'connected'), ('subject_key__isnull', False)), models.Q(models.Q(('state', 'connected'), _negated=True), ('refreshable', False), ('subject_key', None)), _connector='OR'), name='server_account_has_tokens_while_connected'), models.CheckConstraint(condition=models.Q(models.Q(('state', 'connected'), _negated=True), models.Q(models.Q(('issuer', ''), _negated=True), models.Q(('client_id', ''), _negated=True)), _connector='OR'), name='server_account_knows_who_gave_its_tokens')],
+            },
+        ),
+        migrations.CreateModel(
+            name='AccountAuthorization',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('digest', models.CharField(max_length=64, unique=True)),
+                ('callback', models.CharField(blank=True, max_length=64)),
+                ('issuer', models.CharField(max_length=400)),
+                ('client_id', models.CharField(max_length=500)),
+                ('terms', models.JSONField(default=dict)),
+                ('scopes', models.JSONField(default=list)),
+                ('agents', models.JSONField(default=list)),
+                ('begun_at', models.DateTimeField()),
+                ('account', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='authorizations', to='access.serveraccount')),
+                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='access.tenant')),
+            ],
+            options={
+                'indexes': [models.Index(fields=['account', '-begun_at'], name='authorization_of_account')],
+            },
+        ),
+        migrations.CreateModel(
+            name='ReturnedTokens',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('state', models.CharField(choices=[('waiting', 'Waiting'), ('returned', 'Returned'), ('lapsed', 'Lapsed')], default='waiting', max_length=8)),
+                ('client_id', models.CharField(max_length=500)),
+                ('terms', models.JSONField(default=dict)),
+                ('token_key', models.BinaryField(default=b'')),
+                ('nonce', models.BinaryField(default=b'')),
+                ('ciphertext', models.BinaryField(default=b'')),
+                ('attempts', models.PositiveIntegerField(default=0)),
+                ('next_attempt_at', models.DateTimeField(blank=True, null=True)),
+                ('last_error', models.CharField(blank=True, max_length=300)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('account', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='returned_tokens', to='access.serveraccount')),
+                ('subject_key', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.subjectkey')),
+                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='access.tenant')),
+            ],
+            options={
+                'indexes': [models.Index(condition=models.Q(('state', 'waiting')), fields=['next_attempt_at'], name='returned_tokens_due')],
+                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('next_attempt_at__isnull', False), ('state', 'waiting'), ('subject_key__isnull', False)), models.Q(models.Q(('state', 'waiting'), _negated=True), ('next_attempt_at', None), ('subject_key', None)), _connector='OR'), name='returned_tokens_are_kept_while_they_wait')],
+            },
+        ),
+        migrations.CreateModel(
+            name='DisplaySettings',
+            fields=[
+                ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='+', serialize=False, to=settings.AUTH_USER_MODEL)),
+                ('time_zone', models.CharField(max_length=64)),
+                ('number_style', models.CharField(choices=[('language', 'As usual in the language'), ('point', '1,234.50'), ('comma', '1.234,50'), ('space', '1\u202f234,50')], default='language', max_length=8)),
+            ],
+        ),
+        migrations.RunPython(make_function, migrations.RunPython.noop),
     ]

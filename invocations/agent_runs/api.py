@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 
 from invocations.accept.api import AskingView
+from invocations.accept.recorded_refusals import RecordedRefusal
 from invocations.agent_runs import orchestration, services
 from invocations.agent_runs.answer_serializers import RunEnvelopeSerializer
 from invocations.agent_runs.answers import build_run_answer
@@ -60,7 +61,7 @@ class AgentRunListView(AskingView):
         patience_s = read_patience(request)
         try:
             run, replayed = services.submit_run(question, envelope, by=by)
-        except services.RunRefused as refused:
+        except RecordedRefusal as refused:
             return build_problem_response(request._request, refused.problem)
         return answer_in_time(
             request,

@@ -21,6 +21,7 @@ from evidence.kinds import Kind
 from evidence.leaves.agent_runs import AgentRunBegin, AgentRunEnd, CancelledAgentRun, RefusedAgentRun
 from evidence.models import Snapshot, SnapshotKind
 from evidence.problems import ValuesErased
+from invocations.accept.recorded_refusals import RecordedRefusal
 from invocations.agent_runs.limits import RunLimits
 from invocations.agent_runs.models import (
     RUN_TRANSITIONS,
@@ -74,14 +75,6 @@ class SubmittedRun(NamedTuple):
     replayed: bool = False
 
 
-class RunRefused(Exception):
-    """Carries the problem of a run that was not accepted to the edge. That it was refused is written down."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        super().__init__(problem.detail)
-
-
 def _compute_fingerprints(question: RunQuestion, envelope: RequestEnvelope, *, by: Principal) -> dict[str, str]:
     said = question.to_json() | {
         "currency": envelope.currency,
@@ -115,7 +108,7 @@ def _find_earlier(envelope: RequestEnvelope, fingerprints: dict[str, str], *, by
 
 
 def submit_run(question: RunQuestion, envelope: RequestEnvelope, *, by: Principal) -> SubmittedRun:
-    """Accept a run, or raise :class:`RunRefused` with what is in the way of its first call. Nothing was asked when this returns."""
+    """Accept a run, or raise :class:`RecordedRefusal` with what is in the way of its first call. Nothing was asked by then."""
     question = replace(question, model=resolve_model_id(question.model, by=by))
     envelope = name_person(envelope, by=by)
     fingerprints = _compute_fingerprints(question, envelope, by=by)
@@ -129,7 +122,7 @@ def submit_run(question: RunQuestion, envelope: RequestEnvelope, *, by: Principa
     except Problem as problem:
         check_is_recorded(problem, by=by)
         _record_refused(question, envelope, fingerprints, problem, by=by)
-        raise RunRefused(problem) from problem
+        raise RecordedRefusal(problem) from problem
     try:
         return SubmittedRun(accept_run(question, envelope, by=by))
     except IntegrityError:

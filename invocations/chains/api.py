@@ -9,6 +9,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 
 from evidence.kinds import Kind
 from invocations.accept.api import AskingView
+from invocations.accept.recorded_refusals import RecordedRefusal
 from invocations.answer.pending_answers import answer_in_time, read_patience, write_pending
 from invocations.chains import orchestration, services
 from invocations.chains.answer_serializers import ChainEnvelopeSerializer, PlanExaminationSerializer
@@ -58,7 +59,7 @@ class ChainListView(AskingView):
         patience_s = read_patience(request)
         try:
             chain, replayed = services.submit_chain(plan, envelope, by=by)
-        except services.ChainRefused as refused:
+        except RecordedRefusal as refused:
             return build_problem_response(request._request, refused.problem)
         return answer_in_time(
             request,

@@ -22,6 +22,7 @@ from evidence.kinds import Kind
 from evidence.leaves.chains import CancelledChain, ChainBegin, ChainEnd, RefusedChain
 from evidence.models import Snapshot, SnapshotKind
 from evidence.problems import ValuesErased
+from invocations.accept.recorded_refusals import RecordedRefusal
 from invocations.answer.wake_ups import get_waker
 from invocations.approvals.held_calls import cancel_call
 from invocations.calls import name_person
@@ -51,14 +52,6 @@ class Submission(NamedTuple):
 
     chain: Chain
     replayed: bool = False
-
-
-class ChainRefused(Exception):
-    """Carries the problem of a plan that was not accepted to the edge. That it was refused is written down."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        super().__init__(problem.detail)
 
 
 def _fingerprints(plan: ChainPlan, envelope: RequestEnvelope, *, by: Principal) -> dict[str, str]:
@@ -92,7 +85,7 @@ def _find_earlier(envelope: RequestEnvelope, fingerprints: dict[str, str], *, by
 
 
 def submit_chain(plan: ChainPlan, envelope: RequestEnvelope, *, by: Principal) -> Submission:
-    """Accept a plan as a whole, or raise :class:`ChainRefused` with what is in the way. Nothing has run when this returns."""
+    """Accept a plan as a whole, or raise :class:`RecordedRefusal` with what is in the way. Nothing has run when this returns."""
     envelope = name_person(envelope, by=by)
     fingerprints = _fingerprints(plan, envelope, by=by)
     earlier = _find_earlier(envelope, fingerprints, by=by)
@@ -111,7 +104,7 @@ def submit_chain(plan: ChainPlan, envelope: RequestEnvelope, *, by: Principal) -
     except Problem as problem:
         check_is_recorded(problem, by=by)
         _record_refused(envelope, fingerprints, problem, examination, by=by)
-        raise ChainRefused(problem) from problem
+        raise RecordedRefusal(problem) from problem
 
 
 @transaction.atomic

@@ -1,8 +1,24 @@
-"""The tables of calls, as one migration: what seventeen made step by step before the first release."""
+"""The tables of calls, as one migration: what twenty-seven made step by step before the first release."""
 
 import django.db.models.deletion
+import django.db.models.functions.comparison
+import invocations.stored_steps
 import kernel.ids
 from django.db import migrations, models
+
+
+class RemoveFieldOfBefore(migrations.RemoveField):
+    """The code of now does without the column. PostgreSQL keeps it for the web of before, which serves while an upgrade goes on and
+    accepts calls whose profile is there alone (:mod:`invocations.run_profiles.services`). On SQLite one process is the hub.
+    """
+
+    def database_forwards(self, app_label, schema_editor, from_state, to_state):
+        if schema_editor.connection.vendor != 'postgresql':
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
+
+    def database_backwards(self, app_label, schema_editor, from_state, to_state):
+        if schema_editor.connection.vendor != 'postgresql':
+            super().database_backwards(app_label, schema_editor, from_state, to_state)
 
 
 class Migration(migrations.Migration):
@@ -25,6 +41,16 @@ class Migration(migrations.Migration):
         ('invocations', '0015_agent_runs'),
         ('invocations', '0016_playgrounds'),
         ('invocations', '0017_calling_connection'),
+        ('invocations', '0002_call_accounts'),
+        ('invocations', '0003_call_hours'),
+        ('invocations', '0004_unknown_outcomes'),
+        ('invocations', '0005_tool_files'),
+        ('invocations', '0006_saved_views'),
+        ('invocations', '0007_tool_files_of_publishers'),
+        ('invocations', '0008_publishers_of_tool_files'),
+        ('invocations', '0009_run_profiles'),
+        ('invocations', '0010_trials'),
+        ('invocations', '0011_indexes_of_rare_columns'),
     ]
 
     initial = True
@@ -264,7 +290,7 @@ class Migration(migrations.Migration):
                 ('profile', models.JSONField(null=True)),
                 ('profile_hash', models.CharField(blank=True, max_length=71)),
                 ('limiters', models.JSONField(default=dict)),
-                ('steps', models.JSONField(default=list)),
+                ('steps', invocations.stored_steps.StepsField(default=list)),
                 ('trace', models.JSONField(default=dict)),
                 ('attempt', models.PositiveIntegerField(default=0)),
                 ('lease_until', models.DateTimeField(null=True)),
@@ -287,9 +313,9 @@ class Migration(migrations.Migration):
                 ('resolved_by', models.CharField(blank=True, max_length=64)),
                 ('resolved_at', models.DateTimeField(null=True)),
                 ('agent', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='invocations', to='access.agent')),
-                ('callback', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='invocations.callbackendpoint')),
-                ('chain_step', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='calls', to='invocations.chainstep')),
-                ('consent', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='invocations', to='access.consent')),
+                ('callback', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='invocations.callbackendpoint')),
+                ('chain_step', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='calls', to='invocations.chainstep')),
+                ('consent', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='invocations', to='access.consent')),
                 ('grant', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='invocations', to='access.grant')),
                 ('installation', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='invocations', to='registry.installation')),
                 ('proposed_by', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='proposed_calls', to='invocations.invocation')),
@@ -297,10 +323,12 @@ class Migration(migrations.Migration):
                 ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='invocations', to='access.tenant')),
                 ('values_key', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.subjectkey')),
                 ('version', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='invocations', to='registry.toolversion')),
+                ('account_id', models.UUIDField(null=True)),
+                ('serial_key', models.CharField(blank=True, db_default='', default='', max_length=128)),
             ],
             options={
-                'indexes': [models.Index(fields=['tenant', '-id'], name='invocation_newest'), models.Index(fields=['tenant', 'tool', '-id'], name='invocation_of_tool'), models.Index(fields=['agent', '-id'], name='invocation_of_agent'), models.Index(fields=['agent', 'request_id'], name='invocation_of_request'), models.Index(condition=models.Q(('finished_at', None)), fields=['id'], name='invocation_open'), models.Index(condition=models.Q(('proposed_by__isnull', False)), fields=['proposed_by'], name='invocation_proposed_by'), models.Index(condition=models.Q(('run_step__isnull', False)), fields=['run_step'], name='invocation_of_run'), models.Index(condition=models.Q(('user_fingerprint', ''), _negated=True), fields=['tenant', 'user_fingerprint'], name='invocation_of_user'), models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['state', 'lease_until'], name='invocation_by_lease'), models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['state', 'work_class', 'id'], name='invocation_at_work')],
-                'constraints': [models.UniqueConstraint(condition=models.Q(('idempotency_key', ''), _negated=True), fields=('tenant', 'agent', 'user_fingerprint', 'tool', 'idempotency_key'), name='invocation_idempotency_key_once'), models.CheckConstraint(condition=models.Q(models.Q(('finished_at__isnull', False), ('state__in', ['cancelled', 'denied', 'expired', 'failed', 'outcome_unknown', 'succeeded', 'timed_out'])), models.Q(models.Q(('state__in', ['cancelled', 'denied', 'expired', 'failed', 'outcome_unknown', 'succeeded', 'timed_out']), _negated=True), ('finished_at', None)), _connector='OR'), name='invocation_finished_when_final'), models.UniqueConstraint(condition=models.Q(('serial', True), ('state', 'running')), fields=('tenant', 'tool'), name='invocation_serial_tool_runs_once'), models.CheckConstraint(condition=models.Q(models.Q(('resolution', ''), ('resolved_at', None), ('resolved_by', '')), models.Q(models.Q(('resolution', ''), _negated=True), models.Q(('resolved_by', ''), _negated=True), ('resolved_at__isnull', False), ('state', 'outcome_unknown')), _connector='OR'), name='invocation_resolved_as_a_whole')],
+                'indexes': [models.Index(fields=['tenant', '-id'], name='invocation_newest'), models.Index(fields=['tenant', 'tool', '-id'], name='invocation_of_tool'), models.Index(fields=['agent', '-id'], name='invocation_of_agent'), models.Index(fields=['agent', 'request_id'], name='invocation_of_request'), models.Index(condition=models.Q(('finished_at', None)), fields=['id'], name='invocation_open'), models.Index(condition=models.Q(('proposed_by__isnull', False)), fields=['proposed_by'], name='invocation_proposed_by'), models.Index(condition=models.Q(('run_step__isnull', False)), fields=['run_step'], name='invocation_of_run'), models.Index(condition=models.Q(('user_fingerprint', ''), _negated=True), fields=['tenant', 'user_fingerprint'], name='invocation_of_user'), models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['state', 'lease_until'], name='invocation_by_lease'), models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['state', 'work_class', 'id'], name='invocation_at_work'), models.Index(condition=models.Q(('account_id__isnull', False), ('state', 'held')), fields=['account_id'], name='invocation_held_for_account'), models.Index(condition=models.Q(('state', 'outcome_unknown')), fields=['tenant', '-id'], name='invocation_unknown_outcome'), models.Index(condition=models.Q(('reason', ''), _negated=True), fields=['tenant', 'reason', '-id'], name='invocation_of_reason'), models.Index(condition=models.Q(('idempotency_key', ''), _negated=True), fields=['tenant', 'idempotency_key'], name='invocation_of_key'), models.Index(condition=models.Q(('chain_step__isnull', False)), fields=['chain_step'], name='invocation_of_chain'), models.Index(condition=models.Q(('callback__isnull', False)), fields=['callback'], name='invocation_of_callback'), models.Index(condition=models.Q(('consent__isnull', False)), fields=['consent'], name='invocation_of_consent')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('idempotency_key', ''), _negated=True), fields=('tenant', 'agent', 'user_fingerprint', 'tool', 'idempotency_key'), name='invocation_idempotency_key_once'), models.CheckConstraint(condition=models.Q(models.Q(('finished_at__isnull', False), ('state__in', ['cancelled', 'denied', 'expired', 'failed', 'outcome_unknown', 'succeeded', 'timed_out'])), models.Q(models.Q(('state__in', ['cancelled', 'denied', 'expired', 'failed', 'outcome_unknown', 'succeeded', 'timed_out']), _negated=True), ('finished_at', None)), _connector='OR'), name='invocation_finished_when_final'), models.CheckConstraint(condition=models.Q(models.Q(('resolution', ''), ('resolved_at', None), ('resolved_by', '')), models.Q(models.Q(('resolution', ''), _negated=True), models.Q(('resolved_by', ''), _negated=True), ('resolved_at__isnull', False), ('state', 'outcome_unknown')), _connector='OR'), name='invocation_resolved_as_a_whole'), models.UniqueConstraint(models.F('tenant'), django.db.models.functions.comparison.Coalesce(django.db.models.functions.comparison.NullIf('serial_key', models.Value('')), 'tool'), condition=models.Q(('serial', True), ('state', 'running')), name='invocation_serial_key_runs_once')],
             },
         ),
         migrations.CreateModel(
@@ -346,7 +374,7 @@ class Migration(migrations.Migration):
                 ('image', models.CharField(blank=True, max_length=80)),
                 ('cpu_ms', models.FloatField(null=True)),
                 ('max_rss_bytes', models.BigIntegerField(null=True)),
-                ('invocation', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='attempts', to='invocations.invocation')),
+                ('invocation', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='attempts', to='invocations.invocation')),
             ],
             options={
                 'constraints': [models.UniqueConstraint(fields=('invocation', 'number'), name='attempt_number_once')],
@@ -374,7 +402,7 @@ class Migration(migrations.Migration):
             name='Replay',
             fields=[
                 ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('what', models.CharField(choices=[('facts', 'Facts'), ('decisions', 'Decisions'), ('runs', 'Runs')], max_length=12)),
+                ('what', models.CharField(choices=[('facts', 'Facts'), ('decisions', 'Decisions'), ('runs', 'Runs'), ('trial', 'Trial')], max_length=12)),
                 ('since', models.DateTimeField(null=True)),
                 ('until', models.DateTimeField(null=True)),
                 ('tool', models.CharField(blank=True, max_length=128)),
@@ -402,7 +430,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'indexes': [models.Index(fields=['tenant', '-id'], name='replay_newest'), models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['notified_at'], name='replay_open')],
-                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('invocation__isnull', False), ('since', None), ('until', None), ('what', 'runs')), models.Q(('invocation', None), ('since__isnull', False), ('until__isnull', False)), _connector='OR'), name='replay_of_a_call_or_a_period'), models.CheckConstraint(condition=models.Q(models.Q(('finished_at', None), ('state__in', ['queued', 'running'])), models.Q(models.Q(('state__in', ['queued', 'running']), _negated=True), ('finished_at__isnull', False)), _connector='OR'), name='replay_finished_when_final')],
+                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('finished_at', None), ('state__in', ['queued', 'running'])), models.Q(models.Q(('state__in', ['queued', 'running']), _negated=True), ('finished_at__isnull', False)), _connector='OR'), name='replay_finished_when_final'), models.CheckConstraint(condition=models.Q(models.Q(('invocation__isnull', False), ('since', None), ('until', None), ('what', 'runs')), models.Q(('invocation', None), ('since__isnull', False), ('until__isnull', False), ('what__in', ['facts', 'decisions', 'runs'])), models.Q(('invocation', None), ('since', None), ('until', None), ('version__isnull', False), ('what', 'trial')), _connector='OR'), name='replay_of_a_call_a_period_or_a_version')],
             },
         ),
         migrations.CreateModel(
@@ -527,4 +555,71 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('message', 'place'), name='side_place_once'), models.CheckConstraint(condition=models.Q(models.Q(('run__isnull', True), models.Q(('reason', ''), _negated=True)), models.Q(('reason', ''), ('run__isnull', False)), _connector='OR'), name='side_run_or_reason')],
             },
         ),
+        migrations.CreateModel(
+            name='CallHour',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('hour', models.DateTimeField()),
+                ('tool', models.CharField(blank=True, max_length=128)),
+                ('state', models.CharField(max_length=16)),
+                ('reason', models.CharField(blank=True, max_length=64)),
+                ('calls', models.PositiveIntegerField()),
+                ('agent', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='access.agent')),
+                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='access.tenant')),
+            ],
+            options={
+                'indexes': [models.Index(fields=['hour'], name='call_hour_newest')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('agent', None)), fields=('tenant', 'hour', 'tool', 'state', 'reason'), name='call_hour_of_a_tool_counted_once'), models.UniqueConstraint(condition=models.Q(('tool', '')), fields=('tenant', 'hour', 'agent', 'state', 'reason'), name='call_hour_of_an_agent_counted_once'), models.CheckConstraint(condition=models.Q(models.Q(('agent', None), models.Q(('tool', ''), _negated=True)), models.Q(('agent__isnull', False), ('tool', '')), _connector='OR'), name='call_hour_is_of_a_tool_or_an_agent')],
+            },
+        ),
+        migrations.CreateModel(
+            name='ToolFiles',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('group', models.CharField(max_length=128)),
+                ('package', models.CharField(max_length=260)),
+                ('scope', models.CharField(max_length=8)),
+                ('owner', models.CharField(blank=True, max_length=128)),
+                ('names', models.JSONField(default=list)),
+                ('size', models.PositiveBigIntegerField()),
+                ('fingerprint', models.CharField(max_length=80)),
+                ('key_id', models.CharField(blank=True, max_length=64)),
+                ('wrapped_key', models.BinaryField()),
+                ('nonce', models.BinaryField()),
+                ('ciphertext', models.BinaryField()),
+                ('changed_by', models.CharField(max_length=64)),
+                ('changed_at', models.DateTimeField(auto_now=True)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('subject_key', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.subjectkey')),
+                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='tool_files', to='access.tenant')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('tenant', 'group', 'package', 'scope', 'owner'), name='tool_files_once_for_each_owner')],
+            },
+        ),
+        migrations.CreateModel(
+            name='SavedView',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('owner', models.CharField(max_length=64)),
+                ('slug', models.CharField(max_length=80)),
+                ('name', models.CharField(max_length=60)),
+                ('query', models.CharField(max_length=1000)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='access.tenant')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('tenant', 'owner', 'slug'), name='saved_view_slug_once_for_its_owner')],
+            },
+        ),
+        migrations.CreateModel(
+            name='RunProfile',
+            fields=[
+                ('pk', models.CompositePrimaryKey('tenant_id', 'digest', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('tenant_id', models.UUIDField()),
+                ('digest', models.CharField(max_length=71)),
+                ('document', models.JSONField()),
+            ],
+        ),
+        RemoveFieldOfBefore(model_name='invocation', name='profile'),
     ]

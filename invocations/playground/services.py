@@ -18,10 +18,11 @@ from access.models import BudgetScope, Dimension, Tenant
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.playgrounds import CreatedPlayground, SentMessage
+from invocations.accept.recorded_refusals import RecordedRefusal
 from invocations.agent_runs import orchestration
 from invocations.agent_runs.limits import RunLimits
 from invocations.agent_runs.models import AgentRun, AgentRunState
-from invocations.agent_runs.services import RunQuestion, RunRefused, cancel_run, submit_run
+from invocations.agent_runs.services import RunQuestion, cancel_run, submit_run
 from invocations.call_costs.services import find_currency
 from invocations.playground.history import build_history
 from invocations.playground.models import Playground, PlaygroundConversation, PlaygroundMessage, PlaygroundSide
@@ -279,7 +280,7 @@ def _ask(
     principal = build_playground_principal(playground)
     try:
         return submit_run(RunQuestion(model, arguments, draft.limits), envelope, by=principal).run
-    except RunRefused as refused:
+    except RecordedRefusal as refused:
         return refused.problem
 
 

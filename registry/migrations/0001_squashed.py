@@ -1,4 +1,4 @@
-"""The registry's tables, as one migration: what nine made step by step before the first release."""
+"""The registry's tables, as one migration: what eleven made step by step before the first release."""
 
 import django.db.models.deletion
 import kernel.ids
@@ -38,6 +38,8 @@ class Migration(migrations.Migration):
         ('registry', '0007_model_prices'),
         ('registry', '0008_model_prefixes'),
         ('registry', '0009_model_circuits'),
+        ('registry', '0002_remote_listings'),
+        ('registry', '0003_imports'),
     ]
 
     initial = True
@@ -281,6 +283,7 @@ class Migration(migrations.Migration):
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='installations', to='access.tenant')),
                 ('tool', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='installations', to='registry.tool')),
                 ('version', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='installations', to='registry.toolversion')),
+                ('listing_held_at', models.DateTimeField(editable=False, null=True)),
             ],
             options={
                 'indexes': [models.Index(fields=['tenant', '-id'], name='installation_newest')],
@@ -309,5 +312,43 @@ class Migration(migrations.Migration):
                 'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('lock_digest', ''), ('state__in', ['resolving', 'unresolved'])), models.Q(models.Q(('state__in', ['resolving', 'unresolved']), _negated=True), models.Q(('lock_digest', ''), _negated=True)), _connector='OR'), name='dependencies_built_from_a_lock')],
             },
         ),
+        migrations.CreateModel(
+            name='Import',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('kind', models.CharField(choices=[('openapi', 'OpenAPI document'), ('remote', 'MCP server elsewhere'), ('package', 'MCP server of a package')], max_length=8)),
+                ('group', models.CharField(max_length=120)),
+                ('state', models.CharField(choices=[('listing', 'Listing'), ('failed', 'Failed'), ('read', 'Read')], max_length=8)),
+                ('source', models.JSONField(default=dict)),
+                ('content', models.BinaryField(default=bytes)),
+                ('digest', models.CharField(blank=True, max_length=71)),
+                ('offered', models.JSONField(default=list)),
+                ('wanted', models.JSONField(default=list)),
+                ('drafts', models.JSONField(default=list)),
+                ('unproposed', models.PositiveIntegerField(default=0)),
+                ('refusals', models.JSONField(default=list)),
+                ('made', models.JSONField(default=dict)),
+                ('failure', models.JSONField(default=dict)),
+                ('progress', models.JSONField(default=list)),
+                ('attempt', models.PositiveIntegerField(default=0)),
+                ('worker', models.CharField(blank=True, max_length=100)),
+                ('lease_until', models.DateTimeField(blank=True, null=True)),
+                ('read_at', models.DateTimeField(blank=True, null=True)),
+                ('started_by', models.CharField(max_length=64)),
+                ('started_at', models.DateTimeField(auto_now_add=True)),
+                ('changed_at', models.DateTimeField(auto_now=True)),
+                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='imports', to='access.tenant')),
+            ],
+            options={
+                'indexes': [models.Index(fields=['state', 'started_at'], name='import_by_state')],
+                'constraints': [models.UniqueConstraint(fields=('tenant', 'group'), name='import_group_once_in_a_tenant')],
+            },
+        ),
         migrations.RunPython(make_index, drop_index),
+        # After the column of words, where it stands in the tables that are there.
+        migrations.AddField(
+            model_name='toolversion',
+            name='drafted_by',
+            field=models.JSONField(default=list),
+        ),
     ]

@@ -37,7 +37,6 @@ class Check:
 def run_checks() -> int:
     python = str(venv.ensure_venv(dev=True))
     programs = str(venv.VENV / "bin")
-    _ensure_node_modules()
     types = Check("types", [f"{programs}/mypy", "--num-workers=2"], "the lines above name the places")
     others = (
         Check("code style", [f"{programs}/ruff", "check", "."], "make fix"),
@@ -61,6 +60,7 @@ def run_checks() -> int:
     )
     with ThreadPoolExecutor(1) as beside:
         typed = beside.submit(_passes, types)
+        _ensure_node_modules()
         failed = [item for item in others if not _passes(item)]
         failed += [] if typed.result() else [types]
     _report_long_modules()

@@ -1,8 +1,8 @@
 """Parts of the tests: which of them one process runs, and how the processes share the machine.
 
-Three processes compute at a time: on two cores one has something to do while another waits for PostgreSQL or for a hub. There are more
-parts than that, so that no core is left without work because one process had the most to do. Beside them runs what waits for boxes
-most of the time.
+Three processes compute at a time: on two cores one has something to do while another waits for PostgreSQL or for a hub; where they
+leave processors without work for a while, a fourth begins. There are more parts than that, so that no core is left without work
+because one process had the most to do. Beside them runs what waits for boxes most of the time.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from typing import IO, TYPE_CHECKING
 
 from scripts.provision.console import ROOT, print_line
 from scripts.provision.processes import end_process, identify_process
+from scripts.provision.processors import IdleTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 AT_ONCE = 3
+AT_MOST = 4  # where processors are idle
 MIGRATED = "TOOLHUB_TEST_MIGRATED"  # names a folder for databases of which all parts begin with copies
 LOOK_AGAIN_S = 0.2
 PATIENCE_S = 30.0
@@ -144,10 +146,8 @@ ALSO_WITH_SQLITE = (
     "tests/integration/toolhub/test_hub_installation.py",
     "tests/integration/toolhub/test_upgrade.py",
 )
-# Hubs that are killed or lose a service, and the console in a browser. The others of tests/e2e share one hub.
+# Hubs that lose a service, and the console in a browser. The others of tests/e2e share one hub.
 BREAKING = (
-    "tests/crash",
-    "tests/mcp_conformance",
     "tests/e2e/test_console_walk.py",
     "tests/e2e/test_doc_blocks.py",
     "tests/e2e/test_json_logs.py",
@@ -183,9 +183,12 @@ class Part:
         return within == [True, False]
 
 
-# The integration tests on PostgreSQL are three parts, so that none is so long that at its end a core has nothing to do.
-OF_CALLS = ("tests/integration/invocations", "tests/integration/registry", "tests/integration/toolhub")
+# The integration tests on PostgreSQL are four parts, so that none is so long that at its end a core has nothing to do.
+OF_CALLS = ("tests/integration/invocations",)
+OF_TOOLS = ("tests/integration/registry", "tests/integration/toolhub")
 OF_EVIDENCE = ("tests/integration/evidence",)
+# What has no box, and computes.
+OF_MODELS = ("tests/contracts/models",)
 # These need nothing but the Python packages, so they run while those of the system are installed and the services start, ...
 FIRST = (Part("units", ("tests/unit",), sqlite=True),)
 # ... and these no image of the sandbox, so they run while the images are built.
@@ -194,19 +197,22 @@ EARLY = (
     Part(
         "access and pages on PostgreSQL",
         ("tests/integration",),
-        (*OF_CALLS, *OF_EVIDENCE, *ONLY_WITH_SQLITE),
+        (*OF_CALLS, *OF_TOOLS, *OF_EVIDENCE, *ONLY_WITH_SQLITE),
         database="test_toolhub_second",
     ),
 )
 # What takes longest is begun first, also where it mostly waits, as for boxes; what computes all the time comes last, for beside it the
 # other core has work to the end. No two parts use one database on PostgreSQL.
 PARTS = (
-    Part("boxes", ("tests/attacks", "tests/contracts"), sqlite=True, waits=True),
-    Part("calls and tools on PostgreSQL", (*OF_CALLS, "tests/postgresql"), ONLY_WITH_SQLITE, shown=True),
-    Part("hubs that are killed or lose a service, and the console", BREAKING, sqlite=True),
+    Part("boxes", ("tests/attacks", "tests/contracts"), OF_MODELS, sqlite=True, waits=True),
+    Part("calls on PostgreSQL", OF_CALLS, ONLY_WITH_SQLITE, shown=True, database="test_toolhub_fourth"),
     Part("whole hubs", ("tests/compose", "tests/e2e"), BREAKING, sqlite=True),
+    Part("hubs that are killed, and judges of MCP", ("tests/crash", "tests/mcp_conformance"), sqlite=True),
+    Part("hubs that lose a service, and the console", BREAKING, sqlite=True),
+    Part("tools on PostgreSQL, and what only it has", (*OF_TOOLS, "tests/postgresql"), ONLY_WITH_SQLITE),
     Part("ways out of boxes", ("tests/egress",), sqlite=True),
     Part("integration tests on SQLite", (*ONLY_WITH_SQLITE, *ALSO_WITH_SQLITE), sqlite=True),
+    Part("models without a box", OF_MODELS, sqlite=True),
     Part("evidence on PostgreSQL", OF_EVIDENCE, ONLY_WITH_SQLITE, database="test_toolhub_third"),
 )
 # Of `make test-all`.
@@ -231,9 +237,10 @@ class Run:
         return self.process.returncode
 
 
-def find_next(waiting: Sequence[Part], running: Sequence[Part]) -> Part | None:
+def find_next(waiting: Sequence[Part], running: Sequence[Part], idle: IdleTime) -> Part | None:
     """The first of those that wait which may begin beside those that run."""
-    has_room = sum(not part.waits for part in running) < AT_ONCE
+    compute = sum(not part.waits for part in running)
+    has_room = compute < AT_ONCE or (compute < AT_MOST and idle.is_much())
     return next((part for part in waiting if has_room or part.waits), None)
 
 
@@ -254,9 +261,9 @@ def run_parts(
         env = env | start_services()
         running += [stack.enter_context(_begin(part, pytest, env)) for part in EARLY]
         env = env | build_images()
-        waiting = list(WHOLE if whole else PARTS)
+        waiting, idle = list(WHOLE if whole else PARTS), IdleTime()
         while waiting or running:
-            while part := find_next(waiting, [run.part for run in running]):
+            while part := find_next(waiting, [run.part for run in running], idle):
                 waiting.remove(part)
                 running.append(stack.enter_context(_begin(part, pytest, env)))
             time.sleep(LOOK_AGAIN_S)

@@ -118,11 +118,13 @@ def ensure_python(name: str) -> Path:
         python = folder / "bin" / "python"
         if is_new:
             with announce_step(f"installing the clients {name}", f"clients {name} installed"):
-                run_program([sys.executable, "-m", "venv", str(folder)])
+                make = [sys.executable, "-m", "venv", str(folder)]
+                run_program([*make, "--without-pip"])  # to put pip there takes longer than what follows
                 options = ["--python", str(python), "--system-certs", "--require-hashes"]
                 try:
                     run_program([venv.UV, "pip", "install", *options, "-r", str(lock)])
                 except SetupError:  # only pip is set up for this network
+                    run_program(make)
                     run_program([str(python), "-m", "pip", "install", "--require-hashes", "-r", str(lock)])
     return python
 

@@ -90,9 +90,7 @@ ONE_IDEA = {
     "Source": "where a value is from: as a tool says it, and as the client reads it",
     "ToolResult": "what a tool answered, in the SDK and in the form of the older tool service",
     "DatabaseWrapper": "Django looks for a backend's class by this name",
-    "Kind": "not one idea, left for now: of a change of a manifest (SDK), of a fact",
     "Prefix": "names that begin so: of tools in the hub, of tools in a Universe",
-    "Pending": "not one idea, left until a release of the SDK: a call that goes on (SDK), a fact that is not in its log yet (a model)",
     "Transport": "Celery looks for a broker's class by this name",
 }
 OF_A_FRAMEWORK = {"Meta", "Command"}

@@ -20,27 +20,22 @@ from kernel.canonical import compute_digest
 from kernel.ids import new_id
 
 BEFORE = [(app, "0001_squashed") for app in ("evidence", "access", "registry", "invocations")]
-LAST = [
-    ("access", "0008_expectations"),
-    ("invocations", "0008_publishers_of_tool_files"),
-]  # whose web serves while tables change
 NOW = datetime.fromtimestamp(1_700_000_000, UTC)
 LEAF = b"what an older hub did"
 PROFILE = {"limits": {"wall_ms": 5000}}
-MEANWHILE = {"limits": {"wall_ms": 6000}}
 STEP = {"name": "queue.wait", "kind": "control", "begin_ms": 0.0, "end_ms": 1.5, "status": "ok", "note": ""}
 
 
 def fill(apps: Any) -> None:
-    """A call that is due, another with the same profile that somebody has changed, and a fact that nobody has sealed."""
+    """A call that is due, with what it may reach, and a fact that nobody has sealed."""
     tenant = apps.get_model("access", "Tenant").objects.create(slug="acme", name="Acme")
     agent = apps.get_model("access", "Agent").objects.create(tenant=tenant, name="assistant")
-    for request_id, profile in (("r-0", {"limits": {}}), ("r-1", PROFILE), ("r-2", PROFILE)):
-        apps.get_model("invocations", "Invocation").objects.create(
-            tenant=tenant, agent=agent, tool="shop.prices.read", state="queued", request_id=request_id, notified_at=NOW,
-            created_at=NOW, budget=[{"dimension": "calls"}], profile=profile, profile_hash=compute_digest(PROFILE),
-            steps=[STEP],
-        )  # fmt: skip
+    digest = compute_digest(PROFILE)
+    apps.get_model("invocations", "RunProfile").objects.create(tenant_id=tenant.pk, digest=digest, document=PROFILE)
+    apps.get_model("invocations", "Invocation").objects.create(
+        tenant=tenant, agent=agent, tool="shop.prices.read", state="queued", request_id="r-1", notified_at=NOW, created_at=NOW,
+        budget=[{"dimension": "calls"}], profile_hash=digest, steps=[STEP],
+    )  # fmt: skip
     fact = apps.get_model("evidence", "Fact").objects.create(
         tenant_id=tenant.pk, kind="tool.paused", subject="shop", occurred_at=NOW, actor_kind="user", actor_id="usr_1",
         leaf=LEAF, leaf_hash=hashlib.sha256(b"\x00" + LEAF).digest(),
@@ -52,13 +47,12 @@ def write_meanwhile(apps: Any) -> list[Any]:
     """What the web of before writes and reads while the tables are new already: on PostgreSQL, where others than it migrate."""
     calls = apps.get_model("invocations", "Invocation").objects
     with transaction.atomic():
-        last = calls.get(request_id="r-2")
-        last.pk, last.request_id, last.profile = new_id(), "r-3", MEANWHILE
+        last = calls.get(request_id="r-1")
+        last.pk, last.request_id = new_id(), "r-2"
         last.save(force_insert=True)
-        found = calls.filter(request_id__in=["r-1", "r-3"]).order_by("request_id")
-        profiles = list(found.values_list("profile", flat=True))
+        found = [each.request_id for each in calls.order_by("request_id")]
         transaction.set_rollback(True)  # a call that stays needs its facts
-    return profiles
+    return found
 
 
 def find(apps: Any) -> dict[str, list[Any]]:
@@ -94,8 +88,8 @@ def main(database: str) -> None:
 
     executor = MigrationExecutor(connection)
     executor.migrate(BEFORE)
-    before = executor.loader.project_state(LAST).apps
-    fill(executor.loader.project_state(BEFORE).apps)
+    before = executor.loader.project_state(BEFORE).apps
+    fill(before)
     # The hub of then knows the steps, not what they became.
     MigrationRecorder.Migration.objects.using("default").filter(name="0001_squashed").delete()
 

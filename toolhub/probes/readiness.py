@@ -7,15 +7,13 @@ sandbox, is looked at by `manage.py doctor`.
 from __future__ import annotations
 
 import threading
-from functools import cache
 
 import redis
 from django.conf import settings
-from django.db import DatabaseError, connection
-from django.db.migrations.loader import MigrationLoader
-from django.db.migrations.recorder import MigrationRecorder
+from django.db import DatabaseError
 
 from invocations.queue.outbox import BROKER_ERRORS
+from toolhub.database.migration_state import find_missing_migrations
 from toolhub.startup import missing_keys
 
 OK = "ok"
@@ -24,15 +22,9 @@ STOOD_IN = "does not answer; PostgreSQL wakes the workers"  # slower, and ready
 DRAINING = threading.Event()
 
 
-@cache
-def newest_migrations() -> frozenset[tuple[str, str]]:
-    """The last of each application, as the code of this process has them."""
-    return frozenset(MigrationLoader(None).graph.leaf_nodes())
-
-
 def _database() -> dict[str, str]:
     try:
-        missing = newest_migrations() - MigrationRecorder(connection).applied_migrations().keys()
+        missing = find_missing_migrations()
     except DatabaseError:
         return {"database": "does not answer", "migrations": "not known"}
     return {"database": OK, "migrations": "not all are applied" if missing else OK}

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from unitools.changes.acknowledgements import find_acknowledgement_reason, find_worst_risk, is_breaking
 from unitools.changes.fields import FIELDS, compare_consent_need
-from unitools.changes.kinds import BUMPS, KINDS, RISKS, Kind, ManifestChange, make_change
+from unitools.changes.kinds import BUMPS, KINDS, RISKS, ChangeKind, ManifestChange, make_change
 from unitools.compatibility import SCHEMA_KINDS, Direction, SchemaChange, SchemaEffect, compare_schemas
 from unitools.manifest import manifest_schema
 from unitools.semver import Version
@@ -167,7 +167,7 @@ def _schema(name: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Man
     prefix, label, direction = SCHEMAS[name]
     missing: Any = NOTHING_TO_SET if name == "config_schema" else None
     for change in compare_schemas(old.get(name, missing), new.get(name, missing)):
-        known = Kind(change.bump(direction), _risk(change, name), _sentence(change, label, direction))
+        known = ChangeKind(change.bump(direction), _risk(change, name), _sentence(change, label, direction))
         yield make_change(
             f"{prefix}.{change.kind}", f"/{name}{change.pointer}", change.before, change.after, known=known
         )

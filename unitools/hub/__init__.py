@@ -14,7 +14,7 @@ from unitools.hub.model_results import (
     ProposalDelta,
     RerankAnswer,
 )
-from unitools.hub.results import Answer, Dispatched, DispatchedCall, Event, Pending, Preflight, Source, Tools
+from unitools.hub.results import Answer, Dispatched, DispatchedCall, Event, PendingCall, Preflight, Source, Tools
 from unitools.hub.run_results import RunAnswer, RunStep
 
 __all__ = [
@@ -33,7 +33,7 @@ __all__ = [
     "ModelUsage",
     "NotUnderstood",
     "OfferedModel",
-    "Pending",
+    "PendingCall",
     "Preflight",
     "ProposalDelta",
     "Refused",

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
     from typing import Self
 
-    from unitools.hub.results import Answer, Dispatched, Event, Pending, Preflight, Tools
+    from unitools.hub.results import Answer, Dispatched, Event, PendingCall, Preflight, Tools
 
     OnEvent = Callable[[Event], None]
 
@@ -209,7 +209,7 @@ class HubClient(_Core, ModelCalls, RunCalls):
         call = self._call(envelope, key=key, arguments=dict(arguments))
         return self._run(protocol.invoke_tool(tool, call, self._within(timeout_s), into=into, on_event=on_event))
 
-    def begin(self, tool: str, arguments: Mapping[str, Any], *, key: str | None = None, **envelope: Any) -> Pending:
+    def begin(self, tool: str, arguments: Mapping[str, Any], *, key: str | None = None, **envelope: Any) -> PendingCall:
         """Make a call without waiting for it; :meth:`wait` gets its answer, also in another process."""
         call = self._call(envelope, key=key, arguments=dict(arguments))
         return self._run(protocol.begin_call(tool, call, self._within(None)))
@@ -333,7 +333,7 @@ class AsyncHubClient(_Core, AsyncModelCalls, AsyncRunCalls):
 
     async def begin(
         self, tool: str, arguments: Mapping[str, Any], *, key: str | None = None, **envelope: Any
-    ) -> Pending:
+    ) -> PendingCall:
         call = self._call(envelope, key=key, arguments=dict(arguments))
         return await self._run(protocol.begin_call(tool, call, self._within(None)))
 

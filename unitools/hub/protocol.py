@@ -21,7 +21,7 @@ from unitools.hub.results import (
     Answer,
     Dispatched,
     Event,
-    Pending,
+    PendingCall,
     Preflight,
     Tools,
     read_answer,
@@ -275,7 +275,7 @@ def find_first_call(problem: Refused) -> str:
     return found if _CALL_ID.fullmatch(found) else ""
 
 
-def begin_call(tool: str, call: CallSpec, patience: RetryLimits) -> Generator[Step, Any, Pending]:
+def begin_call(tool: str, call: CallSpec, patience: RetryLimits) -> Generator[Step, Any, PendingCall]:
     """Make a call without waiting for it."""
     patience = patience.begin()
     path = f"{API}/tools/{quote(tool, safe='.')}/invoke"

@@ -50,7 +50,7 @@ class Answer(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingCall:
     """A call that has not ended. ``consent_url`` is where a person decides about one that is held."""
 
     call_id: str
@@ -160,10 +160,10 @@ def read_answer(envelope: Mapping[str, Any], into: Any, *, replayed: bool) -> An
     )
 
 
-def read_pending(envelope: Mapping[str, Any]) -> Pending:
+def read_pending(envelope: Mapping[str, Any]) -> PendingCall:
     call = envelope.get("call") or {}
     held = call.get("held") or {}
-    return Pending(
+    return PendingCall(
         _text(call.get("call_id")), _text(call.get("tool")), _text(call.get("state")), _text(held.get("url"))
     )
 

@@ -19,8 +19,8 @@ from kernel.components.schema_form.fields import (
 )
 from kernel.components.schema_form.shapes import (
     NEVER,
+    ControlKind,
     ControlShape,
-    Kind,
     ShapeReader,
     find_entry,
     find_item,
@@ -116,7 +116,7 @@ class FormBuilder:
         shape = self._shapes.read(schema)
         # What was typed into controls is read from them.
         if depth > MAX_DEPTH or (self._count > MAX_FIELDS and given.typed is None):
-            shape = ControlShape(Kind.ANY, shape.schema)
+            shape = ControlShape(ControlKind.ANY, shape.schema)
         made = SchemaField(path, pointer, label, shape, slot, is_required)
         if given.proposes and "default" in shape.schema:
             given = Given(shape.schema["default"])
@@ -140,42 +140,42 @@ class FormBuilder:
             made.is_raw, made.text = True, _write_raw(value)
             return
         match shape.kind:
-            case Kind.ANY:
+            case ControlKind.ANY:
                 made.text = "" if value is ABSENT else _write_raw(value)
-            case Kind.TEXT:
+            case ControlKind.TEXT:
                 made.text = "" if value is ABSENT else value
                 made.is_empty = value == ""
-            case Kind.NUMBER | Kind.INTEGER:
+            case ControlKind.NUMBER | ControlKind.INTEGER:
                 made.text = "" if value is ABSENT else write_json(value)
-            case Kind.VALUES:
+            case ControlKind.VALUES:
                 places = [
                     str(place)
                     for place, (_, each) in enumerate(shape.values)
                     if value is not ABSENT and is_same(each, value)
                 ]
                 made.chosen = places[0] if places else ""
-            case Kind.BRANCHES:
+            case ControlKind.BRANCHES:
                 self._fill_branch(made, given, depth)
-            case Kind.ARRAY | Kind.OBJECT:
+            case ControlKind.ARRAY | ControlKind.OBJECT:
                 made.is_present = value is not ABSENT or not made.may_be_left_out
                 if made.is_present:
                     self._add_children(made, given, depth)
 
     def _can_hold(self, shape: ControlShape, value: Any) -> bool:
         match shape.kind:
-            case Kind.TEXT:
+            case ControlKind.TEXT:
                 return isinstance(value, str) and can_be_typed(value)
-            case Kind.NUMBER | Kind.INTEGER:
+            case ControlKind.NUMBER | ControlKind.INTEGER:
                 return is_of("number", value)
-            case Kind.VALUES:
+            case ControlKind.VALUES:
                 return any(is_same(each, value) for _, each in shape.values)
-            case Kind.BRANCHES:
+            case ControlKind.BRANCHES:
                 return any(self._shapes.fits(each, value) for _, each in shape.branches)
-            case Kind.ARRAY:
+            case ControlKind.ARRAY:
                 return isinstance(value, list) and len(value) <= MAX_ROWS
-            case Kind.OBJECT:
+            case ControlKind.OBJECT:
                 return isinstance(value, dict) and self._can_hold_names(shape.schema, value)
-            case Kind.ANY:
+            case ControlKind.ANY:
                 return True
 
     def _can_hold_names(self, schema: dict[str, Any], value: dict[str, Any]) -> bool:
@@ -213,20 +213,20 @@ class FormBuilder:
     def _take(self, made: SchemaField, given: Given, depth: int) -> None:
         shape = made.shape
         if given.has("j"):
-            made.is_raw, made.text = shape.kind is not Kind.ANY, given.get("j")
+            made.is_raw, made.text = shape.kind is not ControlKind.ANY, given.get("j")
             return
         match shape.kind:
-            case Kind.TEXT | Kind.NUMBER | Kind.INTEGER:
+            case ControlKind.TEXT | ControlKind.NUMBER | ControlKind.INTEGER:
                 made.text, made.is_empty = given.get("t"), given.has("z") and not given.get("t")
-            case Kind.VALUES:
+            case ControlKind.VALUES:
                 made.chosen = given.get("k")
-            case Kind.BRANCHES:
+            case ControlKind.BRANCHES:
                 text = given.get("b")
                 if text.isascii() and text.isdigit() and len(text) < 6 and int(text) < len(shape.branches):
                     self._choose(made, int(text), given.within("!"), depth)
                 elif self._is_implied(made):
                     self._choose(made, 0, given.within("!"), depth)
-            case Kind.ARRAY | Kind.OBJECT:
+            case ControlKind.ARRAY | ControlKind.OBJECT:
                 if given.is_asked("null"):
                     made.is_null, made.is_present = True, False
                     return
@@ -234,7 +234,7 @@ class FormBuilder:
                     self._is_implied(made) or given.has("h") or given.is_asked("add")
                 )
                 if made.is_present:
-                    is_new = shape.kind is Kind.OBJECT and given.is_asked("add")
+                    is_new = shape.kind is ControlKind.OBJECT and given.is_asked("add")
                     self._add_children(made, Given() if is_new else given, depth)
 
     def _is_implied(self, made: SchemaField) -> bool:
@@ -246,7 +246,7 @@ class FormBuilder:
     # Either.
 
     def _add_children(self, made: SchemaField, given: Given, depth: int) -> None:
-        if made.shape.kind is Kind.ARRAY:
+        if made.shape.kind is ControlKind.ARRAY:
             self._add_items(made, given, depth)
             return
         schema = made.shape.schema

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext
 
-from kernel.components.schema_form.shapes import ControlShape, Kind, find_entry, find_item, write_json
+from kernel.components.schema_form.shapes import ControlKind, ControlShape, find_entry, find_item, write_json
 from kernel.components.sentences import translate_sentence
 from kernel.http.parsers import read_json
 from kernel.problems import Malformed
@@ -81,8 +81,8 @@ class SchemaField:
         return f"{help_id} {error_id}".strip()
 
     @property
-    def kind(self) -> Kind:
-        return Kind.ANY if self.is_raw else self.shape.kind
+    def kind(self) -> ControlKind:
+        return ControlKind.ANY if self.is_raw else self.shape.kind
 
     @property
     def may_be_left_out(self) -> bool:
@@ -90,7 +90,7 @@ class SchemaField:
 
     @property
     def takes_entries(self) -> bool:
-        return self.shape.kind is Kind.OBJECT and find_entry(self.shape.schema) is not None
+        return self.shape.kind is ControlKind.OBJECT and find_entry(self.shape.schema) is not None
 
     @property
     def shows_entries(self) -> bool:
@@ -124,13 +124,13 @@ class SchemaField:
 
     @property
     def options(self) -> list[tuple[str, str]]:
-        named = self.shape.branches if self.shape.kind is Kind.BRANCHES else self.shape.values
+        named = self.shape.branches if self.shape.kind is ControlKind.BRANCHES else self.shape.values
         return [(str(place), label) for place, (label, _) in enumerate(named)]
 
     @property
     def is_fixed(self) -> bool:
         """Whether there is nothing to choose."""
-        return self.kind is Kind.VALUES and len(self.shape.values) == 1 and not self.may_be_left_out
+        return self.kind is ControlKind.VALUES and len(self.shape.values) == 1 and not self.may_be_left_out
 
     @property
     def example(self) -> str:
@@ -154,24 +154,26 @@ class SchemaField:
         self.errors.clear()
         value = None if self.is_null else self._read()
         if value is ABSENT and not self.errors and not self.may_be_left_out:
-            self.errors.append(gettext("Fill this in.") if self.kind is not Kind.VALUES else gettext("Choose one."))
+            self.errors.append(
+                gettext("Fill this in.") if self.kind is not ControlKind.VALUES else gettext("Choose one.")
+            )
         return value
 
     def _read(self) -> Any:
         match self.kind:
-            case Kind.ANY:
+            case ControlKind.ANY:
                 return self._read_json()
-            case Kind.TEXT:
+            case ControlKind.TEXT:
                 return self.text if self.text or self.is_empty or self.slot is not Slot.PROPERTY else ABSENT
-            case Kind.NUMBER | Kind.INTEGER:
+            case ControlKind.NUMBER | ControlKind.INTEGER:
                 return self._read_number()
-            case Kind.VALUES:
+            case ControlKind.VALUES:
                 return self.shape.values[0][1] if self.is_fixed else self._find_chosen()
-            case Kind.BRANCHES:
+            case ControlKind.BRANCHES:
                 return self.children[0].read() if self.children else ABSENT
-            case Kind.ARRAY:
+            case ControlKind.ARRAY:
                 return [child.read() for child in self.children] if self.is_present else ABSENT
-            case Kind.OBJECT:
+            case ControlKind.OBJECT:
                 return self._read_object() if self.is_present else ABSENT
 
     def _read_json(self) -> Any:

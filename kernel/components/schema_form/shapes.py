@@ -51,7 +51,7 @@ _PYTHON: dict[str, tuple[type, ...]] = {
 _MAX_LOOKS = 4  # levels of a value that are looked at to tell which branch it is
 
 
-class Kind(StrEnum):
+class ControlKind(StrEnum):
     TEXT = "text"
     NUMBER = "number"
     INTEGER = "integer"
@@ -66,7 +66,7 @@ class Kind(StrEnum):
 class ControlShape:
     """``schema``: merged, and about values that are not null. ``values`` and ``branches``: each with its label."""
 
-    kind: Kind
+    kind: ControlKind
     schema: dict[str, Any]
     nullable: bool = False
     values: tuple[tuple[str, Any], ...] = ()
@@ -82,7 +82,7 @@ class ControlShape:
 
     @property
     def is_container(self) -> bool:
-        return self.kind in (Kind.OBJECT, Kind.ARRAY)
+        return self.kind in (ControlKind.OBJECT, ControlKind.ARRAY)
 
 
 @dataclass(slots=True)
@@ -121,7 +121,7 @@ class ShapeReader:
     def read(self, schema: Any) -> ControlShape:
         """Null is one of the values to choose from; beside any other control it is one of its own."""
         shape = self._read(schema)
-        if shape.kind is Kind.VALUES and shape.nullable:
+        if shape.kind is ControlKind.VALUES and shape.nullable:
             return ControlShape(shape.kind, shape.schema, values=(*shape.values, ("null", None)))
         return shape
 
@@ -133,30 +133,35 @@ class ShapeReader:
             rest = [each for each in branches if not _is_null(each)]
             if rest and all("const" in each or "enum" in each for each in rest):
                 values = [pair for each in rest for pair in _list_values(each)]
-                return ControlShape(Kind.VALUES, _without_branches(merged), nullable, tuple(values))
+                return ControlShape(ControlKind.VALUES, _without_branches(merged), nullable, tuple(values))
             if len(rest) != 1:
                 named = tuple((self._name(each, place), each) for place, each in enumerate(branches, 1))
-                return ControlShape(Kind.BRANCHES, _without_branches(merged), branches=named)
+                return ControlShape(ControlKind.BRANCHES, _without_branches(merged), branches=named)
             inner = self.read(rest[0])
             return ControlShape(inner.kind, inner.schema, nullable or inner.nullable, inner.values, inner.branches)
         return self._read_plain(merged)
 
     def _read_plain(self, merged: dict[str, Any]) -> ControlShape:
         if "const" in merged or "enum" in merged:
-            return ControlShape(Kind.VALUES, merged, values=tuple(_list_values(merged)))
+            return ControlShape(ControlKind.VALUES, merged, values=tuple(_list_values(merged)))
         types = _list_types(merged)
         nullable, rest = "null" in types, [each for each in types if each != "null"]
         if not types:
-            return ControlShape(Kind.ANY, merged)
+            return ControlShape(ControlKind.ANY, merged)
         if not rest:
-            return ControlShape(Kind.VALUES, merged, values=(("null", None),))
+            return ControlShape(ControlKind.VALUES, merged, values=(("null", None),))
         if len(rest) > 1:
             named = tuple((each, merged | {"type": each}) for each in types)
-            return ControlShape(Kind.BRANCHES, merged, branches=named)
+            return ControlShape(ControlKind.BRANCHES, merged, branches=named)
         if rest == ["boolean"]:
-            return ControlShape(Kind.VALUES, merged, nullable, values=(("true", True), ("false", False)))
-        kinds = {"string": Kind.TEXT, "number": Kind.NUMBER, "integer": Kind.INTEGER, "object": Kind.OBJECT}
-        return ControlShape(kinds.get(rest[0], Kind.ARRAY), merged, nullable)
+            return ControlShape(ControlKind.VALUES, merged, nullable, values=(("true", True), ("false", False)))
+        kinds = {
+            "string": ControlKind.TEXT,
+            "number": ControlKind.NUMBER,
+            "integer": ControlKind.INTEGER,
+            "object": ControlKind.OBJECT,
+        }
+        return ControlShape(kinds.get(rest[0], ControlKind.ARRAY), merged, nullable)
 
     def _list_branches(self, merged: dict[str, Any]) -> list[dict[str, Any]] | None:
         """The ways in which a value may be built; None where nothing is to be chosen."""

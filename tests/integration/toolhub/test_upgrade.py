@@ -9,13 +9,17 @@ import sys
 import pytest
 from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import SystemCheckError
+from django.core.management.base import CommandError, SystemCheckError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
 
 from kernel.canonical import compute_digest
-from tests.support.older_hub import MEANWHILE, PROFILE, STEP
+from tests.support.older_hub import PROFILE, STEP
+from toolhub.database.migration_state import find_missing_migrations
+from toolhub.management.commands import doctor
+from toolhub.management.commands.serve import check_database
+from toolhub.probes.readiness import check_readiness
 
 
 @pytest.mark.req("TOOLS-1")
@@ -29,8 +33,8 @@ def test_what_an_older_hub_holds_is_there_after_the_upgrade(empty_database: str)
         "lacks": [],
         "sealed": [[0, "what an older hub did"]],
         "calls": [["r-1", "2023-11-14 22:13:20+00:00", [{"dimension": "calls"}]]],
-        "steps": [[STEP]] * 3,
-        "meanwhile": [PROFILE, MEANWHILE] if several else [],
+        "steps": [[STEP]],
+        "meanwhile": ["r-1", "r-2"] if several else [],
         "profiles": [[compute_digest(PROFILE), PROFILE]],
     }
 
@@ -54,4 +58,20 @@ def test_a_database_that_is_too_old_for_one_step_is_told_which_to_take_first() -
     with pytest.raises(SystemCheckError) as caught:
         call_command("migrate", verbosity=0, skip_checks=False)
     assert "evidence lacks 0014_facts_of_erased_words" in str(caught.value)
-    assert "git log --diff-filter=A -- evidence/migrations/0001_squashed.py" in str(caught.value)
+    assert "git log -S 0014_facts_of_erased_words -- evidence/migrations/0001_squashed.py" in str(caught.value)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "step", [("access", "0009_reservation_index"), ("invocations", "0011_indexes_of_rare_columns")]
+)
+def test_nothing_serves_from_a_database_that_lacks_one_of_the_steps(step: tuple[str, str]) -> None:
+    assert find_missing_migrations() == frozenset()
+    MigrationRecorder(connection).record_unapplied(*step)
+
+    assert find_missing_migrations() == {step}
+    assert check_readiness()["migrations"] == "not all are applied"
+    with pytest.raises(CommandError, match="not up to date"):
+        check_database()
+    with pytest.raises(LookupError, match="1 migrations are not applied"):
+        doctor.database()

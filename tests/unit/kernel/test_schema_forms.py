@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kernel.components.schema_form.builder import MAX_DEPTH, MAX_FIELDS, MAX_ROWS, FormBuilder
 from kernel.components.schema_form.fields import ABSENT, SchemaField
-from kernel.components.schema_form.shapes import Kind, is_same
+from kernel.components.schema_form.shapes import ControlKind, is_same
 from kernel.problems import TooLarge
 from tests.support.sent_forms import SentForm
 from unitools.checks.schemas import check_schema, compile_schema
@@ -159,7 +159,7 @@ def test_a_recursive_schema_is_a_form_as_far_as_it_goes_and_json_below() -> None
 
     assert list(first.values) == ["h:", "t:/name"]
     assert sent.read() == value
-    assert any(each.kind is Kind.ANY for each in sent.walk() if isinstance(each, SchemaField))
+    assert any(each.kind is ControlKind.ANY for each in sent.walk() if isinstance(each, SchemaField))
 
 
 def test_a_list_that_is_too_long_for_a_form_stands_there_as_json() -> None:

@@ -10,6 +10,7 @@ import pytest
 from scripts.provision import parts
 from scripts.provision.parts import (
     ALSO_WITH_SQLITE,
+    AT_MOST,
     AT_ONCE,
     EARLY,
     FIRST,
@@ -21,10 +22,22 @@ from scripts.provision.parts import (
     find_next,
     run_parts,
 )
+from scripts.provision.processors import IdleTime
+
 
 ROOT = Path(__file__).resolve().parents[3]
 ALL = (*FIRST, *EARLY, *PARTS)
 TESTS = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "tests").rglob("test_*.py"))]
+
+
+class Idle(IdleTime):
+    """What the processors are said to be."""
+
+    def __init__(self, *, much: bool) -> None:
+        self.much = much
+
+    def is_much(self) -> bool:
+        return self.much
 
 
 def test_every_place_that_is_named_is_there() -> None:
@@ -119,8 +132,18 @@ def test_a_part_that_fails_fails_the_whole_and_what_each_says_is_printed(
 def test_what_mostly_waits_begins_beside_those_that_compute_and_takes_no_place_of_theirs() -> None:
     boxes, calls, hubs = Part("boxes", (), waits=True), Part("calls", ()), Part("hubs", ())
     others = [Part(f"part {number}", ()) for number in range(AT_ONCE)]
+    busy = Idle(much=False)
 
-    assert find_next([boxes, calls], others) == boxes
-    assert find_next([calls, hubs], others) is None
-    assert find_next([calls, hubs], [boxes, *others[1:]]) == calls
-    assert find_next([], [boxes]) is None
+    assert find_next([boxes, calls], others, busy) == boxes
+    assert find_next([calls, hubs], others, busy) is None
+    assert find_next([calls, hubs], [boxes, *others[1:]], busy) == calls
+    assert find_next([], [boxes], busy) is None
+
+
+def test_one_more_begins_where_processors_are_idle_and_never_two() -> None:
+    calls, others = Part("calls", ()), [Part(f"part {number}", ()) for number in range(AT_MOST)]
+
+    assert AT_MOST == AT_ONCE + 1
+    assert find_next([calls], others[:AT_ONCE], Idle(much=True)) == calls
+    assert find_next([calls], others[:AT_ONCE], Idle(much=False)) is None
+    assert find_next([calls], others, Idle(much=True)) is None

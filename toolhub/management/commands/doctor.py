@@ -12,7 +12,6 @@ import redis
 from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError, connection
-from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
 
 from evidence.append_only import triggers_for
@@ -32,6 +31,7 @@ from registry.dependencies import states, store
 from registry.dependencies.target import folder_name
 from sandbox.image import find_image
 from toolhub.database.hub_role import may_alter_tables
+from toolhub.database.migration_state import find_missing_migrations
 from toolhub.database.row_level_security import describe_missing_policies
 from toolhub.installation import check_that_keys_fit
 from toolhub.startup import missing_keys
@@ -90,9 +90,7 @@ def no_tables() -> str:
 def database() -> str:
     if trouble := no_tables():
         raise LookupError(trouble)
-    executor = MigrationExecutor(connection)
-    missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    if missing:
+    if missing := find_missing_migrations():
         raise LookupError(f"{len(missing)} migrations are not applied; type `.venv/bin/python manage.py migrate`.")
     return f"{connection.vendor} answers, all migrations applied"
 

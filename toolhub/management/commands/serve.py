@@ -13,7 +13,6 @@ import uvicorn
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 from sse_starlette.sse import AppStatus
 
 from invocations.mcp.list_watch import close_streams
@@ -21,6 +20,7 @@ from invocations.sandbox.factory import current_sandbox
 from kernel.http.open_requests import refuse_open_requests
 from kernel.http.uvicorn_protocol import Protocol
 from registry.model_providers.early_imports import start_early_imports
+from toolhub.database.migration_state import find_missing_migrations
 from toolhub.embedded_mode import run_all_parts
 from toolhub.probes.readiness import DRAINING
 from toolhub.startup import missing_proxy
@@ -90,8 +90,7 @@ class EmbeddedServer(Server):
 
 
 def check_database() -> None:
-    executor = MigrationExecutor(connection)
-    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+    if find_missing_migrations():
         raise CommandError(
             "The database is not up to date. Type `.venv/bin/python manage.py migrate`, or start with `make run`."
         )

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.apps import apps
 from django.urls import reverse
 
 from access.consents import services as consents
@@ -24,7 +22,6 @@ from invocations.tool_files import services as tool_files
 from invocations.tool_files.models import ToolFiles
 from kernel.ids import encode
 from kernel.problems import Retryable
-from registry.models import Tool
 from registry.versions.compiler import compiled_version
 from registry.versions.presentation import shown_file_sharers
 from tests.support.calls import assert_problem, row_of
@@ -35,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from access.models import Tenant
+    from registry.models import Tool
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
@@ -145,30 +143,6 @@ def test_a_tool_of_another_publisher_finds_nothing_whatever_its_package_is_calle
     longest = ToolFiles._meta.get_field("package").max_length
     assert longest is not None
     assert len(f"{encode('ten', foreign_tenant.pk)} npm:") + 214 <= longest
-
-
-@pytest.mark.req("BRING-2", "TOOLS-22")
-def test_files_of_before_publishers_were_named_stay_with_their_tool(
-    keeps: Callable[..., None], caller: Caller, foreign_tenant: Tenant
-) -> None:
-    keeps()
-    own = row_of(call(caller))  # sealed, and in a row, as files of every publisher were
-    manifest = view_of(own)
-    Tool.objects.filter(pk=view_tool(own)).update(tenant_id=foreign_tenant.pk)
-    other = Invocation.objects.get(pk=own.pk)
-    assert tool_files.load_tool_files(other, manifest) == ()
-
-    import_module("invocations.migrations.0008_publishers_of_tool_files").name_publishers(apps, None)
-
-    assert [each.content for each in tool_files.load_tool_files(other, manifest)] == [b"one"]
-    Tool.objects.filter(pk=view_tool(own)).update(tenant_id=own.tenant_id)
-    mine = Invocation.objects.get(pk=own.pk)
-    assert tool_files.load_tool_files(mine, manifest) == ()
-
-
-def view_tool(invocation: Invocation) -> Any:
-    assert invocation.version is not None
-    return invocation.version.tool_id
 
 
 @pytest.mark.req("BRING-2")
