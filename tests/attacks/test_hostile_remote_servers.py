@@ -130,6 +130,8 @@ def test_a_list_that_is_not_the_reviewed_one_leaves_the_tool_uncalled(
     assert outcome.status is RunStatus.DOMAIN_ERROR
     assert not any(b"tools/call" in each for each in service.heard)
     assert "evil" not in json.dumps([outcome.error_message, outcome.error_details])
+    innocent = call(say(GOOD))
+    assert (innocent.status, innocent.value) == (RunStatus.OK, {"content": [{"type": "text", "text": "hi"}]})
 
 
 def test_progress_and_questions_of_the_server_come_before_its_answer(call: Callable[..., RunOutcome]) -> None:
@@ -170,3 +172,4 @@ def test_an_older_server_that_speaks_another_revision_by_now_is_not_called(
     assert [each.status for each in outcomes] == [RunStatus.DOMAIN_ERROR] * 2
     assert "2024-11-05, not 2025-11-25" in outcomes[1].error_message
     assert not any(b"tools/call" in each for each in service.heard)
+    assert call(say(GOOD)).status is RunStatus.OK
