@@ -60,7 +60,12 @@ def call(sandbox: DockerSandbox, service: Service, request: pytest.FixtureReques
         remote = {"url": f"https://{HOST}:{service.port}/mcp", "listing": "mcp_x", "revision": revision}
         net = Capabilities.from_json({"net": [{"host": HOST, "port": service.port, "methods": ["DELETE", "POST"]}]})
         run = replace(
-            call_of(PACKAGE), key=BoxKey("tenant", request.node.name), remote=remote, asks=asks, module="", entry=""
+            call_of(PACKAGE),
+            key=BoxKey("tenant", f"{request.node.name} {revision}"),
+            remote=remote,
+            asks=asks,
+            module="",
+            entry="",
         )
         return sandbox.run(Profile(Limits(**{"wall_ms": 20_000} | limits), net, isolation="fresh"), run)
 
