@@ -102,8 +102,14 @@ class Listing:
 
 
 def compute_json_digest(value: Any) -> str:
+    return compute_digest_and_size(value)[0]
+
+
+def compute_digest_and_size(value: Any) -> tuple[str, int]:
+    """With the number of bytes that it is written in."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return f"sha256:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+    written = text.encode("utf-8", "surrogatepass")
+    return f"sha256:{hashlib.sha256(written).hexdigest()}", len(written)
 
 
 def read_entry_schema(entry: dict[str, Any], name: str) -> dict[str, Any] | None:

@@ -119,15 +119,15 @@ def _describe_unheld(invocation: Invocation, version: ToolVersion) -> str:
 
 
 def _find_unheld(invocation: Invocation, version: ToolVersion) -> UnheldCalls | None:
-    """Calls by any account that ran since the list was last as reviewed, but the one that has seen it so and those that have found it
-    otherwise. None where there are none."""
+    """Calls by any account that ran since the list was last as reviewed, but those that have found it otherwise; also the one that has
+    seen it so, since a server may change between its look and its call. None where there are none."""
     since = _find_held(invocation, version)
     if since is None and invocation.account_id is not None:
         since = find_listing_held_of_any(tenant_id=invocation.tenant_id, version=version)
     if since is None:
         return None
     ran = _list_ended_since(since, invocation, version).filter(started_at__isnull=False)
-    rows = ran.exclude(started_at=since).exclude(reason=ToolDrifted.reason)
+    rows = ran.exclude(reason=ToolDrifted.reason)
     count = rows.count()
     some = [each.wire_id for each in rows.order_by("-pk")[:MAX_NAMED]]
     return UnheldCalls(since, count, some) if count else None

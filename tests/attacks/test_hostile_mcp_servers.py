@@ -156,6 +156,7 @@ def test_a_name_that_steers_a_terminal_is_in_no_listing(sandbox: DockerSandbox, 
 
     with pytest.raises(ListingUnfit):
         Listing.from_json(outcome.value)
+    check_innocent(sandbox, folder, "fresh", outcome)
 
 
 @pytest.mark.req("BRING-2")
@@ -164,3 +165,4 @@ def test_a_text_that_nobody_sees_is_in_no_draft(sandbox: DockerSandbox, folder: 
 
     with pytest.raises(CannotBring, match=r"U\+200B"):
         draft_tools(Listing.from_json(outcome.value), Source("a-server", "1.0", "mcp.a", START), ["a"])
+    check_innocent(sandbox, folder, "fresh", outcome)

@@ -141,13 +141,18 @@ def test_a_list_without_measure_is_no_list(sandbox: DockerSandbox, folder: Path,
 
 @pytest.mark.req("BRING-2")
 def test_a_name_that_steers_a_terminal_is_in_no_listing(sandbox: DockerSandbox, folder: Path) -> None:
+    outcome = ask(sandbox, folder, "", "escapes")
+
     with pytest.raises(ListingUnfit):
-        Listing.from_json(ask(sandbox, folder, "", "escapes").value)
+        Listing.from_json(outcome.value)
+    check_innocent(sandbox, folder, outcome)
 
 
 @pytest.mark.req("BRING-2")
 def test_a_text_that_nobody_sees_is_in_no_draft(sandbox: DockerSandbox, folder: Path) -> None:
-    listing = Listing.from_json(ask(sandbox, folder, "", "hidden").value)
+    outcome = ask(sandbox, folder, "", "hidden")
+    listing = Listing.from_json(outcome.value)
 
     with pytest.raises(CannotBring, match=r"U\+200B"):
         draft_tools(listing, NpmSource("@a/server", "1.0.0", "mcp.a", {"script": "a-server"}, ()), ["a"])
+    check_innocent(sandbox, folder, outcome)

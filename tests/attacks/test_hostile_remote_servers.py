@@ -60,7 +60,12 @@ def call(sandbox: DockerSandbox, service: Service, request: pytest.FixtureReques
         remote = {"url": f"https://{HOST}:{service.port}/mcp", "listing": "mcp_x", "revision": revision}
         net = Capabilities.from_json({"net": [{"host": HOST, "port": service.port, "methods": ["DELETE", "POST"]}]})
         run = replace(
-            call_of(PACKAGE), key=BoxKey("tenant", request.node.name), remote=remote, asks=asks, module="", entry=""
+            call_of(PACKAGE),
+            key=BoxKey("tenant", f"{request.node.name} {revision}"),
+            remote=remote,
+            asks=asks,
+            module="",
+            entry="",
         )
         return sandbox.run(Profile(Limits(**{"wall_ms": 20_000} | limits), net, isolation="fresh"), run)
 
@@ -130,6 +135,8 @@ def test_a_list_that_is_not_the_reviewed_one_leaves_the_tool_uncalled(
     assert outcome.status is RunStatus.DOMAIN_ERROR
     assert not any(b"tools/call" in each for each in service.heard)
     assert "evil" not in json.dumps([outcome.error_message, outcome.error_details])
+    innocent = call(say(GOOD))
+    assert (innocent.status, innocent.value) == (RunStatus.OK, {"content": [{"type": "text", "text": "hi"}]})
 
 
 def test_progress_and_questions_of_the_server_come_before_its_answer(call: Callable[..., RunOutcome]) -> None:
@@ -170,3 +177,4 @@ def test_an_older_server_that_speaks_another_revision_by_now_is_not_called(
     assert [each.status for each in outcomes] == [RunStatus.DOMAIN_ERROR] * 2
     assert "2024-11-05, not 2025-11-25" in outcomes[1].error_message
     assert not any(b"tools/call" in each for each in service.heard)
+    assert call(say(GOOD)).status is RunStatus.OK

@@ -1,5 +1,5 @@
 """People around a push: what do people do at a hub around a push? ``author`` prints a key, ``review`` approves and enables; it sets
-secrets of what was brought to what stands behind it; with the hub's environment.
+secrets of what was brought to what stands behind it; ``policy`` lets tools reach what they are granted; with the hub's environment.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ GROUP = "acme."
 
 
 def main(what: str, value: str = "") -> None:
+    if what == "policy":
+        put_in_force(permit())  # which reaches every host, as the hub's own does not
+        return
     tenant = Tenant.objects.get(slug="demo")
     people = get_user_model().objects
     oona, olivia = (principal_of_user(people.get(username=name), tenant) for name in ("oona", "olivia"))

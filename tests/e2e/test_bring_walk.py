@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
@@ -11,14 +12,22 @@ from playwright.sync_api import Browser, Locator, expect
 
 from bench.service_documents import DOCUMENTS, fetch_documents
 from tests.e2e.browser import PATIENCE_MS, SEEN_SELDOM, Variant, Visitor
+from tests.e2e.conftest import UNPAIRED, copy_of
+from tests.e2e.processes import python, run
 from tests.e2e.test_console_walk import give_grant
+from tests.egress.services import answer_with, serving
+from tests.egress.world import Authority
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from tests.e2e.conftest import Embedded
+    from tests.e2e.wire import Answer
+    from tests.egress.services import Service
 
+GITHUB, STANDS_AT = "api.github.com", "127.0.0.77"
+TOKEN = "ghp-of-the-demo-4711"
 BUILD_MS = 5 * PATIENCE_MS  # thirty packages of an index
 TIME = "mcp.time.get_current_time"
 OPERATIONS = {
@@ -28,6 +37,12 @@ OPERATIONS = {
     "without-scripts": "repos/get",
 }
 ARGUMENTS = {"issues/get": {"issue_number": 1}}
+ASKED = {
+    "issues/list-for-repo": "/repos/octo/cat/issues",
+    "issues/get": "/repos/octo/cat/issues/1",
+    "pulls/list": "/repos/octo/cat/pulls",
+    "repos/get": "/repos/octo/cat",
+}
 in_each_way = pytest.mark.parametrize(
     "variant",
     [
@@ -158,12 +173,45 @@ def github() -> Iterator[Path]:
         yield found["GitHub"]
 
 
+@pytest.fixture(scope="module")
+def github_answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, Path]]:
+    """What answers in GitHub's place, and the roots of who vouches for it."""
+    authority = Authority(tmp_path_factory.mktemp("authority"))
+    with serving(authority.server_context(GITHUB), address=STANDS_AT) as found:
+        yield found, authority.roots
+
+
+@pytest.fixture(scope="module")
+def reaching_github(
+    prepared: Embedded, github_answers: tuple[Service, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Embedded]:
+    """A hub whose policy lets tools out, and for which GitHub lies on this machine."""
+    service, roots = github_answers
+    place = tmp_path_factory.mktemp("reaching") / "hub"
+    ways = {"TOOLHUB_SANDBOX_NETWORKS": f"{STANDS_AT}/32", "TOOLHUB_SANDBOX_CA_FILE": str(roots)}
+    hub = copy_of(prepared, place, **ways)
+    hub.prefix = python("-m", "tests.e2e.served_elsewhere", GITHUB, STANDS_AT, str(service.port))
+    run(python("-m", "tests.e2e.publishing", "policy"), hub.env)
+    with hub.served() as served:
+        yield served
+    assert served.count(UNPAIRED) == 0
+    assert TOKEN not in (served.data / "serve.log").read_text()
+
+
+@pytest.fixture
+def stand_in(github_answers: tuple[Service, Path]) -> Service:
+    service, _ = github_answers
+    service.heard.clear()
+    return service
+
+
 @pytest.mark.req("BRING-1")
 @pytest.mark.long  # 3 MB from npm
 @in_each_way
 def test_an_operation_of_github_is_brought_from_nothing_to_a_governed_call(
-    hub: Embedded, browser: Browser, shots: Path, github: Path, variant: Variant
+    reaching_github: Embedded, stand_in: Service, browser: Browser, shots: Path, github: Path, variant: Variant
 ) -> None:
+    hub = reaching_github
     assert hub.credentials
     operation = OPERATIONS[variant.name]
     with Visitor(browser, hub.url, variant, shots) as dana, Visitor(browser, hub.url, variant, shots) as olivia:
@@ -217,7 +265,53 @@ def test_an_operation_of_github_is_brought_from_nothing_to_a_governed_call(
         olivia.check("brought-operation-review")
         enable(olivia, tool)
         give_grant(olivia, tool, hub.agent.name)
-        answer = hub.agent.invoke(tool, dict.fromkeys(("owner", "repo"), "x") | ARGUMENTS.get(operation, {}))
-        # No tenant's secret is set, so nothing is sent to GitHub: the call is decided, and refused with what is missing.
-        assert answer.status in (403, 409), answer
-        hub.agent.check_pair(answer.call_id)
+        arguments = {"owner": "octo", "repo": "cat"} | ARGUMENTS.get(operation, {})
+        unset = hub.agent.invoke(tool, arguments)
+        assert unset.reason == "TOOL.NOT_CONFIGURED", unset
+        assert stand_in.heard == []
+        set_secret(olivia, tool, f"github.{variant.name}")
+        said = [{"number": 1, "title": "It rains"}]
+        stand_in.answers = [answer_with(json.dumps(said).encode(), content_type="application/json")]
+        answer = hub.agent.invoke(tool, arguments)
+        assert answer.status == 200, answer
+        assert answer.json()["data"] == {"status": 200, "body": said}
+        [heard] = stand_in.requests()
+        assert heard.startswith(f"GET {ASKED[operation]} HTTP/1.1\r\nHost: {GITHUB}\r\n".encode()), heard
+        assert f"\r\nAuthorization: Bearer {TOKEN}\r\n".encode() in heard
+        check_evidence(hub, answer, heard)
+        olivia.page.goto(f"{hub.url}/invocations/{answer.call_id}")
+        olivia.ready()
+        expect(olivia.page.get_by_role("main")).to_contain_text(GITHUB)
+        expect(olivia.page.get_by_role("main")).not_to_contain_text(TOKEN)
+        olivia.check("brought-operation-called")
+
+
+def set_secret(olivia: Visitor, tool: str, name: str) -> None:
+    """A secret of the tenant, and which of the tool's it is."""
+    olivia.page.goto(f"{olivia.url}/secrets")
+    olivia.ready()
+    olivia.label("Name").fill(name)
+    olivia.label("Value").fill(TOKEN)
+    olivia.button("Set secret").click()
+    expect(olivia.page.get_by_role("row").filter(has_text=name)).to_be_visible(timeout=PATIENCE_MS)
+    olivia.ready()
+    olivia.check("secret-set")
+    olivia.page.goto(f"{olivia.url}/installations/{tool}")
+    olivia.ready()
+    olivia.check("brought-installation")
+    settings = olivia.page.locator("form[action$='/settings']")
+    settings.get_by_label("GITHUB_TOKEN").select_option(name)
+    olivia.label("Reason", settings).fill("The assistant reads our issues.")
+    olivia.button("Save settings", settings).click()
+    olivia.page.wait_for_load_state("load")
+    expect(settings.get_by_label("GITHUB_TOKEN")).to_have_value(name, timeout=PATIENCE_MS)
+    olivia.ready()
+
+
+def check_evidence(hub: Embedded, answer: Answer, heard: bytes) -> None:
+    ended = hub.agent.check_pair(answer.call_id)["data"]
+    said = ended["service"]
+    assert (said["method"], said["host"], said["status"]) == ("GET", GITHUB, 200)
+    assert (said["left"], said["complete"], said["bytes_out"]) == (True, True, len(heard))
+    assert said["credentials"] == ["GITHUB_TOKEN"]
+    assert TOKEN not in json.dumps(hub.agent.facts(answer.call_id))

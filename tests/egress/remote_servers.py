@@ -47,6 +47,8 @@ class Heard:
 class RemoteServer:
     """``token``: without it 401; ``accounts``: who gives tokens in place of it, to each user their own.
 
+    ``shows``: what the server lists to a user, of those to whom it lists something else than its tools.
+
     ``hangs_up_on``: a method of MCP of which the answer is cut off; ``silent_on``: one of MCP or HTTP that gets none; ``refuses``: the
     status that a method of MCP is answered; ``complains_of``: a method of MCP whose error says the token back; ``while_called``:
     happens
@@ -58,6 +60,7 @@ class RemoteServer:
     token: str = TOKEN
     host: str = ""
     accounts: AuthorizationServer | None = None
+    shows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     hangs_up_on: str = ""
     silent_on: str = ""
     refuses: dict[str, int] = field(default_factory=dict)
@@ -73,6 +76,10 @@ class RemoteServer:
         if self.accounts is not None:
             return self.accounts.find_user(authorization.removeprefix("Bearer ")) is not None
         return not self.token or authorization == f"Bearer {self.token}"
+
+    def find_shown(self, authorization: str) -> list[dict[str, Any]] | None:
+        user = self.accounts and self.accounts.find_user(authorization.removeprefix("Bearer "))
+        return self.shows.get(user) if user else None
 
     def asked(self) -> list[str]:
         return [each.asks or each.method for each in self.heard]
@@ -112,6 +119,14 @@ class RemoteServer:
         if asks in self.refuses:
             await send({"type": "http.response.start", "status": self.refuses[asks], "headers": []})
             await send({"type": "http.response.body", "body": b"no"})
+            return
+        if asks == "tools/list" and (shown := self.find_shown(given.get("authorization", ""))) is not None:
+            result = {"tools": shown, "resultType": "complete"}
+            listed = json.dumps({"jsonrpc": "2.0", "id": said["id"], "result": result}).encode()
+            await send(
+                {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]}
+            )
+            await send({"type": "http.response.body", "body": listed})
             return
         if self.complains_of == asks != "":
             error = {"code": -32000, "message": f"bad token: {given.get('authorization')}"}

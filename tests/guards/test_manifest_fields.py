@@ -94,10 +94,12 @@ ACTS = {
     "implementation.operation.arguments.as_json": ("unitools/openapi/requests.py", '"as_json"'),
     "implementation.operation.arguments.file": ("unitools/openapi/request_bodies.py", 'said.get("file")'),
     "implementation.operation.arguments.media_types": ("unitools/openapi/request_bodies.py", 'said.get("media_types"'),
+    "implementation.operation.arguments.header": ("unitools/openapi/request_bodies.py", 'said["header"]'),
     "implementation.operation.body.media_type": ("unitools/openapi/request_bodies.py", '"media_type"'),
     "implementation.operation.body.file": ("unitools/openapi/request_bodies.py", 'body.get("file")'),
     "implementation.operation.body.media_types": ("unitools/openapi/request_bodies.py", 'body.get("media_types")'),
     "implementation.operation.body.argument": ("unitools/openapi/requests.py", '"argument"'),
+    "implementation.operation.body.required": ("unitools/openapi/request_bodies.py", 'body.get("required"'),
     "implementation.operation.account.scopes": ("unitools/manifest.py", "def account"),
     "implementation.operation.account.openid_url": ("access/server_accounts/discovery.py", '"openid_url"'),
     "implementation.operation.account.authorization_url": (

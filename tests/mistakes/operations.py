@@ -12,6 +12,7 @@ READ_FROM = {"document": DOCUMENT, "operation": "getItem", "operation_digest": D
 ITEM = {"argument": "item", "in": "path", "name": "item"}
 PAGE = {"argument": "page", "in": "query", "name": "page"}
 KIND = {"argument": "kind", "in": "body", "name": "kind"}
+KIND_HEADER = {"argument": "about", "in": "body", "name": "kind", "header": "X-About"}
 BEARER = {"secret": "API_KEY", "in": "header", "name": "Authorization", "scheme": "bearer"}
 ACCOUNT = {"authorization_url": "https://auth.example.org/authorize", "token_url": "https://auth.example.org/token"}
 JSON, PARTS = {"media_type": "application/json"}, {"media_type": "multipart/form-data"}
@@ -130,7 +131,16 @@ OPERATIONS: dict[str, list[Mistake]] = {
                 "Authorization",
                 "X-Forwarded-For",
             )
-        )
+        ),
+        *(
+            Mistake(
+                f"{name} of a part",
+                served(KIND, KIND_HEADER | {"header": name}, method="POST", body=PARTS),
+                f"{AT}/arguments/2/header",
+                served(KIND, KIND_HEADER, method="POST", body=PARTS),
+            )
+            for name in ("Content-Disposition", "content-type", "Host", "Authorization")
+        ),
     ],
     "operation.form": [
         Mistake(
@@ -177,6 +187,24 @@ OPERATIONS: dict[str, list[Mistake]] = {
             served(method="POST", body=PARTS | {"argument": "whole", "file": True}),
             f"{AT}/body",
             served(method="POST", body={"media_type": "image/*", "argument": "whole", "file": True}),
+        ),
+        Mistake(
+            "a header of JSON",
+            served(KIND, KIND_HEADER, method="POST", body=JSON),
+            f"{AT}/arguments/2/header",
+            served(KIND, KIND_HEADER, method="POST", body=PARTS),
+        ),
+        Mistake(
+            "a header of no part",
+            served(KIND_HEADER, method="POST", body=PARTS),
+            f"{AT}/arguments/1/header",
+            served(KIND, KIND_HEADER, method="POST", body=PARTS),
+        ),
+        Mistake(
+            "JSON that is required",
+            served(KIND, method="POST", body=JSON | {"required": True}),
+            f"{AT}/body/required",
+            served(KIND, method="POST", body=PARTS | {"required": True}),
         ),
         Mistake(
             "types of no file",

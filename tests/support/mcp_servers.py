@@ -183,6 +183,7 @@ def ask_server(
     tool: str,
     *,
     level: str = "fresh",
+    tenant: str = "tenant",
     structured: bool = False,
     limits: Limits,
     start: dict[str, Any] | None = None,
@@ -197,7 +198,7 @@ def ask_server(
     call = replace(
         call_of(pinned, **arguments),
         dependencies=folder,
-        key=BoxKey("tenant", json.dumps(start), dependencies=str(folder)),
+        key=BoxKey(tenant, json.dumps(start), dependencies=str(folder)),
         server=start,
         asks={"tool": tool, "structured": structured} if tool else {},
         **(given or {}),

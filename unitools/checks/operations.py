@@ -214,12 +214,13 @@ def _check_arguments(manifest: Manifest, operation: dict[str, Any]) -> Iterator[
     properties = manifest.input_schema.get("properties", {})
     whole = operation.get("body", {}).get("argument")
     names: set[str] = {whole} if whole is not None else set()
-    places: set[tuple[str, str]] = set()
+    places: set[tuple[str, str, str]] = set()
     if manifest.input_schema.get("additionalProperties") is not False:
         yield OPEN.at(("input_schema", "additionalProperties"), "The input takes names that nothing puts anywhere.")
     for place, each in enumerate(operation["arguments"]):
         at = (*AT, "arguments", place)
-        where = (each["in"], each["name"].lower() if each["in"] == "header" else each["name"])
+        header = each.get("header", "").lower()
+        where = (each["in"], each["name"].lower() if each["in"] == "header" else each["name"], header)
         if each["argument"] not in properties:
             yield ARGUMENTS.at((*at, "argument"), f"input_schema has no property {each['argument']}.")
         if each["argument"] in names or where in places:
@@ -230,6 +231,8 @@ def _check_arguments(manifest: Manifest, operation: dict[str, Any]) -> Iterator[
             yield RESERVED.at((*at, "name"), f"{each['name'][:60]} is not an agent's to say.")
         if each["in"] in ("header", "cookie") and not is_token(each["name"]):
             yield FORM.at((*at, "name"), f"{each['name'][:60]} is no name of a {each['in']}.")
+        if header and (is_reserved_header(header) or header.startswith("content-")):
+            yield RESERVED.at((*at, "header"), f"{each['header'][:60]} of a part is not an agent's to say.")
         if "style" in each and each["style"] not in STYLES[each["in"]]:
             yield FORM.at((*at, "style"), f"{each['style']} is no style of {each['in']}.")
     for name in properties:
@@ -254,12 +257,17 @@ def _check_body(manifest: Manifest, operation: dict[str, Any]) -> Iterator[Manif
 def _check_files(manifest: Manifest, operation: dict[str, Any]) -> Iterator[ManifestFinding]:
     body = operation.get("body", {})
     media, properties = body.get("media_type"), manifest.input_schema.get("properties", {})
+    parts = {each["name"] for each in operation["arguments"] if each["in"] == "body" and "header" not in each}
     for place, each in enumerate(operation["arguments"]):
         at = (*AT, "arguments", place)
         if (each.get("file") or "media_types" in each) and (each["in"] != "body" or media != MULTIPART):
             yield FILES.at((*at, "argument"), f"{each['argument'][:60]} is no part of a multipart body.")
         if each.get("file") and not _is_id(properties.get(each["argument"]), or_list=True):
             yield FILES.at(("input_schema", "properties", each["argument"]), "A file is named by a text, its id.")
+        if "header" in each and (each.get("file") or each["name"] not in parts or media != MULTIPART):
+            yield FILES.at((*at, "header"), f"{each['name'][:60]} is no part that has a header.")
+    if body.get("required") and (media != MULTIPART or "argument" in body):
+        yield FILES.at((*AT, "body", "required"), "Only a form of parts may have none.")
     is_written = media is not None and (is_json(media) or media in (WWW_FORM, MULTIPART))
     if body.get("file"):
         if is_written or "argument" not in body:

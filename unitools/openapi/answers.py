@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -77,10 +78,7 @@ def _one_schema(
     entry: OperationEntry,
     notes: list[DocumentDiagnostic],
 ) -> Any:
-    different: list[Any] = []
-    for each in schemas:
-        if each not in different:
-            different.append(each)
+    different: list[Any] = list({json.dumps(each, sort_keys=True): each for each in schemas}.values())
     reader.nodes, reader.bytes = measure_schema(different)
     if reader.nodes > MAX_OUTPUT_NODES or reader.bytes > MAX_OUTPUT_BYTES:
         different = [_outline(each) for each in different]

@@ -6,6 +6,7 @@ Standard library only: this runs in a box.
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     Pairs = list[tuple[str, str]]
 
 MAX_NESTING = 16
+_HEADER_VALUE = re.compile(r"[!-~](?:[ -~]*[!-~])?|")
 _DELIMITERS = {"form": ",", "simple": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
 
 
@@ -73,6 +75,22 @@ def quote_text(name: str, text: str) -> str:
 
 def join_texts(texts: Sequence[tuple[str, str]], between: str, sign: str) -> str:
     return between.join(f"{key}{sign}{text}" if key else text for key, text in texts)
+
+
+# Values of headers.
+
+
+def write_header(said: dict[str, Any], value: Any) -> str:
+    name = said["argument"]
+    if said.get("as_json"):
+        return check_header(name, dump_json(name, value))
+    return check_header(name, join_texts(flatten_value(name, value), ",", "=" if said.get("explode") else ","))
+
+
+def check_header(name: str, text: str) -> str:
+    if not _HEADER_VALUE.fullmatch(text):
+        raise ArgumentRefused(name, "A header's value is printable ASCII on one line, without spaces at its ends.")
+    return text
 
 
 # ``key=value`` of a query or a form.

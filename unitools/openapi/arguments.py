@@ -204,7 +204,8 @@ def name_arguments(
     if mapped:
         operation["arguments"] = mapped
     if body is not None:
-        operation["body"] = body.to_operation(next((name for name, each in names.items() if each is whole), ""))
+        of_whole = next((name for name, each in names.items() if each is whole), "")
+        operation["body"] = body.to_operation(of_whole, arguments)
     required = [name for name, each in names.items() if each.is_required]
     schema: dict[str, Any] = {
         "type": "object",

@@ -15,17 +15,22 @@ from unitools.openapi.files import describe_file, is_file, is_file_type, is_list
 from unitools.openapi.multipart import MULTIPART
 from unitools.openapi.parts import OperationArgument, is_json
 from unitools.openapi.request_bodies import FORM, JSON
-from unitools.openapi.security import property_proves_identity
-from unitools.openapi.texts import find_name_problem
+from unitools.openapi.requests import is_reserved_header, is_token
+from unitools.openapi.schemas import MAX_INNER_TEXT
+from unitools.openapi.security import names_a_key, property_proves_identity
+from unitools.openapi.texts import clean_text, find_name_problem
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from unitools.openapi.documents import OpenApiDocument, OperationEntry
     from unitools.openapi.parts import MediaSchema, OperationParts
     from unitools.openapi.schemas import SchemaReader
     from unitools.openapi.security import Security
 
-MAX_MERGED = 50  # objects that all hold, in one body
+MAX_MERGED = 50  # objects that all hold, in one body; each hundred of properties counts as one
 MAX_MEDIA_TYPES = 10
+MAX_HEADER_CHARS = 100
 ANY = ("*/*", "application/*")
 _MEDIA_RANGE = re.compile(r"(\*|[a-z0-9.+-]{1,40})/(\*|[a-z0-9.+-]{1,59})")
 _OF_TEXT = re.compile(r"text/[a-z0-9.+-]+|application/(?:[a-z0-9.-]+\+)?(?:xml|yaml)|application/x-yaml")
@@ -43,21 +48,34 @@ class BodyKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class OperationBody:
-    """The form of it that is sent. ``media_types``: of a file, those that the service takes."""
+    """The form of it that is sent. ``media_types``: of a file, those that the service takes; ``is_required``: none is sent without."""
 
     kind: BodyKind
     media: str
     said: MediaSchema
     media_types: tuple[str, ...] = ()
+    is_required: bool = False
 
-    def to_operation(self, argument: str) -> dict[str, Any]:
-        """As the manifest has it. ``argument``: that is the whole of it; empty: it is taken apart."""
+    def to_operation(self, argument: str, arguments: Sequence[OperationArgument]) -> dict[str, Any]:
+        """As the manifest has it. ``argument``: that is the whole of it; empty: it is taken apart into those of ``arguments``."""
         found: dict[str, Any] = {"media_type": self.media} | ({"argument": argument} if argument else {})
         if self.kind is BodyKind.FILE:
             found["file"] = True
             if len(self.media_types) > 1:
                 found["media_types"] = list(self.media_types)
+        if self.kind is BodyKind.PARTS and self.is_required and not any(map(_is_always_a_part, arguments)):
+            found["required"] = True
         return found
+
+
+def _is_always_a_part(argument: OperationArgument) -> bool:
+    """Of a list there may be none, and of null there is none."""
+    return (
+        argument.place == "body"
+        and argument.is_required
+        and "header" not in argument.said
+        and argument.schema.get("type") in ("string", "integer", "number", "boolean", "object")
+    )
 
 
 def choose_body(
@@ -97,7 +115,7 @@ def choose_body(
     if media in ANY and kind is BodyKind.JSON:
         notes.append(DocumentDiagnostic(parts.body_pointer, "The body may be anything; JSON is sent."))
         media = JSON
-    return OperationBody(kind, media, said, tuple(others[:MAX_MEDIA_TYPES]))
+    return OperationBody(kind, media, said, tuple(others[:MAX_MEDIA_TYPES]), parts.body_is_required)
 
 
 def _find_kind(document: OpenApiDocument, media: str, said: MediaSchema) -> BodyKind | None:
@@ -176,7 +194,7 @@ def read_body(
         if property_proves_identity(document, name, said, at, security, is_required=is_required):
             _take_credential(body, name, at, security, notes, is_required=is_required)
         elif (argument := _read_property(reader, body, name, said, at, notes, is_required=is_required)) is not None:
-            found.append(argument)
+            found += [argument, *_list_part_headers(reader, body, argument, notes)]
     return found, None
 
 
@@ -221,8 +239,6 @@ def _read_property(
     written: dict[str, Any] = {}
     if body.kind is BodyKind.PARTS:
         types = _list_media_types(encoding)
-        if encoding.get("headers"):
-            notes.append(DocumentDiagnostic(at, "Headers of single parts are not sent."))
         is_many = is_list_of_files(document, said, at)
         if is_many or is_file(document, said, at) or (said == {} and any(map(is_file_type, types))):
             written = {"file": True} | ({"media_types": types} if types else {})
@@ -244,6 +260,40 @@ def _read_property(
     read = reader.read(said, at)
     read = {} if read is True else {"not": {}} if read is False else read
     return OperationArgument("body", name, read, is_required, written)
+
+
+def _list_part_headers(
+    reader: SchemaReader, body: OperationBody, part: OperationArgument, notes: list[DocumentDiagnostic]
+) -> Iterator[OperationArgument]:
+    """What the document says of the headers of one part, each an argument of its own. The type of the part is no header here."""
+    encoding = body.said.encoding.get(part.name) if body.kind is BodyKind.PARTS else None
+    said = encoding.get("headers") if isinstance(encoding, dict) else None
+    above = f"{body.said.pointer.removesuffix('/schema')}/encoding/{escape_token(part.name)}/headers"
+    for name, each in said.items() if isinstance(said, dict) else ():
+        header, at = reader.document.resolve(each, f"{above}/{escape_token(name)}")
+        header = header if isinstance(header, dict) else {}
+        if name.lower() == "content-type":
+            continue
+        if is_reserved_header(name) or name.lower().startswith("content-"):
+            notes.append(DocumentDiagnostic(at, f"The header {name[:60]!a} is the form's own to say, and no argument."))
+            continue
+        if not is_token(name) or len(name) > MAX_HEADER_CHARS:
+            raise DocumentUnfit(at, f"No header can be called {name[:60]!a}.", "Correct the name in the document.")
+        content = header.get("content")
+        is_written = not content and header.get("style", "simple") == "simple"
+        is_required = part.is_required and header.get("required") is True
+        if not is_written or names_a_key(name):
+            why = "says who is asking" if is_written else "is not written as texts are"
+            if is_required:
+                raise DocumentUnfit(at, f"The header {name[:60]!a} of a part {why}.", "Leave the operation out.")
+            notes.append(DocumentDiagnostic(at, f"The header {name[:60]!a} of a part {why}, and is not sent."))
+            continue
+        schema = reader.read(header.get("schema", {}), f"{at}/schema")
+        schema = schema if isinstance(schema, dict) else {}
+        text, _ = clean_text(header.get("description"), MAX_INNER_TEXT)
+        text = text or f"The header {name} of the part {part.name[:60]}."
+        written = {"name": part.name, "header": name} | ({"explode": True} if header.get("explode") is True else {})
+        yield OperationArgument("body", f"{part.name} {name}", {"description": text} | schema, is_required, written)
 
 
 def _list_media_types(encoding: dict[str, Any]) -> list[str]:
@@ -311,6 +361,9 @@ def _flatten(document: OpenApiDocument, schema: Any, pointer: str, left: list[in
         return None
     properties = said.get("properties", {})
     if not isinstance(properties, dict) or not ({"properties", "allOf"} & said.keys() or said.get("type") == "object"):
+        return None
+    left[0] -= len(properties) // 100
+    if left[0] < 0:
         return None
     found = PlainObject(is_open=said.get("additionalProperties") is True)
     parts = said.get("allOf", [])

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import unquote
 
-from unitools.mcp_listings import compute_json_digest
+from unitools.mcp_listings import compute_digest_and_size
 from unitools.strict_json import JsonReader, JsonRefused, build_unique_object, read_fraction
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
 MAX_DOCUMENT_DEPTH = 100
 MAX_YAML_EVENTS = 500_000  # each takes some hundred bytes of memory until all is read
 MAX_REFERENCES = 50  # that follow each other to one value
+MAX_REFERENCE_CHARS = 4_000
+MAX_MEASURED_BYTES = 4 * MAX_DOCUMENT_BYTES  # of what references name: one may name a part of what another names
 METHODS = ("get", "head", "post", "put", "patch", "delete")
 _REVISION = re.compile(r"(3\.0|3\.1)(\.[0-9]+)?(-[a-z0-9.]+)?")
 _PLAIN_WORDS: list[tuple[str, re.Pattern[str], str]] = [  # YAML's JSON schema: dates, yes and 12:30 are texts
@@ -90,6 +92,8 @@ class OpenApiDocument:
     digest: str
     operations: dict[str, OperationEntry]
     _measured: dict[str, tuple[str, frozenset[str]]] = field(default_factory=dict, repr=False)
+    _targets: dict[int, tuple[str, frozenset[str]]] = field(default_factory=dict, repr=False)
+    _room: list[int] = field(default_factory=lambda: [MAX_MEASURED_BYTES], repr=False)
 
     @property
     def title(self) -> str:
@@ -119,6 +123,10 @@ class OpenApiDocument:
                 f"The reference {reference[:200]!a} leads to another file or address, and nothing is fetched.",
                 "Bundle the document into one file first, for example with `npx @redocly/cli bundle`.",
             )
+        if len(reference) > MAX_REFERENCE_CHARS:
+            raise DocumentUnfit(
+                pointer, f"A reference has more than {MAX_REFERENCE_CHARS:,} characters.", "Correct the document."
+            )
         found: Any = self.root
         text = unquote(reference[1:])
         for token in text.split("/")[1:]:
@@ -135,16 +143,32 @@ class OpenApiDocument:
             raise DocumentUnfit(pointer, f"The reference {reference[:200]!a} names nothing.", "Correct the document.")
         return found
 
-    def measure(self, reference: str) -> tuple[str, frozenset[str]]:
-        """The digest of what a reference names, without what that refers to, and the references in it; an empty one for nothing."""
+    def measure(self, reference: str, pointer: str) -> tuple[str, frozenset[str]]:
+        """The digest of what a reference names, without what that refers to, and the references in it; an empty one for nothing.
+        ``pointer``: of who asks."""
         if reference not in self._measured:
             try:
-                target = self.find(reference, "")
+                target = self.find(reference, pointer)
             except DocumentUnfit:
                 self._measured[reference] = "", frozenset()
             else:
-                self._measured[reference] = compute_json_digest(target), find_references(target)
+                self._measured[reference] = self._measure_target(target, pointer)
         return self._measured[reference]
+
+    def _measure_target(self, target: Any, pointer: str) -> tuple[str, frozenset[str]]:
+        """Once, by however many references it is named: `#/a` and `#/%61` are one place."""
+        if id(target) not in self._targets:
+            if self._room[0] < 0:
+                raise DocumentUnfit(
+                    pointer,
+                    "It leads to parts of the document that lie within each other, again and again: more than "
+                    f"{MAX_MEASURED_BYTES >> 20} MiB in all.",
+                    "Refer to definitions that stand side by side, or leave the operation out.",
+                )
+            digest, size = compute_digest_and_size(target)
+            self._room[0] -= size
+            self._targets[id(target)] = digest, find_references(target)
+        return self._targets[id(target)]
 
     def select(self, names: Sequence[str], tags: Sequence[str] = ()) -> list[OperationEntry]:
         """The operations of these ids (or ``GET /path``), and all that have one of these tags."""

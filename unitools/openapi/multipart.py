@@ -31,12 +31,14 @@ _WITHIN_QUOTES = {each: f"%{each:02X}" for each in (*range(0x20), ord('"'), ord(
 
 @dataclass(frozen=True, slots=True)
 class FormPart:
-    """``media_type``: empty where nothing is said of it, which means a text. ``filename``: None where it is no file."""
+    """``media_type``: empty where nothing is said of it, which means a text. ``filename``: None where it is no file. ``headers``: that
+    the part has beside, whose names are tokens and whose values stay on their line."""
 
     name: str
     content: bytes = field(repr=False)
     media_type: str = ""
     filename: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 def write_multipart(parts: Sequence[FormPart]) -> tuple[str, bytes]:
@@ -55,6 +57,7 @@ def _write_head(part: FormPart) -> bytes:
     lines = [said]
     if part.media_type:
         lines.append(f"Content-Type: {part.media_type if MEDIA_TYPE.fullmatch(part.media_type) else UNKNOWN}")
+    lines += [f"{name}: {value}" for name, value in part.headers]
     return "\r\n".join([*lines, "", ""]).encode("utf-8", "replace")
 
 

@@ -158,6 +158,6 @@ def compute_operation_digest(document: OpenApiDocument, entry: OperationEntry, s
     while waiting:
         reference = waiting.pop()
         if reference not in definitions:
-            definitions[reference], inner = document.measure(reference)
+            definitions[reference], inner = document.measure(reference, entry.pointer)
             waiting += inner
     return compute_json_digest({"said": said, "schemes": schemes, "definitions": definitions})

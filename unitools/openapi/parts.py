@@ -6,6 +6,7 @@ to where it stands, for whoever has to correct it.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,9 @@ _OF_VALUES = (
     "additionalProperties",
 )  # fmt: skip
 _HEADERS_READ = frozenset({"link", "retry-after", "content-type", "content-length", "content-encoding"})
+_SUCCESS = re.compile(r"2(?:[0-9][0-9]|[Xx][Xx])")
 _SHOWN = 5
+MAX_FORMS = 100  # media types of one body or answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,13 +181,22 @@ def _read_parameter(
 
 
 def _read_content(content: Any, at: str) -> Iterator[tuple[str, MediaSchema]]:
-    for media, each in content.items() if isinstance(content, dict) else ():
+    content = content if isinstance(content, dict) else {}
+    _check_number_of_forms(len(content), at)
+    for media, each in content.items():
         said = each if isinstance(each, dict) else {}
         encoding = said.get("encoding")
         pointer = f"{at}/{escape_token(media)}/schema"
         yield (
             plain_media_type(media),
             MediaSchema(said.get("schema"), pointer, encoding if isinstance(encoding, dict) else {}),
+        )
+
+
+def _check_number_of_forms(number: int, at: str) -> None:
+    if number > MAX_FORMS:
+        raise DocumentUnfit(
+            at, f"There are {number:,} media types; most are {MAX_FORMS}.", "Take out those that nobody needs."
         )
 
 
@@ -202,7 +214,7 @@ def _read_answers(
     """Those of success; where the document names none, ``default``."""
     said = entry.said.get("responses", {})
     said = said if isinstance(said, dict) else {}
-    named = [status for status in said if status.upper() == "2XX" or (len(status) == 3 and status.startswith("2"))]
+    named = [status for status in said if _SUCCESS.fullmatch(status)]
     found = {}
     for status in named or [each for each in said if each == "default"]:
         answer, at = document.resolve(said[status], f"{entry.pointer}/responses/{status}")
@@ -266,6 +278,7 @@ def _read_swagger_answer(
 
 def _media_types(document: OpenApiDocument, entry: OperationEntry, name: str) -> list[str]:
     said = entry.said.get(name, document.root.get(name, []))
+    _check_number_of_forms(len(said) if isinstance(said, list) else 0, f"{entry.pointer}/{name}")
     return [plain_media_type(each) for each in said if isinstance(each, str)] if isinstance(said, list) else []
 
 

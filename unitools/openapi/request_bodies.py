@@ -5,7 +5,7 @@ A file is named by an id among the arguments, and the hub gives its content besi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from unitools.openapi.argument_values import (
@@ -13,6 +13,7 @@ from unitools.openapi.argument_values import (
     dump_json,
     encode_text,
     quote_text,
+    write_header,
     write_pairs,
     write_scalar,
 )
@@ -66,7 +67,7 @@ def build_body(
             return None
         names = {each["name"] for each in operation.get("arguments", ()) if each["in"] == "body"}
         if media == MULTIPART:
-            return _write_parts(given, files)
+            return _write_parts(given, files, is_required=body.get("required", False))
         if media == FORM:
             return _write_form((said, value, names - {said["name"]}) for said, value in given)
         return RequestBody(media, dump_json("", {said["name"]: value for said, value in given}).encode())
@@ -113,9 +114,28 @@ def _list_pairs(said: dict[str, Any], value: Any, taken: set[str]) -> Pairs:
 # Forms of parts.
 
 
-def _write_parts(given: Sequence[tuple[dict[str, Any], Any]], files: Mapping[str, RequestFile]) -> RequestBody | None:
+def _write_parts(
+    given: Sequence[tuple[dict[str, Any], Any]], files: Mapping[str, RequestFile], *, is_required: bool = False
+) -> RequestBody | None:
     """None where it would have no part, since a form of parts has at least one."""
-    parts = [part for said, value in given for part in _list_parts(said, value, files)]
+    headers: dict[str, list[tuple[str, str]]] = {}
+    for said, value in given:
+        if "header" in said and value is not None:
+            headers.setdefault(said["name"], []).append((said["header"], write_header(said, value)))
+    parts = [
+        replace(part, headers=tuple(headers.get(part.name, ())))
+        for said, value in given
+        if "header" not in said
+        for part in _list_parts(said, value, files)
+    ]
+    sent = {part.name for part in parts}
+    for said, value in given:
+        if "header" in said and value is not None and said["name"] not in sent:
+            raise ArgumentRefused(said["argument"], f"It is said of the part {said['name']}, which is not sent.")
+    if is_required and not parts:
+        raise ArgumentRefused(
+            "", "The service wants a form with at least one part. Say one of the arguments that are parts."
+        )
     return RequestBody(*write_multipart(parts)) if parts else None
 
 

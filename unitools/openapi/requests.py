@@ -14,11 +14,13 @@ from urllib.parse import quote, unquote
 
 from unitools.openapi.argument_values import (
     ArgumentRefused,
+    check_header,
     dump_json,
     flatten_value,
     fold_name,
     join_texts,
     quote_text,
+    write_header,
     write_pairs,
 )
 from unitools.openapi.request_bodies import JSON, build_body, is_json
@@ -47,7 +49,6 @@ RESERVED_HEADERS = frozenset({
 })  # fmt: skip
 _RESERVED_BEGINNINGS = ("proxy-", "sec-", "x-forwarded", "x-original-", "x-toolhub-")
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_HEADER_VALUE = re.compile(r"[!-~](?:[ -~]*[!-~])?|")
 _LEAVES_SEGMENT = re.compile(r"[/\\?#\x00-\x1f\x7f]")
 MAX_ESCAPE_DEPTH = 8  # escapes within escapes; more of them are no value of anybody
 
@@ -102,7 +103,7 @@ def build_request(
     if cookies := _build_cookies(given["cookie"]):
         headers.append(("Cookie", cookies))
     if idempotency_key and operation.get("idempotency_header"):
-        headers.append((operation["idempotency_header"], _check_header("", idempotency_key)))
+        headers.append((operation["idempotency_header"], check_header("", idempotency_key)))
     body = build_body(operation, given["body"], arguments, files or {})
     if body is not None:
         headers.append(("Content-Type", body.media_type))
@@ -209,18 +210,7 @@ def _build_headers(given: Sequence[tuple[dict[str, Any], Any]]) -> Iterator[tupl
             raise ArgumentRefused(name, f"The header {said['name'][:60]!a} is not an agent's to set.")
         if value is None:
             continue
-        text = (
-            dump_json(name, value)
-            if said.get("as_json")
-            else join_texts(flatten_value(name, value), ",", "=" if said.get("explode") else ",")
-        )
-        yield said["name"], _check_header(name, text)
-
-
-def _check_header(name: str, text: str) -> str:
-    if not _HEADER_VALUE.fullmatch(text):
-        raise ArgumentRefused(name, "A header's value is printable ASCII on one line, without spaces at its ends.")
-    return text
+        yield said["name"], write_header(said, value)
 
 
 def _build_cookies(given: Sequence[tuple[dict[str, Any], Any]]) -> str:

@@ -29,6 +29,9 @@ MAX_INTEGER = 2**53 - 1
 HOISTED_FROM = 14  # levels of one schema before what is below gets a definition of its own
 MAX_INNER_TEXT = 300
 MAX_DEFAULT_CHARS = 1000
+MAX_LOOKED_AT = (
+    500_000  # keywords and values of one side of an operation: references bring the same place up again and again
+)
 _COUNTS = frozenset(
     {"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains"}
 )
@@ -70,6 +73,7 @@ class SchemaReader:
     _taken: dict[str, int] = field(default_factory=dict)  # word → how often it was wanted
     _waiting: deque[tuple[str, Any]] = field(default_factory=deque)
     _patterns: int = 0
+    _looked_at: int = 0
 
     def note(self, what: str, pointer: str, message: str) -> None:
         """One diagnostic of each kind: the first place stands for all."""
@@ -90,15 +94,15 @@ class SchemaReader:
             is_full = is_full or self.nodes + nodes > self.max_nodes or self.bytes + size > self.max_bytes
             if is_full:
                 found = {}
-                self.note(
-                    "far",
-                    pointer,
-                    "What is nested deeper is not described: any value will do there, and the service judges.",
-                )
+                self._note_far(pointer)
             else:
                 self.nodes += nodes
                 self.bytes += size
             self.definitions[name] = found
+
+    def _note_far(self, pointer: str) -> None:
+        said = "What is nested deeper is not described: any value will do there, and the service judges."
+        self.note("far", pointer, said)
 
     def refer(self, pointer: str, said: Any) -> Schema:
         """A reference to the definition of what stands there."""
@@ -113,10 +117,11 @@ class SchemaReader:
             last.rstrip(".").rpartition(".")[2] or last
         )  # of io.k8s.api.core.v1.Pod the last word tells it apart, mostly
         word = re.sub(r"[^A-Za-z0-9_]+", "_", last).strip("_")[:60] or "part"
-        self._taken[word] = number = self._taken.get(word, 0) + 1
+        number = self._taken.get(word, 0) + 1
+        while number > 1 and f"{word}_{number}" in self._taken:
+            number += 1
+        self._taken[word] = number
         name = word if number == 1 else f"{word}_{number}"
-        if number > 1 and name in self._taken:
-            return self._name(pointer)
         self._taken.setdefault(name, 1)
         return name
 
@@ -153,6 +158,10 @@ class SchemaReader:
         return self._keywords(said, pointer, depth)
 
     def _keywords(self, said: Schema, pointer: str, depth: int) -> Schema:
+        self._looked_at += len(said) + sum(len(each) for each in said.values() if isinstance(each, dict | list))
+        if self._looked_at > MAX_LOOKED_AT:
+            self._note_far(pointer)
+            return {}
         made: Schema = {}
         is_31 = self.document.revision == "3.1"
         for name, value in said.items():

@@ -248,11 +248,16 @@ def proves_identity(parameter: OperationParameter, keys: set[tuple[str, str]]) -
         return True
     if parameter.place == "query" and name in _ALWAYS_TOKENS:
         return True
-    if parameter.place == "header" and _HEADER_TOKENS.fullmatch(name):
+    if parameter.place == "header" and names_a_key(name):
         return True
     if not _TOKENS.fullmatch(name):
         return False
     return parameter.place in ("header", "cookie") or _says_it_proves(str(parameter.description or ""))
+
+
+def names_a_key(header: str) -> bool:
+    """Whether a header is called as one that says who is asking."""
+    return _HEADER_TOKENS.fullmatch(header) is not None
 
 
 def property_proves_identity(

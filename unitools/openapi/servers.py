@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from unitools.openapi.documents import OpenApiDocument, OperationEntry
 
-MAX_EXPANSIONS = 200
+MAX_ADDRESSES = 1_000  # that the servers of an operation make with their variables
 _IN_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 _IN_PATH = re.compile(r"[A-Za-z0-9._~-]*(/[A-Za-z0-9._~-]+)*")
 _SHOWN = 6
@@ -53,8 +53,16 @@ def choose_server(document: OpenApiDocument, entry: OperationEntry, named: Seque
     servers, pointer = _servers(document, entry)
     usable: dict[str, bool] = {}  # URL → whether it is the document's without a choice
     problems = []
+    made = 0
     for at, said in servers:
         for url, is_only in _expand(said, at):
+            made += 1
+            if made > MAX_ADDRESSES:
+                raise DocumentUnfit(
+                    pointer,
+                    f"The servers make more than {MAX_ADDRESSES:,} addresses.",
+                    "Leave the one that you mean in the document.",
+                )
             try:
                 usable.setdefault(normalize_server(url), is_only)
             except ValueError as error:
@@ -148,7 +156,7 @@ def _expand(said: dict[str, Any], at: str) -> Iterator[tuple[str, bool]]:
                     "Correct the document.",
                 )
         choices.append(texts)
-    for chosen in itertools.islice(itertools.product(*choices), MAX_EXPANSIONS):
+    for chosen in itertools.product(*choices):
         filled = url
         for name, value in zip(names, chosen, strict=True):
             filled = filled.replace(f"{{{name}}}", value)

@@ -170,11 +170,36 @@ def test_calls_between_a_look_and_the_change_that_the_next_one_finds_are_told(
     assert_problem(caller.invoke(TOOL, {"item": "a"}), 409, "TOOL.DRIFTED")
 
     row = Installation.objects.get(name=TOOL)
-    assert "2 calls ran after" in row.reason
-    assert all(each.wire_id in row.reason for each in unheld)
-    assert looked.wire_id not in row.reason
+    assert "3 calls ran after" in row.reason
+    assert all(each.wire_id in row.reason for each in (looked, *unheld))
     page = operator.client().get(reverse("tool", args=[TOOL])).text
-    assert "2 calls ran after" in page
+    assert "3 calls ran after" in page
+
+
+@pytest.mark.req("BRING-3")
+def test_a_call_between_whose_look_and_whose_own_request_the_server_changed_is_told(
+    bring: Callable[..., ToolVersion], remote: RemoteServer, caller: Caller
+) -> None:
+    bring()
+
+    def change() -> None:
+        remote.while_called = lambda: None
+        remote.tools.remove_tool("Get-Item")
+        list_otherwise(remote.tools, "description")
+
+    remote.while_called = change
+    met = caller.invoke(TOOL, {"item": "a"})
+    assert remote.asked() == ["tools/list", "tools/call"]
+    began = row_of(met).started_at
+    Installation.objects.filter(name=TOOL).update(listing_held_at=began, changed_at=database_time())
+
+    then = caller.invoke(TOOL, {"item": "a"})
+
+    assert_problem(then, 409, "TOOL.DRIFTED")
+    assert remote.asked()[2:] == ["tools/list"]
+    reason = Installation.objects.get(name=TOOL).reason
+    assert "1 call ran after" in reason
+    assert row_of(met).wire_id in reason
 
 
 @pytest.mark.req("BRING-3")

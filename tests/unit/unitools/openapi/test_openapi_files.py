@@ -108,7 +108,7 @@ def test_parts_are_written_as_the_encoding_of_the_document_says() -> None:
 
     made, _ = make(document)
 
-    said = {each["name"]: each for each in operation_of(made)["arguments"]}
+    said = {each["name"]: each for each in operation_of(made)["arguments"] if "header" not in each}
     assert said["all"]["as_json"] is True
     assert said["photo"]["media_types"] == ["image/png", "image/jpeg"]
     assert (said["raw"]["file"], said["raw"]["media_types"]) == (True, ["application/pdf"])
@@ -116,10 +116,81 @@ def test_parts_are_written_as_the_encoding_of_the_document_says() -> None:
     assert "sheet" not in said
     assert "as_json" not in said["about"]
     notes = notes_of(document)
-    assert "Headers of single parts are not sent." in notes
     assert "'sheet' is application/xml, and is not sent." in notes
     with pytest.raises(DocumentUnfit, match="'sheet' is application/xml, which is not written"):
         make(sending(form(properties, encoding, required=["sheet"])))
+
+
+@pytest.mark.req("BRING-1")
+def test_headers_of_a_part_are_arguments_of_their_own() -> None:
+    headers = {
+        "X-Rate": {"required": True, "description": "So fast.", "schema": {"type": "integer"}},
+        "X-Tags": {"schema": {"type": "array", "items": {"type": "string"}}},
+        "Content-Type": {"schema": {"type": "string"}},
+        "Content-Disposition": {"schema": {"type": "string"}},
+        "Transfer-Encoding": {"schema": {"type": "string"}},
+        "X-Api-Key": {"schema": {"type": "string"}},
+        "X-Other": {"content": {"application/xml": {}}},
+    }
+    document = sending(form({"photo": BYTES}, {"photo": {"headers": headers}}, required=["photo"]))
+
+    made, _ = make(document)
+
+    assert operation_of(made)["arguments"][1:] == [
+        {"argument": "photo_X-Rate", "in": "body", "name": "photo", "header": "X-Rate"},
+        {"argument": "photo_X-Tags", "in": "body", "name": "photo", "header": "X-Tags"},
+    ]
+    said = made["input_schema"]
+    assert said["required"] == ["photo", "photo_X-Rate"]
+    assert said["properties"]["photo_X-Rate"] == {"description": "So fast.", "type": "integer"}
+    assert said["properties"]["photo_X-Tags"]["description"] == "The header X-Tags of the part photo."
+    notes = notes_of(document)
+    assert notes.count("is the form's own to say") == 2
+    assert "'X-Api-Key' of a part says who is asking, and is not sent." in notes
+    assert "'X-Other' of a part is not written as texts are, and is not sent." in notes
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize(
+    ("name", "said", "why"),
+    [
+        ("X-A: 1\r\nX-B", {}, "No header can be called"),
+        ("X-Api-Key", {"required": True}, "says who is asking"),
+        ("X-Other", {"required": True, "content": {"application/xml": {}}}, "is not written as texts are"),
+    ],
+)
+def test_a_header_of_a_part_that_nobody_can_say_is_refused_with_its_place(
+    name: str, said: dict[str, Any], why: str
+) -> None:
+    content = form({"photo": BYTES}, {"photo": {"headers": {name: said}}}, required=["photo"])
+
+    with pytest.raises(DocumentUnfit, match=why) as refused:
+        make(sending(content))
+
+    assert "/content/multipart~1form-data/encoding/photo/headers/" in refused.value.pointer
+    assert refused.value.remedy
+
+
+@pytest.mark.req("BRING-1")
+@pytest.mark.parametrize(
+    ("properties", "required", "is_said"),
+    [
+        ({"photo": BYTES}, ["photo"], False),
+        ({"photo": BYTES}, [], True),
+        ({"photos": {"type": "array", "items": BYTES}}, ["photos"], True),
+        ({"title": {"type": "string", "nullable": True}}, ["title"], True),
+    ],
+)
+def test_a_form_that_the_service_wants_says_so_where_it_could_be_without_a_part(
+    properties: dict[str, Any], required: list[str], is_said: bool
+) -> None:
+    content = form(properties, required=required)
+
+    wanted, _ = make(sending(content))
+    optional, _ = make(sending(content, required=False))
+
+    assert operation_of(wanted)["body"].get("required", False) is is_said
+    assert "required" not in operation_of(optional)["body"]
 
 
 @pytest.mark.req("BRING-1")
@@ -131,7 +202,7 @@ def test_a_form_with_files_is_sent_where_json_could_not_have_them() -> None:
     made, _ = make(sending(as_both))
     of_texts, _ = make(sending({"application/json": {"schema": plain}, MULTIPART: {"schema": plain}}))
 
-    assert operation_of(made)["body"] == {"media_type": MULTIPART}
+    assert operation_of(made)["body"] == {"media_type": MULTIPART, "required": True}
     assert operation_of(of_texts)["body"] == {"media_type": "application/json"}
 
 

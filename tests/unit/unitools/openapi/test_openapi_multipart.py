@@ -296,6 +296,57 @@ def test_a_form_without_a_part_is_left_out(values: dict[str, Any]) -> None:
 
 
 @pytest.mark.req("BRING-1")
+@pytest.mark.parametrize("values", [{}, {"photos": []}, {"title": None}])
+def test_a_form_that_the_service_wants_is_refused_without_a_part(values: dict[str, Any]) -> None:
+    operation = {
+        "method": "POST",
+        "path": "/items",
+        "body": {"media_type": "multipart/form-data", "required": True},
+        "arguments": [
+            {"argument": "photos", "in": "body", "name": "photos", "file": True},
+            {"argument": "title", "in": "body", "name": "title"},
+        ],
+    }
+
+    with pytest.raises(ArgumentRefused, match="wants a form with at least one part"):
+        build_request(operation, values)
+    assert build_request(operation, {"title": ""}).body is not None
+
+
+HEADERS: list[dict[str, Any]] = [
+    {"argument": "photos", "file": True},
+    {"argument": "rate", "name": "photos", "header": "X-Rate"},
+    {"argument": "tags", "name": "photos", "header": "X-Tags"},
+]
+
+
+@pytest.mark.req("BRING-1")
+def test_headers_of_a_part_stand_in_its_head() -> None:
+    values = {"photos": [ID, OTHER], "rate": 3, "tags": ["a", "b"]}
+
+    _, body = send(HEADERS, values, {ID: PHOTO, OTHER: PHOTO})
+
+    heads = [each.partition(b"\r\n\r\n")[0].split(b"\r\n") for each in body.split(b"--toolhub-")[1:-1]]
+    assert [head[3:] for head in heads] == [[b"X-Rate: 3", b"X-Tags: a,b"]] * 2
+    _, without = send(HEADERS, {"photos": [ID], "tags": None}, {ID: PHOTO})
+    assert b"X-" not in without
+
+
+@pytest.mark.attack
+@pytest.mark.req("BRING-1", "SVC-6")
+@pytest.mark.parametrize("value", ["a\r\nX-Other: 1", "a\r\n\r\n<script>", "a\nb", " a", "a\x00", "ä", "\u2028"])
+def test_a_header_of_a_part_stays_on_its_line(value: str) -> None:
+    with pytest.raises(ArgumentRefused, match="on one line"):
+        send(HEADERS, {"photos": [ID], "rate": value}, {ID: PHOTO})
+
+
+@pytest.mark.req("BRING-1")
+def test_a_header_of_a_part_that_is_not_sent_is_refused() -> None:
+    with pytest.raises(ArgumentRefused, match="rate: It is said of the part photos, which is not sent"):
+        send(HEADERS, {"photos": [], "rate": 3}, {ID: PHOTO})
+
+
+@pytest.mark.req("BRING-1")
 @pytest.mark.parametrize(("media", "body"), [("application/json", b"{}"), ("application/x-www-form-urlencoded", b"")])
 def test_a_body_of_a_credential_alone_says_what_it_is(media: str, body: bytes) -> None:
     """The gate adds the credential, and says nothing of the type of what it adds to."""
