@@ -121,10 +121,10 @@ class ExportLinkInvalid(Problem):
     cure = "Ask for the export again with a key: its answer has a fresh link."
 
 
-class EvidenceUnavailable(Problem):
+class ArchivedFactUnavailable(Problem):
     """This fact is in the archive, which does not answer."""
 
-    reason, code, status = "EVIDENCE.UNAVAILABLE", PlatformCode.UPSTREAM_ERROR, 503
+    reason, code, status = "EVIDENCE.ARCHIVE_UNAVAILABLE", PlatformCode.UPSTREAM_ERROR, 503
     retryable, retry_after_s = Retryable.YES, 30
     cause = "What old facts say is kept in the archive only, and that cannot be read now or lacks what it had."
     cure = (

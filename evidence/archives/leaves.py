@@ -14,7 +14,7 @@ from django.conf import settings
 from evidence.archives.object_stores import ArchiveUnavailable, open_store
 from evidence.log.origins import log_name
 from evidence.models import Fact, Seal
-from evidence.problems import EvidenceUnavailable
+from evidence.problems import ArchivedFactUnavailable
 from evidence.verify.merkle import TILE_WIDTH
 from evidence.verify.problems import MalformedEvidence
 from evidence.verify.tiles import ENTRIES, TilePath, unpack_entries
@@ -40,26 +40,26 @@ def _read_bundle(url: str, endpoint: str, tenant_id: UUID, n: int) -> list[bytes
         found = _open_archive(url, endpoint).read(name)
         leaves = unpack_entries(found) if found is not None else []
     except (ArchiveUnavailable, MalformedEvidence) as error:
-        raise EvidenceUnavailable from error
+        raise ArchivedFactUnavailable from error
     if len(leaves) != TILE_WIDTH:
-        raise EvidenceUnavailable
+        raise ArchivedFactUnavailable
     return leaves
 
 
 def read_archived_leaf(tenant_id: UUID, index: int) -> bytes:
     """As it lies in the archive. Whether it is what was sealed its hash says, which the hub has."""
     if not settings.TOOLHUB_ARCHIVE_URL:
-        raise EvidenceUnavailable
+        raise ArchivedFactUnavailable
     n, place = divmod(index, TILE_WIDTH)
     return _read_bundle(settings.TOOLHUB_ARCHIVE_URL, settings.TOOLHUB_ARCHIVE_ENDPOINT, tenant_id, n)[place]
 
 
-def restore_leaf(leaf: bytes, tenant_id: UUID, index: int | None) -> bytes:
+def restore_leaf(leaf: bytes | memoryview, tenant_id: UUID, index: int | None) -> bytes:
     """A leaf as it is stored, or from the archive. ``index``: which of its log it is."""
     if leaf:
         return bytes(leaf)
     if index is None:  # only what is sealed is archived
-        raise EvidenceUnavailable
+        raise ArchivedFactUnavailable
     return read_archived_leaf(tenant_id, index)
 
 
@@ -77,4 +77,4 @@ def load_leaves(facts: Iterable[Fact]) -> None:
     for pk, index in found.items():
         lacking[pk].leaf = read_archived_leaf(lacking[pk].tenant_id, index)
     if len(found) < len(lacking):
-        raise EvidenceUnavailable
+        raise ArchivedFactUnavailable

@@ -51,7 +51,7 @@ class LeafAttribute(DeferredAttribute):
         instance.__dict__[self.field.attname] = value
 
 
-class LeafField(models.BinaryField):
+class LeafField(models.BinaryField):  # type: ignore[type-arg]  # Django's own cannot be asked for them
     """For the database a field of bytes like any other."""
 
     descriptor_class = LeafAttribute
@@ -70,7 +70,7 @@ class FactQuerySet(AppendOnlyQuerySet):
 class Fact(AppendOnlyModel):
     """One statement about something that happened."""
 
-    objects = FactQuerySet.as_manager()
+    objects = FactQuerySet.as_manager()  # type: ignore[misc]  # as that of its base, with more to ask
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant_id = models.UUIDField()

@@ -34,9 +34,10 @@ _LEAVES = """
     SELECT s.leaf_index, f.leaf_hash FROM {table} f JOIN evidence_seal s ON s.fact_id = f.id AND s.tenant_id = f.tenant_id
     WHERE f.tenant_id = %s AND s.leaf_index < %s AND f.invocation_id IS NOT NULL AND length(f.leaf) > 0 ORDER BY s.leaf_index
 """
-_COLUMNS = ", ".join([*(field.column for field in Fact._meta.concrete_fields if field.column != "leaf"), "leaf"])
+_NAMES = [str(field.column) for field in Fact._meta.concrete_fields if field.column != "leaf"]
+_COLUMNS = ", ".join([*_NAMES, "leaf"])
 _ROWS = f"""
-    SELECT {", ".join("f." + field.column for field in Fact._meta.concrete_fields if field.column != "leaf")},
+    SELECT {", ".join(f"f.{name}" for name in _NAMES)},
     CASE WHEN f.invocation_id IS NOT NULL AND s.leaf_index < a.leaves THEN ''::bytea ELSE f.leaf END
     FROM {{table}} f LEFT JOIN evidence_seal s ON s.fact_id = f.id AND s.tenant_id = f.tenant_id
     LEFT JOIN archived_heads a ON a.tenant_id = f.tenant_id ORDER BY f.id

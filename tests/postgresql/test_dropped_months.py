@@ -26,7 +26,7 @@ from evidence.log.origins import log_name
 from evidence.models import Anchor, AnchorKind, Fact, Log
 from evidence.months import drops
 from evidence.months.partitions import FIRST, list_partition_faults
-from evidence.problems import EvidenceUnavailable
+from evidence.problems import ArchivedFactUnavailable
 from evidence.search.engine import find_by_tags
 from evidence.search.indexer import forget_index, index_tenant
 from evidence.search.tags import TagQuery, exact_span
@@ -165,9 +165,9 @@ def test_what_the_archive_does_not_give_is_unavailable_and_not_missing(store: Fo
         if there:
             assert fact.content["tenant"] == encode("ten", TENANT)
         else:
-            with pytest.raises(EvidenceUnavailable):
+            with pytest.raises(ArchivedFactUnavailable):
                 _ = fact.text
-    with pytest.raises(EvidenceUnavailable):
+    with pytest.raises(ArchivedFactUnavailable):
         list(verify_whole(Log.objects.get(pk=TENANT)))
 
 

@@ -29,7 +29,8 @@ from evidence.months.partitions import (
 from invocations.models import Invocation, State
 from kernel.ids import lowest_id, new_id
 from tests.postgresql.test_hub_role import login
-from tests.postgresql.test_pairs import begun, call_of, keep_calls, witness
+from tests.postgresql.test_pairs import begun, call_of, witness
+from tests.support.begin_end_pairs import keep_calls
 from tests.support.evidence_logs import write_facts
 from toolhub.database.post_migration import after_migration
 
