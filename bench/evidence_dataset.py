@@ -1,7 +1,7 @@
 """Evidence data set: the evidence of millions of calls, without making the calls.
 
 Writes facts, their places in the logs and the index of the search by COPY, as the hub would have written them: a few large tenants
-and many small ones, tools and agents that are used much and hardly, failures of which some are rare, over two months.
+and many small ones, tools and agents that are used much and hardly, failures of which some are rare, over two months or longer.
 """
 
 from __future__ import annotations
@@ -70,13 +70,13 @@ def _skewed(chosen: random.Random, count: int) -> int:
 
 
 class DatasetWriter:
-    def __init__(self, connection: Connection[Any], facts: int) -> None:
-        self.connection, self.facts = connection, facts
+    def __init__(self, connection: Connection[Any], facts: int, *, days: int = DAYS) -> None:
+        self.connection, self.facts, self.days = connection, facts, days
         self.chosen, self.lines = random.Random(11), CopyRows()
         self.tenants = [
             DatasetTenant(new_id(), [encode("agt", new_id()) for _ in range(AGENTS)]) for _ in range(len(SHARES))
         ]
-        self.begun = datetime.now(UTC) - timedelta(days=DAYS)
+        self.begun = datetime.now(UTC) - timedelta(days=days)
         self.known: dict[tuple[Any, ...], frozenset[bytes]] = {}
         self.version = {n: self._digest() for n in range(TOOLS)}
 
@@ -101,7 +101,7 @@ class DatasetWriter:
     def _call(self, share: float) -> None:
         chosen = self.chosen
         (tenant,) = chosen.choices(self.tenants, SHARES)
-        at = self.begun + timedelta(days=DAYS * share)
+        at = self.begun + timedelta(days=self.days * share)
         tool_number = _skewed(chosen, TOOLS)
         tool = f"{AREAS[tool_number % len(AREAS)]}.t{tool_number}"
         agent, luck = tenant.agents[_skewed(chosen, AGENTS)], chosen.random()
@@ -110,7 +110,7 @@ class DatasetWriter:
             outcome, code = "denied", DENIALS[_skewed(chosen, len(DENIALS))]
         elif luck < 0.06:
             outcome, code = "failed", RARE_CODE if chosen.random() < 0.0005 else CODES[_skewed(chosen, len(CODES))]
-        call = new_id()
+        call = self._id(at)  # facts of a call are looked for from its time on
         subject, trace = encode("inv", call), chosen.randbytes(16).hex()
         commits = [self._digest() for _ in range(3)]
         begin_data: dict[str, Any] = {

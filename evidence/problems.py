@@ -121,6 +121,18 @@ class ExportLinkInvalid(Problem):
     cure = "Ask for the export again with a key: its answer has a fresh link."
 
 
+class ArchivedFactUnavailable(Problem):
+    """This fact is in the archive, which does not answer."""
+
+    reason, code, status = "EVIDENCE.ARCHIVE_UNAVAILABLE", PlatformCode.UPSTREAM_ERROR, 503
+    retryable, retry_after_s = Retryable.YES, 30
+    cause = "What old facts say is kept in the archive only, and that cannot be read now or lacks what it had."
+    cure = (
+        "Ask again in a minute. Operators: have the process reach TOOLHUB_ARCHIVE_URL, and `toolhub-verify` look at "
+        "what lies there."
+    )
+
+
 class NoSuchTree(Problem):
     """The log was never published at that size."""
 

@@ -218,9 +218,9 @@ class InvocationEvidenceView(Endpoint):
     @extend_schema(responses={200: CALL_EVIDENCE}, operation_id="read_invocation_evidence")
     def get(self, request: Request, invocation_id: UUID) -> Response:
         invocation = Invocation.objects.visible_to(get_caller(request)).get(pk=invocation_id)
-        facts = Fact.objects.filter(
-            tenant_id=invocation.tenant_id, invocation_id=invocation.pk, kind__in=PAIR
-        ).order_by("id")
+        facts = (
+            Fact.objects.of_calls(invocation.pk).filter(tenant_id=invocation.tenant_id, kind__in=PAIR).order_by("id")
+        )
         data = [
             {
                 "id": fact.wire_id,

@@ -92,7 +92,7 @@ def _page(
     *,
     tab: str = "story",
 ) -> HttpResponse:
-    rows = Fact.objects.visible_to(request.principal).filter(invocation_id=invocation.pk).order_by("id")
+    rows = Fact.objects.visible_to(request.principal).of_calls(invocation.pk).order_by("id")
     if not request.principal.may("evidence.view"):
         # Who looked into a call, and why, is for those who may browse evidence.
         rows = rows.filter(kind__in=(*PAIR, Kind.INVOCATION_SEGMENT))

@@ -57,6 +57,7 @@ LOOPS = (
     Loop("sender", "access.notifications.deliveries.run_sender", _SENDING),
     Loop("token_returns", "access.server_accounts.token_returns.run_token_returns", _SENDING),
     Loop("callbacks", "invocations.callbacks.delivery.run_callback_sender", _SENDING),
+    Loop("months", "evidence.months.loop.run_months", _SENDING),
     Loop("sealer", "evidence.log.sealer.run_sealer", _EVIDENCE),
     Loop("events", "evidence.sinks.delivery.run_delivery", _EVIDENCE),
     Loop("witnessing", "evidence.witnesses.anchors.run_anchoring", _EVIDENCE),

@@ -12,15 +12,23 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from django.db import transaction
+from django.db.models import Max
 
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.hub import ArchivedLog
 from evidence.log import reader
 from evidence.log.origins import log_name
-from evidence.models import GLOBAL_LOG, Checkpoint, Log, Seal
+from evidence.models import GLOBAL_LOG, Anchor, Checkpoint, Fact, Log, Seal
 from evidence.verify.archive import CHECKPOINT, GLOBAL, VKEYS
-from evidence.verify.merkle import HASH_BYTES, TILE_WIDTH, Frontier, leaf_hash
+from evidence.verify.merkle import (
+    HASH_BYTES,
+    TILE_WIDTH,
+    Frontier,
+    inclusion_proof,
+    leaf_hash,
+    verify_inclusion,
+)
 from evidence.verify.notes import open_checkpoint
 from evidence.verify.problems import InvalidEvidence
 from evidence.verify.tiles import ENTRIES, TilePath, iter_tiles, pack_entries, unpack_entries
@@ -69,6 +77,52 @@ def archive_log(log: Log, store: ObjectStore) -> ArchivedRange | None:
         return _archive(log, newest, store)
     except InvalidEvidence as error:
         raise ArchiveDiffers(f"What there is of {log.origin} cannot be read: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedHead:
+    """``leaves``: how many of a log nobody needs from the database. ``checkpoint``: the archive's, which covers them."""
+
+    leaves: int
+    checkpoint: Checkpoint
+
+
+def find_archived_head(log: Log, store: ObjectStore) -> ArchivedHead | None:
+    """What of this log is in full bundles below the archive's checkpoint, which the hub continues and somebody outside has seen; the
+    hub's log has to say that it was archived. Acts hub-wide.
+
+    Raises :class:`ArchiveDiffers` and :class:`~evidence.archives.object_stores.ArchiveUnavailable`.
+    """
+    there = store.read(f"{log_name(log.pk)}/{CHECKPOINT}")
+    if there is None:
+        return None
+    head = _open(there.decode("utf-8", "replace"), reader.list_vkeys(log.origin), log, "The archive's checkpoint")
+    if _frontier_of(log, head.size).root() != head.root:
+        raise ArchiveDiffers(f"{log.origin} does not continue the {head.size} leaves that its archive has.")
+    seen = Anchor.objects.filter(refused_at=None).aggregate(size=Max("size"))["size"] or 0
+    checkpoint = Checkpoint.objects.filter(tenant_id=log.pk, size=head.size, global_index__lt=seen).first()
+    told = Fact.objects.filter(
+        tenant_id=NO_TENANT, kind=Kind.LOG_ARCHIVED, subject=f"log:{log_name(log.pk)}", seal__isnull=False
+    )
+    newest = told.order_by("-id").first()
+    if checkpoint is None or newest is None:
+        return None
+    leaves = min(head.size, newest.read_data(ArchivedLog).stop) // TILE_WIDTH * TILE_WIDTH
+    return ArchivedHead(leaves, checkpoint) if leaves else None
+
+
+def check_bundle(log: Log, store: ObjectStore, n: int, checkpoint: Checkpoint) -> list[bytes]:
+    """The hashes of the leaves of a full bundle as it lies in the archive now; they lead to the checkpoint."""
+    name, first = f"{log_name(log.pk)}/{TilePath(ENTRIES, n)}", n * TILE_WIDTH
+    try:
+        hashes = [leaf_hash(leaf) for leaf in unpack_entries(store.read(name) or b"")]
+        if b"".join(hashes) != reader.read_tile(log.pk, 0, n):
+            raise ArchiveDiffers(f"{name} does not have the leaves of {log.origin}.")
+        path = inclusion_proof(reader.load_tree(log.pk), first, checkpoint.size)
+        verify_inclusion(hashes[0], first, checkpoint.size, path, bytes(checkpoint.root))
+    except InvalidEvidence as error:
+        raise ArchiveDiffers(f"{name} does not lead to what was signed: {error}") from error
+    return hashes
 
 
 def _find_anchored_checkpoint(tenant_id: UUID) -> Checkpoint | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import TYPE_CHECKING
 
-from evidence.models import Fact
+from evidence.log.reader import select_leaves
 from evidence.search.engine import build_window, check_own_tenant
 from evidence.search.indexer import tags_of_facts
 from evidence.search.language import Query, parse
@@ -19,7 +19,7 @@ from evidence.search.tags import build_tag_query
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from evidence.models import ExportJob
+    from evidence.models import ExportJob, Fact
 
 WINDOW = 1_000
 OPENED_WINDOW = 20  # with values, of which one may have megabytes: a piece is in memory as a whole
@@ -46,13 +46,8 @@ def read_query(text: str, tenant_id: UUID) -> Query:
 def select_facts(job: ExportJob) -> tuple[list[SelectedFact], int]:
     """What is found among the next leaves, and up to where was looked."""
     upto = min(job.position + (OPENED_WINDOW if job.opens else WINDOW), job.stop)
-    rows = Fact.objects.filter(
-        tenant_id=job.tenant_id,
-        seal__tenant_id=job.tenant_id,
-        seal__leaf_index__gte=job.position,
-        seal__leaf_index__lt=upto,
-    )
-    facts = list(rows.select_related("seal").order_by("seal__leaf_index"))
+    rows = select_leaves(job.tenant_id, job.position, upto).filter(tenant_id=job.tenant_id)
+    facts = list(rows.select_related("seal"))
     if job.query:
         query = parse(job.query)
         asked = build_tag_query(query, names_in(job.tenant_id))

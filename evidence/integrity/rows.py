@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 from django.db.models import Exists, OuterRef
 
 from evidence import services as evidence
+from evidence.archives.leaves import restore_leaf
 from evidence.integrity.findings import FindingCode, IntegrityFinding
 from evidence.integrity.signals import which_are_open
 from evidence.kinds import BEGINS, ENDS, PAIR
@@ -71,7 +72,7 @@ def _wrong_at(tenant_id: UUID, sample: list[int], suspects: Suspects) -> list[In
     said = {}
     for index, leaf in seals.values_list("leaf_index", "fact__leaf"):
         with contextlib.suppress(ValueError, RecursionError):  # what is no leaf any more is found by its hash
-            for _, each in iter_commitments(json.loads(bytes(leaf))):
+            for _, each in iter_commitments(json.loads(restore_leaf(leaf, tenant_id, index))):
                 said[decode("snp", each["snapshot"])] = (index, each["commit"])
     found = []
     for row in Snapshot.objects.filter(tenant_id=tenant_id, pk__in=said):
@@ -88,7 +89,7 @@ def _wrong_at(tenant_id: UUID, sample: list[int], suspects: Suspects) -> list[In
 
 
 def _kinds(tenant_id: UUID, ids: Iterable[UUID]) -> dict[UUID, list[str]]:
-    rows = Fact.objects.filter(tenant_id=tenant_id, invocation_id__in=list(ids), kind__in=[str(kind) for kind in PAIR])
+    rows = Fact.objects.of_calls(*ids).filter(tenant_id=tenant_id, kind__in=[str(kind) for kind in PAIR])
     found: dict[UUID, list[str]] = defaultdict(list)
     for id, kind in rows.values_list("invocation_id", "kind"):
         found[id].append(kind)

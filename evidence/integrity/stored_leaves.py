@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 from django.db import DataError
 
+from evidence.archives.leaves import restore_leaf
 from evidence.integrity import column_types
 from evidence.integrity.columns import COLUMNS, FactRow, columns_that_differ
 from evidence.integrity.findings import FindingCode, IntegrityFinding
 from evidence.kinds import PAIR
+from evidence.log.reader import select_leaves
 from evidence.models import GLOBAL_LOG, Checkpoint, Log, Seal
 from evidence.verify.notes import split_note
 from evidence.verify.problems import InvalidEvidence
@@ -57,9 +59,8 @@ def why_missing(tenant_id: UUID, index: int) -> IntegrityFinding:
 
 
 def _facts(tenant_id: UUID, start: int, stop: int) -> Iterator[StoredLeaf]:
-    rows = Seal.objects.filter(tenant_id=tenant_id, leaf_index__gte=start, leaf_index__lt=stop).order_by("leaf_index")
     try:
-        found = list(rows.values_list("leaf_index", *(f"fact__{name}" for name in COLUMNS)))
+        found = list(select_leaves(tenant_id, start, stop).values_list("seal__leaf_index", *COLUMNS))
     except (DataError, ValueError):  # a column holds what cannot be: a time that never comes, an id that is none
         middle = (start + stop) // 2
         if start < middle:
@@ -68,7 +69,10 @@ def _facts(tenant_id: UUID, start: int, stop: int) -> Iterator[StoredLeaf]:
         return
     mistyped, seals = column_types.mistyped_facts(tenant_id, start, stop), column_types.of_seals(tenant_id, start, stop)
     for index, *columns in found:
-        row = FactRow._make([*columns[:-2], bytes(columns[-2]), bytes(columns[-1])])
+        leaf = bytes(columns[-2])
+        if columns[COLUMNS.index("invocation_id")] is not None:  # others never leave the database
+            leaf = restore_leaf(leaf, tenant_id, index)
+        row = FactRow._make([*columns[:-2], leaf, bytes(columns[-1])])
         hash = hashlib.sha256(b"\x00" + row.leaf).digest()
         wrong = []
         if index in mistyped:

@@ -15,6 +15,7 @@ from django.db import IntegrityError, connection, models, transaction
 
 from evidence.log.checkpoints import publish_checkpoint, sign_again
 from evidence.log.origins import new_origin
+from evidence.log.reader import select_leaves
 from evidence.log.signer import make_signing_key
 from evidence.log.signing_keys import register_keys
 from evidence.log.tree import LogDamaged, append_hashes
@@ -104,16 +105,16 @@ def _seal_some_of(tenant_id: UUID, batch: int, keys: list[LogPublicKey]) -> int:
         if not taken:
             return 0
         mine = Seal.objects.filter(tenant_id=tenant_id, leaf_index__gte=first)
-        publish_checkpoint(tree, append_hashes(tree, _leaf_hashes(mine, taken)), keys)
+        publish_checkpoint(tree, append_hashes(tree, _leaf_hashes(tree, taken)), keys)
         Pending.objects.filter(fact_id__in=mine.values("fact_id")).delete()
         inject_fault("seal.before_commit")
     inject_fault("seal.committed")
     return taken
 
 
-def _leaf_hashes(seals: models.QuerySet[Seal], taken: int) -> list[bytes]:
+def _leaf_hashes(tree: Log, taken: int) -> list[bytes]:
     """Made anew from the leaves: what is sealed is what is stored, or nothing."""
-    rows = list(seals.order_by("leaf_index").values_list("fact__leaf", "fact__leaf_hash", "fact_id"))
+    rows = select_leaves(tree.pk, tree.size, tree.size + taken).values_list("leaf", "leaf_hash", "id")
     sha256, hashes = hashlib.sha256, []
     for leaf, recorded, fact_id in rows:
         hash = sha256(b"\x00" + (leaf or b"")).digest()

@@ -8,21 +8,69 @@ never changed. Its ``leaf`` holds the exact bytes that are hashed; the columns b
 from __future__ import annotations
 
 import json
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+from uuid import UUID
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.query_utils import DeferredAttribute
+from django.utils.module_loading import import_string
 
 from evidence.kinds import AGENT_MAKING, FORGETTING, PAIR, Kind
 from evidence.leaves.base import LeafData
-from evidence.models.append_only import AppendOnlyModel
+from evidence.models.append_only import AppendOnlyModel, AppendOnlyQuerySet
 from kernel.ids import encode, new_id
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 D = TypeVar("D", bound=LeafData)
+ARCHIVED_LEAF = "evidence.archives.leaves.load_leaf"  # which knows the models: it is imported when it is asked
+CLOCKS_DIFFER_MS = 86_400_000  # at most, of two machines of a hub
+
+
+def oldest_fact_id(invocation_ids: Iterable[UUID]) -> UUID:
+    """The lowest id that a fact of one of these calls may have: a call is there before its facts, as far as clocks agree.
+
+    So nobody has to look into the months before it. Of an id without a time nothing is known.
+    """
+    oldest = min((id.int >> 80 if id.version == 7 else 0 for id in invocation_ids), default=0)
+    return UUID(int=max(oldest - CLOCKS_DIFFER_MS, 0) << 80)
+
+
+class LeafAttribute(DeferredAttribute):
+    """The leaf of a fact, from the archive where the database has it no more."""
+
+    def __get__(self, instance: Any, cls: Any = None) -> Any:
+        leaf = super().__get__(instance, cls)
+        if instance is None or leaf is None or len(leaf) or instance._state.adding:
+            return leaf
+        return import_string(ARCHIVED_LEAF)(instance)
+
+    def __set__(self, instance: Any, value: Any) -> None:  # without it nobody comes here who has the value
+        instance.__dict__[self.field.attname] = value
+
+
+class LeafField(models.BinaryField):  # type: ignore[type-arg]  # Django's own cannot be asked for them
+    """For the database a field of bytes like any other."""
+
+    descriptor_class = LeafAttribute
+
+    def deconstruct(self) -> Any:
+        name, _, args, kwargs = super().deconstruct()
+        return name, "django.db.models.BinaryField", args, kwargs
+
+
+class FactQuerySet(AppendOnlyQuerySet):
+    def of_calls(self, *invocation_ids: UUID) -> Self:
+        """The facts of these calls, from the months in which they can be."""
+        return self.filter(invocation_id__in=invocation_ids, id__gte=oldest_fact_id(invocation_ids))
 
 
 class Fact(AppendOnlyModel):
     """One statement about something that happened."""
+
+    objects = FactQuerySet.as_manager()  # type: ignore[misc]  # as that of its base, with more to ask
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant_id = models.UUIDField()
@@ -36,7 +84,7 @@ class Fact(AppendOnlyModel):
     outcome = models.CharField(max_length=16, blank=True)
     reason = models.CharField(max_length=64, blank=True)
     trace_id = models.CharField(max_length=32, blank=True)
-    leaf = models.BinaryField()
+    leaf = LeafField()
     leaf_hash = models.BinaryField(max_length=32)
 
     class Meta(AppendOnlyModel.Meta):
@@ -72,6 +120,12 @@ class Fact(AppendOnlyModel):
     @property
     def wire_id(self) -> str:
         return encode("fct", self.id)
+
+    @property
+    def has_archived_leaf(self) -> bool:
+        """Whether the database has no leaf of it, and nobody has read it from the archive yet."""
+        leaf = self.__dict__.get("leaf")
+        return leaf is not None and not len(leaf)
 
     @property
     def text(self) -> str:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import connection, transaction
 
-from evidence.models import GLOBAL_LOG, Fact, IndexBlock, Indexed, Log, Posting, Seal, read_leaf
+from evidence.archives.leaves import load_leaves, restore_leaf
+from evidence.log.reader import select_leaves
+from evidence.models import GLOBAL_LOG, Fact, IndexBlock, Indexed, Log, Posting, read_leaf
 from evidence.search import postings
 from evidence.search.postings import BLOCK
 from evidence.search.tags import SAYS_WHAT_IT_IS, call_traits, compute_tags
@@ -36,14 +38,15 @@ def load_call_traits(invocations: Iterable[UUID | None]) -> dict[UUID, dict[str,
     ids = list({each for each in invocations if each is not None})
     said: dict[UUID, list[dict[str, Any]]] = {}
     for at in range(0, len(ids), _AT_ONCE):
-        rows = Fact.objects.filter(invocation_id__in=ids[at : at + _AT_ONCE], kind__in=SAYS_WHAT_IT_IS).order_by("id")
-        for id, leaf in rows.values_list("invocation_id", "leaf"):
-            said.setdefault(id, []).append(read_leaf(bytes(leaf)))
+        rows = Fact.objects.of_calls(*ids[at : at + _AT_ONCE]).filter(kind__in=SAYS_WHAT_IT_IS).order_by("id")
+        for id, leaf, tenant_id, index in rows.values_list("invocation_id", "leaf", "tenant_id", "seal__leaf_index"):
+            said.setdefault(id, []).append(read_leaf(restore_leaf(leaf, tenant_id, index)))
     return {id: call_traits(leaves) for id, leaves in said.items()}
 
 
 def tags_of_facts(facts: Iterable[Fact]) -> list[set[bytes]]:
     rows = list(facts)
+    load_leaves(rows)
     calls = load_call_traits(fact.invocation_id for fact in rows)
     return [
         compute_tags(
@@ -60,8 +63,7 @@ def index_block(tenant_id: UUID, *, size: int) -> int:
     """Take up what was sealed after the first ``size`` leaves, to the end of their block; returns how many are indexed now. When
     another process has taken it up meanwhile, nothing is done."""
     block, first = divmod(size, BLOCK)
-    seals = Seal.objects.filter(tenant_id=tenant_id, leaf_index__gte=size, leaf_index__lt=(block + 1) * BLOCK)
-    facts = [seal.fact for seal in seals.select_related("fact").order_by("leaf_index")]
+    facts = list(select_leaves(tenant_id, size, (block + 1) * BLOCK))
     if not facts or not Indexed.objects.filter(tenant_id=tenant_id, size=size).update(size=size + len(facts)):
         return size
     bits: dict[bytes, int] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evidence.archives.leaves import load_leaves
 from evidence.models import Fact, Snapshot, SnapshotKind
 from evidence.problems import ValuesErased
 from evidence.search.engine import find_by_tags
@@ -39,6 +40,7 @@ def facts_around(by: Principal, id: str, size: int = AT_MOST) -> list[Fact]:
 def attach_free_text(facts: Iterable[Fact]) -> list[Fact]:
     """Each fact with ``words``: the reason, purpose or note that somebody wrote, unless it was erased."""
     rows = list(facts)
+    load_leaves(rows)
     written = [fact.pk for fact in rows if b'"words":' in bytes(fact.leaf)]
     sealed = Snapshot.objects.filter(invocation_id__in=written, kind=SnapshotKind.WORDS)
     opened = {each.invocation_id: _opened(each) for each in sealed.select_related("subject_key__tenant_key")}

@@ -175,7 +175,7 @@ def _find_cost(step: AgentRunStep, call: Invocation) -> int | None:
     """
     if call.started_at is None:
         return 0
-    fact = Fact.objects.filter(tenant_id=call.tenant_id, invocation_id=call.pk, kind__in=ENDS).first()
+    fact = Fact.objects.of_calls(call.pk).filter(tenant_id=call.tenant_id, kind__in=ENDS).first()
     end = End.from_data(fact.content.get("data")) if fact is not None else None
     if end is None:
         return step.reserved_micros

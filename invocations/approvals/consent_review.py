@@ -109,7 +109,7 @@ def load_consent_review(
     others = Consent.objects.visible_to(by).filter(agent_id=consent.agent_id).exclude(pk=consent.pk)
     case.others = list(others.order_by("-pk")[:MAX_OTHERS])
     if call is not None:
-        begin = Fact.objects.filter(invocation_id=call.pk, kind__in=BEGINS).first()
+        begin = Fact.objects.of_calls(call.pk).filter(kind__in=BEGINS).first()
         decision = begin.read_data(Begin).decision if begin else None
         case.rules, case.policy = decision.rules or [] if decision else [], call.policy_version
         if may_see and open_arguments:

@@ -239,7 +239,7 @@ class CallFollower(Follower):
             self.write("progress", progress)
 
     def _tell_facts(self, invocation: Invocation) -> None:
-        rows = Fact.objects.filter(invocation_id=invocation.pk, tenant_id=invocation.tenant_id, kind__in=KINDS)
+        rows = Fact.objects.of_calls(invocation.pk).filter(tenant_id=invocation.tenant_id, kind__in=KINDS)
         count = rows.count()
         if count == self._facts_seen:
             return

@@ -115,7 +115,7 @@ def _find_model_call(wire_id: str, *, tenant_id: UUID, agent_id: UUID) -> Invoca
 
 def _read_answer(asked: Invocation) -> tuple[str, list[str]]:
     """(The model that answered, the hashes of what it proposed), as the End says."""
-    end = Fact.objects.filter(tenant_id=asked.tenant_id, invocation_id=asked.pk, kind__in=ENDS).first()
+    end = Fact.objects.of_calls(asked.pk).filter(tenant_id=asked.tenant_id, kind__in=ENDS).first()
     said = End.from_data(end.content.get("data")) if end is not None else None
     if said is None or said.model is None:
         return "", []

@@ -19,6 +19,7 @@ from django.db.models import Max
 from access.policies.impact.previews import layers_under
 from access.policies.impact.simulation import simulate_calls
 from evidence import services as evidence
+from evidence.archives.leaves import restore_leaf
 from evidence.kinds import BEGINS, Kind
 from evidence.leaves.calls import Begin
 from evidence.leaves.replays import ComparedRun, ReplayedValues
@@ -147,7 +148,8 @@ def build_decisions_batch(row: Replay) -> ReplayBatch:
 def _with_policy(row: Replay) -> ReplayBatch:
     """All of the period at once: to decide takes microseconds."""
     assert row.policy is not None
-    rows = list_begin_facts(row).reverse().values_list("invocation_id", "tenant_id", "leaf")[: min(row.most, SIMULATED)]
+    rows = list_begin_facts(row).reverse().values_list("invocation_id", "tenant_id", "leaf", "seal__leaf_index")
+    rows = rows[: min(row.most, SIMULATED)]
     done = simulate_calls(_begins(rows), layers_under(row.policy))
     counts = {str(change): count for change, count in done.counts.items()}
     result = row.result | {"simulation": done.to_json(), "policy": row.policy.label, "counts": counts}
@@ -155,7 +157,8 @@ def _with_policy(row: Replay) -> ReplayBatch:
 
 
 def _begins(rows: Any) -> Iterator[tuple[UUID, UUID, Any]]:
-    yield from rows.iterator(chunk_size=5_000)
+    for invocation_id, tenant_id, leaf, index in rows.iterator(chunk_size=5_000):
+        yield invocation_id, tenant_id, restore_leaf(leaf, tenant_id, index)
 
 
 def build_runs_batch(row: Replay) -> ReplayBatch:

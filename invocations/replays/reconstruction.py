@@ -112,7 +112,7 @@ class CallFacts:
 
 
 def load_call_facts(invocation: Invocation) -> CallFacts:
-    rows = Fact.objects.filter(tenant_id=invocation.tenant_id, invocation_id=invocation.pk).order_by("id")
+    rows = Fact.objects.of_calls(invocation.pk).filter(tenant_id=invocation.tenant_id).order_by("id")
     return read_call_facts(rows)
 
 

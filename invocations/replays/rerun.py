@@ -111,7 +111,7 @@ def rerun_call(
 
 def read_end(invocation: Invocation) -> End:
     """What the End fact says."""
-    fact = Fact.objects.filter(invocation_id=invocation.pk, tenant_id=invocation.tenant_id, kind__in=ENDS).first()
+    fact = Fact.objects.of_calls(invocation.pk).filter(tenant_id=invocation.tenant_id, kind__in=ENDS).first()
     return fact.read_data(End) if fact else End.from_data(None)
 
 
@@ -256,7 +256,7 @@ def _config_of(invocation: Invocation, version: ToolVersion) -> tuple[dict[str, 
 
 
 def _begin_tool(invocation: Invocation) -> CalledTool | None:
-    rows = Fact.objects.filter(invocation_id=invocation.pk, tenant_id=invocation.tenant_id).order_by("id")
+    rows = Fact.objects.of_calls(invocation.pk).filter(tenant_id=invocation.tenant_id).order_by("id")
     first = rows.first()
     return first.read_data(Begin).tool if first else None
 

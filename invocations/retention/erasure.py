@@ -129,7 +129,7 @@ class CallHolder:
         to_do = Q(values_key=None) | ~Q(output_digest="") | Q(idempotency_key="") | sealed | left
         calls = list(select_calls(who).filter(to_do).order_by("id").values_list("pk", flat=True)[:limit])
         gone["artifacts"] = remove_artifacts(Artifact.objects.filter(invocation__in=calls), limit=limit)
-        words = Fact.objects.filter(invocation_id__in=calls)
+        words = Fact.objects.of_calls(*calls)
         gone["values"] = _forget_values(calls) + erase_free_text(words, tenant_id=who.tenant_id, erasure=who.erasure)
         if Artifact.objects.filter(invocation__in=calls).exists():
             return +gone  # more than a batch; the calls come up again

@@ -206,7 +206,7 @@ def write_segment(invocation: Invocation, document: dict[str, Any]) -> bool:
     """Seal what a run said since the segment before, and bind it to that; False when the call is not this run's any more."""
     if not _still_runs(invocation, document):
         return False
-    mine = Fact.objects.filter(invocation_id=invocation.pk)
+    mine = Fact.objects.of_calls(invocation.pk)
     before = mine.filter(kind__in=(*PAIR, Kind.INVOCATION_SEGMENT)).order_by("-id").first()
     number = mine.filter(kind=Kind.INVOCATION_SEGMENT).count() + 1
     snapshot = evidence.seal_values(

@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
-from django.db import connections
+from django.db import connections, transaction
 from django.db.models.signals import post_migrate
 from django.dispatch import receiver
 
 from evidence.append_only import keep_evidence
+from evidence.months.partitions import (
+    add_months,
+    bound_first_part,
+    divide_facts,
+    install_month_function,
+    is_divided,
+)
 from invocations.evidence_pairs.constraints import install_pair_triggers
 from registry.discovery.search import install_search_triggers
 from toolhub.database.hub_role import grant_rights
@@ -18,14 +25,37 @@ from toolhub.database.row_level_security import install_policies
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
+PATIENCE_S = 60  # with transactions that read facts
+
 
 # Of our applications with tables the last one; `toolhub` has none, and gets no signal of its own.
 @receiver(post_migrate, sender=apps.get_app_config("invocations"))
 def after_migration(*, using: str, **_: Any) -> None:
     connection: BaseDatabaseWrapper = connections[using]
+    _put_up(connection)
+    if connection.vendor == "postgresql":
+        _keep_months(connection)
+
+
+def _put_up(connection: BaseDatabaseWrapper) -> None:
     keep_evidence(connection)
+    if connection.vendor == "postgresql":
+        install_month_function(connection)
     install_pair_triggers(connection)
     install_search_triggers(connection)
     # Rights come last: no table can be reached before its policy stands.
     if connection.vendor == "postgresql" and install_policies(connection):
         grant_rights(connection)
+
+
+def _keep_months(connection: BaseDatabaseWrapper) -> None:
+    """Nobody finds the facts without what is put up around them: they are divided and it is put up again in one transaction."""
+    with connection.cursor() as cursor:
+        divided = is_divided(cursor)
+    if not divided:
+        bound = bound_first_part(connection)
+        with transaction.atomic(using=connection.alias):
+            divide_facts(connection, bound)
+            _put_up(connection)
+            add_months(connection, patience_s=PATIENCE_S)
+    add_months(connection, patience_s=PATIENCE_S)

@@ -108,15 +108,16 @@ TOOLHUB_ARCHIVE_URL = VARIABLES.value(
     "",
     read_archive_url,
     "s3://bucket/prefix or file:///folder",
-    roles=(COMMANDS,),
+    roles=(WEB, WORKER, UPKEEP, KEEPER, COMMANDS),
     example="s3://acme-evidence/toolhub",
-    about="Where `manage.py archive` copies the logs to. Who the hub is at an S3 storage is found as by other programs "
+    about="Where `manage.py archive` copies the logs to, and where old facts are read from once they were dropped. "
+    "Who the hub is at an S3 storage is found as by other programs "
     "(`AWS_ACCESS_KEY_ID` and its like).",
 )
 TOOLHUB_ARCHIVE_ENDPOINT = VARIABLES.url(
     "TOOLHUB_ARCHIVE_ENDPOINT",
     schemes=("https", "http"),
-    roles=(COMMANDS,),
+    roles=(WEB, WORKER, UPKEEP, KEEPER, COMMANDS),
     example="https://s3.eu-central-1.example.org",
     about="The address of an S3 storage that is not Amazon's.",
 )

@@ -15,6 +15,7 @@ from access.policies.cache import compiled_policy
 from access.policies.compiler import BUILTIN, BUILTIN_DOCUMENT, compile_policy
 from access.policies.impact.analysis import SILENT_DOCUMENT, Analysis, analyse_change
 from access.policies.impact.simulation import DEFAULT_CALLS, MAX_CALLS, simulate_calls
+from evidence.archives.leaves import restore_leaf
 from evidence.kinds import BEGINS
 from evidence.models import Fact
 from kernel.canonical import compute_digest
@@ -88,11 +89,12 @@ def past_calls(tenant_id: UUID | None, calls: int) -> Iterator[Row]:
     last = None
     while calls > 0:
         piece = rows if last is None else rows.filter(pk__lt=last)
-        found = list(piece.values_list("pk", "invocation_id", "tenant_id", "leaf")[: min(calls, CHUNK)])
+        columns = piece.values_list("pk", "invocation_id", "tenant_id", "leaf", "seal__leaf_index")
+        found = list(columns[: min(calls, CHUNK)])
         if not found:
             return
-        for _, invocation, tenant, leaf in found:
-            yield invocation, tenant, leaf
+        for _, invocation, tenant, leaf, index in found:
+            yield invocation, tenant, restore_leaf(leaf, tenant, index)
         last, calls = found[-1][0], calls - len(found)
 
 

@@ -6,15 +6,27 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
 
 from evidence.archives.object_stores import ArchiveUnavailable, open_store
 from evidence.archives.services import ArchiveDiffers, archive_log, list_archived_logs
 from evidence.archives.turns import ArchiveBusy, take_turn_at_archive
 from evidence.log.origins import parse_log_name
+from evidence.months.drops import drop_archived_months
+from toolhub.database.hub_role import may_alter_tables
 
 if TYPE_CHECKING:
     from evidence.archives.object_stores import ObjectStore
     from evidence.models import Log
+
+NOTHING_TO_DROP = (
+    "Nothing to drop. A leaf may go when its month is over for a day, its bundle of 256 is archived and full, the fact of that is "
+    "sealed, and a witness, a file or a repository outside has seen the checkpoint of the archive (TOOLHUB_WITNESSES and its like)."
+)
+
+
+def _open() -> ObjectStore:
+    return open_store(settings.TOOLHUB_ARCHIVE_URL, endpoint=settings.TOOLHUB_ARCHIVE_ENDPOINT)
 
 
 class Command(BaseCommand):
@@ -25,11 +37,19 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument("--log", help="only this one: ten_… or hub")
+        parser.add_argument(
+            "--drop",
+            action="store_true",
+            help="copy nothing; drop from PostgreSQL what months that are over have in the archive (as the owner of the tables)",
+        )
 
-    def handle(self, *args: Any, log: str | None = None, **options: Any) -> None:
+    def handle(self, *args: Any, log: str | None = None, drop: bool = False, **options: Any) -> None:
         del args, options
         if not settings.TOOLHUB_ARCHIVE_URL:
             raise CommandError("There is no archive. Set TOOLHUB_ARCHIVE_URL.")
+        if drop:
+            self._drop()
+            return
         logs = list_archived_logs()
         if log is not None:
             try:
@@ -39,7 +59,7 @@ class Command(BaseCommand):
             logs = [each for each in logs if each.pk == asked]
             if not logs:
                 raise CommandError(f"There is no log {log} with anything in it that is archived.")
-        store = open_store(settings.TOOLHUB_ARCHIVE_URL, endpoint=settings.TOOLHUB_ARCHIVE_ENDPOINT)
+        store = _open()
         try:
             with take_turn_at_archive():
                 failed = sum(not self._archive(each, store) for each in logs)
@@ -47,6 +67,24 @@ class Command(BaseCommand):
             raise CommandError("Another run is at it. Nothing was done.") from None
         if failed:
             raise CommandError(f"{failed} of {len(logs)} logs were not archived.")
+
+    def _drop(self) -> None:
+        if connection.vendor != "postgresql":
+            raise CommandError("SQLite has no tables of months. Nothing was done.")
+        if not may_alter_tables(connection):
+            raise CommandError("Only who owns the tables drops any of them. Connect as the role that runs `migrate`.")
+        dropped = 0
+        try:
+            with take_turn_at_archive():
+                for month in drop_archived_months(_open()):
+                    dropped += 1
+                    self.stdout.write(f"{month.table}: {month.leaves} leaves; {month.before} bytes, now {month.after}")
+        except ArchiveBusy:
+            raise CommandError("Another run is at it. Nothing was done.") from None
+        except (ArchiveDiffers, ArchiveUnavailable) as error:
+            raise CommandError(str(error)) from error
+        if not dropped:
+            self.stdout.write(NOTHING_TO_DROP)
 
     def _archive(self, log: Log, store: ObjectStore) -> bool:
         """One that fails keeps no other from its archive."""

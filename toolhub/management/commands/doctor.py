@@ -19,6 +19,7 @@ from evidence.keys.keystore import get_keystore
 from evidence.log.signer import get_signer, may_sign
 from evidence.log.signing_keys import check_signing_keys
 from evidence.log.state import log_state
+from evidence.months.partitions import list_partition_faults
 from invocations.evidence_pairs.constraints import TRIGGERS
 from invocations.sandbox.base import SandboxUnavailable
 from invocations.sandbox.engine import Engine, EngineError
@@ -112,6 +113,13 @@ def evidence() -> str:
             f"Not in force: {', '.join(missing)}. Find out who took that down and verify the log; "
             "`.venv/bin/python manage.py migrate` puts it up again."
         )
+    if postgresql:
+        with connection.cursor() as cursor:
+            faults = list_partition_faults(cursor)
+        if faults:
+            raise LookupError(
+                f"The tables of months lack: {', '.join(faults)}. `.venv/bin/python manage.py migrate` puts it up again."
+            )
     said = "append-only" + (", each call with its Begin and its End" if postgresql else "")
     lifted_by = may_alter_tables(connection) if postgresql else ""
     return Remark(f"{said}; {lifted_by} (docs/how-to/run-the-production-shape.md)") if lifted_by else said

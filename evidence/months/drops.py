@@ -1,0 +1,99 @@
+"""Drops: the leaves of a month that is over leave the database once they are in the archive.
+
+The table of the month is replaced by one with the same rows, in which the leaves of calls are empty: lists, searches by columns,
+pairs and proofs go on without the archive, and whoever reads a leaf gets it from there (:mod:`evidence.archives.leaves`). What is not
+archived yet keeps its leaf, and so do facts that are about no call, by which the hub itself goes: keys, grants, who was forgotten. A
+month is one transaction of who owns the tables: a run that is cut short has done nothing to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.db import connection, transaction
+
+from evidence.archives.services import ArchiveDiffers, check_bundle, find_archived_head, list_archived_logs
+from evidence.models import Fact
+from evidence.models.facts import CLOCKS_DIFFER_MS
+from evidence.months.partitions import Month, list_months, measure_table, replace_month
+from evidence.verify.merkle import TILE_WIDTH
+from kernel.fault_injection import inject_fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from uuid import UUID
+
+    from evidence.archives.object_stores import ObjectStore
+    from evidence.archives.services import ArchivedHead
+    from evidence.models import Log
+
+# A leaf leaves that is about a call, is in the archive, and is still there.
+_LEAVES = """
+    SELECT s.leaf_index, f.leaf_hash FROM {table} f JOIN evidence_seal s ON s.fact_id = f.id AND s.tenant_id = f.tenant_id
+    WHERE f.tenant_id = %s AND s.leaf_index < %s AND f.invocation_id IS NOT NULL AND length(f.leaf) > 0 ORDER BY s.leaf_index
+"""
+_NAMES = [str(field.column) for field in Fact._meta.concrete_fields if field.column != "leaf"]
+_COLUMNS = ", ".join([*_NAMES, "leaf"])
+_ROWS = f"""
+    SELECT {", ".join(f"f.{name}" for name in _NAMES)},
+    CASE WHEN f.invocation_id IS NOT NULL AND s.leaf_index < a.leaves THEN ''::bytea ELSE f.leaf END
+    FROM {{table}} f LEFT JOIN evidence_seal s ON s.fact_id = f.id AND s.tenant_id = f.tenant_id
+    LEFT JOIN archived_heads a ON a.tenant_id = f.tenant_id ORDER BY f.id
+"""  # noqa: S608  names of columns only
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedMonth:
+    """``before`` and ``after``: bytes of its table."""
+
+    table: str
+    leaves: int
+    before: int
+    after: int
+
+
+def drop_archived_months(store: ObjectStore) -> Iterator[DroppedMonth]:
+    """Drop what leaves of months that are over, one after the other. Acts hub-wide, as the owner of the tables, and alone:
+    :func:`evidence.archives.turns.take_turn_at_archive`.
+
+    Raises :class:`~evidence.archives.services.ArchiveDiffers` and :class:`~evidence.archives.object_stores.ArchiveUnavailable`.
+    """
+    heads = {log: head for log in list_archived_logs() if (head := find_archived_head(log, store))}
+    over = datetime.now(UTC) - timedelta(milliseconds=CLOCKS_DIFFER_MS)
+    with connection.cursor() as cursor:
+        months = [month for month in list_months(cursor) if month.ends is not None and month.ends <= over]
+    for month in months:
+        leaves = sum(_check_leaves(month, log, head, store) for log, head in heads.items())
+        inject_fault("drop.checked")
+        if leaves:
+            yield _drop(month, {log.pk: head.leaves for log, head in heads.items()}, leaves)
+
+
+def _check_leaves(month: Month, log: Log, head: ArchivedHead, store: ObjectStore) -> int:
+    """How many leaves of this log leave the month; each was compared with what lies in the archive now."""
+    count, n, hashes = 0, -1, list[bytes]()
+    with transaction.atomic(), connection.chunked_cursor() as cursor:
+        cursor.execute(_LEAVES.format(table=month.table), [log.pk, head.leaves])
+        for index, hash in cursor:
+            if index // TILE_WIDTH != n:
+                n = index // TILE_WIDTH
+                hashes = check_bundle(log, store, n, head.checkpoint)
+            if bytes(hash) != hashes[index % TILE_WIDTH]:
+                raise ArchiveDiffers(f"Leaf {index} of {log.origin} is another one in the archive than in the hub.")
+            count += 1
+    return count
+
+
+def _drop(month: Month, heads: dict[UUID, int], leaves: int) -> DroppedMonth:
+    with transaction.atomic(), connection.cursor() as cursor:
+        before = measure_table(cursor, month.table)
+        cursor.execute(
+            "CREATE TEMPORARY TABLE archived_heads (tenant_id uuid PRIMARY KEY, leaves bigint) ON COMMIT DROP"
+        )
+        cursor.executemany("INSERT INTO archived_heads VALUES (%s, %s)", list(heads.items()))
+        replace_month(cursor, month, columns=_COLUMNS, rows=_ROWS.format(table=month.table))
+        inject_fault("drop.before_commit")
+        after = measure_table(cursor, month.table)
+    return DroppedMonth(month.table, leaves, before, after)

@@ -1,0 +1,267 @@
+"""Dropped months: is all of a fact there whose leaf is in the archive alone, and does nothing leave that is not safe there?"""
+
+from __future__ import annotations
+
+import io
+import itertools
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import connection, transaction
+from django.utils import timezone
+
+from evidence import services as evidence
+from evidence.archives import leaves
+from evidence.archives.object_stores import FolderStore
+from evidence.archives.services import ArchiveDiffers, archive_log, list_archived_logs
+from evidence.integrity.findings import FindingCode
+from evidence.integrity.verifier import verify_whole
+from evidence.kinds import Kind
+from evidence.leaves.custody import OpenedSnapshot
+from evidence.log import reader
+from evidence.log.origins import log_name
+from evidence.models import Anchor, AnchorKind, Fact, Log
+from evidence.months import drops
+from evidence.months.partitions import FIRST, list_partition_faults
+from evidence.problems import ArchivedFactUnavailable
+from evidence.search.engine import find_by_tags
+from evidence.search.indexer import forget_index, index_tenant
+from evidence.search.tags import TagQuery, exact_span
+from evidence.verify import merkle, notes
+from evidence.verify.proofs import InclusionProof
+from kernel.ids import encode, new_id
+from kernel.principal import Principal
+from tests.postgresql.test_months import NOW, an_id
+from tests.support.evidence_logs import check_log, seal_everything, signing_with, write_facts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+    from pathlib import Path
+    from uuid import UUID
+
+pytestmark = pytest.mark.django_db(transaction=True)
+OLD = NOW - timedelta(days=62)
+TENANT = new_id()
+
+
+@pytest.fixture(autouse=True)
+def hub(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    settings.TOOLHUB_ARCHIVE_URL = f"file://{tmp_path}"
+    monkeypatch.setattr(drops, "CLOCKS_DIFFER_MS", 0)  # also on the first day of a month
+    leaves._read_bundle.cache_clear()
+    with signing_with():
+        yield
+    leaves._read_bundle.cache_clear()
+
+
+def count_up(moment: datetime) -> Iterator[datetime]:
+    """In the order of which leaves are sealed."""
+    return (moment + timedelta(milliseconds=n) for n in itertools.count())
+
+
+def look_into_old_calls(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Facts about calls of two months ago, which any number may be of."""
+    by = Principal.system("test", tenant_id=TENANT)
+    with monkeypatch.context() as patched, transaction.atomic():
+        moments = count_up(OLD)
+        patched.setattr(evidence, "new_id", lambda: an_id(next(moments)))
+        for number in range(count):
+            evidence.record(
+                kind=Kind.SNAPSHOT_READ,
+                subject=encode("snp", new_id()),
+                actor=by,
+                invocation_id=an_id(OLD),
+                data=OpenedSnapshot(snapshot_kind="arguments", commitment=f"sha256:{number:064x}", reason=""),
+            )
+        evidence.record(kind=Kind.TOOL_PAUSED, subject="soul:tool:a.b.c", actor=by)
+
+
+def archive(store: FolderStore, *, seen: bool = True) -> None:
+    seal_everything()
+    for log in list_archived_logs():
+        archive_log(log, store)
+    seal_everything()  # what the hub's log says of it
+    if seen:
+        Anchor.objects.update_or_create(
+            name="outside", defaults={"kind": AnchorKind.FILE, "size": 10**6, "next_attempt_at": timezone.now()}
+        )
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FolderStore:
+    """With 600 leaves, of which 599 are about calls, and two bundles are full."""
+    found = FolderStore(tmp_path)
+    look_into_old_calls(599, monkeypatch)
+    return found
+
+
+def stored() -> dict[UUID, bytes]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT id, leaf FROM evidence_fact WHERE tenant_id = %s", [TENANT])
+        return {id: bytes(leaf) for id, leaf in cursor.fetchall()}
+
+
+def everything() -> dict[str, Any]:
+    log = Log.objects.get(pk=TENANT)
+    asked = TagQuery(wanted=[[exact_span("kind", "snapshot.read")]])
+    return {
+        "facts": sorted((fact.pk, fact.text, fact.outcome, bytes(fact.leaf_hash)) for fact in Fact.objects.all()),
+        "leaves": list(reader.iter_leaves(TENANT, 0, log.size)),
+        "found": [fact.text for fact in find_by_tags(asked, tenant_id=TENANT, size=50).rows],
+        "wrong": list(verify_whole(log)),
+        "size": check_log(TENANT),
+    }
+
+
+@pytest.mark.req("OPS-4")
+def test_all_goes_on_when_the_leaves_of_a_month_have_left(store: FolderStore) -> None:
+    archive(store)
+    index_tenant(TENANT)
+    before, rows = everything(), stored()
+
+    (dropped,) = drops.drop_archived_months(store)
+    after, left = everything(), stored()
+
+    assert (dropped.table, dropped.leaves) == (FIRST, 512)
+    assert dropped.after < dropped.before
+    assert after == before
+    assert after["wrong"] == []
+    empty = [id for id, leaf in left.items() if not leaf]
+    assert len(empty) == 512
+    assert {id: leaf for id, leaf in left.items() if leaf} == {id: rows[id] for id in rows if id not in set(empty)}
+    with connection.cursor() as cursor:
+        assert list_partition_faults(cursor) == []
+    assert list(drops.drop_archived_months(store)) == []
+    forget_index(TENANT)
+    index_tenant(TENANT)
+    assert everything() == before
+
+
+@pytest.mark.req("OPS-4")
+def test_a_fact_is_proved_whose_leaf_is_in_the_archive_alone(store: FolderStore, tmp_path: Path) -> None:
+    archive(store)
+    list(drops.drop_archived_months(store))
+    fact = Fact.objects.get(seal__tenant_id=TENANT, seal__leaf_index=300)
+
+    proof = InclusionProof.parse(reader.build_inclusion_proof(fact))
+    head = notes.open_checkpoint(proof.note, reader.list_vkeys(reader.load_origin(TENANT)))
+
+    merkle.verify_inclusion(merkle.leaf_hash(bytes(fact.leaf)), 300, head.size, proof.path, head.root)
+    assert fact.content["kind"] == "snapshot.read"
+
+
+@pytest.mark.req("OPS-4")
+def test_what_the_archive_does_not_give_is_unavailable_and_not_missing(store: FolderStore, tmp_path: Path) -> None:
+    archive(store)
+    list(drops.drop_archived_months(store))
+    (tmp_path / log_name(TENANT) / "tile/entries/001").rename(tmp_path / "away")
+
+    for index, there in ((100, True), (300, False), (550, True)):
+        fact = Fact.objects.get(seal__tenant_id=TENANT, seal__leaf_index=index)
+        if there:
+            assert fact.content["tenant"] == encode("ten", TENANT)
+        else:
+            with pytest.raises(ArchivedFactUnavailable):
+                _ = fact.text
+    with pytest.raises(ArchivedFactUnavailable):
+        list(verify_whole(Log.objects.get(pk=TENANT)))
+
+
+@pytest.mark.req("OPS-4")
+def test_one_flipped_byte_of_a_dropped_leaf_is_found(store: FolderStore, tmp_path: Path) -> None:
+    archive(store)
+    list(drops.drop_archived_months(store))
+    bundle = tmp_path / log_name(TENANT) / "tile/entries/001"
+    data = bundle.read_bytes()
+    at = data.index(b"snapshot.read", 40_000)
+    bundle.write_bytes(data[:at] + b"Snapshot.read" + data[at + 13 :])
+
+    found = {each.code for each in verify_whole(Log.objects.get(pk=TENANT))}
+
+    assert {FindingCode.FACT_HASH, FindingCode.LEAF_CHANGED} <= found
+
+
+@pytest.mark.req("OPS-4")
+@pytest.mark.parametrize("place", ["drop.checked", "drop.before_commit"])
+def test_a_run_that_was_cut_short_is_made_again(
+    store: FolderStore, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive(store)
+    before = stored()
+
+    def die(at: str) -> None:
+        if at == place:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(drops, "inject_fault", die)
+        list(drops.drop_archived_months(store))
+    between = stored()
+    (dropped,) = drops.drop_archived_months(store)
+
+    assert (between, dropped.leaves) == (before, 512)
+
+
+@pytest.mark.req("OPS-4")
+def test_nothing_leaves_that_nobody_outside_has_seen(store: FolderStore) -> None:
+    archive(store, seen=False)
+    assert list(drops.drop_archived_months(store)) == []
+
+    archive(store)
+    Anchor.objects.update(refused_at=timezone.now())
+    assert list(drops.drop_archived_months(store)) == []
+
+
+@pytest.mark.req("OPS-4")
+def test_nothing_leaves_that_lies_in_the_archive_otherwise(store: FolderStore, tmp_path: Path) -> None:
+    archive(store)
+    bundle = tmp_path / log_name(TENANT) / "tile/entries/001"
+    data = bytearray(bundle.read_bytes())
+    data[5_000] ^= 1
+    bundle.write_bytes(data)
+    before = stored()
+
+    with pytest.raises(ArchiveDiffers, match="tile/entries/001 does not have the leaves"):
+        list(drops.drop_archived_months(store))
+
+    assert stored() == before
+
+
+@pytest.mark.req("OPS-4")
+def test_a_fact_that_comes_late_into_a_dropped_month_keeps_its_leaf(
+    store: FolderStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive(store)
+    list(drops.drop_archived_months(store))
+
+    look_into_old_calls(1, monkeypatch)
+    seal_everything()
+
+    assert check_log(TENANT) == 602
+    assert list(verify_whole(Log.objects.get(pk=TENANT))) == []
+
+
+@pytest.mark.req("OPS-4")
+def test_the_command_drops_and_says_what(store: FolderStore, settings: Any, tmp_path: Path) -> None:
+    settings.TOOLHUB_DATA_DIR = tmp_path
+    archive(store)
+    said = io.StringIO()
+
+    call_command("archive", "--drop", stdout=said)
+    call_command("archive", "--drop", stdout=said)
+
+    first, second = said.getvalue().splitlines()
+    assert first.startswith(f"{FIRST}: 512 leaves; ")
+    assert second.startswith("Nothing to drop. ")
+    write_facts(TENANT, 1)
+
+
+def test_who_does_not_own_the_tables_drops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolhub.management.commands.archive.may_alter_tables", lambda _: "")
+
+    with pytest.raises(CommandError, match="Only who owns the tables"):
+        call_command("archive", "--drop")

@@ -1,0 +1,280 @@
+"""Months: does every fact find its table, is each table as closed as the whole, and is a call's second End refused in all of them?"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+from django.apps import apps
+from django.core.management import call_command
+from django.db import IntegrityError, connection, transaction
+
+from evidence import services as evidence
+from evidence.kinds import Kind
+from evidence.models import Fact
+from evidence.months.partitions import (
+    ADD,
+    FIRST,
+    LAST,
+    TABLE,
+    add_months,
+    following_month,
+    is_divided,
+    list_months,
+    list_partition_faults,
+)
+from invocations.models import Invocation, State
+from kernel.ids import lowest_id, new_id
+from tests.postgresql.test_hub_role import login
+from tests.postgresql.test_pairs import begun, call_of, witness
+from tests.support.begin_end_pairs import keep_calls
+from tests.support.evidence_logs import write_facts
+from toolhub.database.post_migration import after_migration
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from tests.conftest import Caller
+
+__all__ = ["login"]
+pytestmark = pytest.mark.django_db(transaction=True)
+NOW = datetime.now(UTC)
+
+
+def an_id(moment: datetime) -> UUID:
+    """Any of that time."""
+    drawn = new_id()
+    return type(drawn)(int=lowest_id(moment).int | drawn.int & ((1 << 80) - 1))
+
+
+def table_of(id: UUID) -> str:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT tableoid::regclass::text FROM {TABLE} WHERE id = %s", [id])
+        return str(cursor.fetchone()[0])
+
+
+def faults() -> list[str]:
+    with connection.cursor() as cursor:
+        return list_partition_faults(cursor)
+
+
+def months() -> dict[str, datetime | None]:
+    with connection.cursor() as cursor:
+        return {month.table: month.ends for month in list_months(cursor)}
+
+
+def write_at(moment: datetime, tenant_id: UUID, monkeypatch: pytest.MonkeyPatch) -> UUID:
+    with monkeypatch.context() as patched:
+        patched.setattr(evidence, "new_id", partial(an_id, moment))
+        return write_facts(tenant_id, 1)[0].pk
+
+
+@pytest.mark.req("OPS-4")
+def test_every_month_to_come_has_a_table_with_all_that_the_whole_has() -> None:
+    found = months()
+    (this,) = (name for name, ends in found.items() if ends == following_month(NOW))
+
+    assert faults() == []
+    assert {FIRST, LAST, this, f"{TABLE}_{following_month(NOW):%Y_%m}"} <= found.keys()
+    assert add_months(connection) == 0
+
+
+@pytest.mark.req("OPS-4")
+@pytest.mark.parametrize("years", [-30, 0, 2, 4000])
+def test_a_fact_finds_a_table_whatever_the_clock_says(years: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    moment = NOW + timedelta(days=365 * years)
+
+    id = write_at(moment, new_id(), monkeypatch)
+
+    assert Fact.objects.filter(pk=id).exists()
+    assert table_of(id) == {-30: FIRST, 0: f"{TABLE}_{NOW:%Y_%m}"}.get(years, LAST)
+
+
+@pytest.mark.req("OPS-4")
+def test_what_came_before_its_month_was_made_is_not_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody had added months for long: the last table becomes one for all the months that are in it."""
+    last = max(ends for ends in months().values() if ends)
+    ids = [write_at(last + timedelta(days=days), new_id(), monkeypatch) for days in (3, 40)]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_relation_filenode(%s::regclass)", [LAST])
+        before = cursor.fetchone()
+        # As if that time had come.
+        with transaction.atomic():
+            cursor.execute(f"SELECT prosrc FROM pg_proc WHERE proname = '{ADD}'")
+            (body,) = cursor.fetchone()
+            cursor.execute(
+                f"CREATE OR REPLACE FUNCTION {ADD}() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER AS $body$"
+                + body.replace("clock_timestamp()", f"'{last + timedelta(days=50)}'::timestamptz")
+                + "$body$"
+            )
+            cursor.execute(f"SELECT {ADD}()")
+            (table,) = {table_of(id) for id in ids}
+            cursor.execute("SELECT pg_relation_filenode(%s::regclass)", [table])
+            after, wrong = cursor.fetchone(), [each for each in faults() if "to come" not in each]
+            ends = months()[table]
+            transaction.set_rollback(True)
+
+    assert (table, after, wrong) == (f"{TABLE}_{last:%Y_%m}", before, [])
+    assert ends == following_month(last + timedelta(days=40))
+
+
+@pytest.mark.req("OPS-4")
+@pytest.mark.req("TOOLS-18")
+@pytest.mark.parametrize("days", [-40, 40])
+def test_a_call_has_no_second_end_in_another_month_either(
+    days: int, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a call that was made two months ago, so that both its Ends are younger."""
+    id = an_id(NOW - timedelta(days=80))
+    keep_calls(call_of(caller, id=id, state=State.CANCELLED, finished_at=NOW))
+    call = Invocation.objects.get(pk=id)
+
+    with pytest.raises(IntegrityError, match="fact_one_begin_one_end") as refused, transaction.atomic():
+        monkeypatch.setattr(evidence, "new_id", partial(an_id, NOW + timedelta(days=days)))
+        witness(call, Kind.INVOCATION_ENDED, "cancelled")
+
+    assert isinstance(refused.value.__cause__, psycopg.errors.UniqueViolation)
+    assert Fact.objects.of_calls(id).filter(kind=Kind.INVOCATION_ENDED).count() == 1
+
+
+@pytest.mark.req("TOOLS-18")
+def test_a_fact_that_is_much_older_than_its_call_is_refused(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be in a month in which nobody looks for it."""
+    with (
+        pytest.raises(IntegrityError, match=r"Call [0-9a-f-]{36} (has no Begin|is more than a day)"),
+        transaction.atomic(),
+    ):
+        monkeypatch.setattr(evidence, "new_id", partial(an_id, NOW - timedelta(days=2)))
+        begun(caller)
+
+    assert not Invocation.objects.exists()
+
+
+@pytest.mark.req("OPS-4")
+def test_facts_of_a_call_are_looked_for_from_its_month_on() -> None:
+    month = next(ends for ends in sorted(filter(None, months().values())) if ends > NOW)
+
+    plan = Fact.objects.of_calls(an_id(month + timedelta(days=2))).explain()
+
+    assert FIRST not in plan
+    assert f"{TABLE}_{NOW:%Y_%m}" not in plan
+    assert f"{TABLE}_{month:%Y_%m}" in plan
+
+
+@pytest.mark.req("OPS-4")
+def test_the_newest_facts_are_read_from_the_newest_month_first() -> None:
+    """Without looking into each month for its newest."""
+    write_facts(tenant := new_id(), 1)
+
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")  # as tables that are full
+        plan = Fact.objects.filter(tenant_id=tenant).order_by("-id")[:1].explain()
+
+    assert "Merge" not in plan
+    assert "Sort" not in plan
+
+
+@pytest.mark.req("TOOLS-18")
+def test_nobody_truncates_a_month_and_only_its_owner_reads_one(login: str) -> None:
+    write_facts(new_id(), 1)
+    table = table_of(Fact.objects.latest("id").pk)
+    with pytest.raises(IntegrityError, match="append-only"), connection.cursor() as cursor:
+        cursor.execute(f"TRUNCATE {table}")
+    refused = [
+        f"SELECT * FROM {table}",
+        f"INSERT INTO {table} SELECT * FROM {TABLE}",
+        f"DELETE FROM {table}",
+        f"ALTER TABLE {TABLE} DETACH PARTITION {table}",
+        f"DROP TABLE {table}",
+        f"CREATE TABLE mine PARTITION OF {TABLE} DEFAULT",
+        f"CREATE OR REPLACE FUNCTION {ADD}() RETURNS integer LANGUAGE sql AS 'SELECT 1'",
+    ]
+
+    with psycopg.connect(login, autocommit=True) as outside:
+        assert outside.execute(f"SELECT {ADD}()").fetchone() == (0,)  # this it may
+        for statement in refused:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                outside.execute(statement)
+
+
+@pytest.mark.req("OPS-4")
+@pytest.mark.parametrize(
+    ("down", "up", "what"),
+    [
+        ("ALTER TABLE {} DISABLE ROW LEVEL SECURITY", "ALTER TABLE {} ENABLE ROW LEVEL SECURITY", "row level security"),
+        ("GRANT SELECT ON {} TO PUBLIC", "REVOKE SELECT ON {} FROM PUBLIC", "rights of everybody"),
+        (
+            "ALTER TABLE {} DISABLE TRIGGER toolhub_no_truncate",
+            "ALTER TABLE {} ENABLE ALWAYS TRIGGER toolhub_no_truncate",
+            "toolhub_no_truncate",
+        ),
+        (
+            "ALTER TABLE {} DISABLE TRIGGER toolhub_no_update",
+            "ALTER TABLE {} ENABLE ALWAYS TRIGGER toolhub_no_update",
+            "toolhub_no_update",
+        ),
+    ],
+)
+def test_doctor_says_what_a_month_lacks(down: str, up: str, what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    table = f"{TABLE}_{NOW:%Y_%m}"
+    with connection.cursor() as cursor:
+        cursor.execute(down.format(table))
+        try:
+            with pytest.raises(SystemExit):
+                call_command("doctor")
+        finally:
+            cursor.execute(up.format(table))
+
+    (line,) = [each for each in capsys.readouterr().out.splitlines() if " evidence " in each]
+    assert f"{table}: {what}" in line
+    assert faults() == []
+
+
+@pytest.mark.req("OPS-4")
+def test_a_table_with_facts_becomes_the_first_part_as_it_lies_on_the_disk(caller: Caller) -> None:
+    """As a hub of before is brought to this version."""
+    begun(caller)
+    write_facts(new_id(), 3)
+    before, names = sorted(Fact.objects.values_list("id", "leaf")), set[Any]()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = %s::regclass", [TABLE])
+        names = set(cursor.fetchall())
+        _undivide(cursor)
+        cursor.execute("SELECT pg_relation_filenode(%s::regclass)", [TABLE])
+        lay = cursor.fetchone()
+    after_migration(using="default")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_relation_filenode(%s::regclass)", [FIRST])
+        lies = cursor.fetchone()
+        cursor.execute("SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = %s::regclass", [TABLE])
+        assert set(cursor.fetchall()) == names
+        assert is_divided(cursor)
+
+    assert (faults(), lies) == ([], lay)
+    assert sorted(Fact.objects.values_list("id", "leaf")) == before
+    assert {table_of(id) for id, _ in before} == {FIRST}
+    assert months()[FIRST] in (following_month(NOW), following_month(following_month(NOW)))
+    write_facts(new_id(), 1)
+
+
+def _undivide(cursor: Any) -> None:
+    """As it was: one table, the constraint of pairs on it, nothing around it that is put up after migrations."""
+    after = apps.get_model("evidence", "Fact")._meta.db_table
+    assert after == TABLE
+    cursor.execute(f"CREATE TABLE undivided (LIKE {TABLE} INCLUDING ALL)")
+    cursor.execute(f"INSERT INTO undivided SELECT * FROM {TABLE}")
+    cursor.execute("SELECT indexname, indexdef FROM pg_indexes WHERE tablename = 'undivided'")
+    copies = {definition.partition(" USING ")[2]: name for name, definition in cursor.fetchall()}
+    cursor.execute("SELECT indexname, indexdef FROM pg_indexes WHERE tablename = %s", [TABLE])
+    wanted = {definition.partition(" USING ")[2]: name for name, definition in cursor.fetchall()}
+    cursor.execute(f"DROP TABLE {TABLE} CASCADE")
+    cursor.execute(f"ALTER TABLE undivided RENAME TO {TABLE}")
+    for definition, name in wanted.items():
+        cursor.execute(f"ALTER INDEX {copies[definition]} RENAME TO {name}")
+    cursor.execute(
+        f"CREATE UNIQUE INDEX fact_one_begin_one_end ON {TABLE} (invocation_id, kind) WHERE kind IN "
+        "('invocation.began', 'dry_run.began', 'invocation.ended', 'dry_run.ended')"
+    )
