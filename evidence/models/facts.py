@@ -16,6 +16,7 @@ from django.db.models import Q
 from evidence.kinds import AGENT_MAKING, FORGETTING, PAIR, Kind
 from evidence.leaves.base import LeafData
 from evidence.models.append_only import AppendOnlyModel
+from evidence.packed_leaves import PackedLeafField
 from kernel.ids import encode, new_id
 
 D = TypeVar("D", bound=LeafData)
@@ -36,7 +37,7 @@ class Fact(AppendOnlyModel):
     outcome = models.CharField(max_length=16, blank=True)
     reason = models.CharField(max_length=64, blank=True)
     trace_id = models.CharField(max_length=32, blank=True)
-    leaf = models.BinaryField()
+    leaf = PackedLeafField()
     leaf_hash = models.BinaryField(max_length=32)
 
     class Meta(AppendOnlyModel.Meta):
