@@ -23,7 +23,7 @@ def pack_budgets(budgets: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
     rows = [_list_values(each) for each in budgets]
     if not rows or any(row is None or _read_values(row) != each for row, each in zip(rows, budgets, strict=True)):
         return budgets
-    return json.dumps(rows, separators=(",", ":"))
+    return json.dumps(rows, separators=(",", ":"), ensure_ascii=False)
 
 
 def _list_values(budget: dict[str, Any]) -> list[Any] | None:
