@@ -117,7 +117,7 @@ def _write_value(mark: bytes, value: bytes) -> bytes:
     return (write_letters(int.from_bytes(value)) if mark == _ID else value.hex()).encode()
 
 
-class PackedLeafField(models.BinaryField):
+class PackedLeafField(models.BinaryField):  # type: ignore[type-arg]  # at run time it takes none
     """The bytes of a leaf, packed in the column."""
 
     def get_prep_value(self, value: Any) -> Any:
