@@ -14,7 +14,7 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.tools import PausedTool
 from evidence.models import AppendOnlyError, Fact, Pending, Snapshot, SnapshotKind
-from evidence.packed_leaves import unpack_leaf
+from evidence.packed_leaves import MAX_LEAF_BYTES, unpack_leaf
 from evidence.problems import KeyUnavailable, RevealReasonTooShort
 from invocations.sandbox.base import RunOutcome, RunStatus
 from kernel.canonical import canonicalize
@@ -80,7 +80,7 @@ def test_a_leaf_is_canonical_json_and_its_hash_is_the_one_of_rfc_9162(by: Princi
 
 def test_a_leaf_that_is_too_large_is_refused(by: Principal) -> None:
     with pytest.raises(ValueError, match="digests, not values"):
-        write(by, data=PausedTool(from_="x" * evidence.MAX_LEAF_BYTES, to="", reason=""))
+        write(by, data=PausedTool(from_="x" * MAX_LEAF_BYTES, to="", reason=""))
 
 
 def test_facts_are_not_changed_and_not_deleted(by: Principal) -> None:
