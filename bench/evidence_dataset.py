@@ -14,9 +14,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from evidence.packed_leaves import pack_leaf
 from evidence.search import postings
 from evidence.search.postings import BLOCK
-from evidence.search.tags import HASH_DIGITS, call_traits, compute_tags, make_tag
+from evidence.search.tags import HASH_DIGITS, call_tag, call_traits, compute_tags, make_tag
 from kernel.ids import encode, new_id
 
 if TYPE_CHECKING:
@@ -141,12 +142,12 @@ class DatasetWriter:
         begin = self._fact(
             tenant, at, "invocation.began", subject, call, "agent", agent, tool, "accepted", "", trace, begin_data
         )
-        self._index(tenant, *begin, (), special)
+        self._index(tenant, call, *begin, (), special)
         end = self._fact(
             tenant, at + timedelta(milliseconds=240), "invocation.ended", subject, call, "system", "system:worker", tool,
             outcome, code, trace, end_data,
         )  # fmt: skip
-        self._index(tenant, *end, (begin[1],), special)
+        self._index(tenant, call, *end, (begin[1],), special)
         for name, value in [("call", subject), ("trace", trace), ("hash", commits[1]), ("tool", tool), ("agent", agent),
                             ("fact", encode("fct", end[0])), *special]:  # fmt: skip
             tenant.keep(name, value, chosen)
@@ -169,7 +170,7 @@ class DatasetWriter:
         hash = hashlib.sha256(b"\0" + raw).digest()
         self.lines.fact.append(
             f"{id}\t{tenant.id}\t{kind}\t{subject}\t{call}\t{when}\t{actor_kind}\t{actor}\t{tool}\t{outcome}\t{reason}\t{trace}"
-            f"\t\\\\x{raw.hex()}\t\\\\x{hash.hex()}\n"
+            f"\t\\\\x{pack_leaf(raw).hex()}\t\\\\x{hash.hex()}\n"
         )
         self.lines.seal.append(f"{id}\t{tenant.id}\t{tenant.size}\n")
         return id, leaf, hash
@@ -177,6 +178,7 @@ class DatasetWriter:
     def _index(
         self,
         tenant: DatasetTenant,
+        call: UUID,
         id: UUID,
         leaf: dict[str, Any],
         hash: bytes,
@@ -194,7 +196,7 @@ class DatasetWriter:
         if sort not in self.known or special:
             all_tags = compute_tags(leaf, hash, call_traits([begun]))
             assert own <= all_tags
-            common = frozenset(all_tags - own)
+            common = frozenset(all_tags - own - {call_tag(call)})
             if not special:
                 self.known[sort] = common
         else:
@@ -211,7 +213,7 @@ class DatasetWriter:
         data = leaf["data"]
         values = data.get("input") or data["output"]
         hashes = [hash.hex(), *(values[name][7:] for name in ("commit", "raw") if name in values)]
-        ids = [leaf["invocation"], values["snapshot"], *(id for _, id in special)]
+        ids = [values["snapshot"], *(id for _, id in special)]
         return {
             *(make_tag("hash", each[:HASH_DIGITS]) for each in hashes),
             *(make_tag("id", each) for each in ids),

@@ -34,6 +34,7 @@ from evidence.kinds import Kind  # noqa: E402
 from evidence.log import reader, sealer  # noqa: E402
 from evidence.log.signer import make_signing_key  # noqa: E402
 from evidence.models import Fact, Pending, Seal  # noqa: E402
+from evidence.packed_leaves import pack_leaf  # noqa: E402
 from evidence.verify import merkle  # noqa: E402
 from evidence.verify.notes import open_checkpoint  # noqa: E402
 from evidence.verify.wholelog import check_log  # noqa: E402
@@ -145,7 +146,7 @@ def insert_facts(tenant_id: UUID, count: int) -> None:
                     "",
                     "",
                 )
-                copy.write_row((*row, leaf, merkle.leaf_hash(leaf)))
+                copy.write_row((*row, pack_leaf(leaf), merkle.leaf_hash(leaf)))
         with cursor.copy("COPY evidence_pending (fact_id, tenant_id) FROM STDIN") as copy:
             for id in ids:
                 copy.write_row((id, tenant_id))

@@ -1,13 +1,15 @@
 """Stored bytes: how much a governed call leaves in PostgreSQL, table by table, with indexes and freshly packed.
 
 ``python -m bench.stored_bytes [CALLS] [CHECKOUT]`` makes calls of a hub in its production shape, has them sealed and indexed, and
-weighs the tables before and after, with those of another checkout beside it, if one is named.
+weighs the tables before and after, with those of another checkout beside it, if one is named. What a hub removes of its calls within
+a day (:func:`access.budgets.ledger.remove_settled`) is removed before.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -24,6 +26,17 @@ CALLS = 2_400
 CALLERS = 4
 SETTLED_S = 120
 MOST_BYTES = 7_000
+A_DAY_LATER = """
+import os
+from datetime import timedelta
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolhub.settings")
+import django
+django.setup()
+from access.budgets import ledger
+remove = getattr(ledger, "remove_settled", lambda kept: 0)  # another checkout may keep all
+while remove(timedelta()):
+    pass
+"""
 SIZES = "SELECT relname, pg_total_relation_size(oid) FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
 BEHIND = """
     SELECT (SELECT count(*) FROM evidence_pending)
@@ -67,6 +80,10 @@ def wait_until_indexed(url: str) -> None:
             time.sleep(0.5)
 
 
+def remove_what_goes_within_a_day(hub: ProductionHub, checkout: Path) -> None:
+    subprocess.run([sys.executable, "-c", A_DAY_LATER], cwd=checkout, env=hub.env, check=True)
+
+
 def weigh_calls(url: str, redis_url: str, calls: int, checkout: Path) -> dict[str, float]:
     """Bytes a call in each table."""
     with run_production(url, redis_url, checkout, kept=True) as hub:
@@ -75,6 +92,7 @@ def weigh_calls(url: str, redis_url: str, calls: int, checkout: Path) -> dict[st
         made = calls // CALLERS * CALLERS
         make_calls(hub, made)
         wait_until_indexed(hub.database)
+        remove_what_goes_within_a_day(hub, checkout)
         return {table: (size - before.get(table, 0)) / made for table, size in weigh_tables(hub.database).items()}
 
 

@@ -23,6 +23,7 @@ from evidence.leaves import LEAF_VERSION, Leaf, LeafData, find_leaf_type
 from evidence.leaves.base import Actor, SealedWords
 from evidence.leaves.custody import ErasedWords, OpenedSnapshot
 from evidence.models import Fact, Pending, Snapshot, SnapshotKind, SubjectKey
+from evidence.packed_leaves import MAX_LEAF_BYTES
 from evidence.problems import KeyUnavailable, RevealReasonTooShort, ValuesErased
 from kernel.canonical import canonicalize, encode_hash_input
 from kernel.database.rows import insert_row
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 WORDS = ("reason", "purpose", "note")  # what a person wrote: sealed, and only committed to in the leaf
-MAX_LEAF_BYTES = 16 * 1024
 SALT_BYTES = 32
 MIN_REASON = 10
 WORDS_IN_A_FACT = 300  # ids of 26 letters; what one leaf holds

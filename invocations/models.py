@@ -28,6 +28,7 @@ from invocations.playground.models import Playground, PlaygroundConversation, Pl
 from invocations.replays.models import Replay, Rerun
 from invocations.run_profiles.models import RunProfile
 from invocations.saved_views.models import SavedView
+from invocations.stored_budgets import BudgetsField
 from invocations.stored_steps import StepsField
 from kernel.database.rows import PreparedQuery, expect_updated_row, update_rows
 from kernel.ids import encode, new_id
@@ -155,7 +156,10 @@ class Invocation(models.Model):
     version = models.ForeignKey(ToolVersion, models.PROTECT, null=True, related_name="invocations")
     key_id = models.UUIDField(null=True)  # of the API key that made the call; it may be gone
     connection_id = models.UUIDField(null=True)  # of the program that made the call, if a person has let it
-    installation = models.ForeignKey(Installation, models.PROTECT, null=True, related_name="invocations")
+    # No call is looked for by it, and none is ever deleted.
+    installation = models.ForeignKey(
+        Installation, models.PROTECT, null=True, related_name="invocations", db_index=False
+    )
     account_id = models.UUIDField(null=True)  # of the person's account that it uses, or waits for
     origin = models.CharField(max_length=8, choices=Origin, default=Origin.API)
     state = models.CharField(max_length=16, choices=State)
@@ -211,7 +215,7 @@ class Invocation(models.Model):
     input_valid = models.BooleanField(null=True)  # what its schema says of the arguments; None: nobody has looked
     output_valid = models.BooleanField(null=True)  # the same of what the tool returned, before any repair
     output_digest = models.CharField(max_length=71, blank=True)
-    budget = models.JSONField(default=list)  # those that the call counts against, as they were before it
+    budget = BudgetsField(default=list)  # those that the call counts against, as they were before it
     resolution = models.CharField(max_length=16, choices=Resolution, blank=True)
     resolved_by = models.CharField(max_length=64, blank=True)
     resolved_at = models.DateTimeField(null=True)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _VALUES = {letter: value for value, letter in enumerate(ALPHABET)}
 LENGTH = 26
+_PYTHONS = str.maketrans(ALPHABET, "0123456789abcdefghijklmnopqrstuv")  # how Python's int() has base 32
 _PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
 
 
@@ -33,8 +34,17 @@ def lowest_id(moment: datetime) -> UUID:
 
 
 def encode(prefix: str, id: UUID) -> str:
-    number = id.int
-    return f"{prefix}_" + "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])
+    return f"{prefix}_" + write_letters(id.int)
+
+
+def write_letters(number: int) -> str:
+    """128 bits in base 32."""
+    return "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])
+
+
+def read_letters(text: str) -> int:
+    """What :func:`write_letters` has written as these letters."""
+    return int(text.translate(_PYTHONS), 32)
 
 
 def decode(prefix: str, text: str) -> UUID:

@@ -8,6 +8,7 @@ conditional write wins, never by a value that was read before. Rows are locked i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 from uuid import UUID
@@ -17,13 +18,14 @@ from django.db.models import F
 
 from access.budgets.lines import BudgetLine, Demand, build_line, build_quota_problem, check_budgets, with_windows
 from access.models import Budget, BudgetWindow, Dimension, Reservation
+from kernel.database.connections import database_time
 from kernel.database.prepared_statements import (
     execute_prepared,
     execute_prepared_last,
     execute_prepared_later,
     fetch_prepared,
 )
-from kernel.ids import new_id
+from kernel.ids import lowest_id, new_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -57,6 +59,7 @@ NOTHING = CallUsage(calls=0, bytes_in=0, bytes_out=0, cpu_ms=0, tokens=0, money=
 WHAT_WAS_RESERVED = CallUsage(calls=None)
 
 ROOM = "room in budgets"
+KEPT, AT_ONCE = timedelta(days=1), 1000  # reservations, once they are settled
 # The same upsert for both databases: a window is made when it is missing, and takes the amount only when it has room for it.
 # `asked` has the columns budget_id, number, amount. The limit is read here, so that one that was lowered counts.
 TAKE = """
@@ -290,3 +293,9 @@ def open_since(before: datetime, *, limit: int) -> list[UUID]:
 def settle_lost(invocation_ids: Iterable[UUID]) -> int:
     """Settle calls that ended, or never were, without anybody settling them: what they reserved counts as used."""
     return sum(settle_reservations(invocation_id=each, spent=WHAT_WAS_RESERVED) > 0 for each in invocation_ids)
+
+
+def remove_settled(kept: timedelta = KEPT, *, limit: int = AT_ONCE) -> int:
+    """The oldest of what was settled longer ago than it is kept; how many went. Windows have counted it, and nobody asks for it."""
+    old = Reservation.objects.filter(pk__lt=lowest_id(database_time() - kept), settled__isnull=False).order_by("pk")
+    return Reservation.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:limit])).delete()[0]

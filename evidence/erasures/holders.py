@@ -58,7 +58,8 @@ class RetentionClass:
 ERASED = "(erased)"  # stands where somebody had written something
 HOLDERS: list[Holder] = []
 CLASSES: dict[str, RetentionClass] = {}
-AFTERWARDS: list[Callable[[], int]] = []  # what of those who were erased could not go at once; how much of it went now
+# What goes without a time that a tenant sets, once it may: how much of it went now.
+AFTERWARDS: list[Callable[[], int]] = []
 
 
 def count_holdings(who: ErasureSubject) -> Counter[str]:

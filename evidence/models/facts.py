@@ -19,6 +19,7 @@ from django.utils.module_loading import import_string
 from evidence.kinds import AGENT_MAKING, FORGETTING, PAIR, Kind
 from evidence.leaves.base import LeafData
 from evidence.models.append_only import AppendOnlyModel, AppendOnlyQuerySet
+from evidence.packed_leaves import PackedLeafField
 from kernel.ids import encode, new_id
 
 if TYPE_CHECKING:
@@ -51,14 +52,14 @@ class LeafAttribute(DeferredAttribute):
         instance.__dict__[self.field.attname] = value
 
 
-class LeafField(models.BinaryField):  # type: ignore[type-arg]  # Django's own cannot be asked for them
-    """For the database a field of bytes like any other."""
+class StoredLeafField(PackedLeafField):
+    """A packed leaf, which may have left for the archive."""
 
     descriptor_class = LeafAttribute
 
     def deconstruct(self) -> Any:
         name, _, args, kwargs = super().deconstruct()
-        return name, "django.db.models.BinaryField", args, kwargs
+        return name, f"{PackedLeafField.__module__}.{PackedLeafField.__name__}", args, kwargs
 
 
 class FactQuerySet(AppendOnlyQuerySet):
@@ -84,7 +85,7 @@ class Fact(AppendOnlyModel):
     outcome = models.CharField(max_length=16, blank=True)
     reason = models.CharField(max_length=64, blank=True)
     trace_id = models.CharField(max_length=32, blank=True)
-    leaf = LeafField()
+    leaf = StoredLeafField()
     leaf_hash = models.BinaryField(max_length=32)
 
     class Meta(AppendOnlyModel.Meta):

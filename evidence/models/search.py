@@ -39,12 +39,12 @@ class Posting(models.Model):
 
     pk = models.CompositePrimaryKey("tenant_id", "tag", "block")
     tenant_id = models.UUIDField()
-    tag = models.BinaryField()  # UTF-8; bytes, so that every database sorts them alike and a prefix is a range
+    tag = models.BinaryField()  # so that every database sorts them alike and a prefix is a range
     block = models.IntegerField()
     places = models.BinaryField()
 
     def __str__(self) -> str:
-        return f"{bytes(self.tag).decode()} in block {self.block} of {self.tenant_id}"
+        return f"{bytes(self.tag)!r} in block {self.block} of {self.tenant_id}"
 
 
 class SavedSearch(models.Model):

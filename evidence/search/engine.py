@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -19,10 +20,19 @@ from django.db.models import Max, Min, Q
 from evidence.models import Fact, IndexBlock, Posting, Seal
 from evidence.problems import SearchInvalid
 from evidence.search import postings
+from evidence.search.call_postings import find_call_postings
 from evidence.search.indexer import tags_of_facts
 from evidence.search.language import Query, parse_moment
 from evidence.search.postings import ALL, BLOCK
-from evidence.search.tags import NameLookups, TagQuery, TagSpan, build_tag_query, without_unwanted_kinds
+from evidence.search.tags import (
+    NameLookups,
+    TagQuery,
+    TagSpan,
+    build_tag_query,
+    call_tag,
+    list_ids,
+    without_unwanted_kinds,
+)
 from kernel.http.pagination import PAGE_SIZE
 from kernel.ids import decode, encode, lowest_id
 from kernel.problems import SchemaInvalid
@@ -345,7 +355,15 @@ class _Search:
         rows = Posting.objects.filter(condition, within, tenant_id=self.tenant_id)
         for tag, block, stored in rows.values_list("tag", "block", "places"):
             read.setdefault(block, []).append((bytes(tag), bytes(stored)))
+        for id in list_ids(spans):
+            for block, stored in self._call_postings.get(id, {}).items():
+                if block in run:
+                    read.setdefault(block, []).append((call_tag(id), stored))
         return read
+
+    @cached_property
+    def _call_postings(self) -> dict[UUID, dict[int, bytes]]:
+        return find_call_postings(self.tenant_id, list_ids(self.asked.spans), size=self.size, block_size=BLOCK)
 
     def _meets(self, tag: bytes) -> list[int]:
         """Which of what is wanted the tag meets, by its number; what is unwanted has the number after the last."""

@@ -16,7 +16,7 @@ from evidence.log.reader import select_leaves
 from evidence.models import GLOBAL_LOG, Fact, IndexBlock, Indexed, Log, Posting, read_leaf
 from evidence.search import postings
 from evidence.search.postings import BLOCK
-from evidence.search.tags import SAYS_WHAT_IT_IS, call_traits, compute_tags
+from evidence.search.tags import SAYS_WHAT_IT_IS, call_tag, call_traits, compute_tags
 from kernel.loops import repeat_work
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ def index_block(tenant_id: UUID, *, size: int) -> int:
     if not facts or not Indexed.objects.filter(tenant_id=tenant_id, size=size).update(size=size + len(facts)):
         return size
     bits: dict[bytes, int] = {}
-    for place, tags in enumerate(tags_of_facts(facts), first):
-        for tag in tags:
+    for place, (fact, tags) in enumerate(zip(facts, tags_of_facts(facts), strict=True), first):
+        for tag in tags - {call_tag(fact.invocation_id)} if fact.invocation_id else tags:
             bits[tag] = bits.get(tag, 0) | 1 << place
     if first:
         for tag, stored in _stored(tenant_id, block, list(bits)):

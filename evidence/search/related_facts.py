@@ -8,7 +8,7 @@ from evidence.archives.leaves import load_leaves
 from evidence.models import Fact, Snapshot, SnapshotKind
 from evidence.problems import ValuesErased
 from evidence.search.engine import find_by_tags
-from evidence.search.tags import TagQuery, exact_span
+from evidence.search.tags import TagQuery, exact_span, exact_spans
 from evidence.services import open_values
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def facts_about(by: Principal, *subjects: str, size: int = AT_MOST) -> list[Fact
 
 def facts_naming(by: Principal, id: str, size: int = AT_MOST) -> list[Fact]:
     """The newest facts that name a thing by its id, whatever they are about, in the order in which they happened."""
-    asked = TagQuery(wanted=[[exact_span("id", id)]])
+    asked = TagQuery(wanted=[exact_spans("id", id)])
     return attach_free_text(find_by_tags(asked, tenant_id=by.tenant_id, size=size).rows[::-1])
 
 

@@ -1,8 +1,9 @@
 """Tags: by which a fact is found, and which a term of a query asks for.
 
-A tag is ``name:value`` in UTF-8. What a call is (its agent, tool, chain, consent, user, the answer that proposed it) is in its first
-facts only; those that follow inherit it, so that a timeline of an agent or a chain has all of them. A term asks for spans of tags: one
-tag, or all with a beginning.
+A tag is ``name:value`` in UTF-8. Hashes, traces and ids are most of the index, since each call has its own, so their tags are a byte
+and what their letters stand for; before, they were written out, and what was indexed then is still asked for so. What a call is (its
+agent, tool, chain, consent, user, the answer that proposed it) is in its first facts only; those that follow inherit it, so that a
+timeline of an agent or a chain has all of them. A term asks for spans of tags: one tag, or all with a beginning.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from evidence.kinds import BEGINS, Kind
 from evidence.leaves import find_leaf_type
+from kernel.ids import read_letters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -26,12 +29,37 @@ OF_THE_CALL = ("chain", "run", "consent", "user", "proposed_by")
 HASH_DIGITS = 20  # of 64: enough to tell hashes apart, and each of them is a row of the index
 _MAX_VALUE = 200
 _WIRE_ID = re.compile(r"(?!ten_)[a-z]{3}_[0-9a-hjkmnp-tv-z]{26}|usr_[0-9]{1,18}")
+_WITH_LETTERS = re.compile(r"[a-z]{3}_([0-7][0-9a-hjkmnp-tv-z]{25})")
 _DIGITS = re.compile(r"(?:[a-z0-9-]{1,24}:)?([0-9a-f]{64})")
 _HEXADECIMAL = re.compile(r"(?:[a-z0-9-]{1,24}:)?([0-9a-fA-F]{8,64})")
 TOOL_URN = "soul:tool:"
 
 
+# No text begins with these bytes.
+_SHORT = {"hash": b"\1", "trace": b"\2", "id": b"\3"}
+_SHORT_DIGITS = re.compile(r"(?:[0-9a-f]{2})+")
+
+
 def make_tag(name: str, value: str) -> bytes:
+    if name == "id":
+        if found := _WITH_LETTERS.fullmatch(value):
+            return _SHORT[name] + read_letters(found[1]).to_bytes(16)
+    elif name in _SHORT and _SHORT_DIGITS.fullmatch(value):
+        return _SHORT[name] + bytes.fromhex(value)
+    return _write_out(name, value)
+
+
+def call_tag(invocation_id: UUID) -> bytes:
+    """The id of the call that a fact is about. The index leaves it out: those facts are found by their column."""
+    return _SHORT["id"] + invocation_id.bytes
+
+
+def list_ids(spans: Iterable[TagSpan]) -> list[UUID]:
+    """The ids that are asked for."""
+    return [UUID(bytes=span.low[1:]) for span in spans if span.low[:1] == _SHORT["id"]]
+
+
+def _write_out(name: str, value: str) -> bytes:
     return f"{name}:{value[:_MAX_VALUE]}".encode()
 
 
@@ -42,8 +70,9 @@ def _strings(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
-        for each in value.values():
-            yield from _strings(each)
+        for name, each in value.items():
+            if name != "request_id":  # hashed, so nobody has it to paste
+                yield from _strings(each)
     elif isinstance(value, list):
         for each in value:
             yield from _strings(each)
@@ -123,13 +152,27 @@ class TagSpan:
 
 
 def exact_span(name: str, value: str) -> TagSpan:
-    low = make_tag(name, value)
-    return TagSpan(low, low + b"\0")
+    return _only(make_tag(name, value))
+
+
+def exact_spans(name: str, value: str) -> list[TagSpan]:
+    """Of what may have been indexed when its tag was written out."""
+    return [_only(tag) for tag in dict.fromkeys((make_tag(name, value), _write_out(name, value)))]
+
+
+def _only(tag: bytes) -> TagSpan:
+    return TagSpan(tag, tag + b"\0")
 
 
 def prefix_span(name: str, value: str) -> TagSpan:
-    low = make_tag(name, value)
+    low = _write_out(name, value)
     return TagSpan(low, low + b"\xff")  # which no UTF-8 has
+
+
+def _digits_span(name: str, digits: str) -> TagSpan:
+    """What begins with these digits."""
+    low, high = (bytes.fromhex(f"{digits}{last * (len(digits) % 2)}") for last in "0f")
+    return TagSpan(_SHORT[name] + low, _SHORT[name] + high + b"\xff" * HASH_DIGITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,18 +246,20 @@ def term_spans(term: Term, names: NameLookups) -> list[TagSpan]:
             return [(named if id == term.value else exact_span)("agent", id) for id in ids]
         case "user":
             return [exact_span("user", names.user(term.value))]
+        case "trace":
+            return exact_spans("trace", term.value)
         case "proposed_by":
             return [named("proposed_by", term.value)]
         case name if name in ID_QUALIFIERS or term.value.startswith("inv_"):
-            return [exact_span("id", term.value)]
+            return exact_spans("id", term.value)
         case name:
             return [named(name, term.value)]
 
 
 def _of_hash(digits: str) -> list[TagSpan]:
-    return [
-        exact_span("hash", digits[:HASH_DIGITS]) if len(digits) >= HASH_DIGITS else prefix_span("hash", digits),
-    ]
+    if len(digits) >= HASH_DIGITS:
+        return exact_spans("hash", digits[:HASH_DIGITS])
+    return [_digits_span("hash", digits), prefix_span("hash", digits)]
 
 
 def _of_word(term: Term, names: NameLookups) -> list[TagSpan]:
@@ -225,12 +270,12 @@ def _of_word(term: Term, names: NameLookups) -> list[TagSpan]:
     if word.startswith("soul:"):
         return [named("subject", word)]
     if _WIRE_ID.fullmatch(word):
-        return [exact_span("id", word), exact_span("agent", word)]
+        return [*exact_spans("id", word), exact_span("agent", word)]
     found = [named("word", word.lower()), named("kind", word.lower()), named("code", word.upper())]
     found.append(prefix_span("tool", word.lower()) if term.starts or "." in word else exact_span("tool", word.lower()))
     found += [exact_span("agent", id) for id in names.agents(word, term.starts)]
     if digits := _HEXADECIMAL.fullmatch(word):
         found += _of_hash(digits[1].lower())
         if len(digits[1]) == 32:
-            found.append(exact_span("trace", digits[1].lower()))
+            found += exact_spans("trace", digits[1].lower())
     return found

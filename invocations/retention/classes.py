@@ -6,6 +6,7 @@ from functools import partial
 
 from django.utils.translation import gettext_noop as _
 
+from access.budgets.ledger import remove_settled
 from evidence.erasures.holders import AFTERWARDS, CLASSES, HOLDERS, RetentionClass
 from evidence.models import SnapshotKind
 from invocations.retention.erasure import (
@@ -18,7 +19,7 @@ from invocations.retention.erasure import (
 )
 
 HOLDERS += [CallHolder(), ReplayHolder()]
-AFTERWARDS.append(forget_hashes)
+AFTERWARDS += [forget_hashes, remove_settled]
 
 
 def _values(label: str, *kinds: SnapshotKind) -> RetentionClass:

@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db import connection
 
 from evidence.models import GLOBAL_LOG, Checkpoint, Fact, LogKey, Pending, Seal, Tile
+from evidence.packed_leaves import pack_leaf, unpack_leaf
 from evidence.verify.merkle import leaf_hash
 from kernel.ids import new_id
 from tests.support.raw_database import World, columns, put_back, sql
@@ -67,6 +68,16 @@ def _moment(value: Any) -> Any:
 def change_leaf(world: World) -> None:
     fact = world.seal().fact
     sql("UPDATE evidence_fact SET leaf = %s WHERE id = %s", flipped(bytes(fact.leaf), world.by), fact.pk)
+
+
+def change_packed_leaf(world: World) -> None:
+    """A bit of what is stored; not one of those behind the end of the text, which say nothing."""
+    fact = world.seal().fact
+    leaf = bytes(fact.leaf)
+    stored = packed = pack_leaf(leaf)
+    while unpack_leaf(stored) == leaf:
+        stored = flipped(packed, world.by)
+    sql("UPDATE evidence_fact SET leaf = %s WHERE id = %s", stored, fact.pk)
 
 
 def change_leaf_hash(world: World) -> None:
@@ -377,8 +388,8 @@ def roll_back(world: World) -> None:
 
 
 OPERATIONS: tuple[Callable[[World], None], ...] = (
-    change_column, change_time, change_leaf, change_leaf_hash, rewrite_fact, rewrite_fact_and_tile, change_tile, change_note,
-    change_root, change_size, change_global_index, change_log, change_key,
+    change_column, change_time, change_leaf, change_packed_leaf, change_leaf_hash, rewrite_fact, rewrite_fact_and_tile,
+    change_tile, change_note, change_root, change_size, change_global_index, change_log, change_key,
     delete_fact, delete_seal, delete_fact_and_seal, delete_and_close_the_gap, delete_tile, delete_checkpoint, delete_log,
     delete_key, delete_pending,
     insert_fact, insert_sealed_fact, insert_in_the_middle, insert_tile, insert_checkpoint, insert_pending,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
+from django.utils import timezone
 
 from access.budgets import ledger
 from access.budgets.ledger import CallUsage, release_reservations, settle_reservations
@@ -14,6 +16,7 @@ from access.budgets.services import end_budget, raise_budget_once, set_budget
 from access.models import Reservation
 from access.problems import QuotaExceeded
 from kernel.database.prepared_statements import fetch_prepared
+from kernel.ids import lowest_id, new_id
 from registry.decision_context import load_decision_context
 from tests.support.budgets import DAY, MINUTE, NOON, TOOL, assert_conserved, balance, take
 
@@ -334,3 +337,28 @@ def test_accepting_a_call_takes_all_amounts_with_one_statement(
 
     assert statements == 1  # on SQLite another keeps what was taken
     assert Reservation.objects.count() == 2
+
+
+@pytest.mark.django_db
+def test_what_was_settled_a_day_ago_goes_and_its_window_stays(
+    operator: Person, lines: Callable[..., list[BudgetLine]]
+) -> None:
+    budget = set_budget(scope="tenant", dimension="calls", amount=10, by=operator.by)
+    seen = lines()
+    young = take(seen)
+    settle_reservations(invocation_id=young, spent=CallUsage())
+    [row] = Reservation.objects.filter(invocation_id=young)
+    yesterday = timezone.now() - timedelta(days=1, minutes=1)
+    for number, settled in enumerate((1, 1, None)):
+        row.pk, row.invocation_id = UUID(int=lowest_id(yesterday).int + number), new_id()
+        row.settled = settled
+        row.save(force_insert=True)
+    held = row.pk
+
+    assert [ledger.remove_settled(limit=1) for _ in range(3)] == [1, 1, 0]
+
+    assert set(Reservation.objects.values_list("pk", flat=True)) == {
+        Reservation.objects.get(invocation_id=young).pk,
+        held,
+    }
+    assert balance(budget) == (1, 0)

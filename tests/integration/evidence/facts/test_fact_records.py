@@ -14,6 +14,7 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.leaves.tools import PausedTool
 from evidence.models import AppendOnlyError, Fact, Pending, Snapshot, SnapshotKind
+from evidence.packed_leaves import MAX_LEAF_BYTES, unpack_leaf
 from evidence.problems import KeyUnavailable, RevealReasonTooShort
 from invocations.sandbox.base import RunOutcome, RunStatus
 from kernel.canonical import canonicalize
@@ -79,7 +80,7 @@ def test_a_leaf_is_canonical_json_and_its_hash_is_the_one_of_rfc_9162(by: Princi
 
 def test_a_leaf_that_is_too_large_is_refused(by: Principal) -> None:
     with pytest.raises(ValueError, match="digests, not values"):
-        write(by, data=PausedTool(from_="x" * evidence.MAX_LEAF_BYTES, to="", reason=""))
+        write(by, data=PausedTool(from_="x" * MAX_LEAF_BYTES, to="", reason=""))
 
 
 def test_facts_are_not_changed_and_not_deleted(by: Principal) -> None:
@@ -117,14 +118,16 @@ def test_a_second_begin_or_end_is_refused_by_the_database(kind: Kind, by: Princi
 
 
 def everything_in_the_database() -> str:
-    """All rows of all tables, bytes as Latin-1, so that nothing hides in an encoding."""
+    """All rows of all tables, bytes as Latin-1, so that nothing hides in an encoding, and leaves as they are."""
     found = []
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):
             cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")
             for row in cursor.fetchall():
                 found += [
-                    bytes(value).decode("latin-1") if isinstance(value, (bytes, memoryview)) else str(value)
+                    unpack_leaf(bytes(value)).decode("latin-1")
+                    if isinstance(value, (bytes, memoryview))
+                    else str(value)
                     for value in row
                 ]
     return "\n".join(found)

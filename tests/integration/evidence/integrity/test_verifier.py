@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import zlib
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from evidence.integrity.services import ask_verification
 from evidence.integrity.verifier import advance_next, begin_passes, verify_whole
 from evidence.kinds import Kind
 from evidence.models import GLOBAL_LOG, Checkpoint, Fact, Log, Seal, Verification
+from evidence.packed_leaves import pack_leaf
 from kernel.problems import Conflict, SchemaInvalid
 from tests.support.evidence_logs import seal_everything, signing_with, write_facts
 from tests.support.raw_database import copy_of_everything, put_back, sql, take_down_triggers
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.django_db, pytest.mark.unpaired]
 BAD = 11
+BOMB = zlib.compress(bytes(100_000_000), wbits=-15)
 
 
 @pytest.fixture(autouse=True)
@@ -153,12 +156,22 @@ def test_a_changed_fact_is_found_told_of_once_and_everything_else_stays_readable
     assert (said["alarms"][0]["kind"], said["size"]) == ("damaged", log.size)
 
 
-@pytest.mark.req("CARD-6")
-def test_a_leaf_that_is_no_text_any_more_still_has_its_page(log: Log, auditor: Person) -> None:
-    fact = change_a_fact(log)
-    sql("UPDATE evidence_fact SET leaf = %s WHERE id = %s", b"\xff\xfe{", fact.pk)
+@pytest.mark.req("CARD-6", "TOOLS-18")
+@pytest.mark.parametrize(
+    "stored",
+    [b"\xff\xfe{", b"\1{}", pack_leaf(b'{"n":"' + b"x" * 900 + b'"}')[:-1], b"\1" + BOMB],
+    ids=["no text", "nothing packed", "cut off", "a bomb"],
+)
+def test_a_leaf_that_is_none_any_more_is_a_finding_and_still_has_its_page(
+    stored: bytes, log: Log, auditor: Person
+) -> None:
+    fact = Seal.objects.get(tenant_id=log.pk, leaf_index=BAD).fact
+    sql("UPDATE evidence_fact SET leaf = %s WHERE id = %s", stored, fact.pk)
 
+    found = {finding.code for finding in verify_whole(log) if finding.index == BAD}
     page = auditor.client().get(f"/evidence/{fact.wire_id}")
+
+    assert {FindingCode.FACT_HASH, FindingCode.LEAF_CHANGED} <= found
     assert page.status_code == 200
     assert "This fact was changed" in page.content.decode()
 

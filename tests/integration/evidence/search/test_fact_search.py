@@ -22,11 +22,12 @@ from evidence.search.engine import find_facts
 from evidence.search.indexer import forget_index, index_all, index_tenant, tags_of_facts
 from evidence.search.language import parse
 from evidence.search.name_resolution import names_in
-from evidence.search.tags import build_tag_query
+from evidence.search.tags import build_tag_query, call_tag, make_tag
 from invocations.models import Invocation
 from kernel.ids import encode, new_id
 from kernel.principal import ActorKind, Principal
 from kernel.problems import SchemaInvalid
+from tests.support.raw_database import sql
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -224,6 +225,27 @@ def test_a_hash_is_found_whole_or_by_its_first_digits(tenant: Tenant, caller: Ca
         for query in (f"hash:{commit}", f"sha256:{commit}", commit[:8], f"hash:{bytes(fact.leaf_hash).hex()[:13]}"):
             assert ids_of(tenant, query) == [fact.pk]
         index_tenant(tenant.pk)
+
+
+@pytest.mark.req("CARD-6")
+@pytest.mark.usefixtures("small_blocks")
+def test_what_was_indexed_while_tags_were_written_out_is_still_found(tenant: Tenant, caller: Caller) -> None:
+    chosen, chain = random.Random(5), encode("chn", new_id())
+    calls = [write_call(caller.by, chosen, chain=chain if number == 3 else "") for number in range(20)]
+    seal(tenant)
+    index_tenant(tenant.pk)
+    hash = bytes(Fact.objects.filter(kind=Kind.INVOCATION_BEGAN)[7].leaf_hash).hex()
+    queries = (f"hash:{hash}", f"hash:{hash[:13]}", f"chain:{chain}", chain)
+    before = {query: ids_of(tenant, query) for query in queries}
+
+    for name, value in (("hash", hash[:20]), ("id", chain)):
+        assert sql(
+            "UPDATE evidence_posting SET tag = %s WHERE tag = %s", f"{name}:{value}".encode(), make_tag(name, value)
+        )
+
+    assert {query: ids_of(tenant, query) for query in queries} == before
+    assert [len(found) for found in before.values()] == [1, 1, 2, 2]
+    assert not Posting.objects.filter(tag__in=[call_tag(call) for call in calls]).exists()  # these have a column
 
 
 @pytest.mark.req("CARD-6")

@@ -15,6 +15,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from access.roles import Role
+from evidence.packed_leaves import unpack_leaf
 from invocations.metrics import model_metrics
 from invocations.model_calls import run_spans
 from invocations.models import Invocation
@@ -42,14 +43,15 @@ HIDDEN = "quokkahidden@example.org"
 
 
 def iter_stored_texts() -> Iterator[tuple[str, str]]:
-    """Every column of every row, as text, by its table; of bytes also what they are in plain."""
+    """Every column of every row, as text, by its table; of bytes what they are in plain, of leaves what they say."""
     for model in apps.get_models(include_auto_created=True):
         table = model._meta.db_table
         with connection.cursor() as cursor:
             cursor.execute(f'SELECT * FROM "{table}"')
             for row in cursor.fetchall():
                 for value in row:
-                    plain = bytes(value) if isinstance(value, bytes | bytearray | memoryview) else str(value).encode()
+                    is_binary = isinstance(value, bytes | bytearray | memoryview)
+                    plain = unpack_leaf(bytes(value)) if is_binary else str(value).encode()
                     yield table, plain.decode("utf-8", "replace")
 
 
