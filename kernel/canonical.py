@@ -21,13 +21,26 @@ _encode = json.JSONEncoder(
 
 def _is_plain(value: Any) -> bool:
     """Whether both encoders write it alike: names of objects in ASCII, which both sort alike; numbers that are written as they are."""
-    if isinstance(value, str) or value is None or isinstance(value, bool):
-        return True
-    if isinstance(value, dict):
-        return all(isinstance(name, str) and name.isascii() and _is_plain(each) for name, each in value.items())
-    if isinstance(value, (list, tuple)):
-        return all(_is_plain(each) for each in value)
-    return type(value) is int and -_MOST <= value <= _MOST
+    waiting: list[Any] = [value]
+    for each in waiting:  # which grows by what is in it
+        kind = type(each)
+        if kind is str or kind is bool or each is None:
+            continue
+        if kind is dict:
+            try:
+                if not "".join(each).isascii():
+                    return False
+            except TypeError:  # a name that is no text
+                return False
+            waiting += each.values()
+        elif kind is list or kind is tuple:
+            waiting += each
+        elif kind is int:
+            if not -_MOST <= each <= _MOST:
+                return False
+        elif not isinstance(each, str):  # of a kind of its own, as words of closed sets are
+            return False
+    return True
 
 
 def canonicalize(value: Any) -> bytes:

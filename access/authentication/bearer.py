@@ -11,7 +11,7 @@ import logging
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 from django.db.models import Q
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication
@@ -64,7 +64,7 @@ def find_valid_key(text: str, *, address: str = "", ahead: ReadAhead | None = No
     """The key with its agent; the same sentence for every way of being wrong, so that nothing can be probed."""
     lookup = api_keys.extract_lookup(text)
     holder = find_known_holder(text) if lookup and ahead is not None else None
-    if holder is not None and ahead is not None:
+    if holder is not None and ahead is not None and connection.vendor == "postgresql":
         key = _find_with_more(lookup, holder, ahead)
     else:
         with hub_wide():  # whose key it is, is what is asked
@@ -186,7 +186,7 @@ def check_still_connected(by: Principal) -> None:
 def resolve_principal(text: str, *, address: str, resource: str = "", ahead: ReadAhead | None = None) -> Principal:
     """The agent of a key or of a token. ``resource``: the part of the hub that is asked, if it says so for itself.
 
-    ``ahead``: what else is asked together with a key that is known; on PostgreSQL only.
+    ``ahead``: what else is asked together with a key that is known, on PostgreSQL.
     """
     if text.startswith(token_texts.ACCESS):
         return resolve_connection_principal(text, address=address, resource=resource or hub_resource())
@@ -216,9 +216,9 @@ def resolve_header_principal(
         raise
 
 
-def remembers_key(header: str) -> bool:
-    """Whether this process has found the key of an ``Authorization`` header good before, which says nothing about now."""
-    return find_known_holder(header.partition(" ")[2].strip()) is not None
+def find_header_holder(header: str) -> KeyHolder | None:
+    """Whose the key of an ``Authorization`` header was when this process has found it good, which says nothing about now."""
+    return find_known_holder(header.partition(" ")[2].strip())
 
 
 def _credential(header: str) -> str:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from access.authentication.known_keys import KeyHolder
     from evidence.models import SubjectKey
-    from invocations.calls import CallRequest
     from kernel.database.prepared_statements import Parameters
     from kernel.principal import Principal
     from registry.decision_context import DecisionContext
@@ -65,16 +64,18 @@ class AskedBasis(NamedTuple):
 
 
 class BasisAhead:
-    """Basis of a call that is asked for together with the key of its caller (:class:`access.authentication.known_keys.ReadAhead`)."""
+    """Basis of a call that is asked for together with the key of its caller (:class:`access.authentication.known_keys.ReadAhead`).
+    ``user_id``: for whom the call says that it is made. Of no use for a call that turns out to be for somebody else.
+    """
 
-    def __init__(self, call: CallRequest) -> None:
-        self._call = call
+    def __init__(self, tool: str, user_id: str) -> None:
+        self._tool, self._user_id = tool, user_id
         self.asked: AskedBasis | None = None
 
     def prepare(self, holder: KeyHolder) -> Sequence[tuple[bytes, Parameters]]:
-        fingerprint = compute_user_fingerprint(self._call.envelope.user_id, tenant_id=holder.tenant_id)
+        fingerprint = compute_user_fingerprint(self._user_id, tenant_id=holder.tenant_id)
         subject = choose_key_subject(fingerprint, agent_id=holder.agent_id, at=datetime.now(UTC))
-        self.asked = AskedBasis(*holder, self._call.tool, subject, database_time())
+        self.asked = AskedBasis(*holder, self._tool, subject, database_time())
         return self.asked.statements
 
     def take(self, holder: KeyHolder, found: Sequence[list[tuple[Any, ...]]]) -> None:

@@ -78,6 +78,13 @@ async def find_called_tool(arrival: McpRequest, name: str) -> str:
     return await arrival.within(lambda: find_tool_id(name, by=arrival.by))
 
 
+def read_user_id(params: CallToolRequestParams) -> str:
+    """For whom the call says that it is made, whatever else it says; empty where it says nothing of the kind."""
+    given = (params.meta or {}).get(ENVELOPE)
+    said = given.get("user_id") if isinstance(given, dict) else None
+    return said if isinstance(said, str) else ""
+
+
 def read_tool_call(context: ServerRequestContext[Any, Any], params: CallToolRequestParams, tool: str) -> McpToolCall:
     """``tool``: the id of the one that is called. Raises an MCP error for an envelope that is not one: that is the client's mistake,
     not the model's."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -21,7 +22,7 @@ from mcp_types.jsonrpc import PARSE_ERROR
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from access.authentication.bearer import CONNECT_AGAIN, NOT_CONNECTED, resolve_header_principal
-from access.authentication.held_credentials import HeldCredential, find_token_end
+from access.authentication.held_credentials import HeldCredential, HeldKind, find_token_end
 from access.connections.resources import MCP_PATH, mcp_resource, tenant_mcp_resource
 from access.issuers.services import find_mcp_issuers
 from access.roles import AGENT_SCOPES
@@ -30,8 +31,15 @@ from invocations.mcp.errors import error_of
 from invocations.mcp.list_streams import build_change, send_list_changes, write_change_event
 from invocations.mcp.list_watch import ListWatch
 from invocations.mcp.open_streams import OpenStreams, TrackedSend
+from invocations.mcp.plain_exchanges import (
+    KeyOfAnother,
+    answer_plain_message,
+    build_unknown_session_problem,
+    find_plain_holder,
+    read_plain_message,
+)
 from invocations.mcp.posted_answers import PostedAnswer
-from invocations.mcp.request_context import SCOPE_KEY, McpRequest, McpSession
+from invocations.mcp.request_context import SCOPE_KEY, CallerRefused, McpRequest, McpSession
 from invocations.mcp.results import READ
 from invocations.mcp.server import make_server
 from invocations.mcp.tool_calls import cancel_mcp_request
@@ -40,7 +48,7 @@ from invocations.serializers import SCOPE
 from invocations.stopped_streams import StreamTopic
 from kernel.database.connections import release_connection
 from kernel.database.tenancy import acting_for_nobody
-from kernel.http.body_limits import send_refusal
+from kernel.http.body_limits import read_whole_body, send_refusal
 from kernel.http.exception_handlers import build_challenge, translate_exception
 from kernel.http.open_requests import LAST_WORDS
 from kernel.http.parsers import MAX_BODY_BYTES, read_json
@@ -59,6 +67,7 @@ from kernel.problems import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from invocations.mcp.plain_exchanges import PlainMessage
     from kernel.http.body_limits import Application, Receive, Send
     from kernel.http.deferred_responses import InThread
     from kernel.principal import Principal
@@ -90,6 +99,7 @@ class McpEndpoint:
         self._application, self._in_thread = application, in_thread
         self._keeper: asyncio.Task[None] | None = None
         self._manager: StreamableHTTPSessionManager | None = None
+        self._server = make_server()
         self._streams = OpenStreams(in_thread)
         self._lists = ListWatch(in_thread)
 
@@ -112,6 +122,13 @@ class McpEndpoint:
         self, scope: dict[str, Any], headers: Mapping[str, str], receive: Receive, send: Send, path: str
     ) -> None:
         check_origin(headers)
+        holder = find_plain_holder(scope, headers) if path == PATH else None
+        if holder is not None and (sent := await read_whole_body(receive)) is not None:
+            if (message := read_plain_message(sent, headers, holder)) is not None:
+                with suppress(KeyOfAnother):
+                    await self._exchange(message, scope, headers, receive, send)
+                    return
+            receive = _again(sent, receive)
         by = await self._authenticated(scope, headers, path)
         note_for_log(tenant=str(by.tenant_id))
         scope[HELD_SCOPES] = by.allowed if by.connection is not None else ()
@@ -172,6 +189,39 @@ class McpEndpoint:
             ends = None if goes_on else find_token_end(by, headers.get("authorization", ""))
             await self._streams.give(HeldCredential.of(by), answer, tracked, ends=ends, topic=topic)
 
+    async def _exchange(
+        self,
+        message: PlainMessage,
+        scope: dict[str, Any],
+        headers: Mapping[str, str],
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        """Answer a call of a known key that needs nothing else. Raises :class:`KeyOfAnother` before anything came of it."""
+        holder = message.holder
+        address = (scope.get("client") or ("",))[0]
+        tracked = TrackedSend(send, partial(_refuse_ended, PATH))
+        tracked.write_last = scope[LAST_WORDS] = partial(write_error_event, message.id)
+        topic = StreamTopic(holder.tenant_id, holder.agent_id)
+        scope[SCOPE_KEY] = McpRequest(
+            None,
+            self._in_thread,
+            self._lists,
+            PostedAnswer(tracked),
+            message.session,
+            topic,
+            partial(message.find_caller, headers.get("authorization", ""), address),
+        )
+        answer = answer_plain_message(message, self._server, scope, receive, tracked)
+        try:
+            await self._streams.give(
+                HeldCredential(HeldKind.KEY, holder.key_id), answer, tracked, ends=None, topic=topic
+            )
+        except KeyOfAnother:
+            raise
+        except CallerRefused as refused:
+            raise refused.problem from refused
+
     async def _stream(self, by: Principal, headers: Mapping[str, str], receive: Receive, tracked: TrackedSend) -> None:
         """Of a client before 2026-07-28, which listens with GET."""
         by.check(LIST_SCOPE)
@@ -209,7 +259,7 @@ class McpEndpoint:
         """The SDK's manager for this event loop, begun with its first request: web servers may run without lifespan events."""
         loop = asyncio.get_running_loop()
         if self._manager is None or self._keeper is None or self._keeper.get_loop() is not loop or self._keeper.done():
-            manager = StreamableHTTPSessionManager(make_server(), stateless=True, max_request_body_size=MAX_BODY_BYTES)
+            manager = StreamableHTTPSessionManager(self._server, stateless=True, max_request_body_size=MAX_BODY_BYTES)
             ready = loop.create_future()
             self._manager, self._keeper, self._ready = manager, loop.create_task(_keep(manager, ready)), ready
         await asyncio.shield(self._ready)
@@ -242,10 +292,11 @@ def speaks_older_revision(headers: Mapping[str, str]) -> bool:
 def find_session(headers: Mapping[str, str], *, by: Principal) -> McpSession:
     """The one that the request names; an empty one where it names none."""
     header = headers.get("mcp-session-id", "")
-    opened = McpSession.opened(header, by=by) if header else McpSession()
-    if opened is None:
-        raise NotFound("This session is unknown or over.", remedy="Begin a new one with `initialize`.")
-    return opened
+    if not header:
+        return McpSession()
+    if (opened := McpSession.opened(header)) is None or opened[1] != by.id:
+        raise build_unknown_session_problem()
+    return opened[0]
 
 
 async def _keep(manager: StreamableHTTPSessionManager, ready: asyncio.Future[None]) -> None:

@@ -16,7 +16,7 @@ from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY
 
 from invocations.mcp.errors import error_of
 from kernel.database.connections import release_connection
-from kernel.database.tenancy import acting_for
+from kernel.database.tenancy import acting_for, acting_for_nobody
 from kernel.http.exception_handlers import translate_exception
 from kernel.ids import new_id
 
@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 
     from mcp.server.context import ServerRequestContext
 
+    from access.authentication.known_keys import ReadAhead
     from invocations.mcp.list_watch import ListWatch
     from invocations.mcp.posted_answers import PostedAnswer
     from invocations.stopped_streams import StreamTopic
     from kernel.http.deferred_responses import InThread
     from kernel.principal import Principal
+    from kernel.problems import Problem
 
     T = TypeVar("T")
 
@@ -72,15 +74,13 @@ class McpSession:
         return signing.dumps(said, salt=SALT, compress=True)
 
     @classmethod
-    def opened(cls, text: str, *, by: Principal) -> McpSession | None:
-        """None for what the hub has not given out to this agent, or too long ago."""
+    def opened(cls, text: str) -> tuple[McpSession, str] | None:
+        """With the id of the agent that it was given out to; None for what the hub has not given out, or too long ago."""
         try:
             said = signing.loads(text[:MAX_SESSION_ID], salt=SALT, max_age=LIFETIME_S)
         except signing.BadSignature:
             return None
-        if said["p"] != by.id:
-            return None
-        return cls(said["i"], said["a"], said["v"], said["u"], said.get("f", False))
+        return cls(said["i"], said["a"], said["v"], said["u"], said.get("f", False)), said["p"]
 
 
 def _named(client: Any) -> tuple[str, str]:
@@ -109,29 +109,53 @@ def supports_tasks(capabilities: dict[str, Any]) -> bool:
     return TASKS in (capabilities.get("extensions") or {})
 
 
-@dataclass(frozen=True, slots=True)
+class CallerRefused(Exception):
+    """Who has sent a message may not speak here. This is no answer to the message: it is said in HTTP."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        super().__init__(problem.detail)
+
+
+@dataclass(slots=True)
 class McpRequest:
     """One message at the door. ``in_thread`` does what needs the database, in the threads that requests share; ``topic``: what its
     answer is about, for whoever ends it.
+
+    ``caller``: None where nobody has asked yet whose it is. Then ``find_caller`` is asked, in the first thread that works on it; it
+    raises :class:`CallerRefused`.
     """
 
-    by: Principal
+    caller: Principal | None
     in_thread: InThread
     lists: ListWatch
     answer: PostedAnswer
     session: McpSession = field(default_factory=McpSession)
     topic: StreamTopic | None = None
+    find_caller: Callable[[ReadAhead | None], Principal] | None = None
 
-    async def within(self, work: Callable[[], T]) -> T:
+    @property
+    def by(self) -> Principal:
+        assert self.caller is not None
+        return self.caller
+
+    def _identify(self, ahead: ReadAhead | None) -> None:
+        if self.caller is None:
+            assert self.find_caller is not None
+            with acting_for_nobody():
+                self.caller = self.find_caller(ahead)
+
+    async def within(self, work: Callable[[], T], *, ahead: ReadAhead | None = None) -> T:
         """Work for this agent's tenant in a thread, whose connection is given back at the end. What it raises is an MCP error, in
-        the words of the catalogue.
+        the words of the catalogue. ``ahead``: what is asked together with the agent's key, where that is asked now.
         """
 
         def scoped() -> T:
             try:
+                self._identify(ahead)
                 with acting_for(self.by.tenant_id):
                     return work()
-            except MCPError:
+            except (MCPError, CallerRefused):
                 raise
             except Exception as error:
                 raise error_of(translate_exception(error)) from error

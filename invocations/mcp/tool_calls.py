@@ -11,14 +11,17 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mcp import MCPError
 from mcp_types import CallToolResult
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from access.problems import ConsentRequired
 from invocations import services
+from invocations.accept.call_basis import BasisAhead
 from invocations.answer.envelope import build_answer_envelope
 from invocations.approvals.call_sentences import format_call_sentence
 from invocations.approvals.held_calls import WAITABLE, cancel_call
@@ -28,6 +31,7 @@ from invocations.mcp.call_params import (
     derive_request_id,
     find_called_tool,
     read_tool_call,
+    read_user_id,
 )
 from invocations.mcp.consent_elicitation import ShownForm, elicit_by_form, elicit_consent, show_form
 from invocations.mcp.errors import error_of
@@ -55,6 +59,7 @@ if TYPE_CHECKING:
     from kernel.principal import Principal
 
 log = logging.getLogger("toolhub.mcp")
+UNREADABLE = "No call can be read from it."
 LOOK_S = 1.0  # for progress
 IDLE_LOOK_S = 10.0  # for an end that nobody told of: hundreds may wait, and each look takes a thread
 IfGone = Callable[["McpRequest", "UUID"], None]  # what becomes of a call whose client has gone
@@ -65,18 +70,26 @@ async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolReq
     """The result; a task; or what a person is to be shown first."""
     arrival = get_mcp_request(context)
     tool = await find_called_tool(arrival, params.name)
-    try:
-        wish = read_tool_call(context, params, tool)
-    except MCPError:
-        await _note_unreadable(arrival)
-        raise
+    modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
     # Closing the connection is how a request is taken back; before 2026-07-28 it was only what happens to connections.
-    if_gone = cancel_abandoned_call if wish.modern else leave_running
-    begun = await _begun(arrival, wish, if_gone=if_gone)
+    if_gone = cancel_abandoned_call if modern else leave_running
+    ahead = None if arrival.caller is not None else BasisAhead(tool, read_user_id(params))
+
+    def begin(*, shows_form: bool = True) -> BegunCall | ShownForm | HandlerResult:
+        try:
+            wish = read_tool_call(context, params, tool)
+        except MCPError:
+            note_rejected(Malformed(UNREADABLE), by=arrival.by)
+            raise
+        return begin_tool_call(
+            replace(wish, shows_form=shows_form and wish.shows_form), by=arrival.by, ahead=ahead if shows_form else None
+        )
+
+    begun = await _begun(arrival, begin, if_gone=if_gone, ahead=ahead)
     if isinstance(begun, ShownForm):
         if not await show_form(arrival, begun):
             return begun.refusal
-        begun = await _begun(arrival, replace(wish, shows_form=False), if_gone=if_gone)
+        begun = await _begun(arrival, partial(begin, shows_form=False), if_gone=if_gone)
     if isinstance(begun, ShownForm):  # it is not shown twice
         return begun.refusal
     if not isinstance(begun, BegunCall):
@@ -84,7 +97,7 @@ async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolReq
     if arrival.topic is not None:
         arrival.topic.name_call(begun.invocation)
     try:
-        return await _ended(arrival, wish, begun, Progress(context))
+        return await _ended(arrival, begun, Progress(context), modern=modern)
     except asyncio.CancelledError:
         if not _is_ended_by_hub(context):
             if_gone(arrival, begun.invocation.pk)
@@ -111,17 +124,21 @@ async def count_unreadable(ctx: ServerRequestContext[Any, Any], call_next: CallN
 
 
 async def _note_unreadable(arrival: McpRequest) -> None:
-    await arrival.within(lambda: note_rejected(Malformed("No call can be read from it."), by=arrival.by))
+    await arrival.within(lambda: note_rejected(Malformed(UNREADABLE), by=arrival.by))
 
 
-def begin_tool_call(wish: McpToolCall, *, by: Principal) -> BegunCall | ShownForm | HandlerResult:
-    """In a thread: the call that was begun and is waited for, what is to be shown first, or what is answered at once."""
+def begin_tool_call(
+    wish: McpToolCall, *, by: Principal, ahead: BasisAhead | None = None
+) -> BegunCall | ShownForm | HandlerResult:
+    """In a thread: the call that was begun and is waited for, what is to be shown first, or what is answered at once. ``ahead``: as
+    :func:`invocations.services.begin_call` takes it.
+    """
     if wish.was_declined:
         declined = ConsentRequired("The user was shown where to agree and declined, so the call is not made.")
         note_rejected(declined, by=by)
         return build_call_result(ResponseEnvelope(error=declined), by=by, modern=wish.modern)
     try:
-        begun = services.begin_call(wish.call, by=by)
+        begun = services.begin_call(wish.call, by=by, ahead=ahead)
     except CallRefused as refused:
         return _refused(wish, refused, by=by)
     except Exception as error:
@@ -160,9 +177,15 @@ def _takes_long(invocation: Invocation) -> bool:
     return invocation.state == State.HELD or compiled_version(invocation.version_id).manifest.is_async
 
 
-async def _begun(arrival: McpRequest, wish: McpToolCall, *, if_gone: IfGone) -> BegunCall | ShownForm | HandlerResult:
-    """Decided on and written down, also when the client goes away meanwhile."""
-    working = asyncio.ensure_future(arrival.within(lambda: begin_tool_call(wish, by=arrival.by)))
+async def _begun(
+    arrival: McpRequest,
+    begin: Callable[[], BegunCall | ShownForm | HandlerResult],
+    *,
+    if_gone: IfGone,
+    ahead: BasisAhead | None = None,
+) -> BegunCall | ShownForm | HandlerResult:
+    """Read, decided on and written down, also when the client goes away meanwhile."""
+    working = asyncio.ensure_future(arrival.within(begin, ahead=ahead))
     try:
         return await asyncio.shield(working)
     except asyncio.CancelledError:
@@ -224,14 +247,14 @@ class Progress:
             await self._session.report_progress(fraction, 1.0, said.get("message") or None)
 
 
-async def _ended(arrival: McpRequest, wish: McpToolCall, begun: BegunCall, progress: Progress) -> CallToolResult:
+async def _ended(arrival: McpRequest, begun: BegunCall, progress: Progress, *, modern: bool) -> CallToolResult:
     """The answer, however long it takes: the client decides how long it waits."""
 
     def look() -> CallToolResult | dict[str, Any] | None:
         answered = services.find_answer(begun, last=begun.waiter is None)
         if answered is not None:
             return build_call_result(
-                build_answer_envelope(answered.invocation, sealed=answered.sealed), by=arrival.by, modern=wish.modern
+                build_answer_envelope(answered.invocation, sealed=answered.sealed), by=arrival.by, modern=modern
             )
         return read_live_output(FOR_WORK.get(pk=begun.invocation.pk)) if progress.wanted else None
 

@@ -7,12 +7,13 @@ No model signals are sent. Conditions are equal values, None, or ``…__in`` for
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from uuid import UUID, uuid4
 
 from django.db import DEFAULT_DB_ALIAS, connections
-from django.db.models import Model, UUIDField
+from django.db.models import BooleanField, CharField, DateTimeField, Field, ForeignKey, Model, TextField, UUIDField
 from django.db.models.query import get_related_populators
 
 from kernel.database.postgresql.expectations import UnmetExpectation
@@ -27,12 +28,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Mapping
 
     from django.db.backends.base.base import BaseDatabaseWrapper
-    from django.db.models import Field, QuerySet
+    from django.db.models import QuerySet
 
     from kernel.database.postgresql.base import LaterRows
 
 Row = TypeVar("Row", bound=Model)
 ANY_OF = "__in"
+# By engine, which values of which fields Django writes as they are; of times those with a zone.
+AS_IT_IS: dict[str, dict[type[Field[Any, Any]], type]] = {
+    "postgresql": {CharField: str, TextField: str, BooleanField: bool, UUIDField: UUID, DateTimeField: datetime},
+    "sqlite": {CharField: str, TextField: str, BooleanField: bool},
+}
 # In one parameter, so that the text is the same for any number of values.
 _IS_ANY_OF = {"postgresql": "= ANY(%s)", "sqlite": "IN (SELECT value FROM json_each(%s))"}
 
@@ -87,8 +93,28 @@ def _written(row: Row, connection: BaseDatabaseWrapper) -> Row:
 
 def _values(row: Model, connection: BaseDatabaseWrapper) -> list[Any]:
     assert row._state.adding, "a row is written once"
-    fields = row._meta.concrete_fields
-    return [each.get_db_prep_save(each.pre_save(row, True), connection) for each in fields]
+    values = []
+    for name, kind, field in _plan_values(type(row), connection.vendor):
+        value = getattr(row, name)
+        is_as_it_is = value is None or (type(value) is kind and (kind is not datetime or value.tzinfo is not None))
+        if kind is None or not is_as_it_is:
+            value = field.get_db_prep_save(field.pre_save(row, True), connection)
+        values.append(value)
+    return values
+
+
+@lru_cache
+def _plan_values(model: type[Model], vendor: str) -> list[tuple[str, type | None, Field[Any, Any]]]:
+    """Of each field: where its value is, and of which type one is that Django would hand to this database as it is."""
+    kinds = AS_IT_IS[vendor]
+    found: list[tuple[str, type | None, Field[Any, Any]]] = []
+    for field in model._meta.concrete_fields:
+        target: Any = field
+        while isinstance(target, ForeignKey):
+            target = target.target_field
+        is_set_by_field = getattr(field, "auto_now", False) or getattr(field, "auto_now_add", False)
+        found.append((field.attname, None if is_set_by_field else kinds.get(type(target)), field))
+    return found
 
 
 def _asked(model: type[Model], where: Mapping[str, Any]) -> tuple[str, list[Any]]:

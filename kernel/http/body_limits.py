@@ -115,6 +115,18 @@ def _announced(scope: dict[str, Any]) -> int:
     return int(value) if value.isdigit() else 0
 
 
+async def read_whole_body(receive: Receive) -> bytes | None:
+    """Of a request whose length is known and bounded. None: the caller has gone."""
+    parts = []
+    while True:
+        message = await receive()
+        if message["type"] == DISCONNECT["type"]:
+            return None
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
 def build_refusal(problem: Problem, path: str = "") -> tuple[int, list[tuple[bytes, bytes]], bytes]:
     """Status, headers and body of an answer that the connection ends with: in the shape of that address."""
     if shape := find_problem_shape(path):

@@ -21,7 +21,7 @@ from django.utils.module_loading import import_string
 from kernel.http.exception_handlers import API_PREFIX, SERVED_PREFIXES, build_problem_response, translate_exception
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from django.http.response import HttpResponseBase
     from django.urls import ResolverMatch
@@ -79,17 +79,25 @@ def choose_language(get_response: GetResponse) -> GetResponse:
 
 
 def build_direct_chain() -> GetResponse:
+    """Without telemetry's part."""
+    return _build_chain(settings.DIRECT_MIDDLEWARE, ask_view)
+
+
+def add_telemetry(respond: GetResponse) -> GetResponse:
     """With what telemetry has put among the request middleware of this process, where traces go somewhere."""
-    traced = [name for name in settings.MIDDLEWARE if name.startswith("opentelemetry.")]
-    respond: Any = convert_exception_to_response(ask_view)
-    for name in reversed([*traced, *settings.DIRECT_MIDDLEWARE]):
+    return _build_chain([name for name in settings.MIDDLEWARE if name.startswith("opentelemetry.")], respond)
+
+
+def _build_chain(names: Iterable[str], respond: Any) -> GetResponse:
+    respond = convert_exception_to_response(respond)
+    for name in reversed(list(names)):
         respond = convert_exception_to_response(import_string(name)(respond))
     return respond  # type: ignore[no-any-return]
 
 
 def prefer_direct_routes(whole: GetResponse) -> GetResponse:
     """The short way for requests to direct routes, and for all others the ``whole`` one, Django's."""
-    direct = build_direct_chain()
+    direct = add_telemetry(build_direct_chain())
 
     def respond(request: HttpRequest) -> HttpResponseBase:
         request.direct_match = find_direct_route(request)  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ from kernel.http.parsers import MAX_BODY_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_JSON = frozenset({"application/json", "application/json; charset=utf-8", "application/json;charset=utf-8"})
+JSON_TYPES = frozenset({"application/json", "application/json; charset=utf-8", "application/json;charset=utf-8"})
 _TAKES_JSON = frozenset(
     {"*/*", "application/json", "application/json, */*", "application/json, text/plain, */*"}  # the last: axios
 )
@@ -40,7 +40,7 @@ def _anything(value: str) -> bool:
 # By name, which values are plain.
 PLAIN: Mapping[str, Callable[[str], bool]] = {
     "host": _is_own_host,
-    "content-type": lambda value: value.lower() in _JSON,
+    "content-type": lambda value: value.lower() in JSON_TYPES,
     "content-length": _is_length,
     "accept": _TAKES_JSON.__contains__,
     "accept-language": "*".__eq__,  # of Node's fetch, with the next

@@ -25,7 +25,7 @@ from tests.support.chains import TEXT
 from tests.support.dependencies import FIRST, build_all, enabled
 from tests.support.migrated_databases import copy_migrated_sqlite, find_migrated_postgresql
 from tests.support.populated_tenant import Things, make_publisher, make_things
-from tests.support.request_ways import WAYS_IN, take_way
+from tests.support.request_ways import MCP_WAYS_IN, WAYS_IN, take_way
 from tests.support.response_recorder import answered
 from tests.support.shared_rows import calls_run_here, rows_of_a_module
 from tests.support.wheels import line, make_wheel, sha256_of
@@ -230,4 +230,10 @@ def instrumented() -> Iterator[None]:
 @pytest.fixture(params=WAYS_IN)
 def each_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Test clients by the door, by direct routes, and past both."""
+    take_way(request.param, monkeypatch)
+
+
+@pytest.fixture(params=MCP_WAYS_IN)
+def each_mcp_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages over MCP in plain exchanges where they are plain, and all by the SDK's transport."""
     take_way(request.param, monkeypatch)

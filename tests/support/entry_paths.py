@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import async_to_sync, sync_to_async
 
+from access.authentication.known_keys import remember_holder
 from invocations.mcp.endpoint import McpEndpoint
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Sent:
     status: int
     headers: dict[str, str]
     body: dict[str, Any]
+    text: str
 
 
 def at_the_door(
@@ -90,6 +92,7 @@ def at_the_door(
         async def send(message: Any) -> None:
             sent.append(message)
 
+        measured = {"Content-Length": str(len(body))} if body else {}
         scope = {
             "type": "http",
             "http_version": "1.1",
@@ -99,13 +102,13 @@ def at_the_door(
             "root_path": "",
             "query_string": b"",
             "client": ("127.0.0.1", 1),
-            "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+            "headers": [(name.lower().encode(), value.encode()) for name, value in (measured | headers).items()],
         }
         await McpEndpoint(_nothing_else, _in_this_thread)(scope, receive, send)
         text = b"".join(each.get("body", b"") for each in sent).decode()
         told = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
         said = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith(("{", "data: {"))]
-        return Sent(sent[0]["status"], told, json.loads(said[-1]) if said else {})
+        return Sent(sent[0]["status"], told, json.loads(said[-1]) if said else {}, text)
 
     return async_to_sync(main)()
 
@@ -116,6 +119,7 @@ async def _nothing_else(scope: Any, receive: Any, send: Any) -> None:
 
 def usual_headers(caller: Caller) -> dict[str, str]:
     accepted = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    remember_holder(caller.key, caller.by)  # as after an earlier request
     return {**caller.headers(), "Host": "testserver", **accepted}
 
 

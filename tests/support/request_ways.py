@@ -1,4 +1,7 @@
-"""Ways of a request: by the door or by direct routes, as the web server takes those that make calls, or as all others."""
+"""Ways of a request: by the door or by direct routes, as the web server takes those that make calls, or as all others.
+
+Over MCP there are two: a plain exchange, where a request is one, and the SDK's transport.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.test.client import ClientHandler
 
+from invocations.mcp import endpoint
 from kernel.http.deferred_responses import Handler
 from kernel.http.direct_routes import prefer_direct_routes
 from kernel.singleton import Once
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
 WAYS = ("door", "direct", "whole")
 # All answer alike, byte for byte (test_direct_routes.py), so `make test` tries what callers get, and `make test-all` each.
 WAYS_IN = (WAYS[0], *(pytest.param(each, marks=pytest.mark.long) for each in WAYS[1:]))
+MCP_WAYS_IN = (WAYS[0], WAYS_IN[-1])
 HEADERS = {"CONTENT_TYPE": "content-type", "CONTENT_LENGTH": "content-length"}
 get_handler = Once(lambda: Handler(1))  # of no use: who asks is answered in their own thread
 _load_whole, _respond_by_routes = ClientHandler.load_middleware, ClientHandler.get_response
@@ -35,7 +40,7 @@ def _respond_by_door(handler: ClientHandler, request: HttpRequest) -> HttpRespon
     door = CallDoor(get_handler())  # with the settings of this moment
     if (found := door.find_call(scope)) is None:
         return _respond_by_routes(handler, request)
-    return door.answer(scope, *found, request.read())
+    return door.answer(scope, found, request.read())
 
 
 def build_scope(request: HttpRequest) -> dict[str, Any]:
@@ -75,8 +80,15 @@ def take_whole_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ClientHandler, "load_middleware", _load_whole)
 
 
+def take_sdk_transport(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every message over MCP of this test."""
+    monkeypatch.setattr(endpoint, "find_plain_holder", lambda *_: None)
+
+
 def take_way(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The door needs nothing: it is taken where a request is for it."""
+    if name != WAYS[0]:
+        take_sdk_transport(monkeypatch)
     if name == "direct":
         take_direct_routes(monkeypatch)
     elif name == "whole":

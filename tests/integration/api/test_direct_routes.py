@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import re
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.conf import settings
+from django.core.handlers.asgi import ASGIRequest
 from django.test import Client, RequestFactory
 from django.urls import get_resolver
 from opentelemetry.instrumentation.django.middleware.otel_middleware import _DjangoMiddleware
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import format_span_id
 
 from access.authentication.bearer import ApiKeyAuthentication
 from invocations.api import ToolInvokeView
+from kernel.http.deferred_responses import Handler
 from kernel.http.direct_routes import find_direct_route
-from tests.support.request_ways import WAYS, take_direct_routes, take_way, take_whole_way
+from tests.support.request_ways import WAYS, build_scope, take_direct_routes, take_way, take_whole_way
 from tests.support.routes import Route, routes, walk
+from toolhub.call_door import CallDoor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django.http import HttpRequest
+    from django.http.response import HttpResponseBase
 
     from tests.conftest import Caller
     from tests.support.calls import Bell
@@ -185,11 +194,40 @@ def test_telemetry_stands_before_both_ways(instrumented: None, caller: Caller, m
 
     monkeypatch.setattr(_DjangoMiddleware, "process_request", note)
 
-    ask(caller, INVOKE, "{", {})
-    take_whole_way(monkeypatch)
-    ask(caller, INVOKE, "{", {})
+    for way in WAYS:
+        take_way(way, monkeypatch)
+        ask(caller, INVOKE, "{", {})
 
-    assert seen == [INVOKE] * 2
+    assert seen == [INVOKE] * 3
+
+
+@pytest.mark.parametrize("path", [INVOKE, "/api/v1/dispatch"])
+def test_the_door_leaves_the_span_that_a_direct_route_leaves(
+    path: str, instrumented: None, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spans, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    monkeypatch.setattr(_DjangoMiddleware, "_tracer", provider.get_tracer("tests"))
+    request = RequestFactory().post(path, "{", content_type="application/json", headers=caller.headers())
+    handler = Handler(1)
+    door = CallDoor(handler)
+
+    def by_door(scope: dict[str, Any]) -> HttpResponseBase:
+        found = door.find_call(scope)
+        assert found is not None
+        return door.answer(scope, found, b"{")
+
+    traces = []
+    for respond in (by_door, lambda scope: handler.get_response(ASGIRequest(scope, BytesIO(b"{")))):
+        answer = respond(build_scope(request))
+        (span,) = spans.get_finished_spans()
+        spans.clear()
+        traces.append((answer.status_code, span.name, span.kind, dict(span.attributes or {}), span.status))
+        assert answer.headers["traceparent"].split("-")[2] == format_span_id(span.context.span_id)
+
+    assert traces[0] == traces[1]
+    assert traces[0][0] == 400
+    assert traces[0][3]
 
 
 def direct_routes() -> list[Route]:

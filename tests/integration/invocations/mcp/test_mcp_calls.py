@@ -28,7 +28,11 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.parametrize("mode", BOTH)]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("each_mcp_way"),
+    pytest.mark.parametrize("mode", BOTH),
+]
 ECHO, NAMED_ECHO = "sample.tools.echo", "sample_tools_echo"
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("each_mcp_way")]
 ECHO, WRITE = "sample.tools.echo", "sample.tools.write"
 METADATA = "/.well-known/oauth-protected-resource/mcp"
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell, ScriptedSandbox
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("each_mcp_way")]
 ECHO, WRITE = "sample.tools.echo", "sample.tools.write"
 BY_URL: dict[str, Any] = {"elicitation": {"url": {}}}
 BY_FORM: dict[str, Any] = {"elicitation": {}}  # as clients said it before there were addresses

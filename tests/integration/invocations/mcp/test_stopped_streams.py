@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tests.conftest import Caller, Person
     from tests.support.calls import Bell
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("each_mcp_way")]
 ECHO = "sample.tools.echo"
 LISTENS = {"notifications": {"toolsListChanged": True}}
 END = {"type": "http.response.body", "more_body": False}
