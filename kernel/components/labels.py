@@ -309,25 +309,12 @@ MARKS: dict[str, Text] = {
     "semicolon": pgettext_lazy("between two statements", "; "),
     "stop": pgettext_lazy("at the end of a sentence", "."),
 }
-RISK: dict[str, tuple[str, int, Text]] = {
-    "high": ("bad", 3, gettext_lazy("High risk")),
-    "medium": ("warn", 2, gettext_lazy("Medium risk")),
-    "low": ("quiet", 1, gettext_lazy("Low risk")),
-}
-RISK_LEVEL: dict[str, Text] = {
-    "High": pgettext_lazy("risk", "High"),
-    "Medium": pgettext_lazy("risk", "Medium"),
-    "Low": pgettext_lazy("risk", "Low"),
-}
-# What a manifest says of its tool, by the manifest's word.
-EFFECT: dict[str, Text] = {
-    "None": pgettext_lazy("effect of a tool", "None"),
-    "Read": pgettext_lazy("effect of a tool", "Read"),
-    "Write": pgettext_lazy("effect of a tool", "Write"),
-    "Network": pgettext_lazy("effect of a tool", "Network"),
-    "Filesystem": pgettext_lazy("effect of a tool", "Filesystem"),
-    "Browser": pgettext_lazy("effect of a tool", "Browser"),
-    "Process": pgettext_lazy("effect of a tool", "Process"),
+# By which way a call came in.
+ORIGIN: dict[str, Text] = {
+    "api": pgettext_lazy("way in of a call", "API"),
+    "llm": pgettext_lazy("way in of a call", "a model’s proposal"),
+    "mcp": pgettext_lazy("way in of a call", "MCP"),
+    "system": pgettext_lazy("way in of a call", "the hub itself"),
 }
 TONE_ICONS = {
     "ok": "circle-check",
