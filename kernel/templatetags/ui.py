@@ -214,6 +214,7 @@ register.simple_tag(labels.money)
 register.simple_tag(labels.size)
 register.simple_tag(labels.dur)
 register.simple_tag(labels.span)
+register.simple_tag(labels.per)
 register.simple_tag(labels.seconds)
 register.simple_tag(limits.limit_amount, name="limit")
 
