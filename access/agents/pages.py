@@ -82,17 +82,19 @@ def _agent_page(
     request: ConsoleRequest, found: Agent, *, form: forms.Form | None = None, wrong: str = "", key: ApiKey | None = None
 ) -> HttpResponse:
     """``wrong``: which form was not accepted (state, rotate, revoke), with ``key`` for one of a key."""
-    keys = list(ApiKey.objects.filter(agent=found).select_related("replaces").order_by("-pk")[:100])
+    rows = ApiKey.objects.filter(agent=found).select_related("replaces")
+    page = fetch_page(rows, prefix="key", after=request.GET.get("after", ""))
     context = {
         "section": "agents",
         "agent": found,
-        "keys": [{"key": each, "state": key_state(each), "id": each.lookup} for each in keys],
+        "page": page,
+        "keys": [{"key": each, "state": key_state(each), "id": each.lookup} for each in page.rows],
         "form": form or ReasonForm(),
         "reason_form": ReasonForm(),
         "rotation_form": RotationForm(),
         "wrong": wrong,
         "wrong_key": key,
-        "facts": facts_about(request.principal, found.wire_id, *(each.wire_id for each in keys)),
+        "facts": facts_about(request.principal, found.wire_id, *(each.wire_id for each in page.rows)),
         "connections": list_rows(request.principal, agent=found),
         "mcp_url": mcp_resource(),
         "may_manage": "agents.manage" in allowed_on(request.principal, found),
@@ -104,9 +106,9 @@ def _agent_page(
 @require_GET
 @needs("agents.view", held=sees_agent)
 def agent(request: ConsoleRequest, agent_id: UUID) -> HttpResponse:
-    """Context: agent, keys (list of {key, state, id}), form, reason_form, rotation_form, wrong, wrong_key, facts, may_manage,
-    connections (rows of access.connections.pages), mcp_url, exceptions (list of {user, name, label}: who
-    holds what on this agent alone, when the person may see people).
+    """Context: agent, page (Page of ApiKey), keys (list of {key, state, id}), form, reason_form, rotation_form, wrong, wrong_key,
+    facts, may_manage, connections (Excerpt of the rows of access.connections.pages), mcp_url, exceptions (list of {user, name,
+    label}: who holds what on this agent alone, when the person may see people).
     """
     return _agent_page(request, _agent(request, agent_id))
 

@@ -42,7 +42,7 @@ FILTERS = {"state": STATES, "scope": BudgetScope.values, "dimension": Dimension.
 @needs("budgets.view")
 def budgets(request: ConsoleRequest) -> HttpResponse:
     """Context: page (Page of Budget), rows (list of Standing), filters ({state, scope, dimension, agent}), states, scopes,
-    dimensions, agents, may_manage.
+    dimensions, agents, may_manage, currency.
     """
     now, by = database_time(), request.principal
     filters = {name: request.GET.get(name, "") for name in (*FILTERS, "agent")}
@@ -64,6 +64,7 @@ def budgets(request: ConsoleRequest) -> HttpResponse:
         "dimensions": DIMENSION_WORDS.items(),
         "agents": Agent.objects.filter(tenant_id=by.tenant_id).order_by("name"),
         "may_manage": by.may("budgets.manage"),
+        "currency": find_currency(by.tenant_id),
     }
     return render_page(request, "budgets/budget_list.html", context, partial="rows")
 
@@ -163,6 +164,7 @@ def _page(request: ConsoleRequest, found: Budget, *, wrong: str = "", form: form
     context = {
         "section": "budgets",
         "row": budget_status,
+        "currency": find_currency(by.tenant_id),
         "windows": latest_windows(found, now),
         "edit_form": AmountForm(dimension=dimension, initial={"amount": to_typed_amount(found.amount, dimension)}),
         "raise_form": AmountForm(dimension=dimension),
@@ -192,7 +194,8 @@ def to_typed_amount(amount: int, dimension: str) -> Any:
 @require_GET
 @needs("budgets.view")
 def budget(request: ConsoleRequest, budget_id: UUID) -> HttpResponse:
-    """Context: row (Standing), windows (list of BudgetWindow, the newest first), edit_form, raise_form (AmountForm), end_form
+    """Context: row (Standing), currency, windows (Excerpt of BudgetWindow, the newest first), edit_form, raise_form (AmountForm),
+    end_form
     (ReasonForm), wrong (edit, raise, end or ""), form (the one that was not accepted), facts, may_manage, may_raise.
     """
     return _page(request, _budget(request, budget_id))

@@ -11,12 +11,14 @@ from django.db.models.functions import Coalesce
 from access.budgets.forecast import Forecast, compute_forecast
 from access.budgets.lines import BudgetLine, build_line, window_number, with_windows
 from access.models import Budget, BudgetWindow, Dimension
+from kernel.http.pagination import fetch_excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
     from access.models.budgets import BudgetQuerySet
+    from kernel.http.pagination import Excerpt
 
 PAST_WINDOWS = 4
 SHOWN_WINDOWS = 30
@@ -118,7 +120,7 @@ def filter_by_state(budgets: BudgetQuerySet, state: str, now: datetime) -> Budge
             return budgets.filter(ended_at=None)
 
 
-def latest_windows(budget: Budget, now: datetime) -> list[BudgetWindow]:
+def latest_windows(budget: Budget, now: datetime) -> Excerpt[BudgetWindow]:
     """Those before the current one that anything was taken from, the newest first."""
     number = window_number(budget.window_s, now)
-    return list(budget.windows.filter(number__lt=number).order_by("-number")[:SHOWN_WINDOWS])
+    return fetch_excerpt(budget.windows.filter(number__lt=number).order_by("-number"), SHOWN_WINDOWS)

@@ -48,7 +48,7 @@ from invocations.explanations.services import build_agent_principal
 from kernel.components.forms import add_problem, submit_form
 from kernel.database.connections import database_time
 from kernel.http.console import ConsoleRequest, needs, public, render_page
-from kernel.http.pagination import fetch_page
+from kernel.http.pagination import Excerpt, fetch_excerpt, fetch_page
 from kernel.ids import decode, encode, encode_user
 from kernel.problems import Forbidden, Problem
 
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 READS = ("None", "Read")
 CALLS = "invocations:create"
 NAMED = ("agent__tenant", "member", "issuer")
+MOST_SHOWN = 100  # of an agent or a person, on their page
 TIME_TO_REDEEM = timedelta(minutes=1)  # that a program has to fetch its first token
 
 
@@ -270,10 +271,11 @@ def _allow(request: Any, asked: AuthorizationRequest) -> HttpResponse:
     return _redirect_browser(uri)
 
 
-def list_rows(by: Principal, **which: Any) -> list[dict[str, Any]]:
+def list_rows(by: Principal, **which: Any) -> Excerpt[dict[str, Any]]:
     """Connections with their state, and whether this person may end them; the newest first."""
     rows = Connection.objects.filter(tenant_id=by.tenant_id, **which).select_related(*NAMED).order_by("-pk")
-    return describe_rows(rows[:100], by=by)
+    found = fetch_excerpt(rows, MOST_SHOWN)
+    return Excerpt(describe_rows(found.rows, by=by), found.is_cut)
 
 
 def describe_rows(connections: Iterable[Connection], *, by: Principal) -> list[dict[str, Any]]:
@@ -401,11 +403,10 @@ def connection_end(request: ConsoleRequest, connection_id: UUID) -> HttpResponse
 @require_GET
 @public
 def my_connections(request: HttpRequest) -> HttpResponse:
-    """Context: rows: what speaks in the name of who looks, in the tenant in which they act."""
+    """Context: rows (what speaks in the name of who looks, in the tenant in which they act), is_cut, mcp_url."""
     if not request.user.is_authenticated:
         return redirect_to_login(request.get_full_path())
     _check_has_tenant(request)
-    rows = list_rows(request.principal, member=request.user)  # type: ignore[attr-defined]
-    return render_page(
-        request, "connections/my_connections.html", {"section": "", "rows": rows, "mcp_url": mcp_resource()}
-    )
+    found = list_rows(request.principal, member=request.user)  # type: ignore[attr-defined]
+    context = {"section": "", "rows": found.rows, "is_cut": found.is_cut, "mcp_url": mcp_resource()}
+    return render_page(request, "connections/my_connections.html", context)

@@ -21,7 +21,7 @@ from invocations.models import Invocation, State
 from kernel.components.forms import add_problem
 from kernel.components.sentences import translate_sentence
 from kernel.http.console import ConsoleRequest, needs, render_page
-from kernel.http.pagination import fetch_page
+from kernel.http.pagination import fetch_excerpt, fetch_page
 from kernel.problems import Problem, SchemaInvalid
 
 if TYPE_CHECKING:
@@ -36,7 +36,9 @@ MAX_WAITING = 100
 @require_GET
 @needs("consents.view")
 def approvals(request: ConsoleRequest) -> HttpResponse:
-    """Context: consents ({consent, held, failed}: waiting, soonest end first), requests (GrantRequests that wait), more (bool)."""
+    """Context: consents ({consent, held, failed}: waiting, soonest end first), requests (Excerpt of GrantRequest: those that wait, or
+    None), more (bool).
+    """
     by = request.principal
     rows = _list_waiting(request)
     held = set(
@@ -52,7 +54,7 @@ def approvals(request: ConsoleRequest) -> HttpResponse:
             {"consent": row, "held": row.pk in held, "failed": row.pk in failed} for row in rows[:MAX_WAITING]
         ],
         "more": len(rows) > MAX_WAITING,
-        "requests": requests.order_by("pk")[:MAX_WAITING] if by.may("grants.view") else [],
+        "requests": fetch_excerpt(requests.order_by("pk"), MAX_WAITING) if by.may("grants.view") else None,
     }
     return render_page(request, "consents/approval_list.html", context, partial="rows")
 

@@ -16,7 +16,7 @@ from access.models import Halt, Reach
 from access.sign_in.adapters import is_fresh, redirect_to_reauthenticate
 from kernel.components.forms import ReasonForm, add_problem
 from kernel.http.console import ConsoleRequest, find_way_back, needs, render_page
-from kernel.http.pagination import fetch_page
+from kernel.http.pagination import fetch_excerpt, fetch_page
 from kernel.ids import encode
 from kernel.problems import Problem
 from registry.halt_targets import throw_halt
@@ -29,19 +29,21 @@ if TYPE_CHECKING:
 
     from kernel.principal import Principal
 
+MOST_THROWN = 100  # in force; those after them are shown once some are lifted
 VERSIONS_OFFERED = 200
 
 
 def _page(request: ConsoleRequest, extra: dict[str, Any], *, status: int = 200) -> HttpResponse:
     by = request.principal
     rows = Halt.objects.visible_to(by)
-    thrown = list(rows.filter(lifted_at=None).order_by("-pk")[:100])
+    thrown = fetch_excerpt(rows.filter(lifted_at=None).order_by("-pk"), MOST_THROWN)
     reach = request.GET.get("reach", "")
     context = {
         "section": "halts",
         "thrown": [
-            {"halt": row, "word": REACH_WORDS[Reach(row.reach)], "may_lift": _may_lift(row, by)} for row in thrown
+            {"halt": row, "word": REACH_WORDS[Reach(row.reach)], "may_lift": _may_lift(row, by)} for row in thrown.rows
         ],
+        "is_cut": thrown.is_cut,
         "page": fetch_page(rows.exclude(lifted_at=None), prefix="hlt", after=request.GET.get("after", "")),
         "words": {str(reach): word for reach, word in REACH_WORDS.items()},
         "tools": Installation.objects.visible_to(by).order_by("name").values_list("name", flat=True)[:200],
@@ -68,9 +70,9 @@ def _may_lift(halt: Halt, by: Principal) -> bool:
 @require_GET
 @needs("halts.throw")
 def halt_list(request: ConsoleRequest) -> HttpResponse:
-    """Context: thrown (list of {halt, word, may_lift}), page (Page of lifted Halt), words ({reach: word}), tools (ids), versions
-    ({id, name}), form (HaltForm, filled in from ?reach= and ?target=), lift_form, lifting (the Halt whose form was not right, or
-    None).
+    """Context: thrown (list of {halt, word, may_lift}), is_cut, page (Page of lifted Halt), words ({reach: word}), tools (ids),
+    versions ({id, name}), form (HaltForm, filled in from ?reach= and ?target=), lift_form, lifting (the Halt whose form was not right,
+    or None).
     """
     return _page(request, {})
 

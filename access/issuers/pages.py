@@ -17,7 +17,7 @@ from evidence.search.related_facts import facts_about
 from kernel.components.forms import ReasonForm, add_problem, submit_form
 from kernel.database.connections import database_time
 from kernel.http.console import ConsoleRequest, needs, render_page
-from kernel.http.pagination import fetch_page
+from kernel.http.pagination import fetch_page, fetch_page_by_name
 from kernel.problems import Problem
 
 if TYPE_CHECKING:
@@ -104,7 +104,11 @@ def _issuer_page(
         "rule_form": form if wrong == "rule" else _build_rule_form(request, rule),
         "may_vouch": assertion_rules.may_vouch(found),
         "connections": Connection.objects.live(database_time()).filter(issuer=found).count(),
-        "identities": AgentIdentity.objects.filter(issuer=found).select_related("agent").order_by("subject")[:500],
+        "page": fetch_page_by_name(
+            AgentIdentity.objects.filter(issuer=found).select_related("agent"),
+            name="subject",
+            after=request.GET.get("after", ""),
+        ),
         "subject_form": form if wrong == "subject" else SubjectForm(by=request.principal),
         "form": form if wrong == "distrust" else ReasonForm(),
         "wrong": wrong,
@@ -117,8 +121,9 @@ def _issuer_page(
 @require_GET
 @needs("issuers.manage")
 def issuer(request: ConsoleRequest, issuer_id: UUID) -> HttpResponse:
-    """Context: issuer, identities, subject_form, form, wrong, is_of_mcp (programs of the tenant are sent to it), facts; rule
-    (AssertionRule or None), rule_form, may_vouch (whether people sign in here with it), connections (how many it has opened).
+    """Context: issuer, page (of AgentIdentity, by their subjects), subject_form, form, wrong, is_of_mcp (programs of the tenant are
+    sent to it), facts; rule (AssertionRule or None), rule_form, may_vouch (whether people sign in here with it), connections (how many
+    it has opened).
     """
     return _issuer_page(request, _issuer(request, issuer_id))
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import groupby
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.contrib.auth.forms import SetPasswordForm
+from django.db.models import Count
 from django.shortcuts import redirect
 from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
@@ -19,6 +20,7 @@ from access.connections.resources import mcp_resource
 from access.forms import ExceptionForm, HubOwnerForm, PermissionForm, PersonForm, RolesForm, TenantForm
 from access.members import invitations
 from access.members import services as members
+from access.members.finder import match_person
 from access.models import Membership, Tenant
 from access.object_permissions.rules import build_permission_data, list_object_permissions, user_object_permissions
 from access.roles import Role
@@ -30,16 +32,15 @@ from kernel.canonical import canonicalize
 from kernel.components.forms import add_problem, submit_form
 from kernel.database.tenancy import hub_wide
 from kernel.http.console import ConsoleRequest, needs, public, render_page
+from kernel.http.pagination import fetch_page_by_name
 from kernel.ids import encode_user
-from kernel.problems import NotFound, Problem
+from kernel.problems import NotFound, Problem, SchemaInvalid
 
 if TYPE_CHECKING:
     from django import forms
     from django.http import HttpRequest, HttpResponse
 
     from evidence.models import Fact
-
-MOST_PEOPLE = 500
 
 
 def role_labels(roles: list[str]) -> list[str]:
@@ -49,23 +50,37 @@ def role_labels(roles: list[str]) -> list[str]:
 @require_GET
 @needs("members.view")
 def people(request: ConsoleRequest) -> HttpResponse:
-    """Context: people (list of {user, id, roles, waits}), may_manage."""
-    rows = (
-        Membership.objects.filter(tenant_id=request.principal.tenant_id)
-        .select_related("user")
-        .order_by("user__username", "role")[:MOST_PEOPLE]
-    )
-    found = [
-        {
-            "user": user,
-            "id": encode_user(user.pk),
-            "roles": role_labels([each.role for each in group]),
-            "waits": members.has_never_come(user),
-        }
-        for user, group in groupby(rows, key=lambda row: row.user)
-    ]
-    context = {"section": "people", "people": found, "may_manage": request.principal.may("members.manage")}
-    return render_page(request, "members/person_list.html", context)
+    """``?q=&role=``. Context: page (Page of users, by their names), people (list of {user, id, roles, waits}), filters, roles
+    ({role: label}), may_manage.
+    """
+    by, filters = request.principal, {name: request.GET.get(name, "") for name in ("q", "role")}
+    if filters["role"] and filters["role"] not in Role.values:
+        raise SchemaInvalid(gettext("There is no such role to filter by."))
+    users = members.find_members(by.tenant_id, role=filters["role"])
+    if text := filters["q"].strip():
+        users = users.filter(match_person(text, by))
+    page = fetch_page_by_name(users, name="username", after=request.GET.get("after", ""))
+    roles: dict[int, list[str]] = defaultdict(list)
+    held = Membership.objects.filter(tenant_id=by.tenant_id, user__in=page.rows)
+    for user_id, role in held.values_list("user_id", "role"):
+        roles[user_id].append(role)
+    context = {
+        "section": "people",
+        "page": page,
+        "people": [
+            {
+                "user": user,
+                "id": encode_user(user.pk),
+                "roles": role_labels(roles[user.pk]),
+                "waits": members.has_never_come(user),
+            }
+            for user in page.rows
+        ],
+        "filters": filters,
+        "roles": dict(Role.choices),
+        "may_manage": by.may("members.manage"),
+    }
+    return render_page(request, "members/person_list.html", context, partial="rows")
 
 
 @require_http_methods(["GET", "POST"])
@@ -234,14 +249,21 @@ def tenants(request: ConsoleRequest) -> HttpResponse:
 
 
 def _tenants_page(request: ConsoleRequest, form: HubOwnerForm) -> HttpResponse:
-    """Context: all_tenants (list of {tenant, people}), owners (of the hub), form (HubOwnerForm)."""
+    """Context: page (Page of Tenant, by their short names), all_tenants (list of {tenant, people}), owners (of the hub), form
+    (HubOwnerForm).
+    """
     with hub_wide():
-        found = [
-            {"tenant": each, "people": Membership.objects.filter(tenant=each).values("user").distinct().count()}
-            for each in Tenant.objects.order_by("name")[:MOST_PEOPLE]
-        ]
+        page = fetch_page_by_name(Tenant.objects.all(), name="slug", after=request.GET.get("after", ""))
+        counted = Membership.objects.filter(tenant__in=page.rows).values("tenant").order_by()
+        people = dict(counted.annotate(people=Count("user", distinct=True)).values_list("tenant", "people"))
         owners = list(members.hub_owners())
-    context = {"section": "tenants", "all_tenants": found, "owners": owners, "form": form}
+    context = {
+        "section": "tenants",
+        "page": page,
+        "all_tenants": [{"tenant": each, "people": people.get(each.pk, 0)} for each in page.rows],
+        "owners": owners,
+        "form": form,
+    }
     return render_page(request, "members/tenant_list.html", context, status=422 if form.is_bound else 200)
 
 

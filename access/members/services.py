@@ -118,9 +118,12 @@ def sync_roles() -> int:
     return changed
 
 
-def find_members(tenant_id: UUID) -> Any:
-    """Everybody who belongs to a tenant, once each."""
-    return get_user_model().objects.filter(pk__in=Membership.objects.filter(tenant_id=tenant_id).values("user_id"))
+def find_members(tenant_id: UUID, *, role: str = "") -> Any:
+    """Everybody who belongs to a tenant, once each; with a ``role`` those who hold it."""
+    held = Membership.objects.filter(tenant_id=tenant_id)
+    if role:
+        held = held.filter(role=role)
+    return get_user_model().objects.filter(pk__in=held.values("user_id"))
 
 
 def has_never_come(user: Any) -> bool:

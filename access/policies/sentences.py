@@ -17,14 +17,23 @@ from access.policies.impact.outcomes import (
 )
 from kernel.components import labels
 from kernel.components.limits import limit_amount, limit_word
+from kernel.components.manifest_words import DATA_CLASS, EFFECT, RISK_LEVEL
 from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from access.policies.impact.analysis import Shift
+    from kernel.components.labels import Text
 
 MAX_LISTED = 8
+# Of attributes whose values are words of the hub: how people read them.
+VALUE_WORDS: dict[str, Mapping[str, Text]] = {
+    "side_effect": EFFECT,
+    "safety_class": RISK_LEVEL,
+    "data_classes": DATA_CLASS,
+    "origin": labels.ORIGIN,
+}
 
 
 def describe_rule(rule: dict[str, Any]) -> str:
@@ -96,11 +105,11 @@ def _conditions(name: str, atom: dict[str, Any]) -> Iterator[str]:
                 else gettext("“%(what)s” is not true") % {"what": label}
             )
         else:
-            yield _comparison(label, ask, value)
+            yield _comparison(label, ask, value, VALUE_WORDS.get(name, {}))
 
 
-def _comparison(label: str, ask: str, value: Any) -> str:
-    said = {"what": label, "value": _listed(value)}
+def _comparison(label: str, ask: str, value: Any, words: Mapping[str, Text]) -> str:
+    said = {"what": label, "value": _listed(value, words)}
     match ask:
         case "equals":
             return gettext("%(what)s is %(value)s") % said
@@ -118,9 +127,9 @@ def _comparison(label: str, ask: str, value: Any) -> str:
             return gettext("%(what)s is known") % said if value else gettext("%(what)s is not known") % said
 
 
-def _listed(value: Any) -> str:
+def _listed(value: Any, words: Mapping[str, Text]) -> str:
     values = value if isinstance(value, list) else [value]
-    shown = gettext(", ").join(str(each) for each in values[:MAX_LISTED])
+    shown = gettext(", ").join(str(words.get(str(each), each)) for each in values[:MAX_LISTED])
     more = len(values) - MAX_LISTED
     return shown + (ngettext(" and %(n)d more", " and %(n)d more", more) % {"n": more} if more > 0 else "")
 

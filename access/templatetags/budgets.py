@@ -15,6 +15,7 @@ from kernel.components import labels
 from kernel.components.numbers import format_number
 
 if TYPE_CHECKING:
+    from django.template.context import Context
     from django.utils.functional import _StrPromise
     from django.utils.safestring import SafeString
 
@@ -36,12 +37,11 @@ NOUNS: dict[str, str | _StrPromise] = {
     Dimension.BYTES_OUT: gettext_lazy("out"),
     Dimension.CPU_MS: gettext_lazy("CPU"),
     Dimension.TOKENS: gettext_lazy("tokens"),
-    Dimension.MONEY: gettext_lazy("money"),
+    Dimension.MONEY: "",  # the currency says it
 }
 
 
-@register.simple_tag
-def quantity(amount: int, dimension: str, form: str = "") -> str:
+def write_quantity(amount: int, dimension: str, form: str = "", *, currency: str = "") -> str:
     """An amount in the unit that people read. ``about``: no more of it than a forecast knows."""
     match dimension:
         case Dimension.BYTES_IN | Dimension.BYTES_OUT:
@@ -51,9 +51,15 @@ def quantity(amount: int, dimension: str, form: str = "") -> str:
         case Dimension.MONEY:
             found = in_currency(amount)
             places = 2 if form == "about" else max(2, -int(found.as_tuple().exponent))
-            return format_number(found, places)
+            return f"{format_number(found, places)} {currency}".rstrip()
         case _:
             return labels.number(amount)
+
+
+@register.simple_tag(takes_context=True)
+def quantity(context: Context, amount: int, dimension: str, form: str = "") -> str:
+    """Money in the ``currency`` of the page."""
+    return write_quantity(amount, dimension, form, currency=context.get("currency", ""))
 
 
 @register.simple_tag
@@ -80,17 +86,17 @@ def budget_state(state: str) -> str:
     return str(STATE_WORDS[state])
 
 
-@register.simple_tag
-def budget_bar(row: BudgetStatus) -> SafeString:
+@register.simple_tag(takes_context=True)
+def budget_bar(context: Context, row: BudgetStatus) -> SafeString:
     """What is used, what is held by calls that run, and what is left. Geometry in attributes: the CSP forbids styles."""
     line = row.line
     whole = max(line.amount, row.taken, 1)
     used = round(line.used / whole * BAR_WIDTH, 1)
     held = round(line.reserved / whole * BAR_WIDTH, 1)
     label = gettext("%(used)s of %(limit)s used, %(held)s held") % {
-        "used": quantity(line.used, line.dimension),
-        "limit": quantity(line.amount, line.dimension),
-        "held": quantity(line.reserved, line.dimension),
+        "used": quantity(context, line.used, line.dimension),
+        "limit": quantity(context, line.amount, line.dimension),
+        "held": quantity(context, line.reserved, line.dimension),
     }
     return format_html(
         '<svg class="chart" viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img" aria-label="{2}">'

@@ -1,14 +1,18 @@
-"""Sign-in tags: how pages show a QR code, and hand options to the browser."""
+"""Sign-in tags: how pages show a QR code and forms of allauth, and hand options to the browser."""
 
 from __future__ import annotations
 
 import json as json_format
 import re
 from ipaddress import ip_address
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import template
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+
+if TYPE_CHECKING:
+    from django.forms import Form
 
 register = template.Library()
 PROLOG = re.compile(r"<\?xml[^>]*\?>")
@@ -33,3 +37,10 @@ def is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+@register.filter
+def labelled(form: Form) -> Form:
+    """A form of allauth's whose name has no label, so that Django would make one of the field's, in English."""
+    form.fields["name"].label = gettext("Name")
+    return form

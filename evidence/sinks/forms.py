@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from django import forms
+from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy
 
 from evidence.kinds import Kind
 from evidence.models import SinkMode
 from evidence.sinks.services import MAX_FILE_MB
+from kernel.components.labels import FACT
 
 
 class SinkForm(forms.Form):
@@ -39,7 +41,7 @@ class SinkForm(forms.Form):
     )
     kinds = forms.MultipleChoiceField(
         required=False,
-        choices=[(kind, kind) for kind in Kind.values],
+        choices=[(kind, format_lazy("{} · {}", FACT[kind][2], kind)) for kind in Kind.values],
         widget=forms.SelectMultiple(attrs={"size": 8}),
         label=gettext_lazy("Kinds of facts"),
         help_text=gettext_lazy("Leave all unticked for every kind, including those of later versions."),

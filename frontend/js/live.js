@@ -2,6 +2,7 @@
 // a lock has it, and says what it hears to the others. Hidden tabs hold nothing and ask nothing; they catch up when they are seen again.
 // <div id="export" data-live="exports" hx-get="…" hx-trigger="live"> is fetched when there is news of exports, at most every two
 // seconds (data-live-every); with data-live-list its rows are not moved: how many are newer is said, and who wants to see them says so.
+// data-live-calm: nothing of it is unfinished, so that news alone is a reason to ask for it.
 import htmx from 'htmx.org/dist/htmx.esm.js';
 import { $, $$, on, sentence } from './dom.js';
 
@@ -34,7 +35,7 @@ function show(state) {
 // What went on between this page being drawn and the stream being there nobody was told: what is unfinished is asked for once.
 function settle() {
   settled = true;
-  $$('[data-live][hx-get][id]').forEach(({ id }) => { fired.set(id, performance.now()); ask(id); });
+  $$('[data-live][hx-get][id]:not([data-live-calm])').forEach(({ id }) => { fired.set(id, performance.now()); ask(id); });
 }
 
 function say(state) { // the tab that has the stream, for all
@@ -48,7 +49,7 @@ const fired = new Map(); // by the id of an element, which stays when the elemen
 const waiting = new Map(); // by id, the timer of what is still to be asked for
 
 const hearsOf = (element, topics) => topics.includes(EVERYTHING) || element.dataset.live.split(' ').some((each) => topics.includes(each));
-const inUse = (element) => (element.contains(document.activeElement) && element !== document.activeElement) || $(':popover-open, dialog[open]', element);
+const inUse = (element) => (element.contains(document.activeElement) && element !== document.activeElement) || $(':popover-open, dialog[open], details[open] form', element);
 
 function news(topics) {
   $$('[data-live][id]').filter((each) => hearsOf(each, topics)).forEach((each) => ask(each.id));

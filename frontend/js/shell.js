@@ -13,7 +13,15 @@ on('htmx:responseError', ({ detail: { xhr } }) => {
 });
 on('htmx:sendError', () => toast(sentence('offline')));
 
+// What somebody has unfolded stays so in what comes in its place by itself.
+let unfolded = [];
+const nameOf = (details) => $('summary', details)?.textContent.trim();
+on('htmx:beforeSwap', ({ detail: { target, requestConfig } }) => {
+  unfolded = requestConfig?.triggeringEvent?.type === 'live' ? $$('details[open]', target).map(nameOf) : [];
+});
+
 on('htmx:afterSwap', ({ target }) => {
+  $$('details', target).filter((each) => unfolded.includes(nameOf(each))).forEach((each) => { each.open = true; });
   const alert = target.matches?.('[role=alert]') ? target : $('[role=alert]', target);
   // what had the focus may be gone: without a place, the next Tab would start at the top of the page
   if (alert) alert.focus();

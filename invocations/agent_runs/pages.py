@@ -22,6 +22,7 @@ from invocations.agent_runs.answers import (
     reveal_run_values,
 )
 from invocations.agent_runs.models import AgentRun, AgentRunState, AgentRunStep, AgentRunStepRole
+from invocations.call_costs.services import find_currency
 from kernel.components.forms import ReasonForm, add_problem
 from kernel.components.waterfall import Step, lay_out_steps
 from kernel.http.console import ConsoleRequest, needs, render_page
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 @require_GET
 @needs("invocations.view")
 def run_list(request: ConsoleRequest) -> HttpResponse:
-    """Context: page (Page of AgentRun with .agent, .micros and .unpriced), state, states."""
+    """Context: page (Page of AgentRun with .agent, .micros and .unpriced), state, states, currency."""
     state = request.GET.get("state", "")
     rows = AgentRun.objects.visible_to(request.principal).select_related("agent")
     if state:
@@ -56,6 +57,7 @@ def run_list(request: ConsoleRequest) -> HttpResponse:
         ),
         "state": state,
         "states": AgentRunState.values,
+        "currency": find_currency(request.principal.tenant_id),
     }
     return render_page(request, "agent_runs/agent_run_list.html", context, partial="rows")
 
@@ -98,6 +100,7 @@ def _page(request: ConsoleRequest, run: AgentRun, form: ReasonForm, *, reveals: 
         "run": run,
         "rows": [{"step": step, "calls": calls.get(step.pk, [])} for step in steps],
         "cost": services.sum_cost(run),
+        "currency": find_currency(request.principal.tenant_id),
         "chart": lay_out_steps(bars) if bars else None,
         "facts": facts_around(request.principal, run.wire_id, size=200),
         "problem": find_problem_class(run.reason) if run.reason else None,

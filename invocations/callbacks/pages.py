@@ -65,18 +65,18 @@ def _endpoints_page(
     endpoint: CallbackEndpoint | None = None,
 ) -> HttpResponse:
     """``wrong``: which form was not accepted (rotate, disable), with the ``endpoint`` that it was about."""
-    rows = list(CallbackEndpoint.objects.filter(agent=agent).order_by("-pk")[:100])
+    page = fetch_page(CallbackEndpoint.objects.filter(agent=agent), prefix="cbe", after=request.GET.get("after", ""))
     context = {
         "section": "agents",
         "agent": agent,
-        "endpoints": rows,
+        "page": page,
         "form": form,
         "reason_form": ReasonForm(),
         "overlap_form": OverlapForm(),
         "wrong": wrong,
         "wrong_endpoint": endpoint,
         "may_manage": "agents.manage" in allowed_on(request.principal, agent),
-        "facts": facts_about(request.principal, *(each.wire_id for each in rows)),
+        "facts": facts_about(request.principal, *(each.wire_id for each in page.rows)),
     }
     return render_page(request, "callbacks/callback_list.html", context, status=422 if wrong else 200)
 
@@ -84,7 +84,7 @@ def _endpoints_page(
 @require_GET
 @needs("agents.view", held=sees_agent)
 def callback_list(request: ConsoleRequest, agent_id: UUID) -> HttpResponse:
-    """Context: agent, endpoints (list of CallbackEndpoint), form, reason_form, overlap_form, wrong, wrong_endpoint, may_manage,
+    """Context: agent, page (Page of CallbackEndpoint), form, reason_form, overlap_form, wrong, wrong_endpoint, may_manage,
     facts.
     """
     return _endpoints_page(request, _agent(request, agent_id))

@@ -24,7 +24,7 @@ from registry.problems import UnknownTool
 if TYPE_CHECKING:
     from django.http import HttpResponse
 
-MAX_CHOICES = 500
+MAX_SUGGESTIONS = 500  # of tools; any other may be typed
 
 
 class ExplainForm(forms.Form):
@@ -65,13 +65,13 @@ def explain_decision(request: ConsoleRequest) -> HttpResponse:
     this tool and agent, if one waits), may_request, may_see; the decision's only when agent and tool were asked for.
     """
     by = request.principal
-    agents = list(Agent.objects.filter(tenant_id=by.tenant_id).order_by("name")[:MAX_CHOICES])
+    agents = list(Agent.objects.filter(tenant_id=by.tenant_id).order_by("name"))
     asked = "agent" in request.GET or "tool" in request.GET
     form = ExplainForm(request.GET if asked else None, agents=agents)
     context: dict[str, Any] = {
         "section": "explain",
         "form": form,
-        "tools": Installation.objects.visible_to(by).order_by("name").values_list("name", flat=True)[:MAX_CHOICES],
+        "tools": Installation.objects.visible_to(by).order_by("name").values_list("name", flat=True)[:MAX_SUGGESTIONS],
         "may_request": by.may("grants.request"),
         "may_see": by.may("grants.view"),
     }

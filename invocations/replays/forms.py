@@ -41,14 +41,16 @@ class ReplayForm(ReasonForm):
         """``version``: chosen beforehand."""
         super().__init__(data, initial={"version": version})
         recorded = invocation.version
-        choices = [("", f"{recorded.version if recorded else ''} · {gettext_lazy('recorded')}")]
+        word = gettext("recorded")
+        choices = [("", f"{recorded.version} · {word}" if recorded else word)]
         if recorded is not None:
             rows = ToolVersion.objects.filter(tool=recorded.tool, review_state=VersionState.APPROVED, yanked_at=None)
             others = rows.exclude(pk=recorded.pk).order_by("-id").values_list("version", flat=True)[:50]
             choices += [(each, each) for each in others]
             waiting = ToolVersion.objects.filter(tool=recorded.tool, review_state=VersionState.SUBMITTED)
+            word = gettext("under review")
             choices += [
-                (each.version, f"{each.version} · {gettext('under review')}")
+                (each.version, f"{each.version} · {word}")
                 for each in waiting.select_related("tool").order_by("-id")[:50]
                 if may_try_unreviewed(each, by=by)
             ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.contrib import messages
+from django.db.models import Case, When
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext
@@ -22,15 +23,19 @@ from invocations.replays.labels import FIELDS, NOTE, WHAT, WHY
 from invocations.replays.models import Replay, ReplayState, Rerun
 from kernel.components.forms import ReasonForm, add_problem, submit_form
 from kernel.http.console import ConsoleRequest, needs, render_page
-from kernel.http.pagination import fetch_page
+from kernel.http.pagination import fetch_excerpt, fetch_page
 from kernel.ids import decode, encode
 from kernel.problems import Problem, SchemaInvalid
 
 if TYPE_CHECKING:
     from django.http import HttpResponse
 
-MOST_SHOWN = 200  # calls of a replay on its page; those that do not match come first
-ORDER = {str(verdict): place for place, verdict in enumerate(("differs", "not_deterministic", "cannot", "match"))}
+MOST_SHOWN = 200  # calls of a replay on its page
+# Those that do not match come first.
+ORDER = Case(
+    *(When(verdict=verdict, then=place) for place, verdict in enumerate(("differs", "not_deterministic", "cannot"))),
+    default=3,
+)
 
 
 @require_GET
@@ -88,12 +93,11 @@ def _replay(request: ConsoleRequest, replay_id: UUID) -> Replay:
 @needs("invocations.replay")
 def replay_detail(request: ConsoleRequest, replay_id: UUID) -> HttpResponse:
     """Context: replay, what, findings (those that differ first), counts, whys ({word, count}), calls (named in the result), facts,
-    reruns (list of {row, why}), one ({row, why, notes} of a single call), simulation, may_cancel, may_reveal, form (ReasonForm).
+    reruns (list of {row, why}), is_cut, one ({row, why, notes} of a single call), simulation, may_cancel, may_reveal, form
+    (ReasonForm).
     """
     row = _replay(request, replay_id)
-    reruns = sorted(
-        row.reruns.select_related("invocation").order_by("pk")[:MOST_SHOWN], key=lambda each: ORDER[each.verdict]
-    )
+    reruns = fetch_excerpt(row.reruns.select_related("invocation").order_by(ORDER, "pk"), MOST_SHOWN)
     result = row.result
     context = {
         "section": "invocations",
@@ -112,8 +116,9 @@ def replay_detail(request: ConsoleRequest, replay_id: UUID) -> HttpResponse:
             }
             for each in result.get("calls", [])
         ],
-        "reruns": [_shown(each) for each in reruns],
-        "one": _shown(reruns[0]) if row.invocation_id and reruns else None,
+        "reruns": [_shown(each) for each in reruns.rows],
+        "is_cut": reruns.is_cut,
+        "one": _shown(reruns.rows[0]) if row.invocation_id and reruns.rows else None,
         "simulation": _linked(result.get("simulation")),
         "may_cancel": not row.is_final and row.cancel_asked_at is None,
         "may_reveal": request.principal.may("evidence.reveal"),

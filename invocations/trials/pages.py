@@ -59,6 +59,7 @@ def _render(
         why_not = ""
     except Problem as problem:
         why_not = translate_sentence(problem.detail)
+    trials = list(list_own_trials(version, by=by).order_by("-pk")[:LAST])
     context: dict[str, Any] = {
         "section": "reviews",
         "version": version,
@@ -69,7 +70,8 @@ def _render(
         "not_run": not_run,
         "why_not": why_not,
         "answer": answer,
-        "trials": list(list_own_trials(version, by=by).order_by("-pk")[:LAST]),
+        "trials": trials,
+        "works": not all(each.is_final for each in trials),
     }
     return render_page(request, "trials/trial.html", context, partial=ARGUMENTS, status=status)
 
@@ -78,7 +80,7 @@ def _render(
 @needs("tools.review", held=on_version)
 def trial_new(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
     """Context: version, manifest, arguments (ArgumentForm), wrong (its fields with errors), look_again, not_run, why_not, trials (the
-    last ones of this person), answer (None).
+    last ones of this person), works (some of them have no end yet), answer (None).
 
     POST the arguments; ``do``: a button that has the form drawn again.
     """

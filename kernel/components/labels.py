@@ -236,6 +236,18 @@ FACT: dict[str, tuple[str, str, Text]] = {
     "key.rotated": ("info", "key-round", gettext_lazy("Key rotated")),
     "issuer.trusted": ("ok", "fingerprint", gettext_lazy("Identity provider trusted")),
     "issuer.changed": ("info", "fingerprint", gettext_lazy("Identity provider changed")),
+    "capsule.uploaded": ("info", "upload", gettext_lazy("Capsule uploaded")),
+    "capsule.read": ("quiet", "download", gettext_lazy("Capsule downloaded")),
+    "publisher_key.added": ("info", "key-round", gettext_lazy("Key of a publisher added")),
+    "publisher_key.revoked": ("bad", "key-round", gettext_lazy("Key of a publisher revoked")),
+    "publishing.changed": ("info", "settings", gettext_lazy("Rules of publishing changed")),
+    "client.met": ("info", "link", gettext_lazy("Program seen for the first time")),
+    "client.entered": ("info", "link", gettext_lazy("Program entered by hand")),
+    "client.removed": ("hold", "unplug", gettext_lazy("Program removed")),
+    "connection.opened": ("ok", "link", gettext_lazy("Program connected")),
+    "connection.refused": ("bad", "ban", gettext_lazy("Connection of a program refused")),
+    "connection.reuse_detected": ("bad", "triangle-alert", gettext_lazy("Token used twice: program disconnected")),
+    "connection.ended": ("hold", "unplug", gettext_lazy("Program disconnected")),
     "connection.stepped_up": ("info", "link", gettext_lazy("Connected program may do more")),
     "account_server.met": ("info", "link", gettext_lazy("Account server met")),
     "account_server.entered": ("info", "lock", gettext_lazy("Client at an account server entered")),
@@ -257,7 +269,7 @@ FACT: dict[str, tuple[str, str, Text]] = {
     "master_keys.rotated": ("info", "key-round", gettext_lazy("Master key rotated")),
     "log_key.added": ("info", "key-round", gettext_lazy("Signing key of the logs added")),
     "log_key.retired": ("quiet", "key-round", gettext_lazy("Signing key of the logs retired")),
-    "log.archived": ("good", "archive", gettext_lazy("Log archived")),
+    "log.archived": ("ok", "archive", gettext_lazy("Log archived")),
     "key.created": ("info", "key-round", gettext_lazy("Key created")),
     "key.revoked": ("bad", "key-round", gettext_lazy("Key revoked")),
     "sink.made": ("info", "arrow-right", gettext_lazy("Event sink created")),
@@ -309,25 +321,12 @@ MARKS: dict[str, Text] = {
     "semicolon": pgettext_lazy("between two statements", "; "),
     "stop": pgettext_lazy("at the end of a sentence", "."),
 }
-RISK: dict[str, tuple[str, int, Text]] = {
-    "high": ("bad", 3, gettext_lazy("High risk")),
-    "medium": ("warn", 2, gettext_lazy("Medium risk")),
-    "low": ("quiet", 1, gettext_lazy("Low risk")),
-}
-RISK_LEVEL: dict[str, Text] = {
-    "High": pgettext_lazy("risk", "High"),
-    "Medium": pgettext_lazy("risk", "Medium"),
-    "Low": pgettext_lazy("risk", "Low"),
-}
-# What a manifest says of its tool, by the manifest's word.
-EFFECT: dict[str, Text] = {
-    "None": pgettext_lazy("effect of a tool", "None"),
-    "Read": pgettext_lazy("effect of a tool", "Read"),
-    "Write": pgettext_lazy("effect of a tool", "Write"),
-    "Network": pgettext_lazy("effect of a tool", "Network"),
-    "Filesystem": pgettext_lazy("effect of a tool", "Filesystem"),
-    "Browser": pgettext_lazy("effect of a tool", "Browser"),
-    "Process": pgettext_lazy("effect of a tool", "Process"),
+# By which way a call came in.
+ORIGIN: dict[str, Text] = {
+    "api": pgettext_lazy("way in of a call", "API"),
+    "llm": pgettext_lazy("way in of a call", "a model’s proposal"),
+    "mcp": pgettext_lazy("way in of a call", "MCP"),
+    "system": pgettext_lazy("way in of a call", "the hub itself"),
 }
 TONE_ICONS = {
     "ok": "circle-check",
@@ -402,6 +401,12 @@ def span(seconds: int) -> str:
             return ngettext("%(n)d minute", "%(n)d minutes", n) % {"n": n}
         case _:
             return dur(seconds * 1000)
+
+
+def per(seconds: int) -> str:
+    """Of a limit: how often it begins anew."""
+    words = {60: _("a minute"), 3600: _("an hour"), 86_400: _("a day"), 604_800: _("a week")}
+    return words.get(seconds) or _("per %(span)s") % {"span": span(seconds)}
 
 
 def seconds(amount: float) -> str:

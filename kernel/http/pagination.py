@@ -1,6 +1,7 @@
 """Pagination: how a list continues, without counting and without skipping.
 
-Rows are ordered by id, newest first; a UUIDv7 sorts by time. The cursor is the wire id of the last row seen.
+Rows are ordered by id, newest first; a UUIDv7 sorts by time. The cursor is the wire id of the last row seen, or its name where a list
+is in the order of names.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 PAGE_SIZE, MAX_LIMIT = 50, 200
 M = TypeVar("M", bound="Model")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,27 @@ class Page(Generic[M]):
 
     rows: list[M]
     next: str
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt(Generic[R]):
+    """The first rows of a list without pages. Where it ``is_cut`` there are more, which the page must say."""
+
+    rows: list[R]
+    is_cut: bool
+
+
+def fetch_excerpt(queryset: QuerySet[M], most: int) -> Excerpt[M]:
+    rows = list(queryset[: most + 1])
+    return Excerpt(rows=rows[:most], is_cut=len(rows) > most)
+
+
+def fetch_page_by_name(queryset: QuerySet[M], *, name: str, after: str = "", limit: int = PAGE_SIZE) -> Page[M]:
+    """In the order of the column ``name``, which no two rows of the list have alike."""
+    if after:
+        queryset = queryset.filter(**{f"{name}__gt": after})
+    found = fetch_excerpt(queryset.order_by(name), limit)
+    return Page(rows=found.rows, next=getattr(found.rows[-1], name) if found.is_cut else "")
 
 
 def fetch_page(queryset: QuerySet[M], *, prefix: str, after: str = "", limit: int = PAGE_SIZE) -> Page[M]:
@@ -35,7 +58,5 @@ def fetch_page(queryset: QuerySet[M], *, prefix: str, after: str = "", limit: in
                 "The page cursor `after` is not one that this list gave out.",
                 details={"findings": [{"pointer": "/after", "message": str(error)}]},
             ) from error
-    rows = list(queryset.order_by("-pk")[: limit + 1])
-    more = len(rows) > limit
-    rows = rows[:limit]
-    return Page(rows=rows, next=encode(prefix, rows[-1].pk) if more else "")
+    found = fetch_excerpt(queryset.order_by("-pk"), limit)
+    return Page(rows=found.rows, next=encode(prefix, found.rows[-1].pk) if found.is_cut else "")

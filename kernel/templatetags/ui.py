@@ -20,7 +20,7 @@ from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from kernel.components import labels, limits, visualizations
+from kernel.components import labels, limits, manifest_words, visualizations
 from kernel.components.diffs import draw_invisible
 from kernel.components.moments import write_moment
 from kernel.components.sentences import translate_sentence
@@ -90,13 +90,37 @@ def state_word(status: str) -> str:
 
 @register.simple_tag
 def risk_word(level: str) -> str:
-    return str(labels.RISK[level.lower()][2])
+    return str(manifest_words.RISK[level.lower()][2])
 
 
 @register.simple_tag
 def effect(word: str) -> str:
     """The side effect that a manifest names."""
-    return str(labels.EFFECT.get(word, word))
+    return str(manifest_words.EFFECT.get(word, word))
+
+
+@register.simple_tag
+def operation(word: str) -> str:
+    """What a model is there for."""
+    return str(manifest_words.OPERATION.get(word, word))
+
+
+@register.filter
+def data_classes(words: Iterable[str]) -> list[str]:
+    """Kinds of data that a manifest, a consent or a provider of models names, as people read them."""
+    return [str(manifest_words.DATA_CLASS.get(word, word)) for word in words]
+
+
+@register.simple_tag
+def place_word(place: str) -> str:
+    """Where a request carries a value."""
+    return str(manifest_words.PLACE.get(place, place))
+
+
+@register.simple_tag
+def origin_word(origin: str) -> str:
+    """By which way a call came in."""
+    return str(labels.ORIGIN.get(origin, origin))
 
 
 @register.simple_tag
@@ -107,7 +131,7 @@ def snapshot_word(kind: str) -> str:
 @register.simple_tag
 def risk(level: str) -> SafeString:
     """Three rising bars and a word for Low, Medium or High."""
-    tone, filled, text = labels.RISK[str(level).lower()]
+    tone, filled, text = manifest_words.RISK[str(level).lower()]
     bars = format_html_join(
         "",
         '<rect x="{}" y="{}" width="3" height="{}" rx="1" class="{}"/>',
@@ -190,6 +214,7 @@ register.simple_tag(labels.money)
 register.simple_tag(labels.size)
 register.simple_tag(labels.dur)
 register.simple_tag(labels.span)
+register.simple_tag(labels.per)
 register.simple_tag(labels.seconds)
 register.simple_tag(limits.limit_amount, name="limit")
 
@@ -344,10 +369,24 @@ def error_summary(form: BaseForm) -> dict[str, Any]:
 
 
 @register.inclusion_tag("components/pager.html", takes_context=True)
-def pager(context: Context, page: Any) -> dict[str, Any]:
-    """Older rows, by the cursor of ``pagination.Page``. The list's query goes along, or filters would be lost."""
+def pager(context: Context, page: Any, order: str = "") -> dict[str, Any]:
+    """Older rows, or of a list in the ``order`` of names those with the next, by the cursor of ``pagination.Page``. The list's query
+    goes along, or filters would be lost.
+    """
     request = context["request"]
-    return {"request": request, "page": page, "shown": len(page.rows), "continued": bool(request.GET.get("after"))}
+    return {
+        "request": request,
+        "page": page,
+        "shown": len(page.rows),
+        "continued": bool(request.GET.get("after")),
+        "by_name": order == "names",
+    }
+
+
+@register.simple_tag
+def cut(is_cut: bool, text: str) -> SafeString:
+    """That a list without pages is not all there is."""
+    return html('<p class="foot">{}{}</p>', icon("info"), text) if is_cut else EMPTY
 
 
 @register.simple_tag(takes_context=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.utils.translation import gettext_lazy
 
-from kernel.components.labels import EFFECT, RISK_LEVEL
+from kernel.components.manifest_words import EFFECT, RISK_LEVEL
 from kernel.components.sentences import translate_sentence
 from kernel.http.parsers import read_json
 from kernel.problems import Malformed

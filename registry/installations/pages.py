@@ -136,6 +136,7 @@ def _page(
         and can_have_next_version(row.version, row),
         "may_secrets": by.may("secrets.manage"),
         "may_halt": by.may("halts.throw"),
+        "may_try": row.tool.kind == ToolKind.TOOL and row.version is not None and by.may("playground.use"),
         "form": form,
         "change_form": StateForm(),
         "what": "",
@@ -148,8 +149,8 @@ def _page(
 @needs("tools.view")
 def installation(request: ConsoleRequest, name: str) -> HttpResponse:
     """Context: installation, tool, version, manifest, publisher (slug), is_own, lacking (sentences), allowed (states),
-    may_install, may_make_next, may_secrets, may_halt, form (SetupForm, None without a version), change_form, what (the change that was
-    not right, or ""), facts.
+    may_install, may_make_next, may_secrets, may_halt, may_try, form (SetupForm, None without a version), change_form, what (the
+    change that was not right, or ""), facts.
     """
     return _page(request, _installation(request, name), None, {})
 

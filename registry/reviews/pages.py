@@ -104,6 +104,7 @@ def _review_page(
         add_problem(form, problem)
     acknowledged = set(form["acknowledged"].value() or []) if form.is_bound else set()
     own_trial = list_own_trials(version, by=request.principal).select_related("version").order_by("-pk").first()
+    trials = list_last_trials(version, by=request.principal)
     context = {
         "section": "reviews",
         "version": version,
@@ -129,7 +130,8 @@ def _review_page(
         else None,
         "may_write_trial": version.review_state == VersionState.SUBMITTED
         and may_try_unreviewed(version, by=request.principal),
-        "trials": list_last_trials(version, by=request.principal),
+        "trials": trials,
+        "works": not all(each.is_final for each in trials),
         "answer": read_trial(own_trial, by=request.principal) if own_trial is not None else None,
         "to_acknowledge": len(reviews.changes_to_acknowledge(changes)),
         "diff": diff_documents(base.manifest if base else None, version.manifest),
@@ -183,7 +185,8 @@ def review(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
     the `diff` tag), warnings (list of Finding), form (ReviewForm), why_not (sentence or ""), approvals_missing (int), reviews
     (list of Review), worst_risk (of the changes, or ""), is_breaking, impact
     (VersionImpact; None: it is decided, or one may not see calls), triable (calls to try it with, or None),
-    may_write_trial (with arguments of one's own), trials (the last ones, Replays),
+    may_write_trial (with arguments of one's own), trials (the last ones, Replays), works (some of
+    them have no end yet),
     answer (TrialAnswer of the person's newest, or None),
     may_operate, may_try, may_enable, may_stage, enable_form, stage_form.
     """

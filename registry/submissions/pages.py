@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.shortcuts import redirect
-from django.urls import reverse
 from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_GET, require_POST
 
-from invocations.service_levels.tool_report import load_tool_report
 from kernel.components.diffs import diff_documents
 from kernel.components.forms import add_problem
 from kernel.http.console import ConsoleRequest, needs, render_page
@@ -24,20 +21,17 @@ from registry.submissions.checked_packages import CheckedPackage, check_capsule,
 from registry.submissions.forms import CapsuleForm, PythonFileForm
 from registry.submissions.progress import list_progress
 from registry.tools import selectors
+from registry.tools.pages import describe_tool_figures
 from registry.versions.pages import installed_in
 from registry.versions.presentation import shown_changes
 from unitools.changes import find_worst_risk, is_breaking
 from unitools.manifest import Manifest
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from django.forms import Form
     from django.http import HttpResponse
 
     from registry.versions.services import PreparedVersion
-
-MOST_VERSIONS = 50  # of a tool, the newest, on the page of its author
 
 
 @require_GET
@@ -174,32 +168,28 @@ def _refuse(request: ConsoleRequest, form: Form, problem: Problem, **page: Any) 
     return _render(request, **page, status=422)
 
 
-def _link_calls(tool: str, since: datetime) -> str:
-    return f"{reverse('invocations')}?{urlencode({'tool': tool, 'from': f'{since:%Y-%m-%d}'})}"
-
-
 @require_GET
 @needs("tools.submit")
 def submitted_tool(request: ConsoleRequest, name: str) -> HttpResponse:
-    """Context: tool, report (ToolReport; None: one may not see calls), calls_url (of the list of them), versions (list of {row,
+    """Context: that of :func:`registry.tools.pages.describe_tool_figures`, tool, page (of its versions), versions (list of {row,
     installations, calls}).
     """
     by = request.principal
     tool = selectors.get_tool(name, tenant_id=by.tenant_id)
-    report = load_tool_report(tenant_id=by.tenant_id, tool=name) if by.may("invocations.view") else None
-    rows = tool.versions.order_by("-pk")[:MOST_VERSIONS]
-    context = {
+    figures = describe_tool_figures(name, by=by)
+    report = figures["report"]
+    page = fetch_page(tool.versions.all(), prefix="tvn", after=request.GET.get("after", ""))
+    context = figures | {
         "section": "submissions",
         "tool": tool,
-        "report": report,
-        "calls_url": _link_calls(tool.name, report.since) if report else "",
         "versions": [
             {
                 "row": row,
                 "installations": installed_in(row),
                 "calls": report.versions.get(row.pk, 0) if report else None,
             }
-            for row in rows
+            for row in page.rows
         ],
+        "page": page,
     }
     return render_page(request, "submissions/submitted_tool.html", context)

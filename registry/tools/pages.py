@@ -12,6 +12,9 @@ from django.views.decorators.http import require_GET, require_POST
 from access.models import Grant
 from access.object_permissions.rules import allowed_on, object_permission_holders
 from evidence.search.related_facts import facts_about
+from invocations.call_links import link_calls, link_slower_calls
+from invocations.service_levels.tool_report import load_tool_report
+from invocations.service_levels.tool_uses import load_tool_uses
 from kernel.components.forms import add_problem
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page
@@ -33,16 +36,24 @@ if TYPE_CHECKING:
     from django.forms import Form
     from django.http import HttpResponse
 
+    from kernel.principal import Principal
+
 
 @require_GET
 @needs("tools.view")
 def tools(request: ConsoleRequest) -> HttpResponse:
-    """Context: page (Page of Tool with .current), filters, states, safety_classes, side_effects, capabilities, may_submit."""
+    """Context: page (Page of Tool with .current), shown (list of {tool, use: its ToolUse, or None where nobody may see calls}),
+    filters, states, safety_classes, side_effects, capabilities, may_submit.
+    """
     filters = {name: request.GET.get(name, "") for name in discovery_selectors.FILTERS}
     rows = selectors.find_tools(by=request.principal, **filters)
+    page = fetch_page(rows, prefix="tol", after=request.GET.get("after", ""))
+    uses = load_tool_uses([row.name for row in page.rows], by=request.principal)
     context = {
         "section": "tools",
-        "page": fetch_page(rows, prefix="tol", after=request.GET.get("after", "")),
+        "page": page,
+        "shown": [{"tool": row, "use": uses.get(row.name)} for row in page.rows],
+        "sees_calls": request.principal.may("invocations.view"),
         "filters": filters,
         "states": ToolState.values,
         "safety_classes": SAFETY_CLASSES,
@@ -105,11 +116,28 @@ def _tool_page(
     return render_page(request, "tools/tool_detail.html", context | extra, partial="tab", status=status)
 
 
+def describe_tool_figures(name: str, *, by: Principal) -> dict[str, Any]:
+    """Context: report (ToolReport; None: one may not see calls), calls_url (of the list of them), p50_url and p95_url (of those that
+    took longer).
+    """
+    if not by.may("invocations.view"):
+        return {"report": None}
+    report = load_tool_report(tenant_id=by.tenant_id, tool=name)
+    since, latency = report.since, report.latency
+    return {
+        "report": report,
+        "calls_url": link_calls(since, tool=name),
+        "p50_url": link_slower_calls(since, latency.p50_ms, tool=name),
+        "p95_url": link_slower_calls(since, latency.p95_ms, tool=name),
+    }
+
+
 @require_GET
 @needs("tools.view")
 def tool(request: ConsoleRequest, name: str) -> HttpResponse:
-    """Tab overview. Context beside the frame's: grants (list of active Grant that cover the tool, when the person may see them),
-    exceptions (list of {user, name, label}: who holds what on this tool alone, when the person may see people).
+    """Tab overview. Context beside the frame's: that of :func:`describe_tool_figures`, grants (list of active Grant that cover the
+    tool, when the person may see them), exceptions (list of {user, name, label}: who holds what on this tool alone, when the person
+    may see people).
     """
     return _overview_tab(request, name, {})
 
@@ -122,17 +150,19 @@ def _overview_tab(request: ConsoleRequest, name: str, extra: dict[str, Any], *, 
         )
         subject = build_subject(tool.current.view) if tool.current else None
         grants = [grant for grant in found if subject is not None and parse_cached(grant.tools).matches(subject)]
-    own = {"grants": grants, "exceptions": object_permission_holders(tool, by=request.principal)}
+    own = describe_tool_figures(name, by=request.principal)
+    own |= {"grants": grants, "exceptions": object_permission_holders(tool, by=request.principal)}
     return _tool_page(request, name, "overview", own | extra, status=status)
 
 
 @require_GET
 @needs("tools.view")
 def tool_versions(request: ConsoleRequest, name: str) -> HttpResponse:
-    """Tab versions. Context: versions (list of ToolVersion, newest first, with .reviews.all)."""
+    """Tab versions. Context: page (Page of ToolVersion, newest first, with .reviews.all)."""
     found = selectors.get_tool(name, tenant_id=request.principal.tenant_id)
-    versions = found.versions.prefetch_related("reviews").order_by("-pk")[:100]
-    return _tool_page(request, name, "versions", {"versions": versions})
+    rows = found.versions.prefetch_related("reviews")
+    page = fetch_page(rows, prefix="tvn", after=request.GET.get("after", ""))
+    return _tool_page(request, name, "versions", {"page": page})
 
 
 @require_GET

@@ -15,6 +15,7 @@ from kernel.components.forms import add_problem
 from kernel.components.sentences import translate_sentence
 from kernel.database.tenancy import hub_wide
 from kernel.http.console import ConsoleRequest, needs, render_page
+from kernel.http.pagination import fetch_excerpt
 from kernel.problems import Problem
 from registry.forms import EnableForm, StageForm, StateForm, YankForm
 from registry.installations.resolution import is_usable
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from django.forms import Form
     from django.http import HttpResponse
 
+    from kernel.http.pagination import Excerpt
+
+MOST_INSTALLED = 100
+
 
 def _version(request: ConsoleRequest, version_id: UUID) -> ToolVersion:
     rows = ToolVersion.objects.select_related("tool__current", "base")
@@ -38,10 +43,10 @@ def _version(request: ConsoleRequest, version_id: UUID) -> ToolVersion:
 
 
 @hub_wide()
-def installed_in(version: ToolVersion) -> list[Installation]:
+def installed_in(version: ToolVersion) -> Excerpt[Installation]:
     """Who gets it now. A publisher sees the names of tenants that have installed what it shares."""
     rows = Installation.objects.filter(version=version).exclude(state=InstallationState.REMOVED)
-    return list(rows.select_related("tenant").order_by("tenant__slug")[:100])
+    return fetch_excerpt(rows.select_related("tenant").order_by("tenant__slug"), MOST_INSTALLED)
 
 
 def _why_not_trusted(version: ToolVersion) -> str:
@@ -89,7 +94,7 @@ def _page(request: ConsoleRequest, version: ToolVersion, extra: dict[str, Any], 
 @needs("tools.view")
 def version(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
     """Context: version, tool, manifest, changes and dependencies (from registry.versions.presentation), is_current, usable, installed
-    (Installations that get it), facts, may_operate, may_enable, may_stage, may_yank, may_trust, may_halt, may_review,
+    (Excerpt of the Installations that get it), facts, may_operate, may_enable, may_stage, may_yank, may_trust, may_halt, may_review,
     why_not_trusted (sentence or ""), and a form for each change.
     """
     return _page(request, _version(request, version_id), {})

@@ -146,6 +146,38 @@ def test_an_export_and_the_navigation_are_followed_to_their_ends(
         olivia.check("export-followed")
 
 
+@pytest.mark.req("CARD-3", "SPEC-10")
+def test_what_is_stopped_is_told_to_open_pages_and_what_is_unfolded_stays_so(
+    hub: Embedded, browser: Browser, tmp_path: Path
+) -> None:
+    with Visitor(browser, hub.url, Variant("live"), tmp_path) as olivia:
+        page = sign_in(olivia, hub)
+        page.goto(f"{hub.url}/overview")
+        be_live(page)
+        total = page.locator("#calls-h + a")
+        before = total.inner_text()
+        page.locator("#overview-body details > summary").click()
+        page.locator("body").click(
+            position={"x": 2, "y": 2}
+        )  # nothing is exchanged under the hands of who works with it
+        stops, _ = open_tab(page, f"{hub.url}/halts?reach=tool&target={QUOTE}")
+
+        hub.agent.invoke(QUOTE, ARGUMENTS)
+        stops.get_by_label("Reason", exact=True).fill("Prices are wrong.")
+        stops.get_by_role("button", name="Stop calls now").click()
+
+        strip = page.locator("#stops")
+        expect(strip.get_by_text("Prices are wrong.")).to_be_visible(timeout=PATIENCE_MS)
+        expect(total).not_to_have_text(before, timeout=PATIENCE_MS)
+        expect(page.locator("#overview-body details")).to_have_attribute("open", "")
+        olivia.check("overview-stopped")
+
+        stops.locator("#thrown summary").first.click()
+        stops.locator("#thrown").get_by_label("Reason").fill("They are right again.")
+        stops.get_by_role("button", name="Lift the kill switch").click()
+        expect(strip.get_by_text("Prices are wrong.")).to_have_count(0, timeout=PATIENCE_MS)
+
+
 @pytest.mark.req("CARD-3", "TOOLS-22")
 def test_a_page_comes_back_after_a_restart_and_ends_with_its_session(
     own_hub: Embedded, browser: Browser, tmp_path: Path

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 from django.urls import reverse
 from django.utils import timezone
@@ -17,6 +16,7 @@ from django.utils.translation import gettext, gettext_lazy
 from access.models import Agent
 from invocations.call_hours.counts import load_call_counts, measure_latency
 from invocations.call_hours.rollup import HOUR, floor_to_hour
+from invocations.call_links import link_calls, link_slower_calls
 from invocations.call_outcomes import TONES, CallOutcome
 from kernel.components.moments import head_times, write_moment
 from kernel.components.stacked_chart import ChartColumn, Series, StackedChart, lay_out_chart, write_figures
@@ -87,16 +87,10 @@ class Busy:
     faults_url: str
 
 
-def link_calls(since: datetime, until: datetime | None = None, **filters: str) -> str:
-    """The list of the calls of a time."""
-    asked = {"from": write_moment(since)} | ({"to": write_moment(until)} if until else {}) | filters
-    return f"{reverse('invocations')}?{urlencode(asked)}"
-
-
 def build_call_figures(by: Principal, period: Period, now: datetime) -> dict[str, Any]:
     """Context: chart, calendar (a sentence that says which days they are; empty: the last hours), total,
-    figures ({label, n, url, tone} of each outcome), p50_ms, p95_ms, busiest_tools, busiest_agents, reasons
-    ({problem, times, url}), since.
+    figures ({label, n, url, tone} of each outcome), p50_ms, p50_url (of the calls that took longer), p95_ms, p95_url,
+    busiest_tools, busiest_agents, reasons ({problem, times, url}), since.
     """
     edges = period.cut(now, timezone.get_current_timezone())
     since = edges[0]
@@ -111,7 +105,9 @@ def build_call_figures(by: Principal, period: Period, now: datetime) -> dict[str
         "all_url": link_calls(since),
         "open": counts.total[CallOutcome.OPEN],
         "p50_ms": latency.p50_ms,
+        "p50_url": link_slower_calls(since, latency.p50_ms),
         "p95_ms": latency.p95_ms,
+        "p95_url": link_slower_calls(since, latency.p95_ms),
         "busiest_tools": _list_busiest(counts.tools, lambda name, **more: link_calls(since, tool=name, **more)),
         "busiest_agents": _list_busiest(agents, lambda name, **more: link_calls(since, agent=name, **more)),
         "reasons": [

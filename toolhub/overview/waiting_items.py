@@ -17,7 +17,7 @@ from access.consents.services import select_decidable
 from access.models import Budget, BudgetScope, Consent, ConsentState, Dimension, GrantRequest, RequestState
 from invocations.approvals.failed_dry_runs import find_those_that_failed_dry
 from invocations.models import Invocation, State
-from kernel.components.labels import RISK
+from kernel.components.manifest_words import RISK
 from registry.models import LONG_FIELDS, ToolVersion
 from registry.reviews.services import select_reviewable
 

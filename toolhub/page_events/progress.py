@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from evidence.models import Erasure, ErasureState, ExportJob, Snapshot, SnapshotKind, Verification, VerificationState
 from evidence.models.exports import OPEN
 from invocations.models import Invocation
-from invocations.replays.models import REPLAY_OPEN, Replay
+from invocations.replays.models import REPLAY_OPEN, Replay, What
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,12 +51,19 @@ def _read_replays(tenant_id: UUID) -> list[Any]:
     return list(rows.values_list("pk", "state", "done")[:MOST])
 
 
+def _read_trials(tenant_id: UUID) -> list[Any]:
+    """For reviewers, who need not see other replays."""
+    rows = Replay.objects.filter(tenant_id=tenant_id, state__in=REPLAY_OPEN, what=What.TRIAL).order_by("-pk")
+    return list(rows.values_list("pk", "state")[:MOST])
+
+
 READERS: dict[str, Callable[[UUID], list[Any]]] = {
     "calls": _read_calls,
     "exports": _read_exports,
     "verifications": _read_verifications,
     "erasures": _read_erasures,
     "replays": _read_replays,
+    "trials": _read_trials,
 }
 
 

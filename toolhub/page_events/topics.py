@@ -31,6 +31,7 @@ PERMISSIONS: dict[str, str] = {
     "replays": "invocations.replay",
     "reviews": "tools.review",
     "tools": "tools.view",
+    "trials": "tools.review",
     "verifications": "evidence.view",
 }
 
@@ -50,7 +51,7 @@ BY_NOUN: dict[str, tuple[str, ...]] = {
     "import": ("imports",),
     "installation": ("tools",),
     "invocation": ("calls", "budgets"),
-    "replay": ("replays",),
+    "replay": ("replays", "trials"),
     "request": ("calls",),
     "subject": ("erasures",),
     "tool": ("tools", "reviews"),

@@ -12,8 +12,9 @@ from enum import Enum, StrEnum
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 
+from kernel.components.labels import number
 from kernel.components.schema_form.shapes import ControlKind, ControlShape, find_entry, find_item, write_json
 from kernel.components.sentences import translate_sentence
 from kernel.http.parsers import read_json
@@ -29,7 +30,6 @@ _UNTYPABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _DAY = re.compile(r"[1-9]\d{3}-\d{2}-\d{2}", re.ASCII)
 LONG_TEXT = 120  # characters; a text that may be longer gets several lines
 _INPUT_TYPES = {"email": "email", "idn-email": "email", "uri": "url", "iri": "url"}
-_HINTS = {"minLength": ">= {}", "maxLength": "<= {}", "minimum": ">= {}", "maximum": "<= {}"}
 
 
 class Absence(Enum):
@@ -43,6 +43,13 @@ class Slot(StrEnum):
     ROOT = "root"
     PROPERTY = "property"  # may be left out, unless it is needed
     ITEM = "item"  # stands in a list or under a name: it has a value
+
+
+def _describe_range(low: float | None, high: float | None) -> str:
+    said = {"low": number(low), "high": number(high)}
+    if low is None:
+        return "" if high is None else gettext("at most %(high)s") % said
+    return gettext("at least %(low)s") % said if high is None else gettext("%(low)s to %(high)s") % said
 
 
 @dataclass(slots=True)
@@ -76,7 +83,7 @@ class SchemaField:
     @property
     def described_by(self) -> str:
         """Ids of what is said of it, for screen readers."""
-        help_id = f"{self.id}_help" if self.shape.description or self.hint else ""
+        help_id = f"{self.id}_help" if self.shape.description or self.hint or self.bounds else ""
         error_id = f"{self.id}_error" if self.errors else ""
         return f"{help_id} {error_id}".strip()
 
@@ -141,11 +148,20 @@ class SchemaField:
 
     @property
     def hint(self) -> str:
-        """The bounds, as short as they can be said in any language."""
-        schema = self.shape.schema
-        said = [form.format(schema[key]) for key, form in _HINTS.items() if key in schema]
-        named = [str(schema[key]) for key in ("format", "pattern") if key in schema]
-        return " · ".join([*named, *said])
+        """Its format and pattern, as the schema has them."""
+        return " · ".join(str(self.shape.schema[key]) for key in ("format", "pattern") if key in self.shape.schema)
+
+    @property
+    def bounds(self) -> str:
+        """How much or how long it may be; empty where all is allowed."""
+        find = self.shape.schema.get
+        shortest, longest = find("minLength"), find("maxLength")
+        said = _describe_range(find("minimum"), find("maximum"))
+        if shortest is None and longest is None:
+            return said
+        length = _describe_range(shortest, longest)
+        most = int(longest if longest is not None else shortest)
+        return ngettext("%(range)s character", "%(range)s characters", most) % {"range": length}
 
     # What is typed.
 

@@ -18,7 +18,7 @@ from access.display.services import set_display
 from access.halts import services as halts
 from access.models import Reach
 from invocations.call_hours.rollup import count_due_hours
-from invocations.models import State
+from invocations.models import Invocation, State
 from registry.models import ToolVersion
 from tests.conftest import make_caller
 from tests.support.made_calls import ECHO, make_calls
@@ -235,3 +235,15 @@ def test_what_waits_says_for_how_long(submit: Callable[..., Any], operator: Pers
     waiting = read(operator).partition('id="needs-h"')[2].partition("</section>")[0]
 
     assert re.search(r"<time [^>]*>waiting for 3 min</time>", waiting)
+
+
+def test_half_and_95_of_100_lead_to_the_calls_that_took_longer(caller: Caller, operator: Person) -> None:
+    now = timezone.now()
+    for ms in (*range(10, 200, 10), 5000):
+        call = make_calls(caller, now - timedelta(minutes=5))[0]
+        Invocation.objects.filter(pk=call.pk).update(finished_at=call.created_at + timedelta(milliseconds=ms))
+
+    page = operator.client().get(reverse("overview"))
+
+    assert 1 <= count_listed(operator, page.context["p95_url"]) < count_listed(operator, page.context["p50_url"]) < 20
+    assert page.context["p95_url"].replace("&", "&amp;") in page.content.decode()

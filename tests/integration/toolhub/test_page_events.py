@@ -19,6 +19,8 @@ from access.roles import Role
 from evidence.exports.services import make_export
 from evidence.kinds import Kind
 from evidence.models import ExportJob, ExportState
+from invocations.replays.models import Replay, ReplayState
+from invocations.trials.services import request_trial
 from tests.conftest import make_person
 from tests.support.evidence_logs import seal_everything, signing_with
 from toolhub.page_events import feeds, pages
@@ -31,7 +33,7 @@ from toolhub.page_events.topics import BY_NOUN, PERMISSIONS, find_topics
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from registry.models import Tool
+    from registry.models import Tool, ToolVersion
     from tests.conftest import Caller, Person
 
 ECHO = "sample.tools.echo"
@@ -79,7 +81,11 @@ def test_pages_ask_for_topics_that_there_are() -> None:
         for word in found.split()
     }
 
-    assert {"approvals", "calls", "erasures", "exports", "replays", "verifications"} <= asked <= set(PERMISSIONS)
+    assert (
+        {"approvals", "calls", "erasures", "exports", "halts", "replays", "trials", "verifications"}
+        <= asked
+        <= set(PERMISSIONS)
+    )
 
 
 def test_a_call_is_news_once(
@@ -126,6 +132,27 @@ def test_a_person_hears_only_of_what_they_may_see(feed: TenantFeed, tenant: Tena
 
     assert olivia.pending == {"budgets", "facts"}
     assert dana.pending == set()
+
+
+def test_a_reviewer_hears_of_trials_and_of_no_other_replay(
+    feed: TenantFeed, tenant: Tenant, submit: Callable[..., ToolVersion]
+) -> None:
+    rita = make_person(tenant, "rita", Role.REVIEWER)
+    version = submit()
+    listener = listen(rita)
+    look(feed, listener)
+    listener.pending.clear()
+
+    row = request_trial(version_id=version.pk, arguments={"text": "x"}, by=rita.by)
+    look(feed)
+    asked, listener.pending = listener.pending, set()
+    look(feed)
+    Replay.objects.filter(pk=row.pk).update(state=ReplayState.RUNNING)
+    look(feed)
+
+    assert "trials" in asked
+    assert "replays" not in asked
+    assert listener.pending == {"trials"}  # that it runs now is no fact
 
 
 def test_how_far_an_export_is_is_news_without_a_fact(feed: TenantFeed, operator: Person) -> None:

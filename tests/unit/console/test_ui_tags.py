@@ -13,6 +13,7 @@ from django.test import RequestFactory
 from django.utils import timezone as django_timezone
 from django.utils import translation
 
+from evidence.kinds import Kind
 from kernel.components import labels
 from kernel.components.visualizations import MAX_NODES, bars, json_tree, spark
 from kernel.templatetags import ui
@@ -49,6 +50,44 @@ def test_every_state_is_translated_to_chinese() -> None:
         same = [state for state, text in english.items() if str(labels.STATUS[state][2]) == text]
 
     assert same == []
+
+
+def test_every_kind_of_fact_has_a_tone_an_icon_and_words_in_both_languages() -> None:
+    english = {kind: str(labels.FACT[kind][2]) for kind in Kind.values}
+    tones = {labels.FACT[kind][0] for kind in Kind.values}
+
+    with translation.override("zh-hans"):
+        same = [kind for kind, text in english.items() if str(labels.FACT[kind][2]) == text]
+
+    assert same == []
+    assert not set(english) & set(english.values())
+    assert tones <= labels.TONE_ICONS.keys()
+
+
+def test_words_of_manifests_are_said_in_chinese_and_others_as_they_are() -> None:
+    known = ["personal", "payment", "health", "location", "credentials"]
+
+    with translation.override("zh-hans"):
+        assert not set(ui.data_classes(known)) & set(known)
+        assert ui.data_classes(["loyalty"]) == ["loyalty"]
+        assert ui.operation("embed") == "文本向量"
+        assert ui.origin_word("llm") == "模型提议"
+        assert ui.place_word("header") == "标头"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "english", "chinese"),
+    [
+        (60, "a minute", "每分钟"),
+        (86_400, "a day", "每天"),
+        (604_800, "a week", "每周"),
+        (7200, "per 2 hours", "每 2 小时"),
+    ],
+)
+def test_a_limit_says_how_often_it_begins_anew(seconds: int, english: str, chinese: str) -> None:
+    assert labels.per(seconds) == english
+    with translation.override("zh-hans"):
+        assert labels.per(seconds) == chinese
 
 
 @pytest.mark.parametrize(

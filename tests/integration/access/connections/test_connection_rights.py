@@ -207,9 +207,9 @@ def test_a_list_says_where_a_connection_counts_for_nothing_now(
     connect(operator, caller)
     opened = Connection.objects.get()
 
-    before = list_rows(second_operator.by)[0]
+    before = list_rows(second_operator.by).rows[0]
     agents.disable_agent(agent_id=caller.agent.pk, reason="test", by=second_operator.by)
-    after = list_rows(second_operator.by, pk=opened.pk)[0]
+    after = list_rows(second_operator.by, pk=opened.pk).rows[0]
 
     assert (before["state"], before["may_end"]) == ("live", True)
     assert after["state"] in ("suspended", "ended")  # not live
@@ -224,7 +224,7 @@ def test_a_list_does_not_call_live_what_a_lost_role_has_stopped(
 
     members.set_roles(tenant=tenant, user=operator.user, roles={"developer"}, by=owner.by)
 
-    assert list_rows(second_operator.by)[0]["state"] != "live"
+    assert list_rows(second_operator.by).rows[0]["state"] != "live"
 
 
 @pytest.mark.req("CONN-1")

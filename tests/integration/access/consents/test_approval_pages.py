@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -396,6 +397,18 @@ def test_what_waits_is_on_one_page_and_counted(held: Invocation, operator: Perso
     Consent.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     GrantRequest.objects.all().delete()
     assert "Nothing is waiting" in operator.client().get("/approvals").content.decode()
+
+
+@pytest.mark.parametrize(("language", "word"), [("en", "payment"), ("zh-hans", "支付信息")])
+def test_kinds_of_data_are_named_in_the_language_of_the_reader(
+    language: str, word: str, held: Invocation, operator: Person
+) -> None:
+    client = operator.client()
+    client.cookies[settings.LANGUAGE_COOKIE_NAME] = language
+    assert held.consent is not None
+
+    for page in ("/approvals", f"/consents/{held.consent.wire_id}", f"/tools/{WRITE}"):
+        assert f'<span class="tag">{word}</span>' in client.get(page).content.decode(), page
 
 
 @pytest.mark.parametrize("what", ["grant", "consent"])

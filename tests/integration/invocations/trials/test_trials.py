@@ -129,6 +129,22 @@ def test_a_reviewer_writes_arguments_and_reads_the_answer_in_the_review(
     assert waiting.review_state == VersionState.SUBMITTED
 
 
+def test_lists_of_trials_are_live_while_one_of_them_has_no_end(
+    waiting: ToolVersion, reviewer: Person, docker: Sandbox
+) -> None:
+    address = send(reviewer, waiting, **{"t:/text": "hello there"}).url
+    pages = (address, reverse("trial_new", args=[waiting.pk]), reverse("review", args=[waiting.pk]))
+
+    for each in pages:
+        page = see(reviewer, each)
+        assert 'data-live="trials"' in page, each
+        assert f'hx-get="{each}" hx-trigger="live" hx-select="#trial-list"' in page
+    work_through()
+
+    for each in pages:
+        assert 'data-live="trials"' not in see(reviewer, each), each
+
+
 @pytest.mark.req("TOOLS-28")
 def test_a_trial_is_on_record_without_its_values_and_is_no_call(
     waiting: ToolVersion, reviewer: Person, docker: Sandbox

@@ -209,3 +209,9 @@ def test_a_secret_in_use_has_no_button_to_remove_it(enable: Callable[..., Tool],
     assert reverse("secret_remove", args=["token"]) not in page
     assert ECHO in page
     assert client.post(reverse("secret_remove", args=["token"])).status_code == 409
+
+
+def test_a_tool_that_is_installed_is_tried_from_its_page(enable: Callable[..., Tool], operator: Person) -> None:
+    enable()
+
+    assert reverse("tool_try", args=[ECHO]) in settings_of(operator.client())
