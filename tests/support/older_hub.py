@@ -49,14 +49,20 @@ def fill(apps: Any) -> None:
 
 
 def write_meanwhile(apps: Any) -> list[Any]:
-    """What the web of before writes and reads while the tables are new already: on PostgreSQL, where others than it migrate."""
+    """What the web of before writes and reads while the tables are new already, and whether workers of today find its call: on
+    PostgreSQL, where others than it migrate.
+    """
     calls = apps.get_model("invocations", "Invocation").objects
+    from invocations.unfinished_calls.models import UnfinishedCall
+
     with transaction.atomic():
         last = calls.get(request_id="r-2")
         last.pk, last.request_id, last.profile = new_id(), "r-3", MEANWHILE
         last.save(force_insert=True)
         found = calls.filter(request_id__in=["r-1", "r-3"]).order_by("request_id")
         profiles = list(found.values_list("profile", flat=True))
+        waits = UnfinishedCall.objects.filter(pk=last.pk).values_list("state", "work_class")
+        profiles += [list(each) for each in waits]
         transaction.set_rollback(True)  # a call that stays needs its facts
     return profiles
 
@@ -66,6 +72,7 @@ def find(apps: Any) -> dict[str, list[Any]]:
     return {
         "calls": list(calls.filter(request_id="r-1").values_list("request_id", "notified_at", "budget")),
         "steps": list(calls.values_list("steps", flat=True)),
+        "waiting": sorted(apps.get_model("invocations", "UnfinishedCall").objects.values_list("state", flat=True)),
         "profiles": list(apps.get_model("invocations", "RunProfile").objects.values_list("digest", "document")),
     }
 
