@@ -50,7 +50,7 @@ ENDS = (
     *[(State.FAILED, "TOOL.EXECUTION_FAILED")] * 15,
     *[(State.FAILED, "DOMAIN.OUT_OF_STOCK")] * 12,
     *[(State.TIMED_OUT, "SANDBOX.TIMEOUT")] * 6,
-    *[(State.OUTCOME_UNKNOWN, "UNKNOWN.OUTCOME")] * 1,
+    *[(State.OUTCOME_UNKNOWN, "SANDBOX.WORKER_LOST")] * 1,
     (State.DENIED, "QUOTA.EXCEEDED"),
 )
 STEPS = [

@@ -10,9 +10,13 @@ from django.db.models import Q, TextChoices
 from django.utils.translation import gettext_lazy
 
 from invocations.models import FINAL, State
-from invocations.problems import DOMAIN_PROBLEMS
+from invocations.problems import DOMAIN_PROBLEMS, OutcomeUnknown
+from invocations.sandbox.problems import ServiceAnswerLost
+from invocations.unfinished_calls.models import build_unfinished_filter
 
 REFUSALS = frozenset(cls.reason for cls in DOMAIN_PROBLEMS.values() if cls.refusal_of_tool)
+
+UNKNOWN_OUTCOMES = (OutcomeUnknown.reason, ServiceAnswerLost.reason)  # of every call whose outcome is unknown
 
 
 class CallOutcome(TextChoices):
@@ -55,12 +59,21 @@ def classify_call(state: str, reason: str) -> CallOutcome:
     return _OF_STATE[State(state)] if state in FINAL else CallOutcome.OPEN
 
 
+def build_state_filter(state: str) -> Q:
+    """The calls of this state, by what finds them: no index of calls says the state, which changes too often."""
+    if state == State.OUTCOME_UNKNOWN:
+        return Q(state=state, reason__in=UNKNOWN_OUTCOMES) & ~Q(reason="")
+    return Q(state=state) if state in FINAL else Q(state=state) & build_unfinished_filter(state=state)
+
+
 def build_outcome_filter(outcome: CallOutcome) -> Q:
     """The calls that :func:`classify_call` calls so."""
     refused = Q(state=State.FAILED, reason__in=sorted(REFUSALS))
     if outcome is CallOutcome.REFUSED:
         return refused
     if outcome is CallOutcome.OPEN:
-        return Q(finished_at=None)
+        return build_unfinished_filter()
+    if outcome is CallOutcome.UNKNOWN:
+        return build_state_filter(State.OUTCOME_UNKNOWN)
     states = [str(state) for state, meant in _OF_STATE.items() if meant is outcome]
     return Q(state__in=states) & ~refused if outcome is CallOutcome.FAILED else Q(state__in=states)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.db import models
-from django.db.models import Q, Value
-from django.db.models.functions import Coalesce, NullIf
+from django.db.models import Q
 
 from access.models import Agent, Consent, Grant, Tenant
 from evidence.models import SubjectKey
@@ -30,6 +29,7 @@ from invocations.run_profiles.models import RunProfile
 from invocations.saved_views.models import SavedView
 from invocations.stored_budgets import BudgetsField
 from invocations.stored_steps import StepsField
+from invocations.unfinished_calls.models import UnfinishedCall
 from kernel.database.rows import PreparedQuery, expect_updated_row, update_rows
 from kernel.ids import encode, new_id
 from kernel.observability.telemetry import read_trace_id
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from kernel.principal import Principal
 
 OF_THIS_APP = (  # whose models Django looks for here
-    *(Artifact, ArtifactContent, CallCost, CallHour, ModelMeter, Replay, Rerun, RunProfile, SavedView),
+    *(Artifact, ArtifactContent, CallCost, CallHour, ModelMeter, Replay, Rerun, RunProfile, SavedView, UnfinishedCall),
     *(Playground, PlaygroundConversation, PlaygroundMessage, PlaygroundSide),
 )
 
@@ -234,36 +234,20 @@ class Invocation(models.Model):
                 | ~Q(state__in=_FINAL_IN_ORDER) & Q(finished_at=None),
                 name="invocation_finished_when_final",
             ),
-            models.UniqueConstraint(
-                "tenant",
-                Coalesce(
-                    NullIf("serial_key", Value("")), "tool"
-                ),  # empty: accepted by a process from before the column
-                condition=Q(serial=True, state="running"),
-                name="invocation_serial_key_runs_once",
-            ),
             models.CheckConstraint(
                 condition=Q(resolution="", resolved_by="", resolved_at=None)
                 | ~Q(resolution="") & ~Q(resolved_by="") & Q(resolved_at__isnull=False, state="outcome_unknown"),
                 name="invocation_resolved_as_a_whole",
             ),
         ]
+        # None has to do with what changes while a call waits and runs (state, lease, end): PostgreSQL would write an entry in each of
+        # them with each change. By that, calls are found by their narrow rows: invocations/unfinished_calls.
         indexes = [
             models.Index(fields=["tenant", "-id"], name="invocation_newest"),
             models.Index(fields=["tenant", "tool", "-id"], name="invocation_of_tool"),
             models.Index(fields=["agent", "-id"], name="invocation_of_agent"),
             # Of all rows: a statement that is planned once for any request_id cannot use a part of them.
             models.Index(fields=["agent", "request_id"], name="invocation_of_request"),
-            # Few, and each is looked for among all.
-            models.Index(
-                fields=["tenant", "-id"], name="invocation_unknown_outcome", condition=Q(state="outcome_unknown")
-            ),
-            models.Index(fields=["id"], name="invocation_open", condition=Q(finished_at=None)),
-            models.Index(
-                fields=["account_id"],
-                name="invocation_held_for_account",
-                condition=Q(state="held", account_id__isnull=False),
-            ),
             models.Index(fields=["proposed_by"], name="invocation_proposed_by", condition=Q(proposed_by__isnull=False)),
             models.Index(fields=["run_step"], name="invocation_of_run", condition=Q(run_step__isnull=False)),
             models.Index(fields=["chain_step"], name="invocation_of_chain", condition=Q(chain_step__isnull=False)),
@@ -276,16 +260,6 @@ class Invocation(models.Model):
             models.Index(fields=["tenant", "reason", "-id"], name="invocation_of_reason", condition=~Q(reason="")),
             models.Index(
                 fields=["tenant", "idempotency_key"], name="invocation_of_key", condition=~Q(idempotency_key="")
-            ),
-            models.Index(
-                fields=["state", "lease_until"],
-                name="invocation_by_lease",
-                condition=Q(state__in=["queued", "running"]),
-            ),
-            models.Index(
-                fields=["state", "work_class", "id"],
-                name="invocation_at_work",
-                condition=Q(state__in=["queued", "running"]),
             ),
         ]
 

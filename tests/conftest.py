@@ -22,7 +22,7 @@ from kernel.principal import ActorKind, Principal
 from registry.dependencies import process_runner
 from registry.models import Decision
 from registry.versions import services as registry
-from tests.support.begin_end_pairs import seen, without_their_pair
+from tests.support.begin_end_pairs import seen, unlike_their_narrow_rows, without_their_pair
 from tests.support.cast_rows import write_person, write_tenant
 from tests.support.database_reset import teardown_of_tables
 from tests.support.enabled_tools import write_enabled_tool
@@ -74,6 +74,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     uses = set(getattr(item, "fixturenames", ())) & {"db", "transactional_db"} or item.get_closest_marker("django_db")
     if uses and not item.get_closest_marker("unpaired") and not connection.needs_rollback:
         assert without_their_pair() == []
+        assert unlike_their_narrow_rows() == []
     return result
 
 

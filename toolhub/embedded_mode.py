@@ -18,12 +18,13 @@ from evidence.models import Anchor, Erasure, ErasureState, EventSink, Pending, S
 from invocations.agent_runs.models import AgentRun, AgentRunState
 from invocations.callbacks.models import CallbackDelivery
 from invocations.chains.models import CHAIN_OPEN, Chain
-from invocations.models import Invocation, State, Tally
+from invocations.models import State, Tally
 from invocations.queue.notify import CALLS, REPLAYS
 from invocations.queue.notify.local_workers import local_workers
 from invocations.replays.worker import run_next_batch
 from invocations.run.execution import run_queued_calls
 from invocations.sandbox.factory import current_sandbox, start_sandbox
+from invocations.unfinished_calls.models import UnfinishedCall
 from kernel.database.change_watch import LOOK_AGAIN_S, news
 from kernel.database.connections import database_time
 from registry.dependencies.states import IN_WORK
@@ -48,7 +49,7 @@ def is_under_way() -> bool:
     """
     soon = database_time() + timedelta(seconds=LOOK_AGAIN_S)
     return (
-        Invocation.objects.filter(finished_at=None).exclude(state=State.HELD, held_until__gt=soon).exists()
+        UnfinishedCall.objects.exclude(state=State.HELD, overdue_at__gt=soon).exists()
         or Pending.objects.exists()
         or Tally.objects.exists()
         or Chain.objects.filter(state__in=CHAIN_OPEN).exists()

@@ -22,6 +22,7 @@ from access.server_accounts import services
 from access.server_accounts.authorizations import begin_authorization, finish_authorization
 from access.server_accounts.clients import callback_url
 from access.server_accounts.forms import AccountClientForm, AgentsForm
+from invocations.call_outcomes import build_state_filter
 from invocations.models import Invocation, State
 from kernel.components.forms import submit_form
 from kernel.http.console import ConsoleRequest, needs, public, render_page
@@ -141,7 +142,7 @@ def server_account(request: HttpRequest, account_id: UUID) -> HttpResponse:
 def _page(request: HttpRequest, account: ServerAccount, problem: Problem | None = None) -> HttpResponse:
     offered = list_offered_agents(account)
     asked = find_account_tools(account.tenant_id).get(account.server.resource, {"tools": [], "scopes": []})
-    held = Invocation.objects.filter(account_id=account.pk, state=State.HELD).select_related("agent").order_by("-pk")
+    held = Invocation.objects.filter(build_state_filter(State.HELD), account_id=account.pk)
     form = AgentsForm(None, offered=offered, initial={"agents": account.agents})
     context = {
         "section": "",
@@ -151,7 +152,7 @@ def _page(request: HttpRequest, account: ServerAccount, problem: Problem | None 
         "form": form,
         "offered": offered,
         "asking": [each for each in offered if each.wire_id in account.asked_by],
-        "held": list(held[:MAX_HELD]),
+        "held": list(held.select_related("agent").order_by("-pk")[:MAX_HELD]),
         "is_open": account.state != ServerAccountState.ENDED,
         "returned": account.returned_tokens.order_by("-pk").first(),
         "problem": problem,

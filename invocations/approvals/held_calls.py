@@ -40,6 +40,7 @@ from invocations.accept.begin_record import (
     reserve_call_budgets,
     write_begin,
 )
+from invocations.call_outcomes import build_state_filter
 from invocations.calls import CallRequest
 from invocations.decide.call_accounts import read_member
 from invocations.decide.decision import name_step
@@ -280,7 +281,7 @@ def follow_account_change(
     transaction of that. What has waited for the one that it has ``replaced`` waits for it. Consents are locked before calls, as by a
     decision."""
     accounts = [account.pk, *([replaced.pk] if replaced else [])]
-    waiting = Invocation.objects.filter(account_id__in=accounts, state=State.HELD)
+    waiting = Invocation.objects.filter(build_state_filter(State.HELD), account_id__in=accounts)
     consents = {each for each in waiting.values_list("consent_id", flat=True) if each}
     locked = {each.pk: each for each in Consent.objects.select_for_update().filter(pk__in=consents).order_by("pk")}
     for invocation in _lock_held(account_id__in=accounts):
@@ -296,7 +297,7 @@ def follow_account_change(
 
 def _lock_held(**which: Any) -> QuerySet[Invocation]:
     rows = Invocation.objects.select_for_update(of=("self",)).select_related("version__tool")
-    return rows.filter(state=State.HELD, **which).order_by("id")
+    return rows.filter(build_state_filter(State.HELD), **which).order_by("id")
 
 
 def _go_on(

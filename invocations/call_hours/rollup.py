@@ -16,6 +16,7 @@ from django.db.models.functions import TruncHour
 from invocations.call_hours.models import CallHour
 from invocations.models import FINAL, Invocation
 from invocations.service_levels.call_health import A_CLOCK_BESIDE
+from invocations.unfinished_calls.models import build_unfinished_filter
 from kernel.ids import lowest_id
 from kernel.loops import repeat_work
 
@@ -92,7 +93,7 @@ def _list_outdated_hours(since: datetime, until: datetime) -> set[datetime]:
     were = dict(counted.values_list("hour").annotate(n=Sum("calls")).order_by())
     if not were:
         return set()
-    rows = select_made_between(Invocation.objects.filter(finished_at=None), since, until)
+    rows = select_made_between(Invocation.objects.filter(build_unfinished_filter()), since, until)
     made = rows.annotate(made_in=TruncHour("created_at", tzinfo=UTC)).values_list("made_in").annotate(n=Count("pk"))
     are = dict(made.order_by())
     return {hour for hour, n in were.items() if are.get(hour, 0) < n}

@@ -15,6 +15,7 @@ from evidence.search.api import SearchField
 from evidence.search.language import MAX_CHARACTERS
 from invocations.answer.answer_serializers import CALL_STATUS
 from invocations.answer.envelope import get_call_status
+from invocations.call_outcomes import build_state_filter
 from invocations.call_search.language import parse_calls
 from invocations.call_search.selectors import LIMIT_MS, find_calls
 from invocations.models import Invocation, Origin, State
@@ -107,7 +108,7 @@ class InvocationListView(Endpoint):
     def _fetch(self, query: Query, by: Principal) -> Page[Invocation]:
         rows = find_calls(query, by=by)
         if state := self.asked.get("state"):
-            rows = rows.filter(state=state)
+            rows = rows.filter(build_state_filter(state))
         return self.page_of(rows.select_related("version").only(*SHOWN))
 
 

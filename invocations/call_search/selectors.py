@@ -20,11 +20,11 @@ from evidence.search.language import Query
 from evidence.search.name_resolution import HASHED, names_in
 from evidence.services import compute_fingerprint
 from invocations.call_costs.models import CallCost
-from invocations.call_outcomes import CallOutcome, build_outcome_filter
+from invocations.call_outcomes import CallOutcome, build_outcome_filter, build_state_filter
 from invocations.call_search.language import read_amount, read_length
 from invocations.call_search.problem_words import find_reasons, list_reasons
 from invocations.call_search.tool_names import find_tool_names
-from invocations.models import FINAL, Invocation, State
+from invocations.models import Invocation, State
 from kernel.ids import decode
 from registry.models import ToolVersion
 
@@ -132,8 +132,8 @@ def _of_user(term: Term, tenant_id: UUID) -> Q:
 def _of_outcome(term: Term, _tenant_id: UUID) -> Q:
     if term.value in CallOutcome.values and term.value not in State.values:
         outcome = CallOutcome(term.value)
-        return ~Q(state__in=sorted(FINAL)) if outcome is CallOutcome.OPEN else build_outcome_filter(outcome)
-    return Q(state=term.value)
+        return build_outcome_filter(outcome)
+    return build_state_filter(term.value)
 
 
 def _of_code(term: Term, _tenant_id: UUID) -> Q:

@@ -433,6 +433,8 @@ def _end_call(invocation: Invocation, ending: Ending, *, actor: Principal, attem
     now = datetime.now(UTC)
     if not ending.ran and was_left_unknown(invocation):  # it did not run this time; nobody knows what it did before
         ending = Ending(state=State.OUTCOME_UNKNOWN, problem=OutcomeUnknown(), steps=ending.steps)
+    # By its reason it is found: invocations/call_outcomes.py.
+    assert ending.state != State.OUTCOME_UNKNOWN or isinstance(ending.problem, OutcomeUnknown)
     with transaction.atomic():
         share_commit()
         won = Invocation.objects.move(

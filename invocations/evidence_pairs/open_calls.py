@@ -15,6 +15,7 @@ from evidence.models import Fact
 from invocations.agent_runs.models import AgentRun
 from invocations.chains.models import Chain
 from invocations.models import Invocation, State
+from invocations.unfinished_calls.models import build_unfinished_filter
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -42,6 +43,8 @@ def filter_erased_calls(*, tenant_id: UUID, ids: set[UUID], **_: Any) -> set[UUI
 @receiver(calls_without_end, sender=Fact)
 def list_open_calls(*, tenant_id: UUID, **_: Any) -> tuple[int, list[OpenCall]]:
     """How many, up to a limit, and the oldest of them. One that waits for a person is among the approvals."""
-    rows = Invocation.objects.filter(tenant_id=tenant_id, state__in=[State.QUEUED, State.RUNNING])
+    rows = Invocation.objects.filter(
+        build_unfinished_filter(state__in=[State.QUEUED, State.RUNNING]), tenant_id=tenant_id
+    )
     found = rows.order_by("pk").values_list("pk", "tool", "state", "created_at")[:LISTED]
     return len(rows.values_list("pk")[:COUNTED]), [OpenCall(*row) for row in found]

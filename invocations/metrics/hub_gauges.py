@@ -23,6 +23,7 @@ from evidence.models import (
 )
 from invocations.models import Invocation, State, WorkClass
 from invocations.service_levels import report
+from invocations.unfinished_calls.models import UnfinishedCall, build_unfinished_filter
 from kernel import names
 from kernel.database.connections import database_time, release_connection
 from kernel.database.tenancy import hub_wide
@@ -73,9 +74,7 @@ def _verification_failures(now: datetime) -> list[Observation]:
 def _queued(now: datetime) -> list[Observation]:
     """Of each class, also where none waits: what is not there cannot be told from what is not measured."""
     del now
-    rows = (
-        Invocation.objects.filter(state=State.QUEUED).values_list("work_class").annotate(calls=Count("pk")).order_by()
-    )
+    rows = UnfinishedCall.objects.filter(state=State.QUEUED).values_list("work_class").annotate(calls=Count("pk"))
     found = dict.fromkeys(WorkClass.values, 0) | dict(rows)
     return [Observation(calls, {"work_class": name}) for name, calls in found.items()]
 
@@ -83,7 +82,7 @@ def _queued(now: datetime) -> list[Observation]:
 def _open(now: datetime) -> list[Observation]:
     """Begins without their End yet."""
     del now
-    rows = Invocation.objects.filter(finished_at=None).values_list("state").annotate(calls=Count("pk")).order_by()
+    rows = UnfinishedCall.objects.values_list("state").annotate(calls=Count("pk"))
     found = dict.fromkeys((str(State.HELD), str(State.QUEUED), str(State.RUNNING)), 0) | dict(rows)
     return [Observation(calls, {"state": name}) for name, calls in found.items()]
 
@@ -100,7 +99,7 @@ def _objectives(now: datetime) -> list[Observation]:
 
 def _queue_age(now: datetime) -> list[Observation]:
     rows = (
-        Invocation.objects.filter(state=State.QUEUED)
+        Invocation.objects.filter(build_unfinished_filter(state=State.QUEUED))
         .values_list("work_class")
         .annotate(first=Min("created_at"))
         .order_by()
@@ -110,8 +109,8 @@ def _queue_age(now: datetime) -> list[Observation]:
 
 
 def _leases(now: datetime) -> list[Observation]:
-    running = Invocation.objects.filter(state=State.RUNNING)
-    overdue = running.filter(lease_until__lt=now).count()
+    running = UnfinishedCall.objects.filter(state=State.RUNNING)
+    overdue = running.filter(overdue_at__lt=now).count()
     return [
         Observation(running.count() - overdue, {"state": "held"}),
         Observation(overdue, {"state": "overdue"}),

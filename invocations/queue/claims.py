@@ -36,21 +36,23 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("toolhub.queue")
 LOOKS = 5  # at most, for one that no other worker takes meanwhile
-# queued -> running, by compare-and-set; `attempt` is the fencing token of the run.
+# Whose turn it is, in order, by what waits and runs alone; of these the first that nobody has locked.
 CHOSEN = """
 WITH chosen AS (
-  SELECT i.id FROM invocations_invocation i
-    LEFT JOIN (SELECT tenant_id, count(*) AS at_work FROM invocations_invocation
-                WHERE state = 'running'{is_at_work} AND substr(tool, 1, 6) <> 'model.' GROUP BY tenant_id) busy
-      ON busy.tenant_id = i.tenant_id
-   WHERE i.state = 'queued'{is_at_work} AND (i.queue_deadline_at IS NULL OR i.queue_deadline_at > {now})
-     AND i.work_class IN ({classes}) AND i.tenant_id NOT IN ({full}){not_serial}
-     AND NOT (i.serial AND EXISTS (
-         SELECT 1 FROM invocations_invocation r
-          WHERE r.state = 'running' AND r.serial AND r.tenant_id = i.tenant_id
-            AND COALESCE(NULLIF(r.serial_key, ''), r.tool) = COALESCE(NULLIF(i.serial_key, ''), i.tool)))
-   ORDER BY COALESCE(busy.at_work, 0), i.id LIMIT 1 {lock}
+  SELECT turn.id FROM (
+    SELECT w.id FROM invocations_unfinishedcall w
+      LEFT JOIN (SELECT tenant_id, count(*) AS at_work FROM invocations_unfinishedcall
+                  WHERE state = 'running' AND NOT of_model GROUP BY tenant_id) busy
+        ON busy.tenant_id = w.tenant_id
+     WHERE w.state = 'queued' AND (w.overdue_at IS NULL OR w.overdue_at > {now})
+       AND w.work_class IN ({classes}) AND w.tenant_id NOT IN ({full}){not_serial}
+       AND NOT (w.serial_key <> '' AND EXISTS (
+           SELECT 1 FROM invocations_unfinishedcall r
+            WHERE r.tenant_id = w.tenant_id AND r.running_key <> '' AND r.running_key = w.serial_key))
+     ORDER BY COALESCE(busy.at_work, 0), w.id
+  ) turn {lock} LIMIT 1
 )"""
+# queued -> running, by compare-and-set; `attempt` is the fencing token of the run.
 UPDATE = """
 UPDATE invocations_invocation
    SET state = 'running', attempt = attempt + 1, started_at = {started}, lease_until = {lease_until}
@@ -58,16 +60,16 @@ UPDATE invocations_invocation
 # Of several claims in one transaction only the first may be of a serial tool: two workers that have one each, and want the other's,
 # would wait for each other.
 POSTGRESQL = f"{CHOSEN}, claimed AS ({UPDATE}".format(
-    not_serial=" AND (%(is_first)s::boolean OR NOT i.serial)",
+    not_serial=" AND (%(is_first)s::boolean OR w.serial_key = '')",
     now="clock_timestamp()",
     classes="SELECT unnest(%(classes)s::text[])",
     full="SELECT unnest(%(full)s::uuid[])",
-    lock="FOR UPDATE OF i SKIP LOCKED",
-    is_at_work="",
+    # The row of the call itself, as whoever changes it has it locked first; asked one by one until one is free.
+    lock="""CROSS JOIN LATERAL (
+    SELECT FROM invocations_invocation i WHERE i.id = turn.id AND i.state = 'queued' FOR UPDATE SKIP LOCKED) free""",
     started="%(started_at)s::timestamptz",
     lease_until="clock_timestamp() + %(lease_s)s * interval '1 second'",
 )
-# SQLite uses a partial index only where the statement has the index's own condition, and would go through all calls there ever were.
 SQLITE = f"{CHOSEN}{UPDATE} RETURNING id".format(
     not_serial="",
     now="%(started)s",
@@ -76,15 +78,13 @@ SQLITE = f"{CHOSEN}{UPDATE} RETURNING id".format(
     lock="",
     started="%(started)s",
     lease_until="%(lease_until)s",
-    is_at_work=" AND state IN ('queued', 'running')",
 ).encode()
 
-# With the state as a word, not as a parameter: else the general plan cannot use the indexes of what is queued or runs.
-WAITING = b"SELECT 1 FROM invocations_invocation WHERE state = 'queued' AND state IN ('queued', 'running') LIMIT 1"
+WAITING = b"SELECT 1 FROM invocations_unfinishedcall WHERE state = 'queued' LIMIT 1"
 # The same, and whether one of a tenant that has places left.
 WAITING_BESIDE = b"""
-SELECT EXISTS (SELECT FROM invocations_invocation WHERE state = 'queued' AND tenant_id <> ALL(%(full)s::uuid[])),
-       EXISTS (SELECT FROM invocations_invocation WHERE state = 'queued')"""
+SELECT EXISTS (SELECT FROM invocations_unfinishedcall WHERE state = 'queued' AND tenant_id <> ALL(%(full)s::uuid[])),
+       EXISTS (SELECT FROM invocations_unfinishedcall WHERE state = 'queued')"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from invocations.models import Invocation, State
 from invocations.queue.notify import CALLS, REPLAYS
 from invocations.queue.notify.local_workers import LocalWorkers, local_workers
 from invocations.queue.notify.notifier import get_notifier
+from invocations.unfinished_calls.models import build_unfinished_filter
 from kernel.database.connections import database_now
 from kernel.fault_injection import inject_fault
 from kernel.names import QUEUES, RUN_INVOCATION, RUN_REPLAYS
@@ -127,8 +128,9 @@ def relay_due_messages(*, limit: int) -> int:
     them, or the broker has lost them, or all workers are busy.
     """
     with transaction.atomic():
+        waits = {"state": State.QUEUED, "notified_at__lte": database_now() - LOST_MESSAGE_AFTER}
         due = Invocation.objects.select_for_update(skip_locked=True, of=("self",)).filter(
-            state=State.QUEUED, finished_at=None, notified_at__lte=database_now() - LOST_MESSAGE_AFTER
+            build_unfinished_filter(**waits), **waits
         )
         found = list(due.order_by("notified_at").only("id", "work_class")[:limit])
         Invocation.objects.filter(pk__in=[each.pk for each in found]).update(notified_at=database_now())

@@ -25,6 +25,7 @@ from invocations.queue import outbox
 from invocations.queue.retries import may_run_again, requeue_call
 from invocations.replays.outbox import relay_waiting_replays
 from invocations.request_tallies import record_tallies
+from invocations.unfinished_calls.models import UnfinishedCall
 from kernel.database.connections import database_now
 from kernel.ids import encode
 from kernel.loops import repeat_work
@@ -51,9 +52,8 @@ def is_overdue(row: Invocation, now: datetime) -> bool:
 
 
 def build_overdue_filter() -> Q:
-    """Also that they have not ended, which SQLite has to be told to look among those alone."""
     now = database_now()
-    return Q(finished_at=None) & (
+    return (
         Q(state=State.QUEUED, queue_deadline_at__lte=now)
         | Q(state=State.HELD, held_until__lte=now)
         | Q(state=State.RUNNING, lease_until__lte=now)
@@ -93,7 +93,7 @@ def close_overdue_call(invocation_id: UUID) -> bool:
 
 
 def close_overdue_calls() -> int:
-    found = Invocation.objects.filter(build_overdue_filter()).values_list("pk", flat=True)[:BATCH]
+    found = UnfinishedCall.objects.filter(overdue_at__lte=database_now()).values_list("pk", flat=True)[:BATCH]
     return sum(_close_if_possible(pk) for pk in list(found))
 
 

@@ -21,6 +21,7 @@ from invocations.decide.preflight import PREFIX
 from invocations.direct_runs.pool import DirectSandbox
 from invocations.models import Attempt, Invocation, State
 from invocations.service_levels.call_health import A_CLOCK_BESIDE, MOST_UNKNOWN, WINDOW, measure_health
+from invocations.unfinished_calls.models import build_unfinished_filter
 from kernel.ids import lowest_id
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def build_service_level_report(calls: QuerySet[Invocation], now: datetime) -> Se
         _paired(newest),
         ServiceLevel("known_results", health.results - health.unknown, health.results),
     ]
-    now_open = calls.filter(finished_at=None)
+    now_open = calls.filter(build_unfinished_filter())
     return ServiceLevelReport(
         levels=levels,
         preflight=LatencyPercentiles.of(preflights),

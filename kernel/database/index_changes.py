@@ -42,14 +42,30 @@ class AddIndexBeside(migrations.AddIndex):
         )
 
 
-def drop_index(name: str, columns: str) -> migrations.RunPython:
+class RemoveIndexBeside(migrations.RemoveIndex):
+    """An index that goes, and comes again, while the table is written to."""
+
+    def database_forwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
+        schema_editor.execute(f"DROP INDEX {_beside(schema_editor)} IF EXISTS {schema_editor.quote_name(self.name)}")
+
+    def database_backwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
+        index = to_state.models[app_label, self.model_name_lower].get_index_by_name(self.name)
+        AddIndexBeside(self.model_name, index).database_forwards(app_label, schema_editor, from_state, to_state)
+
+
+def drop_index(name: str, columns: str, *, unique: bool = False) -> migrations.RunPython:
     """An index that Django has named, where the state alone cannot say that it goes: ``columns`` is what makes it anew, after ON."""
+    kind = "UNIQUE INDEX" if unique else "INDEX"
 
     def drop(_apps: object, editor: BaseDatabaseSchemaEditor) -> None:
         editor.execute(f"DROP INDEX {_beside(editor)} IF EXISTS {name}")
 
     def make(_apps: object, editor: BaseDatabaseSchemaEditor) -> None:
         drop(_apps, editor)
-        editor.execute(f"CREATE INDEX {_beside(editor)} {name} ON {columns}")
+        editor.execute(f"CREATE {kind} {_beside(editor)} {name} ON {columns}")
 
     return migrations.RunPython(drop, make)

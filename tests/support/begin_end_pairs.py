@@ -38,6 +38,22 @@ def _texts(kinds: Sequence[str]) -> str:
     return ", ".join(f"'{kind}'" for kind in kinds)
 
 
+_UNLIKE = """
+    SELECT id, state FROM (SELECT id, state FROM invocations_invocation WHERE finished_at IS NULL {0}
+                           SELECT id, state FROM invocations_unfinishedcall) one
+    UNION ALL
+    SELECT id, state FROM (SELECT id, state FROM invocations_unfinishedcall {0}
+                           SELECT id, state FROM invocations_invocation WHERE finished_at IS NULL) other
+""".format("EXCEPT")
+
+
+def unlike_their_narrow_rows() -> list[str]:
+    """Calls that have not ended whose narrow row is missing or says another state, and narrow rows of no such call."""
+    with hub_wide(), connection.cursor() as cursor:
+        cursor.execute(_UNLIKE)
+        return [f"{encode('inv', UUID(str(id)))}: {state}" for id, state in cursor.fetchall()]
+
+
 def without_their_pair() -> list[str]:
     """The calls and chains that lack a Begin or an End, or have one too many, with what they have."""
     with hub_wide(), connection.cursor() as cursor:

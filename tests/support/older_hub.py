@@ -44,13 +44,19 @@ def fill(apps: Any) -> None:
 
 
 def write_meanwhile(apps: Any) -> list[Any]:
-    """What the web of before writes and reads while the tables are new already: on PostgreSQL, where others than it migrate."""
+    """What the web of before writes and reads while the tables are new already, and whether workers of today find its call: on
+    PostgreSQL, where others than it migrate.
+    """
     calls = apps.get_model("invocations", "Invocation").objects
+    from invocations.unfinished_calls.models import UnfinishedCall
+
     with transaction.atomic():
         last = calls.get(request_id="r-1")
         last.pk, last.request_id = new_id(), "r-2"
         last.save(force_insert=True)
-        found = [each.request_id for each in calls.order_by("request_id")]
+        found: list[Any] = [each.request_id for each in calls.order_by("request_id")]
+        waits = UnfinishedCall.objects.filter(pk=last.pk).values_list("state", "work_class")
+        found += [list(each) for each in waits]
         transaction.set_rollback(True)  # a call that stays needs its facts
     return found
 
@@ -60,6 +66,7 @@ def find(apps: Any) -> dict[str, list[Any]]:
     return {
         "calls": list(calls.filter(request_id="r-1").values_list("request_id", "notified_at", "budget")),
         "steps": list(calls.values_list("steps", flat=True)),
+        "waiting": sorted(apps.get_model("invocations", "UnfinishedCall").objects.values_list("state", flat=True)),
         "profiles": list(apps.get_model("invocations", "RunProfile").objects.values_list("digest", "document")),
     }
 

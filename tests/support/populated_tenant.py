@@ -315,7 +315,7 @@ def _calls(things: Things) -> dict[str, Any]:
     )
     done = row_of(things.caller.invoke(ECHO, {"text": word}))
     lost = row_of(things.caller.invoke(ECHO, {"text": word}))
-    lost.pk, lost.state = new_id(), "outcome_unknown"
+    lost.pk, lost.state, lost.reason = new_id(), "outcome_unknown", "SANDBOX.WORKER_LOST"
     keep_calls(lost)
     held = row_of(
         things.caller.invoke(WRITE, {"text": word}, on_consent="hold", purpose=word, idempotency_key=f"key-of-{word}")

@@ -18,6 +18,7 @@ from evidence.months.partitions import (
     is_divided,
 )
 from invocations.evidence_pairs.constraints import install_pair_triggers
+from invocations.unfinished_calls.triggers import keep_unfinished_calls
 from registry.discovery.search import install_search_triggers
 from toolhub.database.hub_role import grant_rights
 from toolhub.database.row_level_security import install_policies
@@ -43,6 +44,7 @@ def _put_up(connection: BaseDatabaseWrapper) -> None:
         install_month_function(connection)
     install_pair_triggers(connection)
     install_search_triggers(connection)
+    keep_unfinished_calls(connection)
     # Rights come last: no table can be reached before its policy stands.
     if connection.vendor == "postgresql" and install_policies(connection):
         grant_rights(connection)

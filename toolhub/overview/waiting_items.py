@@ -16,6 +16,7 @@ from access.budgets.selectors import filter_by_state, load_budget_statuses
 from access.consents.services import select_decidable
 from access.models import Budget, BudgetScope, Consent, ConsentState, Dimension, GrantRequest, RequestState
 from invocations.approvals.failed_dry_runs import find_those_that_failed_dry
+from invocations.call_outcomes import build_state_filter
 from invocations.models import Invocation, State
 from kernel.components.manifest_words import RISK
 from registry.models import LONG_FIELDS, ToolVersion
@@ -136,7 +137,8 @@ def _versions(by: Principal) -> list[WaitingItem]:
 
 
 def _unknown_calls(by: Principal) -> list[WaitingItem]:
-    rows = Invocation.objects.visible_to(by).filter(state=State.OUTCOME_UNKNOWN, resolution="").select_related("agent")
+    unknown = build_state_filter(State.OUTCOME_UNKNOWN)
+    rows = Invocation.objects.visible_to(by).filter(unknown, resolution="").select_related("agent")
     return [
         WaitingItem(
             f"{row.agent.name} → {row.tool}", row.wire_id, reverse("invocation", args=[row.pk]), since=row.created_at

@@ -11,6 +11,7 @@ from evidence.models import Erasure, ErasureState, ExportJob, Snapshot, Snapshot
 from evidence.models.exports import OPEN
 from invocations.models import Invocation
 from invocations.replays.models import REPLAY_OPEN, Replay, What
+from invocations.unfinished_calls.models import build_unfinished_filter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,7 @@ MOST = 200
 def _read_calls(tenant_id: UUID) -> list[Any]:
     """With the sealed snapshots of what runs said last: each time that is a new one."""
     calls = list(
-        Invocation.objects.filter(tenant_id=tenant_id, finished_at=None)
+        Invocation.objects.filter(build_unfinished_filter(tenant_id=tenant_id), tenant_id=tenant_id)
         .order_by("-pk")
         .values_list("pk", "state", "attempt", "progress")[:MOST]
     )

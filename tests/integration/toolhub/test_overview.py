@@ -54,7 +54,7 @@ def calls(caller: Caller) -> None:
         (2, State.FAILED, "DOMAIN.OUT_OF_STOCK", 4),
         (2, State.FAILED, "TOOL.EXECUTION_FAILED", 2),
         (9, State.DENIED, "POLICY.DENIED", 3),
-        (90, State.OUTCOME_UNKNOWN, "CALL.OUTCOME_UNKNOWN", 1),
+        (90, State.OUTCOME_UNKNOWN, "SANDBOX.WORKER_LOST", 1),
     ):
         make_calls(caller, now - timedelta(hours=ago), state=state, reason=reason, times=times)
 
@@ -129,7 +129,7 @@ def test_what_somebody_else_must_decide_is_not_said_to_need_one(
 def test_who_may_decide_nothing_is_not_told_that_something_needs_them(
     enable: Callable[..., Tool], caller: Caller, auditor: Person
 ) -> None:
-    make_calls(caller, timezone.now(), state=State.OUTCOME_UNKNOWN, reason="CALL.OUTCOME_UNKNOWN")
+    make_calls(caller, timezone.now(), state=State.OUTCOME_UNKNOWN, reason="SANDBOX.WORKER_LOST")
 
     assert "needs-h" not in read(auditor)
 

@@ -34,7 +34,8 @@ def test_what_an_older_hub_holds_is_there_after_the_upgrade(empty_database: str)
         "sealed": [[0, "what an older hub did"]],
         "calls": [["r-1", "2023-11-14 22:13:20+00:00", [{"dimension": "calls"}]]],
         "steps": [[STEP]],
-        "meanwhile": ["r-1", "r-2"] if several else [],
+        "meanwhile": ["r-1", "r-2", ["queued", "quick"]] if several else [],
+        "waiting": ["queued"],
         "profiles": [[compute_digest(PROFILE), PROFILE]],
     }
 

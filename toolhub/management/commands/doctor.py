@@ -26,6 +26,7 @@ from invocations.sandbox.engine import Engine, EngineError
 from invocations.sandbox.factory import current_isolation_checks, current_sandbox, find_boxes
 from invocations.sandbox.isolation.runtime_lines import NOTE, OK, WRONG, DoctorLine, describe_runtimes
 from invocations.sandbox.remote.sandbox import RemoteSandbox
+from invocations.unfinished_calls.triggers import unfinished_call_triggers
 from kernel.database.triggers import missing_triggers
 from kernel.problems import Problem
 from registry.dependencies import states, store
@@ -93,6 +94,10 @@ def database() -> str:
         raise LookupError(trouble)
     if missing := find_missing_migrations():
         raise LookupError(f"{len(missing)} migrations are not applied; type `.venv/bin/python manage.py migrate`.")
+    if missing_triggers(connection, unfinished_call_triggers(connection.vendor)):
+        raise LookupError(
+            "Calls that wait are not found: triggers of the queue are missing; type `.venv/bin/python manage.py migrate`."
+        )
     return f"{connection.vendor} answers, all migrations applied"
 
 

@@ -171,6 +171,7 @@ NO_WORDS = {
     "invocations.CallCost": {"tool": IDS, "currency": RULES},
     "invocations.CallHour": {"tool": IDS, "state": HUBS, "reason": HUBS},
     "invocations.ModelMeter": {"provider": CHOSEN, "model": SETUP, "learned": HUBS, "window": HUBS},
+    "invocations.UnfinishedCall": {"state": HUBS, "work_class": HUBS, "serial_key": IDS, "running_key": IDS},
     "invocations.Unmapped": {"place": HUBS, "error": HUBS},
     "invocations.SandboxHost": {"name": HUBS, "snapshot": HUBS},
 }  # fmt: skip

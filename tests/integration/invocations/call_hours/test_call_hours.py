@@ -33,7 +33,7 @@ ENDS: list[tuple[State, str, CallOutcome]] = [
     (State.FAILED, "TOOL.EXECUTION_FAILED", CallOutcome.FAILED),
     (State.TIMED_OUT, "TOOL.TIMEOUT", CallOutcome.FAILED),
     (State.DENIED, "POLICY.DENIED", CallOutcome.DENIED),
-    (State.OUTCOME_UNKNOWN, "CALL.OUTCOME_UNKNOWN", CallOutcome.UNKNOWN),
+    (State.OUTCOME_UNKNOWN, "SANDBOX.WORKER_LOST", CallOutcome.UNKNOWN),
     (State.CANCELLED, "", CallOutcome.ABANDONED),
     (State.EXPIRED, "", CallOutcome.ABANDONED),
     (State.HELD, "", CallOutcome.OPEN),

@@ -175,7 +175,7 @@ def test_who_comes_second_to_a_serial_tool_takes_another_call_that_waits(
 
     def as_if_both_had_looked_at_once(free: FreePlaces) -> Invocation | None:
         if next(first, False):
-            raise IntegrityError("invocation_serial_key_runs_once")
+            raise IntegrityError("unfinished_call_serial_key_runs_once")
         return claim(free)
 
     assert claim_call() is not None

@@ -1,0 +1,1 @@
+"""Unfinished calls: those that have begun and not ended, in a narrow table of their own."""

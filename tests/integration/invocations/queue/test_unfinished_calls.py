@@ -1,0 +1,135 @@
+"""Unfinished calls: does the database keep the narrow rows of what waits and runs, whoever writes the calls?"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+
+from invocations.call_outcomes import build_state_filter
+from invocations.models import Invocation, State
+from invocations.queue.claims import claim_call
+from invocations.unfinished_calls.models import UnfinishedCall
+from invocations.unfinished_calls.triggers import keep_unfinished_calls, unfinished_call_triggers
+from kernel.database.triggers import missing_triggers
+from kernel.ids import new_id
+from tests.support.begin_end_pairs import end_call, keep_calls
+from tests.support.waiting_calls import waiting
+
+if TYPE_CHECKING:
+    from tests.conftest import Caller
+
+pytestmark = pytest.mark.django_db
+NOW = datetime(2026, 11, 30, tzinfo=UTC)
+# What changes while a call waits and runs, and with its end.
+CHANGING = (
+    "state",
+    "attempt",
+    "lease_until",
+    "notified_at",
+    "started_at",
+    "finished_at",
+    "progress",
+    "output_digest",
+    "steps",
+)
+
+
+def narrow(call: Invocation, *columns: str) -> Any:
+    return UnfinishedCall.objects.values_list(*columns).filter(pk=call.pk).first()
+
+
+def ask_what_is_put_off() -> None:
+    """PostgreSQL alters no table about which it has yet to ask something."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            cursor.execute("SET CONSTRAINTS ALL DEFERRED")
+
+
+@pytest.mark.req("TOOLS-27")
+def test_a_call_has_a_narrow_row_until_it_ends(caller: Caller) -> None:
+    (call,) = waiting(caller.agent, work_class="long", notified_at=NOW)
+    assert narrow(call, "tenant_id", "state", "work_class", "notified_at", "overdue_at") == (
+        *(call.tenant_id, State.QUEUED, "long", NOW),
+        call.queue_deadline_at,
+    )
+
+    claim = claim_call()
+    assert claim is not None
+    assert narrow(call, "state", "overdue_at") == (State.RUNNING, claim.lease_until)
+
+    later = NOW + timedelta(days=1)
+    Invocation.objects.filter(pk=call.pk).update(state=State.HELD, held_until=later)
+    assert narrow(call, "state", "overdue_at") == (State.HELD, later)
+
+    end_call(call, State.SUCCEEDED)
+    assert narrow(call, "state") is None
+
+
+def test_a_call_that_ends_as_it_begins_has_none(caller: Caller) -> None:
+    (waits,) = waiting(caller.agent)
+    refused = Invocation.objects.get(pk=waits.pk)
+    refused.pk, refused.state, refused.finished_at = new_id(), State.DENIED, NOW
+
+    keep_calls(refused)
+
+    assert list(UnfinishedCall.objects.values_list("pk", flat=True)) == [waits.pk]
+
+
+@pytest.mark.parametrize("state", [State.QUEUED, State.RUNNING, State.HELD])
+def test_calls_of_a_state_are_found_by_their_narrow_rows(state: State, caller: Caller) -> None:
+    calls = waiting(caller.agent, count=3)
+    Invocation.objects.filter(pk=calls[1].pk).update(state=state)
+
+    found = set(Invocation.objects.filter(build_state_filter(state)).values_list("pk", flat=True))
+
+    assert found == ({each.pk for each in calls} if state == State.QUEUED else {calls[1].pk})
+
+
+@pytest.mark.req("TOOLS-5")
+def test_a_second_running_call_of_a_serial_tool_is_refused_whoever_writes_it(caller: Caller) -> None:
+    one, other = waiting(caller.agent, tool="sample.tools.one", count=2, serial=True)  # from before the key
+    Invocation.objects.filter(pk=one.pk).update(state=State.RUNNING)
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Invocation.objects.filter(pk=other.pk).update(state=State.RUNNING)
+
+    assert narrow(one, "serial_key", "running_key") == ("sample.tools.one", "sample.tools.one")
+    assert narrow(other, "serial_key", "running_key") == ("sample.tools.one", "")
+
+
+def test_rows_are_made_anew_with_triggers_that_were_gone(caller: Caller) -> None:
+    wanted = unfinished_call_triggers(connection.vendor)
+    assert missing_triggers(connection, wanted) == []
+    ended, waits = waiting(caller.agent, count=2)
+    ask_what_is_put_off()
+    with connection.cursor() as cursor:
+        for each in wanted:
+            cursor.execute(
+                f"DROP TRIGGER {each.name}" + (f" ON {each.table}" if connection.vendor == "postgresql" else "")
+            )
+    end_call(ended, State.SUCCEEDED)
+    (later,) = waiting(caller.agent)
+    ask_what_is_put_off()
+    assert set(UnfinishedCall.objects.values_list("pk", flat=True)) == {ended.pk, waits.pk}
+
+    keep_unfinished_calls(connection)
+
+    assert set(UnfinishedCall.objects.values_list("pk", flat=True)) == {waits.pk, later.pk}
+    assert missing_triggers(connection, wanted) == []
+
+
+def test_no_index_of_calls_has_to_do_with_what_changes_while_they_wait_and_run() -> None:
+    """Else PostgreSQL writes an entry into each of its indexes with each of these changes."""
+    if connection.vendor != "postgresql":
+        assert not [each for each in Invocation._meta.indexes if set(each.fields) & set(CHANGING)]
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT indexdef FROM pg_indexes WHERE tablename = 'invocations_invocation'")
+        found = [definition for (definition,) in cursor.fetchall()]
+
+    assert len(found) > 10
+    assert [each for each in found if any(column in each.partition(" USING ")[2] for column in CHANGING)] == []

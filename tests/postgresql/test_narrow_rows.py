@@ -1,0 +1,82 @@
+"""Unfinished calls on PostgreSQL: do the narrow rows keep the wide table's indexes out of a call's way, and who may write them?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from access import services as access
+from invocations.models import Invocation, State
+from invocations.queue.claims import claim_call
+from invocations.unfinished_calls.models import UnfinishedCall
+from kernel.database.connections import open_direct_connection
+from kernel.database.tenancy import acting_for
+from tests.support.begin_end_pairs import end_call
+from tests.support.waiting_calls import waiting
+
+if TYPE_CHECKING:
+    from tests.conftest import Caller, Person
+
+UPDATES = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relname = 'invocations_invocation'"
+WRITES = (
+    "UPDATE invocations_unfinishedcall SET state = 'held' WHERE id = %s",
+    "DELETE FROM invocations_unfinishedcall WHERE id = %s",
+)
+
+
+def count_updates() -> tuple[int, int]:
+    """Of calls in this transaction: all, and those that wrote no index."""
+    with connection.cursor() as cursor:
+        cursor.execute(UPDATES)
+        changed, within_the_page = cursor.fetchone()
+    return changed, within_the_page
+
+
+@pytest.mark.django_db
+def test_a_claim_and_an_end_write_no_index_of_calls(caller: Caller) -> None:
+    waiting(caller.agent)
+    assert count_updates() == (0, 0)
+
+    claim = claim_call()
+    assert claim is not None
+    assert count_updates() == (1, 1)
+
+    end_call(claim, State.SUCCEEDED)
+    assert count_updates() == (2, 2)
+
+
+@pytest.mark.req("TOOLS-18")
+@pytest.mark.django_db(transaction=True)
+def test_a_call_that_somebody_has_locked_is_passed_over(caller: Caller) -> None:
+    first, second = waiting(caller.agent, count=2)
+    with open_direct_connection() as holder, holder.transaction(force_rollback=True):
+        holder.execute("UPDATE invocations_invocation SET cancel_asked_at = now() WHERE id = %s", [first.pk])
+
+        turns = [claim_call(), claim_call()]
+        assert [turn and turn.pk for turn in turns] == [second.pk, None]
+
+    turn = claim_call()
+    assert turn is not None
+    assert turn.pk == first.pk
+
+
+@pytest.mark.django_db
+def test_a_tenant_sees_its_own_narrow_rows_and_writes_none(caller: Caller, stranger: Person) -> None:
+    (mine,) = waiting(caller.agent)
+    (theirs,) = waiting(access.create_agent(name="theirs", by=stranger.by))
+
+    with acting_for(mine.tenant_id):
+        assert list(UnfinishedCall.objects.values_list("pk", flat=True)) == [mine.pk]
+        with connection.cursor() as cursor:
+            for write in WRITES:
+                cursor.execute(write, [mine.pk])
+                assert cursor.rowcount == 0
+        with pytest.raises(DatabaseError), transaction.atomic():
+            UnfinishedCall.objects.create(
+                id=theirs.pk, tenant_id=mine.tenant_id, state="queued", work_class="quick", of_model=False
+            )
+        Invocation.objects.filter(pk=mine.pk).update(work_class="long")  # its narrow row follows all the same
+
+    assert dict(UnfinishedCall.objects.values_list("pk", "work_class")) == {mine.pk: "long", theirs.pk: "quick"}
