@@ -24,7 +24,6 @@ from scripts.provision.parts import (
 )
 from scripts.provision.processors import IdleTime
 
-
 ROOT = Path(__file__).resolve().parents[3]
 ALL = (*FIRST, *EARLY, *PARTS)
 TESTS = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "tests").rglob("test_*.py"))]
