@@ -34,3 +34,19 @@ API = [
         name="api_evidence",
     ),
 ]
+
+ACCESS = """
+[console]
+
+GET   invocation               invocations.view       HOPRAD
+GET   invocation_record        invocations.view       HOPRAD
+POST  invocation_cancel        invocations.cancel     HOP---
+POST  invocation_values        evidence.reveal        ----A-
+
+[api]
+
+POST   api_invoke               invocations:create
+GET    api_invocation           invocations:read
+DELETE api_invocation           invocations:create
+GET    api_evidence             invocations:read
+"""

@@ -1,4 +1,4 @@
-"""Packages of nouns: where addresses, templates and rows of the access table are found, wherever in them they lie."""
+"""Packages of nouns: where addresses and templates are found, wherever in them they lie."""
 
 from __future__ import annotations
 

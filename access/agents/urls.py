@@ -37,3 +37,29 @@ API = [
     path("keys/<key:key_id>/rotate", api.KeyRotateView.as_view(), name="api_key_rotate"),
     path("keys/<key:key_id>/revoke", api.KeyRevokeView.as_view(), name="api_key_revoke"),
 ]
+
+ACCESS = """
+[console]
+
+GET   agents                   agents.view            HOPRA-
+GET   agent_new                agents.manage          HOP---
+POST  agent_new                agents.manage          HOP---
+GET   agent                    agents.view            HOPRA-
+POST  agent_state              agents.manage          HOP---
+GET   key_new                  agents.manage          HOP---
+POST  key_new                  agents.manage          HOP---
+POST  key_rotate               agents.manage          HOP---
+POST  key_revoke               agents.manage          HOP---
+
+[api]
+
+GET    api_agents               agents:manage
+POST   api_agents               agents:manage
+GET    api_agent                agents:manage
+POST   api_agent_disable        agents:manage
+POST   api_agent_enable         agents:manage
+GET    api_keys                 agents:manage
+POST   api_keys                 agents:manage
+POST   api_key_rotate           agents:manage
+POST   api_key_revoke           agents:manage
+"""

@@ -34,3 +34,24 @@ API = [
     path("budgets/<bud:budget_id>/raise", api.BudgetRaiseView.as_view(), name="api_budget_raise"),
     path("budgets/<bud:budget_id>/end", api.BudgetEndView.as_view(), name="api_budget_end"),
 ]
+
+ACCESS = """
+[console]
+
+GET   budgets                  budgets.view           HOPRA-
+GET   budget_new               budgets.manage         HOP---
+POST  budget_new               budgets.manage         HOP---
+GET   budget_use               budgets.manage         HOP---
+GET   budget                   budgets.view           HOPRA-
+POST  budget_edit              budgets.manage         HOP---
+POST  budget_raise             budgets.manage         HOP---
+POST  budget_end               budgets.manage         HOP---
+
+[api]
+
+GET    api_budgets              budgets:read
+POST   api_budgets              budgets:manage
+GET    api_budget               budgets:read
+POST   api_budget_raise         budgets:manage
+POST   api_budget_end           budgets:manage
+"""

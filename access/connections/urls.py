@@ -30,3 +30,23 @@ PAGES = [
     path("connections/mine", pages.my_connections, name="my_connections"),
     path("connections/<con:connection_id>/end", pages.connection_end, name="connection_end"),
 ]
+
+ACCESS = """
+[console]
+
+GET   connections              agents.view            HOPRA-
+GET   connect_client           agents.connect         HOP---
+GET   connection_rule          agents.manage          HOP---
+POST  connection_rule          agents.manage          HOP---
+POST  connection_end           agents.manage          HOP---
+
+[api]
+
+GET    api_connection_rule         agents:manage
+PUT    api_connection_rule         agents:manage
+
+[people]
+
+GET    api_connection_rule         agents.manage  HOP---
+PUT    api_connection_rule         agents.manage  HOP---
+"""

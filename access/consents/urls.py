@@ -40,3 +40,21 @@ API = [
     path("consents", api.ConsentListView.as_view(), name="api_consents"),
     path("consents/<cns:consent_id>", api.ConsentView.as_view(), name="api_consent"),
 ]
+
+ACCESS = """
+[console]
+
+GET   approvals                consents.view          HOPRA-
+GET   consents                 consents.view          HOPRA-
+GET   consents_revoke          consents.decide        HOP---
+POST  consents_revoke          consents.decide        HOP---
+GET   consent                  consents.view          HOPRA-
+POST  consent_decide           consents.decide        HOP---
+POST  consent_try              consents.decide        HOP---
+
+[api]
+
+GET    api_consents             consents:request
+POST   api_consents             consents:request
+GET    api_consent              consents:request
+"""

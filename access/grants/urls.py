@@ -49,3 +49,33 @@ API = [
     path("grants/requests", api.GrantRequestListView.as_view(), name="api_grant_requests"),
     path("grants/requests/<grq:request_id>", api.GrantRequestView.as_view(), name="api_grant_request"),
 ]
+
+ACCESS = """
+[console]
+
+GET   grants                   grants.view            HOPRA-
+GET   grant_new                grants.give            HOP---
+POST  grant_new                grants.give            HOP---
+GET   grants_revoke            grants.give            HOP---
+POST  grants_revoke            grants.give            HOP---
+GET   grant_requests           grants.view            HOPRA-
+GET   grant_request_new        grants.request         HOP--D
+POST  grant_request_new        grants.request         HOP--D
+GET   grant_request            grants.view            HOPRA-
+POST  grant_request_approve    grants.give            HOP---
+POST  grant_request_decline    grants.give            HOP---
+GET   grant                    grants.view            HOPRA-
+POST  grant_extend             grants.give            HOP---
+POST  grant_revoke             grants.give            HOP---
+
+[api]
+
+GET    api_grants               grants:manage
+POST   api_grants               grants:manage
+GET    api_grant                grants:manage
+POST   api_grant_extend         grants:manage
+POST   api_grant_revoke         grants:manage
+GET    api_grant_requests       grants:request
+POST   api_grant_requests       grants:request
+GET    api_grant_request        grants:request
+"""

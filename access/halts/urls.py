@@ -28,3 +28,17 @@ API = [
     path("halts", api.HaltListView.as_view(), name="api_halts"),
     path("halts/<hlt:halt_id>/lift", api.HaltLiftView.as_view(), name="api_halt_lift"),
 ]
+
+ACCESS = """
+[console]
+
+GET   halts                    halts.throw            HOP---
+POST  halts_throw              halts.throw            HOP---
+POST  halts_lift               halts.throw            HOP---
+
+[api]
+
+GET    api_halts                halts:throw
+POST   api_halts                halts:throw
+POST   api_halt_lift            halts:throw
+"""

@@ -45,3 +45,32 @@ API = [
         name="api_issuer_subject_remove",
     ),
 ]
+
+ACCESS = """
+[console]
+
+GET   issuers                  issuers.manage         HO----
+GET   issuer_new               issuers.manage         HO----
+POST  issuer_new               issuers.manage         HO----
+GET   issuer                   issuers.manage         HO----
+GET   issuer_edit              issuers.manage         HO----
+POST  issuer_edit              issuers.manage         HO----
+POST  issuer_distrust          issuers.manage         HO----
+POST  issuer_rule_set          issuers.manage         HO----
+POST  issuer_rule_end          issuers.manage         HO----
+POST  issuer_subject_add       issuers.manage         HO----
+POST  issuer_subject_remove    issuers.manage         HO----
+
+[api]
+
+GET    api_issuers              issuers:manage
+POST   api_issuers              issuers:manage
+GET    api_issuer               issuers:manage
+PUT    api_issuer               issuers:manage
+POST   api_issuer_distrust      issuers:manage
+POST   api_issuer_rule_set      issuers:manage
+POST   api_issuer_rule_end      issuers:manage
+GET    api_issuer_subjects      issuers:manage
+POST   api_issuer_subjects      issuers:manage
+POST   api_issuer_subject_remove issuers:manage
+"""

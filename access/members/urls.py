@@ -59,3 +59,45 @@ API = [
         name="api_invitation_withdraw",
     ),
 ]
+
+ACCESS = """
+[console]
+
+GET   people                   members.view           HOPRA-
+GET   person_new               members.manage         HO----
+POST  person_new               members.manage         HO----
+GET   person                   members.view           HOPRA-
+POST  person_roles             members.manage         HO----
+POST  person_permissions       members.manage         HO----
+POST  person_link              members.manage         HO----
+GET   tenants                  hub.manage             H-----
+POST  hub_owners               hub.manage             H-----
+GET   tenant_new               hub.manage             H-----
+POST  tenant_new               hub.manage             H-----
+
+[api]
+
+GET    api_members              members:read
+GET    api_member               members:read
+PUT    api_member_roles         -
+POST   api_member_permission    -
+POST   api_member_permission_take -
+POST   api_member_remove        -
+GET    api_invitations          members:read
+POST   api_invitations          -
+POST   api_invitation_again     -
+POST   api_invitation_withdraw  -
+
+[people]
+
+GET    api_members                 members.view    HOPRA-
+GET    api_member                  members.view    HOPRA-
+PUT    api_member_roles            members.manage  HO----
+POST   api_member_permission       members.manage  HO----
+POST   api_member_permission_take  members.manage  HO----
+POST   api_member_remove           members.manage  HO----
+GET    api_invitations             members.view    HOPRA-
+POST   api_invitations             members.manage  HO----
+POST   api_invitation_again        members.manage  HO----
+POST   api_invitation_withdraw     members.manage  HO----
+"""

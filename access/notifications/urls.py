@@ -33,3 +33,24 @@ API = [
     path("channels/<ntf:notification_id>/deliveries", api.DeliveryListView.as_view(), name="api_deliveries"),
     path("deliveries/<dlv:delivery_id>/again", api.DeliveryAgainView.as_view(), name="api_delivery_again"),
 ]
+
+ACCESS = """
+[console]
+
+GET   notifications            notifications.manage   HO----
+GET   notification_new         notifications.manage   HO----
+POST  notification_new         notifications.manage   HO----
+GET   notification             notifications.manage   HO----
+POST  notification_end         notifications.manage   HO----
+POST  delivery_again           notifications.manage   HO----
+
+[api]
+
+GET    api_channels             notifications:manage
+POST   api_channels             notifications:manage
+GET    api_channel              notifications:manage
+PATCH  api_channel              notifications:manage
+POST   api_channel_end          notifications:manage
+GET    api_deliveries           notifications:manage
+POST   api_delivery_again       notifications:manage
+"""

@@ -20,3 +20,19 @@ API = [
         name="api_member_exception_take",
     ),
 ]
+
+ACCESS = """
+[console]
+
+POST  person_exceptions        members.manage         HO----
+
+[api]
+
+POST   api_member_exception     -
+POST   api_member_exception_take -
+
+[people]
+
+POST   api_member_exception        members.manage  HO----
+POST   api_member_exception_take   members.manage  HO----
+"""

@@ -38,3 +38,31 @@ API = [
     path("policies/<pol:policy_id>/analysis", api.PolicyAnalysisView.as_view(), name="api_policy_analysis"),
     path("policies/<pol:policy_id>/discard", api.PolicyDiscardView.as_view(), name="api_policy_discard"),
 ]
+
+ACCESS = """
+[console]
+
+GET   policies                 policies.view          HOPRA-
+GET   policy_new               policies.draft         HOP---
+POST  policy_new               policies.draft         HOP---
+GET   policy                   policies.view          HOPRA-
+GET   policy_edit              policies.draft         HOP---
+POST  policy_edit              policies.draft         HOP---
+GET   policy_rule_new          policies.draft         HOP---
+POST  policy_rule_new          policies.draft         HOP---
+POST  policy_rule_remove       policies.draft         HOP---
+POST  policy_discard           policies.draft         HOP---
+POST  policy_roll_back         policies.publish       HOP---
+
+[api]
+
+GET    api_policies             policies:read
+POST   api_policies             policies:draft
+GET    api_policy_schema        policies:read
+POST   api_policy_check         policies:draft
+GET    api_policy               policies:read
+PUT    api_policy               policies:draft
+POST   api_policy_simulate      policies:draft
+GET    api_policy_analysis      policies:read
+POST   api_policy_discard       policies:draft
+"""

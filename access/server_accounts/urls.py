@@ -39,3 +39,27 @@ API = [
         name="api_server_account_revoke",
     ),
 ]
+
+ACCESS = """
+[console]
+
+GET   account_servers          secrets.manage         HOP---
+POST  account_server_client    secrets.manage         HOP---
+
+[api]
+
+GET    api_server_accounts         -
+POST   api_server_accounts         -
+POST   api_server_account_connect  -
+PUT    api_server_account_agents   -
+POST   api_server_account_end      -
+GET    api_account_servers         tools:operate
+GET    api_tenant_server_accounts  tools:operate
+POST   api_server_account_revoke   tools:operate
+
+[people]
+
+GET    api_account_servers         secrets.manage  HOP---
+GET    api_tenant_server_accounts  secrets.manage  HOP---
+POST   api_server_account_revoke   secrets.manage  HOP---
+"""

@@ -40,3 +40,23 @@ API = [
     path("evidence/erasures/<era:erasure_id>", api.ErasureView.as_view(), name="api_erasure"),
     path("evidence/retention", api.RetentionView.as_view(), name="api_retention"),
 ]
+
+ACCESS = """
+[console]
+
+GET   erasures                 evidence.erase         HO----
+GET   erasure_new              evidence.erase         HO----
+POST  erasure_new              evidence.erase         HO----
+POST  erasure_confirm          evidence.erase         HO----
+GET   erasure                  evidence.erase         HO----
+GET   retention                evidence.retain        HO----
+POST  retention                evidence.retain        HO----
+
+[api]
+
+GET    api_erasures             evidence:erase
+POST   api_erasures             evidence:erase
+GET    api_erasure              evidence:erase
+GET    api_retention            evidence:retain
+PUT    api_retention            evidence:retain
+"""

@@ -31,3 +31,22 @@ API = [
     path("evidence/exports/<exp:job_id>", api.ExportView.as_view(), name="api_export"),
     path("evidence/exports/<exp:job_id>/content", api.ExportContentView.as_view(), name="api_export_content"),
 ]
+
+ACCESS = """
+[console]
+
+GET   exports                  evidence.view          HOP-A-
+GET   export_new               evidence.view          HOP-A-
+POST  export_new               evidence.view          HOP-A-
+GET   export                   evidence.view          HOP-A-
+GET   export_content           evidence.view          HOP-A-
+POST  export_cancel            evidence.view          HOP-A-
+
+[api]
+
+GET    api_exports              evidence:export
+POST   api_exports              evidence:export
+GET    api_export               evidence:export
+DELETE api_export               evidence:export
+GET    api_export_content       evidence:export
+"""

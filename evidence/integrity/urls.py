@@ -34,3 +34,19 @@ API = [
         name="api_verification",
     ),
 ]
+
+ACCESS = """
+[console]
+
+GET   integrity                evidence.view          HOP-A-
+POST  verification_new         evidence.view          HOP-A-
+GET   verification             evidence.view          HOP-A-
+GET   checkpoint_note          evidence.view          HOP-A-
+
+[api]
+
+GET    api_integrity            evidence:read
+GET    api_verifications        evidence:read
+POST   api_verifications        evidence:export
+GET    api_verification         evidence:read
+"""

@@ -18,3 +18,14 @@ API = [
     path("evidence/log/anchor", api.LogAnchorView.as_view(), name="api_log_anchor"),
     path("evidence/facts/<fct:fact_id>/proof", api.FactProofView.as_view(), name="api_fact_proof"),
 ]
+
+ACCESS = """
+[api]
+
+GET    api_log                  evidence:read
+GET    api_log_checkpoint       evidence:read
+GET    api_log_tile             evidence:read
+GET    api_log_consistency      evidence:read
+GET    api_log_anchor           evidence:read
+GET    api_fact_proof           evidence:read
+"""

@@ -28,3 +28,21 @@ PAGES = [
 API = [
     path("evidence/facts", api.FactListView.as_view(), name="api_facts"),
 ]
+
+ACCESS = """
+[console]
+
+GET   facts                    evidence.view          HOP-A-
+GET   searches                 evidence.view          HOP-A-
+POST  searches                 evidence.view          HOP-A-
+POST  search_change            evidence.view          HOP-A-
+POST  search_delete            evidence.view          HOP-A-
+
+[api]
+
+GET    api_facts                invocations:read
+
+[people]
+
+GET    api_facts                   evidence.view   HOP-A-
+"""

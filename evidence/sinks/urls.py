@@ -38,3 +38,28 @@ API = [
     path("evidence/sinks/<snk:sink_id>/rotate", api.SinkRotateView.as_view(), name="api_sink_rotate"),
     path("evidence/sinks/<snk:sink_id>/end", api.SinkEndView.as_view(), name="api_sink_end"),
 ]
+
+ACCESS = """
+[console]
+
+GET   sinks                    sinks.manage           HO----
+GET   sink_new                 sinks.manage           HO----
+POST  sink_new                 sinks.manage           HO----
+GET   sink                     sinks.manage           HO----
+POST  sink_pause               sinks.manage           HO----
+POST  sink_resume              sinks.manage           HO----
+POST  sink_test                sinks.manage           HO----
+POST  sink_rotate              sinks.manage           HO----
+POST  sink_end                 sinks.manage           HO----
+
+[api]
+
+GET    api_sinks                sinks:manage
+POST   api_sinks                sinks:manage
+GET    api_sink                 sinks:manage
+POST   api_sink_pause           sinks:manage
+POST   api_sink_resume          sinks:manage
+POST   api_sink_test            sinks:manage
+POST   api_sink_rotate          sinks:manage
+POST   api_sink_end             sinks:manage
+"""

@@ -16,3 +16,19 @@ API = [
     path("runs/<run:run_id>", api.AgentRunView.as_view(), name="api_run"),
     path("runs/<run:run_id>/events", api.AgentRunEventsView.as_view(), name="api_run_events"),
 ]
+
+ACCESS = """
+[console]
+
+GET   agent_runs               invocations.view       HOPRAD
+GET   agent_run                invocations.view       HOPRAD
+POST  agent_run_cancel         invocations.cancel     HOP---
+POST  agent_run_values         evidence.reveal        ----A-
+
+[api]
+
+POST   api_runs                 invocations:create
+GET    api_run                  invocations:read
+DELETE api_run                  invocations:create
+GET    api_run_events           invocations:read
+"""

@@ -12,3 +12,15 @@ PAGES = [
 API = [
     path("artifacts/<art:artifact_id>", api.ArtifactView.as_view(), name="api_artifact"),
 ]
+
+ACCESS = """
+[console]
+
+GET   artifact                 evidence.reveal        ----A-
+POST  artifact_remove          files.manage           HOP---
+
+[api]
+
+GET    api_artifact             invocations:read
+DELETE api_artifact             invocations:create
+"""

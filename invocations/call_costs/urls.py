@@ -19,3 +19,9 @@ NAVIGATION = [
 ]
 
 PAGES = [path("spending", pages.spending, name="spending")]
+
+ACCESS = """
+[console]
+
+GET   spending   budgets.view   HOPRA-
+"""

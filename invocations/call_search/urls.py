@@ -12,3 +12,18 @@ PAGES = [
 API = [
     path("invocations", api.InvocationListView.as_view(), name="api_invocations"),
 ]
+
+ACCESS = """
+[console]
+
+GET   invocations              invocations.view       HOPRAD
+POST  call_columns             invocations.view       HOPRAD
+
+[api]
+
+GET    api_invocations          invocations:read
+
+[people]
+
+GET    api_invocations             invocations.view  HOPRAD
+"""

@@ -30,3 +30,26 @@ API = [
         name="api_callback_again",
     ),
 ]
+
+ACCESS = """
+[console]
+
+GET   callbacks                agents.view            HOPRA-
+GET   callback_new             agents.manage          HOP---
+POST  callback_new             agents.manage          HOP---
+POST  callback_rotate          agents.manage          HOP---
+POST  callback_disable         agents.manage          HOP---
+GET   callback_deliveries      agents.view            HOPRA-
+GET   callback_delivery        agents.view            HOPRA-
+POST  callback_again           agents.manage          HOP---
+
+[api]
+
+GET    api_callbacks            agents:manage
+POST   api_callbacks            agents:manage
+POST   api_callback_rotate      agents:manage
+POST   api_callback_disable     agents:manage
+GET    api_callback_deliveries  agents:manage
+GET    api_callback_delivery    agents:manage
+POST   api_callback_again       agents:manage
+"""

@@ -15,3 +15,18 @@ API = [
     path("chains/preflight", api.ChainPreflightView.as_view(), name="api_chain_preflight"),
     path("chains/<chn:chain_id>", api.ChainView.as_view(), name="api_chain"),
 ]
+
+ACCESS = """
+[console]
+
+GET   chains                   invocations.view       HOPRAD
+GET   chain                    invocations.view       HOPRAD
+POST  chain_cancel             invocations.cancel     HOP---
+
+[api]
+
+POST   api_chains               invocations:create
+POST   api_chain_preflight      invocations:create
+GET    api_chain                invocations:read
+DELETE api_chain                invocations:create
+"""

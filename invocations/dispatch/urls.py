@@ -7,3 +7,9 @@ from invocations.dispatch import api
 API = [
     path("dispatch", api.DispatchView.as_view(), name="api_dispatch"),
 ]
+
+ACCESS = """
+[api]
+
+POST   api_dispatch             invocations:create
+"""

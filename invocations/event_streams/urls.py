@@ -11,3 +11,9 @@ API = [
         name="api_invocation_events",
     ),
 ]
+
+ACCESS = """
+[api]
+
+GET    api_invocation_events    invocations:read
+"""

@@ -27,3 +27,15 @@ API = [
     path("tools/<str:tool_id>/explain", api.ToolExplainView.as_view(), name="api_explain"),
     path("tools/<str:tool_id>/available", api.ToolAvailableView.as_view(), name="api_available"),
 ]
+
+ACCESS = """
+[console]
+
+GET   explain                  invocations.view       HOPRAD
+POST  explain_request          grants.request         HOP--D
+
+[api]
+
+POST   api_explain              invocations:create
+GET    api_available            tools:read
+"""

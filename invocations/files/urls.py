@@ -28,3 +28,19 @@ API = [
     path("files", api.FileListView.as_view(), name="api_files"),
     path("files/<path:path>", api.FileView.as_view(), name="api_file"),
 ]
+
+ACCESS = """
+[console]
+
+GET   files                    files.manage           HOP---
+POST  files                    files.manage           HOP---
+POST  file_take                files.manage           HOP---
+POST  file_remove              files.manage           HOP---
+
+[api]
+
+GET    api_files                files:manage
+GET    api_file                 files:manage
+PUT    api_file                 files:manage
+DELETE api_file                 files:manage
+"""

@@ -10,3 +10,12 @@ API = [
     path("models/<str:model_id>/rerank", api.ModelRerankView.as_view(), name="api_model_rerank"),
     path("models/<str:model_id>/preflight", api.ModelPreflightView.as_view(), name="api_model_preflight"),
 ]
+
+ACCESS = """
+[api]
+
+POST   api_model_chat       models:call
+POST   api_model_embed      models:call
+POST   api_model_rerank     models:call
+POST   api_model_preflight  models:call
+"""

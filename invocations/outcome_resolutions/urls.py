@@ -11,3 +11,10 @@ PAGES = [
         name="invocation_resolve",
     ),
 ]
+
+ACCESS = """
+[console]
+
+GET   invocation_resolve       invocations.resolve    HOP---
+POST  invocation_resolve       invocations.resolve    HOP---
+"""

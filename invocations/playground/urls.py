@@ -31,3 +31,15 @@ PAGES = [
         name="playground_decide",
     ),
 ]
+
+ACCESS = """
+[console]
+
+GET   playground                playground.use         HOP--D
+POST  playground_set_up         agents.manage          HOP---
+POST  playground_begin          playground.use         HOP--D
+GET   playground_conversation   playground.use         HOP--D
+POST  playground_send           playground.use         HOP--D
+POST  playground_cancel         playground.use         HOP--D
+POST  playground_decide         consents.decide        HOP---
+"""

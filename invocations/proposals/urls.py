@@ -7,3 +7,9 @@ from invocations.proposals import api
 API = [
     path("proposals", api.ProposalView.as_view(), name="api_proposals"),
 ]
+
+ACCESS = """
+[api]
+
+POST   api_proposals            invocations:create
+"""

@@ -21,3 +21,9 @@ NAVIGATION = [
 PAGES = [
     path("sandboxes", pages.sandbox_list, name="sandboxes"),
 ]
+
+ACCESS = """
+[console]
+
+GET   sandboxes                invocations.view       HOPRAD
+"""

@@ -21,3 +21,9 @@ NAVIGATION = [
 PAGES = [
     path("service-levels", pages.service_levels, name="service_levels"),
 ]
+
+ACCESS = """
+[console]
+
+GET   service_levels           invocations.view       HOPRAD
+"""

@@ -9,3 +9,12 @@ PAGES = [
     path("reviews/<tvn:version_id>/try/<rpl:replay_id>", pages.trial, name="trial"),
     path("reviews/<tvn:version_id>/try/<rpl:replay_id>/cancel", pages.trial_cancel, name="trial_cancel"),
 ]
+
+ACCESS = """
+[console]
+
+GET   trial_new                tools.review           HOPR--
+POST  trial_new                tools.review           HOPR--
+GET   trial                    tools.review           HOPR--
+POST  trial_cancel             tools.review           HOPR--
+"""

@@ -13,3 +13,12 @@ PAGES = [
         name="tool_tried_artifact",
     ),
 ]
+
+ACCESS = """
+[console]
+
+GET   tool_try                 playground.use         HOP--D
+POST  tool_try                 playground.use         HOP--D
+GET   tool_tried               playground.use         HOP--D
+GET   tool_tried_artifact      playground.use         HOP--D
+"""

@@ -41,3 +41,26 @@ API = [
     ),
     path("publishing", api.PublishingView.as_view(), name="api_publishing"),
 ]
+
+ACCESS = """
+[console]
+
+GET   version_capsule          tools.review           HOPR--
+GET   publisher_keys           publishers.manage      HO----
+POST  publisher_keys           publishers.manage      HO----
+POST  publishing_change        publishers.manage      HO----
+GET   publisher_key_revoke     publishers.manage      HO----
+POST  publisher_key_revoke     publishers.manage      HO----
+
+[api]
+
+GET    api_capsules             tools:register
+POST   api_capsules             tools:register
+GET    api_capsule              tools:register
+GET    api_capsule_content      tools:register
+GET    api_publisher_keys       publishers:manage
+POST   api_publisher_keys       publishers:manage
+POST   api_publisher_key_revoke publishers:manage
+GET    api_publishing           publishers:manage
+PUT    api_publishing           publishers:manage
+"""

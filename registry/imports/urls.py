@@ -45,3 +45,41 @@ API = [
     path("imports/<imp:import_id>/drafts/<str:tool>", api.ImportDraftView.as_view(), name="api_import_draft"),
     path("imports/<imp:import_id>/submit", api.ImportSubmissionView.as_view(), name="api_import_submit"),
 ]
+
+ACCESS = """
+[console]
+
+GET   imports                  tools.submit           HOP--D
+GET   import_document          tools.submit           HOP--D
+POST  import_document          tools.submit           HOP--D
+GET   import_remote            tools.submit           HOP--D
+POST  import_remote            tools.submit           HOP--D
+GET   import_package           tools.submit           HOP--D
+POST  import_package           tools.submit           HOP--D
+GET   known_sources            tools.submit           HOP--D
+POST  known_source_take        tools.submit           HOP--D
+POST  tool_next_version        tools.submit           HOP--D
+GET   import                   tools.submit           HOP--D
+POST  import_choose            tools.submit           HOP--D
+POST  import_submit            tools.submit           HOP--D
+GET   import_remove            tools.submit           HOP--D
+POST  import_remove            tools.submit           HOP--D
+GET   import_draft             tools.submit           HOP--D
+POST  import_draft             tools.submit           HOP--D
+POST  import_draft_remove      tools.submit           HOP--D
+
+[api]
+
+GET    api_imports             tools:register
+POST   api_import_document     tools:register
+POST   api_import_remote       tools:register
+POST   api_import_package      tools:register
+GET    api_import              tools:register
+DELETE api_import              tools:register
+GET    api_import_offers       tools:register
+POST   api_import_choose       tools:register
+GET    api_import_draft        tools:register
+PUT    api_import_draft        tools:register
+DELETE api_import_draft        tools:register
+POST   api_import_submit       tools:register
+"""

@@ -47,3 +47,26 @@ API = [
         name="api_installation_remove",
     ),
 ]
+
+ACCESS = """
+[console]
+
+GET   installations            tools.view             HOPRAD
+GET   shared_tools             tools.view             HOPRAD
+GET   install                  tools.install          HOP---
+POST  install                  tools.install          HOP---
+GET   installation             tools.view             HOPRAD
+POST  installation_configure   tools.install          HOP---
+POST  installation_change      tools.install          HOP---
+
+[api]
+
+GET    api_catalogue            tools:read
+GET    api_installations        tools:read
+POST   api_installations        tools:operate
+GET    api_installation         tools:read
+PATCH  api_installation         tools:operate
+POST   api_installation_pause   tools:operate
+POST   api_installation_resume  tools:operate
+POST   api_installation_remove  tools:operate
+"""

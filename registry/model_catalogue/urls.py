@@ -30,3 +30,20 @@ API = [
     path("models", api.OfferedModelListView.as_view(), name="api_models"),
     path("models/<str:model_id>", api.OfferedModelView.as_view(), name="api_model"),
 ]
+
+ACCESS = """
+[console]
+
+GET   models         tools.view     HOPRAD
+GET   model          tools.view     HOPRAD
+GET   model_new      models.manage  HOP---
+POST  model_new      models.manage  HOP---
+GET   model_edit     models.manage  HOP---
+POST  model_edit     models.manage  HOP---
+POST  model_change   models.manage  HOP---
+
+[api]
+
+GET    api_models  models:call
+GET    api_model   models:call
+"""

@@ -26,3 +26,24 @@ PAGES = [
 ]
 
 API = [path("model-prices", api.ModelPricesView.as_view(), name="api_model_prices")]
+
+ACCESS = """
+[console]
+
+GET   model_prices           budgets.view   HOPRA-
+GET   model_prices_version   budgets.view   HOPRA-
+GET   model_price_add        models.manage  HOP---
+POST  model_price_add        models.manage  HOP---
+GET   model_prices_new       models.manage  HOP---
+POST  model_prices_new       models.manage  HOP---
+
+[api]
+
+GET    api_model_prices            models:manage
+PUT    api_model_prices            models:manage
+
+[people]
+
+GET    api_model_prices            models.manage  HOP---
+PUT    api_model_prices            models.manage  HOP---
+"""

@@ -41,3 +41,35 @@ API = [
         name="api_connected_model_remove",
     ),
 ]
+
+ACCESS = """
+[console]
+
+GET   model_providers             models.manage  HOP---
+GET   model_provider_new          models.manage  HOP---
+POST  model_provider_new          models.manage  HOP---
+GET   model_provider              models.manage  HOP---
+GET   model_provider_edit         models.manage  HOP---
+POST  model_provider_edit         models.manage  HOP---
+POST  model_provider_change       models.manage  HOP---
+
+[api]
+
+GET    api_model_providers         models:manage
+POST   api_model_providers         models:manage
+GET    api_model_provider          models:manage
+PATCH  api_model_provider          models:manage
+POST   api_model_provider_pause    models:manage
+POST   api_model_provider_enable   models:manage
+POST   api_model_provider_remove   models:manage
+POST   api_connected_models        models:manage
+PATCH  api_connected_model         models:manage
+POST   api_connected_model_remove  models:manage
+
+[people]
+
+GET    api_model_providers         models.manage  HOP---
+POST   api_model_providers         models.manage  HOP---
+GET    api_model_provider          models.manage  HOP---
+PATCH  api_model_provider          models.manage  HOP---
+"""

@@ -33,3 +33,13 @@ PAGES = [
     path("reviews/<tvn:version_id>", pages.review, name="review"),
     path("reviews/<tvn:version_id>/decision", pages.review_decide, name="review_decide"),
 ]
+
+ACCESS = """
+[console]
+
+GET   tool_submit              tools.submit           HOP--D
+POST  tool_submit              tools.submit           HOP--D
+GET   reviews                  tools.review           HOPR--
+GET   review                   tools.review           HOPR--
+POST  review_decide            tools.review           HOPR--
+"""

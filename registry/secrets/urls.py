@@ -27,3 +27,17 @@ API = [
     path("secrets", api.SecretListView.as_view(), name="api_secrets"),
     path("secrets/<str:name>", api.SecretView.as_view(), name="api_secret"),
 ]
+
+ACCESS = """
+[console]
+
+GET   secrets                  secrets.manage         HOP---
+POST  secrets                  secrets.manage         HOP---
+POST  secret_remove            secrets.manage         HOP---
+
+[api]
+
+GET    api_secrets              tools:operate
+PUT    api_secret               tools:operate
+DELETE api_secret               tools:operate
+"""

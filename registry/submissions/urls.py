@@ -25,3 +25,13 @@ PAGES = [
     path("submissions/new/python", pages.submission_python, name="submission_python"),
     path("submissions/tools/<str:name>", pages.submitted_tool, name="submitted_tool"),
 ]
+
+ACCESS = """
+[console]
+
+GET   submissions              tools.submit           HOP--D
+GET   submission_new           tools.submit           HOP--D
+POST  submission_capsule       tools.submit           HOP--D
+POST  submission_python        tools.submit           HOP--D
+GET   submitted_tool           tools.submit           HOP--D
+"""

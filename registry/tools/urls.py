@@ -36,3 +36,24 @@ API = [
     path("tools/<str:tool_id>", api.ToolView.as_view(), name="api_tool"),
     path("manifest-schema", api.manifest_schema_view, name="api_manifest_schema"),
 ]
+
+ACCESS = """
+[console]
+
+GET   tools                    tools.view             HOPRAD
+GET   tool_matches             tools.view             HOPRAD
+GET   tool                     tools.view             HOPRAD
+GET   tool_versions            tools.view             HOPRAD
+GET   tool_manifest            tools.view             HOPRAD
+GET   tool_activity            tools.view             HOPRAD
+POST  tool_enable              tools.operate          HOP---
+POST  tool_pause               tools.operate          HOP---
+POST  tool_deprecate           tools.operate          HOP---
+POST  tool_share               tools.operate          HOP---
+
+[api]
+
+GET    api_tools                tools:read
+POST   api_tools                tools:register
+GET    api_tool                 tools:read
+"""

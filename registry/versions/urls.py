@@ -40,3 +40,26 @@ API = [
         name="api_version_dependencies_retry",
     ),
 ]
+
+ACCESS = """
+[console]
+
+GET   version                  tools.view             HOPRAD
+POST  version_stage            tools.operate          HOP---
+POST  version_yank             tools.operate          HOP---
+POST  version_trust            tools.trust            HO----
+POST  version_dependencies_retry tools.operate        HOP---
+
+[api]
+
+GET    api_tool_versions        tools:read
+GET    api_tool_version         tools:register
+POST   api_tool_enable          tools:operate
+POST   api_tool_pause           tools:operate
+POST   api_tool_deprecate       tools:operate
+POST   api_tool_share           tools:operate
+POST   api_tool_unshare         tools:operate
+POST   api_version_stage        tools:operate
+POST   api_version_yank         tools:operate
+POST   api_version_dependencies_retry tools:operate
+"""

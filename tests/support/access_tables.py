@@ -1,4 +1,4 @@
-"""Access tables: who may do what, one line for each method of each address, in the ``access_table.txt`` beside its view.
+"""Access tables: who may do what, one line for each method of each address, in ``ACCESS`` of the ``urls.py`` that has it.
 
 console: method, route, permission, and whom a request must not be refused as (403):
   H owns the hub, and the tenant · O owner · P operator · R reviewer · A auditor · D developer · - nobody of that role
@@ -10,14 +10,14 @@ A line is a decision: it is written by hand.
 
 from __future__ import annotations
 
-from toolhub.packages import find_paths
+from toolhub.addresses import load_url_modules
 
 
 def read_access_tables() -> dict[str, list[list[str]]]:
     """The rows of each section, of all packages."""
     found: dict[str, list[list[str]]] = {"console": [], "api": [], "people": []}
-    for _, path in find_paths("access_table.txt"):
-        for line in path.read_text().splitlines():
+    for module in load_url_modules():
+        for line in getattr(module, "ACCESS", "").splitlines():
             if line.startswith("["):
                 rows = found[line.strip("[]")]
             elif line.strip():
@@ -28,8 +28,8 @@ def read_access_tables() -> dict[str, list[list[str]]]:
 def locate_rows() -> dict[str, set[str]]:
     """The packages whose tables name a route."""
     found: dict[str, set[str]] = {}
-    for package, path in find_paths("access_table.txt"):
-        for line in path.read_text().splitlines():
+    for module in load_url_modules():
+        for line in getattr(module, "ACCESS", "").splitlines():
             if line.strip() and not line.startswith("["):
-                found.setdefault(line.split()[1], set()).add(package)
+                found.setdefault(line.split()[1], set()).add(module.__name__.rpartition(".")[0])
     return found

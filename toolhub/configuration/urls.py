@@ -45,3 +45,18 @@ API = [
         name="api_configuration_schema",
     ),
 ]
+
+ACCESS = """
+[console]
+
+GET   configuration            configuration.apply    HO----
+POST  configuration            configuration.apply    HO----
+GET   configuration_export     configuration.apply    HO----
+
+[api]
+
+POST   api_configuration_plan   configuration:apply
+POST   api_configuration_apply  configuration:apply
+GET    api_configuration_export configuration:apply
+GET    api_configuration_schema configuration:apply
+"""

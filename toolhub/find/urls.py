@@ -5,3 +5,9 @@ from django.urls import path
 from toolhub.find import pages
 
 PAGES = [path("find", pages.find, name="find")]
+
+ACCESS = """
+[console]
+
+GET   find                     invocations.view       HOPRAD
+"""

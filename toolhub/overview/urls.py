@@ -22,3 +22,10 @@ PAGES = [
     path("", pages.overview, name="overview"),
     path("start", pages.start, name="start"),
 ]
+
+ACCESS = """
+[console]
+
+GET   start                    invocations.view       HOPRAD
+GET   overview                 invocations.view       HOPRAD
+"""

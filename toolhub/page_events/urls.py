@@ -8,3 +8,10 @@ PAGES = [
     path("events", pages.follow_topics, name="page_events"),
     path("events/counts", pages.count_for_navigation, name="page_event_counts"),
 ]
+
+ACCESS = """
+[console]
+
+GET   page_events              invocations.view       HOPRAD
+GET   page_event_counts        invocations.view       HOPRAD
+"""

@@ -9,3 +9,11 @@ PAGES = [
     path("v1/embeddings", api.EmbeddingsView.as_view(), name="served_embeddings"),
     path("v1/rerank", api.RerankView.as_view(), name="served_rerank"),
 ]
+
+ACCESS = """
+[api]
+
+POST   served_chat_completions  models:call
+POST   served_embeddings        models:call
+POST   served_rerank            models:call
+"""

@@ -1,6 +1,6 @@
 """The access table: is every role allowed exactly what the table says, and every key what its scopes say? Each cell is a request.
 
-The table is the ``access_table.txt`` files beside the pages and endpoints. A new address fails here until it has a line there and
+The table is ``ACCESS`` of the ``urls`` modules beside the pages and endpoints. A new address fails here until it has a line there and
 something to send it.
 """
 

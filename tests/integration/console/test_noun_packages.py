@@ -64,9 +64,14 @@ NAVIGATION = [
 ]
 
 PAGES = [path("orders", pages.order_list, name="orders")]
+
+ACCESS = '''
+[console]
+
+GET orders agents.view HOPRA-
+'''
 """,
     "templates/orders/list.html": '{% extends "base.html" %}{% block main %}<h1>No order waits.</h1>{% endblock %}',
-    "access_table.txt": "[console]\n\nGET orders agents.view HOPRA-\n",
 }
 RESOURCE = {
     "__init__.py": "",
@@ -99,8 +104,13 @@ from django.urls import path
 from access.orders import api
 
 API = [path("orders", api.OrderListView.as_view(), name="api_orders")]
+
+ACCESS = '''
+[api]
+
+GET api_orders agents:manage
+'''
 """,
-    "access_table.txt": "[api]\n\nGET api_orders agents:manage\n",
 }
 
 
@@ -138,6 +148,7 @@ def test_a_console_page_with_its_menu_entry_and_permission_is_one_folder(
     add_package: Callable[[dict[str, str]], None], tenant: Tenant, operator: Person, developer: Person
 ) -> None:
     add_package(PAGE)
+    assert len([name for name, text in PAGE.items() if text]) == 3
 
     page = operator.client().get("/orders")
     assert "No order waits." in page.content.decode()

@@ -29,3 +29,18 @@ def build_addresses(version: str, suffix: str = "", **options: Any) -> list[URLP
 
 
 PAGES = [*build_addresses("v1beta"), *build_addresses("v1", "_v1", schema=None)]
+
+ACCESS = """
+[api]
+
+POST   served_content             models:call
+POST   served_content_stream      models:call
+POST   served_content_count       models:call
+POST   served_content_vector      models:call
+POST   served_content_vectors     models:call
+POST   served_content_v1          models:call
+POST   served_content_stream_v1   models:call
+POST   served_content_count_v1    models:call
+POST   served_content_vector_v1   models:call
+POST   served_content_vectors_v1  models:call
+"""

@@ -10,3 +10,12 @@ PAGES = [
     path("v1beta/models", api.GoogleModelListView.as_view(), name="served_google_models"),
     path("v1beta/models/<path:model_id>", api.GoogleModelView.as_view(), name="served_google_model"),
 ]
+
+ACCESS = """
+[api]
+
+GET    served_models         models:call
+GET    served_model          models:call
+GET    served_google_models  models:call
+GET    served_google_model   models:call
+"""
