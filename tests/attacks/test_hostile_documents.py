@@ -19,7 +19,7 @@ from registry.reviews import services as reviews
 from registry.secrets import services as secrets
 from registry.tools import lifecycle
 from tests.egress.conftest import authority, engine_boxes, named, sandbox, service, shop_boxes  # noqa: F401  fixtures
-from tests.egress.services import GOOD, Service, answer_with, serving
+from tests.egress.services import Service, answer_with, serving
 from tests.egress.world import HOST, Authority
 from tests.support.calls import assert_problem
 from tests.support.policies_in_force import permit, put_in_force
@@ -85,15 +85,21 @@ def laughing(levels: int, *, within: str = "") -> dict[str, Any]:
     return {within: {"$ref": f"#/components/schemas/{place}l0", "$defs": found}} if within else found
 
 
+def referring(references: list[dict[str, str]]) -> dict[str, Any]:
+    """Where nothing but the digest of the operation looks."""
+    said: dict[str, Any] = {"x-all": references}
+    return looking(**said)
+
+
 def spell(word: str, number: int) -> str:
     """Another way to write the name: of the digits of the number each 1 escapes a letter."""
     return "".join(f"%{ord(letter):02x}" if number >> place & 1 else letter for place, letter in enumerate(word))
 
 
 def spelled(count: int, size: int) -> dict[str, Any]:
-    """One definition of that size, by as many names as there are; where nothing but the digest of the operation looks."""
+    """One definition of that size, by as many names as there are."""
     word = "abcdefghijklmnop"
-    found = looking(**{"x-all": [ref(spell(word, number)) for number in range(count)]})
+    found = referring([ref(spell(word, number)) for number in range(count)])
     found["components"] = found["components"] | {"schemas": {word: {"description": "x" * size}}}
     return found
 
@@ -104,7 +110,7 @@ def nested(levels: int, size: int) -> dict[str, Any]:
     for _ in range(levels):
         deep = {"a": deep}
     names = ["/a" * number for number in range(levels)]
-    found = looking(**{"x-all": [{"$ref": f"#/components/x-deep{name}"} for name in names]})
+    found = referring([{"$ref": f"#/components/x-deep{name}"} for name in names])
     found["components"] = found["components"] | {"x-deep": deep}
     return found
 
@@ -129,6 +135,12 @@ def answering_always(schema: Any) -> dict[str, Any]:
     content = {"application/json": {"schema": schema}}
     said["components"] = said["components"] | {"responses": {"a": {"description": "", "content": content}}}
     return said
+
+
+def lined(count: int) -> dict[str, Any]:
+    """Each definition is the next one."""
+    schemas: dict[str, Any] = {f"a{number}": ref(f"a{number + 1}") for number in range(count)}
+    return taking(ref("a0"), **schemas | {f"a{count}": {}})
 
 
 def served_by(*servers: dict[str, Any]) -> dict[str, Any]:
@@ -159,7 +171,7 @@ REFUSED: dict[str, Any] = {
     "a circle of references": taking(ref("a"), a=ref("b"), b=ref("a")),
     "a reference to itself": taking(ref("a"), a={"$ref": "#/components/schemas/a"}),
     "all of itself": taking(ref("a"), a={"allOf": [ref("a"), ref("a")]}),
-    "a line of references": taking(ref("a0"), **{f"a{n}": ref(f"a{n + 1}") for n in range(500)}, a500={}),
+    "a line of references": lined(500),
     "references without end in a parameter": looking(parameters=[{"$ref": "#/paths/~1items/get/parameters/0"}]),
     "a wide body": taking({"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(5_000)}}),
     "a wide definition": taking(
@@ -347,25 +359,24 @@ def test_of_twenty_thousand_operations_none_is_taken_that_nobody_chose(
 
 
 @pytest.mark.req("BRING-1", "SVC-6", "TOOLS-16")
-@pytest.mark.parametrize("name", FRAMING)
 def test_what_frames_a_request_is_no_argument_and_never_an_agents(
-    name: str,
     use: Callable[..., str],
     caller: Caller,
     authority: Authority,  # noqa: F811
     check_innocent: Callable[[], None],
 ) -> None:
-    parameter = {"name": name, "in": "header", "required": True, "schema": {"type": "string"}}
+    parameters = [{"name": name, "in": "header", "required": True, "schema": {"type": "string"}} for name in FRAMING]
     with serving(authority.server_context(HOST)) as hostile:
-        tool = use(of_item(parameter, port=hostile.port))
-        refused = caller.invoke(tool, {"item": "a", name: "evil.example"})
-        assert_problem(refused, 422, "SCHEMA.VALIDATION_FAILED")
+        tool = use(of_item(*parameters, port=hostile.port))
+        for name in FRAMING:
+            refused = caller.invoke(tool, {"item": "a", name: "evil.example"})
+            assert_problem(refused, 422, "SCHEMA.VALIDATION_FAILED")
         assert hostile.connections == 0
         answer = caller.invoke(tool, {"item": "a"})
 
     assert answer.status_code == 200, answer.json()
-    [draft] = ToolVersion.objects.filter(tool__name=tool)
-    assert list(draft.view.input_schema["properties"]) == ["item"]
+    [version] = ToolVersion.objects.filter(tool__name=tool)
+    assert list(version.view.input_schema["properties"]) == ["item"]
     [heard] = hostile.heard
     lines = heard.decode().lower().split("\r\n")
     assert f"host: {HOST}:{hostile.port}" in lines
@@ -375,9 +386,7 @@ def test_what_frames_a_request_is_no_argument_and_never_an_agents(
 
 
 @pytest.mark.req("BRING-1", "SVC-6", "TOOLS-16")
-@pytest.mark.parametrize("value", LEADS_OUT)
 def test_a_value_that_leads_out_of_the_path_is_refused_before_anything_is_asked(
-    value: str,
     use: Callable[..., str],
     caller: Caller,
     authority: Authority,  # noqa: F811
@@ -385,18 +394,17 @@ def test_a_value_that_leads_out_of_the_path_is_refused_before_anything_is_asked(
 ) -> None:
     with serving(authority.server_context(HOST)) as hostile:
         tool = use(of_item(port=hostile.port))
-        error = assert_problem(caller.invoke(tool, {"item": value}), 422, "DOMAIN.INVALID_ARGUMENT")["error"]
+        for value in LEADS_OUT:
+            error = assert_problem(caller.invoke(tool, {"item": value}), 422, "DOMAIN.INVALID_ARGUMENT")["error"]
+            assert "item" in error["message"]
 
-    assert "item" in error["message"]
     assert hostile.connections == 0
     check_innocent()
 
 
 @pytest.mark.req("BRING-1", "SVC-6", "TOOLS-16")
-@pytest.mark.parametrize("status", REDIRECTS)
 @pytest.mark.parametrize("to", ["another service", ELSEWHERE, METADATA])
 def test_a_redirect_is_followed_nowhere(
-    status: str,
     to: str,
     use: Callable[..., str],
     caller: Caller,
@@ -406,12 +414,12 @@ def test_a_redirect_is_followed_nowhere(
     context = authority.server_context(HOST)
     with serving(context) as other, serving(context) as hostile:
         place = f"https://{HOST}:{other.port}/v1/items/a" if to == "another service" else to
-        hostile.answers = [answer_with(b"go there", status=status, location=place), GOOD]
+        hostile.answers = [answer_with(b"go there", status=status, location=place) for status in REDIRECTS]
         tool = use(of_item(port=hostile.port))
-        answer = caller.invoke(tool, {"item": "a"})
+        for _ in REDIRECTS:
+            answer = caller.invoke(tool, {"item": "a"})
+            assert assert_problem(answer, 502, "SERVICE.REDIRECTED")["error"]["remedy"]
+            assert place not in answer.content.decode()
 
-    error = assert_problem(answer, 502, "SERVICE.REDIRECTED")["error"]
-    assert error["remedy"]
-    assert place not in answer.content.decode()
-    assert (hostile.connections, other.connections) == (1, 0)
+    assert (hostile.connections, other.connections) == (len(REDIRECTS), 0)
     check_innocent()

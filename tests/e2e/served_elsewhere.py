@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 HTTPS_PORT = 443
 
 
-def lead(host: str, address: str, port: int) -> None:
+def lead(host: str, address: str, stands_at: int) -> None:
     """Names and connections of this process: the host lies at this address, and what speaks https there is at this port."""
     look_up, connect = socket.getaddrinfo, Resolver.connect
 
@@ -27,12 +27,12 @@ def lead(host: str, address: str, port: int) -> None:
         return look_up(address if name == host else name, *more, **named)
 
     async def connect_here(
-        self: Resolver, addresses: Sequence[IPv4Address | IPv6Address], to: int, *, seconds: float
+        self: Resolver, addresses: Sequence[IPv4Address | IPv6Address], port: int, *, seconds: float
     ) -> socket.socket:
-        is_here = [str(each) for each in addresses] == [address] and to == HTTPS_PORT
-        return await connect(self, addresses, port if is_here else to, seconds=seconds)
+        is_here = [str(each) for each in addresses] == [address] and port == HTTPS_PORT
+        return await connect(self, addresses, stands_at if is_here else port, seconds=seconds)
 
-    socket.getaddrinfo = look_up_here
+    socket.getaddrinfo = look_up_here  # type: ignore[assignment]
     Resolver.connect = connect_here  # type: ignore[method-assign]
 
 
