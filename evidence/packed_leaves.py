@@ -28,7 +28,7 @@ WORDS = Path(__file__).with_name("leaf_words_1.txt").read_bytes()
 # What stands in the text for a value: a byte that JSON has not, and one that says what it is; from _AGAIN on, the number of an
 # earlier one that it is again.
 _MARK = b"\1"
-_ID, _DIGITS, _LONG_DIGITS, _AGAIN = ord("i"), ord("d"), ord("h"), 0x80
+_ID, _DIGITS, _LONG_DIGITS, _AGAIN, _LAST = 2, 3, 4, 0x20, 0x7E
 _SIZES = {_ID: 16, _DIGITS: 16, _LONG_DIGITS: 32}
 _VALUE = re.compile(rb"([a-z]{3}_)([0-7][%s]{25})|((?:hmac-)?sha256:|)([0-9a-f]{64}|[0-9a-f]{32})" % ALPHABET.encode())
 _LENGTHS = frozenset(
@@ -72,13 +72,13 @@ def mark_values(leaf: bytes) -> tuple[bytes, list[bytes]]:
         if again := marks.get(text):
             parts[place] = (prefix or named) + again
             continue
-        if _AGAIN + len(values) <= 0xFF:
+        if _AGAIN + len(values) <= _LAST:
             marks[text] = _MARK + bytes((_AGAIN + len(values),))
         if letters:
-            parts[place] = prefix + _MARK + b"i"
+            parts[place] = prefix + _MARK + bytes((_ID,))
             values.append(read_letters(letters.decode()).to_bytes(16))
         else:
-            parts[place] = named + _MARK + (b"d" if len(digits) == 32 else b"h")
+            parts[place] = named + _MARK + bytes((_DIGITS if len(digits) == 32 else _LONG_DIGITS,))
             values.append(bytes.fromhex(digits.decode()))
     return b'"'.join(parts), values
 
