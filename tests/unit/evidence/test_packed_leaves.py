@@ -45,7 +45,10 @@ _texts = st.lists(
     st.one_of(
         st.binary(max_size=8),
         st.sampled_from(
-            [ID, ID[4:], DIGITS, DIGITS[:32], DIGITS[:63], b"_" + DIGITS, b"\1", b"\2", b"\3", b"\4 ", b'{"kind":"']
+            [
+                *(b'"%s"' % each for each in (ID, ID[4:], DIGITS, DIGITS[:32], DIGITS[:63], b"hmac-sha256:" + DIGITS)),
+                *(b'"', b'{"kind":"', b"\1", b"\1\2", b"\1 "),
+            ]
         ),
     ),
     max_size=40,
