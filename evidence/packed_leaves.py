@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +25,15 @@ from kernel.ids import ALPHABET, read_letters, write_letters
 MAX_LEAF_BYTES = 16 * 1024
 AS_IT_IS, PACKED = b"\0", b"\1"  # what a row begins with
 WORDS = Path(__file__).with_name("leaf_words_1.txt").read_bytes()
-# What stands in the text for the letters of an id, for 32 and 64 digits, and for one that was there before, by its number.
-# JSON has none of them.
-_ID, _DIGITS, _LONG_DIGITS, _AGAIN = b"\1", b"\2", b"\3", b"\4"
-_MARKS = (_ID, _DIGITS, _LONG_DIGITS, _AGAIN)
-_FIRST, _LAST = 0x20, 0x7E  # numbers are letters, too
+# What stands in the text for a value: a byte that JSON has not, and one that says what it is; from _AGAIN on, the number of an
+# earlier one that it is again.
+_MARK = b"\1"
+_ID, _DIGITS, _LONG_DIGITS, _AGAIN, _LAST = 2, 3, 4, 0x20, 0x7E
+_SIZES = {_ID: 16, _DIGITS: 16, _LONG_DIGITS: 32}
 _VALUE = re.compile(rb"([a-z]{3}_)([0-7][%s]{25})|((?:hmac-)?sha256:|)([0-9a-f]{64}|[0-9a-f]{32})" % ALPHABET.encode())
 _LENGTHS = frozenset(
     (30, 32, 64, len("sha256:") + 64, len("hmac-sha256:") + 64)
 )  # of such texts, by which most others are told apart
-_MARK = re.compile(rb"([\x01-\x03]|\x04[\x20-\x7e])")
 # By measurement: leaves are small, and both begin by copying a state of this size.
 _LEVEL, _WINDOW, _MEMORY = 6, -13, 5
 _DEFLATER = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY, zdict=WORDS)
@@ -42,7 +42,7 @@ _INFLATER = zlib.decompressobj(_WINDOW, zdict=WORDS)
 
 def pack_leaf(leaf: bytes) -> bytes:
     """As it is stored; whatever bytes it has, :func:`unpack_leaf` finds them again."""
-    if len(leaf) <= MAX_LEAF_BYTES and not any(mark in leaf for mark in _MARKS):
+    if len(leaf) <= MAX_LEAF_BYTES and _MARK not in leaf:
         text, values = mark_values(leaf)
         deflater = _DEFLATER.copy()
         packed = b"".join((PACKED, deflater.compress(text), deflater.flush(), *values))
@@ -72,13 +72,13 @@ def mark_values(leaf: bytes) -> tuple[bytes, list[bytes]]:
         if again := marks.get(text):
             parts[place] = (prefix or named) + again
             continue
-        if _FIRST + len(values) <= _LAST:
-            marks[text] = _AGAIN + bytes((_FIRST + len(values),))
+        if _AGAIN + len(values) <= _LAST:
+            marks[text] = _MARK + bytes((_AGAIN + len(values),))
         if letters:
-            parts[place] = prefix + _ID
+            parts[place] = prefix + _MARK + bytes((_ID,))
             values.append(read_letters(letters.decode()).to_bytes(16))
         else:
-            parts[place] = named + (_DIGITS if len(digits) == 32 else _LONG_DIGITS)
+            parts[place] = named + _MARK + bytes((_DIGITS if len(digits) == 32 else _LONG_DIGITS,))
             values.append(bytes.fromhex(digits.decode()))
     return b'"'.join(parts), values
 
@@ -93,28 +93,31 @@ def _unpack(stored: bytes) -> bytes | None:
     if not inflater.eof:
         return None
     values, at, size = inflater.unused_data, 0, len(text)
-    parts, written = _MARK.split(text), list[bytes]()
-    for place in range(1, len(parts), 2):
-        mark = parts[place]
-        if mark[:1] == _AGAIN:
-            number = mark[1] - _FIRST
-            if number >= len(written):
+    first, *parts = text.split(_MARK)
+    found, written = [first], list[bytes]()
+    for part in parts:
+        what = part[0] if part else 0
+        if what >= _AGAIN:
+            if what - _AGAIN >= len(written):
                 return None
-            value = written[number]
-        else:
-            end = at + (32 if mark == _LONG_DIGITS else 16)
-            value = _write_value(mark, values[at:end])
+            value = written[what - _AGAIN]
+        elif what in _SIZES:
+            end = at + _SIZES[what]
+            value = _write_value(what, values[at:end])
             written.append(value)
             at = end
-        parts[place] = value
-        size += len(value) - len(mark)
+        else:
+            return None
+        found += (value, part[1:])
+        size += len(value) - 2
         if size > MAX_LEAF_BYTES:
             return None
-    return b"".join(parts) if at == len(values) and size <= MAX_LEAF_BYTES else None
+    return b"".join(found) if at == len(values) and size <= MAX_LEAF_BYTES else None
 
 
-def _write_value(mark: bytes, value: bytes) -> bytes:
-    return (write_letters(int.from_bytes(value)) if mark == _ID else value.hex()).encode()
+@lru_cache(maxsize=4096)  # of a page of facts most name the same agents, tools and digests
+def _write_value(what: int, value: bytes) -> bytes:
+    return (write_letters(int.from_bytes(value)) if what == _ID else value.hex()).encode()
 
 
 class PackedLeafField(models.BinaryField):  # type: ignore[type-arg]  # at run time it takes none
