@@ -24,7 +24,8 @@ from invocations.call_outcomes import CallOutcome, build_outcome_filter, build_s
 from invocations.call_search.language import read_amount, read_length
 from invocations.call_search.problem_words import find_reasons, list_reasons
 from invocations.call_search.tool_names import find_tool_names
-from invocations.models import Invocation, State
+from invocations.models import FINAL, Invocation, State
+from invocations.unfinished_calls.models import build_unfinished_filter
 from kernel.ids import decode
 from registry.models import ToolVersion
 
@@ -41,6 +42,7 @@ ALL = "evidence:read"  # the scope of a key that sees the calls of all agents
 OF_TIME = ("after", "before", "tenant")  # narrow all terms
 MOST_BY_ID = 200  # calls of one request, key or trace
 SHORTEST_ID = 8
+UNFINISHED = {*State.values, CallOutcome.OPEN} - FINAL
 LIMIT_MS = 2_000  # for the rows, with what is looked up for them; and once more for what is counted of them
 
 
@@ -55,7 +57,16 @@ def find_calls(query: Query, *, by: Principal, zone: tzinfo = UTC) -> Invocation
     """``zone``: that of times without one."""
     check_calls(query, by=by)
     rows = visible_calls(by).filter(build_window(query, now=datetime.now(UTC), zone=zone).condition("pk"))
-    return rows.filter(build_condition(query, by.tenant_id))
+    return rows.filter(
+        build_condition(query, by.tenant_id), *([build_unfinished_filter()] if _asks_for_unfinished(query) else [])
+    )
+
+
+def _asks_for_unfinished(query: Query) -> bool:
+    """Whether it finds calls alone that have not ended. The condition does not say it, since counted hours are asked by it too."""
+    terms = [term for term in query.terms if not term.negated]
+    asked = [{term.value for term in terms if term.name == name} for name in ("state", "outcome")]
+    return any(values and values <= UNFINISHED for values in asked)
 
 
 def check_calls(query: Query, *, by: Principal) -> None:
@@ -132,8 +143,8 @@ def _of_user(term: Term, tenant_id: UUID) -> Q:
 def _of_outcome(term: Term, _tenant_id: UUID) -> Q:
     if term.value in CallOutcome.values and term.value not in State.values:
         outcome = CallOutcome(term.value)
-        return build_outcome_filter(outcome)
-    return build_state_filter(term.value)
+        return ~Q(state__in=sorted(FINAL)) if outcome is CallOutcome.OPEN else build_outcome_filter(outcome)
+    return build_state_filter(term.value) if term.value in FINAL else Q(state=term.value)
 
 
 def _of_code(term: Term, _tenant_id: UUID) -> Q:
